@@ -1,0 +1,71 @@
+# linklab: `make demo` and `make test` do all their set-up themselves.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+LINKLAB := $(PYTHON) -m linklab
+MULTILINK := build/multilink
+SETUP := emulator/setup
+CLIENT_SOURCES := $(shell find client -name '*.go' -o -name 'go.*' 2>/dev/null)
+
+export PYTHONPATH := $(CURDIR)/emulator
+
+.PHONY: help
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
+
+.PHONY: demo
+demo: setup ## compare the thesis' approaches over two emulated links (the first call sets up)
+	@$(LINKLAB) compare hs-s7
+
+.PHONY: test
+test: setup lint test-unit test-e2e ## everything that CI runs
+
+.PHONY: setup
+setup: packages $(VENV)/.installed $(MULTILINK) kernel ## Debian packages, Python, Go client, guest kernel
+
+.PHONY: packages
+packages:
+	@$(SETUP)/packages
+
+$(VENV)/.installed: emulator/requirements.txt $(SETUP)/python | packages
+	@$(SETUP)/python $(VENV)
+	@touch $@
+
+$(MULTILINK): $(CLIENT_SOURCES) $(SETUP)/client | packages
+	@$(SETUP)/client $@
+
+.PHONY: kernel
+kernel: $(VENV)/.installed
+	@$(PYTHON) -m linklab.guest
+
+.PHONY: lint
+lint: setup ## formatters and linters of both languages
+	@$(VENV)/bin/ruff format --check emulator tests
+	@$(VENV)/bin/ruff check emulator tests
+	@$(VENV)/bin/mypy
+	@$(SETUP)/client lint
+
+.PHONY: format
+format: setup ## format both languages
+	@$(VENV)/bin/ruff format emulator tests
+	@$(VENV)/bin/ruff check --fix emulator tests
+	@$(SETUP)/client format
+
+.PHONY: test-unit
+test-unit: setup ## unit tests of both languages (under a minute)
+	@$(PYTHON) -m pytest emulator
+	@$(SETUP)/client test
+
+.PHONY: test-e2e
+test-e2e: setup ## end-to-end tests in the guest, in virtual time
+	@$(PYTHON) -m pytest tests
+
+.PHONY: bench
+bench: setup ## repeatability, sensitivity, fidelity, speed, the thesis' figures and peers
+	@$(PYTHON) tests/bench.py
+
+.PHONY: clean
+clean: ## what linklab left (runs stay)
+	@if [ -x $(PYTHON) ]; then $(LINKLAB) clean; fi

@@ -1,0 +1,123 @@
+// Package cli is the command line of multilink.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError is a mistake in the command line.
+type usageError struct{ error }
+
+func usagef(format string, arguments ...any) error {
+	return usageError{fmt.Errorf(format, arguments...)}
+}
+
+// Main runs the program and returns its exit code. SIGINT and SIGTERM end a
+// download cleanly.
+func Main(arguments []string, stdout, stderr io.Writer) int {
+	// One processor is enough for more than a gigabit per second, and with
+	// more the Go runtime looks for work to spread: threads wake each other
+	// for every batch of data, which costs battery, and system calls in a
+	// User Mode Linux guest, and makes the order of events less repeatable.
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(1)
+	}
+	ctx, stop := withSignals(context.Background())
+	defer stop()
+	root := newRoot()
+	root.SetArgs(arguments)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, new(usageError)):
+		fmt.Fprintf(stderr, "multilink: %v\nTry 'multilink --help'.\n", err)
+		return exitUsage
+	default:
+		fmt.Fprintf(stderr, "multilink: %v\n", err)
+		return exitFailed
+	}
+}
+
+// withSignals returns a context that SIGINT or SIGTERM ends with an error
+// that names the signal; a second signal kills as usual.
+func withSignals(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-signals:
+			signal.Stop(signals)
+			cancel(fmt.Errorf("interrupted by %s", signalNames[s]))
+		case <-ctx.Done():
+			signal.Stop(signals)
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+var signalNames = map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM"}
+
+func newRoot() *cobra.Command {
+	logLevel := new(slog.LevelVar)
+	logLevel.Set(slog.LevelWarn)
+	var levelName string
+	root := &cobra.Command{
+		Use:           "multilink",
+		Short:         "Download over several links at once",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if err := logLevel.UnmarshalText([]byte(levelName)); err != nil {
+				return usagef("--log-level %s: allowed are debug, info, warn, error", levelName)
+			}
+			return nil
+		},
+		RunE: func(*cobra.Command, []string) error {
+			return usagef("a command is needed: get or version")
+		},
+	}
+	root.PersistentFlags().StringVar(&levelName, "log-level", "warn", "least level of log lines on stderr: debug, info, warn, error")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(&cobra.Command{Hidden: true})
+	root.Args = func(_ *cobra.Command, arguments []string) error {
+		if len(arguments) > 0 {
+			return usagef("there is no command %q: allowed are get and version", arguments[0])
+		}
+		return nil
+	}
+	root.AddCommand(newGet(logLevel), newVersion())
+	return root
+}
+
+// exactly refuses any other number of arguments; names says what they are.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(command *cobra.Command, arguments []string) error {
+		if len(arguments) != len(names) {
+			return usagef("%s takes %d arguments (%s), not %d", command.Name(), len(names), strings.Join(names, " "), len(arguments))
+		}
+		return nil
+	}
+}

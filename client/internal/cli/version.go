@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is that of the build: the module's, or the commit it was built
+// from, or "(devel)".
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(devel)"
+	}
+	return info.Main.Version
+}
+
+func newVersion() *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  exactly(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			out := command.OutOrStdout()
+			if asJSON {
+				return json.NewEncoder(out).Encode(map[string]string{"version": version(), "go": runtime.Version()})
+			}
+			_, err := fmt.Fprintf(out, "multilink %s (%s)\n", version(), runtime.Version())
+			return err
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return command
+}

@@ -1,0 +1,226 @@
+package link
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// bufferSize is what one read can take from the socket, in bytes.
+	bufferSize = 512 << 10
+	// maxBatch and minBatch bound SO_RCVLOWAT of a connection in bulk, in
+	// bytes.
+	maxBatch = 256 << 10
+	minBatch = 16 << 10
+	// recordSize is the largest TLS record, in bytes: so much can have left
+	// the socket without having reached the requests.
+	recordSize = 5 + 16<<10 + 256
+	// patience is how long data that are less than a batch wait for more.
+	patience = 20 * time.Millisecond
+)
+
+// epoch is the origin of all deadlines. They are multiples of patience from
+// it, so that one wake-up serves all links.
+var epoch = time.Now()
+
+// Conn is a TCP connection that reads in large batches.
+//
+// A reader that wakes for every segment spends most of its time in system
+// calls, which costs a phone battery and a User Mode Linux guest, where each
+// is a ptrace stop, most of its speed. While data flow and much is awaited,
+// the socket wakes the reader only for a batch or after patience, and a read
+// takes all there is into a buffer from which TLS is served.
+type Conn struct {
+	tcp *net.TCPConn
+	raw syscall.RawConn
+
+	// Of the reader alone.
+	buffer []byte
+	unread []byte // part of buffer
+	// drained says that the last read left nothing in the socket.
+	drained bool
+
+	mu sync.Mutex
+	// batch is the size of batch that is worth waiting for, 0 if none is.
+	batch int
+	// mark is SO_RCVLOWAT while batches are waited for, else 0.
+	mark int
+	// due is when a wait for a batch ends.
+	due time.Time
+}
+
+func newConn(tcp *net.TCPConn) (*Conn, error) {
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{tcp: tcp, raw: raw, buffer: make([]byte, bufferSize)}, nil
+}
+
+// Await says how many bytes must still reach the requests in flight before
+// the next decision, and before all of them have ended. Data are read in
+// batches that make the decision neither late nor much early, and the last
+// ones as they come, since nothing follows that would complete a batch.
+func (c *Conn) Await(decision, end int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.batch = int(min(max(decision-recordSize, minBatch), end-recordSize, maxBatch))
+	if c.batch < minBatch {
+		c.batch = 0
+	}
+	// Raising the mark waits for the reader, which knows that data flow, and
+	// for a change that is worth a system call.
+	if c.batch < c.mark || c.mark > 0 && c.batch >= 2*c.mark {
+		c.setMark(c.batch)
+	}
+}
+
+// setMark waits for batches of mark bytes, or for any byte if mark is 0.
+// Lowering the mark wakes a reader for which there is enough now.
+func (c *Conn) setMark(mark int) {
+	switch {
+	case mark == 0:
+		_ = c.tcp.SetReadDeadline(time.Time{})
+	case c.mark == 0:
+		periods := (time.Since(epoch) + patience/2) / patience
+		c.due = epoch.Add(periods * patience)
+		c.extend()
+	}
+	c.mark = mark
+	// A failure means a closed connection, which the reader reports.
+	_ = c.raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVLOWAT, max(mark, 1))
+	})
+}
+
+// extend lets a wait for a batch last until the next period ends. The
+// deadline stands until then whatever arrives: one timer per period, however
+// many reads there are.
+func (c *Conn) extend() {
+	c.due = c.due.Add(patience)
+	_ = c.tcp.SetReadDeadline(c.due)
+}
+
+// Read returns buffered data, or waits for more.
+func (c *Conn) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if len(c.unread) == 0 {
+		n, err := c.fill()
+		if err != nil {
+			return 0, err
+		}
+		c.unread = c.buffer[:n]
+	}
+	n := copy(p, c.unread)
+	c.unread = c.unread[n:]
+	return n, nil
+}
+
+// fill waits for data and takes what there is.
+func (c *Conn) fill() (int, error) {
+	for {
+		n, err := c.receive(c.drained && c.isBatching())
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			n, err = c.receiveOverdue()
+		}
+		switch {
+		case err == unix.EAGAIN:
+			continue
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		}
+		c.drained = n < len(c.buffer)
+		c.mu.Lock()
+		if c.mark == 0 && c.batch > 0 {
+			c.setMark(c.batch)
+		}
+		c.mu.Unlock()
+		return n, nil
+	}
+}
+
+func (c *Conn) isBatching() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mark > 0
+}
+
+// receive waits until the socket is readable and reads. If the socket is
+// known to hold no batch, the read that would say so is left out. Then a
+// wake-up that came since the last read goes unnoticed, but the next segment
+// brings another, or the deadline ends the wait.
+func (c *Conn) receive(drained bool) (n int, err error) {
+	waitErr := c.raw.Read(func(fd uintptr) bool {
+		if drained {
+			drained = false
+			return false
+		}
+		n, err = c.read(fd)
+		return err != unix.EAGAIN
+	})
+	if waitErr != nil {
+		return 0, waitErr
+	}
+	return n, err
+}
+
+// receiveOverdue reads what arrived before the deadline passed; a read is
+// not bound by the low-water mark. If that is nothing, the flow has stopped,
+// and what follows is waited for without a deadline.
+func (c *Conn) receiveOverdue() (n int, err error) {
+	if controlErr := c.raw.Control(func(fd uintptr) { n, err = c.read(fd) }); controlErr != nil {
+		return 0, controlErr
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.mark == 0: // switched off while the deadline passed
+	case err == unix.EAGAIN:
+		c.setMark(0)
+	default:
+		c.extend()
+	}
+	return n, err
+}
+
+// read reads without waiting. It spares the scheduler the notice of a system
+// call that might block, which the runtime answers by waking its monitor
+// thread.
+func (c *Conn) read(fd uintptr) (int, error) {
+	for {
+		n, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&c.buffer[0])), uintptr(len(c.buffer)))
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, unix.EAGAIN
+		default:
+			return 0, &net.OpError{Op: "read", Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError("read", errno)}
+		}
+	}
+}
+
+func (c *Conn) Write(p []byte) (int, error)        { return c.tcp.Write(p) }
+func (c *Conn) Close() error                       { return c.tcp.Close() }
+func (c *Conn) LocalAddr() net.Addr                { return c.tcp.LocalAddr() }
+func (c *Conn) RemoteAddr() net.Addr               { return c.tcp.RemoteAddr() }
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.tcp.SetWriteDeadline(t) }
+
+// SetReadDeadline is refused: the connection times its own reads.
+func (c *Conn) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetDeadline is refused: the connection times its own reads.
+func (c *Conn) SetDeadline(time.Time) error { return os.ErrNoDeadline }

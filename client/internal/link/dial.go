@@ -1,0 +1,59 @@
+package link
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Dialer opens connections through one network device.
+//
+// The device is bound with SO_BINDTODEVICE, which needs no privilege since
+// Linux 5.7 and, unlike a bound source address, survives a change of address.
+type Dialer struct {
+	Device string
+}
+
+// Dial connects to a TCP address by plain TCP (MPTCP would use the other
+// links as well) and resolves host names through the same device.
+func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
+	dialer := d.bound()
+	dialer.Resolver = &net.Resolver{
+		PreferGo: true,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return d.bound().DialContext(ctx, network, address)
+		},
+	}
+	c, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := newConn(c.(*net.TCPConn))
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (d Dialer) bound() *net.Dialer {
+	dialer := &net.Dialer{
+		Control: func(_, _ string, c syscall.RawConn) error {
+			var bindErr error
+			if err := c.Control(func(fd uintptr) {
+				bindErr = unix.BindToDevice(int(fd), d.Device)
+			}); err != nil {
+				return err
+			}
+			if bindErr != nil {
+				return fmt.Errorf("bind to device %s: %w", d.Device, bindErr)
+			}
+			return nil
+		},
+	}
+	dialer.SetMultipathTCP(false)
+	return dialer
+}

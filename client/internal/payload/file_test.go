@@ -1,0 +1,124 @@
+package payload
+
+import (
+	"crypto/sha256"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestCommitGivesTheFileItsName(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, []byte("the version before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Allocate(6); err != nil {
+		t.Fatal(err)
+	}
+	for offset, text := range map[int64]string{3: "def", 0: "abc"} {
+		if _, err := f.WriteAt([]byte(text), offset); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if before, err := os.ReadFile(name); err != nil || string(before) != "the version before" {
+		t.Errorf("before the commit %s holds %q (%v)", name, before, err)
+	}
+	if sum, err := f.SHA256(); err != nil || sum != sha256.Sum256([]byte("abcdef")) {
+		t.Errorf("SHA256 = %x, %v", sum, err)
+	}
+	if err := f.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(name); err != nil || string(text) != "abcdef" {
+		t.Errorf("%s holds %q (%v), want abcdef", name, text, err)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(name)); len(entries) != 1 {
+		t.Errorf("%v is in the directory, want only the file", entries)
+	}
+}
+
+func TestDiscardLeavesNothing(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	f, err := Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Discard(); err != nil {
+		t.Fatal(err)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(name)); len(entries) != 0 {
+		t.Errorf("%v is left", entries)
+	}
+}
+
+func TestTwoDownloadsDoNotShareAPart(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	first, err := Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.WriteAt([]byte("first"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(name); err == nil || !strings.Contains(err.Error(), "another download") {
+		t.Errorf("a second Create returns %v", err)
+	}
+	if err := first.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Create(name)
+	if err != nil {
+		t.Fatalf("Create after the first download: %v", err)
+	}
+	defer second.Discard()
+	if text, _ := os.ReadFile(name); string(text) != "first" {
+		t.Errorf("the finished file holds %q", text)
+	}
+}
+
+// A part that a killed process left behind is overwritten.
+func TestLeftoverPartIsTakenOver(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name+".part", []byte("a longer leftover"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte("new"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := os.ReadFile(name); string(text) != "new" {
+		t.Errorf("the file holds %q, want new", text)
+	}
+}
+
+func TestCreateRefusesWhatCanNotBeWritten(t *testing.T) {
+	directory := t.TempDir()
+	if _, err := Create(directory); err == nil || !strings.Contains(err.Error(), "is a directory") {
+		t.Errorf("Create of a directory returns %v", err)
+	}
+	if _, err := Create(filepath.Join(directory, "no", "file")); err == nil {
+		t.Error("Create in a directory that does not exist succeeds")
+	}
+}
+
+func TestAllocateRefusesMoreThanTheDiskHolds(t *testing.T) {
+	f, err := Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Discard()
+	if err := f.Allocate(1 << 60); err == nil || !strings.Contains(err.Error(), "reserve 1152921504606846976 bytes") {
+		t.Errorf("Allocate returns %v", err)
+	}
+}

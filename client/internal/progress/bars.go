@@ -1,0 +1,73 @@
+// Package progress shows a running download on a terminal.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/rundir"
+)
+
+// Bars shows a bar for each link: its part of the file and its throughput.
+// They are a download.Recorder.
+type Bars struct {
+	container *mpb.Progress
+	links     map[string]*linkBar
+}
+
+type linkBar struct {
+	bar *mpb.Bar
+	// rate is the throughput in bits per second.
+	rate atomic.Int64
+}
+
+// New starts bars for the links on the terminal w.
+func New(w io.Writer, links []download.Link) *Bars {
+	b := &Bars{
+		container: mpb.New(mpb.WithOutput(w), mpb.WithRefreshRate(2*rundir.SampleInterval)),
+		links:     map[string]*linkBar{},
+	}
+	for _, l := range links {
+		line := &linkBar{}
+		line.bar = b.container.AddBar(0,
+			mpb.BarRemoveOnComplete(),
+			mpb.PrependDecorators(
+				decor.Name(l.Name, decor.WCSyncSpaceR),
+				decor.Any(func(decor.Statistics) string {
+					return fmt.Sprintf("%.1f Mbit/s", float64(line.rate.Load())/1e6)
+				}, decor.WCSyncSpace),
+			),
+			mpb.AppendDecorators(decor.CountersKiloByte("% .1f of % .1f")),
+		)
+		b.links[l.Name] = line
+	}
+	return b
+}
+
+// Record updates the bars.
+func (b *Bars) Record(_ time.Duration, e rundir.Event) {
+	switch e := e.(type) {
+	case *rundir.Size:
+		for _, l := range b.links {
+			l.bar.SetTotal(e.Bytes, false)
+		}
+	case *rundir.Sample:
+		l := b.links[e.Link]
+		l.rate.Store(int64(e.Throughput))
+		l.bar.SetCurrent(e.Received)
+	}
+}
+
+// Close removes the bars from the terminal.
+func (b *Bars) Close() {
+	for _, l := range b.links {
+		l.bar.Abort(true)
+	}
+	b.container.Wait()
+}

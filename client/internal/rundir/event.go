@@ -1,0 +1,125 @@
+package rundir
+
+import "time"
+
+// An Event is one line of client.jsonl.
+type Event interface {
+	stamp(t time.Duration)
+}
+
+// Stamp begins every line.
+type Stamp struct {
+	// T is the time since the start of the download in ns.
+	T int64 `json:"t_ns"`
+	// Event is the kind of the line.
+	Event string `json:"event"`
+}
+
+// Outcomes of requests and of the download.
+const (
+	Complete    = "complete"
+	Failed      = "failed"
+	Cancelled   = "cancelled"
+	Interrupted = "interrupted"
+)
+
+// Start is the first line.
+type Start struct {
+	Stamp
+	Algorithm string         `json:"algorithm"`
+	Links     []LinkDevice   `json:"links"`
+	Options   map[string]any `json:"options"`
+}
+
+// LinkDevice says which device a link is.
+type LinkDevice struct {
+	Link   string `json:"link"`
+	Device string `json:"device"`
+}
+
+// Connected tells that a link can take requests.
+type Connected struct {
+	Stamp
+	Link string `json:"link"`
+	// TCP is the time of name resolution and TCP handshake in ns.
+	TCP int64 `json:"tcp_ns"`
+	// TLS is the time of the TLS handshake in ns.
+	TLS int64 `json:"tls_ns"`
+	// RTT is the round trip time that the kernel has measured in ns.
+	RTT      int64  `json:"rtt_ns"`
+	Protocol string `json:"protocol"`
+}
+
+// Size tells what the server said of the file.
+type Size struct {
+	Stamp
+	Bytes int64  `json:"bytes"`
+	ETag  string `json:"etag"`
+	// Link is the link that asked.
+	Link string `json:"link"`
+}
+
+// Request tells that a range was requested.
+type Request struct {
+	Stamp
+	Link string `json:"link"`
+	// ID counts the requests of the download from 1.
+	ID     int   `json:"id"`
+	Offset int64 `json:"offset"`
+	Length int64 `json:"length"`
+	// Rate is the throughput of the link at the decision in bits per second.
+	Rate float64 `json:"rate_bps"`
+}
+
+// FirstByte tells that the first byte of a request's body arrived.
+type FirstByte struct {
+	Stamp
+	Link string `json:"link"`
+	ID   int    `json:"id"`
+}
+
+// End tells how a request ended.
+type End struct {
+	Stamp
+	Link    string `json:"link"`
+	ID      int    `json:"id"`
+	Bytes   int64  `json:"bytes"`
+	Outcome string `json:"outcome"`
+	Error   string `json:"error,omitempty"`
+}
+
+// Sample is the state of a connected link at a multiple of SampleInterval.
+type Sample struct {
+	Stamp
+	Link string `json:"link"`
+	// Received counts the bytes of all bodies so far.
+	Received int64 `json:"received_bytes"`
+	// Throughput is the mean over the throughput window in bits per second.
+	Throughput float64 `json:"throughput_bps"`
+	// RTT is the current round trip time in ns, queues included.
+	RTT int64 `json:"rtt_ns"`
+	// MinRTT is the round trip time without queues in ns.
+	MinRTT int64 `json:"min_rtt_ns"`
+	// InFlight is the number of requests in flight.
+	InFlight int `json:"in_flight"`
+}
+
+// Done is the last line.
+type Done struct {
+	Stamp
+	Outcome string `json:"outcome"`
+	Error   string `json:"error,omitempty"`
+	// Download is the time to the last byte or to the failure in ns.
+	Download int64 `json:"download_ns"`
+}
+
+func (s *Stamp) set(t time.Duration, event string) { s.T, s.Event = t.Nanoseconds(), event }
+
+func (e *Start) stamp(t time.Duration)     { e.set(t, "start") }
+func (e *Connected) stamp(t time.Duration) { e.set(t, "connected") }
+func (e *Size) stamp(t time.Duration)      { e.set(t, "size") }
+func (e *Request) stamp(t time.Duration)   { e.set(t, "request") }
+func (e *FirstByte) stamp(t time.Duration) { e.set(t, "first_byte") }
+func (e *End) stamp(t time.Duration)       { e.set(t, "end") }
+func (e *Sample) stamp(t time.Duration)    { e.set(t, "sample") }
+func (e *Done) stamp(t time.Duration)      { e.set(t, "done") }

@@ -1,0 +1,72 @@
+// Package rundir writes the client's part of a run directory, the only
+// interface between running and looking: client.jsonl, a line for every event
+// of the download (Event), and client.json, what it came to (Summary).
+package rundir
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// SampleInterval is the time between two Samples of a link.
+const SampleInterval = 100 * time.Millisecond
+
+// Dir is a run directory that is being written.
+type Dir struct {
+	path   string
+	events *os.File
+	buffer *bufio.Writer
+	lines  *json.Encoder
+	// flushed is when the buffer was last written out.
+	flushed time.Duration
+	err     error
+}
+
+// flushInterval is how far client.jsonl may lag behind the download, so that
+// a live reader sees it grow while there are few writes.
+const flushInterval = time.Second
+
+// Open creates the directory if there is none and begins client.jsonl anew.
+func Open(path string) (*Dir, error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	events, err := os.OpenFile(filepath.Join(path, "client.jsonl"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	buffer := bufio.NewWriterSize(events, 64<<10)
+	return &Dir{path: path, events: events, buffer: buffer, lines: json.NewEncoder(buffer)}, nil
+}
+
+// Record appends an event that happened at t after the start. The caller
+// orders the calls; the first error is kept for Close.
+func (d *Dir) Record(t time.Duration, e Event) {
+	e.stamp(t)
+	d.keep(d.lines.Encode(e))
+	if t-d.flushed >= flushInterval {
+		d.flushed = t
+		d.keep(d.buffer.Flush())
+	}
+}
+
+// Close completes client.jsonl and writes client.json.
+func (d *Dir) Close(s Summary) error {
+	d.keep(d.buffer.Flush())
+	d.keep(d.events.Close())
+	d.keep(s.write(filepath.Join(d.path, "client.json")))
+	if d.err != nil {
+		return fmt.Errorf("run directory: %w", d.err)
+	}
+	return nil
+}
+
+func (d *Dir) keep(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+}

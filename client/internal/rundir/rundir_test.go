@@ -1,0 +1,117 @@
+package rundir
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFilesOfARun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results", "1")
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Record(0, &Start{Algorithm: "alg3", Links: []LinkDevice{{"wifi", "wlan0"}}, Options: map[string]any{"overlap": 0.6}})
+	d.Record(1, &Connected{Link: "wifi", TCP: 1, TLS: 2, RTT: 3, Protocol: "TLS 1.3 h2"})
+	d.Record(2, &Size{Bytes: 10, ETag: `"e"`, Link: "wifi"})
+	d.Record(3, &Request{Link: "wifi", ID: 1, Offset: 0, Length: 10, Rate: 8.5})
+	d.Record(4, &FirstByte{Link: "wifi", ID: 1})
+	d.Record(5, &Sample{Link: "wifi", Received: 4, Throughput: 9, RTT: 7, MinRTT: 6, InFlight: 1})
+	d.Record(6, &End{Link: "wifi", ID: 1, Bytes: 10, Outcome: Complete})
+	d.Record(7, &End{Link: "wifi", ID: 2, Bytes: 0, Outcome: Failed, Error: "why"})
+	d.Record(8, &Done{Outcome: Complete, Download: 6})
+	summary := Summary{
+		Version: "v1", Go: "go1", Algorithm: "alg3", URL: "https://h/f", Size: 10, SHA256: "00",
+		Outcome: Complete, StartedAt: 5, Download: 6,
+		Links: map[string]LinkSummary{"wifi": {Device: "wlan0", Bytes: 10, Finish: 6, Requests: 1, MinRTT: 6, LastRTT: 7, Peak: 9}},
+	}
+	if err := d.Close(summary); err != nil {
+		t.Fatal(err)
+	}
+
+	lines, err := os.ReadFile(filepath.Join(path, "client.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"t_ns":0,"event":"start","algorithm":"alg3","links":[{"link":"wifi","device":"wlan0"}],"options":{"overlap":0.6}}
+{"t_ns":1,"event":"connected","link":"wifi","tcp_ns":1,"tls_ns":2,"rtt_ns":3,"protocol":"TLS 1.3 h2"}
+{"t_ns":2,"event":"size","bytes":10,"etag":"\"e\"","link":"wifi"}
+{"t_ns":3,"event":"request","link":"wifi","id":1,"offset":0,"length":10,"rate_bps":8.5}
+{"t_ns":4,"event":"first_byte","link":"wifi","id":1}
+{"t_ns":5,"event":"sample","link":"wifi","received_bytes":4,"throughput_bps":9,"rtt_ns":7,"min_rtt_ns":6,"in_flight":1}
+{"t_ns":6,"event":"end","link":"wifi","id":1,"bytes":10,"outcome":"complete"}
+{"t_ns":7,"event":"end","link":"wifi","id":2,"bytes":0,"outcome":"failed","error":"why"}
+{"t_ns":8,"event":"done","outcome":"complete","download_ns":6}
+`
+	if string(lines) != want {
+		t.Errorf("client.jsonl is\n%swant\n%s", lines, want)
+	}
+
+	text, err := os.ReadFile(filepath.Join(path, "client.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Summary
+	if err := json.Unmarshal(text, &got); err != nil || !reflect.DeepEqual(got, summary) {
+		t.Errorf("client.json is %+v (%v), want %+v", got, err, summary)
+	}
+	if entries, _ := os.ReadDir(path); len(entries) != 2 {
+		t.Errorf("%v is in the run directory, want client.json and client.jsonl", entries)
+	}
+}
+
+// A live reader sees what is more than a second old.
+func TestEventsAreWrittenEverySecond(t *testing.T) {
+	path := t.TempDir()
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := func() int {
+		text, err := os.ReadFile(filepath.Join(path, "client.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(text), "\n")
+	}
+	d.Record(100*time.Millisecond, &FirstByte{Link: "wifi", ID: 1})
+	if got := lines(); got != 0 {
+		t.Errorf("%d lines are written after 0.1 s, want 0", got)
+	}
+	d.Record(1100*time.Millisecond, &FirstByte{Link: "wifi", ID: 2})
+	if got := lines(); got != 2 {
+		t.Errorf("%d lines are written after 1.1 s, want 2", got)
+	}
+	if err := d.Close(Summary{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestErrorsAreReported(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(file); err == nil || !strings.HasPrefix(err.Error(), "run directory: ") {
+		t.Errorf("Open of a file returns %v", err)
+	}
+	path := t.TempDir()
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(path, "client.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(Summary{}); err == nil {
+		t.Error("Close succeeds though client.json can not be written")
+	}
+	if entries, _ := os.ReadDir(path); len(entries) != 2 {
+		t.Errorf("%v is in the run directory: a temporary file is left", entries)
+	}
+}

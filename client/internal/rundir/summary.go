@@ -1,0 +1,72 @@
+package rundir
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+)
+
+// Summary is client.json, what a download came to.
+type Summary struct {
+	// Version and Go are those of the program.
+	Version   string `json:"version"`
+	Go        string `json:"go"`
+	Algorithm string `json:"algorithm"`
+	URL       string `json:"url"`
+	// Size is the size of the file in bytes, 0 if it was not learnt.
+	Size int64 `json:"size_bytes"`
+	// SHA256 is the checksum in hexadecimal, empty if there is no whole file.
+	SHA256 string `json:"sha256"`
+	// Outcome is complete, failed or interrupted; Error says why.
+	Outcome string `json:"outcome"`
+	Error   string `json:"error"`
+	// StartedAt is when the download began, in ns since 1970.
+	StartedAt int64 `json:"started_at_unix_ns"`
+	// Download is the time from before the first dial to the last byte
+	// written to the file (or to the failure) in monotonic ns; checksum, sync
+	// and rename come after it.
+	Download int64 `json:"download_ns"`
+	// Links holds what each link did, by name.
+	Links map[string]LinkSummary `json:"links"`
+}
+
+// LinkSummary is what one link did.
+type LinkSummary struct {
+	Device string `json:"device"`
+	// Bytes counts the bytes of all bodies that the link received.
+	Bytes int64 `json:"bytes"`
+	// Finish is the time from the start to the link's last byte in ns, 0 if
+	// it received none.
+	Finish int64 `json:"finish_ns"`
+	// Requests is the number of range requests issued.
+	Requests int `json:"requests"`
+	// MinRTT and LastRTT are the round trip times in ns, without queues and
+	// at the end.
+	MinRTT  int64 `json:"rtt_min_ns"`
+	LastRTT int64 `json:"rtt_last_ns"`
+	// Peak is the highest throughput over a window in bits per second.
+	Peak float64 `json:"peak_bps"`
+	// Wasted counts the bytes of requests that did not complete.
+	Wasted int64 `json:"wasted_bytes"`
+}
+
+// write replaces the file atomically.
+func (s Summary) write(name string) error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name())
+	defer temporary.Close()
+	if err := temporary.Chmod(0o644); err != nil {
+		return err
+	}
+	if _, err := temporary.Write(append(text, '\n')); err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), name)
+}

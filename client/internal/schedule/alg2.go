@@ -1,0 +1,28 @@
+package schedule
+
+// Alg2 is Alg1 with an upper limit that grows with the share of the links'
+// bandwidth that is in use (section 4.3.4).
+type Alg2 struct {
+	// FirstRequests is the sum of the first requests of all links in bytes.
+	FirstRequests int64
+}
+
+// Next returns s_x = D · r_x/Σr.
+func (a Alg2) Next(x int, known Known) int64 {
+	if known.Links[x].Requests == 0 {
+		return initialShare(x, a.FirstRequests, len(known.Links))
+	}
+	return requestSize(dynamicShare(x, known))
+}
+
+// dynamicShare is s_x = D · r_x/Σr in bytes, with the dynamic upper limit
+// D = payload/n · Σr/ΣB (figures 4.8 and 4.9). It is 0 while nothing is known
+// of any link.
+func dynamicShare(x int, known Known) float64 {
+	throughput, bandwidth := totalThroughput(known.Links), totalBandwidth(known.Links)
+	if throughput == 0 || bandwidth == 0 {
+		return 0
+	}
+	upperLimit := float64(known.Payload) / float64(len(known.Links)) * throughput / bandwidth
+	return upperLimit * known.Links[x].Throughput / throughput
+}

@@ -1,0 +1,13 @@
+package schedule
+
+// Naive divides the payload into equal parts, one for each link
+// (section 4.3.2).
+type Naive struct{}
+
+// Next returns payload/n once for each link.
+func (Naive) Next(x int, known Known) int64 {
+	if known.Links[x].Requests > 0 {
+		return 0
+	}
+	return initialShare(x, known.Payload, len(known.Links))
+}

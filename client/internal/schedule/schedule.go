@@ -1,0 +1,69 @@
+// Package schedule decides how many bytes a link asks for next.
+//
+// The schedulers are the algorithms of the thesis on multi-link HTTP
+// (section 4.3). They are pure: they know no clock, socket or file, so that
+// they differ only in their decisions and can be tested by calling them.
+package schedule
+
+import (
+	"math"
+	"time"
+)
+
+// Link is what is known of one link when a decision is taken.
+type Link struct {
+	// Requests is the number of requests issued on the link so far.
+	Requests int
+	// Throughput is r_x, what the link delivers now, in bytes per second.
+	Throughput float64
+	// Bandwidth is B_x, what the link can deliver, in bytes per second.
+	Bandwidth float64
+	// RTT is the round trip time of the link without queues.
+	RTT time.Duration
+}
+
+// Known is all that a scheduler may base a decision on.
+type Known struct {
+	// Payload is the size of the whole payload in bytes.
+	Payload int64
+	// Links holds every link of the download, in the order given by the user.
+	Links []Link
+}
+
+// A Scheduler sizes the next range request of a link.
+type Scheduler interface {
+	// Next returns the bytes that link x of known.Links should request next;
+	// 0 means that the link requests nothing more. The caller clips the size
+	// to the bytes that are left.
+	Next(x int, known Known) int64
+}
+
+// MinimumRequest is the least that Alg1, Alg2 and Alg3 request at a time, in
+// bytes: one HTTP/2 DATA frame of default size. Without it a link that almost
+// stands still beside a fast one would ask byte by byte.
+const MinimumRequest = 16 << 10
+
+// initialShare is link x's part of the first requests: 1/n of total each
+// (section 4.4.3).
+func initialShare(x int, total int64, n int) int64 {
+	return total*int64(x+1)/int64(n) - total*int64(x)/int64(n)
+}
+
+// requestSize rounds a computed size to whole bytes, not below MinimumRequest.
+func requestSize(bytes float64) int64 {
+	return max(int64(math.Round(bytes)), MinimumRequest)
+}
+
+func totalThroughput(links []Link) (sum float64) {
+	for _, l := range links {
+		sum += l.Throughput
+	}
+	return sum
+}
+
+func totalBandwidth(links []Link) (sum float64) {
+	for _, l := range links {
+		sum += l.Bandwidth
+	}
+	return sum
+}

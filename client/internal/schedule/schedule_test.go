@@ -1,0 +1,143 @@
+package schedule
+
+import (
+	"testing"
+	"time"
+)
+
+// kB are the thesis' kilobytes.
+const kB = 1000
+
+func link(throughput, bandwidth float64, rtt time.Duration) Link {
+	return Link{Requests: 1, Throughput: throughput * kB, Bandwidth: bandwidth * kB, RTT: rtt}
+}
+
+// The expectations are the thesis' worked examples, which it truncates to
+// whole kilobytes.
+func TestWorkedExamples(t *testing.T) {
+	for _, example := range []struct {
+		name      string
+		scheduler Scheduler
+		known     Known
+		want      []int64 // kB
+	}{
+		{
+			"algorithm 1, figure 4.6",
+			Alg1{UpperLimit: 4000 * kB},
+			Known{Payload: 250_000 * kB, Links: []Link{link(1600, 0, 0), link(800, 0, 0)}},
+			[]int64{2666, 1333},
+		},
+		{
+			"algorithm 2, section 4.3.4, example 1",
+			Alg2{},
+			Known{Payload: 250_000 * kB, Links: []Link{link(1600, 30_000, 0), link(800, 30_000, 0)}},
+			[]int64{3333, 1666},
+		},
+		{
+			"algorithm 2, section 4.3.4, example 2",
+			Alg2{},
+			Known{Payload: 250_000 * kB, Links: []Link{link(8000, 30_000, 0), link(800, 30_000, 0)}},
+			[]int64{16666, 1666},
+		},
+		{
+			"algorithm 3, section 4.3.5: the second link is lifted to its BDP",
+			Alg3{Padding: 1},
+			Known{Payload: 250_000 * kB, Links: []Link{
+				link(1600, 30_000, 20*time.Millisecond),
+				link(400, 30_000, 40*time.Millisecond),
+			}},
+			[]int64{3333, 1200},
+		},
+		{
+			// s = 20 000/2 · r/B = 10 000 with r = B, BDP = 2000, f = 0.3.
+			"algorithm 3, example of padding in section 4.3.5, with 10000 - 2000 = 8000",
+			Alg3{Padding: 0.3},
+			Known{Payload: 20_000 * kB, Links: []Link{
+				link(10_000, 10_000, 200*time.Millisecond),
+				link(0, 0, 0),
+			}},
+			[]int64{4400},
+		},
+		{
+			// The thesis calculates on with 9000: 2000 + 0.3 · 7000.
+			"algorithm 3, example of padding in section 4.3.5, with 9000 - 2000 = 7000",
+			Alg3{Padding: 0.3},
+			Known{Payload: 18_000 * kB, Links: []Link{
+				link(10_000, 10_000, 200*time.Millisecond),
+				link(0, 0, 0),
+			}},
+			[]int64{4100},
+		},
+		{
+			"algorithm 3 padded does not pad what is lifted to the BDP",
+			Alg3{Padding: 0.1},
+			Known{Payload: 250_000 * kB, Links: []Link{
+				link(1600, 30_000, 20*time.Millisecond),
+				link(400, 30_000, 40*time.Millisecond),
+			}},
+			[]int64{600 + 273, 1200},
+		},
+	} {
+		t.Run(example.name, func(t *testing.T) {
+			for x, want := range example.want {
+				if got := example.scheduler.Next(x, example.known) / kB; got != want {
+					t.Errorf("link %d requests %d kB, want %d kB", x+1, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestFirstRequestsShareTheInitialSize(t *testing.T) {
+	fresh := Known{Payload: 250_000 * kB, Links: make([]Link, 3)}
+	for _, s := range []Scheduler{
+		Alg1{UpperLimit: 4000 * kB, FirstRequests: 1000},
+		Alg2{FirstRequests: 1000},
+		Alg3{FirstRequests: 1000, Padding: 0.1},
+	} {
+		var got [3]int64
+		for x := range got {
+			got[x] = s.Next(x, fresh)
+		}
+		if want := [3]int64{333, 333, 334}; got != want {
+			t.Errorf("%T: first requests %v, want %v", s, got, want)
+		}
+	}
+}
+
+func TestNaiveSplitsEquallyAndOnce(t *testing.T) {
+	known := Known{Payload: 1001, Links: make([]Link, 2)}
+	first, second := Naive{}.Next(0, known), Naive{}.Next(1, known)
+	if first != 500 || second != 501 {
+		t.Errorf("shares %d and %d, want 500 and 501", first, second)
+	}
+	known.Links[1].Requests = 1
+	if again := (Naive{}).Next(1, known); again != 0 {
+		t.Errorf("a link with its share requests %d more bytes", again)
+	}
+}
+
+func TestSingleRequestsAllOnce(t *testing.T) {
+	known := Known{Payload: 1001, Links: make([]Link, 1)}
+	if got := (Single{}).Next(0, known); got != 1001 {
+		t.Errorf("requests %d bytes, want 1001", got)
+	}
+	known.Links[0].Requests = 1
+	if got := (Single{}).Next(0, known); got != 0 {
+		t.Errorf("requests %d more bytes", got)
+	}
+}
+
+// Nothing measured, or a link that all but stands still, must not lead to a
+// flood of tiny requests.
+func TestRequestsHaveAMinimum(t *testing.T) {
+	silent := Known{Payload: 250_000 * kB, Links: []Link{{Requests: 1}, {Requests: 1}}}
+	crawling := Known{Payload: 250_000 * kB, Links: []Link{link(0.001, 10_000, 0), link(10_000, 10_000, 0)}}
+	for _, known := range []Known{silent, crawling} {
+		for _, s := range []Scheduler{Alg1{UpperLimit: 1000 * kB}, Alg2{}, Alg3{Padding: 0.1}} {
+			if got := s.Next(0, known); got != MinimumRequest {
+				t.Errorf("%T requests %d bytes of %+v, want %d", s, got, known.Links[0], MinimumRequest)
+			}
+		}
+	}
+}

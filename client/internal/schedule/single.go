@@ -1,0 +1,12 @@
+package schedule
+
+// Single downloads the payload as one range on one link (section 4.3.1).
+type Single struct{}
+
+// Next returns the whole payload once.
+func (Single) Next(x int, known Known) int64 {
+	if known.Links[x].Requests > 0 {
+		return 0
+	}
+	return known.Payload
+}

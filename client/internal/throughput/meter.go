@@ -1,0 +1,67 @@
+// Package throughput measures what a link delivers.
+package throughput
+
+import "time"
+
+// Meter measures the throughput of one link over a sliding window.
+//
+// Several requests of a link are in flight at a time, and the throughput of
+// the link is the sum over them (thesis, section 4.4.3.2): every request adds
+// its bytes to the one meter of its link. Times are durations since a start
+// that is common to all calls and must not decrease.
+type Meter struct {
+	window   time.Duration
+	started  bool
+	start    time.Duration
+	arrivals []arrival
+	inWindow int64
+	total    int64
+	peak     float64
+}
+
+type arrival struct {
+	at    time.Duration
+	bytes int64
+}
+
+// NewMeter returns a meter that averages over window.
+func NewMeter(window time.Duration) *Meter { return &Meter{window: window} }
+
+// Start says that the link's first request is issued; later calls do nothing.
+// Until a whole window has passed since, the mean is taken from here.
+func (m *Meter) Start(now time.Duration) {
+	if !m.started {
+		m.started, m.start = true, now
+	}
+}
+
+// Add counts bytes that arrived at now.
+func (m *Meter) Add(now time.Duration, bytes int64) {
+	m.arrivals = append(m.arrivals, arrival{now, bytes})
+	m.inWindow += bytes
+	m.total += bytes
+	m.peak = max(m.peak, m.Rate(now))
+}
+
+// Rate is the mean throughput over the window that ends at now, in bytes per
+// second.
+func (m *Meter) Rate(now time.Duration) float64 {
+	old := 0
+	for old < len(m.arrivals) && m.arrivals[old].at <= now-m.window {
+		m.inWindow -= m.arrivals[old].bytes
+		old++
+	}
+	m.arrivals = m.arrivals[old:]
+	measured := min(m.window, now-m.start)
+	if !m.started || measured <= 0 {
+		return 0
+	}
+	return float64(m.inWindow) / measured.Seconds()
+}
+
+// Peak is the highest throughput seen so far, in bytes per second: the
+// thesis' substitute for a bandwidth that is not known (section 4.3.4).
+func (m *Meter) Peak() float64 { return m.peak }
+
+// Total is the number of bytes that arrived.
+func (m *Meter) Total() int64 { return m.total }

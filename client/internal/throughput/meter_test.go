@@ -1,0 +1,65 @@
+package throughput
+
+import (
+	"testing"
+	"time"
+)
+
+const ms = time.Millisecond
+
+func TestRateIsTheMeanOfTheWindow(t *testing.T) {
+	m := NewMeter(time.Second)
+	m.Start(100 * ms)
+	for _, step := range []struct {
+		at    time.Duration
+		bytes int64
+		want  float64
+	}{
+		{200 * ms, 1000, 10_000}, // 1000 B in the 100 ms since the start
+		{600 * ms, 1000, 4000},   // 2000 B in 500 ms
+		{1100 * ms, 1000, 3000},  // 3000 B in a whole window
+		{1200 * ms, 500, 2500},   // what came at 200 ms has left the window
+		{5000 * ms, 0, 0},
+	} {
+		if step.bytes > 0 {
+			m.Add(step.at, step.bytes)
+		}
+		if got := m.Rate(step.at); got != step.want {
+			t.Errorf("rate at %v is %v B/s, want %v", step.at, got, step.want)
+		}
+	}
+	if m.Peak() != 10_000 || m.Total() != 3500 {
+		t.Errorf("peak %v B/s and total %d B, want 10000 and 3500", m.Peak(), m.Total())
+	}
+}
+
+// Two requests in flight share a link: its throughput is their sum
+// (thesis, figure 4.16), and does not fall when one of them ends.
+func TestOverlappingRequestsAddUp(t *testing.T) {
+	m := NewMeter(time.Second)
+	m.Start(0)
+	for at := 10 * ms; at <= 2000*ms; at += 10 * ms {
+		if at <= 1500*ms {
+			m.Add(at, 60) // one request
+			m.Add(at, 40) // the other
+		} else {
+			m.Add(at, 100) // one alone takes all
+		}
+		if got := m.Rate(at); at >= 1000*ms && got != 10_000 {
+			t.Fatalf("rate at %v is %v B/s, want 10000", at, got)
+		}
+	}
+}
+
+func TestNothingIsMeasuredBeforeTheStart(t *testing.T) {
+	m := NewMeter(time.Second)
+	if got := m.Rate(time.Second); got != 0 {
+		t.Errorf("rate %v before the first request", got)
+	}
+	m.Start(time.Second)
+	m.Start(2 * time.Second)
+	m.Add(1500*ms, 1000)
+	if got := m.Rate(1500 * ms); got != 2000 {
+		t.Errorf("rate %v B/s half a second after the first start, want 2000", got)
+	}
+}

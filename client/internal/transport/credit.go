@@ -1,0 +1,113 @@
+package transport
+
+import (
+	"encoding/binary"
+	"maps"
+	"net"
+	"slices"
+)
+
+// Frames of HTTP/2 (RFC 9113, 3.4, 4.1 and 6.9).
+const (
+	prefaceLength         = 24
+	frameHeaderLength     = 9
+	frameWindowUpdate     = 8
+	windowUpdateLength    = frameHeaderLength + 4
+	maxWithheldStreams    = 64
+	streamCreditStep      = streamWindow / 4
+	connectionCreditStep  = connectionWindow / 4
+	streamIdentifierMask  = 1<<31 - 1
+	windowIncrementMask   = 1<<31 - 1
+	connectionStream      = 0
+	frameTypeOffset       = 3
+	frameStreamOffset     = 5
+	windowIncrementOffset = frameHeaderLength
+)
+
+// creditSaver is a connection that holds HTTP/2 flow control credit back
+// until it is worth a write.
+//
+// net/http returns credit for every few kilobytes that are read: a TLS
+// record, a system call, a segment and a wake-up of the server for each batch
+// of data. With windows much larger than what is under way, a quarter of a
+// window at a time is soon enough. Other frames pass unchanged and in order.
+type creditSaver struct {
+	net.Conn
+
+	// skip is how many bytes pass before the next frame begins.
+	skip int
+	// head holds the beginning of a frame that came in several writes.
+	head []byte
+	// withheld is the credit held back for each stream.
+	withheld map[uint32]uint32
+	out      []byte
+}
+
+func newCreditSaver(conn net.Conn) *creditSaver {
+	return &creditSaver{Conn: conn, skip: prefaceLength, withheld: map[uint32]uint32{}}
+}
+
+// Write passes on all frames of p but credit that can wait. It is not safe
+// for concurrent use; net/http writes under a lock.
+func (s *creditSaver) Write(p []byte) (int, error) {
+	s.out = s.out[:0]
+	rest := p
+	if len(s.head) > 0 {
+		rest = append(s.head, p...)
+		s.head = nil
+	}
+	for len(rest) > 0 {
+		if s.skip > 0 {
+			n := min(s.skip, len(rest))
+			s.out = append(s.out, rest[:n]...)
+			s.skip -= n
+			rest = rest[n:]
+			continue
+		}
+		if len(rest) < frameHeaderLength || rest[frameTypeOffset] == frameWindowUpdate && len(rest) < windowUpdateLength {
+			s.head = append([]byte(nil), rest...)
+			break
+		}
+		if rest[frameTypeOffset] != frameWindowUpdate {
+			s.skip = frameHeaderLength + int(binary.BigEndian.Uint32(rest)>>8)
+			continue
+		}
+		s.withhold(
+			binary.BigEndian.Uint32(rest[frameStreamOffset:])&streamIdentifierMask,
+			binary.BigEndian.Uint32(rest[windowIncrementOffset:])&windowIncrementMask,
+		)
+		rest = rest[windowUpdateLength:]
+	}
+	if len(s.out) > 0 {
+		if _, err := s.Conn.Write(s.out); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+// withhold keeps credit for a stream, and passes on what has become enough.
+func (s *creditSaver) withhold(stream, credit uint32) {
+	step := uint32(streamCreditStep)
+	if stream == connectionStream {
+		step = connectionCreditStep
+	}
+	s.withheld[stream] += credit
+	if s.withheld[stream] >= step {
+		s.release(stream)
+	}
+	// Streams end without a word here. Credit for one that has ended is
+	// harmless, so that all can be released when there are many.
+	if len(s.withheld) > maxWithheldStreams {
+		for _, stream := range slices.Sorted(maps.Keys(s.withheld)) {
+			s.release(stream)
+		}
+	}
+}
+
+func (s *creditSaver) release(stream uint32) {
+	s.out = append(s.out, 0, 0, 4, frameWindowUpdate, 0)
+	s.out = binary.BigEndian.AppendUint32(s.out, stream)
+	s.out = binary.BigEndian.AppendUint32(s.out, s.withheld[stream])
+	delete(s.withheld, stream)
+}

@@ -1,0 +1,7 @@
+"""`python -m linklab`."""
+
+import sys
+
+from linklab.cli import main
+
+sys.exit(main())

@@ -1,0 +1,194 @@
+"""`run`, `compare` and `exec`: from a command line's options to runs to what is printed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from linklab import place, runner, statistics, summary, tables
+from linklab.contestants import missing_packages
+from linklab.guest.__main__ import build_kernel
+from linklab.place import Place
+from linklab.runner import Finished, Request
+from linklab.scenario import Scenario, find
+from linklab.statistics import FigureError, RunFigures
+
+
+def _place(options: argparse.Namespace) -> Place:
+    """The place and clock, said in one line on standard error."""
+    chosen = place.choose(options.place, options.clock)
+    print(chosen, file=sys.stderr)
+    if chosen.name == "guest":
+        build_kernel()
+    return chosen
+
+
+def _figures(finished: Finished) -> RunFigures | str:
+    """The figures of a finished run, or why there are none."""
+    if finished.error is not None:
+        return finished.error
+    try:
+        return summary.write(finished.run_dir)
+    except (FigureError, OSError) as error:
+        return str(error)
+
+
+def _run_with_progress(
+    requests: Sequence[Request], where: Place, parent: Path, parallel: int, timeout_s: float | None
+) -> list[Finished]:
+    """Runs all requests with a progress bar where standard error is a terminal."""
+    finished = []
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True,
+    ) as bar:  # fmt: skip
+        task = bar.add_task("starting", total=len(requests))
+        running: list[str] = []
+
+        def started(request: Request) -> None:
+            running.append(request.label)
+            bar.update(task, description=" ".join(running)[:40])
+
+        for one in runner.run_all(
+            requests, where, parent, parallel=parallel, timeout_s=timeout_s, started=started
+        ):
+            finished.append(one)
+            running.remove(one.request.label)
+            bar.update(task, advance=1, description=" ".join(running)[:40])
+    return finished
+
+
+def _single(options: argparse.Namespace, request: Request) -> int:
+    (finished,) = _run_with_progress([request], _place(options), options.out, 1, options.timeout)
+    figures = _figures(finished)
+    if options.json:
+        print(json.dumps({
+            "scenario": request.scenario.name,
+            "algorithm": request.contestant,
+            "seed": request.seed,
+            "run_dir": str(finished.run_dir),
+            "wall_s": finished.wall_s,
+            "error": figures if isinstance(figures, str) else None,
+            "figures": None if isinstance(figures, str) else asdict(figures),
+        }, indent=2))  # fmt: skip
+        return 1 if isinstance(figures, str) else 0
+    if isinstance(figures, str):
+        print(f"linklab: {request.label}: {figures}", file=sys.stderr)
+        print(f"run directory: {finished.run_dir}", file=sys.stderr)
+        return 1
+    print(
+        f"{request.label}: {figures.download_s:.3f} s, "
+        f"{figures.goodput_bps / 1e6:.1f} Mbit/s, efficiency {figures.efficiency:.3f}"
+    )
+    for name, link in figures.links.items():
+        done = "" if link.finish_s is None else f", done at {link.finish_s:.3f} s"
+        print(f"  {name:<5} {link.bytes / 1e6:7.1f} MB ({link.share:.0%}){done}")
+    print(f"run directory: {finished.run_dir}")
+    return 0
+
+
+def run(options: argparse.Namespace, contestant: str) -> int:
+    """One contestant in one scenario; 0, or 1 if the run failed."""
+    _require([contestant])
+    scenario = find(options.scenario)
+    return _single(options, Request(scenario, contestant, options.seed, shift_s=options.shift))
+
+
+def execute(options: argparse.Namespace, command: tuple[str, ...]) -> int:
+    """A user's command in the client's place; its words are passed on, its exit code too."""
+    scenario = find(options.scenario)
+    request = Request(scenario, None, options.seed, command=command, shift_s=options.shift)
+    (finished,) = _run_with_progress([request], _place(options), options.out, 1, options.timeout)
+    for name, stream in (("client.out", sys.stdout), ("client.err", sys.stderr)):
+        path = finished.run_dir / name
+        if path.exists() and not options.json:
+            stream.write(path.read_text(errors="replace"))
+    if finished.error is not None:
+        print(f"linklab: {finished.error}", file=sys.stderr)
+        return 1
+    outcome = summary.outcome_of(finished.run_dir)
+    report = {
+        "scenario": scenario.name,
+        "command": list(command),
+        "run_dir": str(finished.run_dir),
+        "exit_code": outcome.exit_code,
+        "elapsed_s": outcome.elapsed_ns / 1e9,
+        "received_bytes": outcome.received_bytes,
+    }
+    if options.json:
+        print(json.dumps(report, indent=2))
+    else:
+        received = ", ".join(f"{k} {v / 1e6:.1f} MB" for k, v in outcome.received_bytes.items())
+        print(
+            f"exit code {outcome.exit_code} after {outcome.elapsed_ns / 1e9:.3f} s; "
+            f"received: {received}\nrun directory: {finished.run_dir}",
+            file=sys.stderr,
+        )
+    return 0 if outcome.exit_code == 0 else 1
+
+
+def _require(names: Sequence[str]) -> None:
+    missing = missing_packages(names)
+    if missing:
+        raise runner.RunError(f"missing programs: apt-get install {' '.join(missing)}")
+
+
+def compare(options: argparse.Namespace, names: list[str]) -> int:
+    """Every contestant in every scenario, `--runs` seeds each; 1 if any run failed."""
+    _require(names)
+    scenarios = [find(one) for one in options.scenarios]
+    requests = [
+        Request(scenario, name, options.seed + n, shift_s=options.shift)
+        for scenario in scenarios
+        for name in names
+        for n in range(options.runs)
+    ]
+    where = _place(options)
+    parent = runner.new_directory(options.out, time.strftime("%Y%m%d-%H%M%S-compare"))
+    begun = time.monotonic()
+    finished = _run_with_progress(requests, where, parent, options.parallel, options.timeout)
+    wall_s = time.monotonic() - begun
+    results = [(one, _figures(one)) for one in finished]
+    comparisons = [_comparison(scenario, names, results) for scenario in scenarios]
+    if options.json:
+        print(json.dumps({
+            "place": where.name,
+            "clock": where.clock,
+            "seed": options.seed,
+            "runs": options.runs,
+            "run_dir": str(parent),
+            "wall_s": wall_s,
+            "comparisons": [tables.to_json(one) for one in comparisons],
+        }, indent=2))  # fmt: skip
+    else:
+        console = Console()
+        for one in comparisons:
+            tables.show(one, console)
+        print(
+            f"{len(requests)} runs in {wall_s:.0f} s; run directories: {options.out}/{parent.name}"
+        )
+    failures = [one for one, figures in results if isinstance(figures, str)]
+    return 1 if failures else 0
+
+
+def _comparison(
+    scenario: Scenario, names: list[str], results: list[tuple[Finished, RunFigures | str]]
+) -> statistics.Comparison:
+    """The runs of one scenario, in the order in which the contestants were asked for."""
+    runs: dict[str, list[RunFigures]] = {name: [] for name in names}
+    failures: dict[str, list[str]] = {name: [] for name in names}
+    for one, figures in results:
+        if one.request.scenario == scenario and one.request.contestant is not None:
+            if isinstance(figures, str):
+                failures[one.request.contestant].append(figures)
+            else:
+                runs[one.request.contestant].append(figures)
+    return statistics.compare(scenario, runs, failures)

@@ -1,0 +1,187 @@
+"""Boots the guest on a run directory and waits for it.
+
+The guest is one unprivileged program, pinned to one core (two host processes that
+bounce between cores cost a factor of three). It sees the host's files read-only;
+only the run directory, its working directory, can be written (kernel.patch). Its
+kernel command line holds nothing that differs between machines, because it seeds
+the guest's randomness.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import IO
+
+from linklab.guest.session import EXIT_FILE
+from linklab.leftovers import scratch_prefix
+from linklab.paths import GUEST_HOST_ROOT, REPOSITORY, cache_dir, in_guest
+
+MEMORY = "1024M"
+START_NS = 1_767_225_600_000_000_000
+"""The guest's clock at boot in virtual time: 2026-01-01 00:00 UTC."""
+
+_MOUNT_RUN_DIR = (
+    "mount -t tmpfs tmpfs /run; mkdir -p /run/linklab/run;"
+    " mount -t hostfs none /run/linklab/run -o /proc/self/cwd;"
+    " . /run/linklab/run/guest-init"
+)
+
+
+class GuestError(RuntimeError):
+    """The guest did not do its work; the message ends with where its console log is."""
+
+
+def kernel_arguments(clock: str, seed: int) -> list[str]:
+    """The kernel command line for a clock (`virtual` or `real`) and a run's seed."""
+    travel = ["time-travel=inf-cpu", f"time-travel-start={START_NS}"]
+    return [
+        f"mem={MEMORY}", "rootfstype=hostfs", "rootflags=/", "ro", "quiet", "panic=-1",
+        "con=null", "con0=null,fd:1", f"linklab.seed={seed}",
+        *(travel if clock == "virtual" else []),
+        "init=/bin/sh", "--", "-c", f'"{_MOUNT_RUN_DIR}"',
+    ]  # fmt: skip
+
+
+def _guest_command() -> str:
+    """The shell lines that start this very package inside the guest."""
+    path = [str(in_guest(REPOSITORY / "emulator"))]
+    environment = {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/tmp",
+        "LANG": "C.UTF-8",
+        "LINKLAB_HOST_ROOT": str(GUEST_HOST_ROOT),
+        "PYTHONPATH": ":".join(path),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+        "SETUPTOOLS_USE_DISTUTILS": "stdlib",
+    }
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
+    python = GUEST_HOST_ROOT / Path(sys.executable).relative_to("/")
+    return "\n".join(
+        [*exports, "cd /tmp", f"{shlex.quote(str(python))} -m linklab.guest.session\n"]
+    )
+
+
+def reserve_core() -> tuple[int, IO[str] | None]:
+    """A core that no other guest of this user is pinned to, and the lock that keeps it.
+
+    Where all are taken, one of them without a lock.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    directory = cache_dir() / "cores"
+    directory.mkdir(parents=True, exist_ok=True)
+    for core in cores:
+        lock = (directory / str(core)).open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            continue
+        return core, lock
+    return cores[os.getpid() % len(cores)], None
+
+
+def memory_directory() -> Path:
+    """A directory for the guest's memory: in RAM if possible, and allowing execution.
+
+    UML maps its memory executable, so a noexec mount (Docker's /dev/shm) will not do.
+    """
+    for candidate in (os.environ.get("TMPDIR"), "/dev/shm", "/tmp", "/var/tmp"):
+        if candidate and os.access(candidate, os.W_OK):
+            flags = os.statvfs(candidate).f_flag
+            if not flags & os.ST_NOEXEC:
+                return Path(candidate)
+    raise GuestError(
+        "no writable directory that allows execution for the guest's memory: "
+        "set TMPDIR to one (in a container: --tmpfs /tmp:exec,size=2g)"
+    )
+
+
+class Guest:
+    """A guest that is booting or running on a prepared run directory.
+
+    `fileno` becomes readable when it has ended. `close` ends it and removes what it
+    left outside the run directory; use it as a context manager.
+    """
+
+    def __init__(
+        self, kernel: Path, run_dir: Path, *, clock: str, seed: int, timeout_s: float
+    ) -> None:
+        self.run_dir = run_dir
+        self._console = run_dir / "console.log"
+        self._timeout_s = timeout_s
+        self.deadline = time.monotonic() + timeout_s
+        (run_dir / "guest-init").write_text((Path(__file__).parent / "init.sh").read_text())
+        (run_dir / "guest-command").write_text(_guest_command())
+        with contextlib.ExitStack() as stack:
+            scratch = tempfile.mkdtemp(prefix=scratch_prefix("guest"), dir=memory_directory())
+            stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+            core, lock = reserve_core()
+            if lock is not None:
+                stack.callback(lock.close)
+            with self._console.open("wb") as log:
+                self._process = subprocess.Popen(
+                    [
+                        "setpriv", "--pdeathsig", "KILL", "taskset", "--cpu-list", str(core),
+                        str(kernel), *kernel_arguments(clock, seed),
+                    ],
+                    cwd=run_dir,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env={
+                        "HOME": scratch,
+                        "TMPDIR": scratch,
+                        "PATH": os.environ.get("PATH", os.defpath),
+                        "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
+                    },
+                )  # fmt: skip
+            stack.callback(self._kill)
+            self._descriptor = os.pidfd_open(self._process.pid)
+            stack.callback(os.close, self._descriptor)
+            self._resources = stack.pop_all()
+
+    def __enter__(self) -> Guest:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        """A descriptor that is readable once the guest has ended."""
+        return self._descriptor
+
+    def close(self) -> None:
+        """Ends the guest if it still runs."""
+        self._resources.close()
+
+    def _kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
+    def exit_code(self) -> int:
+        """The execution's exit code; GuestError if the guest hung or did not get that far."""
+        if self._process.poll() is None:
+            raise GuestError(
+                f"the guest was still running after {self._timeout_s:.0f} s of wall-clock time "
+                f"and was ended; its console: {self._console}"
+            )
+        try:
+            return int((self.run_dir / EXIT_FILE).read_text())
+        except (FileNotFoundError, ValueError):
+            tail = self._console.read_text(errors="replace").strip().splitlines()[-5:]
+            words = "\n  ".join(tail) or "(nothing)"
+            raise GuestError(
+                "the guest ended without finishing; "
+                f"the end of its console ({self._console}):\n  {words}"
+            ) from None

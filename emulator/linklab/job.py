@@ -1,0 +1,57 @@
+"""The manifest of a run directory (`run.json`): what is to be run, where and with what.
+
+Written before the lab starts and read by the process that runs the lab, on the
+host or in the guest, so that both do the same on the same files.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+FORMAT = 1
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One run. Paths are absolute on the host.
+
+    `contestant` is the name of an algorithm or peer, or None where `command` holds
+    a program of the user's (`linklab exec`). `shift_s` delays the client's start.
+    """
+
+    format: int = FORMAT
+    scenario: str
+    contestant: str | None
+    command: list[str] | None
+    seed: int
+    place: str
+    clock: str
+    reason: str
+    shift_s: float
+    started_at: str
+    payload: str
+    payload_sha256: str
+    multilink: str
+    certificate_authority: str
+    certificate: str
+    key: str
+    versions: dict[str, str]
+
+
+def write(job: Job, run_dir: Path) -> None:
+    """Writes the manifest."""
+    text = msgspec.json.format(msgspec.json.encode(job), indent=2)
+    (run_dir / "run.json").write_bytes(text + b"\n")
+
+
+def read(run_dir: Path) -> Job:
+    """Reads the manifest; FileNotFoundError or msgspec.ValidationError if it is not one."""
+    return msgspec.json.decode((run_dir / "run.json").read_bytes(), type=Job)
+
+
+def local(path: str) -> Path:
+    """A path of the manifest as the running system sees it (the guest sets LINKLAB_HOST_ROOT)."""
+    root = os.environ.get("LINKLAB_HOST_ROOT")
+    return Path(root) / path.lstrip("/") if root else Path(path)

@@ -1,0 +1,202 @@
+"""Prepares run directories, has them executed side by side, and gathers what came of them."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from linklab import authority, job, oracle, payload
+from linklab.guest import kernel
+from linklab.guest.boot import Guest
+from linklab.job import Job
+from linklab.paths import MULTILINK, REPOSITORY, cache_dir
+from linklab.place import Place
+from linklab.scenario import Scenario, to_yaml
+from linklab.versions import versions
+
+MIN_WATCHDOG_S = 120.0
+"""Wall-clock time that every run may take, however short its download."""
+
+WATCHDOG_FACTOR = 6.0
+"""Further wall-clock seconds per second of the slowest link's download: a guest on a busy
+core still runs faster than real time."""
+
+
+class RunError(RuntimeError):
+    """A run did not come to a figure; the message says why and where its directory is."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One run that is wanted: a contestant by name, or a command of the user's."""
+
+    scenario: Scenario
+    contestant: str | None
+    seed: int
+    command: tuple[str, ...] | None = None
+    shift_s: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """What the run is called on screen and on disk."""
+        name = self.contestant or Path((self.command or ("exec",))[0]).name
+        return f"{self.scenario.name}-{name}-seed{self.seed}"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A request that has ended: its directory, and its error if it failed."""
+
+    request: Request
+    run_dir: Path
+    error: str | None
+    wall_s: float
+
+
+def new_directory(parent: Path, name: str) -> Path:
+    """Makes a run directory that was not there before."""
+    parent.mkdir(parents=True, exist_ok=True)
+    for suffix in ("", *(f"-{n}" for n in range(2, 10_000))):
+        with contextlib.suppress(FileExistsError):
+            path = parent / f"{name}{suffix}"
+            path.mkdir()
+            return path.resolve()
+    raise RunError(f"{parent} holds ten thousand runs called {name}: clear it out")
+
+
+def prepare(request: Request, run_dir: Path, place: Place) -> None:
+    """Fills a new run directory with the scenario as run and the manifest."""
+    cache = cache_dir()
+    certificates = authority.ensure(cache / "authority")
+    served = payload.ensure(request.scenario.payload, cache / "payloads")
+    (run_dir / "scenario.yaml").write_text(to_yaml(request.scenario))
+    job.write(
+        Job(
+            scenario=request.scenario.name,
+            contestant=request.contestant,
+            command=list(request.command) if request.command else None,
+            seed=request.seed,
+            place=place.name,
+            clock=place.clock,
+            reason=place.reason,
+            shift_s=request.shift_s,
+            started_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            payload=str(served),
+            payload_sha256=payload.sha256_of(served),
+            multilink=str(MULTILINK),
+            certificate_authority=str(certificates.ca_cert),
+            certificate=str(certificates.cert),
+            key=str(certificates.key),
+            versions=versions(),
+        ),
+        run_dir,
+    )
+
+
+def watchdog_s(scenario: Scenario) -> float:
+    """Wall-clock seconds after which a run counts as hung."""
+    slowest = max(oracle.single_link_s(scenario, link) for link in scenario.links)
+    return MIN_WATCHDOG_S + WATCHDOG_FACTOR * min(slowest, 3600.0)
+
+
+class _HostRun:
+    """An execution on the host, as a child process with the same face as a Guest."""
+
+    def __init__(self, run_dir: Path, timeout_s: float) -> None:
+        self.run_dir = run_dir
+        self.deadline = time.monotonic() + timeout_s
+        self._timeout_s = timeout_s
+        with (run_dir / "console.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "TERM",
+                 sys.executable, "-m", "linklab.execution", str(run_dir)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                env={**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")},
+                start_new_session=True,
+            )  # fmt: skip
+        self._descriptor = os.pidfd_open(self._process.pid)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=10)
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        os.close(self._descriptor)
+
+    def exit_code(self) -> int:
+        code = self._process.poll()
+        if code is None:
+            raise RunError(f"the lab was still running after {self._timeout_s:.0f} s")
+        return code
+
+
+def _begin(request: Request, run_dir: Path, place: Place, timeout_s: float) -> Guest | _HostRun:
+    if place.name == "host":
+        return _HostRun(run_dir, timeout_s)
+    return Guest(
+        kernel.ensure(), run_dir, clock=place.clock, seed=request.seed, timeout_s=timeout_s
+    )
+
+
+def _verdict(running: Guest | _HostRun) -> str | None:
+    """None where the lab ran to an end, else what went wrong."""
+    try:
+        code = running.exit_code()
+    except RuntimeError as error:
+        return str(error)
+    if code == 0:
+        return None
+    noted = running.run_dir / "error"
+    return noted.read_text().strip() if noted.exists() else f"the lab ended with {code}"
+
+
+def run_all(
+    requests: Sequence[Request],
+    place: Place,
+    parent: Path,
+    *,
+    parallel: int,
+    timeout_s: float | None = None,
+    started: Callable[[Request], None] = lambda _: None,
+) -> Iterator[Finished]:
+    """Runs every request, at most `parallel` at a time, and yields each as it ends.
+
+    When the caller stops early (an exception, Ctrl-C), what still runs is ended.
+    """
+    waiting = list(reversed(requests))
+    running: dict[Guest | _HostRun, tuple[Request, float]] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < parallel:
+                request = waiting.pop()
+                run_dir = new_directory(parent, request.label)
+                prepare(request, run_dir, place)
+                limit = timeout_s or watchdog_s(request.scenario)
+                running[_begin(request, run_dir, place, limit)] = (request, time.monotonic())
+                started(request)
+            next_deadline = min(one.deadline for one in running)
+            patience = max(0.0, next_deadline - time.monotonic())
+            ready, _, _ = select.select(list(running), [], [], patience)
+            late = [one for one in running if one.deadline <= time.monotonic()]
+            for one in ready or late:
+                request, begun = running.pop(one)
+                error = _verdict(one)
+                one.close()
+                yield Finished(request, one.run_dir, error, time.monotonic() - begun)
+    finally:
+        for one in running:
+            one.close()

@@ -1,0 +1,532 @@
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linklab import scenario
+from linklab.paths import PROFILES
+from linklab.scenario import (
+    ClientSettings,
+    Event,
+    LinkSettings,
+    Payload,
+    Published,
+    Scenario,
+    ScenarioError,
+    TcpSettings,
+)
+
+SMALL = """\
+name: small
+payload: {size: 1 MB}
+links:
+  wifi: {down: 60 Mbit/s, up: 20 Mbit/s, rtt: 10 ms}
+  lte:
+    down: 40 Mbit/s
+    up: 10 Mbit/s
+    rtt: 40 ms
+events:
+  - {at: 2 s, link: wifi, down: 10 kbit/s}
+  - {at: 5 s, link: wifi, carrier: down}
+"""
+
+
+def test_a_small_scenario_and_its_defaults() -> None:
+    read = scenario.parse(SMALL)
+    assert read == Scenario(
+        name="small",
+        title="",
+        description="",
+        source="",
+        payload=Payload(size_bytes=1_000_000, seed=1, sha256=None),
+        links={
+            "wifi": LinkSettings(
+                device="wlan0",
+                down_rate_bps=60_000_000,
+                up_rate_bps=20_000_000,
+                rtt_s=0.01,
+                jitter_s=0.0,
+                loss_ratio=0.0,
+                queue_down_bytes=3_000_000,  # 0.4 s of 60 Mbit/s
+                queue_up_bytes=1_000_000,
+                bandwidth_bps=78_000_000,
+            ),
+            "lte": LinkSettings(
+                device="rmnet0",
+                down_rate_bps=40_000_000,
+                up_rate_bps=10_000_000,
+                rtt_s=0.04,
+                jitter_s=0.0,
+                loss_ratio=0.0,
+                queue_down_bytes=2_000_000,
+                queue_up_bytes=1_000_000,
+                bandwidth_bps=52_000_000,
+            ),
+        },
+        events=(
+            Event(2.0, "wifi", down_rate_bps=10_000),
+            Event(5.0, "wifi", carrier="down"),
+        ),
+        tcp=TcpSettings("cubic", 16 << 20, 16 << 20, False, False),
+        client=ClientSettings(1_000_000, 0.1, 0.6, 1.0, 1_000_000),
+    )
+    assert list(read.links) == ["wifi", "lte"]
+
+
+def test_the_order_of_links_is_fixed() -> None:
+    link = "{down: 1 Mbit/s, up: 1 Mbit/s, rtt: 0 s}"
+    text = f"name: a\npayload: {{size: 1 B}}\nlinks: {{lte: {link}, wifi: {link}}}\n"
+    assert list(scenario.parse(text).links) == ["wifi", "lte"]
+
+
+def test_queues_of_both_directions() -> None:
+    text = SMALL.replace("rtt: 10 ms", "rtt: 10 ms, queue: 500 kB, queue_up: 100 kB")
+    wifi = scenario.parse(text).links["wifi"]
+    assert (wifi.queue_down_bytes, wifi.queue_up_bytes) == (500_000, 100_000)
+
+
+def test_anchors_and_merge_keys() -> None:
+    text = """\
+name: anchors
+payload: {size: 1 MB}
+links:
+  wifi: &link {down: 60 Mbit/s, up: 20 Mbit/s, rtt: 10 ms}
+  lte: {<<: *link, rtt: 40 ms}
+"""
+    links = scenario.parse(text).links
+    assert (links["lte"].down_rate_bps, links["lte"].rtt_s) == (60_000_000, 0.04)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            "down: 40 Mbit/s",
+            "down: 80",
+            "x.yaml:6: links.lte.down: '80' has no unit; allowed: a rate such as '80 Mbit/s'",
+        ),
+        (
+            "down: 40 Mbit/s",
+            "down: 80 ms",
+            "x.yaml:6: links.lte.down: '80 ms' is a duration; allowed: a rate such as '80 Mbit/s'",
+        ),
+        (
+            "down: 40 Mbit/s",
+            "down: 0 Mbit/s",
+            (
+                "x.yaml:6: links.lte.down: '0 Mbit/s' is too little to be a rate; allowed: at least "
+                "1 kbit/s (for an outage write 'carrier: down' in an event)"
+            ),
+        ),
+        (
+            "down: 40 Mbit/s",
+            "down: -1 Mbit/s",
+            (
+                "x.yaml:6: links.lte.down: '-1 Mbit/s' is negative; allowed: "
+                "a rate such as '80 Mbit/s'"
+            ),
+        ),
+        (
+            "down: 40 Mbit/s",
+            "down: 11 Gbit/s",
+            (
+                "x.yaml:6: links.lte.down: '11 Gbit/s' is more than can be shaped; "
+                "allowed: at most 10 Gbit/s"
+            ),
+        ),
+        ("down: 40 Mbit/s", "down: [1]", "x.yaml:6: links.lte.down: must be a single value"),
+        ("down: 40 Mbit/s", "down:", "x.yaml:6: links.lte.down: has no value"),
+        (
+            "down: 40 Mbit/s",
+            "dwon: 40 Mbit/s",
+            (
+                "x.yaml:6: links.lte: unknown key 'dwon' (did you mean 'down'?); allowed: down, up, "
+                "rtt, jitter, loss, queue, queue_down, queue_up, bandwidth"
+            ),
+        ),
+        (
+            "    rtt: 40 ms\n",
+            "",
+            (
+                "x.yaml:6: links.lte: 'rtt' is missing; needed: down, up, rtt; optional: jitter, "
+                "loss, queue, queue_down, queue_up, bandwidth"
+            ),
+        ),
+        (
+            "    rtt: 40 ms\n",
+            "    rtt: 40 ms\n    up: 3 Mbit/s\n",
+            "x.yaml:9: links.lte.up: is given twice, first in line 7",
+        ),
+        (
+            "    rtt: 40 ms\n",
+            "    rtt: 40 ms\n    loss: 120 %\n",
+            (
+                "x.yaml:9: links.lte.loss: '120 %' is out of range; allowed: 0 % to 100 %, "
+                "such as '0.3 %'"
+            ),
+        ),
+        (
+            "    rtt: 40 ms\n",
+            "    rtt: 40 ms\n    jitter: 21 ms\n",
+            (
+                "x.yaml:9: links.lte.jitter: a jitter of 21 ms does not fit an rtt of 40 ms; "
+                "allowed: a jitter of at most half the rtt, 20 ms"
+            ),
+        ),
+        (
+            "    rtt: 40 ms\n",
+            "    rtt: 40 ms\n    queue: 1513 B\n",
+            (
+                "x.yaml:9: links.lte.queue: '1513 B' is out of range; allowed: "
+                "1514 B (one packet) to 1 GB"
+            ),
+        ),
+        (
+            "lte:",
+            "nr:",
+            "x.yaml:5: links: unknown key 'nr'; allowed: wifi, lte",
+        ),
+        (
+            "size: 1 MB",
+            "size: 0 B",
+            "x.yaml:2: payload.size: '0 B' is out of range; allowed: 1 B to 10 GB",
+        ),
+        (
+            "size: 1 MB",
+            "size: 10001 MB",
+            "x.yaml:2: payload.size: '10001 MB' is out of range; allowed: 1 B to 10 GB",
+        ),
+        (
+            "size: 1 MB",
+            "size: 1 MB, seed: -1",
+            "x.yaml:2: payload.seed: '-1' is not a whole number; allowed: 0 to 9223372036854775807",
+        ),
+        (
+            "size: 1 MB",
+            "size: 1 MB, sha256: abc",
+            "x.yaml:2: payload.sha256: 'abc' is no SHA-256; allowed: 64 digits of 0-9 and a-f",
+        ),
+        (
+            "at: 5 s",
+            "at: -5 s",
+            "x.yaml:11: events[1].at: '-5 s' is negative; allowed: a duration such as '10 ms'",
+        ),
+        (
+            "at: 5 s",
+            "at: 1 s",
+            (
+                "x.yaml:11: events[1].at: 1 s is not after the event of wifi before it; "
+                "allowed: more than 2 s"
+            ),
+        ),
+        (
+            "at: 5 s",
+            "at: 2 s",
+            (
+                "x.yaml:11: events[1].at: 2 s is not after the event of wifi before it; "
+                "allowed: more than 2 s"
+            ),
+        ),
+        (
+            "link: wifi, carrier",
+            "link: wlan, carrier",
+            "x.yaml:11: events[1].link: unknown value 'wlan'; allowed: wifi, lte",
+        ),
+        (
+            "carrier: down}",
+            "carrier: off}",
+            "x.yaml:11: events[1].carrier: unknown value 'off'; allowed: up, down",
+        ),
+        (
+            ", carrier: down}",
+            "}",
+            (
+                "x.yaml:11: events[1]: changes nothing; allowed: any of carrier, down, up, rtt, "
+                "jitter, loss"
+            ),
+        ),
+        (
+            "carrier: down}",
+            "jitter: 6 ms}",
+            (
+                "x.yaml:11: events[1].jitter: a jitter of 6 ms does not fit an rtt of 10 ms; "
+                "allowed: a jitter of at most half the rtt, 5 ms"
+            ),
+        ),
+        ("name: small\n", "name: Small\n", "x.yaml:1: name: 'Small' is no name; allowed: "),
+        ("name: small\n", "- a\n", "x.yaml:2: not valid YAML: "),
+        ("name: small\n", "name: [\n", "x.yaml:3: not valid YAML: "),
+        (
+            "name: small\n",
+            "name: small\ntcp: {congestion_control: cubik}\n",
+            (
+                "x.yaml:2: tcp.congestion_control: unknown value 'cubik' (did you mean 'cubic'?); "
+                "allowed: reno, cubic, bbr, dctcp, vegas, westwood"
+            ),
+        ),
+        (
+            "name: small\n",
+            "name: small\ntcp: {metrics_save: 1}\n",
+            "x.yaml:2: tcp.metrics_save: '1' is neither; allowed: true, false",
+        ),
+        (
+            "name: small\n",
+            "name: small\nclient: {window: 0 s}\n",
+            "x.yaml:2: client.window: '0 s' is out of range; allowed: 1 ms to 3600 s",
+        ),
+        (
+            "name: small\n",
+            "name: small\npublished: {algorithm: alg1}\n",
+            "x.yaml:2: published: must be a list",
+        ),
+        (
+            "name: small\n",
+            (
+                "name: small\npublished:\n  - {algorithm: alg1, download: 1 s}\n"
+                "  - {algorithm: alg1, download: 2 s}\n"
+            ),
+            "x.yaml:4: published[1].algorithm: 'alg1' is listed twice",
+        ),
+        (
+            "name: small\n",
+            "name: small\ntcp: &t {<<: *t}\n",
+            "x.yaml:2: tcp: '<<' merges mappings only, and not into itself",
+        ),
+        ("name: small\n", "name: small\n? [a]\n: b\n", "x.yaml:2: a key must be a word"),
+    ],
+)
+def test_errors_say_where_what_and_what_is_allowed(old: str, new: str, expected: str) -> None:
+    assert old in SMALL
+    with pytest.raises(ScenarioError) as caught:
+        scenario.parse(SMALL.replace(old, new, 1), "x.yaml")
+    assert str(caught.value).startswith(expected)
+    assert "\n" not in str(caught.value)
+    if not expected.endswith(": "):
+        assert str(caught.value) == expected
+
+
+def test_jitter_is_checked_against_the_rtt_in_force() -> None:
+    late = "  - {at: 6 s, link: wifi, rtt: 50 ms}\n  - {at: 7 s, link: wifi, jitter: 25 ms}\n"
+    assert scenario.parse(SMALL + late).events[-1].jitter_s == 0.025
+    shrunk = late + "  - {at: 8 s, link: wifi, rtt: 20 ms}\n"
+    with pytest.raises(ScenarioError, match=r":14: events\[4\].rtt: a jitter of 25 ms"):
+        scenario.parse(SMALL + shrunk)
+
+
+def test_events_of_different_links_may_stand_in_any_order() -> None:
+    text = SMALL + "  - {at: 1 s, link: lte, carrier: down}\n"
+    assert scenario.parse(text).events[-1].at_s == 1.0
+
+
+def test_several_documents_and_none_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="single document"):
+        scenario.parse(SMALL + "---\n" + SMALL)
+    with pytest.raises(ScenarioError, match="the file is empty"):
+        scenario.parse("# nothing\n")
+    with pytest.raises(ScenarioError, match="must be a mapping"):
+        scenario.parse("- 1\n")
+
+
+def test_deep_nesting_is_an_error_not_a_crash() -> None:
+    with pytest.raises(ScenarioError, match="nested too deeply"):
+        scenario.parse("[" * 20_000)
+
+
+def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "profiles" / "small.yaml"
+    file.parent.mkdir()
+    file.write_text(SMALL)
+    read = scenario.load(file)
+    assert read.path == file
+    assert scenario.find("small", file.parent) == read
+    assert scenario.find("profiles/small.yaml") == read
+    assert scenario.list_all(file.parent) == [read]
+
+    copy = tmp_path / "scenario.yaml"
+    copy.write_text(scenario.to_yaml(read))
+    assert scenario.load(copy, any_name=True) == read
+    with pytest.raises(ScenarioError, match=r"^scenario.yaml:1: name: 'small' differs"):
+        scenario.load(copy)
+
+    with pytest.raises(ScenarioError, match="did you mean 'small'.*; there are: small"):
+        scenario.find("smal", file.parent)
+    with pytest.raises(ScenarioError, match=r"missing.yaml: cannot be read: No such file"):
+        scenario.find("./missing.yaml")
+    file.write_bytes(b"name: \xff\n")
+    with pytest.raises(ScenarioError, match="not UTF-8"):
+        scenario.load(file)
+
+
+def test_a_control_character_is_an_error_with_its_line() -> None:
+    with pytest.raises(ScenarioError, match=r"^x.yaml:2: not valid YAML: character"):
+        scenario.parse("name: a\ntitle: \x01\n", "x.yaml")
+
+
+SHIPPED = [
+    "hs-s6",
+    "hs-s7",
+    "ls",
+    "static-7-66",
+    "static-80-50",
+    "wifi-collapse",
+    "wifi-gone",
+    "wifi-outage",
+]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_scenarios_load_and_say_where_they_come_from(name: str) -> None:
+    shipped = scenario.find(name)
+    assert shipped.title
+    assert shipped.source
+    assert shipped.payload.sha256
+    assert shipped.client == ClientSettings()  # constants are fixed once over all scenarios
+    assert shipped.tcp == TcpSettings()
+    assert scenario.parse(scenario.to_yaml(shipped)) == shipped
+
+
+def test_shipped_scenarios_agree_with_the_thesis() -> None:
+    published = {row.algorithm: row for row in scenario.find("hs-s7").published}
+    assert published["alg3"] == Published("alg3", 16.55, "thesis table 5.12", 0.5)
+    assert list(published) == ["single-wifi", "single-lte", "naive", "alg1", "alg2", "alg3"]
+    assert "single-lte" not in {row.algorithm for row in scenario.find("ls").published}
+
+
+# --- The canonical form loads to the same scenario.
+
+RATES = st.integers(scenario.MIN_RATE_BPS, scenario.MAX_RATE_BPS)
+TIMES = st.floats(0, scenario.MAX_TIME_S)
+SHARES = st.floats(0, 1)
+NAMES = st.from_regex(re.compile(r"[a-z0-9][a-z0-9-]{0,20}", re.ASCII), fullmatch=True)
+QUEUES = st.integers(scenario.PACKET_BYTES, scenario.MAX_QUEUE_BYTES)
+SIZES = st.integers(1, scenario.MAX_PAYLOAD_BYTES)
+TEXTS = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"], include_characters="\n"),
+    max_size=40,
+).map(str.strip)
+
+
+@st.composite
+def link_settings(draw: st.DrawFn, name: str) -> LinkSettings:
+    rtt_s = draw(st.floats(0, scenario.MAX_RTT_S))
+    return LinkSettings(
+        device=scenario.DEVICES[name],
+        down_rate_bps=draw(RATES),
+        up_rate_bps=draw(RATES),
+        rtt_s=rtt_s,
+        jitter_s=draw(st.floats(0, rtt_s / 2)),
+        loss_ratio=draw(SHARES),
+        queue_down_bytes=draw(QUEUES),
+        queue_up_bytes=draw(QUEUES),
+        bandwidth_bps=draw(RATES),
+    )
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> Scenario:
+    times = draw(st.lists(TIMES, unique=True, max_size=4).map(sorted))
+    rate_events = st.builds(
+        Event,
+        st.just(0.0),
+        st.sampled_from(list(scenario.DEVICES)),
+        carrier=st.sampled_from([None, "up", "down"]),
+        down_rate_bps=RATES,
+        up_rate_bps=st.none() | RATES,
+        loss_ratio=st.none() | SHARES,
+    )
+    events = tuple(
+        Event(t, e.link, e.carrier, e.down_rate_bps, e.up_rate_bps, None, None, e.loss_ratio)
+        for t in times
+        for e in [draw(rate_events)]
+    )
+    published = draw(
+        st.lists(
+            st.builds(
+                Published,
+                NAMES,
+                st.floats(0.1, 1000),
+                TEXTS,
+                st.none() | st.floats(0, 1000),
+            ),
+            max_size=3,
+            unique_by=lambda row: row.algorithm,
+        )
+    )
+    sizes = st.integers(4096, (1 << 31) - 1)
+    return Scenario(
+        name=draw(NAMES),
+        title=draw(TEXTS),
+        description=draw(TEXTS),
+        source=draw(TEXTS),
+        payload=draw(
+            st.builds(
+                Payload,
+                SIZES,
+                st.integers(0, (1 << 63) - 1),
+                st.none() | st.from_regex(re.compile("[0-9a-f]{64}"), fullmatch=True),
+            )
+        ),
+        links={name: draw(link_settings(name)) for name in scenario.DEVICES},
+        events=events,
+        tcp=draw(
+            st.builds(
+                TcpSettings,
+                st.sampled_from(scenario.CONGESTION_CONTROLS),
+                sizes,
+                sizes,
+                st.booleans(),
+                st.booleans(),
+            )
+        ),
+        client=draw(st.builds(ClientSettings, SIZES, SHARES, SHARES, st.floats(1e-3, 3600), SIZES)),
+        published=tuple(published),
+    )
+
+
+@settings(deadline=None)
+@given(scenarios())
+def test_the_canonical_form_loads_to_the_same_scenario(one: Scenario) -> None:
+    written = scenario.to_yaml(one)
+    assert scenario.parse(written) == one
+    assert scenario.to_yaml(scenario.parse(written)) == written
+
+
+WORDS = st.sampled_from(
+    ["name", "links", "wifi", "lte", "<<", "*a", "&a", "80 Mbit/s", "payload", "", "~", "{", "}",
+     "[", "]", ": ", "\n", "  ", "- ", "'", "!!binary x", "!!python/object:os.system", "\t", "%"]
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text(max_size=60) | st.lists(WORDS, max_size=25).map("".join))
+def test_any_text_is_refused_with_a_place_or_loads(text: str) -> None:
+    try:
+        scenario.parse(text, "x.yaml")
+    except ScenarioError as error:
+        assert str(error).startswith("x.yaml:")
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data())
+def test_a_mutated_scenario_is_refused_with_a_place_or_loads(data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(SMALL)))
+    end = data.draw(st.integers(at, min(len(SMALL), at + 8)))
+    text = SMALL[:at] + data.draw(WORDS | st.text(max_size=3)) + SMALL[end:]
+    try:
+        scenario.parse(text, "x.yaml")
+    except ScenarioError as error:
+        assert str(error).startswith("x.yaml:")
+
+
+def test_python_tags_do_nothing() -> None:
+    with pytest.raises(ScenarioError):
+        scenario.parse("!!python/object/apply:os.system ['true']")
+
+
+def test_shipped_files_are_plain_yaml() -> None:
+    for name in SHIPPED:
+        yaml.safe_load((PROFILES / f"{name}.yaml").read_text())

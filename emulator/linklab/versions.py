@@ -1,0 +1,36 @@
+"""Versions of everything that a figure depends on, for the manifest of a run."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import platform
+import subprocess
+
+import linklab
+from linklab.paths import MULTILINK, REPOSITORY
+
+_PACKAGES = ("h2o", "mininet", "iproute2", "linux-source-6.12")
+
+
+def _words(argv: list[str]) -> str:
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except OSError:
+        return "unknown"
+    return done.stdout.strip() if done.returncode == 0 else "unknown"
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Name → version; `unknown` where a part cannot be asked."""
+    found = {
+        "linklab": linklab.__version__,
+        "revision": _words(["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty"]),
+        "multilink": _words([str(MULTILINK), "version"]),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "pyroute2": importlib.metadata.version("pyroute2"),
+    }
+    lines = _words(["dpkg-query", "-W", "-f", "${Package} ${Version}\n", *_PACKAGES]).splitlines()
+    return found | dict(line.split(" ", 1) for line in lines if " " in line)

@@ -1,0 +1,85 @@
+"""What the end-to-end tests share: the command line as a user calls it, and scenarios to call it on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PROBES = REPOSITORY / "tests" / "probes"
+
+
+@dataclass(frozen=True)
+class Called:
+    """A finished `linklab` command."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What it printed, decoded."""
+        return json.loads(self.out)
+
+
+Linklab = Callable[..., Called]
+
+
+def command(*arguments: object) -> list[str]:
+    """The command line of `linklab` with these arguments."""
+    return [sys.executable, "-m", "linklab", *map(str, arguments)]
+
+
+def environment() -> dict[str, str]:
+    """The environment in which `linklab` finds itself."""
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")}
+
+
+@pytest.fixture
+def linklab(tmp_path: Path) -> Linklab:
+    """Calls `linklab` in a directory of the test's own."""
+
+    def call(*arguments: object) -> Called:
+        done = subprocess.run(
+            command(*arguments), cwd=tmp_path, env=environment(),
+            capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        return Called(done.returncode, done.stdout, done.stderr)
+
+    return call
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a scenario file: `size`, `wifi` and `lte` as YAML, further keys as lines."""
+
+    def write(
+        name: str,
+        *,
+        size: str = "10 MB",
+        wifi: str = "down: 80 Mbit/s, up: 20 Mbit/s, rtt: 10 ms, queue: 500 kB",
+        lte: str = "down: 50 Mbit/s, up: 10 Mbit/s, rtt: 30 ms, queue: 500 kB",
+        more: str = "",
+    ) -> Path:
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(
+            f"name: {name}\npayload: {{size: {size}}}\n"
+            f"links:\n  wifi: {{{wifi}}}\n  lte: {{{lte}}}\n{more}"
+        )
+        return path
+
+    return write
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a JSON lines file."""
+    return [json.loads(line) for line in path.read_text().splitlines()]

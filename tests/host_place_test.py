@@ -1,0 +1,70 @@
+"""The host place: the same lab without a guest, shown inside a guest, whose kernel has netem."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from conftest import Linklab, lines
+
+ScenarioFile = Callable[..., Path]
+
+
+def nested(script: str, scenario: Path) -> list[str]:
+    """A command for the client's place that runs a shell script with `$linklab` and `$scenario`."""
+    host = "/run/linklab/host"
+    prelude = (
+        f"export PYTHONPATH=$PYTHONPATH:{host}{Path(__file__).parents[1]}/emulator"
+        " LINKLAB_CACHE=/tmp/cache; cd /tmp;"
+        f" linklab='{host}{sys.executable} -m linklab'; scenario={host}{scenario};"
+    )
+    return ["bash", "-c", prelude + script]
+
+
+def test_the_host_place_runs_the_same_lab(linklab: Linklab, scenario: ScenarioFile) -> None:
+    file = scenario("hosted", size="5 MB")
+    script = "$linklab run $scenario --place host --out /run/linklab/run/inner"
+    done = linklab("exec", file, "--json", "--", *nested(script, file))
+    run_dir = Path(done.json["run_dir"])
+    said = (run_dir / "client.err").read_text()
+    assert done.code == 0, said
+    assert "place: host, clock: real (as asked)" in said
+    (inner,) = (run_dir / "inner").iterdir()
+    assert lines(inner / "client.jsonl")[-1]["outcome"] == "complete"
+    assert {line["link"] for line in lines(inner / "links.jsonl")} == {"wifi", "lte"}
+
+
+def test_two_labs_on_one_host_do_not_meet(linklab: Linklab, scenario: ScenarioFile) -> None:
+    """Both transfer at full speed at the same time over links of the same names."""
+    file = scenario("two", size="5 MB")
+    script = (
+        "for n in 1 2; do $linklab run $scenario -a single-wifi --place host"
+        " --out /run/linklab/run/inner-$n & done; wait"
+    )
+    done = linklab("exec", file, "--json", "--", *nested(script, file))
+    run_dir = Path(done.json["run_dir"])
+    assert done.code == 0, (run_dir / "client.err").read_text()
+    for number in (1, 2):
+        (inner,) = (run_dir / f"inner-{number}").iterdir()
+        end = lines(inner / "client.jsonl")[-1]
+        assert end["outcome"] == "complete"
+        assert end["download_ns"] < 1.1e9 * 5e6 * 8 / 80e6 + 0.2e9
+
+
+def test_a_killed_lab_on_the_host_leaves_nothing(linklab: Linklab, scenario: ScenarioFile) -> None:
+    file = scenario("killed", size="100 MB")
+    script = (
+        "namespaces() { ls -l /proc/[0-9]*/ns/net | awk '{print $NF}' | sort -u | wc -l; };"
+        " ip -o link | wc -l; namespaces;"
+        " $linklab run $scenario --place host --out /tmp/inner & sleep 8;"
+        " pkill -KILL -f linklab.execution; kill -KILL $!; sleep 1;"
+        " ip -o link | wc -l; namespaces; pidof h2o multilink | wc -w"
+    )
+    done = linklab("exec", file, "--json", "--", *nested(script, file))
+    run_dir = Path(done.json["run_dir"])
+    before, after = [], []
+    numbers = [int(word) for word in (run_dir / "client.out").read_text().split()]
+    before, after = numbers[:2], numbers[2:4]
+    assert before == after, (run_dir / "client.err").read_text()
+    assert numbers[4] == 1, "the outer lab's server runs on, the inner one's does not"

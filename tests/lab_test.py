@@ -1,0 +1,161 @@
+"""The lab as a whole, in the guest and in virtual time: is it what the scenario says?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PROBES, Linklab, lines
+from linklab.oracle import goodput_ratio
+
+FRAME = 1514
+ScenarioFile = Callable[..., Path]
+
+
+def queue(run_dir: Path, link: str, direction: str) -> list[dict[str, Any]]:
+    """The samples of one queue in the order of time."""
+    return [
+        sample
+        for sample in lines(run_dir / "queues.jsonl")
+        if (sample["link"], sample["direction"]) == (link, direction)
+    ]
+
+
+def test_a_download_uses_both_links_and_comes_close_to_the_oracle(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    file = scenario("both", size="30 MB")
+    done = linklab("run", file, "-a", "alg3", "--json")
+    assert done.code == 0, done.err
+    assert "place: guest, clock: virtual" in done.err
+    figures = done.json["figures"]
+    assert 0.85 < figures["efficiency"] <= 1.0
+    assert figures["links"]["wifi"]["bytes"] + figures["links"]["lte"]["bytes"] == 30_000_000
+    assert 0.25 < figures["links"]["lte"]["share"] < 0.45
+    run_dir = Path(done.json["run_dir"])
+    requests = [line for line in lines(run_dir / "client.jsonl") if line["event"] == "request"]
+    covered = sorted((line["offset"], line["length"]) for line in requests)
+    assert sum(length for _, length in covered) == 30_000_000
+    assert {line["link"] for line in requests} == {"wifi", "lte"}
+    served = [line for line in lines(run_dir / "h2o-access.jsonl") if line["status"] == 206]
+    assert len(served) == len(requests)
+    assert {line["client"] for line in served} == {"10.1.0.2", "10.2.0.2"}
+    assert {line["protocol"] for line in served} == {"HTTP/2"}
+
+
+@pytest.mark.parametrize("link", ["wifi", "lte"])
+def test_a_saturated_link_carries_what_its_rate_allows(
+    linklab: Linklab, scenario: ScenarioFile, link: str
+) -> None:
+    file = scenario("saturated", size="40 MB")
+    done = linklab("run", file, "-a", f"single-{link}", "--json")
+    assert done.code == 0, done.err
+    rate_bps = {"wifi": 80e6, "lte": 50e6}[link]
+    events = lines(Path(done.json["run_dir"]) / "client.jsonl")
+    samples = [
+        (line["t_ns"] / 1e9, line["received_bytes"])
+        for line in events
+        if line["event"] == "sample" and line["link"] == link
+    ]
+    (t0, b0), (t1, b1) = [sample for sample in samples if sample[0] > 1.0][0::1][0], samples[-2]
+    assert (b1 - b0) * 8 / (t1 - t0) == pytest.approx(rate_bps * goodput_ratio(), rel=0.01)
+
+
+@pytest.mark.parametrize(("device", "rtt_s"), [("wlan0", 0.010), ("rmnet0", 0.030)])
+def test_the_round_trip_time_is_the_scenarios(
+    linklab: Linklab, scenario: ScenarioFile, device: str, rtt_s: float
+) -> None:
+    done = linklab("exec", scenario("rtt"), "--", "python3", PROBES / "rtt.py", device)
+    assert done.code == 0, done.err
+    times = [float(line) for line in done.out.splitlines()]
+    assert len(times) == 10
+    assert all(abs(time - rtt_s) < 0.0002 for time in times), times
+
+
+def test_a_queue_holds_its_bytes_and_drops_the_rest(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    file = scenario("burst", wifi="down: 8 Mbit/s, up: 8 Mbit/s, rtt: 10 ms, queue: 100 kB")
+    done = linklab("exec", file, "--json", "--", "python3", PROBES / "udp.py", "wlan0", 300, 0)
+    assert done.code == 0, done.err
+    last = queue(Path(done.json["run_dir"]), "wifi", "up")[-1]
+    assert last["dropped_packets"] + last["sent_bytes"] // FRAME == 300
+    bucket = 2 * FRAME
+    assert 100_000 - FRAME < last["sent_bytes"] <= 100_000 + bucket
+
+
+def test_a_link_without_carrier_passes_nothing(linklab: Linklab, scenario: ScenarioFile) -> None:
+    file = scenario(
+        "carrier",
+        more="events:\n"
+        "  - {at: 1 s, link: wifi, carrier: down}\n  - {at: 2 s, link: wifi, carrier: up}\n",
+    )
+    done = linklab(
+        "exec", file, "--json", "--", "python3", PROBES / "udp.py", "wlan0", 300, 0.01
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    run_dir = Path(done.json["run_dir"])
+    states = [(line["t_s"], line["up"]) for line in lines(run_dir / "links.jsonl")]
+    assert states[-2:] == [(1.0, False), (2.0, True)]
+    assert all(line["late_s"] < 1e-4 for line in lines(run_dir / "links.jsonl"))
+    sent = {
+        round(sample["t_s"], 1): sample["sent_bytes"] for sample in queue(run_dir, "wifi", "up")
+    }
+    assert sent[1.0] == pytest.approx(100 * FRAME, abs=2 * FRAME)
+    assert sent[1.5] == sent[2.0] == pytest.approx(sent[1.0], abs=FRAME)
+    assert sent[2.5] - sent[2.0] == pytest.approx(50 * FRAME, abs=2 * FRAME)
+
+
+def test_a_very_slow_link_passes_single_frames_and_owes_nothing_afterwards(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    """sch_htb alone would stay down for another second: its token debt."""
+    file = scenario(
+        "slow",
+        wifi="down: 40 Mbit/s, up: 40 Mbit/s, rtt: 10 ms, queue: 1 MB",
+        more="events:\n"
+        "  - {at: 1 s, link: wifi, up: 10 kbit/s}\n  - {at: 5 s, link: wifi, up: 40 Mbit/s}\n",
+    )
+    done = linklab(
+        "exec", file, "--json", "--", "python3", PROBES / "udp.py", "wlan0", 1200, 0.005
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    sent = {
+        round(sample["t_s"], 1): sample["sent_bytes"]
+        for sample in queue(Path(done.json["run_dir"]), "wifi", "up")
+    }
+    frames = (sent[5.0] - sent[1.0]) / FRAME
+    assert frames == pytest.approx(4 * 10_000 / (FRAME * 8), abs=1)
+    waiting = 0.5 * 200 * FRAME + 4 * 200 * FRAME - frames * FRAME
+    assert waiting < 40e6 / 8 * 0.5
+    assert sent[5.5] - sent[5.0] == pytest.approx(waiting, rel=0.02)
+
+
+def test_loss_and_jitter_come_from_the_seed_alone(linklab: Linklab, scenario: ScenarioFile) -> None:
+    file = scenario(
+        "lossy", size="8 MB",
+        wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 15 ms, jitter: 3 ms, loss: 1 %",
+    )  # fmt: skip
+    first, again, other = (
+        linklab("run", file, "-a", "alg3", "--seed", seed, "--json") for seed in (1, 1, 2)
+    )
+    assert first.code == again.code == other.code == 0, first.err + again.err + other.err
+    one, two = (Path(done.json["run_dir"]) for done in (first, again))
+    assert first.json["figures"] == again.json["figures"]
+    assert (one / "client.jsonl").read_bytes() == (two / "client.jsonl").read_bytes()
+    assert (one / "queues.jsonl").read_bytes() == (two / "queues.jsonl").read_bytes()
+    assert lines(one / "queues.jsonl")[-4]["lost_packets"] > 0
+    assert other.json["figures"]["download_s"] != first.json["figures"]["download_s"]
+
+
+def test_peers_take_the_clients_place(linklab: Linklab, scenario: ScenarioFile) -> None:
+    file = scenario("peers", size="20 MB")
+    done = linklab("compare", file, "-a", "curl-wifi,mptcp,aria2-2", "--json")
+    assert done.code == 0, done.err
+    rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
+    assert rows["curl-wifi"]["links"]["lte"]["share"]["median"] < 0.001
+    for name in ("mptcp", "aria2-2"):
+        assert rows[name]["links"]["lte"]["share"]["median"] > 0.2, name
+    assert rows["mptcp"]["download_s"]["median"] < rows["curl-wifi"]["download_s"]["median"]

@@ -1,0 +1,15 @@
+"""Prints the time of ten TCP handshakes with the lab's server through one link, in seconds.
+
+usage: rtt.py DEVICE
+"""
+
+import socket
+import sys
+import time
+
+for _ in range(10):
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, sys.argv[1].encode())
+        start = time.monotonic()
+        connection.connect(("10.0.0.1", 443))
+        print(time.monotonic() - start)

@@ -1,0 +1,235 @@
+"""What happens when something goes wrong: one clear error, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, Linklab, command, environment, lines
+
+ScenarioFile = Callable[..., Path]
+
+
+def processes_in(directory: Path) -> list[int]:
+    """Processes of this machine whose working directory is below `directory`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                working = (entry / "cwd").readlink()
+            except OSError:
+                continue
+            if working.is_relative_to(directory):
+                found.append(int(entry.name))
+    return found
+
+
+def scratch_directories() -> set[Path]:
+    """Scratch directories of guests, wherever they may lie."""
+    places = {"/dev/shm", "/tmp", "/var/tmp", os.environ.get("TMPDIR", "/tmp")}
+    return {path for place in places for path in Path(place).glob("linklab-guest-*")}
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Waits for a condition, for at most half a minute."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def start_long_run(tmp_path: Path, file: Path) -> subprocess.Popen[str]:
+    """Starts a run that takes minutes and waits until its guest's client downloads."""
+    process = subprocess.Popen(
+        command("run", file, "-a", "alg3"), cwd=tmp_path, env=environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    until(lambda: any(tmp_path.glob("runs/*/client.jsonl")), "the client never started")
+    assert processes_in(tmp_path / "runs")
+    return process
+
+
+@pytest.fixture
+def long(scenario: ScenarioFile) -> Path:
+    """A scenario whose download takes minutes."""
+    return scenario("long", size="1 GB")
+
+
+def test_ctrl_c_ends_everything(tmp_path: Path, long: Path) -> None:
+    before = scratch_directories()
+    process = start_long_run(tmp_path, long)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "interrupted" in err
+    assert "Traceback" not in err
+    until(lambda: not processes_in(tmp_path / "runs"), "processes outlived Ctrl-C")
+    assert scratch_directories() == before
+
+
+def test_a_killed_linklab_leaves_no_process_and_clean_removes_its_scratch(
+    tmp_path: Path, long: Path, linklab: Linklab
+) -> None:
+    before = scratch_directories()
+    process = start_long_run(tmp_path, long)
+    (ours,) = scratch_directories() - before
+    process.kill()
+    process.wait()
+    until(lambda: not processes_in(tmp_path / "runs"), "processes outlived their parent")
+    not_ours = ours.with_name("linklab-guest-notes")
+    not_ours.mkdir()
+    try:
+        assert f"removed {ours}" in linklab("clean").out
+        assert scratch_directories() - before == {not_ours}
+    finally:
+        not_ours.rmdir()
+
+
+def test_a_hung_guest_is_ended_with_its_console(linklab: Linklab, scenario: ScenarioFile) -> None:
+    """A loop that never waits stops virtual time; only wall-clock time can tell."""
+    spin = "while :; do :; done"
+    done = linklab("exec", scenario("hung"), "--timeout", "12", "--", "sh", "-c", spin)
+    assert done.code == 1
+    assert "still running after 12 s of wall-clock time" in done.err
+    assert "console.log" in done.err
+
+
+def test_a_server_that_dies_is_named(linklab: Linklab, scenario: ScenarioFile) -> None:
+    script = "sleep 0.2; kill -9 $(pidof h2o); sleep 60"
+    done = linklab("exec", scenario("dies"), "--", "sh", "-c", script)
+    assert done.code == 1
+    assert "H2O ended with -9" in done.err
+
+
+def test_a_download_from_a_server_that_dies_fails_clearly(
+    linklab: Linklab, scenario: ScenarioFile, tmp_path: Path
+) -> None:
+    multilink = REPOSITORY / "build" / "multilink"
+    script = (
+        f"(sleep 1; kill -9 $(pidof h2o)) & {multilink} get {{url}} --link wifi=wlan0"
+        " --link lte=rmnet0 --algorithm alg3 --ca-file {ca} -o {output}; echo code=$?;"
+        " ls $(dirname {output})"
+    )
+    done = linklab("exec", scenario("midway", size="100 MB"), "--", "sh", "-c", script)
+    assert done.code == 1
+    run_dir = next(tmp_path.glob("runs/*"))
+    said = (run_dir / "client.err").read_text()
+    assert said == "" or "multilink: " in said
+
+
+def test_an_interrupted_client_cleans_up(linklab: Linklab, scenario: ScenarioFile) -> None:
+    multilink = REPOSITORY / "build" / "multilink"
+    script = (
+        f"{multilink} get {{url}} --link wifi=wlan0 --link lte=rmnet0 --algorithm alg3"
+        " --ca-file {ca} -o {output} & sleep 1; ls $(dirname {output}) | grep -c part;"
+        " kill -INT $!; wait $!; echo code=$?; ls -A $(dirname {output}) | wc -l"
+    )
+    done = linklab("exec", scenario("interrupt", size="100 MB"), "--", "bash", "-c", script)
+    assert done.code == 0, done.err
+    assert done.out.split() == ["1", "code=130", "0"]
+
+
+def test_the_guest_cannot_write_the_host(linklab: Linklab, scenario: ScenarioFile) -> None:
+    target = REPOSITORY / "written-by-a-guest"
+    script = (
+        f"touch {target} 2>&1; mount -o remount,rw / 2>&1; touch {target} 2>&1;"
+        " mkdir /tmp/m; mount -t hostfs none /tmp/m -o / && touch /tmp/m/{0} 2>&1;"
+        " mount -t hostfs none /tmp/m -o /proc/self/cwd/.. && touch /tmp/m/beside 2>&1;"
+        " touch /run/linklab/run/inside; true"
+    ).format(target)
+    done = linklab("exec", scenario("readonly"), "--json", "--", "sh", "-c", script)
+    run_dir = Path(done.json["run_dir"])
+    assert not target.exists()
+    assert not (run_dir.parent / "beside").exists()
+    assert (run_dir / "inside").exists()
+    assert (run_dir / "client.out").read_text().count("Read-only file system") == 4
+
+
+def test_a_wrong_checksum_fails_the_run(linklab: Linklab, scenario: ScenarioFile) -> None:
+    file = scenario("sum", size="1 MB")
+    multilink = REPOSITORY / "build" / "multilink"
+    done = linklab(
+        "exec", file, "--", multilink, "get", "{url}", "--link", "wifi=wlan0", "--algorithm",
+        "single", "--ca-file", "{ca}", "-o", "{output}", "--checksum", f"sha-256={'0' * 64}",
+    )  # fmt: skip
+    assert done.code == 1
+    assert "sha-256" in done.err.lower()
+
+
+def test_an_untrusted_server_is_refused(linklab: Linklab, scenario: ScenarioFile) -> None:
+    multilink = REPOSITORY / "build" / "multilink"
+    done = linklab(
+        "exec", scenario("ca", size="1 MB"), "--", "env", "-u", "SSL_CERT_FILE",
+        multilink, "get", "{url}", "--link", "wifi=wlan0", "--algorithm", "single", "-o", "{output}",
+    )  # fmt: skip
+    assert done.code == 1
+    assert "x509" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "nowhere"], "no scenario is called 'nowhere'"),
+        (["run", "hs-s7", "-a", "alg4"], "no algorithm is called 'alg4'"),
+        (["run", "hs-s7", "--place", "host", "--clock", "virtual"], "only in the guest"),
+        (["exec", "hs-s7"], "exec needs a command"),
+        (["exec", "hs-s7", "--seed", "-1", "--", "true"], "not a seed"),
+    ],
+)
+def test_bad_requests_exit_2(linklab: Linklab, arguments: list[str], words: str) -> None:
+    done = linklab(*arguments)
+    assert done.code == 2
+    assert words in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_bad_scenario_is_refused_with_file_and_line(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    file = scenario("bad", wifi="down: 80, up: 20 Mbit/s, rtt: 10 ms")
+    done = linklab("run", file)
+    assert done.code == 2
+    assert f"{file.name}:4: links.wifi.down: '80' has no unit" in done.err
+
+
+def test_without_privileges(tmp_path: Path, scenario: ScenarioFile) -> None:
+    """The guest needs none: the same run as nobody gives the same figures."""
+    if os.geteuid() != 0:
+        pytest.skip("the whole test suite runs without privileges here")
+    file = scenario("nobody", size="2 MB")
+    cache = tmp_path / "cache"
+    for path in (tmp_path, *tmp_path.parents):
+        if path.stat().st_uid == os.geteuid() and path != Path("/"):
+            path.chmod(path.stat().st_mode | 0o055)
+    cache.mkdir()
+    from linklab.paths import cache_dir
+
+    (cache / "kernel").symlink_to(cache_dir() / "kernel")
+    runs = tmp_path / "runs"
+    for path in (cache, runs):
+        path.mkdir(exist_ok=True)
+        os.chown(path, 65534, 65534)
+    argv = [
+        "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs",
+        "--bounding-set", "-all", *command("run", file, "-a", "alg3", "--out", runs, "--json"),
+    ]  # fmt: skip
+    reachable = subprocess.run(
+        ["setpriv", "--reuid", "65534", "--clear-groups", "test", "-r", sys.executable, "-a",
+         "-r", str(cache / "kernel" / "lock")], check=False,
+    )  # fmt: skip
+    if reachable.returncode != 0:
+        pytest.skip("the checkout or the cache lies in a directory that nobody may enter")
+    done = subprocess.run(
+        argv, env={**environment(), "LINKLAB_CACHE": str(cache), "HOME": "/nonexistent"},
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (run_dir,) = runs.iterdir()
+    assert (run_dir / "summary.json").stat().st_uid == 65534
+    assert lines(run_dir / "client.jsonl")[-1]["outcome"] == "complete"
