@@ -57,8 +57,8 @@ def test_a_killed_lab_on_the_host_leaves_nothing(linklab: Linklab, scenario: Sce
     script = (
         "namespaces() { ls -l /proc/[0-9]*/ns/net | awk '{print $NF}' | sort -u | wc -l; };"
         " ip -o link | wc -l; namespaces;"
-        " $linklab run $scenario --place host --out /tmp/inner & sleep 8;"
-        " pkill -KILL -f linklab.execution; kill -KILL $!; sleep 1;"
+        " $linklab run $scenario --place host --out /tmp/inner & sleep 3;"
+        " pkill -KILL -f linklab.executio[n]; kill -KILL $!; sleep 1;"
         " ip -o link | wc -l; namespaces; pidof h2o multilink | wc -w"
     )
     done = linklab("exec", file, "--json", "--", *nested(script, file))

@@ -114,7 +114,7 @@ def test_a_very_slow_link_passes_single_frames_and_owes_nothing_afterwards(
     """sch_htb alone would stay down for another second: its token debt."""
     file = scenario(
         "slow",
-        wifi="down: 40 Mbit/s, up: 40 Mbit/s, rtt: 10 ms, queue: 1 MB",
+        wifi="down: 40 Mbit/s, up: 40 Mbit/s, rtt: 10 ms, queue: 4 MB",
         more="events:\n"
         "  - {at: 1 s, link: wifi, up: 10 kbit/s}\n  - {at: 5 s, link: wifi, up: 40 Mbit/s}\n",
     )
@@ -126,11 +126,11 @@ def test_a_very_slow_link_passes_single_frames_and_owes_nothing_afterwards(
         round(sample["t_s"], 1): sample["sent_bytes"]
         for sample in queue(Path(done.json["run_dir"]), "wifi", "up")
     }
-    frames = (sent[5.0] - sent[1.0]) / FRAME
-    assert frames == pytest.approx(4 * 10_000 / (FRAME * 8), abs=1)
-    waiting = 0.5 * 200 * FRAME + 4 * 200 * FRAME - frames * FRAME
+    assert sent[4.5] - sent[1.5] == 2 * FRAME, "one frame in 1.2 s"
+    sending = 200 * FRAME
+    waiting = 4.5 * sending - 3 * FRAME
     assert waiting < 40e6 / 8 * 0.5
-    assert sent[5.5] - sent[5.0] == pytest.approx(waiting, rel=0.02)
+    assert sent[5.5] - sent[4.5] == pytest.approx(waiting, rel=0.01)
 
 
 def test_loss_and_jitter_come_from_the_seed_alone(linklab: Linklab, scenario: ScenarioFile) -> None:
@@ -155,7 +155,7 @@ def test_peers_take_the_clients_place(linklab: Linklab, scenario: ScenarioFile) 
     done = linklab("compare", file, "-a", "curl-wifi,mptcp,aria2-2", "--json")
     assert done.code == 0, done.err
     rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
-    assert rows["curl-wifi"]["links"]["lte"]["share"]["median"] < 0.001
+    assert rows["curl-wifi"]["links"]["lte"]["share"] < 0.001
     for name in ("mptcp", "aria2-2"):
-        assert rows[name]["links"]["lte"]["share"]["median"] > 0.2, name
-    assert rows["mptcp"]["download_s"]["median"] < rows["curl-wifi"]["download_s"]["median"]
+        assert rows[name]["links"]["lte"]["share"] > 0.1, name
+    assert rows["mptcp"]["download_s"] < rows["curl-wifi"]["download_s"]

@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     _run_options(execute)
     execute.add_argument("scenario")
-    execute.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND…")
+    execute.usage = "linklab exec [options] SCENARIO -- COMMAND…"
 
     validate = command("validate", "check scenario files")
     validate.add_argument("files", nargs="+", metavar="FILE")
@@ -129,6 +129,14 @@ def _json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON for machines")
 
 
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    """What stands before and after the first `--`, which starts a user's own command."""
+    if "--" not in words:
+        return words, []
+    at = words.index("--")
+    return words[:at], words[at + 1 :]
+
+
 def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
@@ -158,7 +166,9 @@ def _contestants(names: str) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line; returns the exit code."""
-    options = _parser().parse_args(arguments)
+    words, command = _split(sys.argv[1:] if arguments is None else list(arguments))
+    options = _parser().parse_args(words)
+    options.command = command
     signal.signal(signal.SIGTERM, _terminate)
     try:
         return int(_COMMANDS[options.name](options))
@@ -251,10 +261,9 @@ def _compare(options: argparse.Namespace) -> int:
 def _exec(options: argparse.Namespace) -> int:
     from linklab import comparing
 
-    command = options.command[1:] if options.command[:1] == ["--"] else options.command
-    if not command:
+    if not options.command:
         raise UsageError("exec needs a command: linklab exec SCENARIO -- COMMAND…")
-    return comparing.execute(options, tuple(command))
+    return comparing.execute(options, tuple(options.command))
 
 
 _COMMANDS = {

@@ -3,8 +3,8 @@
 Uses Mininet's hosts and links but not its traffic control (mininet#650 deletes
 and re-adds qdiscs), its network class (which changes the machine's sysctls) or
 its clean-up (which kills by name pattern). Interfaces are created inside the
-hosts' namespaces, never in the machine's own, so labs cannot meet; every process
-has a parent-death signal, so that a killed lab leaves nothing.
+hosts' namespaces, never in the machine's own, so labs cannot meet. The process that
+holds a lab is the first of a PID namespace or of a guest, so nothing outlives it.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Host:
         environment: dict[str, str] | None = None,
         directory: Path | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Starts a program on this host; it dies when the lab's process does."""
+        """Starts a program on this host."""
         return subprocess.Popen(
-            ["mnexec", "-a", str(self.node.pid), "setpriv", "--pdeathsig", "KILL", "--", *argv],
+            ["mnexec", "-a", str(self.node.pid), *argv],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,

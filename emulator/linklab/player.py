@@ -21,6 +21,7 @@ import msgspec
 from linklab.lab import Lab
 from linklab.linkmodel import Change, LinkState
 from linklab.shaping import GATE_OPEN_S, RateQueue
+from linklab.timer import Timer
 
 SAMPLE_PERIOD_S = 0.5
 """How often the queues' counters are read."""
@@ -41,6 +42,7 @@ class Player:
         self._order = itertools.count()
         self._links: IO[bytes] = (run_dir / "links.jsonl").open("wb", buffering=0)
         self._queues: IO[bytes] = (run_dir / "queues.jsonl").open("wb", buffering=0)
+        self._timer = Timer()
         self._start_ns = 0
         for change in changes:
             self._at(change.t_s, functools.partial(self._apply, change))
@@ -57,17 +59,19 @@ class Player:
         """Plays until one of the file descriptors is readable; returns those that are."""
         while True:
             due_s = self._agenda[0][0]
-            ready, _, _ = select.select(until, [], [], max(0.0, due_s - self.now_s()))
+            self._timer.set(self._start_ns + round(due_s * 1e9))
+            readable, _, _ = select.select([*until, self._timer], [], [])
+            ready = [descriptor for descriptor in until if descriptor in readable]
             if ready:
                 return ready
-            if self.now_s() >= due_s:
-                heapq.heappop(self._agenda)[2](due_s)
+            heapq.heappop(self._agenda)[2](due_s)
 
     def stop(self) -> None:
         """Takes the last sample and closes the files."""
         self._write_sample()
         self._links.close()
         self._queues.close()
+        self._timer.close()
 
     def now_s(self) -> float:
         """Scenario time in seconds."""

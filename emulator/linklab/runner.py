@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -108,7 +109,11 @@ def watchdog_s(scenario: Scenario) -> float:
 
 
 class _HostRun:
-    """An execution on the host, as a child process with the same face as a Guest."""
+    """An execution on the host, as a child process with the same face as a Guest.
+
+    It is the first process of a PID namespace: when it dies, however that comes, the
+    kernel ends every process of its lab, and with them go the network namespaces.
+    """
 
     def __init__(self, run_dir: Path, timeout_s: float) -> None:
         self.run_dir = run_dir
@@ -116,7 +121,8 @@ class _HostRun:
         self._timeout_s = timeout_s
         with (run_dir / "console.log").open("wb") as log:
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM",
+                ["setpriv", "--pdeathsig", "KILL",
+                 "unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc",
                  sys.executable, "-m", "linklab.execution", str(run_dir)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                 env={**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")},
@@ -125,19 +131,22 @@ class _HostRun:
         self._descriptor = os.pidfd_open(self._process.pid)
 
     def fileno(self) -> int:
+        """A descriptor that is readable once the execution has ended."""
         return self._descriptor
 
     def close(self) -> None:
+        """Ends the execution if it still runs, politely first."""
         if self._process.poll() is None:
-            self._process.terminate()
+            os.killpg(self._process.pid, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(timeout=10)
         if self._process.poll() is None:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         os.close(self._descriptor)
 
     def exit_code(self) -> int:
+        """The execution's exit code; RunError if it hangs."""
         code = self._process.poll()
         if code is None:
             raise RunError(f"the lab was still running after {self._timeout_s:.0f} s")

@@ -30,7 +30,7 @@ type linkBar struct {
 // New starts bars for the links on the terminal w.
 func New(w io.Writer, links []download.Link) *Bars {
 	b := &Bars{
-		container: mpb.New(mpb.WithOutput(w), mpb.WithRefreshRate(2*rundir.SampleInterval)),
+		container: mpb.New(mpb.WithOutput(w), mpb.WithAutoRefresh(), mpb.WithRefreshRate(2*rundir.SampleInterval)),
 		links:     map[string]*linkBar{},
 	}
 	for _, l := range links {

@@ -4,7 +4,8 @@ import "time"
 
 // An Event is one line of client.jsonl.
 type Event interface {
-	stamp(t time.Duration)
+	// At sets the time since the start of the download.
+	At(t time.Duration)
 }
 
 // Stamp begins every line.
@@ -115,11 +116,11 @@ type Done struct {
 
 func (s *Stamp) set(t time.Duration, event string) { s.T, s.Event = t.Nanoseconds(), event }
 
-func (e *Start) stamp(t time.Duration)     { e.set(t, "start") }
-func (e *Connected) stamp(t time.Duration) { e.set(t, "connected") }
-func (e *Size) stamp(t time.Duration)      { e.set(t, "size") }
-func (e *Request) stamp(t time.Duration)   { e.set(t, "request") }
-func (e *FirstByte) stamp(t time.Duration) { e.set(t, "first_byte") }
-func (e *End) stamp(t time.Duration)       { e.set(t, "end") }
-func (e *Sample) stamp(t time.Duration)    { e.set(t, "sample") }
-func (e *Done) stamp(t time.Duration)      { e.set(t, "done") }
+func (e *Start) At(t time.Duration)     { e.set(t, "start") }
+func (e *Connected) At(t time.Duration) { e.set(t, "connected") }
+func (e *Size) At(t time.Duration)      { e.set(t, "size") }
+func (e *Request) At(t time.Duration)   { e.set(t, "request") }
+func (e *FirstByte) At(t time.Duration) { e.set(t, "first_byte") }
+func (e *End) At(t time.Duration)       { e.set(t, "end") }
+func (e *Sample) At(t time.Duration)    { e.set(t, "sample") }
+func (e *Done) At(t time.Duration)      { e.set(t, "done") }

@@ -46,7 +46,7 @@ func Open(path string) (*Dir, error) {
 // Record appends an event that happened at t after the start. The caller
 // orders the calls; the first error is kept for Close.
 func (d *Dir) Record(t time.Duration, e Event) {
-	e.stamp(t)
+	e.At(t)
 	d.keep(d.lines.Encode(e))
 	if t-d.flushed >= flushInterval {
 		d.flushed = t

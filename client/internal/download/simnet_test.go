@@ -1,0 +1,252 @@
+package download
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	stdlog "log"
+	"math/big"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/link"
+)
+
+// simLink is a link in memory and fake time: a queue that empties at a rate,
+// and a delay.
+type simLink struct {
+	// rate is that of the downlink in bytes per second.
+	rate float64
+	rtt  time.Duration
+	// afterDial, if set, replaces what Dial returns.
+	afterDial func(link.Socket) (link.Socket, error)
+}
+
+// segment is the unit that a simLink carries, in bytes.
+const segment = 4096
+
+// queueLength is how many segments the downlink's queue holds: 512 KiB.
+const queueLength = 128
+
+// simNet is a server at the far end of simLinks.
+type simNet struct {
+	accept chan net.Conn
+	once   sync.Once
+	server *http.Server
+}
+
+// newSimNet returns a network whose server answers with handler.
+func newSimNet(handler http.Handler) *simNet {
+	return &simNet{
+		accept: make(chan net.Conn),
+		server: &http.Server{
+			Handler:   handler,
+			TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}},
+			ErrorLog:  stdlog.New(io.Discard, "", 0),
+		},
+	}
+}
+
+// start starts the server; call stop at the end of the test's bubble.
+func (n *simNet) start() { go n.server.ServeTLS(n, "", "") }
+
+// stop ends the server and waits until what is under way on the links has
+// noticed.
+func (n *simNet) stop() {
+	n.server.Close()
+	time.Sleep(time.Second)
+}
+
+// Accept, Close and Addr make it a net.Listener.
+func (n *simNet) Accept() (net.Conn, error) {
+	c, ok := <-n.accept
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+func (n *simNet) Close() error   { n.once.Do(func() { close(n.accept) }); return nil }
+func (n *simNet) Addr() net.Addr { return simAddr{} }
+
+// dial connects through l.
+func (n *simNet) dial(l simLink) func(context.Context, string) (link.Socket, error) {
+	return func(ctx context.Context, _ string) (link.Socket, error) {
+		select {
+		case <-time.After(l.rtt):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		down, up := newDirection(l.rate, l.rtt/2), newDirection(1e9, l.rtt/2)
+		n.accept <- &simConn{in: up, out: down}
+		var socket link.Socket = simSocket{&simConn{in: down, out: up}, l.rtt}
+		if l.afterDial != nil {
+			return l.afterDial(socket)
+		}
+		return socket, nil
+	}
+}
+
+// direction carries segments one way.
+type direction struct {
+	queue   chan []byte
+	arrived chan []byte
+	// finished is closed when the sender has sent all, aborted when the
+	// receiver wants no more.
+	finished, aborted chan struct{}
+	finish, abort     func()
+}
+
+func newDirection(rate float64, delay time.Duration) *direction {
+	d := &direction{
+		queue:    make(chan []byte, queueLength),
+		arrived:  make(chan []byte),
+		finished: make(chan struct{}),
+		aborted:  make(chan struct{}),
+	}
+	d.finish = sync.OnceFunc(func() { close(d.finished) })
+	d.abort = sync.OnceFunc(func() { close(d.aborted) })
+	type inTransit struct {
+		data []byte
+		at   time.Time
+	}
+	// The delay holds everything that is sent during it.
+	line := make(chan inTransit, int(rate*delay.Seconds()/segment)+queueLength)
+	go func() {
+		defer close(line)
+		free := time.Now()
+		for {
+			var data []byte
+			select {
+			case data = <-d.queue:
+			case <-d.finished:
+				select {
+				case data = <-d.queue:
+				default:
+					return
+				}
+			}
+			if now := time.Now(); free.Before(now) {
+				free = now
+			}
+			free = free.Add(time.Duration(float64(len(data)) / rate * 1e9))
+			time.Sleep(time.Until(free))
+			line <- inTransit{data, free.Add(delay)}
+		}
+	}()
+	go func() {
+		defer close(d.arrived)
+		for t := range line {
+			time.Sleep(time.Until(t.at))
+			select {
+			case d.arrived <- t.data:
+			case <-d.aborted:
+			}
+		}
+	}()
+	return d
+}
+
+// simConn is one end of a connection through a simLink.
+type simConn struct {
+	in, out *direction
+	unread  []byte
+}
+
+func (c *simConn) Read(p []byte) (int, error) {
+	if len(c.unread) == 0 {
+		var ok bool
+		select {
+		case c.unread, ok = <-c.in.arrived:
+			if !ok {
+				return 0, io.EOF
+			}
+		case <-c.in.aborted:
+			return 0, net.ErrClosed
+		}
+	}
+	n := copy(p, c.unread)
+	c.unread = c.unread[n:]
+	return n, nil
+}
+
+func (c *simConn) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		n := min(len(rest), segment)
+		select {
+		case c.out.queue <- append([]byte(nil), rest[:n]...):
+		case <-c.out.finished:
+			return 0, net.ErrClosed
+		case <-c.out.aborted:
+			return 0, io.ErrClosedPipe
+		}
+		rest = rest[n:]
+	}
+	return len(p), nil
+}
+
+// Close delivers what was written, and refuses what arrives.
+func (c *simConn) Close() error {
+	c.in.abort()
+	c.out.finish()
+	return nil
+}
+
+func (*simConn) LocalAddr() net.Addr                { return simAddr{} }
+func (*simConn) RemoteAddr() net.Addr               { return simAddr{} }
+func (*simConn) SetDeadline(time.Time) error        { return nil }
+func (*simConn) SetReadDeadline(time.Time) error    { return nil }
+func (c *simConn) SetWriteDeadline(time.Time) error { return nil }
+
+type simAddr struct{}
+
+func (simAddr) Network() string { return "sim" }
+func (simAddr) String() string  { return "sim" }
+
+// simSocket is the client's end.
+type simSocket struct {
+	net.Conn
+	rtt time.Duration
+}
+
+func (simSocket) Await(int64, int64) {}
+func (s simSocket) RoundTrip() (link.RoundTrip, error) {
+	return link.RoundTrip{Last: s.rtt + time.Millisecond, Min: s.rtt}, nil
+}
+
+// refusing is an afterDial that fails as a device without a route does.
+func refusing(s link.Socket) (link.Socket, error) {
+	return nil, errors.Join(errors.New("network is unreachable"), s.Close())
+}
+
+// certificate is that of host "server", valid in the fake year 2000, and
+// authority is its own issuer.
+var certificate, authority = func() (tls.Certificate, *x509.CertPool) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		DNSNames:     []string{"server"},
+		NotBefore:    time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC),
+		NotAfter:     time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		panic(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		panic(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, pool
+}()

@@ -1,0 +1,307 @@
+package link
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pair is a Conn through the loopback device, and the server's end of it.
+func pair(t *testing.T) (*Conn, *net.TCPConn) {
+	t.Helper()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	socket, err := Dialer{Device: "lo"}.Dial(t.Context(), listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { socket.Close() })
+	server, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	return socket.(*Conn), server.(*net.TCPConn)
+}
+
+// noise is n bytes without a pattern.
+func noise(n int) []byte {
+	content := make([]byte, n)
+	source := rand.NewChaCha8([32]byte{2})
+	source.Read(content)
+	return content
+}
+
+// The bytes arrive unchanged whatever is awaited, and whatever the sizes of
+// writes and reads.
+func TestBytesArriveInOrder(t *testing.T) {
+	content := noise(8 << 20)
+	for name, await := range map[string]func(c *Conn, left int64, random *rand.Rand){
+		"nothing awaited": func(*Conn, int64, *rand.Rand) {},
+		"end awaited":     func(c *Conn, left int64, _ *rand.Rand) { c.Await(left, left) },
+		"decisions awaited": func(c *Conn, left int64, random *rand.Rand) {
+			c.Await(random.Int64N(left+1), left)
+		},
+		"too much awaited": func(c *Conn, left int64, _ *rand.Rand) { c.Await(left+1<<20, left+1<<20) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, server := pair(t)
+			go func() {
+				random := rand.New(rand.NewPCG(3, 4))
+				for rest := content; len(rest) > 0; {
+					n := min(len(rest), 1+random.IntN(300_000))
+					if _, err := server.Write(rest[:n]); err != nil {
+						return
+					}
+					rest = rest[n:]
+				}
+				server.CloseWrite()
+			}()
+			random := rand.New(rand.NewPCG(5, 6))
+			var got []byte
+			for {
+				await(c, int64(len(content)-len(got)), random)
+				p := make([]byte, 1+random.IntN(100_000))
+				n, err := c.Read(p)
+				got = append(got, p[:n]...)
+				if err == io.EOF {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !bytes.Equal(got, content) {
+				t.Errorf("%d bytes arrived that differ from the %d sent", len(got), len(content))
+			}
+		})
+	}
+}
+
+// readable starts a read and returns a channel that tells how many bytes it
+// returned.
+func readable(c *Conn) <-chan int {
+	done := make(chan int, 1)
+	go func() {
+		n, _ := c.Read(make([]byte, bufferSize))
+		done <- n
+	}()
+	return done
+}
+
+// flow brings the connection to batching: bytes flow and many are awaited.
+func flow(t *testing.T, c *Conn, server net.Conn) {
+	t.Helper()
+	c.Await(1<<30, 1<<30)
+	if _, err := server.Write([]byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-readable(c); n != 5 {
+		t.Fatalf("the first read returned %d bytes, want 5", n)
+	}
+}
+
+func TestBatchEndsTheWait(t *testing.T) {
+	c, server := pair(t)
+	flow(t, c, server)
+	done := readable(c)
+	for range 2 {
+		if _, err := server.Write(make([]byte, maxBatch/2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := <-done; n < maxBatch/2 {
+		t.Errorf("a read returned %d bytes of a batch of %d", n, maxBatch)
+	}
+}
+
+// Little data wait for patience, and only for that.
+func TestPatienceEndsTheWait(t *testing.T) {
+	c, server := pair(t)
+	flow(t, c, server)
+	for range 3 {
+		if _, err := server.Write([]byte("little")); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case n := <-readable(c):
+			if n != 6 {
+				t.Fatalf("a read returned %d bytes, want 6", n)
+			}
+		case <-time.After(50 * patience):
+			t.Fatal("little data are not read")
+		}
+	}
+}
+
+// A flow that stops is waited for without a deadline, and its first byte is
+// read at once.
+func TestFlowThatStopsAndGoesOn(t *testing.T) {
+	c, server := pair(t)
+	flow(t, c, server)
+	done := readable(c)
+	time.Sleep(3 * patience)
+	c.mu.Lock()
+	if c.mark != 0 {
+		t.Errorf("the low-water mark is %d though nothing comes", c.mark)
+	}
+	c.mu.Unlock()
+	if _, err := server.Write([]byte("again")); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-done; n != 5 {
+		t.Errorf("a read returned %d bytes, want 5", n)
+	}
+	c.mu.Lock()
+	if c.mark == 0 {
+		t.Error("data flow again and are not read in batches")
+	}
+	c.mu.Unlock()
+}
+
+// The last bytes wake a reader that waits for a batch.
+func TestEndOfRequestsEndsTheWait(t *testing.T) {
+	c, server := pair(t)
+	flow(t, c, server)
+	done := readable(c)
+	if _, err := server.Write([]byte("last")); err != nil {
+		t.Fatal(err)
+	}
+	c.Await(4, 4)
+	if n := <-done; n != 4 {
+		t.Errorf("a read returned %d bytes, want 4", n)
+	}
+	if _, err := server.Write([]byte("more")); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-readable(c); n != 4 {
+		t.Errorf("a read returned %d bytes, want 4", n)
+	}
+}
+
+func TestCloseEndsTheWait(t *testing.T) {
+	for _, batching := range []bool{false, true} {
+		c, server := pair(t)
+		if batching {
+			flow(t, c, server)
+		}
+		failed := make(chan error)
+		go func() {
+			_, err := c.Read(make([]byte, 1))
+			failed <- err
+		}()
+		time.Sleep(patience / 2)
+		c.Close()
+		if err := <-failed; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("batching %v: a read of a closed connection returns %v", batching, err)
+		}
+	}
+}
+
+func TestServerEndsWhileBatching(t *testing.T) {
+	c, server := pair(t)
+	flow(t, c, server)
+	if _, err := server.Write([]byte("last")); err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	got, err := io.ReadAll(c)
+	if string(got) != "last" || err != nil {
+		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+func TestResetIsReported(t *testing.T) {
+	c, server := pair(t)
+	flow(t, c, server)
+	if err := server.SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	_, err := c.Read(make([]byte, 1))
+	var operation *net.OpError
+	if !errors.As(err, &operation) || operation.Op != "read" || !strings.Contains(err.Error(), "connection reset by peer") {
+		t.Errorf("a read of a reset connection returns %v", err)
+	}
+}
+
+func TestReadDeadlinesAreRefused(t *testing.T) {
+	c, _ := pair(t)
+	if c.SetReadDeadline(time.Now()) == nil || c.SetDeadline(time.Now()) == nil {
+		t.Error("a read deadline is accepted, and would be lost")
+	}
+}
+
+func TestRoundTripIsMeasured(t *testing.T) {
+	c, server := pair(t)
+	go io.Copy(server, server)
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		if _, err := c.Write(make([]byte, 1000)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1000)); err != nil {
+			t.Fatal(err)
+		}
+		rtt, err := c.RoundTrip()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rtt.Min > 0 && rtt.Min < time.Second && rtt.Last > 0 && rtt.Last < time.Second {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the round trip time on loopback is %+v", rtt)
+		}
+	}
+	c.Close()
+	if rtt, err := c.RoundTrip(); err == nil {
+		t.Errorf("a closed connection has the round trip time %+v", rtt)
+	}
+}
+
+func TestDialIsBoundToTheDevice(t *testing.T) {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+
+	socket, err := Dialer{Device: "lo"}.Dial(t.Context(), "localhost:"+port)
+	if err != nil {
+		t.Fatalf("a host name through lo: %v", err)
+	}
+	socket.Close()
+	if _, err := (Dialer{Device: "nodevice"}).Dial(t.Context(), "127.0.0.1:"+port); err == nil || !strings.Contains(err.Error(), "bind to device nodevice") {
+		t.Errorf("a device that does not exist: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (Dialer{Device: "lo"}).Dial(ctx, "127.0.0.1:"+port); err == nil {
+		t.Error("a cancelled dial succeeds")
+	}
+}
+
+func TestCheckDevice(t *testing.T) {
+	if err := CheckDevice("lo"); err != nil {
+		t.Error(err)
+	}
+	err := CheckDevice("wlan7")
+	if err == nil || !strings.Contains(err.Error(), `no network device "wlan7"`) || !strings.Contains(err.Error(), "lo") {
+		t.Errorf("the error is %v, want one that names the devices", err)
+	}
+}

@@ -1,0 +1,50 @@
+package transport
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/linklab/linklab/client/internal/ranges"
+)
+
+func TestParseContentRange(t *testing.T) {
+	first, last, size, err := parseContentRange("bytes 5-9/10")
+	if first != 5 || last != 9 || size != 10 || err != nil {
+		t.Errorf("got %d, %d, %d, %v", first, last, size, err)
+	}
+	for _, value := range []string{
+		"", "bytes", "bytes 5-9", "bytes */10", "bytes 5-9/*", "items 5-9/10", "bytes 9-5/10",
+		"bytes 5-10/10", "bytes -5-9/10", "bytes +5-9/10", "bytes 5-9/10 ", "bytes 5-9223372036854775808/9223372036854775809",
+	} {
+		if _, _, _, err := parseContentRange(value); err == nil || !strings.Contains(err.Error(), "allowed is bytes FIRST-LAST/SIZE") {
+			t.Errorf("%q: error %v, want one that says what is allowed", value, err)
+		}
+	}
+}
+
+func FuzzParseContentRange(f *testing.F) {
+	f.Add("bytes 5-9/10")
+	f.Fuzz(func(t *testing.T, value string) {
+		first, last, size, err := parseContentRange(value)
+		if err == nil && (first < 0 || first > last || last >= size) {
+			t.Errorf("%q is accepted as %d-%d/%d", value, first, last, size)
+		}
+	})
+}
+
+// The many wrong answers are tried in package download; here is the one that
+// a client must never write.
+func TestPartOfAnotherResource(t *testing.T) {
+	r := Resource{Size: 10, ETag: `"a"`}
+	response := &http.Response{StatusCode: http.StatusPartialContent, ContentLength: 5, Header: http.Header{}}
+	response.Header.Set("Content-Range", "bytes 5-9/10")
+	response.Header.Set("ETag", `"a"`)
+	if err := r.check(response, ranges.Range{Offset: 5, Length: 5}); err != nil {
+		t.Error(err)
+	}
+	response.Header.Del("ETag")
+	if err := r.check(response, ranges.Range{Offset: 5, Length: 5}); err == nil {
+		t.Error("a part without the ETag is accepted")
+	}
+}
