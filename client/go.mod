@@ -1,6 +1,6 @@
 module github.com/linklab/linklab/client
 
-go 1.26.0
+go 1.26.7
 
 require (
 	github.com/spf13/cobra v1.10.2

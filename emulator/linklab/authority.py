@@ -21,11 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from linklab.topology import SERVER_ADDRESS, SERVER_NAME
+
 if TYPE_CHECKING:  # Imported where it is used: slow to load, and the guest never needs it.
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-SERVER_NAMES = ("server.linklab", "localhost", "10.0.0.1")
+SERVER_NAMES = (SERVER_NAME, "localhost", SERVER_ADDRESS)
 """What the lab's server is called: its name, its address, and the loopback for tests."""
 
 NOT_BEFORE = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)

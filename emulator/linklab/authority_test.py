@@ -1,14 +1,17 @@
-import multiprocessing
+import itertools
 import shutil
 import ssl
 import stat
 import subprocess
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from socket import socketpair
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from linklab import authority
 from linklab.authority import Authority, AuthorityError
@@ -19,9 +22,20 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def made(cache: Path) -> Authority:
     return authority.ensure(cache)
+
+
+@pytest.fixture(scope="module")
+def other_keys(made: Authority) -> Iterator[RSAPrivateKey]:
+    """Three keys in turn, none of them one of `made`: making a new one takes 0.1 s."""
+    return itertools.cycle([authority._new_key() for _ in range(3)])
+
+
+@pytest.fixture(autouse=True)
+def few_keys(other_keys: Iterator[RSAPrivateKey], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authority, "_new_key", lambda: next(other_keys))
 
 
 def shake_hands(made: Authority, name: str, ca_cert: Path | None = None) -> str | None:
@@ -151,11 +165,14 @@ def test_no_place_to_keep_them_is_said(tmp_path: Path) -> None:
         authority.ensure(tmp_path / "file")
 
 
-def _ensure_key(cache: str) -> bytes:
-    return authority.ensure(Path(cache)).key.read_bytes()
+def test_labs_at_once_share_one_authority(tmp_path: Path) -> None:
+    """Threads stand for processes: flock(2) keeps apart whoever opened the lock file anew."""
+    together = threading.Barrier(3)
 
+    def ensure(_: int) -> tuple[bytes, bytes]:
+        together.wait()
+        made = authority.ensure(tmp_path)
+        return made.key.read_bytes(), made.ca_cert.read_bytes()
 
-def test_two_labs_at_once_share_one_authority(tmp_path: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(3) as pool:
-        keys = pool.map(_ensure_key, [str(tmp_path)] * 6, chunksize=1)
-    assert len(set(keys)) == 1
+    with ThreadPoolExecutor(3) as pool:
+        assert len(set(pool.map(ensure, range(3)))) == 1

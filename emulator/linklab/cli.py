@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import sys
@@ -116,12 +117,13 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, default=RUNS, metavar="DIR", help="parent of run directories (runs/)"
     )
     parser.add_argument(
-        "--timeout", type=float, metavar="S",
+        "--timeout", type=_seconds, metavar="S",
         help="wall-clock seconds after which a run counts as hung",
     )  # fmt: skip
     parser.add_argument(
-        "--shift", type=float, default=0.0, metavar="S", help="start the client later by S seconds"
-    )
+        "--shift", type=_seconds, default=0.0, metavar="S",
+        help="start the client later by S seconds",
+    )  # fmt: skip
     _json_option(parser)
 
 
@@ -130,32 +132,50 @@ def _json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """What stands before and after the first `--`, which starts a user's own command."""
-    if "--" not in words:
+    """What stands before and after the first `--` of `exec`, which starts a user's own command."""
+    if words[:1] != ["exec"] or "--" not in words:
         return words, []
     at = words.index("--")
     return words[:at], words[at + 1 :]
 
 
 def _positive(text: str) -> int:
-    value = int(text)
+    value = _integer(text)
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return value
 
 
 def _seed(text: str) -> int:
-    value = int(text)
+    value = _integer(text)
     if not 0 <= value < 2**63:
-        raise argparse.ArgumentTypeError(f"{text} is not a seed; allowed: 0 to 2^63-1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a seed; allowed: 0 to 2^63-1")
+    return value
+
+
+def _integer(text: str) -> int:
+    """The integer, or -1, which no option allows."""
+    try:
+        return int(text)
+    except ValueError:
+        return -1
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return value
 
 
 def _contestants(names: str) -> list[str]:
     """The names in a comma-separated list, `peers` expanded; UsageError for unknown ones."""
     chosen: list[str] = []
-    for name in names.split(","):
-        chosen += contestants.PEERS if name == "peers" else [name.strip()]
+    for name in (part.strip() for part in names.split(",")):
+        chosen += contestants.PEERS if name == "peers" else [name]
     for name in chosen:
         if name not in contestants.CONTESTANTS:
             raise UsageError(
@@ -248,8 +268,10 @@ def _clean(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from linklab import comparing
 
-    (name,) = _contestants(options.algorithm)
-    return comparing.run(options, name)
+    chosen = _contestants(options.algorithm)
+    if len(chosen) != 1:
+        raise UsageError(f"run takes one algorithm, not {', '.join(chosen)}: use compare")
+    return comparing.run(options, chosen[0])
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -103,14 +104,17 @@ def run(options: argparse.Namespace, contestant: str) -> int:
 
 
 def execute(options: argparse.Namespace, command: tuple[str, ...]) -> int:
-    """A user's command in the client's place; its words are passed on, its exit code too."""
+    """A user's command in the client's place, what it writes passed on; 0, or 1 if it failed."""
     scenario = find(options.scenario)
     request = Request(scenario, None, options.seed, command=command, shift_s=options.shift)
     (finished,) = _run_with_progress([request], _place(options), options.out, 1, options.timeout)
     for name, stream in (("client.out", sys.stdout), ("client.err", sys.stderr)):
         path = finished.run_dir / name
         if path.exists() and not options.json:
-            stream.write(path.read_text(errors="replace"))
+            stream.flush()
+            with path.open("rb") as file:
+                shutil.copyfileobj(file, stream.buffer)
+            stream.buffer.flush()
     if finished.error is not None:
         print(f"linklab: {finished.error}", file=sys.stderr)
         return 1
@@ -144,7 +148,10 @@ def _require(names: Sequence[str]) -> None:
 def compare(options: argparse.Namespace, names: list[str]) -> int:
     """Every contestant in every scenario, `--runs` seeds each; 1 if any run failed."""
     _require(names)
-    scenarios = [find(one) for one in options.scenarios]
+    scenarios: list[Scenario] = []
+    for scenario in map(find, options.scenarios):
+        if scenario not in scenarios:  # Else its runs would count in two tables.
+            scenarios.append(scenario)
     requests = [
         Request(scenario, name, options.seed + n, shift_s=options.shift)
         for scenario in scenarios

@@ -17,17 +17,18 @@ from pathlib import Path
 from types import FrameType
 
 import msgspec
+from pyroute2 import NetlinkError
 
 from linklab import job as manifest
 from linklab import server
 from linklab.contestants import CONTESTANTS, Contestant, Task
 from linklab.job import Job, local
-from linklab.lab import Lab, LabError, built
+from linklab.lab import Lab, built
 from linklab.leftovers import scratch_prefix
 from linklab.linkmodel import changes
 from linklab.outcome import Outcome
 from linklab.player import Player
-from linklab.scenario import Scenario, load
+from linklab.scenario import Scenario, ScenarioError, load
 from linklab.topology import LINK_PATHS, SERVER_ADDRESS
 
 
@@ -188,7 +189,7 @@ def main(arguments: list[str]) -> int:
     run_dir = Path(arguments[0])
     try:
         execute(run_dir)
-    except (LabError, OSError, RuntimeError) as error:
+    except (NetlinkError, OSError, RuntimeError, ScenarioError) as error:
         (run_dir / "error").write_text(f"{error}\n")
         print(f"linklab: {error}", file=sys.stderr)
         return 1

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final, Literal
 
 import msgspec
 
-FORMAT = 1
+FORMAT: Final = 1
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -21,7 +22,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     a program of the user's (`linklab exec`). `shift_s` delays the client's start.
     """
 
-    format: int = FORMAT
+    format: Literal[1] = FORMAT
     scenario: str
     contestant: str | None
     command: list[str] | None

@@ -6,9 +6,11 @@ scratch directories, each named after the process that it belonged to.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,9 @@ from pathlib import Path
 from linklab.paths import cache_dir
 
 _NAME = re.compile(r"linklab-(?:guest|run)-(\d+)-\w+")
+
+_CACHED = ("authority", "cores", "kernel", "payloads")
+"""What linklab keeps in the cache directory, which a user may have made for other things too."""
 
 
 def scratch_prefix(kind: str) -> str:
@@ -25,11 +30,10 @@ def scratch_prefix(kind: str) -> str:
 
 def find() -> Iterator[Path]:
     """Scratch directories of ours whose process is gone, and unfinished kernel builds."""
-    places = {tempfile.gettempdir(), os.environ.get("TMPDIR", "/tmp"), "/dev/shm", "/var/tmp"}
-    for place in sorted(places):
+    for place in sorted(_scratch_places()):
         for path in sorted(Path(place).glob("linklab-*")):
             match = _NAME.fullmatch(path.name)
-            if match and path.is_dir() and _ours(path) and not _alive(int(match[1])):
+            if match and _is_our_directory(path) and not _alive(int(match[1])):
                 yield path
     builds = cache_dir() / "kernel"
     for path in sorted(builds.glob("build-*")):
@@ -40,16 +44,26 @@ def find() -> Iterator[Path]:
 
 def remove(*, cache: bool) -> Iterator[str]:
     """Removes what `find` finds, with `cache` also the cache; yields a line for each."""
-    for path in find():
+    cached = [path for name in _CACHED if (path := cache_dir() / name).exists()] if cache else []
+    for path in [*find(), *cached]:
         shutil.rmtree(path, ignore_errors=True)
-        yield f"removed {path}"
-    if cache and cache_dir().exists():
-        shutil.rmtree(cache_dir())
-        yield f"removed {cache_dir()}"
+        yield f"could not remove {path}" if path.exists() else f"removed {path}"
+    if cache:
+        with contextlib.suppress(OSError):  # Not there, or not empty.
+            cache_dir().rmdir()
 
 
-def _ours(path: Path) -> bool:
-    return path.stat().st_uid == os.geteuid()
+def _scratch_places() -> set[str]:
+    return {tempfile.gettempdir(), os.environ.get("TMPDIR", "/tmp"), "/dev/shm", "/var/tmp"}
+
+
+def _is_our_directory(path: Path) -> bool:
+    """Whether it is a directory, not a link to one, and the caller's."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
 def _alive(pid: int) -> bool:

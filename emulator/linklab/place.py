@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 
 from linklab.guest import kernel
+from linklab.paths import REPOSITORY
 
 PLACES = ("auto", "host", "guest")
 CLOCKS = ("auto", "virtual", "real")
@@ -43,6 +44,7 @@ def host_obstacle() -> str | None:
         done = subprocess.run(
             ["unshare", "--net", sys.executable, "-m", "linklab.shaping"],
             capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")},
         )  # fmt: skip
     except FileNotFoundError:
         return "unshare (util-linux) is missing"
@@ -71,21 +73,19 @@ def choose(place: str, clock: str) -> Place:
     with the real clock where there is no guest. Raises PlaceError when what is
     asked for cannot be had.
     """
-    if place == "host" or (place == "auto" and guest_obstacle() is not None):
+    no_guest = guest_obstacle()
+    if place == "host" or (place == "auto" and no_guest is not None):
         if clock == "virtual":
-            raise PlaceError("virtual time exists only in the guest: use --place guest")
-        obstacle = host_obstacle()
-        if obstacle is not None:
-            if place == "host":
-                raise PlaceError(f"the host place cannot be used: {obstacle}; use --place guest")
-            raise PlaceError(
-                f"neither place can be used; guest: {guest_obstacle()}; host: {obstacle}"
-            )
-        why = "as asked" if place == "host" else f"no guest: {guest_obstacle()}"
-        return Place("host", "real", why)
-    obstacle = guest_obstacle()
-    if obstacle is not None:
-        raise PlaceError(f"the guest place cannot be used: {obstacle}")
+            remedy = ": use --place guest" if no_guest is None else f", but: {no_guest}"
+            raise PlaceError(f"virtual time exists only in the guest{remedy}")
+        no_host = host_obstacle()
+        if no_host is not None:
+            if no_guest is not None:
+                raise PlaceError(f"neither place can be used; guest: {no_guest}; host: {no_host}")
+            raise PlaceError(f"the host place cannot be used: {no_host}; use --place guest")
+        return Place("host", "real", "as asked" if place == "host" else f"no guest: {no_guest}")
+    if no_guest is not None:
+        raise PlaceError(f"the guest place cannot be used: {no_guest}")
     if clock == "real":
         return Place("guest", "real", "the real clock was asked for")
     return Place("guest", "virtual", "figures repeat exactly")

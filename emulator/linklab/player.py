@@ -53,14 +53,15 @@ class Player:
         self._start_ns = time.monotonic_ns()
         for name, link in self._lab.links.items():
             self._record(name, link.state, 0.0, 0.0)
-            self._work_gates(name, 0.0)
+            for queue in link.queues.values():
+                self._open_next(queue, queue.changes, 0.0)
 
     def play(self, until: list[int]) -> list[int]:
         """Plays until one of the file descriptors is readable; returns those that are."""
         while True:
             due_s = self._agenda[0][0]
             self._timer.set(self._start_ns + round(due_s * 1e9))
-            readable, _, _ = select.select([*until, self._timer], [], [])
+            readable, _, _ = select.select([*until, self._timer.fileno()], [], [])
             ready = [descriptor for descriptor in until if descriptor in readable]
             if ready:
                 return ready
@@ -82,13 +83,12 @@ class Player:
 
     def _apply(self, change: Change, due_s: float) -> None:
         link = self._lab.links[change.link]
+        before = {direction: queue.changes for direction, queue in link.queues.items()}
         link.apply(change.state)
         self._record(change.link, change.state, due_s, self.now_s() - due_s)
-        self._work_gates(change.link, due_s)
-
-    def _work_gates(self, name: str, since_s: float) -> None:
-        for queue in self._lab.links[name].queues.values():
-            self._open_next(queue, queue.changes, since_s)
+        for direction, queue in link.queues.items():
+            if queue.changes != before[direction]:  # Else its gate is being worked already.
+                self._open_next(queue, queue.changes, due_s)
 
     def _open_next(self, queue: RateQueue, changes: int, since_s: float) -> None:
         """Lets one frame through a period from `since_s`, and so on until the rate changes."""

@@ -6,9 +6,11 @@ import contextlib
 import datetime
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,8 +18,9 @@ from pathlib import Path
 
 from linklab import authority, job, oracle, payload
 from linklab.guest import kernel
-from linklab.guest.boot import Guest
+from linklab.guest.boot import Guest, memory_bytes
 from linklab.job import Job
+from linklab.leftovers import scratch_prefix
 from linklab.paths import MULTILINK, REPOSITORY, cache_dir
 from linklab.place import Place
 from linklab.scenario import Scenario, to_yaml
@@ -119,16 +122,28 @@ class _HostRun:
         self.run_dir = run_dir
         self.deadline = time.monotonic() + timeout_s
         self._timeout_s = timeout_s
-        with (run_dir / "console.log").open("wb") as log:
-            self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL",
-                 "unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc",
-                 sys.executable, "-m", "linklab.execution", str(run_dir)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                env={**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")},
-                start_new_session=True,
-            )  # fmt: skip
-        self._descriptor = os.pidfd_open(self._process.pid)
+        with contextlib.ExitStack() as stack:
+            # Made here, because the execution is process 1 to itself: by that number
+            # `linklab clean` could not tell that it is gone.
+            scratch = tempfile.mkdtemp(prefix=scratch_prefix("run"))
+            stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+            with (run_dir / "console.log").open("wb") as log:
+                self._process = subprocess.Popen(
+                    ["setpriv", "--pdeathsig", "KILL",
+                     "unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc",
+                     sys.executable, "-m", "linklab.execution", str(run_dir)],
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                    env={
+                        **os.environ,
+                        "PYTHONPATH": str(REPOSITORY / "emulator"),
+                        "TMPDIR": scratch,
+                    },
+                    start_new_session=True,
+                )  # fmt: skip
+            stack.callback(self._end)
+            self._descriptor = os.pidfd_open(self._process.pid)
+            stack.callback(os.close, self._descriptor)
+            self._resources = stack.pop_all()
 
     def fileno(self) -> int:
         """A descriptor that is readable once the execution has ended."""
@@ -136,6 +151,9 @@ class _HostRun:
 
     def close(self) -> None:
         """Ends the execution if it still runs, politely first."""
+        self._resources.close()
+
+    def _end(self) -> None:
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -143,13 +161,15 @@ class _HostRun:
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        os.close(self._descriptor)
 
     def exit_code(self) -> int:
         """The execution's exit code; RunError if it hangs."""
         code = self._process.poll()
         if code is None:
-            raise RunError(f"the lab was still running after {self._timeout_s:.0f} s")
+            raise RunError(
+                f"the lab was still running after {self._timeout_s:.0f} s and was ended; "
+                f"its console: {self.run_dir / 'console.log'}"
+            )
         return code
 
 
@@ -157,7 +177,12 @@ def _begin(request: Request, run_dir: Path, place: Place, timeout_s: float) -> G
     if place.name == "host":
         return _HostRun(run_dir, timeout_s)
     return Guest(
-        kernel.ensure(), run_dir, clock=place.clock, seed=request.seed, timeout_s=timeout_s
+        kernel.ensure(),
+        run_dir,
+        clock=place.clock,
+        seed=request.seed,
+        memory=memory_bytes(request.scenario.payload.size_bytes),
+        timeout_s=timeout_s,
     )
 
 
@@ -170,7 +195,9 @@ def _verdict(running: Guest | _HostRun) -> str | None:
     if code == 0:
         return None
     noted = running.run_dir / "error"
-    return noted.read_text().strip() if noted.exists() else f"the lab ended with {code}"
+    if noted.exists():
+        return noted.read_text().strip()
+    return f"the lab ended with {code}; its console: {running.run_dir / 'console.log'}"
 
 
 def run_all(
@@ -194,7 +221,7 @@ def run_all(
                 request = waiting.pop()
                 run_dir = new_directory(parent, request.label)
                 prepare(request, run_dir, place)
-                limit = timeout_s or watchdog_s(request.scenario)
+                limit = watchdog_s(request.scenario) if timeout_s is None else timeout_s
                 running[_begin(request, run_dir, place, limit)] = (request, time.monotonic())
                 started(request)
             next_deadline = min(one.deadline for one in running)
@@ -203,8 +230,8 @@ def run_all(
             late = [one for one in running if one.deadline <= time.monotonic()]
             for one in ready or late:
                 request, begun = running.pop(one)
-                error = _verdict(one)
-                one.close()
+                with contextlib.closing(one):
+                    error = _verdict(one)
                 yield Finished(request, one.run_dir, error, time.monotonic() - begun)
     finally:
         for one in running:

@@ -51,8 +51,7 @@ PACKET_BYTES: Final = 1514
 """The largest packet as Linux' qdiscs count it: an MTU of 1500 and the Ethernet header."""
 
 MIN_RATE_BPS: Final = 1_000
-"""Below this one packet blocks a link for over 12 s, because sch_htb carries the debt of
-tokens on; what is meant then is a lost carrier."""
+"""Below this a link takes over 12 s for one packet; what is meant then is a lost carrier."""
 
 MAX_RATE_BPS: Final = 10_000_000_000
 MAX_PAYLOAD_BYTES: Final = 10_000_000_000

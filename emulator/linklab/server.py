@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pwd
 import socket
 import stat
@@ -49,11 +50,21 @@ def _last_line(path: Path) -> str:
 
 
 def least_user(file: Path) -> str:
-    """The user with the fewest rights who can read `file`: nobody, or else its owner."""
+    """The user with the fewest rights who can read `file`: nobody, or else its owner.
+
+    LabError where the owner has no name, by which alone H2O knows users.
+    """
     open_to_all = all(parent.stat().st_mode & stat.S_IXOTH for parent in file.parents)
     if open_to_all and file.stat().st_mode & stat.S_IROTH:
         return "nobody"
-    return pwd.getpwuid(file.stat().st_uid).pw_name
+    owner = file.stat().st_uid
+    try:
+        return pwd.getpwuid(owner).pw_name
+    except KeyError:
+        raise LabError(
+            f"only user {owner}, who has no name on this machine, can read {file}: "
+            "set LINKLAB_CACHE to a directory that everybody may enter"
+        ) from None
 
 
 def configuration(certificate: Path, key: Path, payload: Path, run_dir: Path) -> str:
@@ -62,13 +73,18 @@ def configuration(certificate: Path, key: Path, payload: Path, run_dir: Path) ->
     return template.safe_substitute(
         address=SERVER_ADDRESS,
         port=PORT,
-        certificate=certificate,
-        key=key,
-        directory=payload.parent,
+        certificate=_quoted(certificate),
+        key=_quoted(key),
+        directory=_quoted(payload.parent),
         user=least_user(payload),
-        access_log=run_dir / "h2o-access.jsonl",
-        error_log=run_dir / "h2o-error.log",
+        access_log=_quoted(run_dir / "h2o-access.jsonl"),
+        error_log=_quoted(run_dir / "h2o-error.log"),
     )
+
+
+def _quoted(path: Path) -> str:
+    """A path as a YAML string, whatever characters it has."""
+    return json.dumps(str(path), ensure_ascii=False)
 
 
 def start(

@@ -43,6 +43,9 @@ IN_ORDER_RATE_BYTES_PER_S = 2**32 - 1
 """netem keeps packets in order where a rate is set (sch_netem, netem_enqueue), as
 Wi-Fi and LTE do; this rate is too high to shape."""
 
+_SEED_STEP = 0x9E3779B97F4A7C15
+"""2^64 divided by the golden ratio: spreads consecutive seeds (Steele et al., SplitMix)."""
+
 _ROOT = 0x10000
 _CLASS = 0x10001
 _LEAF = 0x100000
@@ -171,6 +174,10 @@ class Delay:
 
     def set(self, delay_s: float, jitter_s: float, loss_ratio: float) -> None:
         """Changes all three for packets that come from now on (one-way, seconds)."""
+        # A seed starts netem's randomness anew (sch_netem, netem_change), and older kernels
+        # draw one of their own where none is given: the same one each time would strike the
+        # same packets after every change.
+        self._seed = (self._seed + _SEED_STEP) % 2**64
         self._send("change", delay_s, jitter_s, loss_ratio)
 
     def _send(self, command: str, delay_s: float, jitter_s: float, loss_ratio: float) -> None:

@@ -32,5 +32,7 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "pyroute2": importlib.metadata.version("pyroute2"),
     }
-    lines = _words(["dpkg-query", "-W", "-f", "${Package} ${Version}\n", *_PACKAGES]).splitlines()
-    return found | dict(line.split(" ", 1) for line in lines if " " in line)
+    form = "${Package} ${Version}\n"  # Empty for a package that was removed.
+    lines = (_words(["dpkg-query", "-W", "-f", form, package]) for package in _PACKAGES)
+    installed = dict(line.split(" ", 1) for line in lines if " " in line)
+    return found | {package: installed.get(package, "unknown") for package in _PACKAGES}

@@ -9,14 +9,14 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 )
 
-// Exit codes.
+// Exit codes; an interrupted program's is 128 plus the signal's number, as a
+// shell has it.
 const (
 	exitDone   = 0
 	exitFailed = 1
@@ -33,13 +33,6 @@ func usagef(format string, arguments ...any) error {
 // Main runs the program and returns its exit code. SIGINT and SIGTERM end a
 // download cleanly.
 func Main(arguments []string, stdout, stderr io.Writer) int {
-	// One processor is enough for more than a gigabit per second, and with
-	// more the Go runtime looks for work to spread: threads wake each other
-	// for every batch of data, which costs battery, and system calls in a
-	// User Mode Linux guest, and makes the order of events less repeatable.
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(1)
-	}
 	ctx, stop := withSignals(context.Background())
 	defer stop()
 	root := newRoot()
@@ -53,11 +46,18 @@ func Main(arguments []string, stdout, stderr io.Writer) int {
 	case errors.As(err, new(usageError)):
 		fmt.Fprintf(stderr, "multilink: %v\nTry 'multilink --help'.\n", err)
 		return exitUsage
-	default:
-		fmt.Fprintf(stderr, "multilink: %v\n", err)
-		return exitFailed
 	}
+	fmt.Fprintf(stderr, "multilink: %v\n", err)
+	if interrupt := new(interruption); errors.As(context.Cause(ctx), interrupt) {
+		return 128 + int(interrupt.signal)
+	}
+	return exitFailed
 }
+
+// interruption is the cause of a context that a signal ended.
+type interruption struct{ signal syscall.Signal }
+
+func (i interruption) Error() string { return "interrupted by " + signalNames[i.signal] }
 
 // withSignals returns a context that SIGINT or SIGTERM ends with an error
 // that names the signal; a second signal kills as usual.
@@ -69,7 +69,7 @@ func withSignals(parent context.Context) (context.Context, func()) {
 		select {
 		case s := <-signals:
 			signal.Stop(signals)
-			cancel(fmt.Errorf("interrupted by %s", signalNames[s]))
+			cancel(interruption{s.(syscall.Signal)})
 		case <-ctx.Done():
 			signal.Stop(signals)
 		}

@@ -87,12 +87,14 @@ under its name only when it is whole; until then it is NAME.part.`,
 	flags.StringVar(&f.runDir, "run-dir", "", "directory for client.jsonl and client.json")
 	flags.BoolVar(&f.json, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
-	command.MarkFlagsMutuallyExclusive("padding", "plain")
 	return command
 }
 
 func runGet(command *cobra.Command, rawURL string, f *getFlags, logLevel slog.Leveler) error {
 	stdout, stderr := command.OutOrStdout(), command.ErrOrStderr()
+	if f.plain && command.Flags().Changed("padding") {
+		return usagef("--plain and --padding exclude each other: plain alg3 has no padding")
+	}
 	options, err := f.options(rawURL)
 	if err != nil {
 		return usageError{err}

@@ -82,7 +82,7 @@ func Get(ctx context.Context, o Options) (rundir.Summary, error) {
 	sum, err := d.run(ctx)
 
 	summary := rundir.Summary{
-		URL:       o.URL.String(),
+		URL:       o.URL.Redacted(),
 		Size:      d.resource.Size,
 		Outcome:   rundir.Complete,
 		StartedAt: d.start.UnixNano(),
@@ -196,7 +196,7 @@ func (d *download) open(ctx context.Context, l *linkState) {
 	d.mu.Lock()
 	ask := !d.asked
 	d.asked = true
-	if d.payload != nil {
+	if d.payload != nil && l.requests == 0 {
 		d.request(ctx, l)
 	}
 	d.mu.Unlock()

@@ -7,21 +7,26 @@ import (
 	"slices"
 )
 
-// Frames of HTTP/2 (RFC 9113, 3.4, 4.1 and 6.9).
+// The layout of HTTP/2 frames (RFC 9113, sections 3.4, 4.1 and 6.9).
 const (
 	prefaceLength         = 24
 	frameHeaderLength     = 9
-	frameWindowUpdate     = 8
-	windowUpdateLength    = frameHeaderLength + 4
-	maxWithheldStreams    = 64
-	streamCreditStep      = streamWindow / 4
-	connectionCreditStep  = connectionWindow / 4
-	streamIdentifierMask  = 1<<31 - 1
-	windowIncrementMask   = 1<<31 - 1
-	connectionStream      = 0
 	frameTypeOffset       = 3
 	frameStreamOffset     = 5
+	frameWindowUpdate     = 8
+	connectionStream      = 0
+	streamIdentifierMask  = 1<<31 - 1
 	windowIncrementOffset = frameHeaderLength
+	windowIncrementMask   = 1<<31 - 1
+	windowUpdateLength    = frameHeaderLength + 4
+)
+
+// Credit in bytes from which on it is passed on, and the number of streams
+// for which it is held back.
+const (
+	streamCreditStep     = streamWindow / 4
+	connectionCreditStep = connectionWindow / 4
+	maxWithheldStreams   = 64
 )
 
 // creditSaver is a connection that holds HTTP/2 flow control credit back

@@ -9,8 +9,11 @@ from linklab.guest import kernel
 
 
 def main() -> int:
-    """Builds the guest kernel if it is not in the cache; says nothing if it is."""
-    if platform.machine() != "x86_64":
+    """Builds the guest kernel if it is not in the cache; says nothing if it is.
+
+    Nor where none can be built: then there is the host place, and `linklab doctor` says why.
+    """
+    if platform.machine() != "x86_64" or not kernel.SOURCE_ARCHIVE.exists():
         return 0
     try:
         build_kernel()
@@ -24,11 +27,13 @@ def build_kernel() -> None:
     """Has the guest kernel built, with a progress bar, unless it is in the cache."""
     if kernel.cached() is not None:
         return
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     with Progress(
-        TextColumn("linklab: {task.description}"), BarColumn(24), TimeElapsedColumn()
-    ) as bar:
+        TextColumn("linklab: {task.description}"), BarColumn(24), TimeElapsedColumn(),
+        console=Console(stderr=True),  # Standard output may be read by a machine.
+    ) as bar:  # fmt: skip
         task = bar.add_task("", total=1.0)
         kernel.ensure(lambda what, fraction: bar.update(task, description=what, completed=fraction))
 

@@ -9,6 +9,7 @@ the guest's randomness.
 
 from __future__ import annotations
 
+import compileall
 import contextlib
 import fcntl
 import os
@@ -25,7 +26,9 @@ from linklab.guest.session import EXIT_FILE
 from linklab.leftovers import scratch_prefix
 from linklab.paths import GUEST_HOST_ROOT, REPOSITORY, cache_dir, in_guest
 
-MEMORY = "1024M"
+BASE_MEMORY_BYTES = 768 << 20
+"""Memory of a guest beside the downloaded file: programs and page cache."""
+
 START_NS = 1_767_225_600_000_000_000
 """The guest's clock at boot in virtual time: 2026-01-01 00:00 UTC."""
 
@@ -40,11 +43,16 @@ class GuestError(RuntimeError):
     """The guest did not do its work; the message ends with where its console log is."""
 
 
-def kernel_arguments(clock: str, seed: int) -> list[str]:
-    """The kernel command line for a clock (`virtual` or `real`) and a run's seed."""
+def memory_bytes(payload_bytes: int) -> int:
+    """A guest's memory for a payload: the file lies in a tmpfs. Taken only as it is used."""
+    return BASE_MEMORY_BYTES + payload_bytes
+
+
+def kernel_arguments(clock: str, seed: int, memory: int) -> list[str]:
+    """The kernel command line for a clock (`virtual` or `real`), a run's seed and bytes of memory."""
     travel = ["time-travel=inf-cpu", f"time-travel-start={START_NS}"]
     return [
-        f"mem={MEMORY}", "rootfstype=hostfs", "rootflags=/", "ro", "quiet", "panic=-1",
+        f"mem={memory >> 20}M", "rootfstype=hostfs", "rootflags=/", "ro", "quiet", "panic=-1",
         "con=null", "con0=null,fd:1", f"linklab.seed={seed}",
         *(travel if clock == "virtual" else []),
         "init=/bin/sh", "--", "-c", f'"{_MOUNT_RUN_DIR}"',
@@ -90,19 +98,26 @@ def reserve_core() -> tuple[int, IO[str] | None]:
     return cores[os.getpid() % len(cores)], None
 
 
-def memory_directory() -> Path:
+def memory_directory(needed: int = BASE_MEMORY_BYTES) -> Path:
     """A directory for the guest's memory: in RAM if possible, and allowing execution.
 
     UML maps its memory executable, so a noexec mount (Docker's /dev/shm) will not do.
+    Raises GuestError where none has `needed` bytes free.
     """
-    for candidate in (os.environ.get("TMPDIR"), "/dev/shm", "/tmp", "/var/tmp"):
-        if candidate and os.access(candidate, os.W_OK):
-            flags = os.statvfs(candidate).f_flag
-            if not flags & os.ST_NOEXEC:
-                return Path(candidate)
+    refused = []
+    for candidate in dict.fromkeys((os.environ.get("TMPDIR"), "/dev/shm", "/tmp", "/var/tmp")):
+        if not candidate or not os.access(candidate, os.W_OK):
+            continue
+        status = os.statvfs(candidate)
+        if status.f_flag & os.ST_NOEXEC:
+            refused.append(f"{candidate} forbids execution")
+        elif status.f_bavail * status.f_frsize < needed:
+            refused.append(f"{candidate} has less than {needed >> 20} MiB free")
+        else:
+            return Path(candidate)
     raise GuestError(
-        "no writable directory that allows execution for the guest's memory: "
-        "set TMPDIR to one (in a container: --tmpfs /tmp:exec,size=2g)"
+        f"nowhere to keep the guest's memory ({', '.join(refused) or 'nothing is writable'}): "
+        "set TMPDIR to a directory (in a container: --tmpfs /tmp:exec,size=2g)"
     )
 
 
@@ -114,7 +129,7 @@ class Guest:
     """
 
     def __init__(
-        self, kernel: Path, run_dir: Path, *, clock: str, seed: int, timeout_s: float
+        self, kernel: Path, run_dir: Path, *, clock: str, seed: int, memory: int, timeout_s: float
     ) -> None:
         self.run_dir = run_dir
         self._console = run_dir / "console.log"
@@ -122,8 +137,9 @@ class Guest:
         self.deadline = time.monotonic() + timeout_s
         (run_dir / "guest-init").write_text((Path(__file__).parent / "init.sh").read_text())
         (run_dir / "guest-command").write_text(_guest_command())
+        compileall.compile_dir(Path(__file__).parents[1], quiet=2)
         with contextlib.ExitStack() as stack:
-            scratch = tempfile.mkdtemp(prefix=scratch_prefix("guest"), dir=memory_directory())
+            scratch = tempfile.mkdtemp(prefix=scratch_prefix("guest"), dir=memory_directory(memory))
             stack.callback(shutil.rmtree, scratch, ignore_errors=True)
             core, lock = reserve_core()
             if lock is not None:
@@ -132,7 +148,7 @@ class Guest:
                 self._process = subprocess.Popen(
                     [
                         "setpriv", "--pdeathsig", "KILL", "taskset", "--cpu-list", str(core),
-                        str(kernel), *kernel_arguments(clock, seed),
+                        str(kernel), *kernel_arguments(clock, seed, memory),
                     ],
                     cwd=run_dir,
                     stdin=subprocess.DEVNULL,

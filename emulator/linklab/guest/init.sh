@@ -13,5 +13,5 @@ ln -s /proc/self/fd /dev/fd
 ln -s pts/ptmx /dev/ptmx 2>/dev/null || true
 mkdir -p /run/linklab/host /run/netns /run/lock
 mount -t hostfs -o ro none /run/linklab/host -o /
-mount -t tmpfs -o mode=1777 tmpfs /tmp
+mount -t tmpfs -o mode=1777,size=95% tmpfs /tmp
 . /run/linklab/run/guest-command

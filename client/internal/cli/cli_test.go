@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/linklab/linklab/client/internal/rundir"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// run runs the program.
+func run(arguments ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = Main(arguments, &out, &err)
+	return code, out.String(), err.String()
+}
+
+// serve starts an HTTP/2 server on loopback and returns the URL of its file
+// and the flags that every download from it needs.
+func serve(t *testing.T, handler http.Handler) (url string, flags []string) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(authority, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return server.URL + "/dir/file.bin", []string{"--ca-file", authority}
+}
+
+// file is the payload of the tests.
+var file = func() []byte {
+	content := make([]byte, 5_000_000)
+	source := rand.NewChaCha8([32]byte{3})
+	source.Read(content)
+	return content
+}()
+
+func content(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("ETag", `"1"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file))
+}
+
+func TestGetWithEveryAlgorithm(t *testing.T) {
+	url, flags := serve(t, http.HandlerFunc(content))
+	sum := fmt.Sprintf("%x", sha256.Sum256(file))
+	for _, test := range []struct {
+		algorithm string
+		flags     []string
+	}{
+		{"single", []string{"--link", "wifi=lo"}},
+		{"naive", []string{"--link", "wifi=lo", "--link", "lte=lo"}},
+		{"alg1", []string{"--link", "wifi=lo", "--link", "lte=lo", "--upper-limit", "300kB"}},
+		{"alg2", []string{"--link", "wifi=lo", "--link", "lte=lo", "--first-request", "64KiB"}},
+		{"alg3", []string{"--link", "wifi=lo", "--link", "lte=lo", "--bandwidth", "wifi=80Mbit/s", "--padding", "0.3"}},
+		{"alg3", []string{"--link", "lo", "--plain", "--overlap", "0.8", "--window", "500ms"}},
+	} {
+		t.Run(test.algorithm, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			arguments := append([]string{"get", url, "--algorithm", test.algorithm, "--checksum", "sha-256=" + sum, "--run-dir", "run", "--json"}, flags...)
+			code, stdout, stderr := run(append(arguments, test.flags...)...)
+			if code != 0 || stderr != "" {
+				t.Fatalf("exit code %d, stderr %q", code, stderr)
+			}
+			if got, err := os.ReadFile("file.bin"); err != nil || !bytes.Equal(got, file) {
+				t.Errorf("the file differs from the server's (%v)", err)
+			}
+			var printed, written rundir.Summary
+			if err := json.Unmarshal([]byte(stdout), &printed); err != nil {
+				t.Errorf("stdout is %q: %v", stdout, err)
+			}
+			text, err := os.ReadFile("run/client.json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(text, &written); err != nil || fmt.Sprint(written) != fmt.Sprint(printed) {
+				t.Errorf("client.json is %s (%v), --json printed %s", text, err, stdout)
+			}
+			if printed.Outcome != "complete" || printed.SHA256 != sum || printed.Algorithm != test.algorithm ||
+				printed.URL != url || printed.Size != int64(len(file)) || printed.Download <= 0 || printed.Version == "" || printed.Go == "" {
+				t.Errorf("summary %+v", printed)
+			}
+			// On loopback one link may have it all before the other is ready.
+			var sum int64
+			for name, l := range printed.Links {
+				sum += l.Bytes
+				if l.Device != "lo" || l.Requests > 0 && (l.Bytes == 0 || l.MinRTT == 0 || l.Finish == 0 || l.Peak == 0) {
+					t.Errorf("link %s: %+v", name, l)
+				}
+			}
+			if want := strings.Count(strings.Join(test.flags, " "), "--link"); len(printed.Links) != want || sum != int64(len(file)) {
+				t.Errorf("%d links carried %d bytes, want %d and %d", len(printed.Links), sum, want, len(file))
+			}
+			if entries, _ := os.ReadDir("."); len(entries) != 2 {
+				t.Errorf("%v is in the directory, want the file and the run directory", entries)
+			}
+		})
+	}
+}
+
+// eventNames are the kinds of the lines of a client.jsonl.
+func eventNames(t *testing.T, path string) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var stamp rundir.Stamp
+		if err := json.Unmarshal([]byte(line), &stamp); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		names = append(names, stamp.Event)
+	}
+	return names
+}
+
+func TestGetPrintsASummary(t *testing.T) {
+	url, flags := serve(t, http.HandlerFunc(content))
+	t.Chdir(t.TempDir())
+	arguments := append([]string{"get", url, "--link", "lo", "--algorithm", "single", "-o", "copy", "--run-dir", "run"}, flags...)
+	code, stdout, stderr := run(arguments...)
+	if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "copy: 5000000 bytes in ") || !strings.Contains(stdout, "\n  lo: 5000000 bytes in 1 requests until ") {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	names := eventNames(t, "run/client.jsonl")
+	want := []string{"start", "connected", "size", "request", "first_byte", "end", "done"}
+	for _, name := range names {
+		if len(want) > 0 && name == want[0] {
+			want = want[1:]
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("client.jsonl holds %v: %v is missing or out of order", names, want)
+	}
+	if code, stdout, stderr := run(append(arguments, "--quiet")...); code != 0 || stdout+stderr != "" {
+		t.Errorf("--quiet: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+func TestFailureIsOneLineAndExitCode1(t *testing.T) {
+	url, flags := serve(t, http.NotFoundHandler())
+	t.Chdir(t.TempDir())
+	code, stdout, stderr := run(append([]string{"get", url, "--link", "lo", "--run-dir", "run", "--json"}, flags...)...)
+	if want := "multilink: link lo: the server answers HEAD with 404 Not Found\n"; code != 1 || stderr != want {
+		t.Errorf("exit code %d, stderr %q, want 1 and %q", code, stderr, want)
+	}
+	if !strings.Contains(stdout, `"outcome":"failed"`) {
+		t.Errorf("stdout is %q, want the summary of a failure", stdout)
+	}
+	if names := eventNames(t, "run/client.jsonl"); names[len(names)-1] != "done" {
+		t.Errorf("client.jsonl ends with %s", names[len(names)-1])
+	}
+}
+
+func TestSignalsEndCleanly(t *testing.T) {
+	for signal, name := range map[syscall.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM"} {
+		t.Run(name, func(t *testing.T) {
+			var once sync.Once
+			stop := make(chan struct{})
+			url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodHead {
+					content(w, r)
+					return
+				}
+				w.Header().Set("ETag", `"1"`)
+				w.Header().Set("Content-Range", fmt.Sprintf("bytes %s/%d", strings.TrimPrefix(r.Header.Get("Range"), "bytes="), len(file)))
+				w.WriteHeader(http.StatusPartialContent)
+				w.Write(file[:1000])
+				w.(http.Flusher).Flush()
+				once.Do(func() { syscall.Kill(os.Getpid(), signal) })
+				<-stop
+			}))
+			defer close(stop)
+			t.Chdir(t.TempDir())
+			code, stdout, stderr := run(append([]string{"get", url, "--link", "a=lo", "--link", "b=lo", "--run-dir", "run"}, flags...)...)
+			if want := "multilink: interrupted by " + name + "\n"; code != 128+int(signal) || stdout != "" || stderr != want {
+				t.Errorf("exit code %d, stdout %q, stderr %q, want %d and %q", code, stdout, stderr, 128+int(signal), want)
+			}
+			if names := eventNames(t, "run/client.jsonl"); names[len(names)-1] != "done" {
+				t.Errorf("client.jsonl ends with %s", names[len(names)-1])
+			}
+			var summary rundir.Summary
+			text, _ := os.ReadFile("run/client.json")
+			if err := json.Unmarshal(text, &summary); err != nil || summary.Outcome != "interrupted" {
+				t.Errorf("client.json is %s", text)
+			}
+			if entries, _ := os.ReadDir("."); len(entries) != 1 {
+				t.Errorf("%v is left, want the run directory alone", entries)
+			}
+		})
+	}
+}
+
+func TestWrongUseIsExitCode2(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, test := range []struct{ line, want string }{
+		{"", "a command is needed: get or version"},
+		{"download", `there is no command "download"`},
+		{"get", "get takes 1 arguments (URL), not 0"},
+		{"get https://h/f https://h/g --link lo", "get takes 1 arguments (URL), not 2"},
+		{"get http://h/f --link lo", `"http://h/f" is not a URL to download: allowed is https://HOST/PATH`},
+		{"get https:///f --link lo", "is not a URL to download"},
+		{"get https://h/ --link lo", "does not end in a file name"},
+		{"get https://h/f", "at least one --link is needed"},
+		{"get https://h/f --link wlan7", `there is no network device "wlan7": this machine has `},
+		{"get https://h/f --link =lo", "--link =lo: allowed is NAME=DEVICE or DEVICE"},
+		{"get https://h/f --link a=lo --link a=lo", "the name a is taken"},
+		{"get https://h/f --link a=lo --link b=lo --algorithm single", "--algorithm single uses one --link, not 2"},
+		{"get https://h/f --link lo --algorithm alg4", "--algorithm alg4: allowed are single, naive, alg1, alg2, alg3"},
+		{"get https://h/f --link lo --bandwidth lo", "--bandwidth lo: allowed is NAME=RATE"},
+		{"get https://h/f --link lo --bandwidth lte=1Mbit/s", `--bandwidth lte=1Mbit/s: there is no link "lte", the links are lo`},
+		{"get https://h/f --link lo --bandwidth lo=fast", `--bandwidth lo=fast: "fast" is not a rate`},
+		{"get https://h/f --link lo --upper-limit 0", "is not a size"},
+		{"get https://h/f --link lo --first-request x", "is not a size"},
+		{"get https://h/f --link lo --padding 0", "--padding 0: allowed is above 0 to 1"},
+		{"get https://h/f --link lo --padding NaN", "--padding NaN: allowed is above 0 to 1"},
+		{"get https://h/f --link lo --padding 0.2 --plain", "--plain and --padding exclude each other"},
+		{"get https://h/f --link lo --overlap 1.1", "--overlap 1.1: allowed is above 0 to 1"},
+		{"get https://h/f --link lo --window 0s", "--window 0s: allowed are times above 0"},
+		{"get https://h/f --link lo --checksum md5=00", "--checksum md5=00: allowed is sha-256= and 64 hexadecimal digits"},
+		{"get https://h/f --link lo --ca-file missing.pem", "--ca-file: open missing.pem"},
+		{"get https://h/f --link lo --ca-file /dev/null", "there is no certificate in it"},
+		{"get https://h/f --link lo --log-level loud", "--log-level loud: allowed are debug, info, warn, error"},
+		{"get https://h/f --link lo --speed 3", "unknown flag: --speed"},
+		{"version now", "version takes 0 arguments"},
+	} {
+		code, stdout, stderr := run(strings.Fields(test.line)...)
+		if code != 2 || stdout != "" || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") != 2 {
+			t.Errorf("multilink %s\nexit code %d, stdout %q, stderr %q\nwant 2 and %q", test.line, code, stdout, stderr, test.want)
+		}
+	}
+	if entries, _ := os.ReadDir("."); len(entries) != 0 {
+		t.Errorf("%v is left", entries)
+	}
+}
+
+func TestRunDirectoryThatCanNotBeMade(t *testing.T) {
+	code, _, stderr := run("get", "https://h/f", "--link", "lo", "--run-dir", "/dev/null/run")
+	if code != 1 || !strings.HasPrefix(stderr, "multilink: run directory: ") {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	code, stdout, _ := run("version")
+	if code != 0 || !strings.HasPrefix(stdout, "multilink ") {
+		t.Errorf("exit code %d, stdout %q", code, stdout)
+	}
+	code, stdout, _ = run("version", "--json")
+	var fields map[string]string
+	if err := json.Unmarshal([]byte(stdout), &fields); code != 0 || err != nil || fields["version"] == "" || !strings.HasPrefix(fields["go"], "go1.") {
+		t.Errorf("exit code %d, stdout %q", code, stdout)
+	}
+}
+
+func TestHelpHasExamples(t *testing.T) {
+	code, stdout, _ := run("get", "--help")
+	if code != 0 || !strings.Contains(stdout, "Examples:") || !strings.Contains(stdout, "--upper-limit size") {
+		t.Errorf("exit code %d, stdout %q", code, stdout)
+	}
+}

@@ -1,0 +1,60 @@
+"""What the unit tests share: a scenario, a network namespace, a cache of the test's own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from linklab import scenario
+from linklab.scenario import Scenario
+
+
+@pytest.fixture
+def small() -> Scenario:
+    """1 MB over 60 and 40 Mbit/s."""
+    return scenario.parse(
+        "name: small\n"
+        "payload: {size: 1 MB}\n"
+        "links:\n"
+        "  wifi: {down: 60 Mbit/s, up: 20 Mbit/s, rtt: 10 ms}\n"
+        "  lte: {down: 40 Mbit/s, up: 10 Mbit/s, rtt: 40 ms}\n"
+    )
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache directory, which does not exist yet, in place of the user's."""
+    directory = tmp_path / "cache"
+    monkeypatch.setenv("LINKLAB_CACHE", str(directory))
+    return directory
+
+
+@pytest.fixture
+def dead_pid() -> int:
+    """The number of a process that is gone."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+@pytest.fixture
+def namespace() -> Iterator[int]:
+    """A process in a network namespace of its own; skips where none can be made."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    process = subprocess.Popen(["unshare", "--net", "sleep", "60"], stderr=subprocess.DEVNULL)
+    own = Path("/proc/self/ns/net").readlink()
+    try:
+        while Path(f"/proc/{process.pid}/ns/net").readlink() == own:
+            if process.poll() is not None:
+                pytest.skip("no network namespace can be made here")
+            time.sleep(0.001)
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,107 @@
+"""Measures what linklab promises, and says beside each figure whether its target is met.
+
+usage: bench.py [SECTION…] [--quick] [--json FILE] [--keep DIR]
+
+`make bench` runs every section but `kernel`. Nothing here fails because a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench_common import CORES, Bench, BenchError, Result
+from bench_compare import peers, thesis
+from bench_fidelity import fidelity
+from bench_repeat import repeatability, sensitivity
+from bench_speed import kernel, speed
+from rich.console import Console
+
+SECTIONS: dict[str, Callable[[Bench], Result]] = {
+    section.__name__: section
+    for section in (repeatability, sensitivity, fidelity, speed, thesis, peers, kernel)
+}
+UNASKED = tuple(name for name in SECTIONS if name != "kernel")
+"""What runs when no section is named: the kernel build takes minutes and no target moves."""
+
+
+def _summary(section: Callable[[Bench], Result]) -> str:
+    return (section.__doc__ or "").splitlines()[0]
+
+
+def _arguments() -> argparse.Namespace:
+    listed = "\n".join(f"  {name:<14} {_summary(section)}" for name, section in SECTIONS.items())
+    parser = argparse.ArgumentParser(
+        prog="bench.py",
+        description="Measures what linklab promises; a missed target is no error.",
+        epilog=f"sections (all but kernel unless named):\n{listed}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help="what to measure")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter runs")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="leave scenarios and run directories there"
+    )
+    options = parser.parse_args()
+    unknown = [name for name in options.sections if name not in SECTIONS]
+    if unknown:
+        parser.error(f"no section is called {unknown[0]!r}; there are: {', '.join(SECTIONS)}")
+    return options
+
+
+def _machine() -> Result:
+    return {
+        "started_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cores": CORES,
+        "load_average": os.getloadavg(),
+    }
+
+
+def _measure(bench: Bench, names: list[str], json_file: Path | None) -> None:
+    """Runs the sections; what is measured is written after each, in case a later one crashes."""
+    figures: Result = {"machine": _machine(), "quick": bench.quick, "sections": {}}
+    for name in names:
+        section = SECTIONS[name]
+        bench.console.rule(f"[bold]{name}[/bold]", align="left")
+        bench.say(_summary(section))
+        begun = time.monotonic()
+        result = section(bench)
+        took_s = time.monotonic() - begun
+        figures["sections"][name] = {"took_s": took_s, **result}
+        bench.say(f"[dim]{name} took {took_s:.0f} s[/dim]\n")
+        if json_file:
+            json_file.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+def main() -> int:
+    """Measures; 0, or 1 if a run crashed."""
+    options = _arguments()
+    names = options.sections or list(UNASKED)
+    with tempfile.TemporaryDirectory(prefix="linklab-bench-") as temporary:
+        work = options.keep or Path(temporary)
+        work.mkdir(parents=True, exist_ok=True)
+        bench = Bench(Console(), work.resolve(), quick=options.quick)
+        try:
+            _measure(bench, names, options.json)
+        except BenchError as error:
+            print(f"bench.py: {error}", file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            print("bench.py: interrupted", file=sys.stderr)
+            return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

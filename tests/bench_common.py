@@ -1,0 +1,197 @@
+"""What the benchmark's sections share: calls of the command line, progress, tables, verdicts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from linklab import scenario as scenarios
+from linklab.scenario import Payload, Scenario
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PROBES = REPOSITORY / "tests" / "probes"
+CORES = len(os.sched_getaffinity(0))
+
+Result = dict[str, Any]
+"""What a section measured, as plain data for `--json`."""
+
+
+class BenchError(RuntimeError):
+    """A call that the benchmark needs has failed: a crash, not a missed target."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished `linklab` command: what it printed as JSON, and how long it took to call."""
+
+    json: Any
+    seconds: float
+
+    @property
+    def run_dir(self) -> Path:
+        """Where the run left its files."""
+        return Path(self.json["run_dir"])
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        """The objects of a JSON lines file of the run."""
+        return [json.loads(line) for line in (self.run_dir / name).read_text().splitlines()]
+
+    def queue(self, link: str, direction: str) -> list[dict[str, Any]]:
+        """The samples of one queue in the order of time."""
+        return [
+            sample
+            for sample in self.lines("queues.jsonl")
+            if (sample["link"], sample["direction"]) == (link, direction)
+        ]
+
+
+class Bench:
+    """One benchmark run: where it prints, where it works, and whether it hurries."""
+
+    def __init__(self, console: Console, work: Path, *, quick: bool) -> None:
+        self.console = console
+        self.work = work
+        self.quick = quick
+        self._errors = Console(stderr=True)
+        self._running: set[subprocess.Popen[str]] = set()
+        self._lock = threading.Lock()
+
+    def linklab(self, *words: object) -> Done:
+        """Calls `linklab` with `--json`. BenchError if it fails."""
+        argv = [sys.executable, "-m", "linklab", *map(str, self._with_options(words))]
+        begun = time.monotonic()
+        process = subprocess.Popen(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+        )
+        with self._lock:
+            self._running.add(process)
+        try:
+            out, err = process.communicate()
+        finally:
+            with self._lock:
+                self._running.discard(process)
+        seconds = time.monotonic() - begun
+        if not out or (process.returncode != 0 and words[0] != "compare"):
+            why = _reason(json.loads(out)) if out else err.strip()
+            raise BenchError(f"linklab {' '.join(map(str, words))}: {why}")
+        return Done(json.loads(out), seconds)
+
+    def _with_options(self, words: Sequence[object]) -> list[object]:
+        """`--json` and the run directories' place, before a user's command if there is one."""
+        at = words.index("--") if "--" in words else len(words)
+        return [*words[:at], "--json", "--out", self.work / "runs", *words[at:]]
+
+    def all(
+        self, what: str, calls: Sequence[Sequence[object]], *, parallel: int = CORES
+    ) -> list[Done]:
+        """Calls `linklab` with each list of words, `parallel` at a time; results in their order."""
+        results: dict[int, Done] = {}
+        pool = ThreadPoolExecutor(parallel)
+        with self._progress() as bar:
+            task = bar.add_task(what, total=len(calls))
+            try:
+                futures = {
+                    pool.submit(self.linklab, *words): number for number, words in enumerate(calls)
+                }
+                for future in as_completed(futures):
+                    results[futures[future]] = future.result()
+                    bar.update(task, advance=1)
+                    if bar.disable:
+                        self.note(f"{what}: {len(results)} of {len(calls)}")
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                with self._lock:
+                    for process in self._running:
+                        process.terminate()
+                raise
+            finally:
+                pool.shutdown()
+        return [results[number] for number in range(len(calls))]
+
+    def _progress(self) -> Progress:
+        return Progress(
+            TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(),
+            TimeElapsedColumn(), console=self._errors, transient=True,
+            disable=not self._errors.is_terminal,
+        )  # fmt: skip
+
+    def note(self, text: str) -> None:
+        """A line of progress on standard error."""
+        self._errors.print(text, style="dim", highlight=False)
+
+    def say(self, text: str = "") -> None:
+        """A line of the report."""
+        self.console.print(text, highlight=False)
+
+    def write(self, scenario: Scenario) -> Path:
+        """Writes a scenario for this benchmark; the path to call `linklab` with."""
+        path = self.work / f"{scenario.name}.yaml"
+        path.write_text(scenarios.to_yaml(scenario))
+        return path
+
+    def links(self, name: str, *, wifi: str, lte: str, size: str = "1 MB", more: str = "") -> Path:
+        """Writes a scenario from YAML for both links, and further lines."""
+        path = self.work / f"{name}.yaml"
+        path.write_text(
+            f"name: {name}\npayload: {{size: {size}}}\n"
+            f"links:\n  wifi: {{{wifi}}}\n  lte: {{{lte}}}\n{more}"
+        )
+        return path
+
+
+def _reason(report: Any) -> str:
+    """Why a run or a user's command failed."""
+    said = Path(report["run_dir"], "client.err")
+    words = said.read_text(errors="replace").strip() if said.exists() else ""
+    return str(report.get("error") or words or f"exit code {report.get('exit_code')}")
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment in which `linklab` finds itself."""
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator"), **more}
+
+
+def variant(
+    base: str, name: str, *, size_bytes: int | None = None, loss: float = 0.0, jitter_s: float = 0.0
+) -> Scenario:
+    """A scenario of the repository with another size, or with loss and jitter on Wi-Fi."""
+    known = scenarios.find(base)
+    wifi = replace(known.links["wifi"], loss_ratio=loss, jitter_s=jitter_s)
+    payload = known.payload if size_bytes is None else Payload(size_bytes, known.payload.seed)
+    return replace(
+        known, name=name, payload=payload, links={**known.links, "wifi": wifi}, published=()
+    )
+
+
+def table(*columns: str, left: int = 1) -> Table:
+    """A table whose first `left` columns are words and the others figures."""
+    made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for number, title in enumerate(columns):
+        made.add_column(
+            title, justify="left" if number < left else "right", no_wrap=True, vertical="bottom"
+        )
+    return made
+
+
+def target(text: str, met: bool) -> str:
+    """`target X: met` or `missed`, in colour where there is colour."""
+    style, word = ("green", "met") if met else ("red", "missed")
+    return f"[{style}]target {text}: {word}[/{style}]"
+
+
+def percent(ratio: float, digits: int = 2) -> str:
+    """A ratio with its sign as percent, never `-0.00`."""
+    rounded = round(ratio * 100, digits) + 0.0
+    return f"{rounded:+.{digits}f}" if rounded else f"{0:.{digits}f}"

@@ -1,0 +1,98 @@
+"""Sections `speed` and `kernel`: what the lab costs in real time."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench_common import CORES, Bench, BenchError, Result, environment, table, target
+
+TARGET_S = 9.0
+TARGET_RATIO = 2.5
+TARGET_SCALING = 1.8
+TARGET_BUILD_S = 240.0
+
+
+def speed(bench: Bench) -> Result:
+    """Virtual seconds per real second in hs-s7, one guest and two."""
+    runs = 1 if bench.quick else 3
+    loads = os.getloadavg()
+    bench.say(
+        f"250 MB by alg3 in hs-s7, {CORES} cores, minimum (median) of {runs}; load average "
+        f"{loads[0]:.1f}\nbefore, and what else runs here slows these figures"
+    )
+    bench.linklab("exec", "hs-s7", "--", "true")  # Makes the payload and warms the page cache.
+    boot_only, download = ("exec", "hs-s7", "--", "true"), ("run", "hs-s7", "-a", "alg3")
+    boots = [one.seconds for one in bench.all("boots alone", [boot_only] * runs, parallel=1)]
+    alone = bench.all("one guest", [download] * runs, parallel=1)
+    virtual_s = float(alone[0].json["figures"]["download_s"])
+    calls = [one.seconds for one in alone]
+    guests = [float(one.json["wall_s"]) for one in alone]
+    least_boot, usual_boot = min(boots), statistics.median(boots)
+    least, usual = min(calls), statistics.median(calls)
+    shown = table("", "real s", "virtual s per real s")
+    shown.add_row("boot and shutdown alone", _both(boots), "")
+    shown.add_row("the guest, boot included", _both(guests), _ratios(virtual_s, guests))
+    shown.add_row("the command, boot included", _both(calls), _ratios(virtual_s, calls))
+    shown.add_row(
+        "the command less boot",
+        f"{least - least_boot:.2f} ({usual - usual_boot:.2f})",
+        f"{virtual_s / (least - least_boot):.2f} ({virtual_s / (usual - usual_boot):.2f})",
+    )
+    bench.console.print(shown)
+    bench.say(
+        f"250 MB in {least:.2f} s; " + target("9 s, boot included", least <= TARGET_S)
+        + f"; {virtual_s / least:.2f}; " + target("2.5", virtual_s / least >= TARGET_RATIO)
+    )  # fmt: skip
+    result: Result = {
+        "virtual_s": virtual_s, "boot_s": boots, "guest_s": guests, "command_s": calls,
+        "load_average_before": loads,
+    }  # fmt: skip
+    if CORES > 1:
+        both = [_pair(bench, download, number + 1, runs) for number in range(runs)]
+        factor, median = 2 * least / min(both), 2 * usual / statistics.median(both)
+        bench.say(
+            f"two guests on two cores: {_both(both)} s for both, scaling {factor:.2f} "
+            f"({median:.2f}); " + target("1.8", factor >= TARGET_SCALING)
+        )
+        result |= {"two_guests_s": both, "scaling": factor, "scaling_of_medians": median}
+    return result
+
+
+def _both(values: Sequence[float]) -> str:
+    return f"{min(values):.2f} ({statistics.median(values):.2f})"
+
+
+def _ratios(virtual_s: float, values: Sequence[float]) -> str:
+    return f"{virtual_s / min(values):.2f} ({virtual_s / statistics.median(values):.2f})"
+
+
+def _pair(bench: Bench, call: tuple[object, ...], number: int, runs: int) -> float:
+    """Real seconds until two runs that begin together have ended."""
+    begun = time.monotonic()
+    bench.all(f"two guests, {number} of {runs}", [call, call], parallel=2)
+    return time.monotonic() - begun
+
+
+def kernel(bench: Bench) -> Result:
+    """A guest kernel built from scratch, in a cache that goes away again."""
+    with tempfile.TemporaryDirectory(prefix="linklab-bench-cache-") as cache:
+        begun = time.monotonic()
+        code = subprocess.run(
+            [sys.executable, "-m", "linklab.guest"], env=environment(LINKLAB_CACHE=cache),
+            check=False,
+        ).returncode  # fmt: skip
+        seconds = time.monotonic() - begun
+        if code != 0 or not list(Path(cache, "kernel").glob("linux-*")):
+            raise BenchError("the kernel build failed")
+    bench.say(
+        f"guest kernel from scratch on {CORES} cores: {seconds:.0f} s; "
+        + target("4 min", seconds <= TARGET_BUILD_S)
+    )
+    return {"build_s": seconds, "cores": CORES}
