@@ -4,12 +4,10 @@ SHELL := /bin/bash
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
-LINKLAB := $(PYTHON) -m linklab
+LINKLAB := $(VENV)/bin/linklab
 MULTILINK := build/multilink
 SETUP := emulator/setup
 CLIENT_SOURCES := $(shell find client -name '*.go' -o -name 'go.*' 2>/dev/null)
-
-export PYTHONPATH := $(CURDIR)/emulator
 
 .PHONY: help
 help: ## what can be made
@@ -68,4 +66,4 @@ bench: setup ## repeatability, sensitivity, fidelity, speed, the thesis' figures
 
 .PHONY: clean
 clean: ## what linklab left (runs stay)
-	@if [ -x $(PYTHON) ]; then $(LINKLAB) clean; fi
+	@if [ -x $(LINKLAB) ]; then $(LINKLAB) clean; fi

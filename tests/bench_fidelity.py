@@ -44,11 +44,10 @@ def _rates(bench: Bench) -> Result:
             f"rate-{rate}", size=f"{payloads_mb[rate]} MB", lte=IDLE,
             wifi=f"down: {rate} Mbit/s, up: {rate} Mbit/s, rtt: 10 ms, queue: {queue_kb} kB",
         )  # fmt: skip
-        interval_s = FRAME * 8 / (rate * 1e6 * 1.1)
-        packets = round(seconds[rate] / interval_s)
         calls.append(
-            ("exec", file, "--", "python3", PROBES / "udp.py", "wlan0", packets, interval_s)
-        )
+            ("exec", file, "--", "python3", PROBES / "saturate.py", "wlan0", rate * 1e6,
+             seconds[rate])
+        )  # fmt: skip
         calls.append(("run", file, "-a", "single-wifi"))
     done = bench.all("saturated links", calls)
     shown = table("rate\nMbit/s", "UDP up\nframes %", "TCP down\nframes %", "TCP down\ngoodput %")

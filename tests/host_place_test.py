@@ -59,7 +59,9 @@ def test_a_killed_lab_on_the_host_leaves_nothing(linklab: Linklab, scenario: Sce
         " ip -o link | wc -l; namespaces;"
         " $linklab run $scenario --place host --out /tmp/inner & sleep 3;"
         " pkill -KILL -f linklab.executio[n]; kill -KILL $!; sleep 1;"
-        " ip -o link | wc -l; namespaces; pidof h2o multilink | wc -w"
+        " ip -o link | wc -l; namespaces; pidof h2o multilink | wc -w;"
+        " scratch() { ls -d /tmp/linklab-run-* | wc -l; };"
+        " scratch; $linklab clean > /dev/null; scratch"
     )
     done = linklab("exec", file, "--json", "--", *nested(script, file))
     run_dir = Path(done.json["run_dir"])
@@ -68,3 +70,4 @@ def test_a_killed_lab_on_the_host_leaves_nothing(linklab: Linklab, scenario: Sce
     before, after = numbers[:2], numbers[2:4]
     assert before == after, (run_dir / "client.err").read_text()
     assert numbers[4] == 1, "the outer lab's server runs on, the inner one's does not"
+    assert numbers[5:] == [2, 1], "clean removes the killed lab's scratch, not the running one's"

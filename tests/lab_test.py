@@ -159,3 +159,12 @@ def test_peers_take_the_clients_place(linklab: Linklab, scenario: ScenarioFile) 
     for name in ("mptcp", "aria2-2"):
         assert rows[name]["links"]["lte"]["share"] > 0.1, name
     assert rows["mptcp"]["download_s"] < rows["curl-wifi"]["download_s"]
+
+
+def test_the_guest_runs_by_the_real_clock_too(linklab: Linklab, scenario: ScenarioFile) -> None:
+    file = scenario("real", size="2 MB")
+    done = linklab("run", file, "-a", "alg3", "--clock", "real", "--json")
+    assert done.code == 0, done.err
+    assert "clock: real" in done.err
+    assert done.json["figures"]["efficiency"] <= 1.0
+    assert done.json["wall_s"] > done.json["figures"]["download_s"]

@@ -110,22 +110,6 @@ def test_a_server_that_dies_is_named(linklab: Linklab, scenario: ScenarioFile) -
     assert "H2O ended with -9" in done.err
 
 
-def test_a_download_from_a_server_that_dies_fails_clearly(
-    linklab: Linklab, scenario: ScenarioFile, tmp_path: Path
-) -> None:
-    multilink = REPOSITORY / "build" / "multilink"
-    script = (
-        f"(sleep 1; kill -9 $(pidof h2o)) & {multilink} get {{url}} --link wifi=wlan0"
-        " --link lte=rmnet0 --algorithm alg3 --ca-file {ca} -o {output}; echo code=$?;"
-        " ls $(dirname {output})"
-    )
-    done = linklab("exec", scenario("midway", size="100 MB"), "--", "sh", "-c", script)
-    assert done.code == 1
-    run_dir = next(tmp_path.glob("runs/*"))
-    said = (run_dir / "client.err").read_text()
-    assert said == "" or "multilink: " in said
-
-
 def test_an_interrupted_client_cleans_up(linklab: Linklab, scenario: ScenarioFile) -> None:
     multilink = REPOSITORY / "build" / "multilink"
     script = (

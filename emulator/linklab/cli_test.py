@@ -64,11 +64,11 @@ def test_defaults(called: Called) -> None:
 
 
 def test_options(called: Called) -> None:
-    cli.main(
-        ["compare", "ls", "-a", "alg1, peers,alg1", "--seed", "9223372036854775807", "--runs", "3"]
-        + ["--parallel", "2", "--place", "guest", "--clock", "real", "--out", "/o"]
-        + ["--timeout", "2.5", "--shift", "1e-6", "--json"]
+    words = (
+        "compare ls --seed 9223372036854775807 --runs 3 --parallel 2 --place guest --clock real"
+        " --out /o --timeout 2.5 --shift 1e-6 --json"
     )
+    cli.main([*words.split(), "-a", "alg1, peers,alg1"])
     ((options, algorithms),) = called
     assert algorithms == ["alg1", *contestants.PEERS]
     assert (options.seed, options.runs, options.parallel) == (2**63 - 1, 3, 2)

@@ -178,13 +178,18 @@ def _run_client(
     )
 
 
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+
+
 def _interrupt(signum: int, _: FrameType | None) -> None:
+    for one in _INTERRUPTS:  # A second one must not disturb the clean-up.
+        signal.signal(one, lambda *_: None)
     raise Interrupted(signal.Signals(signum).name)
 
 
 def main(arguments: list[str]) -> int:
     """Executes the run directory named by the one argument; 0, or 1 with one line of error."""
-    for signum in (signal.SIGINT, signal.SIGTERM):
+    for signum in _INTERRUPTS:
         signal.signal(signum, _interrupt)
     run_dir = Path(arguments[0])
     try:

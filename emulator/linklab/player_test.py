@@ -200,9 +200,11 @@ def test_a_change_of_something_else_does_not_open_the_gate_more_often(stage: Sta
     assert len(queue.opened) == 4
 
 
-def test_a_gate_rests_once_the_rate_is_up_again(stage: Stage) -> None:
-    queue = gated(stage, (0.06, "wifi", replace(FAST, down_rate_bps=2)))
-    assert len(queue.opened) == 2
+@pytest.mark.parametrize(("at_s", "closed"), [(0.055, 1), (0.065, 2)])
+def test_a_gate_rests_once_the_rate_is_up_again(stage: Stage, at_s: float, closed: int) -> None:
+    """Whether it was open then, which the change of rate itself sees to, or closed."""
+    queue = gated(stage, (at_s, "wifi", replace(FAST, down_rate_bps=2)))
+    assert (len(queue.opened), len(queue.closed)) == (2, closed)
 
 
 def test_a_link_that_is_slow_from_the_start_has_its_gate_worked(stage: Stage) -> None:

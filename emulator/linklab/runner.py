@@ -154,10 +154,12 @@ class _HostRun:
         self._resources.close()
 
     def _end(self) -> None:
-        if self._process.poll() is None:
+        patience = time.monotonic() + 10
+        while self._process.poll() is None and time.monotonic() < patience:
+            # More than once: process 1 of a namespace ignores it until it has a handler.
             os.killpg(self._process.pid, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=10)
+                self._process.wait(timeout=0.2)
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -1,4 +1,6 @@
+import contextlib
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -27,10 +29,11 @@ def test_directories_are_always_new(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_used_up_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def taken(_: Path) -> None:
-        raise FileExistsError
+    def taken(path: Path, parents: bool = False, exist_ok: bool = False) -> None:
+        if not exist_ok:
+            raise FileExistsError
 
-    monkeypatch.setattr(Path, "mkdir", lambda path, **options: options or taken(path))
+    monkeypatch.setattr(Path, "mkdir", taken)
     with pytest.raises(RunError, match="ten thousand runs called one"):
         runner.new_directory(tmp_path, "one")
 
@@ -216,28 +219,46 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-@pytest.fixture
-def on_host(namespace: int, scratch: Path, tmp_path: Path) -> Iterator[runner._HostRun]:
-    """A run on the host in a directory that holds no run: it ends by itself, with an error."""
-    run_dir = tmp_path / "run"
+@contextlib.contextmanager
+def on_host(run_dir: Path, scratch: Path) -> Iterator[runner._HostRun]:
+    """An execution on the host, with what must hold before and after."""
     run_dir.mkdir()
     run = runner._HostRun(run_dir, 30)
-    yield run
-    run.close()
+    try:
+        (made,) = scratch.iterdir()
+        assert made.name.startswith(f"linklab-run-{os.getpid()}-")
+        yield run
+    finally:
+        run.close()
     assert list(scratch.iterdir()) == []
+    run.close()  # A second time is no error.
 
 
-def test_the_host_s_execution_says_why_it_failed(on_host: runner._HostRun, scratch: Path) -> None:
-    (made,) = scratch.iterdir()
-    assert made.name.startswith(f"linklab-run-{os.getpid()}-")
-    os.waitid(os.P_PIDFD, on_host.fileno(), os.WEXITED | os.WNOWAIT)
-    assert on_host.exit_code() == 1
-    assert "run.json" in str(runner._verdict(on_host))
+def test_an_execution_on_the_host_says_why_it_failed(
+    namespace: int, scratch: Path, tmp_path: Path
+) -> None:
+    with on_host(tmp_path / "empty", scratch) as run:
+        os.waitid(os.P_PIDFD, run.fileno(), os.WEXITED | os.WNOWAIT)
+        assert run.exit_code() == 1
+        assert "run.json" in str(runner._verdict(run))
 
 
-def test_the_host_s_execution_is_ended(on_host: runner._HostRun) -> None:
-    with pytest.raises(RunError, match=r"still running after 30 s and was ended.*console\.log"):
-        on_host.exit_code()
-    # What the fixture does next would take ten seconds if the end were not forced:
-    # process 1 ignores SIGTERM until it has a handler.
-    on_host._process.kill()
+def test_an_execution_on_the_host_is_ended_however_early(
+    namespace: int, scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Process 1 of a namespace ignores SIGTERM until it has a handler, here after 0.3 s."""
+    program = tmp_path / "python"
+    program.write_text(
+        f"#!/bin/sh\n: > {tmp_path}/begun; sleep .3; trap 'exit 0' TERM; while :; do sleep .05; done\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with on_host(tmp_path / "run", scratch) as run:
+        with pytest.raises(RunError, match=r"running after 30 s and was ended.*console\.log"):
+            run.exit_code()
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.001)
+        begun = time.monotonic()
+        run.close()
+        assert time.monotonic() - begun < 5
+        assert run.exit_code() == 0

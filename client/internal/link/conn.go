@@ -17,14 +17,16 @@ const (
 	// bufferSize is what one read can take from the socket, in bytes.
 	bufferSize = 512 << 10
 	// maxBatch and minBatch bound SO_RCVLOWAT of a connection in bulk, in
-	// bytes.
-	maxBatch = 256 << 10
+	// bytes. With 256 KiB and 20 ms of patience Linux' receive buffer grows
+	// too slowly: 250 MB at 79 Mbit/s and an RTT of 15 ms took 26.52 s
+	// instead of 26.27 s.
+	maxBatch = 128 << 10
 	minBatch = 16 << 10
 	// recordSize is the largest TLS record, in bytes: so much can have left
 	// the socket without having reached the requests.
 	recordSize = 5 + 16<<10 + 256
 	// patience is how long data that are less than a batch wait for more.
-	patience = 20 * time.Millisecond
+	patience = 10 * time.Millisecond
 )
 
 // epoch is the origin of all deadlines. They are multiples of patience from
