@@ -175,13 +175,11 @@ def variant(
     )
 
 
-def table(*columns: str, left: int = 1) -> Table:
-    """A table whose first `left` columns are words and the others figures."""
-    made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+def table(*columns: str, left: int = 1, gap: int = 2) -> Table:
+    """A table whose first `left` columns are words and the others figures, `gap` apart."""
+    made = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bold")
     for number, title in enumerate(columns):
-        made.add_column(
-            title, justify="left" if number < left else "right", no_wrap=True, vertical="bottom"
-        )
+        made.add_column(title, justify="left" if number < left else "right", no_wrap=True)
     return made
 
 

@@ -54,7 +54,7 @@ def _seconds(value: float | None) -> str:
 def peers(bench: Bench) -> Result:
     """Other people's programs and the algorithms on the same links, all measured now."""
     names = PEER_SCENARIOS[:1] if bench.quick else PEER_SCENARIOS
-    shown = table("scenario", "ideal", "curl,\nbest link", *COLUMNS)
+    shown = table("scenario", "ideal", "curl on\nbest link", *COLUMNS, gap=1)
     result: Result = {}
     for number, name in enumerate(names, 1):
         comparison = _compare(bench, name, (*BEST_SINGLE, *COLUMNS), f"{number} of {len(names)}")

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench_common import Bench, Done, Result, percent, table, target, variant
+from bench_common import Bench, Done, Result, table, target, variant
 from linklab.scenario import find
 
 COMPARED = ("client.jsonl", "queues.jsonl", "links.jsonl", "h2o-access.jsonl")
@@ -128,8 +128,7 @@ def sensitivity(bench: Bench) -> Result:
             rows.append({"loss": loss, "seed": seed, "download_s": group, **row})
             shown.add_row(
                 f"{loss * 100:g} %", seed, f"{row['median_s']:.4f}", f"{row['min_s']:.4f}",
-                f"{row['max_s']:.4f}", percent(row["spread"], 3).lstrip("+"),
-                f"{row['sd_s'] * 1e3:.2f}", end_section=seed in ("all", "1") and len(groups) == 1,
+                f"{row['max_s']:.4f}", f"{row['spread'] * 100:.3f}", f"{row['sd_s'] * 1e3:.2f}",
             )  # fmt: skip
     bench.console.print(shown)
     for loss in losses:

@@ -68,7 +68,7 @@ def run(request: pytest.FixtureRequest) -> Any:
 def test_a_run_gives_its_figures(run: Run, scenario: ScenarioFile) -> None:
     file = scenario("contained", size="5 MB")
     file.chmod(0o644)
-    done = run([f"--volume={file}:/scenario.yaml:ro"], "run", "/scenario.yaml", "--json")
+    done = run([f"--volume={file}:/{file.name}:ro"], "run", f"/{file.name}", "--json")
     assert done.returncode == 0, done.stderr
     assert "place: guest, clock: virtual" in done.stderr
     report = json.loads(done.stdout)

@@ -76,8 +76,8 @@ def _parser() -> argparse.ArgumentParser:
         help="runs of each with seeds SEED…SEED+N-1; the table shows medians (default 1)",
     )  # fmt: skip
     compare.add_argument(
-        "--parallel", type=_positive, default=len(os.sched_getaffinity(0)), metavar="N",
-        help="guests at a time, each on a core of its own (default: all cores)",
+        "--parallel", type=_positive, metavar="N",
+        help="guests at a time, each on a core of its own (default: all; 1 on the real clock)",
     )  # fmt: skip
 
     execute = command(

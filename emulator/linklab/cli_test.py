@@ -60,7 +60,7 @@ def test_defaults(called: Called) -> None:
         assert (options.out, options.timeout, options.shift) == (Path("runs"), None, 0.0)
         assert options.json is False
     assert compare.runs == 1
-    assert compare.parallel >= 1
+    assert compare.parallel is None
 
 
 def test_options(called: Called) -> None:

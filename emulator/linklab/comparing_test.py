@@ -194,3 +194,8 @@ def test_a_lab_that_failed_under_a_program_of_the_user_s_is_said(
     runs.error = lambda request: "H2O ended with -9"
     assert comparing.execute(options, ("curl",)) == 1
     assert "linklab: H2O ended with -9\n" in capsys.readouterr().err
+
+
+def test_runs_on_the_real_clock_go_one_after_the_other() -> None:
+    assert comparing._most_side_by_side(Place("guest", "virtual", "")) >= 1
+    assert comparing._most_side_by_side(Place("guest", "real", "")) == 1

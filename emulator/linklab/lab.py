@@ -100,15 +100,12 @@ class ShapedLink:
         self.state = state
 
     def apply(self, state: LinkState) -> None:
-        """Puts the link into `state`, touching only what differs from the present one."""
-        if state.up != self.state.up:
-            self._access.netlink.link(
-                "set",
-                index=self._access.indices[self.path.access_down.interface],
-                state="up" if state.up else "down",
-            )
-            if state.up:
-                _add_neighbour(self._access, self.path.access_down, self.path.client)
+        """Puts the link into `state`, touching only what differs from the present one.
+
+        No packet passes a new rate or delay before a carrier goes or an old one after it comes.
+        """
+        if self.state.up and not state.up:
+            self._set_carrier("down")
         if state.down_rate_bps != self.state.down_rate_bps:
             self.down_queue.set_rate(state.down_rate_bps)
         if state.up_rate_bps != self.state.up_rate_bps:
@@ -120,7 +117,15 @@ class ShapedLink:
             self.down_delay.set(*delays, state.loss_ratio)
         if delays != (self.state.delay_s, self.state.jitter_s):
             self.up_delay.set(*delays, 0.0)
+        if state.up and not self.state.up:
+            self._set_carrier("up")
+            _add_neighbour(self._access, self.path.access_down, self.path.client)
         self.state = state
+
+    def _set_carrier(self, state: str) -> None:
+        """Sets the access node's end of the client's cable, which is the client's carrier."""
+        index = self._access.indices[self.path.access_down.interface]
+        self._access.netlink.link("set", index=index, state=state)
 
     @property
     def queues(self) -> dict[str, RateQueue]:
@@ -179,7 +184,6 @@ def _start_host(name: str) -> Host:
             },
         )
         netlink = open_netlink(node.pid)
-        netlink.link("set", index=1, state="up")
     except BaseException:
         node.terminate()
         raise

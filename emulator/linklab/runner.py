@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import os
 import select
 import shutil
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from linklab import authority, job, oracle, payload
 from linklab.guest import kernel
-from linklab.guest.boot import Guest, memory_bytes
+from linklab.guest.boot import Guest, memory_bytes, side_by_side
 from linklab.job import Job
 from linklab.leftovers import scratch_prefix
 from linklab.paths import MULTILINK, REPOSITORY, cache_dir
@@ -76,10 +77,14 @@ def new_directory(parent: Path, name: str) -> Path:
     raise RunError(f"{parent} holds ten thousand runs called {name}: clear it out")
 
 
+_authority = functools.cache(authority.ensure)
+"""Checking the certificates costs more than a manifest: once per process will do."""
+
+
 def prepare(request: Request, run_dir: Path, place: Place) -> None:
     """Fills a new run directory with the scenario as run and the manifest."""
     cache = cache_dir()
-    certificates = authority.ensure(cache / "authority")
+    certificates = _authority(cache / "authority")
     served = payload.ensure(request.scenario.payload, cache / "payloads")
     (run_dir / "scenario.yaml").write_text(to_yaml(request.scenario))
     job.write(
@@ -213,8 +218,14 @@ def run_all(
 ) -> Iterator[Finished]:
     """Runs every request, at most `parallel` at a time, and yields each as it ends.
 
+    Fewer at a time where the guests would not find memory: they take it as they use it,
+    and one that finds none dies.
+
     When the caller stops early (an exception, Ctrl-C), what still runs is ended.
     """
+    if place.name == "guest":
+        largest = max((one.scenario.payload.size_bytes for one in requests), default=0)
+        parallel = min(parallel, side_by_side(memory_bytes(largest)))
     waiting = list(reversed(requests))
     running: dict[Guest | _HostRun, tuple[Request, float]] = {}
     try:

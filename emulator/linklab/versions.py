@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.metadata
 import platform
 import subprocess
+from pathlib import Path
 
 import linklab
+from linklab.guest import kernel
 from linklab.paths import MULTILINK, REPOSITORY
 
 _PACKAGES = ("h2o", "mininet", "iproute2", "linux-source-6.12")
@@ -21,6 +24,14 @@ def _words(argv: list[str]) -> str:
     return done.stdout.strip() if done.returncode == 0 else "unknown"
 
 
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return "unknown"
+
+
 @functools.cache
 def versions() -> dict[str, str]:
     """Name → version; `unknown` where a part cannot be asked."""
@@ -28,7 +39,9 @@ def versions() -> dict[str, str]:
         "linklab": linklab.__version__,
         "revision": _words(["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty"]),
         "multilink": _words([str(MULTILINK), "version"]),
-        "kernel": platform.release(),
+        "multilink_sha256": _sha256(MULTILINK),
+        "host_kernel": platform.release(),
+        "guest_kernel": guest.name if (guest := kernel.cached()) else "none",
         "python": platform.python_version(),
         "pyroute2": importlib.metadata.version("pyroute2"),
     }

@@ -1,3 +1,4 @@
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,13 @@ def test_everything_is_asked(programs: Path) -> None:
     assert (found["revision"], found["multilink"]) == ("abc123-dirty", "multilink 1.2")
     assert found["h2o"] == found["linux-source-6.12"] == "1:2.3-4 x"
     assert set(found) == {
-        "linklab", "revision", "multilink", "kernel", "python", "pyroute2",
+        "linklab", "revision", "multilink", "multilink_sha256", "host_kernel", "guest_kernel", "python", "pyroute2",
         "h2o", "mininet", "iproute2", "linux-source-6.12",
     }  # fmt: skip
+    assert (
+        found["multilink_sha256"]
+        == hashlib.sha256((programs / "multilink").read_bytes()).hexdigest()
+    )
     assert all(found.values())
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import compileall
 import contextlib
 import fcntl
+import itertools
 import os
 import shlex
 import shutil
@@ -79,10 +80,13 @@ def _guest_command() -> str:
     )
 
 
+_without_lock = itertools.count()
+
+
 def reserve_core() -> tuple[int, IO[str] | None]:
     """A core that no other guest of this user is pinned to, and the lock that keeps it.
 
-    Where all are taken, one of them without a lock.
+    Where all are taken, each in turn without a lock.
     """
     cores = sorted(os.sched_getaffinity(0))
     directory = cache_dir() / "cores"
@@ -95,7 +99,7 @@ def reserve_core() -> tuple[int, IO[str] | None]:
             lock.close()
             continue
         return core, lock
-    return cores[os.getpid() % len(cores)], None
+    return cores[next(_without_lock) % len(cores)], None
 
 
 def memory_directory(needed: int = BASE_MEMORY_BYTES) -> Path:
@@ -119,6 +123,12 @@ def memory_directory(needed: int = BASE_MEMORY_BYTES) -> Path:
         f"nowhere to keep the guest's memory ({', '.join(refused) or 'nothing is writable'}): "
         "set TMPDIR to a directory (in a container: --tmpfs /tmp:exec,size=2g)"
     )
+
+
+def side_by_side(memory: int) -> int:
+    """How many guests with `memory` bytes each find room together; at least one."""
+    status = os.statvfs(memory_directory(memory))
+    return max(1, status.f_bavail * status.f_frsize // memory)
 
 
 class Guest:

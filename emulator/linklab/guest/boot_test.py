@@ -222,3 +222,10 @@ def test_a_machine_without_such_a_place_is_told_what_to_do(monkeypatch: pytest.M
     with pytest.raises(GuestError) as error:
         memory_directory(monkeypatch, full, 64 << 20)
     assert "/dev/shm forbids execution, /tmp has less than 64 MiB free" in str(error.value)
+
+
+def test_no_more_guests_than_find_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
+    assert boot.side_by_side(free // 3) in (2, 3, 4)
+    assert boot.side_by_side(free * 9 // 10) == 1

@@ -1,7 +1,7 @@
 """The guest kernel: built from Debian's kernel source, kept in the cache.
 
-The cache key is the configuration, the patch, the source's version and the
-compiler, so a change to any of them builds anew and nothing else does.
+The cache key is the configuration, the patch and the source's version, so a change
+to any of them builds anew and nothing else does.
 """
 
 from __future__ import annotations
@@ -44,10 +44,13 @@ class KernelError(RuntimeError):
 
 def source_version() -> str:
     """Version of the installed source package; KernelError if it is missing."""
-    done = subprocess.run(
-        ["dpkg-query", "-W", "-f", "${Version}", SOURCE_PACKAGE],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            ["dpkg-query", "-W", "-f", "${Version}", SOURCE_PACKAGE],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise KernelError("the guest kernel is built from a Debian package: no dpkg here") from None
     if done.returncode != 0 or not SOURCE_ARCHIVE.exists():
         raise KernelError(
             f"the guest kernel is not built and its source is missing: "
@@ -110,7 +113,7 @@ def _build(directory: Path, progress: Progress) -> Path:
             _unpack(work, log)
             source = work / SOURCE_PACKAGE
             _call(["patch", "-p1", "-i", str(_PATCH)], source, log)
-            make = ["make", "ARCH=um", f"-j{len(os.sched_getaffinity(0))}"]
+            make = ["make", "ARCH=um", "RUSTC=false", f"-j{len(os.sched_getaffinity(0))}"]
             _call([*make, f"KCONFIG_ALLCONFIG={_CONFIG}", "allnoconfig"], source, log)
             _check_configuration(source / ".config")
             _compile([*make, "linux"], source, log, progress)
@@ -122,6 +125,11 @@ def _build(directory: Path, progress: Progress) -> Path:
         raise KernelError(
             f"building the guest kernel failed ({' '.join(error.cmd[:3])}), "
             f"log in {log_path}:\n  " + "\n  ".join(words)
+        ) from error
+    except FileNotFoundError as error:
+        raise KernelError(
+            f"building the guest kernel needs {error.filename}: "
+            f"apt-get install {' '.join(BUILD_PACKAGES)}"
         ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
