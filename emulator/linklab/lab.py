@@ -184,6 +184,7 @@ def _start_host(name: str) -> Host:
             },
         )
         netlink = open_netlink(node.pid)
+        netlink.link("set", index=1, state="up")
     except BaseException:
         node.terminate()
         raise
