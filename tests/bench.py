@@ -12,6 +12,7 @@ import datetime
 import json
 import os
 import platform
+import signal
 import sys
 import tempfile
 import time
@@ -86,6 +87,7 @@ def _measure(bench: Bench, names: list[str], json_file: Path | None) -> None:
 
 def main() -> int:
     """Measures; 0, or 1 if a run crashed."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     options = _arguments()
     names = options.sections or list(UNASKED)
     with tempfile.TemporaryDirectory(prefix="linklab-bench-") as temporary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -84,10 +85,14 @@ def kernel(bench: Bench) -> Result:
     """A guest kernel built from scratch, in a cache that goes away again."""
     with tempfile.TemporaryDirectory(prefix="linklab-bench-cache-") as cache:
         begun = time.monotonic()
-        code = subprocess.run(
-            [sys.executable, "-m", "linklab.guest"], env=environment(LINKLAB_CACHE=cache),
-            check=False,
-        ).returncode  # fmt: skip
+        build = subprocess.Popen(
+            [sys.executable, "-m", "linklab.guest"], env=environment(LINKLAB_CACHE=cache)
+        )
+        try:
+            code = build.wait()
+        finally:
+            build.send_signal(signal.SIGINT)  # So that it ends its compilers, if it still runs.
+            build.wait()
         seconds = time.monotonic() - begun
         if code != 0 or not list(Path(cache, "kernel").glob("linux-*")):
             raise BenchError("the kernel build failed")
