@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+# A shell starts background jobs with SIGINT ignored, and whatever is tested would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROBES = REPOSITORY / "tests" / "probes"

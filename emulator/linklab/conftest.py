@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,6 +13,9 @@ import pytest
 
 from linklab import scenario
 from linklab.scenario import Scenario
+
+# A shell starts background jobs with SIGINT ignored, and whatever is tested would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
