@@ -12,6 +12,7 @@ from __future__ import annotations
 import compileall
 import contextlib
 import fcntl
+import functools
 import itertools
 import os
 import shlex
@@ -44,6 +45,12 @@ class GuestError(RuntimeError):
     """The guest did not do its work; the message ends with where its console log is."""
 
 
+@functools.cache
+def _compile_package() -> None:
+    """Compiles this package once per process: the guest, read-only, would at every boot."""
+    compileall.compile_dir(Path(__file__).parents[1], quiet=2)
+
+
 def memory_bytes(payload_bytes: int) -> int:
     """A guest's memory for a payload: the file lies in a tmpfs. Taken only as it is used."""
     return BASE_MEMORY_BYTES + payload_bytes
@@ -62,13 +69,12 @@ def kernel_arguments(clock: str, seed: int, memory: int) -> list[str]:
 
 def _guest_command() -> str:
     """The shell lines that start this very package inside the guest."""
-    path = [str(in_guest(REPOSITORY / "emulator"))]
     environment = {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/tmp",
         "LANG": "C.UTF-8",
         "LINKLAB_HOST_ROOT": str(GUEST_HOST_ROOT),
-        "PYTHONPATH": ":".join(path),
+        "PYTHONPATH": str(in_guest(REPOSITORY / "emulator")),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
         "SETUPTOOLS_USE_DISTUTILS": "stdlib",
@@ -147,7 +153,7 @@ class Guest:
         self.deadline = time.monotonic() + timeout_s
         (run_dir / "guest-init").write_text((Path(__file__).parent / "init.sh").read_text())
         (run_dir / "guest-command").write_text(_guest_command())
-        compileall.compile_dir(Path(__file__).parents[1], quiet=2)
+        _compile_package()
         with contextlib.ExitStack() as stack:
             scratch = tempfile.mkdtemp(prefix=scratch_prefix("guest"), dir=memory_directory(memory))
             stack.callback(shutil.rmtree, scratch, ignore_errors=True)
