@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -80,25 +79,17 @@ func withSignals(parent context.Context) (context.Context, func()) {
 var signalNames = map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM"}
 
 func newRoot() *cobra.Command {
-	logLevel := new(slog.LevelVar)
-	logLevel.Set(slog.LevelWarn)
-	var levelName string
+	logs := &logging{}
 	root := &cobra.Command{
 		Use:           "multilink",
 		Short:         "Download over several links at once",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if err := logLevel.UnmarshalText([]byte(levelName)); err != nil {
-				return usagef("--log-level %s: allowed are debug, info, warn, error", levelName)
-			}
-			return nil
-		},
 		RunE: func(*cobra.Command, []string) error {
 			return usagef("a command is needed: get or version")
 		},
 	}
-	root.PersistentFlags().StringVar(&levelName, "log-level", "warn", "least level of log lines on stderr: debug, info, warn, error")
+	logs.register(root.PersistentFlags())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(&cobra.Command{Hidden: true})
@@ -108,7 +99,7 @@ func newRoot() *cobra.Command {
 		}
 		return nil
 	}
-	root.AddCommand(newGet(logLevel), newVersion())
+	root.AddCommand(newGet(logs), newVersion())
 	return root
 }
 

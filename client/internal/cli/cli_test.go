@@ -244,6 +244,7 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f --link lo --ca-file missing.pem", "--ca-file: open missing.pem"},
 		{"get https://h/f --link lo --ca-file /dev/null", "there is no certificate in it"},
 		{"get https://h/f --link lo --log-level loud", "--log-level loud: allowed are debug, info, warn, error"},
+		{"get https://h/f --link lo --log-format xml", "--log-format xml: allowed are text and json"},
 		{"get https://h/f --link lo --speed 3", "unknown flag: --speed"},
 		{"version now", "version takes 0 arguments"},
 	} {
