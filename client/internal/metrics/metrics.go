@@ -1,0 +1,202 @@
+// Package metrics exports what downloads do as Prometheus metrics.
+package metrics
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/linklab/linklab/client/internal/rundir"
+)
+
+// Labels are on every series. None may hold a URL.
+type Labels struct {
+	Run, Scenario, Algorithm, Seed string
+}
+
+// Metrics are the figures of all downloads of this process.
+type Metrics struct {
+	registry *prometheus.Registry
+	links    map[string]*linkMetrics
+
+	mu sync.Mutex
+	// active are the downloads that have not ended.
+	active map[*Download]struct{}
+	// progress is that of the last download when none is active.
+	progress float64
+}
+
+type linkMetrics struct {
+	received, wasted, failovers prometheus.Counter
+	requestSize                 prometheus.Observer
+	inFlight, rtt               prometheus.Gauge
+}
+
+// Request sizes lie between a DATA frame and a whole file: 16 KiB to 1 GiB by
+// factors of 4.
+var requestSizes = prometheus.ExponentialBuckets(16<<10, 4, 9)
+
+// New returns metrics in which every link has all its series, at 0.
+func New(labels Labels, links []string) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewPedanticRegistry(),
+		links:    map[string]*linkMetrics{},
+		active:   map[*Download]struct{}{},
+	}
+	register := prometheus.WrapRegistererWithPrefix("multilink_", prometheus.WrapRegistererWith(prometheus.Labels{
+		"run": labels.Run, "scenario": labels.Scenario, "algorithm": labels.Algorithm, "seed": labels.Seed,
+	}, m.registry))
+
+	byLink := []string{"link"}
+	counter := func(name, help string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, byLink)
+		register.MustRegister(c)
+		return c
+	}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, byLink)
+		register.MustRegister(g)
+		return g
+	}
+	received := counter("received_bytes_total", "Bytes of response bodies that the link received.")
+	wasted := counter("wasted_bytes_total", "Received bytes that came to no use.")
+	failovers := counter("failovers_total", "Times that the link lost its work to others.")
+	inFlight := gauge("requests_in_flight", "Range requests sent and not ended.")
+	rtt := gauge("rtt_seconds", "Current round trip time of the link, queues included.")
+	requestSize := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "request_size_bytes", Help: "Sizes of range requests.", Buckets: requestSizes,
+	}, byLink)
+	register.MustRegister(requestSize, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "download_progress_ratio", Help: "Part of the downloads in progress that has arrived; the last download's if there is none.",
+	}, m.ratio))
+	for _, link := range links {
+		m.links[link] = &linkMetrics{
+			received:    received.WithLabelValues(link),
+			wasted:      wasted.WithLabelValues(link),
+			failovers:   failovers.WithLabelValues(link),
+			requestSize: requestSize.WithLabelValues(link),
+			inFlight:    inFlight.WithLabelValues(link),
+			rtt:         rtt.WithLabelValues(link),
+		}
+	}
+	return m
+}
+
+// Handler serves the metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
+}
+
+// Received counts bytes that a link received outside any Download.
+func (m *Metrics) Received(link string, bytes int64) { m.links[link].received.Add(float64(bytes)) }
+
+// Download returns a recorder for one download over links that New was told.
+func (m *Metrics) Download() *Download {
+	return &Download{metrics: m, links: map[string]*linkCount{}}
+}
+
+// ratio is the progress of all downloads whose size is known.
+func (m *Metrics) ratio() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var arrived, size int64
+	for d := range m.active {
+		arrived += d.arrived
+		size += d.size
+	}
+	if size > 0 {
+		return float64(arrived) / float64(size)
+	}
+	return m.progress
+}
+
+// Download counts the events of one download. It is a download.Recorder.
+type Download struct {
+	metrics *Metrics
+	links   map[string]*linkCount
+
+	// Guarded by metrics.mu.
+	size, arrived int64
+}
+
+// linkCount is what a link received: by the samples, which come while
+// requests are under way, and by the requests that ended, which are exact
+// once all have.
+type linkCount struct{ sampled, ended, counted int64 }
+
+// Record counts an event.
+func (d *Download) Record(_ time.Duration, e rundir.Event) {
+	switch e := e.(type) {
+	case *rundir.Size:
+		d.begin(e.Bytes)
+	case *rundir.Request:
+		link := d.metrics.links[e.Link]
+		link.inFlight.Inc()
+		link.requestSize.Observe(float64(e.Length))
+	case *rundir.End:
+		link := d.metrics.links[e.Link]
+		link.inFlight.Dec()
+		if e.Outcome != rundir.Complete {
+			link.wasted.Add(float64(e.Bytes))
+			d.useless(e.Bytes)
+		}
+		count := d.count(e.Link)
+		count.ended += e.Bytes
+		d.update(link, count)
+	case *rundir.Sample:
+		link := d.metrics.links[e.Link]
+		link.rtt.Set(float64(e.RTT) / 1e9)
+		count := d.count(e.Link)
+		count.sampled = e.Received
+		d.update(link, count)
+	case *rundir.Done:
+		d.end(e.Outcome == rundir.Complete)
+	}
+}
+
+func (d *Download) count(link string) *linkCount {
+	if d.links[link] == nil {
+		d.links[link] = &linkCount{}
+	}
+	return d.links[link]
+}
+
+// update counts what is new of the link.
+func (d *Download) update(link *linkMetrics, count *linkCount) {
+	bytes := max(count.sampled, count.ended) - count.counted
+	count.counted += bytes
+	link.received.Add(float64(bytes))
+	d.metrics.mu.Lock()
+	defer d.metrics.mu.Unlock()
+	d.arrived += bytes
+}
+
+func (d *Download) useless(bytes int64) {
+	d.metrics.mu.Lock()
+	defer d.metrics.mu.Unlock()
+	d.arrived -= bytes
+}
+
+func (d *Download) begin(size int64) {
+	d.metrics.mu.Lock()
+	defer d.metrics.mu.Unlock()
+	d.size = size
+	d.metrics.active[d] = struct{}{}
+}
+
+func (d *Download) end(complete bool) {
+	d.metrics.mu.Lock()
+	defer d.metrics.mu.Unlock()
+	delete(d.metrics.active, d)
+	switch {
+	case complete:
+		d.metrics.progress = 1
+	case d.size > 0:
+		d.metrics.progress = float64(d.arrived) / float64(d.size)
+	default:
+		d.metrics.progress = 0
+	}
+}

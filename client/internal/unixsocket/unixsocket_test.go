@@ -1,0 +1,80 @@
+package unixsocket
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestListen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	first, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(path); err != nil || info.Mode() != os.ModeSocket|0o600 {
+		t.Errorf("the socket's mode is %v (%v), want 0600", info.Mode(), err)
+	}
+	if _, err := Listen(path); err == nil || !strings.Contains(err.Error(), "another process listens on "+path) {
+		t.Errorf("a second listener: %v", err)
+	}
+	first.Close()
+	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 0 {
+		t.Errorf("%v is left", entries)
+	}
+}
+
+func TestListenReplacesTheSocketOfAKilledProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	killed, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed.(*net.UnixListener).SetUnlinkOnClose(false)
+	killed.Close()
+	next, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.Close()
+}
+
+func TestListenReplacesNothingElse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(path, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(path); err == nil || !strings.Contains(err.Error(), "is no socket") {
+		t.Errorf("listening on a file: %v", err)
+	}
+	if text, _ := os.ReadFile(path); string(text) != "text" {
+		t.Error("the file was replaced")
+	}
+}
+
+func TestOneOfManyListens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	const many = 20
+	listeners := make(chan net.Listener, many)
+	var wg sync.WaitGroup
+	for range many {
+		wg.Go(func() {
+			if l, err := Listen(path); err == nil {
+				listeners <- l
+			}
+		})
+	}
+	wg.Wait()
+	close(listeners)
+	count := 0
+	for l := range listeners {
+		count++
+		l.Close()
+	}
+	if count != 1 {
+		t.Errorf("%d of %d listen on one path, want 1", count, many)
+	}
+}
