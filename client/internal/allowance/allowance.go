@@ -1,0 +1,189 @@
+// Package allowance bounds what links may carry: a rate, and a volume of data
+// per period.
+package allowance
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/linklab/linklab/client/internal/link"
+)
+
+// NewRate returns a limit in bytes per second that may be shared by links.
+func NewRate(bytesPerSecond float64) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(bytesPerSecond), max(int(bytesPerSecond*burst.Seconds()), minBurst))
+}
+
+// A limited link may be ahead of its rate by what it carries in burst, and by
+// minBurst bytes, which is more than TLS needs to make progress.
+const (
+	burst    = 100 * time.Millisecond
+	minBurst = 4 << 10
+)
+
+// Link is the allowance of one link for all its connections. Without a limit
+// it only counts.
+type Link struct {
+	// Name is that of the link.
+	Name string
+	// Rates are the limits that apply; some may be other links' as well.
+	Rates []*rate.Limiter
+	// Cap is the volume that may pass in each Period; 0 is no limit.
+	Cap    int64
+	Period Period
+
+	mu    sync.Mutex
+	usage Usage
+}
+
+// Usage is what passed in a period.
+type Usage struct {
+	// Since is when the period began.
+	Since time.Time `json:"since"`
+	// Bytes counts both directions, TLS included, TCP and IP headers not.
+	Bytes int64 `json:"bytes"`
+}
+
+// Restore continues an account that was kept; one of a period that is over
+// is dropped.
+func (l *Link) Restore(u Usage) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.usage = u
+}
+
+// Usage returns the account of the current period.
+func (l *Link) Usage() Usage {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.roll()
+	return l.usage
+}
+
+// roll begins a new account when the period is over.
+func (l *Link) roll() {
+	if begin := l.Period.begin(time.Now()); !begin.Equal(l.usage.Since) {
+		l.usage = Usage{Since: begin}
+	}
+}
+
+func (l *Link) add(bytes int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.roll()
+	l.usage.Bytes += int64(bytes)
+}
+
+// Err returns a *CapError when the cap is reached.
+func (l *Link) Err() error {
+	if l.Cap == 0 {
+		return nil
+	}
+	usage := l.Usage()
+	if usage.Bytes < l.Cap {
+		return nil
+	}
+	return &CapError{Link: l.Name, Cap: l.Cap, Until: l.Period.end(usage.Since)}
+}
+
+// CapError says that a link has carried all that it may.
+type CapError struct {
+	Link string
+	Cap  int64
+	// Until is when the link may carry data again; zero if never.
+	Until time.Time
+}
+
+func (e *CapError) Error() string {
+	text := fmt.Sprintf("the data cap of %d bytes is reached", e.Cap)
+	if e.Until.IsZero() {
+		return text
+	}
+	return text + " until " + e.Until.Format(time.RFC3339)
+}
+
+// Permanent tells the engine that trying again soon is of no use.
+func (*CapError) Permanent() bool { return true }
+
+// Dial is a function that connects to a TCP address.
+type Dial func(ctx context.Context, address string) (link.Socket, error)
+
+// Dialer makes dial's connections keep to the allowance. They fail with a
+// *CapError when the cap is reached; what the kernel has received by then
+// and nobody has read is not counted.
+func (l *Link) Dialer(dial Dial) Dial {
+	return func(ctx context.Context, address string) (link.Socket, error) {
+		if err := l.Err(); err != nil {
+			return nil, err
+		}
+		socket, err := dial(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		open, closed := context.WithCancel(context.Background())
+		return &conn{Socket: socket, link: l, open: open, closed: closed}, nil
+	}
+}
+
+// conn is a connection that keeps to the allowance of its link.
+type conn struct {
+	link.Socket
+	link   *Link
+	open   context.Context
+	closed context.CancelFunc
+}
+
+// Read delays data so that they come at the allowed rate: unread data close
+// TCP's receive window, which slows the sender.
+func (c *conn) Read(p []byte) (int, error) {
+	if err := c.link.Err(); err != nil {
+		return 0, err
+	}
+	for _, r := range c.link.Rates {
+		p = p[:min(len(p), r.Burst())]
+	}
+	n, err := c.Socket.Read(p)
+	c.link.add(n)
+	if waitErr := c.wait(n); err == nil {
+		err = waitErr
+	}
+	return n, err
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	if err := c.link.Err(); err != nil {
+		return 0, err
+	}
+	n, err := c.Socket.Write(p)
+	c.link.add(n)
+	return n, err
+}
+
+// wait returns when all rates allow for n bytes, or the connection is closed.
+func (c *conn) wait(n int) error {
+	var delay time.Duration
+	for _, r := range c.link.Rates {
+		delay = max(delay, r.ReserveN(time.Now(), n).Delay())
+	}
+	if delay == 0 {
+		return nil
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-c.open.Done():
+		return net.ErrClosed
+	}
+}
+
+func (c *conn) Close() error {
+	c.closed()
+	return c.Socket.Close()
+}

@@ -1,0 +1,193 @@
+package allowance
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/time/rate"
+
+	"github.com/linklab/linklab/client/internal/link"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type socket struct{ net.Conn }
+
+func (socket) Await(int64, int64)                 {}
+func (socket) RoundTrip() (link.RoundTrip, error) { return link.RoundTrip{}, nil }
+
+// connect dials through l; the far end sends data without end.
+func connect(t *testing.T, l *Link) link.Socket {
+	t.Helper()
+	near, far := net.Pipe()
+	go func() {
+		for {
+			if _, err := far.Write(make([]byte, 10_000)); err != nil {
+				return
+			}
+		}
+	}()
+	s, err := l.Dialer(func(context.Context, string) (link.Socket, error) { return socket{near}, nil })(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// within fails unless d is want to a hundredth.
+func within(t *testing.T, what string, d, want time.Duration) {
+	t.Helper()
+	if math.Abs(float64(d-want)) > float64(want)/100 {
+		t.Errorf("%s took %v, want %v", what, d, want)
+	}
+}
+
+func TestALimitedLinkKeepsItsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := connect(t, &Link{Rates: []*rate.Limiter{NewRate(1e6)}})
+		defer s.Close()
+		begin := time.Now()
+		if _, err := io.CopyN(io.Discard, s, 20_100_000); err != nil {
+			t.Fatal(err)
+		}
+		within(t, "20 MB at 1 MB/s", time.Since(begin), 20*time.Second)
+	})
+}
+
+func TestLinksShareARate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := NewRate(3e6)
+		done := make(chan time.Duration)
+		begin := time.Now()
+		for _, own := range []float64{1e6, 100e6} {
+			s := connect(t, &Link{Rates: []*rate.Limiter{NewRate(own), all}})
+			defer s.Close()
+			go func() {
+				io.CopyN(io.Discard, s, int64(min(own, 2e6)*10))
+				done <- time.Since(begin)
+			}()
+		}
+		within(t, "10 MB and 20 MB at 3 MB/s in all", max(<-done, <-done), 10*time.Second)
+	})
+}
+
+func TestCloseEndsAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := connect(t, &Link{Rates: []*rate.Limiter{NewRate(1)}})
+		read := make(chan error)
+		go func() {
+			_, err := io.Copy(io.Discard, s)
+			read <- err
+		}()
+		synctest.Wait()
+		begin := time.Now()
+		s.Close()
+		if err := <-read; err == nil {
+			t.Error("a closed connection reads on")
+		}
+		if waited := time.Since(begin); waited > 0 {
+			t.Errorf("Close took %v to end a read", waited)
+		}
+	})
+}
+
+func TestACapEndsConnectionsAndRefusesNewOnes(t *testing.T) {
+	l := &Link{Name: "lte", Cap: 1_000_000}
+	s := connect(t, l)
+	n, err := io.Copy(io.Discard, s)
+	var reached *CapError
+	if !errors.As(err, &reached) || reached.Link != "lte" || !reached.Permanent() || !reached.Until.IsZero() {
+		t.Errorf("the connection ends with %v", err)
+	}
+	if n < l.Cap || n > l.Cap+32<<10 {
+		t.Errorf("%d bytes passed, want %d and at most one read more", n, l.Cap)
+	}
+	if _, err := s.Write([]byte("x")); !errors.As(err, &reached) {
+		t.Errorf("writing gives %v", err)
+	}
+	_, err = l.Dialer(func(context.Context, string) (link.Socket, error) {
+		t.Error("a link beyond its cap dials")
+		return nil, nil
+	})(t.Context(), "")
+	if !errors.As(err, &reached) || err.Error() != "the data cap of 1000000 bytes is reached" {
+		t.Errorf("dialling gives %v", err)
+	}
+}
+
+func TestACapIsOfAPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which begins on 2000-01-01 in UTC, a Saturday
+		time.Sleep(30 * 24 * time.Hour) // 31 January
+		l := &Link{Cap: 100, Period: Month}
+		begin := time.Date(2000, 1, 1, 0, 0, 0, 0, time.Local)
+		l.Restore(Usage{Since: begin, Bytes: 100})
+		if err := l.Err(); err == nil || !strings.HasPrefix(err.Error(), "the data cap of 100 bytes is reached until 2000-02-01T00:00:00") {
+			t.Errorf("a used up cap: %v", err)
+		}
+		time.Sleep(48 * time.Hour)
+		if err := l.Err(); err != nil {
+			t.Errorf("in the next month: %v", err)
+		}
+		l.add(7)
+		if u := l.Usage(); u.Bytes != 7 || !u.Since.Equal(begin.AddDate(0, 1, 0)) {
+			t.Errorf("the next month's account is %+v", u)
+		}
+	})
+}
+
+func TestPeriods(t *testing.T) {
+	at := time.Date(2026, 11, 22, 23, 59, 59, 0, time.UTC) // a Sunday
+	for _, test := range []struct {
+		period     Period
+		begin, end string
+	}{
+		{Day, "2026-11-22", "2026-11-23"},
+		{Week, "2026-11-16", "2026-11-23"},
+		{Month, "2026-11-01", "2026-12-01"},
+	} {
+		begin := test.period.begin(at)
+		if end := test.period.end(begin); begin.Format(time.DateOnly) != test.begin || end.Format(time.DateOnly) != test.end {
+			t.Errorf("the %s goes from %v to %v, want %s to %s", test.period, begin, end, test.begin, test.end)
+		}
+	}
+}
+
+func TestParseCap(t *testing.T) {
+	for text, want := range map[string]struct {
+		bytes  int64
+		period Period
+	}{
+		"500MB":       {500_000_000, Always},
+		"5GB/day":     {5_000_000_000, Day},
+		"1GiB/week":   {1 << 30, Week},
+		"2.5GB/month": {2_500_000_000, Month},
+	} {
+		if bytes, period, err := ParseCap(text); err != nil || bytes != want.bytes || period != want.period {
+			t.Errorf("ParseCap(%q) = %d, %q, %v", text, bytes, period, err)
+		}
+	}
+	for text, want := range map[string]string{"5": "", "x": "is not a size", "5GB/year": `"year" is not a period`, "/day": "is not a size"} {
+		if _, _, err := ParseCap(text); want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("ParseCap(%q) gives %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestALinkWithoutLimitCounts(t *testing.T) {
+	l := &Link{}
+	s := connect(t, l)
+	if _, err := io.CopyN(io.Discard, s, 123_456); err != nil {
+		t.Fatal(err)
+	}
+	if u := l.Usage(); u.Bytes < 123_456 || l.Err() != nil {
+		t.Errorf("usage %+v, error %v", u, l.Err())
+	}
+}
