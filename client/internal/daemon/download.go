@@ -1,0 +1,74 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/linklab/linklab/client/internal/allowance"
+)
+
+// Request is what a user wants to have downloaded.
+type Request struct {
+	URL string `json:"url"`
+	// Output is the file's name in the daemon's directory; if empty, the
+	// last part of the URL.
+	Output string `json:"output,omitempty"`
+	// Checksum is what the file must have, as sha-256=HEX; may be empty.
+	Checksum string `json:"checksum,omitempty"`
+}
+
+// State is where a download stands.
+type State string
+
+// A download is queued, then running, then one of the others for good. A
+// daemon that ends puts those that run back in the queue.
+const (
+	Queued    State = "queued"
+	Running   State = "running"
+	Complete  State = "complete"
+	Failed    State = "failed"
+	Cancelled State = "cancelled"
+)
+
+// Ended reports whether the state is for good.
+func (s State) Ended() bool { return s != Queued && s != Running }
+
+// Download is an entry of the queue.
+type Download struct {
+	// ID counts the downloads from 1.
+	ID int `json:"id"`
+	Request
+	State State `json:"state"`
+	// Error says why the download failed, or why it still waits.
+	Error string `json:"error,omitempty"`
+	// AddedAt, StartedAt and EndedAt are dates; the latter two are left out
+	// until they are known.
+	AddedAt   time.Time `json:"added_at"`
+	StartedAt time.Time `json:"started_at,omitzero"`
+	EndedAt   time.Time `json:"ended_at,omitzero"`
+	// Size is that of the file in bytes, 0 until it is known.
+	Size int64 `json:"size_bytes"`
+	// SHA256 is the checksum of the complete file in hexadecimal.
+	SHA256 string `json:"sha256,omitempty"`
+	// Links holds what each link did in the last run of the download.
+	Links map[string]Progress `json:"links,omitempty"`
+}
+
+// Progress is one link's part of a download.
+type Progress struct {
+	// Received counts bytes of response bodies.
+	Received int64 `json:"received_bytes"`
+	// Throughput is the link's in bits per second, 0 when it is not running.
+	Throughput float64 `json:"throughput_bps"`
+}
+
+// LinkStatus is what a link may carry and has carried.
+type LinkStatus struct {
+	Link string `json:"link"`
+	// Cap in bytes is left out if there is none.
+	Cap    int64            `json:"cap_bytes,omitempty"`
+	Period allowance.Period `json:"period,omitempty"`
+	// Since is when the account began, left out if it never ends.
+	Since time.Time `json:"since,omitzero"`
+	// Used counts the bytes since then, in both directions.
+	Used int64 `json:"used_bytes"`
+}

@@ -1,0 +1,414 @@
+// Package daemon keeps a queue of downloads that outlives the process, and
+// lets other programs use it through a UNIX socket, as the thesis' client
+// takes URLs (section 4.4.3).
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/allowance"
+	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/rundir"
+)
+
+// A Run downloads; when its context ends it returns soon, and can be started
+// again later.
+type Run func(ctx context.Context, r download.Recorder) (rundir.Summary, error)
+
+// Options says how a queue works.
+type Options struct {
+	// StateDirectory is where the queue and the links' accounts are kept.
+	StateDirectory string
+	// Parallel is how many downloads run at a time.
+	Parallel int
+	// Prepare checks a request, completes it and returns what does it. Its
+	// error is the user's.
+	Prepare func(*Request) (Run, error)
+	// Links are the allowances of the links; their accounts are kept.
+	Links []*allowance.Link
+	Log   *slog.Logger
+}
+
+// keptEnded is how many downloads that have ended stay in the queue.
+const keptEnded = 100
+
+// accountInterval is how often the links' accounts are written if they have
+// changed: what a kill may lose.
+const accountInterval = 10 * time.Second
+
+// Errors of requests.
+var (
+	ErrUnknown = errors.New("there is no such download")
+	ErrEnded   = errors.New("the download has ended")
+	ErrTaken   = errors.New("another download in the queue writes this file")
+)
+
+// RequestError says what is wrong with a request.
+type RequestError struct{ error }
+
+func (e RequestError) Unwrap() error { return e.error }
+
+// Queue runs downloads in the order in which they were added.
+type Queue struct {
+	Options
+	store *store
+	// changed wakes Run.
+	changed chan struct{}
+
+	mu      sync.Mutex
+	lastID  int
+	entries []*entry
+	// saved are the accounts as last written.
+	saved map[string]allowance.Usage
+	// held is when links may carry data again after all reached their caps.
+	held time.Time
+}
+
+// entry is a download of the queue.
+type entry struct {
+	Download
+	run Run
+	// cancel ends the download when it is running, else nil.
+	cancel context.CancelCauseFunc
+	// ended is closed when the download has ended for good.
+	ended chan struct{}
+}
+
+var errCancelled = errors.New("cancelled")
+
+// Open restores the queue of an earlier process, if there was one. Close it.
+func Open(o Options) (*Queue, error) {
+	store, kept, err := openStore(o.StateDirectory)
+	if err != nil {
+		return nil, err
+	}
+	q := &Queue{Options: o, store: store, changed: make(chan struct{}, 1), lastID: kept.LastID, saved: kept.Links}
+	for _, d := range kept.Downloads {
+		e := &entry{Download: d, ended: make(chan struct{})}
+		if !e.State.Ended() {
+			e.State = Queued
+			// What was right may have become wrong, as with a removed directory.
+			if e.run, err = o.Prepare(&e.Request); err != nil {
+				q.end(e, Failed, err.Error())
+			}
+		} else {
+			close(e.ended)
+		}
+		q.entries = append(q.entries, e)
+	}
+	for _, l := range o.Links {
+		if usage, ok := kept.Links[l.Name]; ok {
+			l.Restore(usage)
+		}
+	}
+	return q, nil
+}
+
+// Close gives the state directory free.
+func (q *Queue) Close() { q.store.close() }
+
+// Run runs downloads until ctx ends; those that run then stay in the queue.
+func (q *Queue) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	ticker := time.NewTicker(accountInterval)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		wait := q.startReady(ctx, &wg)
+		select {
+		case <-ctx.Done():
+		case <-q.changed:
+		case <-wait:
+		case <-ticker.C:
+			q.saveAccounts()
+		}
+	}
+	wg.Wait()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.save()
+}
+
+// startReady starts what may run. The channel, if any, tells when more may.
+func (q *Queue) startReady(ctx context.Context, wg *sync.WaitGroup) (wait <-chan time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if left := time.Until(q.held); left > 0 {
+		return time.After(min(left, time.Hour)) // in case the clock is set
+	}
+	running := 0
+	for _, e := range q.entries {
+		if e.State == Running {
+			running++
+		}
+	}
+	for _, e := range q.entries {
+		if running >= q.Parallel {
+			break
+		}
+		if e.State != Queued {
+			continue
+		}
+		running++
+		var of context.Context
+		of, e.cancel = context.WithCancelCause(ctx)
+		e.State, e.Error, e.StartedAt, e.Links = Running, "", time.Now(), map[string]Progress{}
+		q.Log.Info("download starts", "id", e.ID, "output", e.Output)
+		wg.Go(func() { q.download(of, e) })
+	}
+	return nil
+}
+
+// download runs one download to its end.
+func (q *Queue) download(ctx context.Context, e *entry) {
+	defer e.cancel(nil)
+	summary, err := e.run(ctx, recorder{q, e})
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.wake()
+	for name, p := range e.Links {
+		p.Throughput = 0
+		e.Links[name] = p
+	}
+	for name, l := range summary.Links {
+		e.Links[name] = Progress{Received: l.Bytes}
+	}
+	if summary.Size > 0 {
+		e.Size = summary.Size
+	}
+	e.SHA256 = summary.SHA256
+	reached := new(allowance.CapError)
+	switch {
+	case err == nil:
+		q.end(e, Complete, "")
+	case context.Cause(ctx) == errCancelled:
+		q.end(e, Cancelled, "")
+	case ctx.Err() != nil:
+		e.State = Queued
+	case errors.As(err, &reached) && !q.firstReset().IsZero():
+		q.held = q.firstReset()
+		e.State, e.Error = Queued, err.Error()
+		q.Log.Warn("the queue waits", "until", q.held, "error", err)
+	default:
+		q.end(e, Failed, err.Error())
+	}
+	if err := q.save(); err != nil {
+		q.Log.Error("the queue can not be saved", "error", err)
+	}
+}
+
+// firstReset is when the first of the links that reached their caps may carry
+// data again; zero if none ever may, or if one has no need to wait.
+func (q *Queue) firstReset() (first time.Time) {
+	for _, l := range q.Links {
+		reached := new(allowance.CapError)
+		if !errors.As(l.Err(), &reached) {
+			return time.Time{}
+		}
+		if !reached.Until.IsZero() && (first.IsZero() || reached.Until.Before(first)) {
+			first = reached.Until
+		}
+	}
+	return first
+}
+
+// end ends a download for good; q.mu is held.
+func (q *Queue) end(e *entry, s State, why string) {
+	e.State, e.Error, e.EndedAt, e.run = s, why, time.Now(), nil
+	q.Log.Info("download ends", "id", e.ID, "output", e.Output, "state", s, "error", why)
+	close(e.ended)
+}
+
+// Add puts a download at the end of the queue.
+func (q *Queue) Add(r Request) (Download, error) {
+	run, err := q.Prepare(&r)
+	if err != nil {
+		return Download{}, RequestError{err}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, e := range q.entries {
+		if e.Output == r.Output && !e.State.Ended() {
+			return Download{}, fmt.Errorf("%w: %s", ErrTaken, r.Output)
+		}
+	}
+	q.lastID++
+	e := &entry{
+		Download: Download{ID: q.lastID, Request: r, State: Queued, AddedAt: time.Now()},
+		run:      run,
+		ended:    make(chan struct{}),
+	}
+	before := q.entries
+	q.entries = append(q.trimmed(), e)
+	if err := q.save(); err != nil {
+		q.entries = before
+		return Download{}, fmt.Errorf("the queue can not be saved: %w", err)
+	}
+	q.wake()
+	return e.copy(), nil
+}
+
+// trimmed are the entries without the oldest ended ones.
+func (q *Queue) trimmed() (kept []*entry) {
+	ended := 0
+	for _, e := range slices.Backward(q.entries) {
+		if e.State.Ended() {
+			ended++
+		}
+		if !e.State.Ended() || ended <= keptEnded {
+			kept = append(kept, e)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// List returns all downloads, the oldest first.
+func (q *Queue) List() []Download {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	list := make([]Download, len(q.entries))
+	for i, e := range q.entries {
+		list[i] = e.copy()
+	}
+	return list
+}
+
+// Get returns one download.
+func (q *Queue) Get(id int) (Download, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e, err := q.find(id)
+	if err != nil {
+		return Download{}, err
+	}
+	return e.copy(), nil
+}
+
+// Wait returns a download when it has ended, or as it is when ctx ends.
+func (q *Queue) Wait(ctx context.Context, id int) (Download, error) {
+	q.mu.Lock()
+	e, err := q.find(id)
+	q.mu.Unlock()
+	if err != nil {
+		return Download{}, err
+	}
+	select {
+	case <-e.ended:
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return e.copy(), nil
+}
+
+// Cancel ends a download that has not ended; Wait tells when it has.
+func (q *Queue) Cancel(id int) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e, err := q.find(id)
+	switch {
+	case err != nil:
+		return err
+	case e.State == Running:
+		e.cancel(errCancelled)
+		return nil
+	case e.State == Queued:
+		q.end(e, Cancelled, "")
+		return q.save()
+	}
+	return fmt.Errorf("%w: it is %s", ErrEnded, e.State)
+}
+
+// LinkStatus returns the accounts of the links.
+func (q *Queue) LinkStatus() []LinkStatus {
+	list := make([]LinkStatus, len(q.Links))
+	for i, l := range q.Links {
+		usage := l.Usage()
+		list[i] = LinkStatus{Link: l.Name, Cap: l.Cap, Period: l.Period, Since: usage.Since, Used: usage.Bytes}
+	}
+	return list
+}
+
+func (q *Queue) find(id int) (*entry, error) {
+	for _, e := range q.entries {
+		if e.ID == id {
+			return e, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %d", ErrUnknown, id)
+}
+
+// save writes the state; q.mu is held.
+func (q *Queue) save() error {
+	kept := state{Format: stateFormat, LastID: q.lastID, Links: q.accounts()}
+	for _, e := range q.entries {
+		kept.Downloads = append(kept.Downloads, e.copy())
+	}
+	if err := q.store.write(kept); err != nil {
+		return err
+	}
+	q.saved = kept.Links
+	return nil
+}
+
+// saveAccounts writes the state if links carried data.
+func (q *Queue) saveAccounts() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for name, usage := range q.accounts() {
+		if q.saved[name] != usage {
+			if err := q.save(); err != nil {
+				q.Log.Error("the queue can not be saved", "error", err)
+			}
+			return
+		}
+	}
+}
+
+// accounts are those of the links, and of links that are not in use now.
+func (q *Queue) accounts() map[string]allowance.Usage {
+	accounts := map[string]allowance.Usage{}
+	maps.Copy(accounts, q.saved)
+	for _, l := range q.Links {
+		accounts[l.Name] = l.Usage()
+	}
+	return accounts
+}
+
+func (q *Queue) wake() {
+	select {
+	case q.changed <- struct{}{}:
+	default:
+	}
+}
+
+// copy is the download as it is now; the queue's lock is held.
+func (e *entry) copy() Download {
+	d := e.Download
+	d.Links = maps.Clone(e.Links)
+	return d
+}
+
+// recorder follows a running download.
+type recorder struct {
+	queue *Queue
+	entry *entry
+}
+
+func (r recorder) Record(_ time.Duration, event rundir.Event) {
+	r.queue.mu.Lock()
+	defer r.queue.mu.Unlock()
+	switch event := event.(type) {
+	case *rundir.Size:
+		r.entry.Size = event.Bytes
+	case *rundir.Sample:
+		r.entry.Links[event.Link] = Progress{Received: event.Received, Throughput: event.Throughput}
+	}
+}
