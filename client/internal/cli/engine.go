@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/linklab/linklab/client/internal/allowance"
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -31,6 +33,14 @@ type engineFlags struct {
 	overlap    float64
 	window     time.Duration
 	caFile     string
+	caps       []string
+	rates      []string
+
+	// resident says that the command stays: a link's device may come later.
+	resident bool
+	// capPeriod is that of caps for which the user gives none; if it is
+	// Always, caps are for one call and have no period.
+	capPeriod allowance.Period
 }
 
 // algorithms lists the values of --algorithm.
@@ -51,32 +61,49 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.Var(&f.first, "first-request", "sum of the first requests of alg1, alg2 and alg3, split equally over the links")
 	flags.Float64Var(&f.overlap, "overlap", 0.6, "part of a link's newest request after which the next is sent, above 0 to 1")
 	flags.DurationVar(&f.window, "window", time.Second, "time over which throughput is averaged")
+	flags.StringArrayVar(&f.caps, "cap", nil, "most that a link may carry in both directions, as "+f.capForm()+" (repeatable)")
+	flags.StringArrayVar(&f.rates, "rate-limit", nil, "most that a link may receive, as NAME=RATE such as lte=20Mbit/s, or all links together, as RATE (repeatable)")
 	flags.StringVar(&f.caFile, "ca-file", "", "PEM file with the only authorities to trust (default: the system's)")
 }
 
-// options checks the flags; flags tells which of them were given.
-func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, err error) {
+func (f *engineFlags) capForm() string {
+	if f.capPeriod == allowance.Always {
+		return "NAME=SIZE such as lte=500MB"
+	}
+	return fmt.Sprintf("NAME=SIZE or NAME=SIZE/PERIOD such as lte=500MB/day, with day, week or month (default %s)", f.capPeriod)
+}
+
+// options checks the flags; flags tells which of them were given. The
+// allowances are those of the links that are limited; of all in a command
+// that keeps accounts.
+func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, allowances []*allowance.Link, err error) {
 	if f.plain && flags.Changed("padding") {
-		return o, errors.New("--plain and --padding exclude each other: plain alg3 has no padding")
+		return o, nil, invalid("plain", "", "it and --padding exclude each other: plain alg3 has no padding")
 	}
 	if !(f.overlap > 0 && f.overlap <= 1) {
-		return o, fmt.Errorf("--overlap %v: allowed is above 0 to 1", f.overlap)
+		return o, nil, invalid("overlap", f.overlap, "allowed is above 0 to 1")
 	}
 	if !(f.padding > 0 && f.padding <= 1) {
-		return o, fmt.Errorf("--padding %v: allowed is above 0 to 1", f.padding)
+		return o, nil, invalid("padding", f.padding, "allowed is above 0 to 1")
 	}
 	if f.window <= 0 {
-		return o, fmt.Errorf("--window %v: allowed are times above 0 such as 1s", f.window)
+		return o, nil, invalid("window", f.window, "allowed are times above 0 such as 1s")
 	}
 	o.Overlap, o.Window = f.overlap, f.window
 	if o.Links, err = f.parseLinks(); err != nil {
-		return o, err
+		return o, nil, err
+	}
+	if err = f.parseBandwidths(o.Links); err != nil {
+		return o, nil, err
+	}
+	if allowances, err = f.limit(o.Links); err != nil {
+		return o, nil, err
 	}
 	if o.Scheduler, err = f.scheduler(); err != nil {
-		return o, err
+		return o, nil, err
 	}
 	o.TLS, err = f.tlsConfig()
-	return o, err
+	return o, allowances, err
 }
 
 func (f *engineFlags) scheduler() (schedule.Scheduler, error) {
@@ -92,53 +119,112 @@ func (f *engineFlags) scheduler() (schedule.Scheduler, error) {
 	case "alg3":
 		return schedule.Alg3{FirstRequests: int64(f.first), Padding: f.factor()}, nil
 	}
-	return nil, fmt.Errorf("--algorithm %s: allowed are %s", f.algorithm, strings.Join(algorithms, ", "))
+	return nil, invalid("algorithm", f.algorithm, "allowed are %s", strings.Join(algorithms, ", "))
 }
 
-func (f *engineFlags) parseLinks() ([]download.Link, error) {
+func (f *engineFlags) parseLinks() (links []download.Link, err error) {
 	if len(f.links) == 0 {
 		return nil, errors.New("at least one --link is needed, as NAME=DEVICE or DEVICE")
 	}
 	if f.algorithm == "single" && len(f.links) > 1 {
-		return nil, fmt.Errorf("--algorithm single uses one --link, not %d", len(f.links))
+		return nil, invalid("algorithm", "single", "it uses one --link, not %d", len(f.links))
 	}
-	var links []download.Link
-	var names []string
-	index := map[string]int{}
-	for i, text := range f.links {
+	for _, text := range f.links {
 		name, device, ok := strings.Cut(text, "=")
 		if !ok {
 			device = name
 		}
-		if name == "" {
-			return nil, fmt.Errorf("--link %s: allowed is NAME=DEVICE or DEVICE", text)
+		if name == "" || device == "" {
+			return nil, invalid("link", text, "allowed is NAME=DEVICE or DEVICE")
 		}
-		if err := link.CheckDevice(device); err != nil {
-			return nil, fmt.Errorf("--link %s: %w", text, err)
+		if err := link.CheckDevice(device); err != nil && !f.resident {
+			return nil, invalid("link", text, "%w", err)
 		}
-		if _, ok := index[name]; ok {
-			return nil, fmt.Errorf("--link %s: the name %s is taken, every link needs its own", text, name)
+		if slices.ContainsFunc(links, func(l download.Link) bool { return l.Name == name }) {
+			return nil, invalid("link", text, "the name %s is taken, every link needs its own", name)
 		}
-		index[name] = i
-		names = append(names, name)
 		links = append(links, download.Link{Name: name, Device: device, Dial: link.Dialer{Device: device}.Dial})
 	}
+	return links, nil
+}
+
+func (f *engineFlags) parseBandwidths(links []download.Link) error {
 	for _, text := range f.bandwidths {
-		name, rate, ok := strings.Cut(text, "=")
-		if !ok {
-			return nil, fmt.Errorf("--bandwidth %s: allowed is NAME=RATE such as wifi=80Mbit/s", text)
-		}
-		i, ok := index[name]
-		if !ok {
-			return nil, fmt.Errorf("--bandwidth %s: there is no link %q, the links are %s", text, name, strings.Join(names, ", "))
+		i, rate, err := ofLink(links, "bandwidth", text, "NAME=RATE such as wifi=80Mbit/s")
+		if err != nil {
+			return err
 		}
 		bandwidth, err := quantity.ParseRate(rate)
 		if err != nil {
-			return nil, fmt.Errorf("--bandwidth %s: %w", text, err)
+			return invalid("bandwidth", text, "%w", err)
 		}
 		links[i].Bandwidth = bandwidth.BytesPerSecond()
 	}
-	return links, nil
+	return nil
+}
+
+// ofLink reads NAME=VALUE and finds the link called NAME.
+func ofLink(links []download.Link, flag, text, form string) (i int, value string, err error) {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return 0, "", invalid(flag, text, "allowed is %s", form)
+	}
+	names := make([]string, len(links))
+	for i, l := range links {
+		if l.Name == name {
+			return i, value, nil
+		}
+		names[i] = l.Name
+	}
+	return 0, "", invalid(flag, text, "there is no link %q, the links are %s", name, strings.Join(names, ", "))
+}
+
+// limit makes the links keep to --cap and --rate-limit.
+func (f *engineFlags) limit(links []download.Link) (allowances []*allowance.Link, err error) {
+	limits := make([]allowance.Link, len(links))
+	for i, l := range links {
+		limits[i].Name, limits[i].Period = l.Name, f.capPeriod
+	}
+	for _, text := range f.caps {
+		i, volume, err := ofLink(links, "cap", text, f.capForm())
+		if err != nil {
+			return nil, err
+		}
+		if limits[i].Cap, limits[i].Period, err = allowance.ParseCap(volume); err != nil {
+			return nil, invalid("cap", text, "%w", err)
+		}
+		switch {
+		case limits[i].Period == allowance.Always:
+			limits[i].Period = f.capPeriod
+		case f.capPeriod == allowance.Always:
+			return nil, invalid("cap", text, "only multilink serve keeps accounts over a period: allowed is %s", f.capForm())
+		}
+	}
+	for _, text := range f.rates {
+		from, to, value := 0, len(links), text
+		if strings.Contains(text, "=") {
+			if from, value, err = ofLink(links, "rate-limit", text, "NAME=RATE or RATE"); err != nil {
+				return nil, err
+			}
+			to = from + 1
+		}
+		bits, err := quantity.ParseRate(value)
+		if err != nil {
+			return nil, invalid("rate-limit", text, "%w", err)
+		}
+		limiter := allowance.NewRate(bits.BytesPerSecond())
+		for i := from; i < to; i++ {
+			limits[i].Rates = append(limits[i].Rates, limiter)
+		}
+	}
+	for i := range limits {
+		l := &limits[i]
+		if l.Cap > 0 || len(l.Rates) > 0 || f.capPeriod != allowance.Always {
+			links[i].Dial = l.Dialer(links[i].Dial)
+			allowances = append(allowances, l)
+		}
+	}
+	return allowances, nil
 }
 
 func (f *engineFlags) tlsConfig() (*tls.Config, error) {
@@ -147,11 +233,11 @@ func (f *engineFlags) tlsConfig() (*tls.Config, error) {
 	}
 	pem, err := os.ReadFile(f.caFile)
 	if err != nil {
-		return nil, fmt.Errorf("--ca-file: %w", err)
+		return nil, invalid("ca-file", f.caFile, "%w", err)
 	}
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--ca-file %s: there is no certificate in it, PEM is needed", f.caFile)
+		return nil, invalid("ca-file", f.caFile, "there is no certificate in it, PEM is needed")
 	}
 	return &tls.Config{RootCAs: authorities}, nil
 }

@@ -25,6 +25,7 @@ import (
 // getFlags are the flags of "multilink get" as the user wrote them.
 type getFlags struct {
 	engineFlags
+	metrics  metricsFlags
 	output   string
 	checksum string
 	runDir   string
@@ -55,6 +56,7 @@ under its name only when it is whole; until then it is NAME.part.`,
 	flags.StringVarP(&f.output, "output", "o", "", "name of the file (default: last part of the URL)")
 	flags.StringVar(&f.checksum, "checksum", "", "what the file must have, as sha-256=HEX")
 	flags.StringVar(&f.runDir, "run-dir", "", "directory for client.jsonl and client.json")
+	f.metrics.register(flags)
 	flags.BoolVar(&f.json, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
 	return command
@@ -70,6 +72,14 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 		return err
 	}
 
+	exported, stopMetrics, err := f.metrics.start(f.algorithm, options.Links)
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
+	if exported != nil {
+		options.Recorders = append(options.Recorders, exported.Download())
+	}
 	var dir *rundir.Dir
 	if f.runDir != "" {
 		if dir, err = rundir.Open(f.runDir); err != nil {
@@ -122,7 +132,7 @@ func (f *getFlags) options(rawURL string, flags *pflag.FlagSet) (o download.Opti
 			return o, fmt.Errorf("%s does not end in a file name: give one with --output", rawURL)
 		}
 	}
-	if o, err = f.engineFlags.options(flags); err != nil {
+	if o, _, err = f.engineFlags.options(flags); err != nil {
 		return o, err
 	}
 	o.URL, o.Output = u, output

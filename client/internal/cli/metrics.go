@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/metrics"
+	"github.com/linklab/linklab/client/internal/unixsocket"
+)
+
+// labelsVariable holds labels as --metrics-label has them, separated by commas.
+const labelsVariable = "MULTILINK_METRICS_LABELS"
+
+// metricsFlags say where Prometheus finds metrics, as the user wrote them.
+type metricsFlags struct {
+	address string
+	labels  []string
+}
+
+func (f *metricsFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.address, "metrics", "", "serve Prometheus metrics at /metrics on HOST:PORT or unix:PATH")
+	flags.StringArrayVar(&f.labels, "metrics-label", nil, "label of all metrics, as NAME=VALUE with NAME run, scenario or seed (repeatable; also "+labelsVariable+", separated by commas)")
+}
+
+// start serves metrics until stop is called; they are nil if nobody asked
+// for them.
+func (f *metricsFlags) start(algorithm string, links []download.Link) (m *metrics.Metrics, stop func(), err error) {
+	labels, err := f.parseLabels()
+	if err != nil || f.address == "" {
+		return nil, func() {}, err
+	}
+	labels.Algorithm = algorithm
+	var listener net.Listener
+	if path, ok := strings.CutPrefix(f.address, "unix:"); ok {
+		listener, err = unixsocket.Listen(path)
+	} else if _, _, err = net.SplitHostPort(f.address); err != nil {
+		return nil, nil, usageError{invalid("metrics", f.address, "allowed is HOST:PORT or unix:PATH")}
+	} else {
+		listener, err = net.Listen("tcp", f.address)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("metrics: %w", err)
+	}
+	names := make([]string, len(links))
+	for i, l := range links {
+		names[i] = l.Name
+	}
+	m = metrics.New(labels, names)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.Handler())
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(listener)
+	}()
+	return m, func() {
+		// A scrape under way may end, as the last one often is.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			server.Close()
+		}
+		<-done
+	}, nil
+}
+
+func (f *metricsFlags) parseLabels() (l metrics.Labels, err error) {
+	given := f.labels
+	if text := os.Getenv(labelsVariable); text != "" {
+		given = append(strings.Split(text, ","), given...)
+	}
+	for _, text := range given {
+		name, value, _ := strings.Cut(text, "=")
+		switch name {
+		case "run":
+			l.Run = value
+		case "scenario":
+			l.Scenario = value
+		case "seed":
+			l.Seed = value
+		default:
+			return l, usageError{invalid("metrics-label", text, "allowed is NAME=VALUE with NAME run, scenario or seed")}
+		}
+	}
+	return l, nil
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// unixClient is an HTTP client that talks to a UNIX socket.
+func unixClient(path string) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		},
+	}}
+}
+
+// scrape reads the metrics on a UNIX socket.
+func scrape(t *testing.T, path string) string {
+	t.Helper()
+	response, err := unixClient(path).Get("http://multilink/metrics")
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Errorf("the metrics answer %s %v", response.Status, err)
+	}
+	return string(text)
+}
+
+func TestGetServesMetrics(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv(labelsVariable, "run=from-env,seed=7")
+	var once sync.Once
+	var text string
+	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			once.Do(func() { text = scrape(t, "metrics.sock") })
+		}
+		content(w, r)
+	}))
+	code, _, stderr := run(append([]string{"get", url, "--link", "wifi=lo", "--algorithm", "single", "--metrics", "unix:metrics.sock", "--metrics-label", "run=mine"}, flags...)...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	want := `multilink_requests_in_flight{algorithm="single",link="wifi",run="mine",scenario="",seed="7"} 1`
+	if !strings.Contains(text, want) {
+		t.Errorf("the metrics during the download are\n%s\nwant %s", text, want)
+	}
+	if strings.Contains(text, "127.0.0.1") {
+		t.Errorf("the metrics hold the URL:\n%s", text)
+	}
+	if entries, _ := filepath.Glob("*.sock*"); len(entries) > 0 {
+		t.Errorf("%v is left", entries)
+	}
+}
+
+func TestMetricsThatCanNotBeServed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("taken", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[string]string{
+		"unix:taken": "metrics: taken exists and is no socket",
+		"nowhere":    "--metrics nowhere: allowed is HOST:PORT or unix:PATH",
+		"1.2.3.4:99": "metrics: listen tcp 1.2.3.4:99: ",
+	} {
+		code, _, stderr := run("get", "https://h/f", "--link", "lo", "--metrics", address)
+		if code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("--metrics %s: exit code %d, stderr %q, want %q", address, code, stderr, want)
+		}
+	}
+	code, _, stderr := run("get", "https://h/f", "--link", "lo", "--metrics-label", "url=x")
+	if code != 2 || !strings.Contains(stderr, "--metrics-label url=x: allowed is NAME=VALUE with NAME run, scenario or seed") {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}
+
+func TestGetKeepsToLimits(t *testing.T) {
+	url, flags := serve(t, http.HandlerFunc(content))
+	t.Chdir(t.TempDir())
+	code, _, stderr := run(append([]string{"get", url, "--link", "lte=lo", "--algorithm", "single", "--cap", "lte=2MB"}, flags...)...)
+	if want := "the data cap of 2000000 bytes is reached"; code != 1 || !strings.Contains(stderr, "link lte: ") || !strings.Contains(stderr, want) {
+		t.Errorf("exit code %d, stderr %q, want 1 and %q", code, stderr, want)
+	}
+	code, _, stderr = run(append([]string{"get", url, "--link", "a=lo", "--link", "b=lo", "--rate-limit", "a=200Mbit/s", "--rate-limit", "400Mbit/s", "--cap", "a=1GB"}, flags...)...)
+	if code != 0 || stderr != "" {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}
