@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/payload"
 	"github.com/linklab/linklab/client/internal/progress"
 	"github.com/linklab/linklab/client/internal/rundir"
 )
@@ -94,7 +95,7 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 		options.Recorders = append(options.Recorders, bars)
 	}
 
-	summary, err := download.Get(command.Context(), options)
+	summary, err := download.Run(command.Context(), options)
 	if bars != nil {
 		bars.Close()
 	}
@@ -106,15 +107,15 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 		return errors.Join(err, json.NewEncoder(stdout).Encode(summary))
 	}
 	if err == nil && !f.quiet {
-		printSummary(stdout, options, summary)
+		printSummary(stdout, f.output, options.Links, summary)
 	}
 	return err
 }
 
-func printSummary(w io.Writer, o download.Options, s rundir.Summary) {
+func printSummary(w io.Writer, output string, links []download.Link, s rundir.Summary) {
 	seconds := float64(s.Download) / 1e9
-	fmt.Fprintf(w, "%s: %d bytes in %.3f s, %.2f Mbit/s, sha-256 %s\n", o.Output, s.Size, seconds, 8*float64(s.Size)/seconds/1e6, s.SHA256)
-	for _, l := range o.Links {
+	fmt.Fprintf(w, "%s: %d bytes in %.3f s, %.2f Mbit/s, sha-256 %s\n", output, s.Size, seconds, 8*float64(s.Size)/seconds/1e6, s.SHA256)
+	for _, l := range links {
 		part := s.Links[l.Name]
 		fmt.Fprintf(w, "  %s: %d bytes in %d requests until %.3f s\n", l.Name, part.Bytes, part.Requests, float64(part.Finish)/1e9)
 	}
@@ -122,22 +123,40 @@ func printSummary(w io.Writer, o download.Options, s rundir.Summary) {
 
 // options checks the arguments.
 func (f *getFlags) options(rawURL string, flags *pflag.FlagSet) (o download.Options, err error) {
-	u, err := url.Parse(rawURL)
-	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
-		return o, fmt.Errorf("%q is not a URL to download: allowed is https://HOST/PATH", rawURL)
+	u, err := parseURL(rawURL)
+	if err != nil {
+		return o, err
 	}
-	output := f.output
-	if output == "" {
-		if output = path.Base(u.Path); output == "." || output == "/" {
-			return o, fmt.Errorf("%s does not end in a file name: give one with --output", rawURL)
-		}
+	if f.output, err = outputName(u, f.output); err != nil {
+		return o, err
 	}
 	if o, _, err = f.engineFlags.options(flags); err != nil {
 		return o, err
 	}
-	o.URL, o.Output = u, output
-	o.Checksum, err = parseChecksum(f.checksum)
+	checksum, err := parseChecksum(f.checksum)
+	o.URL, o.Verified = u, checksum != nil
+	o.Output = func() (download.Sink, error) { return payload.Create(f.output, checksum) }
 	return o, err
+}
+
+func parseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
+		return nil, fmt.Errorf("%q is not a URL to download: allowed is https://HOST/PATH", text)
+	}
+	return u, nil
+}
+
+// outputName is the name that was given, or else the last part of the URL.
+func outputName(u *url.URL, given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	name := path.Base(u.Path)
+	if name == "." || name == "/" {
+		return "", fmt.Errorf("%s does not end in a file name: give one with --output", u.Redacted())
+	}
+	return name, nil
 }
 
 func parseChecksum(text string) ([]byte, error) {

@@ -1,24 +1,23 @@
 // Package download is the engine that all algorithms share: it connects the
 // links, asks the scheduler for ranges, receives them concurrently, checks
-// them and writes them to the file.
+// them and writes them to a sink.
 package download
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
+	"net/http"
 	"net/url"
 	"sync"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
-	"github.com/linklab/linklab/client/internal/payload"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -47,12 +46,20 @@ type Options struct {
 	Overlap float64
 	// Window is the time over which throughput is averaged.
 	Window time.Duration
-	// Output is the name of the file.
-	Output string
-	// Checksum is the SHA-256 that the file must have; nil if unknown.
-	Checksum []byte
-	TLS      *tls.Config
-	Log      *slog.Logger
+	// Output opens what the bytes are written to, before anything else.
+	Output func() (Sink, error)
+	// Verified says that Commit compares the whole with a checksum, so that
+	// no validator is needed.
+	Verified bool
+	// Header is sent with every request.
+	Header http.Header
+	// Resource is what the URL stands for, if that is known; else a link
+	// asks first.
+	Resource *transport.Resource
+	// Part is the part of the resource to download; if it is empty, all.
+	Part ranges.Range
+	TLS  *tls.Config
+	Log  *slog.Logger
 	// Recorders are told of every event, one event at a time. Links are
 	// sampled only if there is one.
 	Recorders []Recorder
@@ -69,11 +76,10 @@ const blockSize = 512 << 10
 // errComplete ends a transfer in which every byte has arrived.
 var errComplete = errors.New("complete")
 
-// Get downloads the file. The summary is also valid if there is an error; it
-// lacks what only the program knows (version, algorithm). When ctx ends, Get
-// ends with its cause and the outcome is interrupted. On error no file
-// is left.
-func Get(ctx context.Context, o Options) (rundir.Summary, error) {
+// Run downloads into the sink. The summary is also valid if there is an error;
+// it lacks what only the program knows (version, algorithm). When ctx ends,
+// Run ends with its cause and the outcome is interrupted.
+func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	d := &download{Options: o, start: time.Now()}
 	d.blocks.New = func() any { return new([blockSize]byte) }
 	for _, l := range o.Links {
@@ -95,7 +101,7 @@ func Get(ctx context.Context, o Options) (rundir.Summary, error) {
 	done := &rundir.Done{Download: d.end.Nanoseconds()}
 	switch {
 	case err == nil:
-		summary.SHA256 = hex.EncodeToString(sum[:])
+		summary.SHA256 = hex.EncodeToString(sum)
 	case ctx.Err() != nil:
 		summary.Outcome = rundir.Interrupted
 	default:
@@ -113,7 +119,8 @@ type download struct {
 	Options
 	start  time.Time
 	end    time.Duration
-	file   *payload.File
+	sink   Sink
+	window Window // sink, if it is one
 	blocks sync.Pool
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
@@ -123,31 +130,33 @@ type download struct {
 	links    []*linkState
 	asked    bool // a link is asking for the size, or has
 	resource transport.Resource
+	part     ranges.Range
 	payload  *ranges.Payload // nil until the size is known
 	requests int
 }
 
-// run downloads the file and returns its checksum.
-func (d *download) run(ctx context.Context) (sum [sha256.Size]byte, err error) {
-	d.file, err = payload.Create(d.Output)
+// run downloads the resource and returns its checksum.
+func (d *download) run(ctx context.Context) (sum []byte, err error) {
+	d.sink, err = d.Output()
 	if err != nil {
 		d.end = time.Since(d.start)
-		return sum, err
+		return nil, err
 	}
-	if err = d.transfer(ctx); err == nil {
-		sum, err = d.finish()
+	d.window, _ = d.sink.(Window)
+	if err := d.transfer(ctx); err != nil {
+		return nil, errors.Join(err, d.sink.Abort(errors.Is(err, transport.ErrTooLong)))
 	}
-	if err != nil {
-		return sum, errors.Join(err, d.file.Discard())
-	}
-	return sum, nil
+	return d.sink.Commit()
 }
 
-// transfer receives all bytes of the file.
+// transfer receives all bytes.
 func (d *download) transfer(ctx context.Context) error {
 	ctx, d.cancel = context.WithCancelCause(ctx)
 	for _, l := range d.links {
 		d.wg.Go(func() { d.open(ctx, l) })
+	}
+	if d.window != nil {
+		d.wg.Go(func() { d.follow(ctx) })
 	}
 	if len(d.Recorders) > 0 {
 		d.wg.Go(func() { d.sample(ctx) })
@@ -167,25 +176,13 @@ func (d *download) transfer(ctx context.Context) error {
 	return nil
 }
 
-// finish verifies the file and gives it its name.
-func (d *download) finish() (sum [sha256.Size]byte, err error) {
-	sum, err = d.file.SHA256()
-	if err != nil {
-		return sum, err
-	}
-	if d.Checksum != nil && !bytes.Equal(d.Checksum, sum[:]) {
-		return sum, fmt.Errorf("the file has the SHA-256 %x instead of %x", sum, d.Checksum)
-	}
-	return sum, d.file.Commit()
-}
-
 // open connects a link and starts its first request. The link that is ready
 // first asks for the size on behalf of all.
 func (d *download) open(ctx context.Context, l *linkState) {
 	if err := d.connect(ctx, l); err != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.payload != nil && d.payload.Unassigned() == 0 {
+		if d.payload != nil && d.payload.Free(math.MaxInt64) == 0 {
 			d.Log.Warn("link is not needed any more", "link", l.Name, "error", err)
 			return
 		}
@@ -204,7 +201,13 @@ func (d *download) open(ctx context.Context, l *linkState) {
 		return
 	}
 
-	resource, err := l.conn.Head(ctx)
+	var resource transport.Resource
+	var err error
+	if d.Resource != nil {
+		resource = *d.Resource
+	} else {
+		resource, err = l.conn.Head(ctx, d.Header)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err == nil {
@@ -256,10 +259,18 @@ func (d *download) begin(l *linkState, resource transport.Resource) error {
 	if resource.ETag == "" {
 		d.Log.Warn("the server gives no strong ETag: a change of the file during the download may go unnoticed", "last-modified", resource.LastModified)
 	}
-	if err := d.file.Allocate(resource.Size); err != nil {
+	d.part = d.Part
+	if d.part.Length == 0 {
+		d.part = ranges.Range{Length: resource.Size}
+	}
+	if d.part.Offset < 0 || d.part.Length < 0 || d.part.End() > resource.Size {
+		return fmt.Errorf("bytes %d-%d are not in the resource of %d bytes", d.part.Offset, d.part.End()-1, resource.Size)
+	}
+	have, err := d.sink.Begin(resource, d.part)
+	if err != nil {
 		return err
 	}
-	d.payload = ranges.NewPayload(resource.Size)
+	d.payload = ranges.NewPayload(d.part, have...)
 	d.completeIfAllArrived(time.Since(d.start))
 	return nil
 }
@@ -267,11 +278,11 @@ func (d *download) begin(l *linkState, resource transport.Resource) error {
 // request issues the link's next request, if the scheduler wants one.
 func (d *download) request(ctx context.Context, l *linkState) {
 	now := time.Since(d.start)
-	assigned, ok := d.payload.Take(d.nextSize(l, now))
+	assigned, ok := d.payload.Take(d.nextSize(l, now), d.limit())
 	if !ok {
 		return
 	}
-	if d.requests > 0 && !d.resource.HasValidator() && d.Checksum == nil {
+	if d.requests > 0 && !d.resource.HasValidator() && !d.Verified {
 		d.fail(l, errors.New("the server gives neither a strong ETag nor Last-Modified, so that nothing proves that several ranges are of one file: give its checksum, or use the algorithm single"))
 		return
 	}
@@ -293,9 +304,38 @@ func (d *download) request(ctx context.Context, l *linkState) {
 	d.wg.Go(func() { d.fetch(ctx, l, r) })
 }
 
+// limit is the offset before which bytes may be requested.
+func (d *download) limit() int64 {
+	if d.window == nil {
+		return math.MaxInt64
+	}
+	return d.window.Limit()
+}
+
+// follow asks links that had nothing to do again when the sink has room.
+func (d *download) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.window.Grown():
+		}
+		d.mu.Lock()
+		for _, l := range d.links {
+			if d.payload != nil && l.conn != nil && l.newest == nil {
+				d.request(ctx, l)
+			}
+		}
+		d.mu.Unlock()
+	}
+}
+
 // nextSize asks the scheduler, with all that is known at now.
 func (d *download) nextSize(l *linkState, now time.Duration) int64 {
-	known := schedule.Known{Payload: d.resource.Size, Links: make([]schedule.Link, len(d.links))}
+	known := schedule.Known{Payload: d.part.Length, Links: make([]schedule.Link, len(d.links))}
+	if d.window != nil {
+		known.Payload = min(known.Payload, d.window.Size())
+	}
 	x := 0
 	for i, other := range d.links {
 		if other == l {
@@ -332,7 +372,7 @@ func (d *download) fetch(ctx context.Context, l *linkState, r *request) {
 // receive copies the body of a request to the file. Each byte counts as
 // arrived when it was read, and the last ones when they are written.
 func (d *download) receive(ctx context.Context, l *linkState, r *request) error {
-	body, err := l.conn.Get(ctx, d.resource, r.Range)
+	body, err := l.conn.Get(ctx, d.Header, d.resource, r.Range)
 	if err != nil {
 		return err
 	}
@@ -344,7 +384,7 @@ func (d *download) receive(ctx context.Context, l *linkState, r *request) error 
 		n, err := body.Read(block[filled:])
 		filled += n
 		if filled == blockSize || offset+int64(filled) == r.End() {
-			if _, err := d.file.WriteAt(block[:filled], offset); err != nil {
+			if _, err := d.sink.WriteAt(block[:filled], offset); err != nil {
 				return err
 			}
 			offset += int64(filled)

@@ -21,6 +21,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/payload"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
@@ -82,6 +83,11 @@ func of[E rundir.Event](l *log) (events []E) {
 	return events
 }
 
+// fileSink opens the file "file" in the directory.
+func fileSink(directory string, checksum []byte) func() (Sink, error) {
+	return func() (Sink, error) { return payload.Create(filepath.Join(directory, "file"), checksum) }
+}
+
 // try downloads from handler inside a bubble of fake time and checks what
 // holds for every download. change may adapt the options.
 func try(t *testing.T, handler http.Handler, change func(*Options, *simNet)) (rundir.Summary, *log, error) {
@@ -101,7 +107,7 @@ func try(t *testing.T, handler http.Handler, change func(*Options, *simNet)) (ru
 			Scheduler: schedule.Alg3{FirstRequests: 1e6, Padding: 0.1},
 			Overlap:   0.6,
 			Window:    time.Second,
-			Output:    filepath.Join(directory, "file"),
+			Output:    fileSink(directory, nil),
 			TLS:       &tls.Config{RootCAs: authority},
 			Log:       slog.New(slog.DiscardHandler),
 			Recorders: []Recorder{events},
@@ -111,7 +117,7 @@ func try(t *testing.T, handler http.Handler, change func(*Options, *simNet)) (ru
 		}
 		network.start()
 		defer network.stop()
-		summary, err = Get(t.Context(), o)
+		summary, err = Run(t.Context(), o)
 	})
 
 	for i, at := range events.times {
@@ -485,16 +491,14 @@ func (s *shortBody) Write(p []byte) (int, error) {
 // Without a strong ETag, Last-Modified or the user's checksum vouch for the
 // file.
 func TestOtherValidators(t *testing.T) {
-	sum := sha256.Sum256(file)
 	for name, test := range map[string]struct {
 		change  func(http.Header)
 		options func(*Options, *simNet)
 	}{
 		"weak ETag, Last-Modified":        {func(h http.Header) { h.Set("ETag", "W/"+h.Get("ETag")) }, nil},
 		"no ETag, Last-Modified":          {func(h http.Header) { h.Del("ETag") }, nil},
-		"no validator, but checksum":      {func(h http.Header) { h.Del("ETag"); h.Del("Last-Modified") }, func(o *Options, _ *simNet) { o.Checksum = sum[:] }},
+		"no validator, but a checksum":    {func(h http.Header) { h.Del("ETag"); h.Del("Last-Modified") }, func(o *Options, _ *simNet) { o.Verified = true }},
 		"no validator, but one request":   {func(h http.Header) { h.Del("ETag"); h.Del("Last-Modified") }, func(o *Options, _ *simNet) { o.Links = o.Links[:1]; o.Scheduler = schedule.Single{} }},
-		"strong ETag and right checksum":  {func(http.Header) {}, func(o *Options, _ *simNet) { o.Checksum = sum[:] }},
 		"ranges served but not announced": {func(h http.Header) { h.Del("Accept-Ranges") }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -520,7 +524,9 @@ func TestOtherValidators(t *testing.T) {
 }
 
 func TestWrongChecksum(t *testing.T) {
-	summary, _, err := try(t, http.HandlerFunc(content), func(o *Options, _ *simNet) { o.Checksum = make([]byte, 32) })
+	summary, _, err := try(t, http.HandlerFunc(content), func(o *Options, _ *simNet) {
+		o.Output = fileSink(t.TempDir(), make([]byte, 32))
+	})
 	sum := sha256.Sum256(file)
 	if want := fmt.Sprintf("the file has the SHA-256 %x instead of 0000", sum); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("the error is %v, want %s", err, want)
@@ -542,13 +548,13 @@ func TestInterrupted(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				time.AfterFunc(after, func() { cancel(interrupt) })
 				events := &log{}
-				summary, err := Get(ctx, Options{
+				summary, err := Run(ctx, Options{
 					URL:       &url.URL{Scheme: "https", Host: "server", Path: "/file"},
 					Links:     []Link{{Name: "wifi", Dial: network.dial(wifi)}, {Name: "lte", Dial: network.dial(lte)}},
 					Scheduler: schedule.Naive{},
 					Overlap:   0.6,
 					Window:    time.Second,
-					Output:    filepath.Join(directory, "file"),
+					Output:    fileSink(directory, nil),
 					TLS:       &tls.Config{RootCAs: authority},
 					Log:       slog.New(slog.DiscardHandler),
 					Recorders: []Recorder{events},

@@ -2,6 +2,7 @@
 package payload
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -10,6 +11,9 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // File is a download that has not got its name yet: NAME.part, which becomes
@@ -17,11 +21,14 @@ import (
 type File struct {
 	name string
 	part *os.File
+	// checksum is the SHA-256 that the file must have; nil if unknown.
+	checksum []byte
 }
 
 // Create opens name.part for writing, or returns an error if that can not
-// become name or if another process is writing it.
-func Create(name string) (*File, error) {
+// become name or if another process is writing it. If checksum is not nil,
+// it is the SHA-256 that the file must have.
+func Create(name string, checksum []byte) (*File, error) {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a directory: a file name is needed", name)
 	}
@@ -43,7 +50,7 @@ func Create(name string) (*File, error) {
 			part.Close()
 			return nil, err
 		}
-		return &File{name: name, part: part}, nil
+		return &File{name: name, part: part, checksum: checksum}, nil
 	}
 }
 
@@ -68,9 +75,14 @@ func lock(part *os.File) (current bool, err error) {
 	return err == nil && os.SameFile(opened, named), err
 }
 
-// Allocate reserves size bytes, so that a full disk is known before the
+// Begin prepares for the whole resource.
+func (f *File) Begin(resource transport.Resource, _ ranges.Range) ([]ranges.Range, error) {
+	return nil, f.allocate(resource.Size)
+}
+
+// allocate reserves size bytes, so that a full disk is known before the
 // download.
-func (f *File) Allocate(size int64) error {
+func (f *File) allocate(size int64) error {
 	if size == 0 {
 		return nil
 	}
@@ -87,8 +99,8 @@ func (f *File) Allocate(size int64) error {
 // WriteAt writes p at offset; it may be called concurrently.
 func (f *File) WriteAt(p []byte, offset int64) (int, error) { return f.part.WriteAt(p, offset) }
 
-// SHA256 reads the file back and returns its checksum.
-func (f *File) SHA256() ([sha256.Size]byte, error) {
+// sha256 reads the file back and returns its checksum.
+func (f *File) sha256() ([sha256.Size]byte, error) {
 	hash := sha256.New()
 	if _, err := f.part.Seek(0, io.SeekStart); err != nil {
 		return [sha256.Size]byte{}, err
@@ -99,8 +111,24 @@ func (f *File) SHA256() ([sha256.Size]byte, error) {
 	return [sha256.Size]byte(hash.Sum(nil)), nil
 }
 
-// Commit makes the file durable and gives it its name.
-func (f *File) Commit() error {
+// Commit verifies the file, makes it durable and gives it its name. On error
+// nothing is left.
+func (f *File) Commit() ([]byte, error) {
+	sum, err := f.sha256()
+	if err == nil && f.checksum != nil && !bytes.Equal(f.checksum, sum[:]) {
+		err = fmt.Errorf("the file has the SHA-256 %x instead of %x", sum, f.checksum)
+	}
+	if err == nil {
+		err = f.rename()
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Abort(true))
+	}
+	return sum[:], nil
+}
+
+// rename makes the file durable and gives it its name.
+func (f *File) rename() error {
 	if err := f.part.Sync(); err != nil {
 		return err
 	}
@@ -116,7 +144,7 @@ func (f *File) Commit() error {
 	return f.part.Close()
 }
 
-// Discard removes the file.
-func (f *File) Discard() error {
+// Abort removes the file.
+func (f *File) Abort(bool) error {
 	return errors.Join(os.Remove(f.part.Name()), f.part.Close())
 }

@@ -13,11 +13,11 @@ func TestCommitGivesTheFileItsName(t *testing.T) {
 	if err := os.WriteFile(name, []byte("the version before"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Create(name)
+	f, err := Create(name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Allocate(6); err != nil {
+	if err := f.allocate(6); err != nil {
 		t.Fatal(err)
 	}
 	for offset, text := range map[int64]string{3: "def", 0: "abc"} {
@@ -28,11 +28,8 @@ func TestCommitGivesTheFileItsName(t *testing.T) {
 	if before, err := os.ReadFile(name); err != nil || string(before) != "the version before" {
 		t.Errorf("before the commit %s holds %q (%v)", name, before, err)
 	}
-	if sum, err := f.SHA256(); err != nil || sum != sha256.Sum256([]byte("abcdef")) {
-		t.Errorf("SHA256 = %x, %v", sum, err)
-	}
-	if err := f.Commit(); err != nil {
-		t.Fatal(err)
+	if sum, err := f.Commit(); err != nil || [32]byte(sum) != sha256.Sum256([]byte("abcdef")) {
+		t.Fatalf("Commit() = %x, %v", sum, err)
 	}
 	if text, err := os.ReadFile(name); err != nil || string(text) != "abcdef" {
 		t.Errorf("%s holds %q (%v), want abcdef", name, text, err)
@@ -44,11 +41,11 @@ func TestCommitGivesTheFileItsName(t *testing.T) {
 
 func TestDiscardLeavesNothing(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
-	f, err := Create(name)
+	f, err := Create(name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Discard(); err != nil {
+	if err := f.Abort(true); err != nil {
 		t.Fatal(err)
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(name)); len(entries) != 0 {
@@ -58,24 +55,24 @@ func TestDiscardLeavesNothing(t *testing.T) {
 
 func TestTwoDownloadsDoNotShareAPart(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
-	first, err := Create(name)
+	first, err := Create(name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := first.WriteAt([]byte("first"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Create(name); err == nil || !strings.Contains(err.Error(), "another download") {
+	if _, err := Create(name, nil); err == nil || !strings.Contains(err.Error(), "another download") {
 		t.Errorf("a second Create returns %v", err)
 	}
-	if err := first.Commit(); err != nil {
+	if _, err := first.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	second, err := Create(name)
+	second, err := Create(name, nil)
 	if err != nil {
 		t.Fatalf("Create after the first download: %v", err)
 	}
-	defer second.Discard()
+	defer second.Abort(true)
 	if text, _ := os.ReadFile(name); string(text) != "first" {
 		t.Errorf("the finished file holds %q", text)
 	}
@@ -87,14 +84,14 @@ func TestLeftoverPartIsTakenOver(t *testing.T) {
 	if err := os.WriteFile(name+".part", []byte("a longer leftover"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Create(name)
+	f, err := Create(name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.WriteAt([]byte("new"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Commit(); err != nil {
+	if _, err := f.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	if text, _ := os.ReadFile(name); string(text) != "new" {
@@ -104,21 +101,21 @@ func TestLeftoverPartIsTakenOver(t *testing.T) {
 
 func TestCreateRefusesWhatCanNotBeWritten(t *testing.T) {
 	directory := t.TempDir()
-	if _, err := Create(directory); err == nil || !strings.Contains(err.Error(), "is a directory") {
+	if _, err := Create(directory, nil); err == nil || !strings.Contains(err.Error(), "is a directory") {
 		t.Errorf("Create of a directory returns %v", err)
 	}
-	if _, err := Create(filepath.Join(directory, "no", "file")); err == nil {
+	if _, err := Create(filepath.Join(directory, "no", "file"), nil); err == nil {
 		t.Error("Create in a directory that does not exist succeeds")
 	}
 }
 
 func TestAllocateRefusesMoreThanTheDiskHolds(t *testing.T) {
-	f, err := Create(filepath.Join(t.TempDir(), "file"))
+	f, err := Create(filepath.Join(t.TempDir(), "file"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Discard()
-	if err := f.Allocate(1 << 60); err == nil || !strings.Contains(err.Error(), "reserve 1152921504606846976 bytes") {
-		t.Errorf("Allocate returns %v", err)
+	defer f.Abort(true)
+	if err := f.allocate(1 << 60); err == nil || !strings.Contains(err.Error(), "reserve 1152921504606846976 bytes") {
+		t.Errorf("allocate returns %v", err)
 	}
 }

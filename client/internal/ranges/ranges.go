@@ -2,7 +2,7 @@
 // requests and which have arrived.
 package ranges
 
-// Range is a run of bytes of the payload.
+// Range is a run of bytes of a resource.
 type Range struct {
 	Offset, Length int64
 }
@@ -10,32 +10,47 @@ type Range struct {
 // End is the offset of the first byte after the range.
 func (r Range) End() int64 { return r.Offset + r.Length }
 
-// Payload hands out the bytes of a payload in ascending order, each once, and
-// counts those that have arrived.
+// Payload hands out the bytes of a payload, each once unless it is released,
+// and knows which have not arrived.
 type Payload struct {
-	size, assigned, arrived int64
+	free, missing *Set
 }
 
-// NewPayload returns the account of a payload of size bytes, none assigned.
-func NewPayload(size int64) *Payload { return &Payload{size: size} }
+// NewPayload returns the account of the payload whole, of which have is there
+// already.
+func NewPayload(whole Range, have ...Range) *Payload {
+	p := &Payload{free: NewSet(whole), missing: NewSet(whole)}
+	for _, r := range have {
+		p.free.Remove(r)
+		p.missing.Remove(r)
+	}
+	return p
+}
 
-// Take assigns the next bytes, clipped to those that are left. It reports
-// false when there is nothing to assign.
-func (p *Payload) Take(bytes int64) (Range, bool) {
-	bytes = min(bytes, p.Unassigned())
-	if bytes <= 0 {
+// Take assigns the first bytes that are free, clipped to those of one run and
+// to those before limit. It reports false when there is nothing to assign.
+func (p *Payload) Take(bytes, limit int64) (Range, bool) {
+	r := p.free.First()
+	r.Length = min(r.Length, bytes, limit-r.Offset)
+	if r.Length <= 0 {
 		return Range{}, false
 	}
-	r := Range{Offset: p.assigned, Length: bytes}
-	p.assigned += bytes
+	p.free.Remove(r)
 	return r, true
 }
 
-// Unassigned is the number of bytes not yet taken.
-func (p *Payload) Unassigned() int64 { return p.size - p.assigned }
+// Release makes bytes that were taken and did not arrive free again.
+func (p *Payload) Release(r Range) { p.free.Add(r) }
 
-// Arrived marks a whole range that was taken as arrived.
-func (p *Payload) Arrived(r Range) { p.arrived += r.Length }
+// Free is the number of bytes before limit that Take can assign.
+func (p *Payload) Free(limit int64) int64 { return p.free.Below(limit) }
+
+// Arrived marks bytes that were taken as arrived, and returns how many of
+// them were missing.
+func (p *Payload) Arrived(r Range) int64 { return p.missing.Remove(r) }
+
+// Missing is the first run of bytes that has not arrived.
+func (p *Payload) Missing() Range { return p.missing.First() }
 
 // Complete reports whether every byte has arrived.
-func (p *Payload) Complete() bool { return p.arrived == p.size }
+func (p *Payload) Complete() bool { return p.missing.First().Length == 0 }

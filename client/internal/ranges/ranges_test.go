@@ -1,6 +1,7 @@
 package ranges
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -10,13 +11,13 @@ import (
 func TestEveryByteIsAssignedOnce(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		size := random.Int64N(1000)
-		p := NewPayload(size)
+		whole := Range{Offset: random.Int64N(100), Length: random.Int64N(1000)}
+		p := NewPayload(whole)
 		var taken []Range
-		var end int64
+		end := whole.Offset
 		for {
 			bytes := random.Int64N(200) - 20
-			r, ok := p.Take(bytes)
+			r, ok := p.Take(bytes, math.MaxInt64)
 			if !ok {
 				if bytes > 0 {
 					break
@@ -24,26 +25,68 @@ func TestEveryByteIsAssignedOnce(t *testing.T) {
 				continue
 			}
 			if r.Offset != end || r.Length < 1 || r.Length > bytes {
-				t.Fatalf("Take(%d) = %+v after byte %d of %d", bytes, r, end, size)
+				t.Fatalf("Take(%d) = %+v after byte %d of %+v", bytes, r, end, whole)
 			}
 			end = r.End()
-			if p.Unassigned() != size-end {
-				t.Fatalf("%d bytes unassigned, want %d", p.Unassigned(), size-end)
+			if free := p.Free(math.MaxInt64); free != whole.End()-end {
+				t.Fatalf("%d bytes free, want %d", free, whole.End()-end)
 			}
 			taken = append(taken, r)
 		}
-		if end != size {
-			t.Fatalf("assigned %d of %d bytes", end, size)
+		if end != whole.End() {
+			t.Fatalf("assigned until %d of %+v", end, whole)
 		}
 		random.Shuffle(len(taken), func(i, j int) { taken[i], taken[j] = taken[j], taken[i] })
 		for _, r := range taken {
 			if p.Complete() {
-				t.Fatalf("complete before %+v of %d bytes has arrived", r, size)
+				t.Fatalf("complete before %+v of %+v has arrived", r, whole)
 			}
-			p.Arrived(r)
+			if arrived := p.Arrived(r); arrived != r.Length {
+				t.Fatalf("%d bytes of %+v arrived", arrived, r)
+			}
 		}
 		if !p.Complete() {
-			t.Fatalf("not complete after all %d bytes", size)
+			t.Fatalf("not complete after all of %+v", whole)
+		}
+	}
+}
+
+// With bytes that are there already, requests that end early and a limit,
+// every byte is assigned until it has arrived, and arrives once.
+func TestReleasedBytesAreAssignedAgain(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 2000 {
+		const size = 500
+		have := Range{Offset: random.Int64N(size), Length: 100}
+		p := NewPayload(Range{Length: size}, have)
+		var arrived [size + 100]int
+		for i := have.Offset; i < have.End(); i++ {
+			arrived[i]++
+		}
+		limit := int64(0)
+		for !p.Complete() {
+			r, ok := p.Take(1+random.Int64N(100), limit)
+			if !ok {
+				if p.Free(limit) != 0 {
+					t.Fatalf("nothing to take of %d bytes before %d", p.Free(limit), limit)
+				}
+				limit += random.Int64N(50)
+				continue
+			}
+			if r.End() > limit {
+				t.Fatalf("took %+v beyond %d", r, limit)
+			}
+			part := Range{Offset: r.Offset, Length: random.Int64N(r.Length + 1)}
+			p.Arrived(part)
+			p.Release(Range{Offset: part.End(), Length: r.Length - part.Length})
+			for i := part.Offset; i < part.End(); i++ {
+				arrived[i]++
+			}
+		}
+		for i, times := range arrived[:size] {
+			if times != 1 {
+				t.Fatalf("byte %d arrived %d times", i, times)
+			}
 		}
 	}
 }

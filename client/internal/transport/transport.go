@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -86,9 +87,9 @@ func Open(ctx context.Context, raw net.Conn, config *tls.Config, u *url.URL) (*C
 // Close closes the connection; requests in flight fail.
 func (c *Conn) Close() error { return c.http.Close() }
 
-// Head asks what the URL stands for.
-func (c *Conn) Head(ctx context.Context) (Resource, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodHead, c.url.String(), nil)
+// Head asks what the URL stands for. The header is sent along.
+func (c *Conn) Head(ctx context.Context, header http.Header) (Resource, error) {
+	request, err := c.request(ctx, http.MethodHead, header)
 	if err != nil {
 		return Resource{}, err
 	}
@@ -103,8 +104,8 @@ func (c *Conn) Head(ctx context.Context) (Resource, error) {
 // Get requests a range of the resource and returns its body once the header
 // proves that it is the right one. The body fails if it is shorter or longer
 // than the range.
-func (c *Conn) Get(ctx context.Context, resource Resource, r ranges.Range) (io.ReadCloser, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url.String(), nil)
+func (c *Conn) Get(ctx context.Context, header http.Header, resource Resource, r ranges.Range) (io.ReadCloser, error) {
+	request, err := c.request(ctx, http.MethodGet, header)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +119,15 @@ func (c *Conn) Get(ctx context.Context, resource Resource, r ranges.Range) (io.R
 		return nil, err
 	}
 	return &exactBody{response.Body, r.Length}, nil
+}
+
+func (c *Conn) request(ctx context.Context, method string, header http.Header) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.url.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(request.Header, header)
+	return request, nil
 }
 
 // ErrTooLong says that a body goes on after the end of the requested range.

@@ -1,0 +1,37 @@
+package download
+
+import (
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// A Sink takes the bytes of a download. Exactly one of Commit and Abort is
+// called, last.
+type Sink interface {
+	// Begin is called once, before any bytes are written: part of the
+	// resource will be. It returns what of that the sink holds already.
+	Begin(resource transport.Resource, part ranges.Range) (have []ranges.Range, err error)
+	// WriteAt writes bytes that belong at offset of the resource. It is
+	// called concurrently, and p is valid until it returns. A range may be
+	// written again, with the same bytes.
+	WriteAt(p []byte, offset int64) (int, error)
+	// Commit is called when every byte is written. It returns the SHA-256 of
+	// the whole, nil if the sink does not know it.
+	Commit() (sha256 []byte, err error)
+	// Abort is called if the download failed. distrust says that what was
+	// written may be wrong.
+	Abort(distrust bool) error
+}
+
+// A Window is a Sink that takes bytes in order and has bounded room. Nothing
+// is requested beyond its limit.
+type Window interface {
+	Sink
+	// Size is the number of bytes for which there is room at a time.
+	Size() int64
+	// Limit is the offset before which bytes may be requested. It only grows.
+	Limit() int64
+	// Grown receives after Limit has grown. It has room for one notice, and
+	// who grows the limit does not wait.
+	Grown() <-chan struct{}
+}

@@ -1,0 +1,102 @@
+package ranges
+
+import "slices"
+
+// Set is a set of bytes. Its zero value is empty.
+type Set struct {
+	// ranges are in ascending order; none is empty, and none touches the
+	// next.
+	ranges []Range
+}
+
+// NewSet returns the union of the ranges.
+func NewSet(ranges ...Range) *Set {
+	s := &Set{}
+	for _, r := range ranges {
+		s.Add(r)
+	}
+	return s
+}
+
+// Ranges are the bytes of the set in ascending order, as few ranges as there
+// can be.
+func (s *Set) Ranges() []Range { return slices.Clone(s.ranges) }
+
+// First is the first run of bytes of the set; it is empty if the set is.
+func (s *Set) First() Range {
+	if len(s.ranges) == 0 {
+		return Range{}
+	}
+	return s.ranges[0]
+}
+
+// Bytes is the number of bytes in the set.
+func (s *Set) Bytes() (sum int64) {
+	for _, r := range s.ranges {
+		sum += r.Length
+	}
+	return sum
+}
+
+// Below is the number of bytes in the set before the offset limit.
+func (s *Set) Below(limit int64) (sum int64) {
+	for _, r := range s.ranges {
+		if r.Offset >= limit {
+			break
+		}
+		sum += min(r.End(), limit) - r.Offset
+	}
+	return sum
+}
+
+// Add adds bytes.
+func (s *Set) Add(r Range) {
+	if r.Length <= 0 {
+		return
+	}
+	// from is the first range that r touches, to the one after the last.
+	from := s.search(func(other Range) bool { return other.End() >= r.Offset })
+	to := s.search(func(other Range) bool { return other.Offset > r.End() })
+	if from < to {
+		end := max(r.End(), s.ranges[to-1].End())
+		r.Offset = min(r.Offset, s.ranges[from].Offset)
+		r.Length = end - r.Offset
+	}
+	s.ranges = slices.Replace(s.ranges, from, to, r)
+}
+
+// Remove removes bytes and returns how many of them were in the set.
+func (s *Set) Remove(r Range) (removed int64) {
+	if r.Length <= 0 {
+		return 0
+	}
+	// from is the first range that r overlaps, to the one after the last.
+	from := s.search(func(other Range) bool { return other.End() > r.Offset })
+	to := s.search(func(other Range) bool { return other.Offset >= r.End() })
+	if from >= to {
+		return 0
+	}
+	var rest []Range
+	for _, other := range s.ranges[from:to] {
+		removed += min(other.End(), r.End()) - max(other.Offset, r.Offset)
+	}
+	if first := s.ranges[from]; first.Offset < r.Offset {
+		rest = append(rest, Range{Offset: first.Offset, Length: r.Offset - first.Offset})
+	}
+	if last := s.ranges[to-1]; last.End() > r.End() {
+		rest = append(rest, Range{Offset: r.End(), Length: last.End() - r.End()})
+	}
+	s.ranges = slices.Replace(s.ranges, from, to, rest...)
+	return removed
+}
+
+// search returns the index of the first range of which reached is true; it
+// must stay true for all that follow.
+func (s *Set) search(reached func(Range) bool) int {
+	for i, r := range s.ranges {
+		if reached(r) {
+			return i
+		}
+	}
+	return len(s.ranges)
+}

@@ -1,0 +1,63 @@
+package ranges
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// A set agrees with one boolean per byte, whatever is added and removed.
+func TestSetAgreesWithBooleans(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 500 {
+		const size = 60
+		var s Set
+		var model [size]bool
+		for range 40 {
+			offset := random.Int64N(size)
+			r := Range{Offset: offset, Length: random.Int64N(size - offset + 1)}
+			add := random.IntN(2) == 0
+			var wantRemoved int64
+			for i := r.Offset; i < r.End(); i++ {
+				if !add && model[i] {
+					wantRemoved++
+				}
+				model[i] = add
+			}
+			if add {
+				s.Add(r)
+			} else if removed := s.Remove(r); removed != wantRemoved {
+				t.Fatalf("Remove(%+v) = %d, want %d", r, removed, wantRemoved)
+			}
+
+			var got [size]bool
+			end := int64(-1)
+			var bytes int64
+			for _, r := range s.Ranges() {
+				if r.Length <= 0 || r.Offset <= end {
+					t.Fatalf("%+v is empty, out of order or touches the one before", s.Ranges())
+				}
+				end = r.End()
+				bytes += r.Length
+				for i := r.Offset; i < r.End(); i++ {
+					got[i] = true
+				}
+			}
+			if got != model || s.Bytes() != bytes {
+				t.Fatalf("the set holds %+v (%d bytes), want %v", s.Ranges(), s.Bytes(), model)
+			}
+			limit := random.Int64N(size + 5)
+			var below int64
+			for i, in := range model {
+				if in && int64(i) < limit {
+					below++
+				}
+			}
+			if s.Below(limit) != below {
+				t.Fatalf("Below(%d) = %d, want %d of %+v", limit, s.Below(limit), below, s.Ranges())
+			}
+			if first := s.First(); len(s.Ranges()) > 0 && first != s.Ranges()[0] || len(s.Ranges()) == 0 && first != (Range{}) {
+				t.Fatalf("First() = %+v of %+v", first, s.Ranges())
+			}
+		}
+	}
+}
