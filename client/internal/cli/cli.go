@@ -25,6 +25,8 @@ const (
 // usageError is a mistake in the command line.
 type usageError struct{ error }
 
+func (e usageError) Unwrap() error { return e.error }
+
 func usagef(format string, arguments ...any) error {
 	return usageError{fmt.Errorf(format, arguments...)}
 }
@@ -78,6 +80,9 @@ func withSignals(parent context.Context) (context.Context, func()) {
 
 var signalNames = map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM"}
 
+// commands lists the commands for errors.
+const commands = "get, serve, add, status, cancel, version"
+
 func newRoot() *cobra.Command {
 	logs := &logging{}
 	root := &cobra.Command{
@@ -86,7 +91,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(*cobra.Command, []string) error {
-			return usagef("a command is needed: get or version")
+			return usagef("a command is needed: %s", commands)
 		},
 	}
 	logs.register(root.PersistentFlags())
@@ -95,11 +100,11 @@ func newRoot() *cobra.Command {
 	root.SetHelpCommand(&cobra.Command{Hidden: true})
 	root.Args = func(_ *cobra.Command, arguments []string) error {
 		if len(arguments) > 0 {
-			return usagef("there is no command %q: allowed are get and version", arguments[0])
+			return usagef("there is no command %q: allowed are %s", arguments[0], commands)
 		}
 		return nil
 	}
-	root.AddCommand(newGet(logs), newVersion())
+	root.AddCommand(newGet(logs), newServe(logs), newAdd(), newStatus(), newCancel(), newVersion())
 	return root
 }
 

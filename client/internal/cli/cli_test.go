@@ -217,7 +217,7 @@ func TestSignalsEndCleanly(t *testing.T) {
 func TestWrongUseIsExitCode2(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, test := range []struct{ line, want string }{
-		{"", "a command is needed: get or version"},
+		{"", "a command is needed: get, serve, "},
 		{"download", `there is no command "download"`},
 		{"get", "get takes 1 arguments (URL), not 0"},
 		{"get https://h/f https://h/g --link lo", "get takes 1 arguments (URL), not 2"},

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +28,8 @@ type Run func(ctx context.Context, r download.Recorder) (rundir.Summary, error)
 type Options struct {
 	// StateDirectory is where the queue and the links' accounts are kept.
 	StateDirectory string
+	// Directory is where the files go.
+	Directory string
 	// Parallel is how many downloads run at a time.
 	Parallel int
 	// Prepare checks a request, completes it and returns what does it. Its
@@ -48,6 +52,7 @@ var (
 	ErrUnknown = errors.New("there is no such download")
 	ErrEnded   = errors.New("the download has ended")
 	ErrTaken   = errors.New("another download in the queue writes this file")
+	ErrExists  = errors.New("the file exists: give another name or remove it")
 )
 
 // RequestError says what is wrong with a request.
@@ -231,11 +236,14 @@ func (q *Queue) Add(r Request) (Download, error) {
 	if err != nil {
 		return Download{}, RequestError{err}
 	}
+	if _, err := os.Lstat(filepath.Join(q.Directory, r.Output)); err == nil {
+		return Download{}, fmt.Errorf("%s: %w", r.Output, ErrExists)
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, e := range q.entries {
 		if e.Output == r.Output && !e.State.Ended() {
-			return Download{}, fmt.Errorf("%w: %s", ErrTaken, r.Output)
+			return Download{}, fmt.Errorf("%s: %w", r.Output, ErrTaken)
 		}
 	}
 	q.lastID++

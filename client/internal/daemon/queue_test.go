@@ -55,7 +55,7 @@ func takes(r *Request) (Run, error) {
 // open opens the queue of a directory and runs it; stop ends it.
 func open(t *testing.T, directory string, change func(*Options)) (q *Queue, stop func()) {
 	t.Helper()
-	o := Options{StateDirectory: directory, Parallel: 1, Prepare: takes, Log: slog.New(slog.DiscardHandler)}
+	o := Options{StateDirectory: directory, Directory: directory, Parallel: 1, Prepare: takes, Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&o)
 	}
@@ -208,6 +208,9 @@ func TestAFileIsWrittenByOneDownload(t *testing.T) {
 		if _, err := q.Add(Request{URL: "x"}); !errors.As(err, new(RequestError)) {
 			t.Errorf("adding nonsense: %v", err)
 		}
+		if _, err := q.Add(Request{URL: "1m", Output: "state.json"}); !errors.Is(err, ErrExists) {
+			t.Errorf("adding what is there: %v", err)
+		}
 		time.Sleep(2 * time.Minute)
 		add(t, q, "1m")
 		expect(t, q, "1 complete, 2 running")
@@ -260,7 +263,8 @@ func TestACapWithoutAPeriodFailsDownloads(t *testing.T) {
 		lte.Restore(allowance.Usage{Bytes: 1})
 		q, stop := open(t, t.TempDir(), func(o *Options) {
 			o.Links = []*allowance.Link{lte}
-			o.Prepare = func(*Request) (Run, error) {
+			o.Prepare = func(r *Request) (Run, error) {
+				r.Output = "file"
 				return func(context.Context, download.Recorder) (rundir.Summary, error) {
 					return rundir.Summary{}, lte.Err()
 				}, nil

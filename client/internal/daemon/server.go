@@ -21,7 +21,7 @@ import (
 //	GET    /links                the links' accounts: {"links": […]}
 //
 // An error is {"error": "…"} with 400 (the request is wrong), 404 (no such
-// download), 409 (ended, or the file is taken), or 500.
+// download), 409 (ended, or the file exists or is taken), or 500.
 
 // maxRequest bounds the body of a request in bytes.
 const maxRequest = 64 << 10
@@ -91,7 +91,7 @@ func refuse(w http.ResponseWriter, err error) {
 		status = http.StatusBadRequest
 	case errors.Is(err, ErrUnknown):
 		status = http.StatusNotFound
-	case errors.Is(err, ErrEnded), errors.Is(err, ErrTaken):
+	case errors.Is(err, ErrEnded), errors.Is(err, ErrTaken), errors.Is(err, ErrExists):
 		status = http.StatusConflict
 	}
 	write(w, status, map[string]string{"error": err.Error()})

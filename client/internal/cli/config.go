@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// config is a file of settings: a YAML mapping whose keys are the long names
+// of a command's flags, with a list for a flag that may be repeated. A flag
+// on the command line replaces the setting.
+type config struct {
+	path string
+	// lines tells where each flag was set.
+	lines map[string]int
+}
+
+// notSettings are flags that make no sense in a file.
+var notSettings = []string{"config", "help"}
+
+// readConfig sets the flags that the file names.
+func readConfig(path string, flags *pflag.FlagSet) (*config, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &config{path: path, lines: map[string]int{}}
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(document.Content) == 0 {
+		return c, nil
+	}
+	mapping := document.Content[0]
+	if mapping.Kind != yaml.MappingNode {
+		return nil, c.errorf(mapping.Line, "NAME: VALUE lines are needed")
+	}
+	for i := 0; i < len(mapping.Content); i += 2 {
+		if err := c.set(flags, mapping.Content[i], mapping.Content[i+1]); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (c *config) set(flags *pflag.FlagSet, key, value *yaml.Node) error {
+	flag := flags.Lookup(key.Value)
+	if flag == nil || slices.Contains(notSettings, key.Value) {
+		return c.errorf(key.Line, "there is no setting %q: allowed are %s", key.Value, strings.Join(settings(flags), ", "))
+	}
+	if c.lines[flag.Name] != 0 {
+		return c.errorf(key.Line, "%s is set twice, first in line %d", flag.Name, c.lines[flag.Name])
+	}
+	values := []*yaml.Node{value}
+	_, repeatable := flag.Value.(pflag.SliceValue)
+	if value.Kind == yaml.SequenceNode && repeatable {
+		values = value.Content
+	}
+	for _, v := range values {
+		if v.Kind != yaml.ScalarNode || v.Tag == "!!null" {
+			return c.errorf(v.Line, "%s: one value is needed%s", flag.Name, map[bool]string{true: ", or a list of values"}[repeatable])
+		}
+	}
+	if flag.Changed {
+		return nil
+	}
+	c.lines[flag.Name] = key.Line
+	for _, v := range values {
+		if err := flags.Set(flag.Name, v.Value); err != nil {
+			if inner := errors.Unwrap(err); inner != nil {
+				err = inner
+			}
+			return c.errorf(v.Line, "%s: %w", flag.Name, err)
+		}
+	}
+	return nil
+}
+
+// settings are the names of the flags that a file may set.
+func settings(flags *pflag.FlagSet) (names []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(notSettings, f.Name) {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// locate says of an error about a flag where the file sets it, if it does.
+func (c *config) locate(err error) error {
+	wrong := new(flagError)
+	if c == nil || !errors.As(err, &wrong) || c.lines[wrong.flag] == 0 {
+		return err
+	}
+	if wrong.value == "" {
+		return usageError{c.errorf(c.lines[wrong.flag], "%s: %w", wrong.flag, wrong.err)}
+	}
+	return usageError{c.errorf(c.lines[wrong.flag], "%s: %s: %w", wrong.flag, wrong.value, wrong.err)}
+}
+
+func (c *config) errorf(line int, format string, arguments ...any) error {
+	return fmt.Errorf("%s:%d: "+format, append([]any{c.path, line}, arguments...)...)
+}
