@@ -3,7 +3,6 @@
 package order
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,14 +12,15 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// Window is a download.Window: what may be requested is what there is room
+// Window is a download.Window and an io.Reader: what may be requested is what there is room
 // for, from the next byte that the reader needs on. A reader that stops
 // thereby stops the download.
 type Window struct {
 	size  int64
 	grown chan struct{}
-	// ended is closed after Commit or Abort.
+	// ended is closed after Commit or Abort, which set err.
 	ended chan struct{}
+	err   error
 
 	mu sync.Mutex
 	// arrival wakes the reader; it has room for one notice.
@@ -34,7 +34,6 @@ type Window struct {
 	limit int64
 	// arrived are the bytes from next on that are in the ring.
 	arrived *ranges.Set
-	err     error
 }
 
 // growth is the part of the window that must be free before more may be
@@ -42,7 +41,7 @@ type Window struct {
 // more than it carries.
 const growth = 8
 
-// NewWindow returns a window with room for size bytes, at least 64.
+// NewWindow returns a window with room for size bytes.
 func NewWindow(size int64) *Window {
 	return &Window{
 		size:    size,
@@ -109,81 +108,64 @@ func (w *Window) put(p []byte, offset int64) {
 
 // Commit says that all bytes are written.
 func (w *Window) Commit() ([]byte, error) {
-	w.end(nil)
+	w.end(io.EOF)
 	return nil, nil
 }
 
 // Abort says that no more bytes come.
 func (w *Window) Abort(bool) error {
-	w.end(errors.New("the download failed"))
+	w.end(ErrFailed)
 	return nil
 }
 
+// ErrFailed says that no more bytes come before the last has.
+var ErrFailed = errors.New("the download failed")
+
 func (w *Window) end(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.err = err
 	close(w.ended)
 }
 
-// Copy writes all bytes to the writer in their order, as soon as they have
-// arrived. It returns when all are written, the writer fails, ctx ends, or
-// the download has failed and what arrived before is written.
-func (w *Window) Copy(ctx context.Context, to io.Writer) (written int64, err error) {
+// Read returns the next bytes in order as soon as they have arrived. After
+// the last it returns io.EOF, or an error if the download failed.
+func (w *Window) Read(p []byte) (int, error) {
 	for {
-		run, ended, err := w.nextRun()
-		if len(run) == 0 {
-			if ended {
-				return written, err
-			}
-			select {
-			case <-w.arrival:
-			case <-w.ended:
-			case <-ctx.Done():
-				return written, context.Cause(ctx)
-			}
+		if n := w.take(p); n > 0 {
+			return n, nil
+		}
+		select {
+		case <-w.arrival:
 			continue
+		case <-w.ended:
 		}
-		n, err := to.Write(run)
-		written += int64(n)
-		if err != nil {
-			return written, err
+		// All that arrived had done so before the end.
+		if n := w.take(p); n > 0 {
+			return n, nil
 		}
-		w.free(int64(n))
+		return 0, w.err
 	}
 }
 
-// nextRun returns bytes that can be written now, as they are in the ring; if
-// there are none, whether none will come, and why.
-func (w *Window) nextRun() (run []byte, ended bool, err error) {
+// take copies what has arrived of the next bytes, and makes room.
+func (w *Window) take(p []byte) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	first := w.arrived.First()
 	if first.Length == 0 || first.Offset != w.next {
-		select {
-		case <-w.ended:
-			return nil, true, w.err
-		default:
-			return nil, false, nil
-		}
+		return 0
 	}
+	p = p[:min(int64(len(p)), first.Length)]
 	at := w.next % int64(len(w.ring))
-	// What is being written is not free, so that it should not be much.
-	n := min(first.Length, max(w.size/growth, 1), int64(len(w.ring))-at)
-	return w.ring[at : at+n], false, nil
-}
-
-// free makes room after n bytes are written.
-func (w *Window) free(n int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.arrived.Remove(ranges.Range{Offset: w.next, Length: n})
-	w.next += n
+	n := copy(p, w.ring[at:])
+	n += copy(p[n:], w.ring)
+	w.arrived.Remove(ranges.Range{Offset: w.next, Length: int64(n)})
+	w.next += int64(n)
 	limit := min(w.next+int64(len(w.ring)), w.part.End())
 	if limit-w.limit >= w.size/growth || limit > w.limit && limit == w.part.End() {
 		w.limit = limit
 		notify(w.grown)
 	}
+	return n
 }
 
 func notify(c chan struct{}) {

@@ -2,8 +2,6 @@ package order
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"io"
 	"math/rand/v2"
 	"strings"
@@ -46,7 +44,7 @@ func TestRangesBecomeAStream(t *testing.T) {
 		part := ranges.Range{Offset: 12_345, Length: 900_000}
 		w := begin(t, 50_000, part)
 		var mu sync.Mutex
-		next, most := part.Offset, int64(0)
+		next := part.Offset
 		var wg sync.WaitGroup
 		for worker := range 4 {
 			source := rand.New(rand.NewPCG(uint64(worker), 0))
@@ -85,13 +83,18 @@ func TestRangesBecomeAStream(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			slow := writerFunc(func(p []byte) (int, error) {
-				time.Sleep(time.Duration(len(p)) * time.Microsecond / 10)
-				most = max(most, int64(len(p)))
-				return got.Write(p)
-			})
-			if n, err := w.Copy(t.Context(), slow); n != part.Length || err != nil {
-				t.Errorf("Copy gives %d, %v", n, err)
+			p := make([]byte, 7000)
+			for {
+				n, err := w.Read(p)
+				got.Write(p[:n])
+				if err == io.EOF {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(time.Duration(n) * time.Microsecond / 10)
 			}
 		}()
 		wg.Wait()
@@ -100,64 +103,35 @@ func TestRangesBecomeAStream(t *testing.T) {
 		if !bytes.Equal(got.Bytes(), content[part.Offset:part.End()]) {
 			t.Error("the stream differs from the content")
 		}
-		if most > w.Size() {
-			t.Errorf("%d bytes were in a window of %d", most, w.Size())
-		}
 	})
 }
 
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
-func TestAReaderThatStopsHoldsTheLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := begin(t, 8000, ranges.Range{Length: 100_000})
-		if w.Limit() != 8000 || w.Size() != 8000 {
-			t.Errorf("limit %d, size %d", w.Limit(), w.Size())
-		}
-		content := random(100_000)
-		if _, err := w.WriteAt(content[1000:9000], 1000); err == nil || !strings.Contains(err.Error(), "bytes 1000-8999 are beyond the window, which ends at 8000") {
-			t.Errorf("writing beyond the limit: %v", err)
-		}
-		if _, err := w.WriteAt(content[900:8000], 900); err != nil {
+func TestTheLimitIsThatOfTheRoom(t *testing.T) {
+	w := begin(t, 8000, ranges.Range{Length: 100_000})
+	if w.Limit() != 8000 || w.Size() != 8000 {
+		t.Errorf("limit %d, size %d", w.Limit(), w.Size())
+	}
+	content := random(100_000)
+	if _, err := w.WriteAt(content[1000:9000], 1000); err == nil || !strings.Contains(err.Error(), "bytes 1000-8999 are beyond the window, which ends at 8000") {
+		t.Errorf("writing beyond the limit: %v", err)
+	}
+	for offset, end := range map[int]int{900: 8000, 0: 900} {
+		if _, err := w.WriteAt(content[offset:end], int64(offset)); err != nil {
 			t.Fatal(err)
 		}
-		reader, writer := io.Pipe()
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() {
-			_, err := w.Copy(ctx, writer)
-			done <- err
-		}()
-		got := make([]byte, 8000)
-		synctest.Wait()
-		if _, err := w.WriteAt(content[:900], 0); err != nil {
-			t.Fatal(err)
-		}
-		// What is being written is not free until all of it is read.
-		for read := range 8 {
-			io.ReadFull(reader, got[read*1000:read*1000+999])
-			synctest.Wait()
-			if want := int64(8000 + read*1000); w.Limit() != want {
-				t.Errorf("the limit is %d, want %d while the reader has not taken all", w.Limit(), want)
-			}
-			io.ReadFull(reader, got[read*1000+999:read*1000+1000])
-			synctest.Wait()
-			select {
-			case <-w.Grown():
-			default:
-				t.Error("nobody is told that the limit has grown")
-			}
-		}
-		if w.Limit() != 16_000 || !bytes.Equal(got, content[:8000]) {
-			t.Errorf("the limit is %d, want 16000", w.Limit())
-		}
-		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Errorf("Copy ends with %v", err)
-		}
-	})
+	}
+	got := make([]byte, 8000)
+	if _, err := io.ReadFull(w, got); err != nil || !bytes.Equal(got, content[:8000]) {
+		t.Errorf("the stream differs from the content (%v)", err)
+	}
+	select {
+	case <-w.Grown():
+	default:
+		t.Error("nobody is told that the limit has grown")
+	}
+	if w.Limit() != 16_000 {
+		t.Errorf("the limit is %d, want 16000", w.Limit())
+	}
 }
 
 // Free room is announced in steps, and the end at once.
@@ -167,7 +141,9 @@ func TestTheLimitGrowsInSteps(t *testing.T) {
 		if _, err := w.WriteAt(make([]byte, step.read), w.next); err != nil {
 			t.Fatal(err)
 		}
-		w.free(step.read)
+		if _, err := io.ReadFull(w, make([]byte, step.read)); err != nil {
+			t.Fatal(err)
+		}
 		if w.Limit() != step.limit {
 			t.Errorf("at %d the limit is %d, want %d", w.next, w.Limit(), step.limit)
 		}
@@ -179,25 +155,31 @@ func TestAFailureComesAfterWhatArrived(t *testing.T) {
 	w.WriteAt([]byte("before"), 0)
 	w.WriteAt([]byte("after a gap"), 10)
 	w.Abort(false)
-	var got bytes.Buffer
-	if n, err := w.Copy(t.Context(), &got); n != 6 || err == nil || got.String() != "before" {
-		t.Errorf("Copy gives %q, %v", got.String(), err)
+	if got, err := io.ReadAll(w); string(got) != "before" || err != ErrFailed {
+		t.Errorf("the stream is %q, %v", got, err)
 	}
 }
 
-func TestAWriterThatFailsEndsTheCopy(t *testing.T) {
-	w := begin(t, 100, ranges.Range{Length: 300})
-	w.WriteAt([]byte("text"), 0)
-	broken := errors.New("broken pipe")
-	if _, err := w.Copy(t.Context(), writerFunc(func([]byte) (int, error) { return 0, broken })); err != broken {
-		t.Errorf("Copy gives %v", err)
-	}
+func TestAFailureWakesTheReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := NewWindow(100)
+		done := make(chan error)
+		go func() {
+			_, err := w.Read(make([]byte, 1))
+			done <- err
+		}()
+		synctest.Wait()
+		w.Abort(false)
+		if err := <-done; err != ErrFailed {
+			t.Errorf("Read gives %v", err)
+		}
+	})
 }
 
-func TestNothingToCopy(t *testing.T) {
+func TestNothingToRead(t *testing.T) {
 	w := begin(t, 100, ranges.Range{})
 	w.Commit()
-	if n, err := w.Copy(t.Context(), io.Discard); n != 0 || err != nil {
-		t.Errorf("Copy gives %d, %v", n, err)
+	if got, err := io.ReadAll(w); len(got) > 0 || err != nil {
+		t.Errorf("the stream is %q, %v", got, err)
 	}
 }
