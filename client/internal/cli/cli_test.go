@@ -217,7 +217,7 @@ func TestSignalsEndCleanly(t *testing.T) {
 func TestWrongUseIsExitCode2(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, test := range []struct{ line, want string }{
-		{"", "a command is needed: get, serve, "},
+		{"", "a command is needed: get, proxy, serve, "},
 		{"download", `there is no command "download"`},
 		{"get", "get takes 1 arguments (URL), not 0"},
 		{"get https://h/f https://h/g --link lo", "get takes 1 arguments (URL), not 2"},
@@ -251,6 +251,8 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f --link lo --cap lo=5GB/month", "--cap lo=5GB/month: only multilink serve keeps accounts over a period"},
 		{"get https://h/f --link lo --rate-limit fast", `--rate-limit fast: "fast" is not a rate`},
 		{"get https://h/f --link lo --rate-limit lte=1Mbit/s", `--rate-limit lte=1Mbit/s: there is no link "lte"`},
+		{"get https://h/f --link lo --dns here", `--dns here: "here" is not a name server`},
+		{"get https://h/f --link lo --dns lte=1.1.1.1", `--dns lte=1.1.1.1: there is no link "lte"`},
 		{"get https://h/f --link lo --speed 3", "unknown flag: --speed"},
 		{"version now", "version takes 0 arguments"},
 	} {

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ type engineFlags struct {
 	caFile     string
 	caps       []string
 	rates      []string
+	dns        []string
 
 	// resident says that the command stays: a link's device may come later.
 	resident bool
@@ -63,6 +65,7 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.window, "window", time.Second, "time over which throughput is averaged")
 	flags.StringArrayVar(&f.caps, "cap", nil, "most that a link may carry in both directions, as "+f.capForm()+" (repeatable)")
 	flags.StringArrayVar(&f.rates, "rate-limit", nil, "most that a link may receive, as NAME=RATE such as lte=20Mbit/s, or all links together, as RATE (repeatable)")
+	flags.StringArrayVar(&f.dns, "dns", nil, "name server to ask through a link, as NAME=ADDRESS, or through all, as ADDRESS (repeatable; default: those of /etc/resolv.conf)")
 	flags.StringVar(&f.caFile, "ca-file", "", "PEM file with the only authorities to trust (default: the system's)")
 }
 
@@ -143,9 +146,36 @@ func (f *engineFlags) parseLinks() (links []download.Link, err error) {
 		if slices.ContainsFunc(links, func(l download.Link) bool { return l.Name == name }) {
 			return nil, invalid("link", text, "the name %s is taken, every link needs its own", name)
 		}
-		links = append(links, download.Link{Name: name, Device: device, Dial: link.Dialer{Device: device}.Dial})
+		links = append(links, download.Link{Name: name, Device: device})
+	}
+	for i, l := range links {
+		servers, err := f.nameServers(links, i)
+		if err != nil {
+			return nil, err
+		}
+		links[i].Dial = link.Dialer{Device: l.Device, NameServers: servers}.Dial
 	}
 	return links, nil
+}
+
+// nameServers are those that link i is to ask.
+func (f *engineFlags) nameServers(links []download.Link, i int) (servers []netip.AddrPort, err error) {
+	for _, text := range f.dns {
+		of, address := i, text
+		if strings.Contains(text, "=") {
+			if of, address, err = ofLink(links, "dns", text, "NAME=ADDRESS or ADDRESS"); err != nil {
+				return nil, err
+			}
+		}
+		server, err := link.ParseNameServer(address)
+		if err != nil {
+			return nil, invalid("dns", text, "%w", err)
+		}
+		if of == i {
+			servers = append(servers, server)
+		}
+	}
+	return servers, nil
 }
 
 func (f *engineFlags) parseBandwidths(links []download.Link) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -15,18 +16,15 @@ import (
 // Linux 5.7 and, unlike a bound source address, survives a change of address.
 type Dialer struct {
 	Device string
+	// NameServers are asked in turn; if there are none, the machine's are.
+	NameServers []netip.AddrPort
 }
 
 // Dial connects to a TCP address by plain TCP (MPTCP would use the other
 // links as well) and resolves host names through the same device.
 func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
 	dialer := d.bound()
-	dialer.Resolver = &net.Resolver{
-		PreferGo: true,
-		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return d.bound().DialContext(ctx, network, address)
-		},
-	}
+	dialer.Resolver = d.resolver()
 	c, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,203 @@
+// Package proxy lets programs that know nothing of links use all of them: as
+// their HTTP proxy, or through URLs that begin with the proxy's.
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+
+	stdlog "log"
+
+	"github.com/linklab/linklab/client/internal/download"
+)
+
+// Options says how a proxy works.
+type Options struct {
+	// Engine holds what all downloads have in common.
+	Engine download.Options
+	// Window is the memory of a stream over several links, in bytes.
+	Window int64
+	// Streams is how many of them there can be at a time; others use one
+	// link.
+	Streams int
+	// Allow are the clients beside this machine's that may use the proxy.
+	Allow []netip.Prefix
+	// Port is the TCP port on which the proxy listens.
+	Port int
+	// Count, if set, is told what links receive outside the engine.
+	Count func(link string, bytes int64)
+	// NewRecorder, if set, makes a recorder for each download of the engine.
+	NewRecorder func() download.Recorder
+	Log         *slog.Logger
+}
+
+// Proxy is an HTTP handler.
+type Proxy struct {
+	Options
+	name    string
+	routes  *routes
+	forward *httputil.ReverseProxy
+	// serving counts requests; closing is closed when tunnels must end.
+	serving sync.WaitGroup
+	closing chan struct{}
+}
+
+// bufferSize is what is copied to a client at a time, in bytes.
+const bufferSize = 128 << 10
+
+// New returns a proxy. Close it.
+func New(o Options) *Proxy {
+	p := &Proxy{Options: o, name: "multilink-" + rand.Text(), closing: make(chan struct{})}
+	links := make([]download.Link, len(o.Engine.Links))
+	for i, l := range o.Engine.Links {
+		l.Dial = p.guarded(l.Dial)
+		links[i] = l
+	}
+	p.Engine.Links, p.Engine.Log = links, o.Log
+	p.routes = newRoutes(p.Engine, o.Count)
+	p.forward = &httputil.ReverseProxy{
+		Rewrite:        p.rewrite,
+		ModifyResponse: p.modify,
+		Transport: &splitter{
+			routes:  p.routes,
+			engine:  p.Engine,
+			window:  o.Window,
+			streams: make(chan struct{}, o.Streams),
+			newLog:  o.NewRecorder,
+		},
+		FlushInterval: -1,
+		BufferPool:    &buffers{sync.Pool{New: func() any { return new([bufferSize]byte) }}},
+		ErrorHandler:  p.fail,
+		ErrorLog:      stdlog.New(io.Discard, "", 0),
+	}
+	return p
+}
+
+// Close ends tunnels, and returns when no request is being served any more.
+// The HTTP server, which ends all others, must have been closed.
+func (p *Proxy) Close() {
+	close(p.closing)
+	p.serving.Wait()
+	p.routes.close()
+}
+
+type buffers struct{ sync.Pool }
+
+func (b *buffers) Get() []byte  { return b.Pool.Get().(*[bufferSize]byte)[:] }
+func (b *buffers) Put(p []byte) { b.Pool.Put((*[bufferSize]byte)(p)) }
+
+// gatewayKey marks the context of a request that came through a prefixed URL.
+type gatewayKey struct{}
+
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.serving.Add(1)
+	defer p.serving.Done()
+	switch {
+	case !p.mayUse(r.RemoteAddr):
+		http.Error(w, "multilink: this proxy is not for "+r.RemoteAddr+": --allow says for whom it is", http.StatusForbidden)
+	case p.hasPassed(r):
+		http.Error(w, "multilink: "+errLoop.Error(), http.StatusLoopDetected)
+	case r.Method == http.MethodConnect:
+		p.tunnel(w, r)
+	case r.URL.IsAbs():
+		if !isWeb(r.URL) {
+			http.Error(w, fmt.Sprintf("multilink: %s is not a URL to forward: allowed are http:// and https://", r.URL.Redacted()), http.StatusBadRequest)
+			return
+		}
+		p.forward.ServeHTTP(w, r)
+	default:
+		p.gateway(w, r)
+	}
+}
+
+// gateway serves /https://HOST/PATH.
+func (p *Proxy) gateway(w http.ResponseWriter, r *http.Request) {
+	if !isOurs(r.Host) {
+		http.Error(w, fmt.Sprintf("multilink: %q is not this proxy: use its address", r.Host), http.StatusMisdirectedRequest)
+		return
+	}
+	target, ok := gatewayURL(r.RequestURI)
+	if !ok {
+		http.Error(w, `multilink: this is a proxy for downloads over several links.
+Use it as the HTTP proxy of a program, or put its address before a URL:
+http://`+r.Host+`/https://HOST/PATH`, http.StatusNotFound)
+		return
+	}
+	// A page of another site has no business here. What a site serves
+	// through the gateway has the gateway's origin: see modify.
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+		http.Error(w, "multilink: the gateway is not for pages of other sites", http.StatusForbidden)
+		return
+	}
+	r = r.WithContext(context.WithValue(r.Context(), gatewayKey{}, true))
+	r.URL, r.Host = target, target.Host
+	r.Header.Del("Cookie")
+	p.forward.ServeHTTP(w, r)
+}
+
+// gatewayURL is the URL after the slash. Some clients make one slash of two.
+func gatewayURL(uri string) (*url.URL, bool) {
+	text := strings.TrimPrefix(uri, "/")
+	for _, scheme := range []string{"https", "http"} {
+		if rest, ok := strings.CutPrefix(text, scheme+":/"); ok {
+			u, err := url.Parse(scheme + "://" + strings.TrimPrefix(rest, "/"))
+			return u, err == nil && isWeb(u)
+		}
+	}
+	return nil, false
+}
+
+func isWeb(u *url.URL) bool {
+	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
+}
+
+// rewrite completes a request for the way out.
+func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
+	r.Out.Host = r.Out.URL.Host
+	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came, even if it is strange
+	r.Out.Header.Add("Via", p.via(r.In.Proto))
+	if _, ok := r.Out.Header["User-Agent"]; !ok {
+		r.Out.Header["User-Agent"] = nil // else net/http adds its own
+	}
+}
+
+// modify completes an answer for the way back.
+func (p *Proxy) modify(response *http.Response) error {
+	request := response.Request
+	response.Header.Add("Via", p.via(response.Proto))
+	if request.Context().Value(gatewayKey{}) == nil {
+		return nil
+	}
+	// All sites have the gateway's origin: nothing of one may reach another.
+	response.Header.Del("Set-Cookie")
+	response.Header.Set("Content-Security-Policy", "sandbox")
+	if location := response.Header.Get("Location"); location != "" {
+		if to, err := request.URL.Parse(location); err == nil && isWeb(to) {
+			response.Header.Set("Location", "/"+to.String())
+		}
+	}
+	return nil
+}
+
+// fail answers a request that could not be forwarded.
+func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // the client has gone
+	}
+	p.Log.Warn("a request fails", "method", r.Method, "host", r.URL.Host, "error", err)
+	status := http.StatusBadGateway
+	if errors.Is(err, errLoop) {
+		status = http.StatusLoopDetected
+	}
+	http.Error(w, "multilink: "+err.Error(), status)
+}

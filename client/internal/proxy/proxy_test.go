@@ -1,0 +1,615 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	stdlog "log"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/schedule"
+)
+
+// A server lingers for half a second before it closes a connection whose
+// request it did not read to the end.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
+}
+
+// file is the payload of the tests.
+var file = func() []byte {
+	content := make([]byte, 20_000_000)
+	rand.NewChaCha8([32]byte{5}).Read(content)
+	return content
+}()
+
+// origin is a server and what it was asked.
+type origin struct {
+	*httptest.Server
+	mu       sync.Mutex
+	requests []*http.Request
+}
+
+// serve starts an origin. Its handler answers with file unless one is given.
+func serve(t *testing.T, secure bool, handler http.HandlerFunc) *origin {
+	t.Helper()
+	o := &origin{}
+	if handler == nil {
+		handler = content
+	}
+	o.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		o.mu.Lock()
+		o.requests = append(o.requests, r.Clone(context.Background()))
+		o.mu.Unlock()
+		handler(w, r)
+	}))
+	o.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
+	if secure {
+		o.EnableHTTP2 = true
+		o.StartTLS()
+	} else {
+		o.Start()
+	}
+	t.Cleanup(o.Close)
+	return o
+}
+
+func content(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("ETag", `"1"`)
+	w.Header().Set("Content-Type", "video/x-test")
+	http.ServeContent(w, r, "", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), bytes.NewReader(file))
+}
+
+// seen are the requests so far.
+func (o *origin) seen() []*http.Request {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]*http.Request(nil), o.requests...)
+}
+
+// ranges counts the range requests so far, without the first.
+func (o *origin) ranges() (n int) {
+	for _, r := range o.seen() {
+		if r.Header.Get("Range") != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// start starts a proxy over two links, which both are the loopback device.
+func start(t *testing.T, o *origin, change func(*Options)) (address string, counts *sync.Map) {
+	t.Helper()
+	roots := x509.NewCertPool()
+	if o != nil && o.Certificate() != nil {
+		roots.AddCert(o.Certificate())
+	}
+	dial := link.Dialer{Device: "lo"}.Dial
+	counts = &sync.Map{}
+	options := Options{
+		Engine: download.Options{
+			Links:     []download.Link{{Name: "wifi", Device: "lo", Dial: dial}, {Name: "lte", Device: "lo", Dial: dial}},
+			Scheduler: schedule.Alg3{FirstRequests: 1e6, Padding: 0.1},
+			Overlap:   0.6,
+			Window:    time.Second,
+			TLS:       &tls.Config{RootCAs: roots},
+		},
+		Window:  4 << 20,
+		Streams: 4,
+		Log:     slog.New(slog.DiscardHandler),
+		Count: func(link string, n int64) {
+			old, _ := counts.LoadOrStore(link, int64(0))
+			counts.Store(link, old.(int64)+n)
+		},
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.Port = listener.Addr().(*net.TCPAddr).Port
+	if change != nil {
+		change(&options)
+	}
+	p := New(options)
+	server := &http.Server{Handler: p}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		server.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		server.Close()
+		<-done
+		p.Close()
+	})
+	return listener.Addr().String(), counts
+}
+
+// get sends a GET through the proxy's client and reads the answer.
+func get(t *testing.T, client *http.Client, target string, header ...string) (*http.Response, []byte) {
+	t.Helper()
+	return do(t, client, http.MethodGet, target, nil, header...)
+}
+
+func do(t *testing.T, client *http.Client, method, target string, body io.Reader, header ...string) (*http.Response, []byte) {
+	t.Helper()
+	request, err := http.NewRequest(method, target, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	got, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v after %d bytes", method, target, err, len(got))
+	}
+	return response, got
+}
+
+// direct is a client without a proxy; through one that uses it.
+func direct(t *testing.T) *http.Client {
+	c := &http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	t.Cleanup(c.CloseIdleConnections)
+	return c
+}
+
+func through(t *testing.T, address string) *http.Client {
+	c := direct(t)
+	c.Transport.(*http.Transport).Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: address})
+	return c
+}
+
+func TestTheGatewaySplitsAFileOverLinks(t *testing.T) {
+	o := serve(t, true, nil)
+	address, _ := start(t, o, nil)
+	response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/film.mkv?a=b;c", "Cookie", "secret=1", "Authorization", "Bearer x")
+	if response.StatusCode != 200 || !bytes.Equal(got, file) || response.ContentLength != int64(len(file)) {
+		t.Fatalf("%s, %d bytes, Content-Length %d", response.Status, len(got), response.ContentLength)
+	}
+	for name, want := range map[string]string{
+		"Content-Type": "video/x-test", "ETag": `"1"`, "Accept-Ranges": "bytes", "Content-Range": "", "Content-Security-Policy": "sandbox",
+	} {
+		if value := response.Header.Get(name); value != want {
+			t.Errorf("%s is %q, want %q", name, value, want)
+		}
+	}
+	if !strings.Contains(response.Header.Get("Via"), "multilink-") {
+		t.Error("the answer has no Via")
+	}
+	addresses := map[string]bool{}
+	for _, r := range o.seen() {
+		addresses[r.RemoteAddr] = true
+		if r.URL.Path != "/film.mkv" || r.URL.RawQuery != "a=b;c" || r.Header.Get("Authorization") != "Bearer x" ||
+			r.Header.Get("Cookie") != "" || !strings.Contains(r.Header.Get("Via"), "multilink-") || r.Header.Get("Accept-Encoding") != "identity" {
+			t.Errorf("the origin got %s with %v", r.URL, r.Header)
+		}
+	}
+	if len(addresses) < 3 {
+		t.Errorf("%d connections were used, want that of the first range and one for each link", len(addresses))
+	}
+}
+
+func TestRangesOfPlayers(t *testing.T) {
+	o := serve(t, true, nil)
+	address, _ := start(t, o, nil)
+	client := direct(t)
+	size := len(file)
+	for _, test := range []struct {
+		header   []string
+		status   int
+		from, to int
+	}{
+		{[]string{"Range", "bytes=0-"}, 206, 0, size},
+		{[]string{"Range", "bytes=5000000-"}, 206, 5_000_000, size},
+		{[]string{"Range", "bytes=100-199"}, 206, 100, 200},
+		{[]string{"Range", "bytes=1000-9000000"}, 206, 1000, 9_000_001},
+		{[]string{"Range", "bytes=19000000-99999999"}, 206, 19_000_000, size},
+		{[]string{"Range", "bytes=-1000"}, 206, size - 1000, size},
+		{[]string{"Range", "bytes=-5000000"}, 206, size - 5_000_000, size},
+		{[]string{"Range", "bytes=1000-", "If-Range", `"1"`}, 206, 1000, size},
+		{[]string{"Range", "bytes=1000-", "If-Range", `"other"`}, 200, 0, size},
+		{[]string{"Range", "apples=1-2"}, 416, 0, 0},
+		{[]string{"Range", "bytes=30000000-"}, 416, 0, 0},
+		{[]string{"If-None-Match", `"1"`}, 304, 0, 0},
+		{[]string{"If-Match", `"2"`}, 412, 0, 0},
+	} {
+		response, got := get(t, client, "http://"+address+"/"+o.URL+"/film", test.header...)
+		if response.StatusCode != test.status {
+			t.Errorf("%v: %s, want %d", test.header, response.Status, test.status)
+		}
+		if test.to == 0 {
+			continue
+		}
+		if !bytes.Equal(got, file[test.from:test.to]) {
+			t.Errorf("%v: %d bytes, want %d", test.header, len(got), test.to-test.from)
+		}
+		contentRange := ""
+		if test.status == 206 {
+			contentRange = fmt.Sprintf("bytes %d-%d/%d", test.from, test.to-1, size)
+		}
+		if value := response.Header.Get("Content-Range"); value != contentRange {
+			t.Errorf("%v: Content-Range %q, want %q", test.header, value, contentRange)
+		}
+	}
+	response, got := get(t, client, "http://"+address+"/"+o.URL+"/film", "Range", "bytes=0-1,5-9")
+	if response.StatusCode != 206 || !strings.HasPrefix(response.Header.Get("Content-Type"), "multipart/byteranges") || !bytes.Contains(got, file[5:10]) {
+		t.Errorf("several ranges: %s %s", response.Status, response.Header.Get("Content-Type"))
+	}
+}
+
+func TestOtherMethodsPass(t *testing.T) {
+	o := serve(t, false, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			content(w, r)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		w.WriteHeader(http.StatusTeapot)
+		fmt.Fprintf(w, "%s %s %d", r.Method, r.Header.Get("X-Test"), len(body))
+	})
+	address, counts := start(t, o, nil)
+	client := through(t, address)
+	if response, _ := do(t, client, http.MethodHead, o.URL+"/f", nil); response.StatusCode != 200 || response.ContentLength != int64(len(file)) || response.Header.Get("Accept-Ranges") != "bytes" {
+		t.Errorf("HEAD: %s %v", response.Status, response.Header)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, "PROPFIND"} {
+		response, got := do(t, client, method, o.URL+"/f", bytes.NewReader(file[:300_000]), "X-Test", "y")
+		if want := method + " y 300000"; response.StatusCode != http.StatusTeapot || string(got) != want {
+			t.Errorf("%s: %s %q", method, response.Status, got)
+		}
+	}
+	if n, _ := counts.Load("wifi"); n == nil || n.(int64) == 0 {
+		t.Error("what passed over the first link was not counted")
+	}
+}
+
+func TestServersThatCanNotBeSplit(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{
+		"no ranges": func(w http.ResponseWriter, r *http.Request) { w.Write(file) },
+		"no validator": func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file))
+		},
+		"unknown size": func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Range") != "" {
+				w.Header().Set("Content-Range", "bytes 0-99/*")
+				w.WriteHeader(206)
+				w.Write(file[:100])
+				return
+			}
+			w.Write(file)
+		},
+		"another range": func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Range") != "" {
+				w.Header().Set("Content-Range", fmt.Sprintf("bytes 5-99/%d", len(file)))
+				w.WriteHeader(206)
+				w.Write(file[5:100])
+				return
+			}
+			w.Write(file)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := serve(t, true, handler)
+			address, _ := start(t, o, nil)
+			if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/f"); response.StatusCode != 200 || !bytes.Equal(got, file) {
+				t.Errorf("%s, %d bytes", response.Status, len(got))
+			}
+		})
+	}
+}
+
+func TestSmallAnswersNeedOneRequest(t *testing.T) {
+	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		size := map[string]int{"/empty": 0, "/one": 1, "/small": firstRange}[r.URL.Path]
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file[:size]))
+	})
+	address, _ := start(t, o, nil)
+	for path, size := range map[string]int{"/one": 1, "/small": firstRange} {
+		before := len(o.seen())
+		if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+path); response.StatusCode != 200 || !bytes.Equal(got, file[:size]) || response.ContentLength != int64(size) {
+			t.Errorf("%s: %s, %d bytes", path, response.Status, len(got))
+		}
+		if n := len(o.seen()) - before; n != 1 {
+			t.Errorf("%s took %d requests", path, n)
+		}
+	}
+	if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/empty"); response.StatusCode != 200 || len(got) != 0 {
+		t.Errorf("an empty file: %s, %d bytes", response.Status, len(got))
+	}
+}
+
+func TestRedirectsOfTheGatewayStayInIt(t *testing.T) {
+	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Set-Cookie", "a=b")
+		w.Header().Set("Location", map[string]string{"/a": "/b?c", "/x": "https://other.example/y", "/m": "mailto:a@b.example"}[r.URL.Path])
+		w.WriteHeader(http.StatusFound)
+	})
+	address, _ := start(t, o, nil)
+	for path, want := range map[string]string{"/a": "/" + o.URL + "/b?c", "/x": "/https://other.example/y", "/m": "mailto:a@b.example"} {
+		response, _ := get(t, direct(t), "http://"+address+"/"+o.URL+path)
+		if location := response.Header.Get("Location"); response.StatusCode != 302 || location != want || response.Header.Get("Set-Cookie") != "" {
+			t.Errorf("%s: %s to %q, want %q", path, response.Status, location, want)
+		}
+	}
+}
+
+func TestManyClientsAtOnce(t *testing.T) {
+	o := serve(t, true, nil)
+	address, _ := start(t, o, func(o *Options) { o.Streams = 3 })
+	var wg sync.WaitGroup
+	for i := range 8 {
+		client := direct(t)
+		wg.Go(func() {
+			from := i * 1_000_000
+			response, got := get(t, client, "http://"+address+"/"+o.URL+"/f", "Range", fmt.Sprintf("bytes=%d-", from))
+			if response.StatusCode != 206 || !bytes.Equal(got, file[from:]) {
+				t.Errorf("client %d: %s, %d bytes", i, response.Status, len(got))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A client that reads nothing holds the download; what is requested is
+// bounded by the window.
+func TestBackPressure(t *testing.T) {
+	var mu sync.Mutex
+	var highest int64
+	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+		var first, last int64
+		fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &first, &last)
+		mu.Lock()
+		highest = max(highest, last+1)
+		mu.Unlock()
+		content(w, r)
+	})
+	const window = 2 << 20
+	address, _ := start(t, o, func(o *Options) { o.Window = window })
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.(*net.TCPConn).SetReadBuffer(64 << 10)
+	fmt.Fprintf(conn, "GET /%s/f HTTP/1.1\r\nHost: %s\r\n\r\n", o.URL, address)
+	settled := func() (at int64) {
+		for last := int64(-1); ; time.Sleep(300 * time.Millisecond) {
+			mu.Lock()
+			at = highest
+			mu.Unlock()
+			if at == last {
+				return at
+			}
+			last = at
+		}
+	}
+	// Beside the window the sockets to the client hold some.
+	const sockets = 7 << 20
+	if at := settled(); at == 0 || at > firstRange+window+sockets {
+		t.Errorf("bytes to %d were requested for a client that reads nothing", at)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(response.Body); err != nil || !bytes.Equal(got, file) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+func TestAClientThatHangsUpEndsTheDownload(t *testing.T) {
+	o := serve(t, true, nil)
+	address, _ := start(t, o, nil)
+	for _, read := range []int64{0, 1000, firstRange + 1_000_000} {
+		ctx, cancel := context.WithCancel(t.Context())
+		request, _ := http.NewRequestWithContext(ctx, "GET", "http://"+address+"/"+o.URL+"/f", nil)
+		response, err := direct(t).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.CopyN(io.Discard, response.Body, read); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		response.Body.Close()
+	}
+	// The proxy's Close waits for all requests, and goleak for the rest.
+}
+
+func TestAFileThatChangesBreaksTheStream(t *testing.T) {
+	var requests sync.Map
+	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+		_, later := requests.LoadOrStore("first", true)
+		w.Header().Set("ETag", map[bool]string{false: `"1"`, true: `"2"`}[later])
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file))
+	})
+	address, _ := start(t, o, nil)
+	response, err := direct(t).Get("http://" + address + "/" + o.URL + "/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	got, err := io.ReadAll(response.Body)
+	if err == nil || !bytes.Equal(got, file[:len(got)]) || len(got) > firstRange {
+		t.Errorf("%d bytes, %v: want an error after what is of the first file", len(got), err)
+	}
+}
+
+func TestTunnels(t *testing.T) {
+	o := serve(t, true, nil)
+	address, counts := start(t, o, nil)
+	client := through(t, address)
+	client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: x509.NewCertPool()}
+	client.Transport.(*http.Transport).TLSClientConfig.RootCAs.AddCert(o.Certificate())
+	if response, got := get(t, client, o.URL+"/f"); response.StatusCode != 200 || !bytes.Equal(got, file) || response.Header.Get("Via") != "" {
+		t.Errorf("%s, %d bytes", response.Status, len(got))
+	}
+	client.CloseIdleConnections()
+	if n, _ := counts.Load("wifi"); n == nil || n.(int64) < int64(len(file)) {
+		t.Errorf("%v bytes were counted", n)
+	}
+	for target, want := range map[string]string{
+		"mail.example:25": "403 Forbidden", "noport": "403 Forbidden", "127.0.0.1:1025": "502 Bad Gateway", address: "508 Loop Detected",
+	} {
+		if status := connect(t, address, target); status != want {
+			t.Errorf("CONNECT %s: %s, want %s", target, status, want)
+		}
+	}
+}
+
+// connect returns the status of a CONNECT.
+func connect(t *testing.T, address, target string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.Status
+}
+
+func TestTunnelsEndWithTheProxy(t *testing.T) {
+	o := serve(t, true, nil)
+	address, _ := start(t, o, nil)
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	fmt.Fprintf(conn, "CONNECT %[1]s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", strings.TrimPrefix(o.URL, "https://"))
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, " 200 ") {
+		t.Errorf("%q, %v", line, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	o := serve(t, false, nil)
+	address, _ := start(t, nil, nil)
+	_, port, _ := net.SplitHostPort(address)
+	client := direct(t)
+	for _, test := range []struct {
+		target string
+		header []string
+		host   string
+		status int
+		want   string
+	}{
+		{"/", nil, "", 404, "/https://HOST/PATH"},
+		{"/film.mkv", nil, "", 404, "/https://HOST/PATH"},
+		{"/ftp://host/f", nil, "", 404, ""},
+		{"/https:///f", nil, "", 404, ""},
+		{"/" + o.URL + "/f", nil, "evil.example:" + port, 421, `"evil.example:` + port + `" is not this proxy`},
+		{"/" + o.URL + "/f", nil, "localhost:" + port, 200, ""},
+		{"/" + o.URL + "/f", []string{"Sec-Fetch-Site", "cross-site"}, "", 403, "not for pages of other sites"},
+		{"/" + o.URL + "/f", []string{"Sec-Fetch-Site", "none"}, "", 200, ""},
+		{"/http://" + address + "/http://host/", nil, "", 508, "leads back to this proxy"},
+		{"/http://localhost:" + port + "/", nil, "", 508, "leads back to this proxy"},
+		{"/http://127.0.0.1:1/f", nil, "", 502, "connection refused"},
+		{"/http:/" + strings.TrimPrefix(o.URL, "http://") + "/f", nil, "", 200, ""},
+	} {
+		request, _ := http.NewRequest("GET", "http://"+address+test.target, nil)
+		request.Host = test.host
+		for i := 0; i < len(test.header); i += 2 {
+			request.Header.Set(test.header[i], test.header[i+1])
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode != test.status || !strings.Contains(string(text[:min(len(text), 1000)]), test.want) {
+			t.Errorf("%s %s: %s %.200q, want %d and %q", test.target, test.host, response.Status, text, test.status, test.want)
+		}
+	}
+	// A proxy that is asked for itself as a proxy.
+	if response, got := get(t, through(t, address), "http://"+address+"/x"); response.StatusCode != 508 {
+		t.Errorf("itself through itself: %s %q", response.Status, got)
+	}
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "GET ftp://host/f HTTP/1.1\r\nHost: host\r\n\r\n")
+	if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || response.StatusCode != 400 {
+		t.Errorf("ftp: %v %v", response, err)
+	}
+}
+
+func TestWhoMayUseTheProxy(t *testing.T) {
+	p := New(Options{Allow: []netip.Prefix{netip.MustParsePrefix("192.168.1.0/24"), netip.MustParsePrefix("fd00::/8")}, Log: slog.New(slog.DiscardHandler)})
+	defer p.Close()
+	for remote, want := range map[string]bool{
+		"127.0.0.1:99": true, "[::1]:99": true, "[::ffff:127.0.0.1]:99": true,
+		"192.168.1.77:99": true, "[::ffff:192.168.1.77]:99": true, "[fd00::1]:99": true,
+		"192.168.2.1:99": false, "8.8.8.8:99": false, "[2001:db8::1]:99": false, "": false,
+	} {
+		if got := p.mayUse(remote); got != want {
+			t.Errorf("%q may use the proxy: %v", remote, got)
+		}
+		r := httptest.NewRequest("GET", "http://h/f", nil)
+		r.RemoteAddr = remote
+		w := httptest.NewRecorder()
+		if !want {
+			if p.ServeHTTP(w, r); w.Code != 403 {
+				t.Errorf("%q gets %d", remote, w.Code)
+			}
+		}
+	}
+}
+
+func TestALinkThatCanNotConnectIsLeftOut(t *testing.T) {
+	o := serve(t, false, nil)
+	var tries sync.Map
+	address, counts := start(t, o, func(o *Options) {
+		o.Engine.Links[0].Dial = func(context.Context, string) (link.Socket, error) {
+			n, _ := tries.LoadOrStore("wifi", 0)
+			tries.Store("wifi", n.(int)+1)
+			return nil, &net.OpError{Op: "dial", Err: fmt.Errorf("network is unreachable")}
+		}
+	})
+	client := through(t, address)
+	for range 3 {
+		if response, _ := do(t, client, http.MethodPost, o.URL+"/f", strings.NewReader("body")); response.StatusCode != 200 && response.StatusCode != 405 {
+			t.Errorf("POST: %s", response.Status)
+		}
+	}
+	if n, _ := counts.Load("lte"); n == nil || n.(int64) == 0 {
+		t.Error("the other link was not used")
+	}
+	if n, _ := tries.Load("wifi"); n != 1 {
+		t.Errorf("the link was tried %v times, want once and then last", n)
+	}
+}

@@ -1,0 +1,204 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/allowance"
+	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/rundir"
+)
+
+// route sends requests over one link, on connections that are kept for a
+// while.
+type route struct {
+	download.Link
+	transport *http.Transport
+
+	// Guarded by routes.mu.
+	// rate is the highest throughput seen in the last download, in bits per
+	// second.
+	rate float64
+	// failed is when a connection over the link failed last.
+	failed time.Time
+}
+
+// How long a link that could not connect is tried last, and how long an idle
+// connection is kept.
+const (
+	failureMemory = 10 * time.Second
+	idleTime      = 90 * time.Second
+)
+
+// routes are the links, each able to carry any request alone.
+type routes struct {
+	mu  sync.Mutex
+	all []*route
+	// count, if set, is told what links receive.
+	count func(link string, bytes int64)
+}
+
+func newRoutes(o download.Options, count func(string, int64)) *routes {
+	r := &routes{count: count}
+	for _, l := range o.Links {
+		r.all = append(r.all, &route{
+			Link: l,
+			transport: &http.Transport{
+				DialContext:           func(ctx context.Context, _, address string) (net.Conn, error) { return l.Dial(ctx, address) },
+				TLSClientConfig:       o.TLS,
+				TLSHandshakeTimeout:   10 * time.Second,
+				ForceAttemptHTTP2:     true,
+				DisableCompression:    true,
+				IdleConnTimeout:       idleTime,
+				MaxIdleConnsPerHost:   4,
+				ExpectContinueTimeout: time.Second,
+			},
+		})
+	}
+	return r
+}
+
+// best returns the links in the order in which to try them: those that work,
+// the fastest first, and as the user gave them while nothing is known.
+func (r *routes) best() []*route {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ordered := slices.Clone(r.all)
+	slices.SortStableFunc(ordered, func(a, b *route) int {
+		aFailed, bFailed := time.Since(a.failed) < failureMemory, time.Since(b.failed) < failureMemory
+		switch {
+		case aFailed != bFailed && aFailed:
+			return 1
+		case aFailed != bFailed:
+			return -1
+		case a.rate > b.rate:
+			return -1
+		case a.rate < b.rate:
+			return 1
+		}
+		return 0
+	})
+	return ordered
+}
+
+// learn takes over what a download measured.
+func (r *routes) learn(s rundir.Summary) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, route := range r.all {
+		if l := s.Links[route.Name]; l.Peak > 0 {
+			route.rate = l.Peak
+		}
+	}
+}
+
+func (r *routes) fail(failed *route) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	failed.failed = time.Now()
+}
+
+// RoundTrip sends a request over the best link, and over the next one if that
+// can not connect or, for a request that may be repeated, does not answer.
+func (r *routes) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, _, err := r.send(request)
+	return response, err
+}
+
+func (r *routes) send(request *http.Request) (response *http.Response, by *route, err error) {
+	if hasBody(request) {
+		// A transport that can not connect closes the body, which the next
+		// one needs.
+		request = request.Clone(request.Context())
+		request.Body = io.NopCloser(request.Body)
+	}
+	var failures []error
+	for _, route := range r.best() {
+		response, err := r.over(route, request)
+		if err == nil {
+			return response, route, nil
+		}
+		failures = append(failures, &linkError{route.Name, err})
+		if request.Context().Err() != nil {
+			return nil, nil, context.Cause(request.Context())
+		}
+		r.fail(route)
+		if !mayRepeat(request, err) {
+			break
+		}
+	}
+	return nil, nil, errors.Join(failures...)
+}
+
+// over sends a request over one link.
+func (r *routes) over(route *route, request *http.Request) (*http.Response, error) {
+	response, err := route.transport.RoundTrip(request)
+	if err == nil && r.count != nil && response.StatusCode != http.StatusSwitchingProtocols {
+		response.Body = &countedBody{response.Body, route.Name, r.count}
+	}
+	return response, err
+}
+
+// dial connects over the best link that can.
+func (r *routes) dial(ctx context.Context, address string) (conn net.Conn, by *route, err error) {
+	var failures []error
+	for _, route := range r.best() {
+		conn, err := route.Dial(ctx, address)
+		if err == nil {
+			return conn, route, nil
+		}
+		failures = append(failures, &linkError{route.Name, err})
+		if ctx.Err() != nil {
+			break
+		}
+		r.fail(route)
+	}
+	return nil, nil, errors.Join(failures...)
+}
+
+func (r *routes) close() {
+	for _, route := range r.all {
+		route.transport.CloseIdleConnections()
+	}
+}
+
+// mayRepeat reports whether a request that failed may be sent again: if it
+// can not have been sent, or asks for nothing but data.
+func mayRepeat(request *http.Request, err error) bool {
+	if hasBody(request) {
+		// A body may have been read in part, but not by a failed connect.
+		dial := new(net.OpError)
+		return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, new(*allowance.CapError))
+	}
+	return request.Method == http.MethodGet || request.Method == http.MethodHead || request.Method == http.MethodOptions
+}
+
+func hasBody(request *http.Request) bool { return request.Body != nil && request.Body != http.NoBody }
+
+// linkError says on which link something failed.
+type linkError struct {
+	link string
+	err  error
+}
+
+func (e *linkError) Error() string { return "link " + e.link + ": " + e.err.Error() }
+func (e *linkError) Unwrap() error { return e.err }
+
+// countedBody tells how much of it is read.
+type countedBody struct {
+	io.ReadCloser
+	link  string
+	count func(link string, bytes int64)
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.count(b.link, int64(n))
+	return n, err
+}

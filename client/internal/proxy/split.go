@@ -1,0 +1,234 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/order"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// firstRange is what the first request of a GET asks for, in bytes. It goes
+// over one link on a connection that may be open already, tells size and
+// validator, and is all there is to do for something small. Its time is about
+// that in which all links connect for the rest.
+const firstRange = 512 << 10
+
+// splitter answers a GET over all links if that is of use, and any request
+// over one link if not. It is an http.RoundTripper.
+type splitter struct {
+	routes  *routes
+	engine  download.Options
+	window  int64
+	streams chan struct{}
+	newLog  func() download.Recorder
+}
+
+func (s *splitter) RoundTrip(request *http.Request) (*http.Response, error) {
+	wanted, ok := wantedRange(request)
+	if !ok || !s.acquire() {
+		return s.routes.RoundTrip(request)
+	}
+	response, err := s.split(request, wanted)
+	if err != nil || !streams(response) {
+		s.release()
+	}
+	return response, err
+}
+
+// acquire takes room for a stream, if there is any.
+func (s *splitter) acquire() bool {
+	select {
+	case s.streams <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *splitter) release() { <-s.streams }
+
+// streams reports whether a response keeps its room until its body is closed.
+func streams(response *http.Response) bool {
+	_, ok := response.Body.(*continuedBody)
+	return ok
+}
+
+// split begins with one range.
+func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, error) {
+	first := request.Clone(request.Context())
+	first.Header.Set("Range", transport.RangeHeader(wanted.first()))
+	// A range of an encoded body is of use to nobody who did not ask for it.
+	first.Header.Set("Accept-Encoding", "identity")
+	response, route, err := s.routes.send(first)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode == http.StatusRequestedRangeNotSatisfiable && !wanted.explicit {
+		// The first byte of an empty file can not be had.
+		response.Body.Close()
+		return s.routes.over(route, request)
+	}
+	if response.StatusCode != http.StatusPartialContent {
+		return response, nil
+	}
+	resource, part, err := transport.Partial(response)
+	if err != nil || part.Offset != wanted.offset || part.End() > wanted.first().End() {
+		// Whatever this is, a plain request must do.
+		response.Body.Close()
+		return s.routes.over(route, request)
+	}
+	whole := ranges.Range{Offset: wanted.offset, Length: min(wanted.end, resource.Size) - wanted.offset}
+	body, err := resource.Body(response, part)
+	if err != nil {
+		response.Body.Close()
+		return nil, err
+	}
+	if rest := (ranges.Range{Offset: part.End(), Length: whole.End() - part.End()}); rest.Length > 0 {
+		if !resource.HasValidator() {
+			// Nothing would prove that several ranges are of one file.
+			response.Body.Close()
+			return s.routes.over(route, request)
+		}
+		body = s.continued(first, resource, body, rest)
+	}
+	return wanted.answer(response, resource, whole, body), nil
+}
+
+// continued is a body that goes on with the rest of the resource, over all
+// links.
+func (s *splitter) continued(request *http.Request, resource transport.Resource, begin io.ReadCloser, rest ranges.Range) io.ReadCloser {
+	window := order.NewWindow(s.window)
+	o := s.engine
+	o.URL, o.Header = request.URL, engineHeader(request.Header)
+	o.Resource, o.Part = &resource, rest
+	o.Output = func() (download.Sink, error) { return window, nil }
+	if s.newLog != nil {
+		o.Recorders = []download.Recorder{s.newLog()}
+	}
+	ctx, cancel := context.WithCancel(request.Context())
+	body := &continuedBody{begin: begin, window: window, cancel: cancel}
+	body.running.Go(func() {
+		defer s.release()
+		summary, err := download.Run(ctx, o)
+		s.routes.learn(summary)
+		if err != nil && ctx.Err() == nil {
+			o.Log.Error("a stream breaks off", "host", request.URL.Host, "error", err)
+		}
+	})
+	return body
+}
+
+// continuedBody is the body of the first request and then what the engine
+// brings.
+type continuedBody struct {
+	begin   io.ReadCloser
+	begun   bool // all of begin is read
+	window  *order.Window
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+func (b *continuedBody) Read(p []byte) (int, error) {
+	if !b.begun {
+		n, err := b.begin.Read(p)
+		if err != io.EOF {
+			return n, err
+		}
+		b.begun = true
+		if n > 0 {
+			return n, nil
+		}
+	}
+	return b.window.Read(p)
+}
+
+// Close ends the download.
+func (b *continuedBody) Close() error {
+	b.cancel()
+	err := b.begin.Close()
+	b.running.Wait()
+	return err
+}
+
+// engineHeader are the headers of a request that go with every range of it.
+func engineHeader(header http.Header) http.Header {
+	h := header.Clone()
+	for name := range h {
+		if name == "Range" || strings.HasPrefix(name, "If-") {
+			delete(h, name)
+		}
+	}
+	return h
+}
+
+// wanted is the part of a resource that a client wants.
+type wanted struct {
+	// offset is where it begins; end is where it ends, at most.
+	offset, end int64
+	// explicit says that the client asked for a range.
+	explicit bool
+}
+
+// unbounded is the end of what goes on to the end of the resource.
+const unbounded = 1<<63 - 1
+
+// wantedRange reads what a request asks for. It reports false if that can not
+// be put together from ranges: it is no GET, or asks for the last bytes or
+// several ranges, or is to change the protocol.
+func wantedRange(request *http.Request) (w wanted, ok bool) {
+	if request.Method != http.MethodGet || request.Header.Get("Upgrade") != "" || hasBody(request) {
+		return wanted{}, false
+	}
+	values := request.Header.Values("Range")
+	if len(values) == 0 {
+		return wanted{end: unbounded}, true
+	}
+	// RFC 9110, 14.2: FIRST- or FIRST-LAST.
+	text, ok := strings.CutPrefix(values[0], "bytes=")
+	first, last, isSpan := strings.Cut(text, "-")
+	if !ok || !isSpan || len(values) > 1 {
+		return wanted{}, false
+	}
+	offset, err := strconv.ParseUint(first, 10, 62)
+	if err != nil {
+		return wanted{}, false
+	}
+	w = wanted{offset: int64(offset), end: unbounded, explicit: true}
+	if last != "" {
+		n, err := strconv.ParseUint(last, 10, 62)
+		if err != nil || n < offset {
+			return wanted{}, false
+		}
+		w.end = int64(n) + 1
+	}
+	return w, true
+}
+
+// first is the range to ask for first.
+func (w wanted) first() ranges.Range {
+	return ranges.Range{Offset: w.offset, Length: min(firstRange, w.end-w.offset)}
+}
+
+// answer turns the answer to the first request into that to the client's.
+func (w wanted) answer(response *http.Response, resource transport.Resource, whole ranges.Range, body io.ReadCloser) *http.Response {
+	answer := *response
+	answer.Body = body
+	answer.ContentLength = whole.Length
+	answer.Header = response.Header.Clone()
+	answer.Header.Set("Content-Length", strconv.FormatInt(whole.Length, 10))
+	if w.explicit {
+		answer.Header.Set("Content-Range", strings.Replace(transport.RangeHeader(whole), "=", " ", 1)+"/"+strconv.FormatInt(resource.Size, 10))
+		return &answer
+	}
+	answer.StatusCode, answer.Status = http.StatusOK, "200 OK"
+	answer.Header.Del("Content-Range")
+	answer.Header.Set("Accept-Ranges", "bytes")
+	return &answer
+}

@@ -1,0 +1,80 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+)
+
+// tunnel connects the client with a server over one link. What passes is
+// encrypted, so that there is nothing to split; programs that can not use the
+// gateway for https at least work.
+func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
+	if err := mayTunnel(r.Host); err != nil {
+		http.Error(w, "multilink: "+err.Error(), http.StatusForbidden)
+		return
+	}
+	server, route, err := p.routes.dial(r.Context(), r.Host)
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	defer server.Close()
+	client, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	defer client.Close()
+	// The server no longer ends this connection when it ends.
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-p.closing:
+			client.Close()
+			server.Close()
+		case <-stop:
+		}
+	}()
+	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		io.Copy(server, buffered)
+		closeWrite(server)
+	})
+	both.Go(func() {
+		var from io.ReadCloser = server
+		if p.Count != nil {
+			from = &countedBody{server, route.Name, p.Count}
+		}
+		io.CopyBuffer(struct{ io.Writer }{client}, struct{ io.Reader }{from}, make([]byte, bufferSize))
+		closeWrite(client)
+	})
+	both.Wait()
+}
+
+// closeWrite says that no more comes, or closes the connection if it can not
+// say that.
+func closeWrite(conn net.Conn) {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		return
+	}
+	conn.Close()
+}
+
+// mayTunnel refuses ports below 1024 that are not of https: a tunnel to a
+// mail server serves spam.
+func mayTunnel(address string) error {
+	_, text, err := net.SplitHostPort(address)
+	port, portErr := strconv.ParseUint(text, 10, 16)
+	if err != nil || portErr != nil || port != 443 && port < 1024 {
+		return fmt.Errorf("CONNECT %s: allowed are HOST:443 and ports from 1024", address)
+	}
+	return nil
+}
