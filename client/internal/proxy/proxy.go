@@ -114,7 +114,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, fmt.Sprintf("multilink: %s is not a URL to forward: allowed are http:// and https://", r.URL.Redacted()), http.StatusBadRequest)
 			return
 		}
-		p.forward.ServeHTTP(w, r)
+		p.pass(w, r)
 	default:
 		p.gateway(w, r)
 	}
@@ -142,6 +142,15 @@ http://`+r.Host+`/https://HOST/PATH`, http.StatusNotFound)
 	r = r.WithContext(context.WithValue(r.Context(), gatewayKey{}, true))
 	r.URL, r.Host = target, target.Host
 	r.Header.Del("Cookie")
+	p.pass(w, r)
+}
+
+func (p *Proxy) pass(w http.ResponseWriter, r *http.Request) {
+	// An origin may answer before it has the whole request. Without this the
+	// HTTP server would end the request's body as soon as the answer begins,
+	// and the transport the answer, since it can not read the body. There is
+	// nothing to enable with HTTP/2.
+	_ = http.NewResponseController(w).EnableFullDuplex()
 	p.forward.ServeHTTP(w, r)
 }
 

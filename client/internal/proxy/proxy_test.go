@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 
 // file is the payload of the tests.
 var file = func() []byte {
-	content := make([]byte, 20_000_000)
+	content := make([]byte, 6_000_000)
 	rand.NewChaCha8([32]byte{5}).Read(content)
 	return content
 }()
@@ -224,16 +224,16 @@ func TestRangesOfPlayers(t *testing.T) {
 		from, to int
 	}{
 		{[]string{"Range", "bytes=0-"}, 206, 0, size},
-		{[]string{"Range", "bytes=5000000-"}, 206, 5_000_000, size},
+		{[]string{"Range", "bytes=4000000-"}, 206, 4_000_000, size},
 		{[]string{"Range", "bytes=100-199"}, 206, 100, 200},
-		{[]string{"Range", "bytes=1000-9000000"}, 206, 1000, 9_000_001},
-		{[]string{"Range", "bytes=19000000-99999999"}, 206, 19_000_000, size},
+		{[]string{"Range", "bytes=1000-3000000"}, 206, 1000, 3_000_001},
+		{[]string{"Range", "bytes=5900000-99999999"}, 206, 5_900_000, size},
 		{[]string{"Range", "bytes=-1000"}, 206, size - 1000, size},
-		{[]string{"Range", "bytes=-5000000"}, 206, size - 5_000_000, size},
+		{[]string{"Range", "bytes=-2000000"}, 206, size - 2_000_000, size},
 		{[]string{"Range", "bytes=1000-", "If-Range", `"1"`}, 206, 1000, size},
 		{[]string{"Range", "bytes=1000-", "If-Range", `"other"`}, 200, 0, size},
 		{[]string{"Range", "apples=1-2"}, 416, 0, 0},
-		{[]string{"Range", "bytes=30000000-"}, 416, 0, 0},
+		{[]string{"Range", "bytes=7000000-"}, 416, 0, 0},
 		{[]string{"If-None-Match", `"1"`}, 304, 0, 0},
 		{[]string{"If-Match", `"2"`}, 412, 0, 0},
 	} {
@@ -284,6 +284,18 @@ func TestOtherMethodsPass(t *testing.T) {
 	}
 	if n, _ := counts.Load("wifi"); n == nil || n.(int64) == 0 {
 		t.Error("what passed over the first link was not counted")
+	}
+}
+
+// An answer that comes before the request has been read is whole.
+func TestAnEarlyAnswer(t *testing.T) {
+	o := serve(t, false, nil)
+	address, _ := start(t, o, nil)
+	client := through(t, address)
+	for range 20 {
+		if response, got := do(t, client, http.MethodPost, o.URL+"/f", strings.NewReader("body")); response.StatusCode != 200 || !bytes.Equal(got, file) {
+			t.Fatalf("%s, %d bytes", response.Status, len(got))
+		}
 	}
 }
 
@@ -365,7 +377,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 	for i := range 8 {
 		client := direct(t)
 		wg.Go(func() {
-			from := i * 1_000_000
+			from := i * 500_000
 			response, got := get(t, client, "http://"+address+"/"+o.URL+"/f", "Range", fmt.Sprintf("bytes=%d-", from))
 			if response.StatusCode != 206 || !bytes.Equal(got, file[from:]) {
 				t.Errorf("client %d: %s, %d bytes", i, response.Status, len(got))
@@ -378,6 +390,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 // A client that reads nothing holds the download; what is requested is
 // bounded by the window.
 func TestBackPressure(t *testing.T) {
+	long := bytes.Repeat(file, 4)
 	var mu sync.Mutex
 	var highest int64
 	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
@@ -386,7 +399,8 @@ func TestBackPressure(t *testing.T) {
 		mu.Lock()
 		highest = max(highest, last+1)
 		mu.Unlock()
-		content(w, r)
+		w.Header().Set("ETag", `"1"`)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(long))
 	})
 	const window = 2 << 20
 	address, _ := start(t, o, func(o *Options) { o.Window = window })
@@ -417,7 +431,7 @@ func TestBackPressure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := io.ReadAll(response.Body); err != nil || !bytes.Equal(got, file) {
+	if got, err := io.ReadAll(response.Body); err != nil || !bytes.Equal(got, long) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
@@ -602,7 +616,7 @@ func TestALinkThatCanNotConnectIsLeftOut(t *testing.T) {
 	})
 	client := through(t, address)
 	for range 3 {
-		if response, _ := do(t, client, http.MethodPost, o.URL+"/f", strings.NewReader("body")); response.StatusCode != 200 && response.StatusCode != 405 {
+		if response, _ := do(t, client, http.MethodPost, o.URL+"/f", strings.NewReader("body")); response.StatusCode != 200 {
 			t.Errorf("POST: %s", response.Status)
 		}
 	}
