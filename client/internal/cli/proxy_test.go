@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// syncBuffer is what a command that is still running has printed.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// startProxy runs "multilink proxy" until the end of the test and returns its
+// address.
+func startProxy(t *testing.T, flags ...string) (address string) {
+	t.Helper()
+	var stdout, stderr syncBuffer
+	var code int
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		code = Main(append([]string{"proxy", "--listen", "127.0.0.1:0"}, flags...), &stdout, &stderr)
+	}()
+	for range 1000 {
+		if _, text, ok := strings.Cut(stdout.String(), "multilink proxy on http://"); ok && strings.HasSuffix(text, "\n") {
+			t.Cleanup(func() {
+				syscall.Kill(os.Getpid(), syscall.SIGTERM)
+				<-done
+				if code != 0 {
+					t.Errorf("the proxy ends with exit code %d, stderr %q", code, stderr.String())
+				}
+			})
+			return strings.TrimSpace(text)
+		}
+		select {
+		case <-done:
+			t.Fatalf("exit code %d, stderr %q", code, stderr.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Fatal("the proxy does not start")
+	return ""
+}
+
+// program runs an installed program and returns what it printed to stdout.
+func program(t *testing.T, words ...string) []byte {
+	t.Helper()
+	command := exec.Command(words[0], words[1:]...)
+	command.Env = append(os.Environ(), "no_proxy=", "NO_PROXY=")
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	out, err := command.Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		t.Skip(words[0] + " is not installed")
+	}
+	if err != nil {
+		t.Errorf("%s: %v\n%s", strings.Join(words, " "), err, stderr.Bytes())
+	}
+	return out
+}
+
+func TestProgramsUseTheProxy(t *testing.T) {
+	url, flags := serve(t, http.HandlerFunc(content))
+	t.Chdir(t.TempDir())
+	proxy := startProxy(t, append(flags, "--link", "wifi=lo", "--link", "lte=lo", "--metrics", "unix:metrics", "--buffer", "2MiB")...)
+	gateway := "http://" + proxy + "/" + url
+
+	for name, words := range map[string][]string{
+		"curl":           {"curl", "-sSf", gateway},
+		"wget":           {"wget", "-q", "-O", "-", gateway},
+		"curl's CONNECT": {"curl", "-sSf", "--proxy", "http://" + proxy, "--cacert", flags[1], url},
+		"wget's CONNECT": {"wget", "-q", "-O", "-", "-e", "https_proxy=http://" + proxy, "--ca-certificate=" + flags[1], url},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := program(t, words...); !bytes.Equal(got, file) {
+				t.Errorf("%d bytes, want the file", len(got))
+			}
+		})
+	}
+	t.Run("a range", func(t *testing.T) {
+		if got := program(t, "curl", "-sSf", "-r", "1000000-3999999", gateway); !bytes.Equal(got, file[1_000_000:4_000_000]) {
+			t.Errorf("%d bytes, want 3000000", len(got))
+		}
+	})
+	t.Run("going on with a file", func(t *testing.T) {
+		for _, words := range [][]string{{"curl", "-sSf", "-C", "-", "-o", "copy", gateway}, {"wget", "-q", "-c", "-O", "copy", gateway}} {
+			if err := os.WriteFile("copy", file[:2_500_000], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			program(t, words...)
+			if got, err := os.ReadFile("copy"); err != nil || !bytes.Equal(got, file) {
+				t.Errorf("%s: %d bytes, %v", words[0], len(got), err)
+			}
+		}
+	})
+	text := scrape(t, "metrics")
+	if !strings.Contains(text, `multilink_request_size_bytes_count{algorithm="alg3",link="wifi"`) || strings.Contains(text, "127.0.0.1") {
+		t.Errorf("the metrics are\n%s", text)
+	}
+}
+
+// A player reads a film's index at its end first, and then jumps back.
+func TestAPlayerUsesTheGateway(t *testing.T) {
+	t.Chdir(t.TempDir())
+	program(t, "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=640x480:rate=25:duration=8", "-c:v", "mpeg4", "-b:v", "6M", "film.mp4")
+	film, err := os.ReadFile("film.mp4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"film"`)
+		http.ServeContent(w, r, "film.mp4", time.Time{}, bytes.NewReader(film))
+	}))
+	proxy := startProxy(t, append(flags, "--link", "wifi=lo", "--link", "lte=lo")...)
+	decode := func(from string) string {
+		return string(program(t, "ffmpeg", "-v", "error", "-i", from, "-f", "framemd5", "-"))
+	}
+	if want, got := decode("film.mp4"), decode("http://"+proxy+"/"+url); len(want) < 1000 || got != want {
+		t.Errorf("the frames differ from those of the file:\n%.500s", got)
+	}
+	seek := func(from string) string {
+		return string(program(t, "ffmpeg", "-v", "error", "-ss", "6", "-i", from, "-frames:v", "5", "-f", "framemd5", "-"))
+	}
+	if want, got := seek("film.mp4"), seek("http://"+proxy+"/"+url); got != want {
+		t.Errorf("the frames after a jump differ:\n%s", got)
+	}
+}
+
+func TestWrongUseOfTheProxy(t *testing.T) {
+	for line, want := range map[string]string{
+		"--listen here":                         "--listen here: allowed is HOST:PORT",
+		"--listen 0.0.0.0:0":                    "--listen 0.0.0.0:0: nobody else than this machine may use the proxy",
+		"--listen :8080":                        "--listen :8080: nobody else",
+		"--listen 127.0.0.1:0 --allow everyone": "--allow everyone: allowed is ADDRESS/BITS",
+		"--streams 0":                           "--streams 0: allowed are numbers from 1",
+		"--buffer 3kB":                          "--buffer 3kB: allowed are sizes from 1MiB",
+		"--cap lo=1GB/month":                    "only multilink serve keeps accounts over a period",
+		"http://example.org/":                   "proxy takes 0 arguments",
+	} {
+		code, _, stderr := run(strings.Fields("proxy --link lo " + line)...)
+		if code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("proxy %s: exit code %d, stderr %q, want %q", line, code, stderr, want)
+		}
+	}
+}
