@@ -474,6 +474,36 @@ func TestAFileThatChangesBreaksTheStream(t *testing.T) {
 	}
 }
 
+// A link that breaks or falls silent in the first answer is made up for by
+// the engine.
+func TestTheFirstAnswerGoesOnOverOtherLinks(t *testing.T) {
+	t.Run("broken", func(t *testing.T) { testFirstAnswer(t, func(*http.Request) { panic(http.ErrAbortHandler) }) })
+	t.Run("silent", func(t *testing.T) { testFirstAnswer(t, func(r *http.Request) { <-r.Context().Done() }) })
+}
+
+func testFirstAnswer(t *testing.T, end func(*http.Request)) {
+	var once sync.Once
+	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+		broken := false
+		once.Do(func() { broken = true })
+		if !broken {
+			content(w, r)
+			return
+		}
+		w.Header().Set("ETag", `"1"`)
+		w.Header().Set("Last-Modified", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Format(http.TimeFormat))
+		w.Header().Set("Content-Range", fmt.Sprintf("bytes 0-%d/%d", firstRange-1, len(file)))
+		w.WriteHeader(206)
+		w.Write(file[:100_000])
+		w.(http.Flusher).Flush()
+		end(r)
+	})
+	address, _ := start(t, o, nil)
+	if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/f"); response.StatusCode != 200 || !bytes.Equal(got, file) {
+		t.Errorf("%s, %d bytes", response.Status, len(got))
+	}
+}
+
 func TestTunnels(t *testing.T) {
 	o := serve(t, true, nil)
 	address, counts := start(t, o, nil)

@@ -36,6 +36,15 @@ const (
 	idleTime      = 90 * time.Second
 )
 
+// dialTimeout is how long a link may take to connect before another is tried.
+const dialTimeout = 5 * time.Second
+
+func dialSoon(ctx context.Context, l download.Link, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return l.Dial(ctx, address)
+}
+
 // routes are the links, each able to carry any request alone.
 type routes struct {
 	mu  sync.Mutex
@@ -50,7 +59,7 @@ func newRoutes(o download.Options, count func(string, int64)) *routes {
 		r.all = append(r.all, &route{
 			Link: l,
 			transport: &http.Transport{
-				DialContext:           func(ctx context.Context, _, address string) (net.Conn, error) { return l.Dial(ctx, address) },
+				DialContext:           func(ctx context.Context, _, address string) (net.Conn, error) { return dialSoon(ctx, l, address) },
 				TLSClientConfig:       o.TLS,
 				TLSHandshakeTimeout:   10 * time.Second,
 				ForceAttemptHTTP2:     true,
@@ -58,6 +67,8 @@ func newRoutes(o download.Options, count func(string, int64)) *routes {
 				IdleConnTimeout:       idleTime,
 				MaxIdleConnsPerHost:   4,
 				ExpectContinueTimeout: time.Second,
+				// A connection of a link that has gone says nothing.
+				HTTP2: &http.HTTP2Config{SendPingTimeout: dialTimeout, PingTimeout: dialTimeout},
 			},
 		})
 	}
@@ -149,7 +160,7 @@ func (r *routes) over(route *route, request *http.Request) (*http.Response, erro
 func (r *routes) dial(ctx context.Context, address string) (conn net.Conn, by *route, err error) {
 	var failures []error
 	for _, route := range r.best() {
-		conn, err := route.Dial(ctx, address)
+		conn, err := dialSoon(ctx, route.Link, address)
 		if err == nil {
 			return conn, route, nil
 		}

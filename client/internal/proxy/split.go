@@ -2,11 +2,13 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/order"
@@ -62,14 +64,18 @@ func streams(response *http.Response) bool {
 
 // split begins with one range.
 func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, error) {
-	first := request.Clone(request.Context())
+	ctx, cancel := context.WithCancel(request.Context())
+	first := request.Clone(ctx)
 	first.Header.Set("Range", transport.RangeHeader(wanted.first()))
 	// A range of an encoded body is of use to nobody who did not ask for it.
-	first.Header.Set("Accept-Encoding", "identity")
+	first.Header.Set(acceptEncoding, "identity")
 	response, route, err := s.routes.send(first)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
+	body := &firstBody{ReadCloser: response.Body, cancel: cancel}
+	response.Body = body
 	if response.StatusCode == http.StatusRequestedRangeNotSatisfiable && !wanted.explicit {
 		// The first byte of an empty file can not be had.
 		response.Body.Close()
@@ -85,37 +91,42 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 		return s.routes.over(route, request)
 	}
 	whole := ranges.Range{Offset: wanted.offset, Length: min(wanted.end, resource.Size) - wanted.offset}
-	body, err := resource.Body(response, part)
-	if err != nil {
-		response.Body.Close()
+	if body.ReadCloser, err = resource.Body(&http.Response{
+		StatusCode: response.StatusCode, Header: response.Header, ContentLength: response.ContentLength, Body: body.ReadCloser,
+	}, part); err != nil {
+		body.Close()
 		return nil, err
 	}
+	if resource.HasValidator() {
+		body.rest, body.stall = part, time.AfterFunc(stallTime, cancel)
+		body.resume = func(rest ranges.Range) io.ReadCloser { return s.stream(request, resource, rest, func() {}) }
+	}
+	answer := wanted.answer(response, resource, whole)
 	if rest := (ranges.Range{Offset: part.End(), Length: whole.End() - part.End()}); rest.Length > 0 {
 		if !resource.HasValidator() {
 			// Nothing would prove that several ranges are of one file.
 			response.Body.Close()
 			return s.routes.over(route, request)
 		}
-		body = s.continued(first, resource, body, rest)
+		answer.Body = &continuedBody{begin: body, rest: s.stream(request, resource, rest, s.release)}
 	}
-	return wanted.answer(response, resource, whole, body), nil
+	return answer, nil
 }
 
-// continued is a body that goes on with the rest of the resource, over all
-// links.
-func (s *splitter) continued(request *http.Request, resource transport.Resource, begin io.ReadCloser, rest ranges.Range) io.ReadCloser {
+// stream gets a part of a resource over all links, in order.
+func (s *splitter) stream(request *http.Request, resource transport.Resource, part ranges.Range, done func()) *streamBody {
 	window := order.NewWindow(s.window)
 	o := s.engine
 	o.URL, o.Header = request.URL, engineHeader(request.Header)
-	o.Resource, o.Part = &resource, rest
+	o.Resource, o.Part = &resource, part
 	o.Output = func() (download.Sink, error) { return window, nil }
 	if s.newLog != nil {
 		o.Recorders = []download.Recorder{s.newLog()}
 	}
 	ctx, cancel := context.WithCancel(request.Context())
-	body := &continuedBody{begin: begin, window: window, cancel: cancel}
+	body := &streamBody{Window: window, cancel: cancel}
 	body.running.Go(func() {
-		defer s.release()
+		defer done()
 		summary, err := download.Run(ctx, o)
 		s.routes.learn(summary)
 		if err != nil && ctx.Err() == nil {
@@ -125,36 +136,88 @@ func (s *splitter) continued(request *http.Request, resource transport.Resource,
 	return body
 }
 
-// continuedBody is the body of the first request and then what the engine
-// brings.
-type continuedBody struct {
-	begin   io.ReadCloser
-	begun   bool // all of begin is read
-	window  *order.Window
+// streamBody is what the engine brings.
+type streamBody struct {
+	*order.Window
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-func (b *continuedBody) Read(p []byte) (int, error) {
-	if !b.begun {
-		n, err := b.begin.Read(p)
-		if err != io.EOF {
-			return n, err
-		}
-		b.begun = true
-		if n > 0 {
-			return n, nil
-		}
-	}
-	return b.window.Read(p)
+// Close ends the download.
+func (b *streamBody) Close() error {
+	b.cancel()
+	b.running.Wait()
+	return nil
 }
 
-// Close ends the download.
-func (b *continuedBody) Close() error {
+const acceptEncoding = "Accept-Encoding"
+
+// stallTime is how long the first body may bring nothing.
+const stallTime = 5 * time.Second
+
+// firstBody is the body of the first answer. If its link fails, the others
+// bring the rest of it.
+type firstBody struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+
+	// rest is what has not been read. Without resume it is not known.
+	rest    ranges.Range
+	stall   *time.Timer
+	resume  func(rest ranges.Range) io.ReadCloser
+	resumed io.ReadCloser
+}
+
+func (b *firstBody) Read(p []byte) (int, error) {
+	switch {
+	case b.resumed != nil:
+		return b.resumed.Read(p)
+	case b.resume == nil:
+		return b.ReadCloser.Read(p)
+	}
+	b.stall.Reset(stallTime)
+	n, err := b.ReadCloser.Read(p)
+	b.stall.Stop()
+	b.rest.Offset += int64(n)
+	b.rest.Length -= int64(n)
+	if err != nil && err != io.EOF && b.rest.Length > 0 {
+		b.resumed = b.resume(b.rest)
+		err = nil
+	}
+	return n, err
+}
+
+func (b *firstBody) Close() error {
 	b.cancel()
-	err := b.begin.Close()
-	b.running.Wait()
+	err := b.ReadCloser.Close()
+	if b.stall != nil {
+		b.stall.Stop()
+	}
+	if b.resumed != nil {
+		b.resumed.Close()
+	}
 	return err
+}
+
+// continuedBody is the first answer and then the rest.
+type continuedBody struct {
+	begin, rest io.ReadCloser
+	begun       bool // all of begin is read
+}
+
+func (b *continuedBody) Read(p []byte) (int, error) {
+	if b.begun {
+		return b.rest.Read(p)
+	}
+	n, err := b.begin.Read(p)
+	if err == io.EOF {
+		b.begun, err = true, nil
+	}
+	return n, err
+}
+
+func (b *continuedBody) Close() error {
+	return errors.Join(b.begin.Close(), b.rest.Close())
 }
 
 // engineHeader are the headers of a request that go with every range of it.
@@ -165,6 +228,7 @@ func engineHeader(header http.Header) http.Header {
 			delete(h, name)
 		}
 	}
+	h.Set(acceptEncoding, "identity")
 	return h
 }
 
@@ -217,9 +281,8 @@ func (w wanted) first() ranges.Range {
 }
 
 // answer turns the answer to the first request into that to the client's.
-func (w wanted) answer(response *http.Response, resource transport.Resource, whole ranges.Range, body io.ReadCloser) *http.Response {
+func (w wanted) answer(response *http.Response, resource transport.Resource, whole ranges.Range) *http.Response {
 	answer := *response
-	answer.Body = body
 	answer.ContentLength = whole.Length
 	answer.Header = response.Header.Clone()
 	answer.Header.Set("Content-Length", strconv.FormatInt(whole.Length, 10))
