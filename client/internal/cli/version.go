@@ -24,6 +24,8 @@ func newVersion() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
+		Example: `  multilink version
+  multilink version --json`,
 		Args:  exactly(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			out := command.OutOrStdout()
