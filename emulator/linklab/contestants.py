@@ -44,7 +44,11 @@ class Contestant:
     mptcp: bool = False
 
 
-def _multilink(algorithm: str, links: tuple[str, ...], *options: str) -> Command:
+def _multilink(
+    algorithm: str, links: tuple[str, ...], *options: str, rescue: bool = False
+) -> Command:
+    """multilink as published, where nobody but the algorithm decides; or with rescue."""
+
     def command(task: Task) -> list[str]:
         client = task.scenario.client
         argv = [task.multilink, "get", task.url, "--algorithm", algorithm]
@@ -64,8 +68,8 @@ def _multilink(algorithm: str, links: tuple[str, ...], *options: str) -> Command
                 "--window", f"{client.window_s}s",
             ]  # fmt: skip
         return [
-            *argv, *options, "--ca-file", task.ca_file, "--checksum", f"sha-256={task.sha256}",
-            "--run-dir", task.run_dir, "-o", task.output,
+            *argv, *options, "--rescue" if rescue else "--no-rescue", "--ca-file", task.ca_file,
+            "--checksum", f"sha-256={task.sha256}", "--run-dir", task.run_dir, "-o", task.output,
         ]  # fmt: skip
 
     return command
@@ -116,6 +120,10 @@ CONTESTANTS = {
             Contestant(name, _multilink(name, _BOTH), _BOTH)
             for name in ("naive", "alg1", "alg2", "alg3")
         ),
+        *(
+            Contestant(f"{name}-rescue", _multilink(name, _BOTH, rescue=True), _BOTH)
+            for name in ("naive", "alg1", "alg2", "alg3")
+        ),
         Contestant("alg3-plain", _multilink("alg3", _BOTH, "--plain"), _BOTH),
         *(
             Contestant(f"curl-{link}", _curl(link), (link,), needs="curl") for link in LINK_PATHS
@@ -129,6 +137,9 @@ CONTESTANTS = {
 
 ALGORITHMS = ("single-wifi", "single-lte", "naive", "alg1", "alg2", "alg3")
 """What `compare` runs unless told otherwise: the thesis' six rows."""
+
+RESCUED = ("naive-rescue", "alg1-rescue", "alg2-rescue", "alg3-rescue")
+"""The same algorithms with multilink's rescue, as people use them."""
 
 PEERS = ("curl-wifi", "curl-lte", "mptcp", "aria2-2", "aria2-8")
 """Programs of other people on the same links."""

@@ -12,9 +12,10 @@ WIFI, LTE = ["--link", "wifi=wlan0"], ["--link", "lte=rmnet0"]
 WIFI_B = [*WIFI, "--bandwidth", "wifi=78000000bit/s"]
 LTE_B = [*LTE, "--bandwidth", "lte=52000000bit/s"]
 THESIS = ["--first-request", "2000000B", "--overlap", "0.5", "--window", "2.0s"]
-TASK = [
+FILES = [
     "--ca-file", "/ca.pem", "--checksum", "sha-256=abcd", "--run-dir", "/run", "-o", "/tmp/x/out",
 ]  # fmt: skip
+TASK, RESCUE = ["--no-rescue", *FILES], ["--rescue", *FILES]
 CURL = ["curl", "--silent", "--show-error", "--fail"]
 CURL_CA, CURL_OUT = ["--cacert", "/ca.pem"], ["--output", "/tmp/x/out", GET[2]]
 
@@ -28,6 +29,14 @@ COMMANDS = {
     "alg2": [*GET, "--algorithm", "alg2", *WIFI_B, *LTE_B, *THESIS, *TASK],
     "alg3": [*GET, "--algorithm", "alg3", *WIFI_B, *LTE_B, "--padding", "0.2", *THESIS, *TASK],
     "alg3-plain": [*GET, "--algorithm", "alg3", *WIFI_B, *LTE_B, *THESIS, "--plain", *TASK],
+    "naive-rescue": [*GET, "--algorithm", "naive", *WIFI, *LTE, *RESCUE],
+    "alg1-rescue": [
+        *GET, "--algorithm", "alg1", *WIFI, *LTE, "--upper-limit", "3000000B", *THESIS, *RESCUE,
+    ],
+    "alg2-rescue": [*GET, "--algorithm", "alg2", *WIFI_B, *LTE_B, *THESIS, *RESCUE],
+    "alg3-rescue": [
+        *GET, "--algorithm", "alg3", *WIFI_B, *LTE_B, "--padding", "0.2", *THESIS, *RESCUE,
+    ],
     "curl-wifi": [*CURL, *CURL_CA, "--interface", "wlan0", *CURL_OUT],
     "curl-lte": [*CURL, *CURL_CA, "--interface", "rmnet0", *CURL_OUT],
     "mptcp": ["mptcpize", "run", *CURL, *CURL_CA, *CURL_OUT],

@@ -34,6 +34,10 @@ type engineFlags struct {
 	overlap    float64
 	window     time.Duration
 	caFile     string
+	rescue     bool
+	noRescue   bool
+	giveUp     time.Duration
+	wireless   string
 	caps       []string
 	rates      []string
 	dns        []string
@@ -63,6 +67,10 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.Var(&f.first, "first-request", "sum of the first requests of alg1, alg2 and alg3, split equally over the links")
 	flags.Float64Var(&f.overlap, "overlap", 0.6, "part of a link's newest request after which the next is sent, above 0 to 1")
 	flags.DurationVar(&f.window, "window", time.Second, "time over which throughput is averaged")
+	flags.BoolVar(&f.rescue, "rescue", true, "make up for links that fail or fall behind, whatever the algorithm")
+	flags.BoolVar(&f.noRescue, "no-rescue", false, "let the first failure of a link end the download, and nobody but the algorithm decide")
+	flags.DurationVar(&f.giveUp, "give-up", 5*time.Minute, "time without a byte from any link after which rescue gives up (0: never)")
+	flags.StringVar(&f.wireless, "wireless-file", link.WirelessFile, "signal strengths in the format of /proc/net/wireless, which tell rescue when a link is worth another try")
 	flags.StringArrayVar(&f.caps, "cap", nil, "most that a link may carry in both directions, as "+f.capForm()+" (repeatable)")
 	flags.StringArrayVar(&f.rates, "rate-limit", nil, "most that a link may receive, as NAME=RATE such as lte=20Mbit/s, or all links together, as RATE (repeatable)")
 	flags.StringArrayVar(&f.dns, "dns", nil, "name server to ask through a link, as NAME=ADDRESS, or through all, as ADDRESS (repeatable; default: those of /etc/resolv.conf)")
@@ -91,6 +99,15 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, allowan
 	}
 	if f.window <= 0 {
 		return o, nil, invalid("window", f.window, "allowed are times above 0 such as 1s")
+	}
+	if f.giveUp < 0 {
+		return o, nil, invalid("give-up", f.giveUp, "allowed are times such as 5m, and 0")
+	}
+	if f.noRescue && f.rescue && flags.Changed("rescue") {
+		return o, nil, invalid("no-rescue", "", "it and --rescue exclude each other")
+	}
+	if f.rescue && !f.noRescue {
+		o.Rescue = &download.Rescue{GiveUp: f.giveUp}
 	}
 	o.Overlap, o.Window = f.overlap, f.window
 	if o.Links, err = f.parseLinks(); err != nil {
@@ -282,6 +299,7 @@ func (f *engineFlags) startEvent(o download.Options) *rundir.Start {
 			"padding":             f.factor(),
 			"overlap":             f.overlap,
 			"window_ns":           f.window.Nanoseconds(),
+			"rescue":              o.Rescue != nil,
 			"bandwidth_bps":       map[string]float64{},
 		},
 	}

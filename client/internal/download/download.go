@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"net/http"
@@ -25,16 +24,6 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// Link is a way to the server.
-type Link struct {
-	Name, Device string
-	// Bandwidth is B_x in bytes per second; if 0, it is the highest
-	// throughput seen.
-	Bandwidth float64
-	// Dial connects to a TCP address through the link.
-	Dial func(ctx context.Context, address string) (link.Socket, error)
-}
-
 // Options says what to download and how.
 type Options struct {
 	URL       *url.URL
@@ -46,6 +35,10 @@ type Options struct {
 	Overlap float64
 	// Window is the time over which throughput is averaged.
 	Window time.Duration
+	// Rescue makes up for links that fail or fall behind. Without it the
+	// first failure ends the download, and only the scheduler decides who
+	// delivers what.
+	Rescue *Rescue
 	// Output opens what the bytes are written to, before anything else.
 	Output func() (Sink, error)
 	// Verified says that Commit compares the whole with a checksum, so that
@@ -70,7 +63,7 @@ type Recorder interface {
 	Record(t time.Duration, e rundir.Event)
 }
 
-// blockSize is the unit in which a request's body is written to the file.
+// blockSize is the unit in which a request's body is written to the sink.
 const blockSize = 512 << 10
 
 // errComplete ends a transfer in which every byte has arrived.
@@ -81,15 +74,27 @@ var errComplete = errors.New("complete")
 // Run ends with its cause and the outcome is interrupted.
 func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	d := &download{Options: o, start: time.Now()}
+	if o.Rescue == nil {
+		// As published: HTTP/2 alone is offered.
+		d.TLS = o.TLS.Clone()
+		d.TLS.NextProtos = []string{"h2"}
+	}
 	d.blocks.New = func() any { return new([blockSize]byte) }
-	for _, l := range o.Links {
-		d.links = append(d.links, &linkState{Link: l, meter: throughput.NewMeter(o.Window)})
+	for i, l := range o.Links {
+		d.links = append(d.links, &linkState{
+			Link:   l,
+			index:  i,
+			url:    o.URL,
+			meter:  throughput.NewMeter(o.Window),
+			pace:   throughput.NewPace(paceWindow),
+			health: newHealth(),
+		})
 	}
 	sum, err := d.run(ctx)
 
 	summary := rundir.Summary{
 		URL:       o.URL.Redacted(),
-		Size:      d.resource.Size,
+		Size:      max(0, d.resource.Size),
 		Outcome:   rundir.Complete,
 		StartedAt: d.start.UnixNano(),
 		Download:  d.end.Nanoseconds(),
@@ -122,6 +127,8 @@ type download struct {
 	sink   Sink
 	window Window // sink, if it is one
 	blocks sync.Pool
+	// ctx is that of the transfer, which cancel ends.
+	ctx    context.Context
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 
@@ -133,6 +140,12 @@ type download struct {
 	part     ranges.Range
 	payload  *ranges.Payload // nil until the size is known
 	requests int
+	// ranged says that the server answered a range as such.
+	ranged bool
+	// race is set if the server can only send the resource as a whole.
+	race *race
+	// last is when the last byte arrived from any link.
+	last time.Duration
 }
 
 // run downloads the resource and returns its checksum.
@@ -152,11 +165,18 @@ func (d *download) run(ctx context.Context) (sum []byte, err error) {
 // transfer receives all bytes.
 func (d *download) transfer(ctx context.Context) error {
 	ctx, d.cancel = context.WithCancelCause(ctx)
+	d.ctx = ctx
 	for _, l := range d.links {
-		d.wg.Go(func() { d.open(ctx, l) })
+		d.wg.Go(func() { d.keep(ctx, l) })
+		if d.Rescue != nil && l.Watch != nil {
+			d.wg.Go(func() { l.Watch(ctx, func(c link.Change) { d.changed(l, c) }) })
+		}
 	}
 	if d.window != nil {
 		d.wg.Go(func() { d.follow(ctx) })
+	}
+	if d.Rescue != nil {
+		d.wg.Go(func() { d.supervise(ctx) })
 	}
 	if len(d.Recorders) > 0 {
 		d.wg.Go(func() { d.sample(ctx) })
@@ -164,9 +184,9 @@ func (d *download) transfer(ctx context.Context) error {
 	<-ctx.Done()
 	d.wg.Wait()
 	for _, l := range d.links {
-		if l.conn != nil {
+		if l.session != nil {
 			l.measure()
-			l.conn.Close()
+			d.close(l, l.session, false)
 		}
 	}
 	if err := context.Cause(ctx); err != errComplete {
@@ -176,132 +196,86 @@ func (d *download) transfer(ctx context.Context) error {
 	return nil
 }
 
-// open connects a link and starts its first request. The link that is ready
-// first asks for the size on behalf of all.
-func (d *download) open(ctx context.Context, l *linkState) {
-	if err := d.connect(ctx, l); err != nil {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.payload != nil && d.payload.Free(math.MaxInt64) == 0 {
-			d.Log.Warn("link is not needed any more", "link", l.Name, "error", err)
-			return
-		}
-		d.fail(l, err)
-		return
-	}
-
-	d.mu.Lock()
-	ask := !d.asked
-	d.asked = true
-	if d.payload != nil && l.requests == 0 {
-		d.request(ctx, l)
-	}
-	d.mu.Unlock()
-	if !ask {
-		return
-	}
-
+// ask learns on link l what the URL stands for.
+func (d *download) ask(l *linkState, s *session) {
+	target := d.target(l)
 	var resource transport.Resource
 	var err error
 	if d.Resource != nil {
 		resource = *d.Resource
 	} else {
-		resource, err = l.conn.Head(ctx, d.Header)
+		resource, err = s.Head(d.ctx, target)
+		// Some servers answer GET only.
+		status := new(transport.StatusError)
+		if errors.As(err, &status) && !status.Temporary() {
+			if peeked, peekErr := s.Peek(d.ctx, target); peekErr == nil {
+				resource, err = peeked, nil
+			}
+		}
 	}
+
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	l.asking = false
+	if d.payload != nil || d.race != nil || d.ctx.Err() != nil {
+		return
+	}
 	if err == nil {
 		err = d.begin(l, resource)
 	}
 	if err != nil {
-		d.fail(l, err)
+		d.asked = false
+		d.trouble(l, s, err)
 		return
 	}
-	for _, other := range d.links {
-		if other.conn != nil {
-			d.request(ctx, other)
-		}
-	}
-}
-
-// connect makes the link ready for requests.
-func (d *download) connect(ctx context.Context, l *linkState) error {
-	started := time.Since(d.start)
-	socket, err := l.Dial(ctx, transport.Address(d.URL))
-	if err != nil {
-		return err
-	}
-	connected := time.Since(d.start)
-	conn, err := transport.Open(ctx, socket, d.TLS, d.URL)
-	if err != nil {
-		return err
-	}
-
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	ready := time.Since(d.start)
-	l.conn, l.socket = conn, socket
-	l.measure()
-	d.record(ready, &rundir.Connected{
-		Link:     l.Name,
-		TCP:      (connected - started).Nanoseconds(),
-		TLS:      (ready - connected).Nanoseconds(),
-		RTT:      l.rtt.Last.Nanoseconds(),
-		Protocol: conn.Protocol,
-	})
-	return nil
+	d.assign()
 }
 
 // begin prepares for the resource that the server announced on link l.
 func (d *download) begin(l *linkState, resource transport.Resource) error {
-	d.resource = resource
-	d.record(time.Since(d.start), &rundir.Size{Bytes: resource.Size, ETag: resource.ETag, Link: l.Name})
-	if resource.ETag == "" {
-		d.Log.Warn("the server gives no strong ETag: a change of the file during the download may go unnoticed", "last-modified", resource.LastModified)
+	if d.Rescue == nil {
+		switch {
+		case resource.Size < 0:
+			return errors.New("the server does not tell the size of the file (no Content-Length)")
+		case resource.NoRanges:
+			return errors.New("the server does not serve ranges (Accept-Ranges: none)")
+		}
 	}
 	d.part = d.Part
 	if d.part.Length == 0 {
 		d.part = ranges.Range{Length: resource.Size}
 	}
-	if d.part.Offset < 0 || d.part.Length < 0 || d.part.End() > resource.Size {
-		return fmt.Errorf("bytes %d-%d are not in the resource of %d bytes", d.part.Offset, d.part.End()-1, resource.Size)
+	if d.part.Offset < 0 || d.part.Length < 0 && resource.Size >= 0 || resource.Size >= 0 && d.part.End() > resource.Size {
+		return sinkError{fmt.Errorf("bytes %d-%d are not in the resource of %d bytes", d.part.Offset, d.part.End()-1, resource.Size)}
+	}
+	d.resource = resource
+	d.record(time.Since(d.start), &rundir.Size{Bytes: max(0, resource.Size), ETag: resource.ETag, Link: l.Name})
+	if resource.ETag == "" {
+		d.Log.Warn("the server gives no strong ETag: a change of the file during the download may go unnoticed", "last-modified", resource.LastModified)
 	}
 	have, err := d.sink.Begin(resource, d.part)
 	if err != nil {
-		return err
+		return sinkError{err}
+	}
+	if resource.NoRanges || resource.Size < 0 || d.Rescue != nil && !resource.HasValidator() && !d.Verified {
+		d.startRace()
+		return nil
 	}
 	d.payload = ranges.NewPayload(d.part, have...)
 	d.completeIfAllArrived(time.Since(d.start))
 	return nil
 }
 
-// request issues the link's next request, if the scheduler wants one.
-func (d *download) request(ctx context.Context, l *linkState) {
-	now := time.Since(d.start)
-	assigned, ok := d.payload.Take(d.nextSize(l, now), d.limit())
-	if !ok {
-		return
+// target is what link l requests.
+func (d *download) target(l *linkState) transport.Target {
+	header := d.Header
+	if l.url.Host != d.URL.Host && header != nil {
+		// What is meant for one host is not for another one.
+		header = header.Clone()
+		header.Del("Authorization")
+		header.Del("Cookie")
 	}
-	if d.requests > 0 && !d.resource.HasValidator() && !d.Verified {
-		d.fail(l, errors.New("the server gives neither a strong ETag nor Last-Modified, so that nothing proves that several ranges are of one file: give its checksum, or use the algorithm single"))
-		return
-	}
-	d.requests++
-	r := &request{Range: assigned, id: d.requests}
-	l.newest = r
-	l.requests++
-	l.inFlight++
-	l.expected += assigned.Length
-	l.await(d.Overlap)
-	l.meter.Start(now)
-	d.record(now, &rundir.Request{
-		Link:   l.Name,
-		ID:     r.id,
-		Offset: r.Offset,
-		Length: r.Length,
-		Rate:   8 * l.meter.Rate(now),
-	})
-	d.wg.Go(func() { d.fetch(ctx, l, r) })
+	return transport.Target{URL: l.url, Header: header, Bare: d.Rescue == nil}
 }
 
 // limit is the offset before which bytes may be requested.
@@ -321,12 +295,23 @@ func (d *download) follow(ctx context.Context) {
 		case <-d.window.Grown():
 		}
 		d.mu.Lock()
-		for _, l := range d.links {
-			if d.payload != nil && l.conn != nil && l.newest == nil {
-				d.request(ctx, l)
-			}
+		d.assign()
+		if d.race != nil {
+			d.race.proceed()
 		}
 		d.mu.Unlock()
+	}
+}
+
+// assign gives links that wait for work some, if there is any.
+func (d *download) assign() {
+	if d.payload == nil || d.ctx.Err() != nil {
+		return
+	}
+	for _, l := range d.links {
+		if l.session != nil && l.newest == nil {
+			d.request(l)
+		}
 	}
 }
 
@@ -336,96 +321,11 @@ func (d *download) nextSize(l *linkState, now time.Duration) int64 {
 	if d.window != nil {
 		known.Payload = min(known.Payload, d.window.Size())
 	}
-	x := 0
 	for i, other := range d.links {
-		if other == l {
-			x = i
-		}
 		other.measure()
 		known.Links[i] = other.known(now)
 	}
-	return d.Scheduler.Next(x, known)
-}
-
-// fetch receives one request to its end.
-func (d *download) fetch(ctx context.Context, l *linkState, r *request) {
-	err := d.receive(ctx, l, r)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if r.complete() {
-		if errors.Is(err, transport.ErrTooLong) {
-			d.fail(l, err)
-		}
-		return
-	}
-	l.inFlight--
-	l.wasted += r.received
-	end := &rundir.End{Link: l.Name, ID: r.id, Bytes: r.received, Outcome: rundir.Cancelled}
-	if ctx.Err() == nil {
-		err = fmt.Errorf("bytes %d-%d: %w", r.Offset, r.End()-1, err)
-		end.Outcome, end.Error = rundir.Failed, err.Error()
-		d.fail(l, err)
-	}
-	d.record(time.Since(d.start), end)
-}
-
-// receive copies the body of a request to the file. Each byte counts as
-// arrived when it was read, and the last ones when they are written.
-func (d *download) receive(ctx context.Context, l *linkState, r *request) error {
-	body, err := l.conn.Get(ctx, d.Header, d.resource, r.Range)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	block := d.blocks.Get().(*[blockSize]byte)
-	defer d.blocks.Put(block)
-	filled, offset := 0, r.Offset
-	for {
-		n, err := body.Read(block[filled:])
-		filled += n
-		if filled == blockSize || offset+int64(filled) == r.End() {
-			if _, err := d.sink.WriteAt(block[:filled], offset); err != nil {
-				return err
-			}
-			offset += int64(filled)
-			filled = 0
-		}
-		if n > 0 {
-			d.progress(ctx, l, r, int64(n))
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// progress takes account of bytes that arrived, and issues the link's next
-// request when enough of its newest has.
-func (d *download) progress(ctx context.Context, l *linkState, r *request, bytes int64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now := time.Since(d.start)
-	if r.received == 0 {
-		d.record(now, &rundir.FirstByte{Link: l.Name, ID: r.id})
-	}
-	r.received += bytes
-	l.last = now
-	l.meter.Add(now, bytes)
-	l.expected -= bytes
-	if r.complete() {
-		l.inFlight--
-		d.record(now, &rundir.End{Link: l.Name, ID: r.id, Bytes: r.received, Outcome: rundir.Complete})
-		d.payload.Arrived(r.Range)
-		d.completeIfAllArrived(now)
-	}
-	if r == l.newest && float64(r.received) >= d.Overlap*float64(r.Length) {
-		l.newest = nil
-		d.request(ctx, l)
-	}
-	l.await(d.Overlap)
+	return d.Scheduler.Next(l.index, known)
 }
 
 func (d *download) completeIfAllArrived(now time.Duration) {
@@ -448,7 +348,7 @@ func (d *download) sample(ctx context.Context) {
 		d.mu.Lock()
 		now := time.Since(d.start)
 		for _, l := range d.links {
-			if l.conn == nil {
+			if l.session == nil {
 				continue
 			}
 			l.measure()
@@ -458,7 +358,7 @@ func (d *download) sample(ctx context.Context) {
 				Throughput: 8 * l.meter.Rate(now),
 				RTT:        l.rtt.Last.Nanoseconds(),
 				MinRTT:     l.rtt.Min.Nanoseconds(),
-				InFlight:   l.inFlight,
+				InFlight:   len(l.active),
 			})
 		}
 		d.mu.Unlock()

@@ -1,6 +1,8 @@
 package download
 
 import (
+	"context"
+	"net/url"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
@@ -11,53 +13,111 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
+// Link is a way to the server.
+type Link struct {
+	Name, Device string
+	// Bandwidth is B_x in bytes per second; if 0, it is the highest
+	// throughput seen.
+	Bandwidth float64
+	// Dial connects to a TCP address through the link.
+	Dial func(ctx context.Context, address string) (link.Socket, error)
+	// Watch, if set, reports changes of the link until ctx ends.
+	Watch func(ctx context.Context, report func(link.Change))
+}
+
 // linkState is a link in a download.
 type linkState struct {
 	Link
-	// conn and socket are nil until the link is connected.
-	conn   *transport.Conn
-	socket link.Socket
-	rtt    link.RoundTrip
-	meter  *throughput.Meter
+	index int
+	// url is where the link finds the resource: redirects may lead each link
+	// elsewhere.
+	url  *url.URL
+	hops int
+	// session is nil while the link is not connected.
+	session *session
+	rtt     link.RoundTrip
+	meter   *throughput.Meter
+	pace    *throughput.Pace
 
 	// newest is the link's newest request until the next one is issued.
-	newest   *request
+	newest *request
+	// active are the requests in flight.
+	active   []*request
 	requests int
-	inFlight int
-	// expected is what the requests in flight have still to deliver.
+	// expected is what they have still to deliver.
 	expected int64
 	wasted   int64
 	// last is when the last byte arrived.
 	last time.Duration
+	// asking says that the link asks for the size.
+	asking bool
+	health
+}
+
+// session is a connection of a link.
+type session struct {
+	*transport.Conn
+	authority string
+	// requests is how many were issued, and active how many are in flight.
+	requests, active int
+	// delivered says that bytes of a body came.
+	delivered bool
+	// draining says that it takes no new requests.
+	draining bool
+	closed   bool
+	// stale is what Unread will come to when the rest of cancelled bodies has
+	// arrived.
+	stale int64
 }
 
 // request is a range request.
 type request struct {
 	ranges.Range
-	id       int
+	id      int
+	session *session
+	// limit is the end of what is still wanted: other links may have taken
+	// over the rest.
+	limit    int64
 	received int64
+	wasted   int64
+	// dropped says that nothing more is wanted.
+	dropped bool
+	cancel  context.CancelFunc
 }
 
-func (r *request) complete() bool { return r.received == r.Length }
+// next is the offset of the next byte that is to arrive.
+func (r *request) next() int64 { return r.Offset + r.received }
+
+// left is what is still wanted and has not arrived.
+func (r *request) left() int64 { return r.limit - r.next() }
+
+// wanted is the number of bytes that are wanted of all of the request.
+func (r *request) wanted() int64 { return r.limit - r.Offset }
+
+// complete reports whether all that is wanted has arrived.
+func (r *request) complete() bool { return !r.dropped && r.left() == 0 }
 
 // await tells the socket how many bytes must arrive until the link's next
 // decision, which takes the part overlap of its newest request, and until all
 // its requests have ended.
 func (l *linkState) await(overlap float64) {
+	if l.session == nil {
+		return
+	}
 	decision := l.expected
 	if l.newest != nil {
-		decision -= int64((1 - overlap) * float64(l.newest.Length))
+		decision -= int64((1 - overlap) * float64(l.newest.wanted()))
 	}
-	l.socket.Await(decision, l.expected)
+	l.session.Socket.Await(decision, l.expected)
 }
 
 // measure updates the round trip time. It keeps the last known one if the
 // socket can not tell, as after a reset.
 func (l *linkState) measure() {
-	if l.socket == nil {
+	if l.session == nil {
 		return
 	}
-	if rtt, err := l.socket.RoundTrip(); err == nil {
+	if rtt, err := l.session.Socket.RoundTrip(); err == nil {
 		l.rtt = rtt
 	}
 }
@@ -68,23 +128,28 @@ func (l *linkState) known(now time.Duration) schedule.Link {
 	if bandwidth == 0 {
 		bandwidth = l.meter.Peak()
 	}
-	return schedule.Link{
-		Requests:   l.requests,
+	known := schedule.Link{
 		Throughput: l.meter.Rate(now),
 		Bandwidth:  bandwidth,
 		RTT:        l.rtt.Min,
 	}
+	// A link that came back begins as it did at first.
+	if l.session != nil {
+		known.Requests = l.session.requests
+	}
+	return known
 }
 
 func (l *linkState) summary() rundir.LinkSummary {
 	return rundir.LinkSummary{
-		Device:   l.Device,
-		Bytes:    l.meter.Total(),
-		Finish:   l.last.Nanoseconds(),
-		Requests: l.requests,
-		MinRTT:   l.rtt.Min.Nanoseconds(),
-		LastRTT:  l.rtt.Last.Nanoseconds(),
-		Peak:     8 * l.meter.Peak(),
-		Wasted:   l.wasted,
+		Device:    l.Device,
+		Bytes:     l.meter.Total(),
+		Finish:    l.last.Nanoseconds(),
+		Requests:  l.requests,
+		MinRTT:    l.rtt.Min.Nanoseconds(),
+		LastRTT:   l.rtt.Last.Nanoseconds(),
+		Peak:      8 * l.meter.Peak(),
+		Wasted:    l.wasted,
+		Failovers: l.failovers,
 	}
 }

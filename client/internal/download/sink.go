@@ -35,3 +35,9 @@ type Window interface {
 	// who grows the limit does not wait.
 	Grown() <-chan struct{}
 }
+
+// A Sizer is a Sink that wants to know how many bytes there were if Begin
+// could not tell.
+type Sizer interface {
+	Resize(size int64) error
+}

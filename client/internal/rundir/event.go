@@ -70,6 +70,8 @@ type Request struct {
 	Length int64 `json:"length"`
 	// Rate is the throughput of the link at the decision in bits per second.
 	Rate float64 `json:"rate_bps"`
+	// From is the link that had the range before, if it was taken over.
+	From string `json:"from,omitempty"`
 }
 
 // FirstByte tells that the first byte of a request's body arrived.
@@ -87,6 +89,37 @@ type End struct {
 	Bytes   int64  `json:"bytes"`
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"`
+	// Wasted counts received bytes that were not wanted any more; they are
+	// not in Bytes.
+	Wasted int64 `json:"wasted_bytes,omitempty"`
+}
+
+// Failover tells that a link lost work.
+type Failover struct {
+	Stamp
+	Link string `json:"link"`
+	// To is the link that does the work now; empty if any may.
+	To    string `json:"to,omitempty"`
+	Bytes int64  `json:"bytes"`
+	// Reason is lost, excluded, stalled or slow.
+	Reason string `json:"reason"`
+}
+
+// Ban tells that a link is left alone for a while.
+type Ban struct {
+	Stamp
+	Link  string `json:"link"`
+	Error string `json:"error"`
+	// Retry is the time until the link is tried again in ns.
+	Retry int64 `json:"retry_ns"`
+}
+
+// Late tells of bytes of cancelled requests that arrived on a connection of
+// the link for nothing.
+type Late struct {
+	Stamp
+	Link  string `json:"link"`
+	Bytes int64  `json:"bytes"`
 }
 
 // Sample is the state of a connected link at a multiple of SampleInterval.
@@ -122,5 +155,8 @@ func (e *Size) At(t time.Duration)      { e.set(t, "size") }
 func (e *Request) At(t time.Duration)   { e.set(t, "request") }
 func (e *FirstByte) At(t time.Duration) { e.set(t, "first_byte") }
 func (e *End) At(t time.Duration)       { e.set(t, "end") }
+func (e *Failover) At(t time.Duration)  { e.set(t, "failover") }
+func (e *Ban) At(t time.Duration)       { e.set(t, "ban") }
+func (e *Late) At(t time.Duration)      { e.set(t, "late") }
 func (e *Sample) At(t time.Duration)    { e.set(t, "sample") }
 func (e *Done) At(t time.Duration)      { e.set(t, "done") }

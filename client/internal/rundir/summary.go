@@ -46,8 +46,12 @@ type LinkSummary struct {
 	LastRTT int64 `json:"rtt_last_ns"`
 	// Peak is the highest throughput over a window in bits per second.
 	Peak float64 `json:"peak_bps"`
-	// Wasted counts the bytes of requests that did not complete.
+	// Wasted counts the bytes that were received and not used: other links
+	// had taken them over.
 	Wasted int64 `json:"wasted_bytes"`
+	// Failovers counts how often the link lost work because it failed or was
+	// slow.
+	Failovers int `json:"failovers"`
 }
 
 // write replaces the file atomically.

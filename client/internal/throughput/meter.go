@@ -35,6 +35,12 @@ func (m *Meter) Start(now time.Duration) {
 	}
 }
 
+// Restart forgets the throughput until now: the link begins anew.
+func (m *Meter) Restart(now time.Duration) {
+	m.started, m.start = true, now
+	m.arrivals, m.inWindow = nil, 0
+}
+
 // Add counts bytes that arrived at now.
 func (m *Meter) Add(now time.Duration, bytes int64) {
 	m.arrivals = append(m.arrivals, arrival{now, bytes})

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,7 +10,7 @@ import (
 
 // Resource is what a URL stood for when the download began.
 type Resource struct {
-	// Size is the number of bytes.
+	// Size is the number of bytes; -1 if the server does not tell.
 	Size int64
 	// ETag is the strong validator; empty if the server gives none or only a
 	// weak one, which does not promise equal bytes (RFC 9110, 8.8.1).
@@ -19,27 +18,27 @@ type Resource struct {
 	// LastModified is the date that the server gives, or empty. It is the
 	// validator if there is no ETag.
 	LastModified string
+	// SHA256 is the checksum that the server states; nil if it states none.
+	SHA256 []byte
+	// NoRanges says that the server does not serve ranges.
+	NoRanges bool
 }
 
 // HasValidator reports whether responses can be proven to be parts of the
 // same resource.
 func (r Resource) HasValidator() bool { return r.ETag != "" || r.LastModified != "" }
 
+// newResource reads the header of a 200.
 func newResource(response *http.Response) (Resource, error) {
-	switch {
-	case response.StatusCode/100 == 3:
-		return Resource{}, fmt.Errorf("the server redirects to %s: request that URL", response.Header.Get("Location"))
-	case response.StatusCode != http.StatusOK:
-		return Resource{}, fmt.Errorf("the server answers HEAD with %s", response.Status)
-	case response.ContentLength < 0:
-		return Resource{}, fmt.Errorf("the server does not tell the size of the file (no Content-Length)")
-	case strings.EqualFold(response.Header.Get("Accept-Ranges"), "none"):
-		return Resource{}, fmt.Errorf("the server does not serve ranges (Accept-Ranges: none)")
+	if err := checkCoding(response); err != nil {
+		return Resource{}, err
 	}
 	return Resource{
 		Size:         response.ContentLength,
 		ETag:         strongETag(response.Header),
 		LastModified: response.Header.Get("Last-Modified"),
+		SHA256:       reprDigest(response.Header),
+		NoRanges:     strings.EqualFold(response.Header.Get("Accept-Ranges"), "none"),
 	}, nil
 }
 
@@ -51,38 +50,78 @@ func strongETag(header http.Header) string {
 	return etag
 }
 
+// checkCoding refuses content codings: an encoded file is another one, with
+// other ranges.
+func checkCoding(response *http.Response) error {
+	if coding := response.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return mismatch("the server encodes the file as %q, though it was asked not to", coding)
+	}
+	return nil
+}
+
 // check returns an error unless the response carries exactly range r of the
 // resource.
 func (r Resource) check(response *http.Response, want ranges.Range) error {
-	switch {
-	case response.StatusCode == http.StatusOK:
-		return fmt.Errorf("the server ignores Range and answers with the whole file (200): it does not serve ranges")
-	case response.StatusCode != http.StatusPartialContent:
-		return fmt.Errorf("the server answers %s", response.Status)
-	case response.Header.Get("Content-Encoding") != "":
-		return fmt.Errorf("the server encodes the range as %q", response.Header.Get("Content-Encoding"))
+	switch response.StatusCode {
+	case http.StatusPartialContent:
+	case http.StatusOK:
+		if err := r.checkWhole(response); err != nil {
+			return err
+		}
+		return ErrNoRanges
+	case http.StatusRequestedRangeNotSatisfiable:
+		return mismatch("the file changed on the server during the download: it has no bytes %d-%d any more (416, Content-Range %q)",
+			want.Offset, want.End()-1, response.Header.Get("Content-Range"))
+	case http.StatusPreconditionFailed:
+		return mismatch("the file changed on the server during the download (412)")
+	default:
+		return failure(response)
+	}
+	if err := checkCoding(response); err != nil {
+		return err
 	}
 	first, last, size, err := parseContentRange(response.Header.Get("Content-Range"))
 	switch {
 	case err != nil:
 		return err
 	case first != want.Offset || last != want.End()-1:
-		return fmt.Errorf("the server answers with bytes %d-%d instead of %d-%d", first, last, want.Offset, want.End()-1)
+		return mismatch("the server answers with bytes %d-%d instead of %d-%d", first, last, want.Offset, want.End()-1)
 	case size != r.Size:
-		return fmt.Errorf("the file changed on the server during the download: its size was %d and is %d bytes", r.Size, size)
+		return mismatch("the file changed on the server during the download: its size was %d and is %d bytes", r.Size, size)
 	case response.ContentLength >= 0 && response.ContentLength != want.Length:
-		return fmt.Errorf("the server announces %d bytes for a range of %d", response.ContentLength, want.Length)
+		return mismatch("the server announces %d bytes for a range of %d", response.ContentLength, want.Length)
+	}
+	return r.checkValidator(response)
+}
+
+// checkWhole returns an error unless the response carries all of the
+// resource.
+func (r Resource) checkWhole(response *http.Response) error {
+	if response.StatusCode != http.StatusOK {
+		return failure(response)
+	}
+	if err := checkCoding(response); err != nil {
+		return err
+	}
+	if r.Size >= 0 && response.ContentLength >= 0 && response.ContentLength != r.Size {
+		return mismatch("the file changed on the server during the download: its size was %d and is %d bytes", r.Size, response.ContentLength)
+	}
+	return r.checkValidator(response)
+}
+
+func (r Resource) checkValidator(response *http.Response) error {
+	switch {
 	case r.ETag != "" && strongETag(response.Header) != r.ETag:
-		return fmt.Errorf("the file changed on the server during the download: its ETag was %s and is %s", r.ETag, response.Header.Get("ETag"))
+		return mismatch("the file changed on the server during the download: its ETag was %s and is %s", r.ETag, response.Header.Get("ETag"))
 	case r.ETag == "" && response.Header.Get("Last-Modified") != r.LastModified:
-		return fmt.Errorf("the file changed on the server during the download: it was modified on %q, now on %q", r.LastModified, response.Header.Get("Last-Modified"))
+		return mismatch("the file changed on the server during the download: it was modified on %q, now on %q", r.LastModified, response.Header.Get("Last-Modified"))
 	}
 	return nil
 }
 
 // parseContentRange reads "bytes FIRST-LAST/SIZE" (RFC 9110, 14.4).
 func parseContentRange(value string) (first, last, size int64, err error) {
-	wrong := fmt.Errorf("the server sends Content-Range %q: allowed is bytes FIRST-LAST/SIZE", value)
+	wrong := mismatch("the server sends Content-Range %q: allowed is bytes FIRST-LAST/SIZE", value)
 	unit, rest, ok := strings.Cut(value, " ")
 	if !ok || unit != "bytes" {
 		return 0, 0, 0, wrong

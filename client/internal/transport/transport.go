@@ -1,19 +1,20 @@
-// Package transport speaks HTTP/2 over TLS to a server: one connection for
-// each link, which no other link adopts (thesis, section 4.4.3.3: a link
-// that changes its TCP connection starts from nothing).
+// Package transport speaks HTTP to a server: HTTP/2 on one connection for each
+// link, which no other link adopts (thesis, section 4.4.3.3: a link that
+// changes its TCP connection starts from nothing), or HTTP/1.1 on a few.
 package transport
 
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 
+	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/ranges"
 )
 
@@ -27,47 +28,83 @@ const (
 	connectionWindow = 1 << 30
 )
 
-// Conn is an HTTP/2 connection to the server of one URL.
+// Conn leads to one server.
 type Conn struct {
-	http *http.ClientConn
-	url  *url.URL
+	http interface {
+		http.RoundTripper
+		Close() error
+	}
+	// usable reports whether new requests can be sent.
+	usable func() bool
+	// received counts all bytes that arrive.
+	received *atomic.Int64
+	// counter counts those of bodies; nil without HTTP/2.
+	counter *dataCounter
+	// delivered counts what was read of bodies.
+	delivered atomic.Int64
 	// Protocol is what was agreed on, such as "TLS 1.3 h2".
 	Protocol string
+	// Socket is the network connection, or stands for all of them.
+	Socket link.Socket
 }
 
-// Address is the TCP address of the server of an https URL.
+// Target is what is requested: a URL, and a header that is sent along.
+type Target struct {
+	URL    *url.URL
+	Header http.Header
+	// Bare leaves out the fields that no server needs. Published figures were
+	// measured without them, and they repeat to the byte only so.
+	Bare bool
+}
+
+// Address is the TCP address of the server of an http or https URL.
 func Address(u *url.URL) string {
 	port := u.Port()
-	if port == "" {
+	switch {
+	case port != "":
+	case u.Scheme == "http":
+		port = "80"
+	default:
 		port = "443"
 	}
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// Open starts TLS 1.3 and HTTP/2 with the server of the https URL u on a
-// fresh network connection, which it closes on failure.
-func Open(ctx context.Context, raw net.Conn, config *tls.Config, u *url.URL) (*Conn, error) {
+// Dial makes another network connection to the same server.
+type Dial func(context.Context) (link.Socket, error)
+
+// Open starts HTTP with the server of the URL u on a fresh network connection,
+// which it closes on failure. It is HTTP/2 over TLS 1.3 if the server of an
+// https URL offers that, else HTTP/1.1, for which it may dial again.
+func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Config, u *url.URL) (*Conn, error) {
+	if u.Scheme == "http" {
+		return openHTTP1(socket, again, nil, "http/1.1", new(atomic.Int64)), nil
+	}
 	config = config.Clone()
 	config.ServerName = u.Hostname()
 	config.MinVersion = tls.VersionTLS13
-	config.NextProtos = []string{"h2"}
-	secure := tls.Client(raw, config)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		raw.Close()
-		return nil, fmt.Errorf("TLS handshake: %w", err)
+	if len(config.NextProtos) == 0 {
+		config.NextProtos = []string{"h2", "http/1.1"}
+	}
+	received := new(atomic.Int64)
+	secure, err := secured(ctx, &meteredConn{socket, received}, config)
+	if err != nil {
+		return nil, err
 	}
 	state := secure.ConnectionState()
 	if state.NegotiatedProtocol != "h2" {
-		secure.Close()
-		return nil, errors.New("the server does not offer HTTP/2")
+		config.NextProtos = []string{"http/1.1"}
+		first := &securedSocket{secure, socket}
+		return openHTTP1(first, again, config, tls.VersionName(state.Version)+" http/1.1", received), nil
 	}
 
 	// The connection is already secure, so to net/http it is one without
 	// TLS: only that way it takes a connection that is not a bare *tls.Conn.
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
+	counter := &dataCounter{Conn: secure}
 	transport := &http.Transport{
-		DialContext:        func(context.Context, string, string) (net.Conn, error) { return newCreditSaver(secure), nil },
+		DialContext:        func(context.Context, string, string) (net.Conn, error) { return newCreditSaver(counter), nil },
 		Protocols:          protocols,
 		DisableCompression: true,
 		HTTP2: &http.HTTP2Config{
@@ -81,36 +118,95 @@ func Open(ctx context.Context, raw net.Conn, config *tls.Config, u *url.URL) (*C
 		return nil, fmt.Errorf("start HTTP/2: %w", err)
 	}
 	protocol := tls.VersionName(state.Version) + " " + state.NegotiatedProtocol
-	return &Conn{http: client, url: u, Protocol: protocol}, nil
+	return &Conn{
+		http:     client,
+		usable:   func() bool { return client.Err() == nil && client.Available() > 0 },
+		received: received,
+		counter:  counter,
+		Protocol: protocol,
+		Socket:   socket,
+	}, nil
+}
+
+// secured shakes hands on a connection, which it closes on failure.
+func secured(ctx context.Context, raw net.Conn, config *tls.Config) (*tls.Conn, error) {
+	secure := tls.Client(raw, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		return nil, fmt.Errorf("TLS handshake: %w", err)
+	}
+	return secure, nil
 }
 
 // Close closes the connection; requests in flight fail.
 func (c *Conn) Close() error { return c.http.Close() }
 
-// Head asks what the URL stands for. The header is sent along.
-func (c *Conn) Head(ctx context.Context, header http.Header) (Resource, error) {
-	request, err := c.request(ctx, http.MethodHead, header)
-	if err != nil {
-		return Resource{}, err
+// Usable reports whether new requests can be sent: the connection is up and
+// the server has not said goodbye.
+func (c *Conn) Usable() bool { return c.usable() }
+
+// Received is the number of bytes that arrived, of whatever kind.
+func (c *Conn) Received() int64 { return c.received.Load() }
+
+// Unread is the number of bytes of bodies that arrived and were not read: of
+// requests that were cancelled, or that are about to be read.
+func (c *Conn) Unread() int64 {
+	if c.counter == nil {
+		return 0
 	}
-	response, err := c.http.RoundTrip(request)
+	return c.counter.data.Load() - c.delivered.Load()
+}
+
+// Head asks what the target stands for.
+func (c *Conn) Head(ctx context.Context, t Target) (Resource, error) {
+	fields := map[string]string{}
+	if !t.Bare {
+		fields["Want-Repr-Digest"] = "sha-256=5"
+	}
+	response, err := c.do(ctx, http.MethodHead, t, fields)
 	if err != nil {
 		return Resource{}, err
 	}
 	response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return Resource{}, failure(response)
+	}
 	return newResource(response)
+}
+
+// Peek asks by GET what the target stands for, for servers that do not answer
+// HEAD.
+func (c *Conn) Peek(ctx context.Context, t Target) (Resource, error) {
+	response, err := c.do(ctx, http.MethodGet, t, map[string]string{"Range": "bytes=0-0"})
+	if err != nil {
+		return Resource{}, err
+	}
+	response.Body.Close()
+	switch response.StatusCode {
+	case http.StatusPartialContent:
+		resource, _, err := Partial(response)
+		return resource, err
+	case http.StatusOK:
+		resource, err := newResource(response)
+		resource.NoRanges = true
+		return resource, err
+	case http.StatusRequestedRangeNotSatisfiable:
+		if response.Header.Get("Content-Range") == "bytes */0" {
+			return Resource{}, nil
+		}
+	}
+	return Resource{}, failure(response)
 }
 
 // Get requests a range of the resource and returns its body once the header
 // proves that it is the right one. The body fails if it is shorter or longer
 // than the range.
-func (c *Conn) Get(ctx context.Context, header http.Header, resource Resource, r ranges.Range) (io.ReadCloser, error) {
-	request, err := c.request(ctx, http.MethodGet, header)
-	if err != nil {
-		return nil, err
+func (c *Conn) Get(ctx context.Context, t Target, resource Resource, r ranges.Range) (io.ReadCloser, error) {
+	fields := map[string]string{"Range": RangeHeader(r)}
+	if resource.ETag != "" && !t.Bare {
+		fields["If-Range"] = resource.ETag
 	}
-	request.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", r.Offset, r.End()-1))
-	response, err := c.http.RoundTrip(request)
+	response, err := c.do(ctx, http.MethodGet, t, fields)
 	if err != nil {
 		return nil, err
 	}
@@ -118,20 +214,66 @@ func (c *Conn) Get(ctx context.Context, header http.Header, resource Resource, r
 		response.Body.Close()
 		return nil, err
 	}
-	return &exactBody{response.Body, r.Length}, nil
+	return &exactBody{&countedBody{response.Body, c}, r.Length}, nil
 }
 
-func (c *Conn) request(ctx context.Context, method string, header http.Header) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, method, c.url.String(), nil)
+// Whole requests all of the resource, whose size may be unknown, without a
+// range.
+func (c *Conn) Whole(ctx context.Context, t Target, resource Resource) (io.ReadCloser, error) {
+	response, err := c.do(ctx, http.MethodGet, t, nil)
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(request.Header, header)
-	return request, nil
+	if err := resource.checkWhole(response); err != nil {
+		response.Body.Close()
+		return nil, err
+	}
+	body := io.ReadCloser(&countedBody{response.Body, c})
+	if resource.Size >= 0 {
+		body = &exactBody{body, resource.Size}
+	}
+	return body, nil
 }
 
-// ErrTooLong says that a body goes on after the end of the requested range.
-var ErrTooLong = errors.New("the response is longer than the requested range")
+func (c *Conn) do(ctx context.Context, method string, t Target, fields map[string]string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, t.URL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(request.Header, t.Header)
+	if !t.Bare {
+		// Without it any coding would be acceptable (RFC 9110, 12.5.3).
+		request.Header.Set("Accept-Encoding", "identity")
+	}
+	for name, value := range fields {
+		request.Header.Set(name, value)
+	}
+	return c.http.RoundTrip(request)
+}
+
+// meteredConn counts what it receives.
+type meteredConn struct {
+	net.Conn
+	received *atomic.Int64
+}
+
+func (c *meteredConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.received.Add(int64(n))
+	return n, err
+}
+
+// countedBody tells its connection what is read.
+type countedBody struct {
+	io.ReadCloser
+	conn *Conn
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.conn.delivered.Add(int64(n))
+	return n, err
+}
 
 // exactBody is a body that must have a known length.
 type exactBody struct {

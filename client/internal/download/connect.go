@@ -1,0 +1,223 @@
+package download
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// keep connects a link, and connects it again when it needs that.
+func (d *download) keep(ctx context.Context, l *linkState) {
+	for d.awaitNeed(ctx, l) {
+		err := d.connect(ctx, l)
+		d.mu.Lock()
+		if ctx.Err() != nil {
+			d.mu.Unlock()
+			return
+		}
+		pause := time.Duration(0)
+		switch {
+		case err == nil || !l.needsSession():
+		case d.Rescue != nil:
+			pause = d.unreachable(l, err)
+		case d.payload != nil && d.payload.Free(d.part.End()) == 0:
+			d.Log.Warn("link is not needed any more", "link", l.Name, "error", err)
+			d.mu.Unlock()
+			return
+		default:
+			d.fail(l, err)
+		}
+		d.mu.Unlock()
+		if pause > 0 {
+			l.pause(ctx, pause)
+		}
+	}
+}
+
+// awaitNeed waits until the link needs a connection. It reports false if
+// that will not be.
+func (d *download) awaitNeed(ctx context.Context, l *linkState) bool {
+	for ctx.Err() == nil {
+		d.mu.Lock()
+		out, needed := l.out != nil, l.needsSession()
+		d.mu.Unlock()
+		switch {
+		case out:
+			return false
+		case needed:
+			return true
+		}
+		select {
+		case <-ctx.Done():
+		case <-l.need:
+		}
+	}
+	return false
+}
+
+// connect makes the link ready for requests.
+func (d *download) connect(ctx context.Context, l *linkState) error {
+	d.mu.Lock()
+	attempt, cancel := ctx, context.CancelFunc(func() {})
+	if d.Rescue != nil {
+		attempt, cancel = context.WithTimeoutCause(ctx, l.attemptTimeout(), errors.New("no answer in time"))
+	}
+	l.abandonAttempt = cancel
+	u := l.url
+	d.mu.Unlock()
+	defer cancel()
+
+	started := time.Since(d.start)
+	dial := func(ctx context.Context) (link.Socket, error) { return l.Dial(ctx, transport.Address(u)) }
+	socket, err := dial(attempt)
+	if err != nil {
+		return attemptError(attempt, err)
+	}
+	connected := time.Since(d.start)
+	conn, err := transport.Open(attempt, socket, dial, d.TLS, u)
+	if err != nil {
+		return attemptError(attempt, err)
+	}
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if ctx.Err() != nil || !l.needsSession() || l.url != u {
+		conn.Close()
+		return nil
+	}
+	ready := time.Since(d.start)
+	d.install(l, &session{Conn: conn, authority: u.Host}, ready)
+	d.record(ready, &rundir.Connected{
+		Link:     l.Name,
+		TCP:      (connected - started).Nanoseconds(),
+		TLS:      (ready - connected).Nanoseconds(),
+		RTT:      l.rtt.Last.Nanoseconds(),
+		Protocol: conn.Protocol,
+	})
+	d.proceed(l)
+	return nil
+}
+
+// attemptError says of an attempt that ran out of time just that.
+func attemptError(attempt context.Context, err error) error {
+	if attempt.Err() != nil && !errors.As(err, new(permanent)) {
+		return context.Cause(attempt)
+	}
+	return err
+}
+
+// install makes the session that of the link. What an older one has still to
+// deliver is free again, unless the server is just completing it.
+func (d *download) install(l *linkState, s *session, now time.Duration) {
+	if old := l.session; old != nil {
+		completing := old.draining && !l.suspect
+		if !completing {
+			d.abandon(l, lost, now)
+		}
+		l.newest = nil
+		d.close(l, old, completing)
+	}
+	if l.requests > 0 {
+		l.meter.Restart(now)
+		l.pace = throughput.NewPace(paceWindow)
+	}
+	l.session = s
+	l.suspect, l.heard, l.heardAt = false, 0, now
+	l.measure()
+}
+
+// proceed gives the connected link something to do.
+func (d *download) proceed(l *linkState) {
+	switch {
+	case d.race != nil:
+		d.enter(l)
+	case d.payload != nil:
+		if l.newest == nil {
+			d.request(l)
+		}
+	case !d.asked:
+		d.asked, l.asking = true, true
+		s := l.session
+		d.wg.Go(func() { d.ask(l, s) })
+	}
+}
+
+// close closes a session, if it is completing requests when they have ended.
+func (d *download) close(l *linkState, s *session, completing bool) {
+	s.closed = true
+	if !completing {
+		s.Conn.Close()
+	}
+	d.settle(l, s)
+}
+
+// settle counts what a closed session received for nothing.
+func (d *download) settle(l *linkState, s *session) {
+	if !s.closed || s.active > 0 {
+		return
+	}
+	s.Conn.Close()
+	if late := s.Unread(); late > 0 {
+		l.wasted += late
+		d.record(time.Since(d.start), &rundir.Late{Link: l.Name, Bytes: late})
+	}
+}
+
+// lose gives up a session that takes no more requests. What it has still to
+// deliver may yet come.
+func (d *download) lose(l *linkState, s *session) {
+	if s != l.session {
+		return
+	}
+	l.newest = nil
+	if s.active > 0 {
+		s.draining = true
+	} else {
+		l.session = nil
+		d.close(l, s, false)
+	}
+	l.wake()
+}
+
+// abandon gives up all requests of a link; what they have not delivered is
+// free again.
+func (d *download) abandon(l *linkState, reason string, now time.Duration) {
+	var bytes int64
+	for _, r := range slices.Clone(l.active) {
+		if r.session == l.session {
+			left := d.drop(l, r)
+			d.release(left)
+			bytes += left.Length
+		}
+	}
+	if bytes > 0 {
+		d.failedOver(l, nil, bytes, reason, now)
+	}
+}
+
+// permanent is an error after which trying again is of no use.
+type permanent interface {
+	error
+	Permanent() bool
+}
+
+func isPermanent(err error) bool {
+	var p permanent
+	return errors.As(err, &p) && p.Permanent()
+}
+
+// isRefusal reports whether an error to connect will most likely come again:
+// the server is not there, or it is the wrong one.
+func isRefusal(err error) bool {
+	dns := new(net.DNSError)
+	untrusted := new(tls.CertificateVerificationError)
+	return errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &untrusted)
+}

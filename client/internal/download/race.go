@@ -1,0 +1,226 @@
+package download
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// raceLength is how many bytes decide which link is the fastest.
+const raceLength = 4 << 20
+
+// race is the download of a resource that comes only as a whole: all links
+// request it, and the first that has raceLength bytes or all goes on alone.
+// If it fails, there is another race, from the beginning.
+type race struct {
+	runners map[*linkState]context.CancelFunc
+	winner  *linkState
+	// written is how far the sink was written.
+	written int64
+	// grown receives when the sink has more room.
+	grown chan struct{}
+}
+
+// by reports whether the link takes part.
+func (r *race) by(l *linkState) bool {
+	if r == nil {
+		return false
+	}
+	_, runs := r.runners[l]
+	return runs
+}
+
+// proceed says that the sink has more room.
+func (r *race) proceed() { notify(r.grown) }
+
+// startRace begins to request the resource as a whole.
+func (d *download) startRace() {
+	d.race = &race{runners: map[*linkState]context.CancelFunc{}, grown: make(chan struct{}, 1)}
+	now := time.Since(d.start)
+	for _, l := range d.links {
+		d.abandon(l, lost, now)
+	}
+	d.payload = nil
+	d.Log.Warn("the server does not serve ranges, or gives no validator: only the fastest link is used")
+	for _, l := range d.links {
+		if l.usable(now) {
+			d.enter(l)
+		}
+	}
+}
+
+// enter lets a link take part.
+func (d *download) enter(l *linkState) {
+	s := l.session
+	if d.race.winner != nil || d.race.by(l) || s.draining {
+		return
+	}
+	d.requests++
+	r := &request{Range: ranges.Range{Length: max(0, d.resource.Size)}, id: d.requests, session: s}
+	ctx, cancel := context.WithCancel(d.ctx)
+	d.race.runners[l] = cancel
+	l.requests++
+	s.requests++
+	s.active++
+	now := time.Since(d.start)
+	l.heardAt = now
+	l.meter.Start(now)
+	l.pace.Begin(now, l.rtt.Min)
+	d.record(now, &rundir.Request{Link: l.Name, ID: r.id, Length: r.Length})
+	target := d.target(l)
+	d.wg.Go(func() {
+		defer cancel()
+		d.run1(ctx, l, r, target)
+	})
+}
+
+// run1 receives the resource as a whole on one link.
+func (d *download) run1(ctx context.Context, l *linkState, r *request, target transport.Target) {
+	err := d.receiveWhole(ctx, l, r, target)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Since(d.start)
+	s := r.session
+	s.active--
+	defer d.settle(l, s)
+	delete(d.race.runners, l)
+	l.pace.End(now)
+	end := &rundir.End{Link: l.Name, ID: r.id, Bytes: r.received, Outcome: rundir.Complete}
+	won := d.race.winner == l
+	if won {
+		d.race.winner = nil
+	} else {
+		end.Wasted = r.received
+	}
+	l.wasted += end.Wasted
+	switch {
+	case err == nil && won:
+		d.record(now, end)
+		d.end = now
+		if d.resource.Size < 0 {
+			d.resource.Size = r.received
+		}
+		d.cancel(errComplete)
+		return
+	case ctx.Err() != nil || err == nil:
+		end.Outcome = rundir.Cancelled
+	default:
+		end.Outcome, end.Error = rundir.Failed, err.Error()
+	}
+	d.record(now, end)
+	if end.Outcome == rundir.Failed {
+		d.trouble(l, s, err)
+	}
+}
+
+// receiveWhole receives the resource; it writes once the link has won.
+func (d *download) receiveWhole(ctx context.Context, l *linkState, r *request, target transport.Target) error {
+	body, err := r.session.Whole(ctx, target, d.resource)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	var lead []byte
+	block := d.blocks.Get().(*[blockSize]byte)
+	defer d.blocks.Put(block)
+	won := false
+	for {
+		n, err := body.Read(block[:])
+		ended := err == io.EOF
+		if err != nil && !ended {
+			return err
+		}
+		d.mu.Lock()
+		r.received += int64(n)
+		if n > 0 {
+			d.arrived(l, r, int64(n), time.Since(d.start))
+		}
+		offset := r.received - int64(n)
+		data := block[:n]
+		if !won {
+			lead = append(lead, data...)
+			offset, data = 0, lead
+			won = d.win(l, ended, len(lead))
+		}
+		d.mu.Unlock()
+		if won {
+			lead = nil
+			if err := d.deliver(ctx, data, offset); err != nil {
+				return err
+			}
+		}
+		if ended {
+			if !won {
+				return nil
+			}
+			return d.resize(r.received)
+		}
+	}
+}
+
+// win reports whether the link has won: nobody else has, and it has enough.
+func (d *download) win(l *linkState, ended bool, bytes int) bool {
+	alone := len(d.links) == 1
+	if d.race.winner != nil || !ended && !alone && bytes < raceLength {
+		return false
+	}
+	d.race.winner = l
+	for other, cancel := range d.race.runners {
+		if other != l {
+			cancel()
+		}
+	}
+	return true
+}
+
+// deliver writes the part of the data that is wanted, as the sink has room.
+func (d *download) deliver(ctx context.Context, data []byte, offset int64) error {
+	end := offset + int64(len(data))
+	from, to := d.part.Offset, int64(math.MaxInt64)
+	if d.resource.Size >= 0 {
+		to = d.part.End()
+	}
+	if d.resource.ETag != "" {
+		// What an earlier run has written is the same.
+		from = max(from, d.race.written)
+	} else if d.window != nil && offset < d.race.written {
+		return sinkError{errors.New("the connection was lost, and the server can not continue where it was")}
+	}
+	from, to = max(from, offset), min(to, end)
+	for from < to {
+		room := min(to, max(d.limit(), from))
+		if room == from {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-d.race.grown:
+				continue
+			}
+		}
+		if _, err := d.sink.WriteAt(data[from-offset:room-offset], from); err != nil {
+			return sinkError{err}
+		}
+		from = room
+	}
+	d.race.written = max(d.race.written, to)
+	return nil
+}
+
+// resize tells the sink a size that was unknown.
+func (d *download) resize(size int64) error {
+	if d.resource.Size >= 0 {
+		return nil
+	}
+	if sink, ok := d.sink.(Sizer); ok {
+		if err := sink.Resize(size); err != nil {
+			return sinkError{err}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,245 @@
+package download
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// sinkError is a failure on this side, which no link can make up for.
+type sinkError struct{ error }
+
+func (e sinkError) Unwrap() error { return e.error }
+
+// request issues the link's next request, if there is one for it.
+func (d *download) request(l *linkState) {
+	now := time.Since(d.start)
+	assigned, from, ok := d.next(l, now)
+	if !ok {
+		return
+	}
+	if d.requests > 0 && !d.resource.HasValidator() && !d.Verified {
+		d.fail(l, errors.New("the server gives neither a strong ETag nor Last-Modified, so that nothing proves that several ranges are of one file: give its checksum, or use the algorithm single"))
+		return
+	}
+	d.issue(l, assigned, from, now)
+}
+
+// issue sends a request. from is the link that the range was taken from, if
+// any.
+func (d *download) issue(l *linkState, assigned ranges.Range, from string, now time.Duration) {
+	d.requests++
+	s := l.session
+	r := &request{Range: assigned, id: d.requests, limit: assigned.End(), session: s}
+	ctx, cancel := context.WithCancel(d.ctx)
+	r.cancel = cancel
+	if len(l.active) == 0 {
+		l.pace.Begin(now, l.rtt.Min)
+		l.heardAt = now
+	}
+	l.newest = r
+	l.requests++
+	s.requests++
+	s.active++
+	l.active = append(l.active, r)
+	l.expected += assigned.Length
+	l.await(d.Overlap)
+	l.meter.Start(now)
+	d.record(now, &rundir.Request{
+		Link:   l.Name,
+		ID:     r.id,
+		Offset: r.Offset,
+		Length: r.Length,
+		Rate:   8 * l.meter.Rate(now),
+		From:   from,
+	})
+	d.wg.Go(func() { d.fetch(ctx, l, r) })
+}
+
+// fetch receives one request to its end.
+func (d *download) fetch(ctx context.Context, l *linkState, r *request) {
+	err := d.receive(ctx, l, r)
+	r.cancel()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := r.session
+	s.active--
+	defer d.settle(l, s)
+	now := time.Since(d.start)
+	if r.complete() {
+		if errors.Is(err, transport.ErrTooLong) {
+			d.fail(l, err)
+		}
+		return
+	}
+	end := &rundir.End{Link: l.Name, ID: r.id, Bytes: r.received, Wasted: r.wasted, Outcome: rundir.Cancelled}
+	cancelled := r.dropped || d.ctx.Err() != nil
+	if !cancelled {
+		err = fmt.Errorf("bytes %d-%d: %w", r.Offset, r.End()-1, err)
+		end.Outcome, end.Error = rundir.Failed, err.Error()
+	}
+	l.wasted += r.wasted
+	if !r.dropped {
+		d.release(d.drop(l, r))
+	}
+	d.record(now, end)
+	if d.payload != nil {
+		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
+		d.completeIfAllArrived(now)
+	}
+	if !cancelled {
+		d.trouble(l, s, err)
+	}
+	if d.Rescue != nil {
+		d.assign()
+	}
+}
+
+// drop gives a request up, and returns what it has not delivered.
+func (d *download) drop(l *linkState, r *request) ranges.Range {
+	left := ranges.Range{Offset: r.next(), Length: r.left()}
+	d.shrink(l, r, left.Length)
+	r.dropped = true
+	r.cancel()
+	d.ended(l, r)
+	return left
+}
+
+// release makes bytes free that were assigned.
+func (d *download) release(r ranges.Range) {
+	if d.payload != nil {
+		d.payload.Release(r)
+	}
+}
+
+// shrink takes the last bytes off what is wanted of a request.
+func (d *download) shrink(l *linkState, r *request, bytes int64) {
+	r.limit -= bytes
+	l.expected -= bytes
+	r.session.stale = r.session.Unread() + min(r.End()-r.limit, maxStale)
+}
+
+// ended takes a request off those in flight.
+func (d *download) ended(l *linkState, r *request) {
+	l.active = slices.DeleteFunc(l.active, func(other *request) bool { return other == r })
+	if l.newest == r && r.dropped {
+		l.newest = nil
+	}
+	if len(l.active) == 0 {
+		l.pace.End(time.Since(d.start))
+	}
+}
+
+// receive copies the body of a request to the sink. Each byte counts as
+// arrived when it was read, and the last ones when they are written.
+func (d *download) receive(ctx context.Context, l *linkState, r *request) error {
+	d.mu.Lock()
+	target := d.target(l)
+	d.mu.Unlock()
+	body, err := r.session.Get(ctx, target, d.resource, r.Range)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	block := d.blocks.Get().(*[blockSize]byte)
+	defer d.blocks.Put(block)
+	unit := blockSize
+	if d.window != nil {
+		unit = 1
+	}
+	filled, offset := 0, r.Offset
+	for {
+		n, readErr := body.Read(block[filled:])
+		kept, last := d.take(r, n)
+		filled += kept
+		if filled > 0 && (filled >= unit || last || readErr != nil) {
+			if _, err := d.sink.WriteAt(block[:filled], offset); err != nil {
+				return d.unwritten(r, filled, err)
+			}
+			offset += int64(filled)
+			filled = 0
+		}
+		if kept > 0 {
+			d.progress(l, r, int64(kept))
+		}
+		switch {
+		case readErr == io.EOF && !last:
+			return io.ErrUnexpectedEOF
+		case readErr == io.EOF:
+			return nil
+		case readErr != nil:
+			return readErr
+		case n > kept || last && r.limit < r.End():
+			return nil
+		}
+	}
+}
+
+// take decides how many of n bytes that arrived are wanted, and whether they
+// are the last.
+func (d *download) take(r *request, n int) (kept int, last bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kept = int(min(int64(n), r.left()))
+	r.received += int64(kept)
+	r.wasted += int64(n - kept)
+	return kept, r.left() == 0
+}
+
+// unwritten takes bytes back that were counted and could not be written.
+func (d *download) unwritten(r *request, bytes int, err error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !r.dropped {
+		r.received -= int64(bytes)
+	}
+	return sinkError{err}
+}
+
+// progress takes account of bytes that arrived, and issues the link's next
+// request when enough of its newest has.
+func (d *download) progress(l *linkState, r *request, bytes int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Since(d.start)
+	d.arrived(l, r, bytes, now)
+	if r.dropped {
+		return
+	}
+	l.expected -= bytes
+	if r.complete() {
+		d.ended(l, r)
+		l.wasted += r.wasted
+		d.record(now, &rundir.End{Link: l.Name, ID: r.id, Bytes: r.received, Wasted: r.wasted, Outcome: rundir.Complete})
+		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
+		d.completeIfAllArrived(now)
+	}
+	if r == l.newest && float64(r.received) >= d.Overlap*float64(r.wanted()) {
+		l.newest = nil
+		d.request(l)
+	} else if d.Rescue != nil && l.newest == nil && r.complete() {
+		d.request(l)
+	}
+	l.await(d.Overlap)
+}
+
+// arrived counts bytes of a body.
+func (d *download) arrived(l *linkState, r *request, bytes int64, now time.Duration) {
+	if r.received == bytes {
+		d.record(now, &rundir.FirstByte{Link: l.Name, ID: r.id})
+	}
+	l.last, d.last = now, now
+	l.meter.Add(now, bytes)
+	l.pace.Add(now, bytes)
+	r.session.delivered, d.ranged = true, true
+	if r.session == l.session {
+		l.recovered()
+	}
+}

@@ -1,0 +1,599 @@
+package download
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// Rescue is the layer over every scheduler that makes up for links that fail
+// or fall behind. No link that could help is idle while bytes are missing: it
+// gets what the scheduler gives it, else what others have not begun, else a
+// part of what the slowest one has still to deliver.
+type Rescue struct {
+	// GiveUp is how long no byte may arrive before the download fails; 0
+	// waits for ever.
+	GiveUp time.Duration
+}
+
+const (
+	// paceWindow is the time over which rescue takes a link's throughput: a
+	// few round trips.
+	paceWindow = 500 * time.Millisecond
+	// period is the time between two looks at all links.
+	period = 50 * time.Millisecond
+	// maxStale is how much of a cancelled body still arrives at most: the
+	// server's send queue.
+	maxStale = 1 << 20
+
+	// A link is suspect when nothing arrived for leastSilence, or for
+	// firstSilence if nothing of the present requests has come yet, and not
+	// for silentTrips round trips.
+	leastSilence = 300 * time.Millisecond
+	firstSilence = time.Second
+	silentTrips  = 4
+	mostSilence  = 10 * time.Second
+
+	// A banned link is tried again after leastBan, then after twice as long.
+	leastBan = 250 * time.Millisecond
+	mostBan  = 8 * time.Second
+	// An attempt to connect may take attemptTrips round trips, not less than
+	// leastAttempt, or firstAttempt while none is known, and more each time.
+	attemptTrips = 8
+	leastAttempt = 500 * time.Millisecond
+	firstAttempt = 5 * time.Second
+	mostAttempt  = 20 * time.Second
+	// hopeless is how often every link must have failed to connect at the
+	// beginning until the download fails.
+	hopeless = 3
+	// maxHops is how many redirects are followed in a row.
+	maxHops = 10
+
+	// A link is slow when it was for slowTrips round trips, not less than
+	// leastSlow.
+	slowTrips = 4
+	leastSlow = 500 * time.Millisecond
+)
+
+// Reasons of failovers.
+const (
+	lost     = "lost"
+	excluded = "excluded"
+	stalled  = "stalled"
+	slow     = "slow"
+)
+
+// health is what rescue knows of a link.
+type health struct {
+	// need receives when the link may need a connection, and hurry when it
+	// is worth trying at once.
+	need, hurry chan struct{}
+	// abandonAttempt ends the present attempt to connect.
+	abandonAttempt context.CancelFunc
+	// out is why the link is not used any more.
+	out error
+	// down says that the device has no carrier or is gone.
+	down bool
+	// suspect says that nothing arrives though it should.
+	suspect bool
+	// heard is how much the session had received at heardAt.
+	heard   int64
+	heardAt time.Duration
+	// failures counts what went wrong since bytes arrived; problem is the
+	// last of it.
+	failures int
+	problem  error
+	// notBefore is when the link may take requests again.
+	notBefore time.Duration
+	// slowSince is since when the link is slow; 0 if it is not.
+	slowSince time.Duration
+	failovers int
+}
+
+func newHealth() health {
+	return health{need: make(chan struct{}, 1), hurry: make(chan struct{}, 1), abandonAttempt: func() {}}
+}
+
+// needsSession reports whether the link should be connected.
+func (l *linkState) needsSession() bool {
+	return l.out == nil && !l.down && (l.session == nil || l.suspect || l.session.draining)
+}
+
+// usable reports whether the link can take requests.
+func (l *linkState) usable(now time.Duration) bool {
+	return l.session != nil && !l.session.draining && l.out == nil && !l.suspect && !l.down && now >= l.notBefore
+}
+
+// wake lets keep look at the link.
+func (l *linkState) wake() { notify(l.need) }
+
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// pause waits until it is time, or worth it, to try again.
+func (l *linkState) pause(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-l.hurry:
+	}
+}
+
+// recovered says that bytes arrived.
+func (l *linkState) recovered() {
+	l.failures, l.hops = 0, 0
+	if l.suspect && !l.down {
+		l.suspect = false
+		l.abandonAttempt()
+	}
+}
+
+// doubled is least · 2^times, at most most.
+func doubled(least time.Duration, times int, most time.Duration) time.Duration {
+	return min(least<<min(max(times, 0), 20), most)
+}
+
+func (l *linkState) attemptTimeout() time.Duration {
+	least := firstAttempt
+	if l.rtt.Last > 0 {
+		least = max(leastAttempt, attemptTrips*l.rtt.Last)
+	}
+	return doubled(least, l.failures, mostAttempt)
+}
+
+// ban is for how long the link is left alone after its failures.
+func (l *linkState) ban() time.Duration { return doubled(leastBan, l.failures-1, mostBan) }
+
+// silence is how long nothing may arrive.
+func (l *linkState) silence() time.Duration {
+	least := firstSilence
+	for _, r := range l.active {
+		if r.received > 0 {
+			least = leastSilence
+		}
+	}
+	return doubled(max(least, silentTrips*l.rtt.Last), l.failures, max(mostSilence, silentTrips*l.rtt.Last))
+}
+
+// supervise looks at all links at regular times.
+func (d *download) supervise(ctx context.Context) {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		d.mu.Lock()
+		now := time.Since(d.start)
+		for _, l := range d.links {
+			d.check(l, now)
+		}
+		d.rate(now)
+		if d.payload == nil && d.race == nil && !d.asked {
+			for _, l := range d.links {
+				if l.usable(now) && !d.asked {
+					d.proceed(l)
+				}
+			}
+		}
+		if d.race != nil {
+			for _, l := range d.links {
+				if l.usable(now) {
+					d.enter(l)
+				}
+			}
+		}
+		d.assign()
+		d.giveUp(now)
+		d.mu.Unlock()
+	}
+}
+
+// check finds out whether the link's session still works.
+func (d *download) check(l *linkState, now time.Duration) {
+	s := l.session
+	if s == nil || l.out != nil {
+		return
+	}
+	if received := s.Received(); received != l.heard {
+		l.heard, l.heardAt = received, now
+		if l.suspect && !l.down {
+			l.suspect = false
+			l.abandonAttempt()
+		}
+	}
+	if len(l.active) == 0 && !l.asking && !d.race.by(l) {
+		l.heardAt = now
+	}
+	switch {
+	case !s.draining && !s.Usable():
+		d.lose(l, s)
+	case !l.suspect && now-l.heardAt > l.silence():
+		l.suspect = true
+		l.failures++
+		l.problem = fmt.Errorf("nothing arrived for %v", (now - l.heardAt).Round(time.Millisecond))
+		d.Log.Info("link is silent", "link", l.Name)
+		if l.asking {
+			l.asking, d.asked = false, d.payload != nil
+		}
+		l.wake()
+	}
+}
+
+// rate finds out which links are slow.
+func (d *download) rate(now time.Duration) {
+	works := d.works(now)
+	for x, l := range d.links {
+		switch {
+		case len(l.active) == 0 || !schedule.Slow(x, works):
+			l.slowSince = 0
+		case l.slowSince == 0:
+			l.slowSince = now
+		}
+	}
+}
+
+// isSlow reports whether the link is slow for longer than by chance.
+func (l *linkState) isSlow(now time.Duration) bool {
+	return l.slowSince > 0 && now-l.slowSince >= max(leastSlow, slowTrips*l.rtt.Min)
+}
+
+// giveUp ends the download if nothing has arrived for too long.
+func (d *download) giveUp(now time.Duration) {
+	waiting := d.payload == nil || d.payload.Free(d.limit()) > 0
+	for _, l := range d.links {
+		waiting = waiting || len(l.active) > 0
+	}
+	if !waiting {
+		d.last = now // the sink takes no more
+	}
+	if d.Rescue.GiveUp > 0 && now-d.last >= d.Rescue.GiveUp {
+		d.cancel(fmt.Errorf("nothing arrived for %v: %w", d.Rescue.GiveUp, d.problems()))
+	}
+}
+
+// problems says what is wrong with the links; once, if it is the same.
+func (d *download) problems() error {
+	var errs []error
+	texts := map[string]bool{}
+	for _, l := range d.links {
+		err := cmp.Or(l.out, l.problem)
+		if err != nil {
+			texts[err.Error()] = true
+			errs = append(errs, fmt.Errorf("link %s: %w", l.Name, err))
+		}
+	}
+	switch len(texts) {
+	case 0:
+		return errors.New("no link is usable")
+	case 1:
+		return errs[0]
+	}
+	return joined(errs)
+}
+
+// joined is several errors on one line.
+type joined []error
+
+func (j joined) Error() string {
+	texts := make([]string, len(j))
+	for i, err := range j {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (j joined) Unwrap() []error { return j }
+
+// works is what the links have to do, as far as it is known.
+func (d *download) works(now time.Duration) []schedule.Work {
+	works := make([]schedule.Work, len(d.links))
+	var sum float64
+	var known int
+	for x, l := range d.links {
+		w := &works[x]
+		w.Usable, w.Left, w.Delay = l.usable(now), l.expected, l.rtt.Min
+		if l.session == nil || l.suspect || l.down {
+			continue
+		}
+		w.Left += max(0, l.session.stale-l.session.Unread())
+		if w.Rate = l.pace.Rate(now); w.Rate > 0 {
+			sum += w.Rate
+			known++
+		}
+	}
+	// A link of which nothing is known is not trusted much.
+	for x, l := range d.links {
+		w := &works[x]
+		if w.Usable && w.Rate == 0 && (len(l.active) == 0 || l.pace.Total() == 0) {
+			switch {
+			case l.Bandwidth > 0:
+				w.Rate = l.Bandwidth
+			case known > 0:
+				w.Rate = sum / float64(known) / 2
+			}
+		}
+	}
+	return works
+}
+
+// next is the range that the link should request next, and the link that had
+// it before, if any.
+func (d *download) next(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool) {
+	if d.Rescue == nil {
+		r, ok = d.payload.Take(d.nextSize(l, now), d.limit())
+		return r, "", ok
+	}
+	if !l.usable(now) {
+		return r, "", false
+	}
+	works := d.works(now)
+	if r, from, ok = d.urgent(l, now); ok {
+		return r, from, true
+	}
+	free := d.payload.Free(d.limit())
+	if free == 0 {
+		return d.steal(l, works, now)
+	}
+	size := d.nextSize(l, now)
+	share := schedule.Share(l.index, works, free)
+	if size <= 0 {
+		size = share
+	}
+	size = min(size, share)
+	if size < schedule.MinimumRequest {
+		if !schedule.Largest(l.index, works, free) {
+			return r, "", false
+		}
+		size = schedule.MinimumRequest
+	}
+	r, ok = d.payload.Take(size, d.limit())
+	return r, "", ok
+}
+
+// urgent takes what a sink needs next from a link that keeps it waiting.
+func (d *download) urgent(l *linkState, now time.Duration) (ranges.Range, string, bool) {
+	if d.window == nil {
+		return ranges.Range{}, "", false
+	}
+	first := d.payload.Missing().Offset
+	for _, other := range d.links {
+		reason := ""
+		switch {
+		case other == l:
+		case other.suspect || other.down:
+			reason = stalled
+		case other.isSlow(now):
+			reason = slow
+		}
+		if reason == "" {
+			continue
+		}
+		for _, r := range other.active {
+			if r.Offset <= first && first < r.limit {
+				left := d.drop(other, r)
+				d.failedOver(other, l, left.Length, reason, now)
+				return left, other.Name, true
+			}
+		}
+	}
+	return ranges.Range{}, "", false
+}
+
+// steal takes over a part of what the link that ends last has to deliver.
+func (d *download) steal(l *linkState, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+	largest := make([]int64, len(d.links))
+	requests := make([]*request, len(d.links))
+	for x, other := range d.links {
+		for _, r := range other.active {
+			if r.left() > largest[x] {
+				largest[x], requests[x] = r.left(), r
+			}
+		}
+	}
+	victim, bytes := schedule.Steal(l.index, works, largest)
+	if bytes == 0 {
+		return ranges.Range{}, "", false
+	}
+	other, r := d.links[victim], requests[victim]
+	stolen := ranges.Range{Offset: r.limit - bytes, Length: bytes}
+	if bytes == r.left() {
+		d.drop(other, r)
+	} else {
+		d.shrink(other, r, bytes)
+		other.await(d.Overlap)
+	}
+	switch {
+	case !works[victim].Usable || works[victim].Rate == 0:
+		d.failedOver(other, l, bytes, stalled, now)
+	case other.isSlow(now):
+		d.failedOver(other, l, bytes, slow, now)
+	}
+	return stolen, other.Name, true
+}
+
+// failedOver records that a link lost work; to is nil if it is not known yet
+// who does it.
+func (d *download) failedOver(l, to *linkState, bytes int64, reason string, now time.Duration) {
+	l.failovers++
+	event := &rundir.Failover{Link: l.Name, Bytes: bytes, Reason: reason}
+	if to != nil {
+		event.To = to.Name
+	}
+	d.record(now, event)
+}
+
+// unreachable takes note of an attempt to connect that failed, and returns
+// for how long the link is banned.
+func (d *download) unreachable(l *linkState, err error) time.Duration {
+	l.problem = err
+	if isPermanent(err) {
+		d.exclude(l, err)
+		return 0
+	}
+	l.failures++
+	if isRefusal(err) {
+		l.failures = max(l.failures, hopeless)
+	}
+	ban := l.ban()
+	now := time.Since(d.start)
+	d.record(now, &rundir.Ban{Link: l.Name, Error: err.Error(), Retry: ban.Nanoseconds()})
+	d.Log.Info("link is banned", "link", l.Name, "error", err, "for", ban)
+	if d.payload == nil && d.race == nil {
+		for _, other := range d.links {
+			if other.out == nil && (other.failures < hopeless || other.session != nil) {
+				return ban
+			}
+		}
+		d.cancel(d.problems())
+	}
+	return ban
+}
+
+// exclude uses the link no more.
+func (d *download) exclude(l *linkState, err error) {
+	if l.out != nil {
+		return
+	}
+	l.out = err
+	d.abandon(l, excluded, time.Since(d.start))
+	if s := l.session; s != nil {
+		l.session = nil
+		d.close(l, s, false)
+	}
+	l.wake()
+	for _, other := range d.links {
+		if other.out == nil {
+			d.Log.Warn("link is not used any more", "link", l.Name, "error", err)
+			return
+		}
+	}
+	d.cancel(d.problems())
+}
+
+// trouble decides what follows from the failure of a request on a session of
+// a link.
+func (d *download) trouble(l *linkState, s *session, err error) {
+	now := time.Since(d.start)
+	redirect, status := new(transport.RedirectError), new(transport.StatusError)
+	mismatch := new(transport.MismatchError)
+	switch {
+	case d.ctx.Err() != nil:
+		return
+	case errors.As(err, new(sinkError)):
+		d.cancel(err)
+		return
+	case errors.As(err, &redirect):
+		d.redirect(l, s, redirect)
+		return
+	case d.Rescue == nil || errors.Is(err, transport.ErrTooLong):
+		d.fail(l, err)
+		return
+	}
+	l.problem = err
+	switch {
+	case errors.Is(err, transport.ErrNoRanges) && !d.ranged && d.payload != nil:
+		d.startRace()
+	case errors.Is(err, transport.ErrNoRanges) && d.race != nil:
+	case errors.Is(err, transport.ErrNoRanges), errors.As(err, &mismatch), isPermanent(err):
+		d.exclude(l, err)
+	case errors.As(err, &status) && status.Temporary():
+		if d.Rescue.GiveUp > 0 && status.RetryAfter > d.Rescue.GiveUp {
+			d.exclude(l, fmt.Errorf("%w, and asks to wait for %v", err, status.RetryAfter))
+			return
+		}
+		l.failures++
+		l.notBefore = now + max(status.RetryAfter, l.ban())
+		d.record(now, &rundir.Ban{Link: l.Name, Error: err.Error(), Retry: (l.notBefore - now).Nanoseconds()})
+	case status.Code > 0 && l.url != d.URL && l.hops < maxHops:
+		// What a redirect led to may have expired.
+		l.url = d.URL
+		l.hops++
+		d.lose(l, s)
+	case status.Code > 0:
+		d.exclude(l, err)
+	default:
+		if s != l.session {
+			return
+		}
+		if !s.delivered || l.failures > 0 {
+			l.failures++
+			l.notBefore = now + l.ban()
+		}
+		if !s.Usable() {
+			d.lose(l, s)
+		}
+	}
+}
+
+// redirect lets the link go on where the server sends it.
+func (d *download) redirect(l *linkState, s *session, to *transport.RedirectError) {
+	if l.hops++; l.hops > maxHops {
+		err := fmt.Errorf("the server redirects more than %d times, at last to %s", maxHops, to.Location.Redacted())
+		if d.Rescue == nil {
+			d.fail(l, err)
+		} else {
+			d.exclude(l, err)
+		}
+		return
+	}
+	if s != l.session {
+		return
+	}
+	// The request that was redirected did not happen.
+	if s.requests > 0 {
+		s.requests--
+	}
+	l.url = to.Location
+	if l.url.Host != s.authority || l.url.Scheme != d.URL.Scheme {
+		d.lose(l, s)
+		return
+	}
+	d.proceed(l)
+}
+
+// changed takes note of what the link's device reports.
+func (d *download) changed(l *linkState, c link.Change) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Log.Info("link changed", "link", l.Name, "change", c)
+	switch c {
+	case link.Down:
+		l.down = true
+		l.suspect = l.session != nil
+		l.problem = errors.New("the device has no carrier")
+	case link.Up:
+		l.down = false
+		l.failures = 0
+		l.suspect = l.session != nil
+		notify(l.hurry)
+		l.wake()
+	case link.Better:
+		if l.needsSession() {
+			l.failures = 0
+			notify(l.hurry)
+			l.wake()
+		} else {
+			return
+		}
+	}
+	l.abandonAttempt()
+	d.assign()
+}

@@ -1,0 +1,185 @@
+package link
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// WirelessFile is where Linux tells the signal strength of wireless devices.
+const WirelessFile = "/proc/net/wireless"
+
+// Watcher reports what happens to a network device.
+type Watcher struct {
+	Device string
+	// WirelessFile has the format of /proc/net/wireless. It need not exist.
+	WirelessFile string
+}
+
+const (
+	// pollInterval is the time between two looks at the device, for what the
+	// kernel does not announce: all of it where netlink is forbidden, as to
+	// Android's apps.
+	pollInterval = time.Second
+	// better is by how many dB the signal must exceed its lowest value since
+	// the last report.
+	better = 6
+)
+
+// Watch reports changes until ctx ends. The kernel's announcements (rtnetlink)
+// make that immediate.
+func (w Watcher) Watch(ctx context.Context, report func(Change)) {
+	announced := make(chan struct{}, 1)
+	if stop, err := listen(announced); err == nil {
+		defer stop()
+	}
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	state, lowest := stateOf(w.Device), math.Inf(1)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-announced:
+		case <-ticker.C:
+		}
+		now := stateOf(w.Device)
+		switch {
+		case state.running && !now.running:
+			report(Down)
+		case now.running && !slices.Equal(now.ways, state.ways), now.running && !state.running:
+			report(Up)
+		}
+		state = now
+		if level, ok := signal(w.WirelessFile, w.Device); ok {
+			lowest = min(lowest, level)
+			if level >= lowest+better {
+				lowest = level
+				report(Better)
+			}
+		}
+	}
+}
+
+// state is what decides whether something can pass through a device.
+type state struct {
+	// running says that it is up and has a carrier.
+	running bool
+	// ways are its index and addresses: with a new one there may be a new
+	// way to the server.
+	ways []string
+}
+
+func stateOf(device string) (s state) {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return s
+	}
+	defer unix.Close(socket)
+	request, err := unix.NewIfreq(device)
+	if err != nil || unix.IoctlIfreq(socket, unix.SIOCGIFFLAGS, request) != nil {
+		return s
+	}
+	const needed = unix.IFF_UP | unix.IFF_RUNNING
+	s.running = request.Uint16()&needed == needed
+	if found, err := net.InterfaceByName(device); err == nil {
+		s.ways = append(s.ways, strconv.Itoa(found.Index))
+		if addresses, err := found.Addrs(); err == nil {
+			for _, a := range addresses {
+				s.ways = append(s.ways, a.String())
+			}
+		}
+	}
+	slices.Sort(s.ways)
+	return s
+}
+
+// listen sends on announced when the kernel announces a change of a device or
+// an address. The returned function ends that.
+func listen(announced chan<- struct{}) (stop func(), err error) {
+	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, err
+	}
+	groups := uint32(unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR | unix.RTMGRP_IPV4_ROUTE)
+	if err := unix.Bind(socket, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
+		unix.Close(socket)
+		return nil, err
+	}
+	// A non-blocking file is read by the runtime's poller, and closing it
+	// ends the read.
+	file := os.NewFile(uintptr(socket), "netlink")
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		buffer := make([]byte, 64<<10)
+		for {
+			if _, err := file.Read(buffer); err != nil {
+				// Lost announcements (ENOBUFS) mean that there were some.
+				if !isOverrun(err) {
+					return
+				}
+			}
+			select {
+			case announced <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return func() { file.Close(); <-ended }, nil
+}
+
+// signal returns the signal level of a device in dB.
+func signal(name, device string) (level float64, ok bool) {
+	file, err := os.Open(name)
+	if err != nil {
+		return 0, false
+	}
+	defer file.Close()
+	levels, err := parseWireless(file)
+	if err != nil {
+		return 0, false
+	}
+	level, ok = levels[device]
+	return level, ok
+}
+
+// parseWireless reads /proc/net/wireless: two lines of headings, then
+//
+//	wlan0: 0000   54.  -56.  -256        0      0      0      0      0        0
+//
+// for every device: status, link quality, signal level, noise level. The
+// result holds the signal levels.
+func parseWireless(r io.Reader) (map[string]float64, error) {
+	levels := map[string]float64{}
+	lines := bufio.NewScanner(r)
+	for number := 1; lines.Scan(); number++ {
+		if number <= 2 {
+			continue
+		}
+		name, rest, ok := strings.Cut(strings.TrimSpace(lines.Text()), ":")
+		fields := strings.Fields(rest)
+		if !ok || len(fields) < 3 {
+			return nil, fmt.Errorf("line %d: %q: allowed is DEVICE: STATUS QUALITY LEVEL …", number, lines.Text())
+		}
+		level, err := strconv.ParseFloat(strings.TrimSuffix(fields[2], "."), 64)
+		if err != nil || math.IsNaN(level) || math.IsInf(level, 0) {
+			return nil, fmt.Errorf("line %d: %q is no signal level", number, fields[2])
+		}
+		levels[name] = level
+	}
+	return levels, lines.Err()
+}
+
+func isOverrun(err error) bool { return errors.Is(err, unix.ENOBUFS) }

@@ -1,0 +1,141 @@
+package schedule
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func work(rate float64, left int64, delay time.Duration) Work {
+	return Work{Usable: true, Rate: rate * kB, Left: left * kB, Delay: delay}
+}
+
+func TestShare(t *testing.T) {
+	const ms = time.Millisecond
+	for _, test := range []struct {
+		name  string
+		works []Work
+		free  int64
+		want  []int64 // kB
+	}{
+		{"in proportion to the rates", []Work{work(3000, 0, 0), work(1000, 0, 0)}, 4000, []int64{3000, 1000}},
+		{"less to who is at work", []Work{work(1000, 500, 0), work(1000, 0, 0)}, 1500, []int64{500, 1000}},
+		{"less to who begins late", []Work{work(1000, 0, 0), work(1000, 0, 500*ms)}, 1500, []int64{1000, 500}},
+		{"nothing to who would end late", []Work{work(1000, 0, 0), work(1000, 5000, 0)}, 1000, []int64{1000, 0}},
+		{"nothing to who is out", []Work{work(1000, 0, 0), {Rate: 1000 * kB}}, 1000, []int64{1000, 0}},
+		{"nothing to who stands still", []Work{work(1000, 0, 0), work(0, 100, 0)}, 1000, []int64{1000, 0}},
+		{"all while nothing is known", []Work{work(0, 0, 0), work(0, 0, 0)}, 1000, []int64{1000, 1000}},
+	} {
+		for x, want := range test.want {
+			if got := Share(x, test.works, test.free*kB); got < want*kB || got > want*kB+1 {
+				t.Errorf("%s: link %d takes %d bytes, want %d kB", test.name, x, got, want)
+			}
+		}
+	}
+}
+
+func TestSteal(t *testing.T) {
+	const ms = time.Millisecond
+	for _, test := range []struct {
+		name          string
+		works         []Work
+		victim, bytes int64 // kB
+	}{
+		{"half from an equal", []Work{work(1000, 0, 0), work(1000, 1000, 0)}, 1, 500},
+		{"less after a delay", []Work{work(1000, 0, 200*ms), work(1000, 1000, 0)}, 1, 400},
+		{"less from who is faster", []Work{work(1000, 0, 0), work(3000, 3000, 0)}, 1, 750},
+		{"all from who stands still", []Work{work(1000, 0, 0), work(0, 1000, 0)}, 1, 1000},
+		{"from who ends last", []Work{work(1000, 0, 0), work(1000, 500, 0), work(1000, 1000, 0)}, 2, 500},
+		{"nothing while at work as long", []Work{work(1000, 1000, 0), work(1000, 1000, 0)}, 0, 0},
+		{"nothing that gains too little", []Work{work(1000, 0, 0), work(10_000, 220, 0)}, 0, 0},
+		{"nothing from nobody", []Work{work(1000, 0, 0), work(1000, 0, 0)}, 0, 0},
+		{"nothing by who stands still", []Work{work(0, 0, 0), work(1000, 1000, 0)}, 0, 0},
+	} {
+		largest := make([]int64, len(test.works))
+		for i, w := range test.works {
+			largest[i] = w.Left
+		}
+		victim, bytes := Steal(0, test.works, largest)
+		if int64(victim) != test.victim || bytes < test.bytes*kB || bytes > test.bytes*kB+1 {
+			t.Errorf("%s: %d bytes of link %d, want %d kB of %d", test.name, bytes, victim, test.bytes, test.victim)
+		}
+	}
+	if _, bytes := Steal(0, []Work{work(1000, 0, 0), work(0, 1000, 0)}, []int64{0, 300 * kB}); bytes != 300*kB {
+		t.Errorf("%d bytes of requests of 300 kB", bytes)
+	}
+}
+
+// Whatever the links do: shares add up to what is free, with them all links
+// that take any end together, and stealing never takes more than there is
+// and never puts the end off.
+func TestRescueProperties(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 12))
+	for range 20_000 {
+		works := make([]Work, 1+random.IntN(4))
+		largest := make([]int64, len(works))
+		known := false
+		for i := range works {
+			works[i] = Work{
+				Usable: random.IntN(5) > 0,
+				Rate:   math.Exp(8 + random.Float64()*10),
+				Left:   max(0, random.Int64N(10_000_000)-5_000_000),
+				Delay:  time.Duration(random.Int64N(int64(time.Second))),
+			}
+			if random.IntN(5) == 0 {
+				works[i].Rate = 0
+			}
+			if works[i].Left > 0 {
+				largest[i] = 1 + random.Int64N(works[i].Left)
+			}
+			known = known || works[i].Usable && works[i].Rate > 0
+		}
+		free := random.Int64N(100_000_000)
+		var sum int64
+		var end float64
+		someone := false
+		for x, w := range works {
+			share := Share(x, works, free)
+			sum += share
+			someone = someone || w.Usable && Largest(x, works, free)
+			if known && share > 1 {
+				if here := w.idle() + float64(share)/w.Rate; end == 0 {
+					end = here
+				} else if math.Abs(here-end) > 1e-6*end+1e-3 {
+					t.Fatalf("%+v: link %d ends at %v, another at %v", works, x, here, end)
+				}
+			}
+			victim, bytes := Steal(x, works, largest)
+			switch {
+			case bytes < 0 || bytes > largest[victim]:
+				t.Fatalf("%+v: %d bytes stolen of %d", works, bytes, largest[victim])
+			case bytes > 0 && w.idle()+float64(bytes)/w.Rate > works[victim].end():
+				t.Fatalf("%+v: stealing %d bytes from %d puts its end off", works, bytes, victim)
+			}
+		}
+		if known && (sum < free || sum > free+int64(len(works))+1) {
+			t.Fatalf("%+v: the shares of %d bytes sum up to %d", works, free, sum)
+		}
+		if known && !someone {
+			t.Fatalf("%+v: nobody has the largest share of %d", works, free)
+		}
+	}
+}
+
+func TestSlow(t *testing.T) {
+	for _, test := range []struct {
+		works []Work
+		want  bool
+	}{
+		{[]Work{work(99, 1, 0), work(110, 1, 0)}, true},
+		{[]Work{work(101, 1, 0), work(110, 1, 0)}, false},
+		{[]Work{work(890, 1, 0), work(8333, 1, 0)}, true},  // ls: 0.2 · 4612 = 922
+		{[]Work{work(930, 1, 0), work(8333, 1, 0)}, false}, // 0.2 · 4632 = 926
+		{[]Work{work(1, 1, 0)}, false},
+		{[]Work{work(1, 1, 0), {}}, false},
+	} {
+		if got := Slow(0, test.works); got != test.want {
+			t.Errorf("Slow of %+v is %v", test.works, got)
+		}
+	}
+}

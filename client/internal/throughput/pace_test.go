@@ -1,0 +1,42 @@
+package throughput
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPaceIgnoresTimesWithoutWork(t *testing.T) {
+	const ms = time.Millisecond
+	p := NewPace(500 * ms)
+	if got := p.Rate(0); got != 0 {
+		t.Errorf("the rate is %v before any work", got)
+	}
+	// 1 MB/s over 200 ms of work that begins after a round trip.
+	p.Begin(0, 50*ms)
+	for now := 60 * ms; now <= 250*ms; now += 10 * ms {
+		p.Add(now, 10_000)
+	}
+	check := func(now time.Duration, want float64) {
+		t.Helper()
+		if got := p.Rate(now); got < 0.99*want || got > 1.01*want {
+			t.Errorf("the rate at %v is %v, want %v", now, got, want)
+		}
+	}
+	check(250*ms, 1e6)
+	p.End(250 * ms)
+	check(10_000*ms, 1e6)
+
+	// Work of which nothing comes lowers it.
+	p.Begin(10_000*ms, 50*ms)
+	check(10_050*ms, 1e6)
+	check(10_250*ms, 0.5e6)
+	check(10_600*ms, 0)
+
+	// What comes before it was expected counts from then on.
+	p.End(10_600 * ms)
+	p.Begin(11_000*ms, 50*ms)
+	p.Add(11_010*ms, 1000)
+	if got := p.Rate(11_010 * ms); got <= 0 {
+		t.Errorf("the rate is %v after bytes came early", got)
+	}
+}

@@ -1,0 +1,93 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// ErrTooLong says that a body goes on after the end of the requested range.
+var ErrTooLong = errors.New("the response is longer than the requested range")
+
+// ErrNoRanges says that the server answers a range with the whole file.
+var ErrNoRanges = errors.New("the server ignores Range and answers with the whole file (200): it does not serve ranges")
+
+// MismatchError says that an answer does not belong to the resource, or not
+// to the requested range. The same link would not do better again.
+type MismatchError struct{ reason string }
+
+func (e *MismatchError) Error() string { return e.reason }
+
+func mismatch(format string, arguments ...any) error {
+	return &MismatchError{fmt.Sprintf(format, arguments...)}
+}
+
+// StatusError is an answer that is no success.
+type StatusError struct {
+	Method string
+	Code   int
+	Status string
+	// RetryAfter is how long the server asks to wait; 0 if it does not.
+	RetryAfter time.Duration
+}
+
+func (e *StatusError) Error() string {
+	if e.Method == http.MethodHead {
+		return "the server answers HEAD with " + e.Status
+	}
+	return "the server answers " + e.Status
+}
+
+// Temporary reports whether the same request may succeed later.
+func (e *StatusError) Temporary() bool {
+	switch e.Code {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// RedirectError says where the server sends the client.
+type RedirectError struct{ Location *url.URL }
+
+func (e *RedirectError) Error() string {
+	return fmt.Sprintf("the server redirects to %s", e.Location.Redacted())
+}
+
+// failure is the error of a response that is neither 200 nor 206.
+func failure(response *http.Response) error {
+	switch response.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		location, err := response.Location()
+		if err != nil {
+			return mismatch("the server redirects to %q, which is no URL", response.Header.Get("Location"))
+		}
+		if location.Scheme != response.Request.URL.Scheme && location.Scheme != "https" || location.Hostname() == "" {
+			return mismatch("the server redirects to %s: allowed is https", location.Redacted())
+		}
+		return &RedirectError{location}
+	}
+	return &StatusError{
+		Method:     response.Request.Method,
+		Code:       response.StatusCode,
+		Status:     response.Status,
+		RetryAfter: retryAfter(response.Header.Get("Retry-After"), time.Now()),
+	}
+}
+
+// retryAfter reads seconds or a date (RFC 9110, 10.2.3); it is 0 if the value
+// is neither, or in the past.
+func retryAfter(value string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if date, err := http.ParseTime(value); err == nil {
+		return max(0, date.Sub(now))
+	}
+	return 0
+}

@@ -1,0 +1,159 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/linklab/linklab/client/internal/link"
+)
+
+// http1Connections is how many connections of a link carry HTTP/1.1 at a
+// time. Each carries one request, and the next request of a link begins while
+// one is under way, at times two.
+const http1Connections = 3
+
+// http1 is a link's HTTP/1.1 connections to one server.
+type http1 struct {
+	*http.Transport
+	again  Dial
+	config *tls.Config // nil without TLS
+	// received counts all bytes that arrive.
+	received *atomic.Int64
+
+	mu sync.Mutex
+	// unused is the first connection until it is in use.
+	unused link.Socket
+	// newest is the connection that was opened last.
+	newest link.Socket
+	open   map[link.Socket]struct{}
+	closed bool
+}
+
+// openHTTP1 uses a connection that is ready for HTTP/1.1, and opens more.
+func openHTTP1(first link.Socket, again Dial, config *tls.Config, protocol string, received *atomic.Int64) *Conn {
+	h := &http1{again: again, config: config, received: received, unused: first, newest: first, open: map[link.Socket]struct{}{}}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return h.dial(ctx) }
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	h.Transport = &http.Transport{
+		DialContext:         dial,
+		DialTLSContext:      dial,
+		Protocols:           protocols,
+		DisableCompression:  true,
+		MaxConnsPerHost:     http1Connections,
+		MaxIdleConnsPerHost: http1Connections,
+	}
+	return &Conn{http: h, usable: h.usable, received: received, Protocol: protocol, Socket: &http1Socket{first, h}}
+}
+
+// dial returns the first connection, and then new ones.
+func (h *http1) dial(ctx context.Context) (net.Conn, error) {
+	h.mu.Lock()
+	socket := h.unused
+	h.unused = nil
+	h.mu.Unlock()
+	if socket == nil {
+		var err error
+		if socket, err = h.another(ctx); err != nil {
+			return nil, err
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		socket.Close()
+		return nil, net.ErrClosed
+	}
+	h.open[socket] = struct{}{}
+	h.newest = socket
+	return &http1Conn{socket, h}, nil
+}
+
+func (h *http1) another(ctx context.Context) (link.Socket, error) {
+	socket, err := h.again(ctx)
+	if err != nil || h.config == nil {
+		return socket, err
+	}
+	secure, err := secured(ctx, socket, h.config)
+	if err != nil {
+		return nil, err
+	}
+	return &securedSocket{secure, socket}, nil
+}
+
+// usable reports whether requests can be sent, over new connections if need
+// be.
+func (h *http1) usable() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.closed
+}
+
+// Close closes all connections.
+func (h *http1) Close() error {
+	h.mu.Lock()
+	h.closed = true
+	open := slices.Collect(maps.Keys(h.open))
+	if h.unused != nil {
+		open = append(open, h.unused)
+	}
+	h.mu.Unlock()
+	for _, socket := range open {
+		socket.Close()
+	}
+	h.CloseIdleConnections()
+	return nil
+}
+
+// http1Conn is a connection of which http1 knows until it is closed.
+type http1Conn struct {
+	link.Socket
+	of *http1
+}
+
+func (c *http1Conn) Read(p []byte) (int, error) {
+	n, err := c.Socket.Read(p)
+	c.of.received.Add(int64(n))
+	return n, err
+}
+
+func (c *http1Conn) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.open, c.Socket)
+	c.of.mu.Unlock()
+	return c.Socket.Close()
+}
+
+// http1Socket stands for all connections of an http1.
+type http1Socket struct {
+	net.Conn // the first one
+	of       *http1
+}
+
+// Await does nothing: what is awaited comes on several connections.
+func (s *http1Socket) Await(int64, int64) {}
+
+// RoundTrip tells of the newest connection.
+func (s *http1Socket) RoundTrip() (link.RoundTrip, error) {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	return s.of.newest.RoundTrip()
+}
+
+// securedSocket is TLS on a socket.
+type securedSocket struct {
+	net.Conn
+	raw link.Socket
+}
+
+// Await does nothing: see http1Socket.
+func (s *securedSocket) Await(int64, int64) {}
+
+// RoundTrip is the socket's.
+func (s *securedSocket) RoundTrip() (link.RoundTrip, error) { return s.raw.RoundTrip() }
