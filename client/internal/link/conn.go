@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -128,8 +129,11 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill waits for data and takes what there is.
+// fill waits for data and takes what there is. Before, it lets those run who
+// wait for what came last: where data come faster than they are used, they
+// would else pile up in net/http as far as a stream's window allows.
 func (c *Conn) fill() (int, error) {
+	runtime.Gosched()
 	for {
 		n, err := c.receive(c.drained && c.isBatching())
 		if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -139,13 +139,17 @@ func (d *Download) Record(_ time.Duration, e rundir.Event) {
 	case *rundir.End:
 		link := d.metrics.links[e.Link]
 		link.inFlight.Dec()
-		if e.Outcome != rundir.Complete {
-			link.wasted.Add(float64(e.Bytes))
-			d.useless(e.Bytes)
-		}
+		link.wasted.Add(float64(e.Wasted))
+		d.useless(e.Wasted)
 		count := d.count(e.Link)
-		count.ended += e.Bytes
+		count.ended += e.Bytes + e.Wasted
 		d.update(link, count)
+	case *rundir.Late:
+		link := d.metrics.links[e.Link]
+		link.received.Add(float64(e.Bytes))
+		link.wasted.Add(float64(e.Bytes))
+	case *rundir.Failover:
+		d.metrics.links[e.Link].failovers.Inc()
 	case *rundir.Sample:
 		link := d.metrics.links[e.Link]
 		link.rtt.Set(float64(e.RTT) / 1e9)

@@ -82,19 +82,23 @@ func TestADownloadIsCounted(t *testing.T) {
 	check(t, m, "download_progress_ratio", "", 0.3)
 	for _, e := range []rundir.Event{
 		&rundir.End{Link: "wifi", ID: 1, Bytes: 600, Outcome: rundir.Complete},
-		&rundir.End{Link: "lte", ID: 2, Bytes: 100, Outcome: rundir.Failed},
+		&rundir.End{Link: "lte", ID: 2, Bytes: 60, Wasted: 40, Outcome: rundir.Failed},
 		&rundir.Sample{Link: "lte", Received: 100},
+		&rundir.Failover{Link: "lte", To: "wifi", Bytes: 340},
+		&rundir.Late{Link: "lte", Bytes: 25},
 	} {
 		d.Record(time.Second, e)
 	}
 	check(t, m, "received_bytes_total", "wifi", 600)
-	check(t, m, "received_bytes_total", "lte", 100)
+	check(t, m, "received_bytes_total", "lte", 125)
 	check(t, m, "wasted_bytes_total", "wifi", 0)
-	check(t, m, "wasted_bytes_total", "lte", 100)
+	check(t, m, "wasted_bytes_total", "lte", 65)
+	check(t, m, "failovers_total", "lte", 1)
+	check(t, m, "failovers_total", "wifi", 0)
 	check(t, m, "requests_in_flight", "wifi", 0)
-	check(t, m, "download_progress_ratio", "", 0.6)
+	check(t, m, "download_progress_ratio", "", 0.66)
 	d.Record(time.Second, &rundir.Done{Outcome: rundir.Failed})
-	check(t, m, "download_progress_ratio", "", 0.6)
+	check(t, m, "download_progress_ratio", "", 0.66)
 	check(t, m, "request_size_bytes_count", "wifi", 1)
 	check(t, m, "request_size_bytes_sum", "lte", 400)
 }
