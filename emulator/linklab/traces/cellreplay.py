@@ -1,0 +1,46 @@
+"""CellReplay's traces (Sentosa et al., NSDI 2025): what a link carries under heavy load, and how
+long packets take under light load.
+
+The *heavy* trace has Mahimahi's form, with 1400 bytes per opportunity. A line of the *light*
+one is `time_ms one_way_ms pdo0 pdo1 …`: a train of packets sent at a time, the delay of its
+first packet and when the others came after it. A link of the lab has one rate for all loads, so
+the heavy trace gives the rate and the light one the RTT, twice the one-way delay. What the
+trains tell of the first packets of a burst is left out. CellReplay draws the delay out between
+two lines; here a line holds until the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+from linklab.traces.lines import Lines, shown
+from linklab.traces.trace import MAX_LENGTH_NS, MAX_RTT_S
+
+OPPORTUNITY_BYTES: Final = 1400
+"""What one line of a heavy trace lets through."""
+
+_NS_PER_MS = 1_000_000
+_FORM = "whole numbers: time_ms one_way_ms pdo0 pdo1 …"
+
+
+def read_light(file: BinaryIO, name: str) -> Iterator[tuple[int, float]]:
+    """Time in ns and the RTT in seconds from then on, in order. Raises TraceError."""
+    lines = Lines(file, name)
+    before_ms: int | None = None
+    for line in lines:
+        words = line.split()
+        if len(words) < 2:
+            lines.fail(f"{shown(line)} has too few numbers; allowed: {_FORM}")
+        for word in words:
+            if not (word.isascii() and word.isdigit()):
+                lines.fail(f"{shown(word)} is not a whole number; allowed: {_FORM}")
+        time_ms = int(lines.decimal("time_ms", words[0], 0, MAX_LENGTH_NS // _NS_PER_MS, "ms"))
+        delay_ms = int(lines.decimal("one_way_ms", words[1], 0, int(MAX_RTT_S * 500), "ms"))
+        if before_ms is not None and time_ms < before_ms:
+            reason = f"{time_ms} is less than {before_ms} before it; allowed: {before_ms} or more"
+            lines.fail(reason, "time_ms")
+        before_ms = time_ms
+        yield time_ms * _NS_PER_MS, 2 * delay_ms / 1000
+    if before_ms is None:
+        lines.fail(f"the file is empty; needed: {_FORM}")

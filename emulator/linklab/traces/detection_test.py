@@ -1,0 +1,38 @@
+import pytest
+
+from linklab.traces.detection import format_of
+from linklab.traces.trace import TraceError
+
+
+@pytest.mark.parametrize(
+    ("head", "format"),
+    [
+        (b"t,down_mbit\n0,1\n", "csv"),
+        (b"# licence: CC0\n\nt,down_mbit\n", "csv"),
+        (b"time,rate\n", "csv"),  # wrong, and its reader says how
+        (b"0\n3\n", "mahimahi"),
+        (b"\xef\xbb\xbf12\r\n", "mahimahi"),
+        (b"12", "mahimahi"),
+        (b"Timestamp,Longitude,DL_bitrate,UL_bitrate\n", "ucc"),
+        (b'{\n\t"start":\t{', "iperf3"),
+        (b'\n  {"event":"start"}', "iperf3"),
+    ],
+)
+def test_a_format_is_told_from_how_the_file_begins(head: bytes, format: str) -> None:
+    assert format_of(head, "x") == format
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        (b"", "x:1: the file is empty; needed: a trace"),
+        (b"# nothing\n\n", "x:1: there are only comments; needed: a trace"),
+        (b"\n\nhello\n", "x:3: 'hello' begins no trace; allowed: csv (linklab's own: t,down_mbit"),
+        (b"0 24 0 1\n", "x:1: this is CellReplay's light trace, which tells delays and no"),
+        (b"\x00\xff\xfe", "x:1: '\\x00"),
+    ],
+)
+def test_what_is_no_trace_is_refused(head: bytes, message: str) -> None:
+    with pytest.raises(TraceError) as caught:
+        format_of(head, "x")
+    assert str(caught.value).startswith(message)

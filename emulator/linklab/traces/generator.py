@@ -1,0 +1,172 @@
+"""Makes traces from a seed: packets that come by chance at a rate that wanders. Pure.
+
+The model is the one that Sprout assumes of cellular links (Winstein et al., NSDI 2013): within
+ticks of 20 ms packets are Poisson, the rate does a Brownian motion, and a rate of zero is an
+outage that ends with a chance of 1 per second. Sprout's volatility is 200 packets/s per √s for
+rates up to 1000 packets/s; here it is a share of the highest rate, 0.2 per √s.
+
+Three things are ours, because Sprout only forecasts and a trace has to stay as it is for long:
+
+- The rate is reflected at its highest value, as Sprout's grid of rates ends there. Left alone so,
+  it visits all rates equally (coefficient of variation 1/√3 = 0.58), as driving phones do.
+- A phone that stands or walks does not: `reversion_per_s` θ draws the rate back to its mean
+  (Ornstein-Uhlenbeck), with the coefficient of variation σ/(mean·√2θ) and the autocorrelation
+  exp(−θτ) after τ seconds. 0 is Brownian.
+- Not every touch of zero is an outage, only a share of them (`outage_share`); else the link would
+  be dark for a third of the time.
+
+Random numbers come from `random.random` alone, whose series Python guarantees, and are turned
+into normal and Poisson ones here: the same seed makes the same bytes with any Python.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final
+
+from linklab.traces.trace import MAX_LENGTH_NS, MAX_RATE_BPS, NS_PER_S, Sample
+
+TICK_S: Final = 0.02
+PACKET_BYTES: Final = 1514
+SPROUT_VOLATILITY: Final = 0.2
+SPROUT_ESCAPE_PER_S: Final = 1.0
+
+_TICKS_PER_SAMPLE = 5
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One direction of a link.
+
+    `mean_bps` is where the rate is drawn to and begins, `peak_bps` (at least the mean) where it
+    is reflected; for a Brownian rate the mean is about half the peak. `volatility` is a share of
+    the peak per √s, `reversion_per_s` 0 or more, `outage_share` 0 to 1, `escape_per_s` above 0.
+    """
+
+    mean_bps: int
+    peak_bps: int
+    volatility: float = SPROUT_VOLATILITY
+    reversion_per_s: float = 0.0
+    outage_share: float = 0.0
+    escape_per_s: float = SPROUT_ESCAPE_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Everything that a generated trace follows from.
+
+    The uplink wanders by itself but for `coupling` (0 to 1), the correlation of its steps with
+    the downlink's; outages are the downlink's and strike both.
+    """
+
+    seed: int
+    duration_s: int
+    down: Channel
+    up: Channel
+    coupling: float = 0.5
+
+
+def generate(recipe: Recipe) -> Iterator[Sample]:
+    """The samples of a recipe, 100 ms each. Raises ValueError for one that cannot be followed."""
+    _check(recipe)
+    randomness = random.Random(recipe.seed)
+    down, up = _Wandering(recipe.down, randomness), _Wandering(recipe.up, randomness)
+    apart = math.sqrt(1 - recipe.coupling**2)
+    sample_s = TICK_S * _TICKS_PER_SAMPLE
+    for _ in range(round(recipe.duration_s / sample_s)):
+        down_packets = up_packets = 0
+        for _ in range(_TICKS_PER_SAMPLE):
+            down_packets += down.packets()
+            up_packets += 0 if down.is_out else up.packets()
+            step = _normal(randomness)
+            down.move(step)
+            up.move(recipe.coupling * step + apart * _normal(randomness))
+        yield Sample(
+            length_ns=round(sample_s * NS_PER_S),
+            down_bps=round(down_packets * PACKET_BYTES * 8 / sample_s),
+            up_bps=round(up_packets * PACKET_BYTES * 8 / sample_s),
+        )
+
+
+def _check(recipe: Recipe) -> None:
+    for channel in (recipe.down, recipe.up):
+        if not 0 < channel.mean_bps <= channel.peak_bps <= MAX_RATE_BPS:
+            raise ValueError(
+                f"a mean of {channel.mean_bps} bit/s below a peak of {channel.peak_bps} bit/s; "
+                f"allowed: 0 < mean <= peak <= {MAX_RATE_BPS}"
+            )
+        if channel.volatility < 0 or channel.reversion_per_s < 0 or channel.escape_per_s <= 0:
+            raise ValueError(
+                "volatility, reversion and escape are negative; "
+                "allowed: 0 or more, escape more than 0"
+            )
+        if not 0 <= channel.outage_share <= 1:
+            raise ValueError(f"an outage share of {channel.outage_share}; allowed: 0 to 1")
+    if not 0 <= recipe.coupling <= 1:
+        raise ValueError(f"a coupling of {recipe.coupling}; allowed: 0 to 1")
+    if not 0 < recipe.duration_s * NS_PER_S <= MAX_LENGTH_NS:
+        raise ValueError(
+            f"a duration of {recipe.duration_s} s; allowed: 1 s to {MAX_LENGTH_NS // NS_PER_S} s"
+        )
+
+
+class _Wandering:
+    """A channel's rate, tick by tick, in packets per second."""
+
+    def __init__(self, channel: Channel, randomness: random.Random) -> None:
+        bits = PACKET_BYTES * 8
+        self._mean = channel.mean_bps / bits
+        self._peak = channel.peak_bps / bits
+        self._step = channel.volatility * self._peak * math.sqrt(TICK_S)
+        self._pull = -math.expm1(-channel.reversion_per_s * TICK_S)
+        self._outage_share = channel.outage_share
+        self._escape = -math.expm1(-channel.escape_per_s * TICK_S)
+        self._randomness = randomness
+        self._rate = self._mean
+        self.is_out = False
+
+    def packets(self) -> int:
+        """How many packets this tick lets through."""
+        return 0 if self.is_out else _poisson(self._rate * TICK_S, self._randomness)
+
+    def move(self, normal: float) -> None:
+        """On to the next tick, by a step of the standard normal distribution."""
+        if self.is_out:
+            self.is_out = self._randomness.random() >= self._escape
+            self._rate = 0.0 if self.is_out else abs(self._step * normal)
+            return
+        rate = self._rate + self._pull * (self._mean - self._rate) + self._step * normal
+        if rate > self._peak:
+            rate = 2 * self._peak - rate
+        if rate <= 0 and self._outage_share:
+            self.is_out = self._randomness.random() < self._outage_share
+        self._rate = 0.0 if self.is_out else min(abs(rate), self._peak)
+
+
+def _normal(randomness: random.Random) -> float:
+    return _NORMAL.inv_cdf(max(randomness.random(), 2**-53))
+
+
+def _poisson(mean: float, randomness: random.Random) -> int:
+    """By inversion: the first count whose cumulated probability exceeds a uniform number.
+
+    A large mean is taken in parts, of which each is Poisson, so that exp(−mean) stays a number.
+    """
+    count = 0
+    while mean > 0:
+        part = min(mean, 500.0)
+        mean -= part
+        uniform = randomness.random()
+        probability = math.exp(-part)
+        cumulated, drawn = probability, 0
+        while uniform >= cumulated and probability > 0:
+            drawn += 1
+            probability *= part / drawn
+            cumulated += probability
+        count += drawn
+    return count

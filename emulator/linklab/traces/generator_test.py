@@ -1,0 +1,171 @@
+import math
+import random
+import statistics
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linklab.traces.generator import Channel, Recipe, _poisson, generate
+from linklab.traces.statistics import Statistics, of_downlink
+from linklab.traces.trace import Sample
+
+MBIT = 10**6
+SPROUT = Channel(20 * MBIT, 40 * MBIT)
+STILL = Channel(20 * MBIT, 40 * MBIT, volatility=0.0)
+
+
+def recipe(down: Channel, seed: int = 1, duration_s: int = 600) -> Recipe:
+    return Recipe(seed=seed, duration_s=duration_s, down=down, up=Channel(5 * MBIT, 10 * MBIT))
+
+
+def of_seeds(down: Channel, seeds: range) -> list[Statistics]:
+    return [of_downlink(generate(recipe(down, seed))) for seed in seeds]
+
+
+def test_without_volatility_packets_are_poisson() -> None:
+    trace = list(generate(recipe(STILL)))
+    packets = [sample.down_bps / (10 * 1514 * 8) for sample in trace]
+    expected = 20 * MBIT / (10 * 1514 * 8)
+    assert statistics.mean(packets) == pytest.approx(expected, rel=4 / math.sqrt(expected * 6000))
+    assert statistics.variance(packets) == pytest.approx(expected, rel=0.1)
+    assert all(packet == round(packet) for packet in packets)
+
+
+def test_a_reflected_brownian_rate_visits_all_rates_equally() -> None:
+    found = of_seeds(SPROUT, range(1, 7))
+    assert statistics.mean(one.cv or 0 for one in found) == pytest.approx(1 / math.sqrt(3), rel=0.1)
+    # The slowest mode of a Brownian motion between two walls dies out by σ²π²/2R² per second.
+    slowest = math.exp(-(0.2**2) * math.pi**2 / 2)
+    assert statistics.mean(one.autocorrelation_1s or 0 for one in found) == pytest.approx(
+        slowest, abs=0.06
+    )
+
+
+def test_a_rate_that_returns_is_an_ornstein_uhlenbeck_process() -> None:
+    reversion, cv = 0.5, 0.15
+    volatility = cv * math.sqrt(2 * reversion) / 2
+    channel = Channel(80 * MBIT, 160 * MBIT, volatility, reversion)
+    trace = [sample for seed in range(1, 4) for sample in generate(recipe(channel, seed))]
+    rates = [sample.down_bps for sample in trace]
+    mean = statistics.mean(rates)
+    assert mean == pytest.approx(80 * MBIT, rel=0.02)
+    assert statistics.pstdev(rates) / mean == pytest.approx(cv, rel=0.1)
+    lagged = statistics.correlation(rates[:-10], rates[10:])
+    assert lagged == pytest.approx(math.exp(-reversion), abs=0.06)
+
+
+def test_outages_strike_both_directions_and_last_a_second_on_average() -> None:
+    down = replace(SPROUT, outage_share=0.3, escape_per_s=1.0)
+    trace = list(generate(replace(recipe(down, duration_s=2000), up=STILL)))
+    dark = "".join("0" if s.up_bps == 0 else "1" for s in trace)
+    lengths = [len(run) / 10 for run in dark.split("1") if run]
+    assert all(s.down_bps == 0 for s in trace if s.up_bps == 0)
+    # Those shorter than the two samples that they begin and end in do not show.
+    long = [length - 0.5 for length in lengths if length >= 0.5]
+    assert len(long) > 100
+    assert statistics.mean(long) == pytest.approx(1.0, rel=0.2)
+
+
+def test_every_touch_of_zero_as_an_outage_is_too_dark() -> None:
+    """Why `outage_share` is there: driving traces have up to 36 gaps in 786 s."""
+    assert of_downlink(generate(recipe(replace(SPROUT, outage_share=1.0)))).gaps > 600 * 36 / 786
+
+
+def test_directions_are_coupled_as_told() -> None:
+    def correlation(coupling: float) -> float:
+        channel = Channel(60 * MBIT, 120 * MBIT, 0.1, 0.5)
+        made = Recipe(1, 200, channel, channel, coupling)
+        trace = list(generate(made))
+        downs, ups = [s.down_bps for s in trace], [s.up_bps or 0 for s in trace]
+        return statistics.correlation(downs, ups)
+
+    assert abs(correlation(0.0)) < 0.3
+    assert correlation(0.5) == pytest.approx(0.5, abs=0.2)
+    assert correlation(1.0) > 0.9
+
+
+channels = st.builds(
+    lambda mean, room, **rest: Channel(mean_bps=mean, peak_bps=mean + room, **rest),
+    mean=st.integers(1, 50 * MBIT),
+    room=st.integers(0, 50 * MBIT),
+    volatility=st.floats(0, 2),
+    reversion_per_s=st.floats(0, 100),
+    outage_share=st.floats(0, 1),
+    escape_per_s=st.floats(0.01, 100),
+)
+recipes = st.builds(
+    Recipe,
+    seed=st.integers(0, 2**63),
+    duration_s=st.integers(1, 5),
+    down=channels,
+    up=channels,
+    coupling=st.floats(0, 1),
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(recipes)
+def test_any_recipe_makes_whole_packets_in_samples_of_100_ms(made: Recipe) -> None:
+    trace = list(generate(made))
+    assert len(trace) == made.duration_s * 10
+    for sample in trace:
+        assert sample.length_ns == 100_000_000
+        for rate in (sample.down_bps, sample.up_bps):
+            assert rate is not None
+            assert rate >= 0
+            assert rate % (1514 * 8 * 10) == 0
+
+
+@settings(max_examples=20, deadline=None)
+@given(recipes)
+def test_the_same_seed_makes_the_same_trace(made: Recipe) -> None:
+    assert list(generate(made)) == list(generate(made))
+
+
+def test_another_seed_makes_another_trace_and_a_longer_one_begins_the_same() -> None:
+    short = list(generate(recipe(SPROUT, duration_s=10)))
+    assert short != list(generate(recipe(SPROUT, seed=2, duration_s=10)))
+    assert short == list(generate(recipe(SPROUT, duration_s=20)))[:100]
+
+
+def test_the_series_is_fixed() -> None:
+    """The same on every machine and with every Python: it rests on random.random alone."""
+    first = list(generate(recipe(SPROUT, duration_s=1)))[:3]
+    assert first == FIRST
+
+
+FIRST = [
+    Sample(100000000, 19500320, 4602560),
+    Sample(100000000, 21196000, 4723680),
+    Sample(100000000, 24587360, 4360320),
+]
+
+
+@pytest.mark.parametrize("mean", [0.5, 30.0, 1200.0])
+def test_poisson_numbers_have_their_mean_and_variance(mean: float) -> None:
+    randomness = random.Random(1)
+    drawn = [_poisson(mean, randomness) for _ in range(4000)]
+    assert statistics.mean(drawn) == pytest.approx(mean, abs=4 * math.sqrt(mean / 4000))
+    assert statistics.variance(drawn) == pytest.approx(mean, rel=0.1)
+    assert _poisson(0.0, randomness) == 0
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (recipe(Channel(0, 1)), "a mean of 0 bit/s below a peak of 1 bit/s; allowed: 0 < mean"),
+        (recipe(Channel(3, 2)), "a mean of 3 bit/s below a peak of 2 bit/s"),
+        (recipe(Channel(1, 10**11)), "allowed: 0 < mean <= peak <= 10000000000"),
+        (recipe(replace(SPROUT, volatility=-1.0)), "volatility, reversion and escape are negative"),
+        (recipe(replace(SPROUT, escape_per_s=0.0)), "escape more than 0"),
+        (recipe(replace(SPROUT, outage_share=1.1)), "an outage share of 1.1; allowed: 0 to 1"),
+        (replace(recipe(SPROUT), coupling=2.0), "a coupling of 2.0; allowed: 0 to 1"),
+        (recipe(SPROUT, duration_s=0), "a duration of 0 s; allowed: 1 s to 1000000 s"),
+    ],
+)
+def test_recipes_that_cannot_be_followed_are_refused(made: Recipe, message: str) -> None:
+    with pytest.raises(ValueError, match="allowed: ") as caught:
+        next(generate(made))
+    assert message in str(caught.value)

@@ -1,0 +1,242 @@
+import os
+import resource
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linklab.traces import plain
+from linklab.traces.detection import FORMATS
+from linklab.traces.importing import KEPT, Options, described, import_file, samples
+from linklab.traces.trace import Sample, TraceError
+
+RECORDINGS = Path(__file__).with_name("recordings")
+CSV = "# licence: CC0\nt,down_mbit,up_mbit,rtt_ms,loss\n0,8,4,50,0.01\n1,0,2,60,0\n2,16,2,70,0\n"
+
+
+def mahimahi(path: Path, times_ms: list[int]) -> Path:
+    path.write_text("".join(f"{time}\n" for time in times_ms))
+    return path
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return mahimahi(tmp_path / "down.trace", list(range(1, 1001)))
+
+
+@pytest.fixture
+def destination(tmp_path: Path) -> Path:
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out" / "x.csv"
+
+
+def test_what_is_imported_plays_and_says_where_it_is_from(source: Path, destination: Path) -> None:
+    report = import_file(source, destination, Options(licence="CC-BY-4.0"))
+    assert plain.load(destination) == (Sample(100_000_000, 12_032_000),) * 10
+    head = destination.read_text().splitlines()
+    assert head[0] == "# licence: CC-BY-4.0"
+    assert head[1] == "# bins of 100 ms, 1504 bytes per opportunity"
+    assert head[2].startswith("# imported from: mahimahi down.trace, by linklab ")
+    assert (report.format, report.samples, report.columns) == ("mahimahi", 10, ())
+    assert (report.down.mean_bps, report.down.duration_s) == (12_032_000, 1.0)
+    assert report.up is None
+
+
+def test_the_uplink_may_be_a_file_of_its_own(source: Path, destination: Path) -> None:
+    uplink = mahimahi(source.with_name("up.trace"), list(range(10, 501, 10)))
+    report = import_file(source, destination, Options(uplink=uplink))
+    assert {sample.up_bps for sample in plain.load(destination)} == {1_203_200}
+    assert report.up is not None
+    assert report.up.mean_bps == 1_203_200
+    assert "mahimahi down.trace, uplink up.trace, by" in destination.read_text()
+
+
+def test_cellreplay_gives_rates_and_delays(source: Path, destination: Path) -> None:
+    light = source.with_name("light")
+    light.write_text("0 24 0 1\n450 30 0 2\n2000 40 0\n")
+    report = import_file(source, destination, Options(format="cellreplay", light=light))
+    trace = plain.load(destination)
+    assert {sample.down_bps for sample in trace} == {11_200_000}
+    assert [sample.rtt_s for sample in trace] == [0.048] * 5 + [0.06] * 5
+    assert report.columns == ("rtt",)
+
+
+def test_iperf3s_two_directions_may_be_two_files(destination: Path) -> None:
+    options = Options(uplink=RECORDINGS / "iperf3-udp-forward-server.json")
+    report = import_file(RECORDINGS / "iperf3-tcp-reverse.json", destination, options)
+    assert report.up is not None
+    assert report.down.mean_bps == pytest.approx(20e6, rel=0.01)
+    assert report.up.mean_bps == pytest.approx(8e6, rel=0.05)
+    assert len(plain.load(destination)) == 4
+
+
+def test_what_the_uplinks_file_says_is_told_too(destination: Path) -> None:
+    options = Options(uplink=RECORDINGS / "iperf3-tcp-forward.json")
+    notes = import_file(RECORDINGS / "iperf3-udp-reverse.json", destination, options).notes
+    assert (
+        notes.count("the uplink is what was sent, not what arrived: the server's JSON has that")
+        == 1
+    )
+
+
+def test_a_pipe_is_read_once(destination: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["sh", "-c", f"seq 1 100000 >'{pipe}'"]):
+        report = import_file(pipe, destination)
+    assert (report.format, report.samples) == ("mahimahi", 1000)
+
+
+def test_a_queues_delay_that_iperf3_made_is_left_out_unless_asked_for(destination: Path) -> None:
+    source = RECORDINGS / "iperf3-tcp-bidir.json"
+    report = import_file(source, destination)
+    assert report.columns == ("up",)
+    assert "left out, as not named to be kept: rtt" in report.notes
+    report = import_file(source, destination, Options(keep=("rtt",)), overwrite=True)
+    assert report.columns == ("rtt",)
+    trace = plain.load(destination)
+    assert all(sample.rtt_s and sample.rtt_s > 0 for sample in trace)
+    assert {sample.up_bps for sample in trace} == {None}
+
+
+def test_linklabs_own_format_keeps_everything(tmp_path: Path, destination: Path) -> None:
+    source = tmp_path / "a.csv"
+    source.write_text(CSV)
+    report = import_file(source, destination)
+    assert plain.load(destination) == plain.load(source)
+    assert destination.read_text().startswith("# licence: CC0\n# imported from: csv a.csv")
+    assert (report.samples, report.down.gaps, report.down.longest_gap_s) == (3, 1, 1.0)
+
+
+def test_a_format_is_told_by_name_or_from_the_file(source: Path) -> None:
+    told = list(samples(source, Options(format="cellreplay")))
+    assert list(samples(source)) == [replace(sample, down_bps=12_032_000) for sample in told]
+
+
+def test_a_report_reads_well(tmp_path: Path, destination: Path) -> None:
+    source = tmp_path / "a.csv"
+    source.write_text(CSV)
+    report = import_file(source, destination, Options(keep=("up",)))
+    assert described(report) == (
+        f"{destination}: 3 samples from csv {source}, 3.0 s\n"
+        "  down: mean 8.000 Mbit/s, CV 0.82, autocorrelation -0.50 after 1 s and - after 10 s, "
+        "1 gaps of more than 500 ms (longest 1.0 s)\n"
+        "  up:   mean 2.667 Mbit/s, CV 0.35, autocorrelation -0.17 after 1 s and - after 10 s, "
+        "0 gaps of more than 500 ms\n"
+        "  note: left out, as not named to be kept: loss, rtt"
+    )
+
+
+def test_every_format_says_what_it_keeps() -> None:
+    assert set(KEPT) == set(FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"format": "pcap"}, "the format 'pcap' is unknown; allowed: csv, mahimahi, cellreplay,"),
+        ({"bin_s": 0.0}, "bins of 0.0 s; allowed: whole milliseconds, 1 ms to 3600 s"),
+        ({"bin_s": 0.0015}, "bins of 0.0015 s; allowed: whole milliseconds"),
+        ({"bin_s": float("nan")}, "bins of nan s; allowed: whole milliseconds"),
+        ({"opportunity_bytes": 0}, "opportunities of 0 bytes; allowed: 1 to 65535 bytes"),
+        ({"device": "client"}, "mahimahi has no ends; allowed: a device with iperf3"),
+        ({"keep": ["down"]}, "'down' is nothing to keep; allowed: up, rtt, loss"),
+        ({"format": "iperf3", "device": "x"}, "the device 'x' is unknown; allowed: client, server"),
+        ({"format": "ucc", "bin_s": 0.1}, "ucc has no bins; allowed: with mahimahi or cellreplay"),
+        ({"format": "csv", "opportunity_bytes": 9}, "csv has no opportunities; allowed: with"),
+        ({"format": "ucc", "uplink": Path("u")}, "ucc has both directions in one file; allowed:"),
+        ({"format": "csv", "light": Path("l")}, "a light trace does not go with csv; allowed:"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    source: Path, destination: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(TraceError) as caught:
+        import_file(source, destination, Options(**options))
+    assert str(caught.value).startswith(f"{source}: {message}")
+    assert not list(destination.parent.iterdir())
+
+
+@pytest.mark.parametrize("wrong", ["source", "uplink", "light"])
+def test_a_wrong_file_is_named_and_nothing_is_left(
+    source: Path, destination: Path, wrong: str
+) -> None:
+    uplink = mahimahi(source.with_name("up"), [1])
+    light = source.with_name("light")
+    light.write_text("0 24 0 1\n")
+    file = {"source": source, "uplink": uplink, "light": light}[wrong]
+    file.write_text(file.read_text() + "x\n")
+    with pytest.raises(TraceError) as caught:
+        import_file(source, destination, Options(format="mahimahi", uplink=uplink, light=light))
+    assert str(caught.value).startswith(f"{file}:")
+    assert "'x'" in str(caught.value)
+    assert not list(destination.parent.iterdir())
+
+
+def test_a_destination_is_not_overwritten_unasked(source: Path, destination: Path) -> None:
+    destination.write_text("mine")
+    with pytest.raises(TraceError, match="exists; allowed: another name, or overwriting it"):
+        import_file(source, destination)
+    assert destination.read_text() == "mine"
+    import_file(source, destination, overwrite=True)
+    assert len(plain.load(destination)) == 10
+
+
+def test_a_wrong_source_leaves_the_old_destination(source: Path, destination: Path) -> None:
+    destination.write_text("mine")
+    source.write_text("2\n1\n")
+    with pytest.raises(TraceError, match="1 is less than 2"):
+        import_file(source, destination, overwrite=True)
+    assert destination.read_text() == "mine"
+    assert list(destination.parent.iterdir()) == [destination]
+
+
+def test_a_file_can_be_imported_over_itself(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(CSV)
+    before = plain.load(file)
+    import_file(file, file, overwrite=True)
+    assert plain.load(file) == before
+
+
+@pytest.mark.parametrize(
+    ("of", "message"),
+    [
+        ("none", "none: cannot be read: No such file or directory"),
+        (".", "cannot be read: Is a directory"),
+    ],
+)
+def test_files_that_cannot_be_read(
+    tmp_path: Path, destination: Path, of: str, message: str
+) -> None:
+    with pytest.raises(TraceError, match=message):
+        import_file(tmp_path / of, destination)
+
+
+def test_a_destination_that_cannot_be_written(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"x\.csv: cannot be written: No such file or directory"):
+        import_file(source, tmp_path / "none" / "x.csv")
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    """40 MB of lines, in a process that may not take 40 MB more than it has when it begins."""
+    big = tmp_path / "big"
+    with big.open("w") as file:
+        for begin in range(0, 5_000_000, 50_000):
+            file.write("".join(f"{time}\n" for time in range(begin, begin + 50_000)))
+    program = (
+        "import resource, sys\n"
+        "from pathlib import Path\n"
+        "from linklab.traces.importing import import_file\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "import_file(Path(sys.argv[1]), Path(sys.argv[2]))\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    command = [sys.executable, "-c", program, str(big), str(tmp_path / "x.csv")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert resource.getpagesize() >= 1024  # ru_maxrss is in kB
+    assert big.stat().st_size > 38_000_000
+    assert int(done.stdout) < 38_000

@@ -1,0 +1,357 @@
+"""iperf3's JSON: what a field measurement transferred, interval by interval.
+
+Reads `iperf3 -J` (one document) and `--json-stream` (a line per event) of client and server,
+TCP and UDP, `-R` and `--bidir`, any number of streams. The rate of an interval is the sum over
+its streams of bytes by seconds; intervals that `-O` omitted are left out. Streams are summed
+here and not taken from `sum`, which iperf3 3.7 writes twice under one name for `--bidir`
+(esnet/iperf issue 952).
+
+iperf3 counts payload, a lab's link whole frames of up to 1514 bytes: rates are multiplied by
+what a frame is longer than its payload, so that iperf3 in the lab measures the same again.
+
+The end that the phone was (`device`) says which way is down; iperf3's client by default. Rates of
+streams that the file's own end sent are what its socket took, not what arrived.
+"""
+
+from __future__ import annotations
+
+import codecs
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final, TypeVar
+
+import ijson
+import msgspec
+from ijson.common import ObjectBuilder
+
+from linklab.traces.lines import MAX_LINE_BYTES
+from linklab.traces.trace import (
+    MAX_LENGTH_NS,
+    MAX_RATE_BPS,
+    MIN_SAMPLE_NS,
+    NS_PER_S,
+    Recording,
+    Sample,
+    TraceError,
+)
+
+ENDS: Final = ("client", "server")
+
+_FRAME_BYTES = 1514
+_TCP_PAYLOAD_BYTES = 1448
+_ETHERNET_BYTES, _IP_BYTES, _UDP_BYTES = 14, 20, 8
+_MTU = 1500
+
+T = TypeVar("T")
+
+
+class _Stream(msgspec.Struct):
+    bytes: int
+    seconds: float
+    omitted: bool = False
+    sender: bool | None = None
+    packets: int = 0
+    lost_packets: int = 0
+    rtt: int = 0
+
+
+class _Interval(msgspec.Struct):
+    streams: list[_Stream]
+
+
+class _TestStart(msgspec.Struct):
+    protocol: str
+    blksize: int = 0
+    reverse: int = 0
+
+
+class _Start(msgspec.Struct):
+    test_start: _TestStart
+    accepted_connection: Any = None
+
+
+class _Event(msgspec.Struct):
+    event: str
+    data: Any = None
+
+
+class _Feed:
+    """A file as the JSON parser reads it, a line at a time, so that errors know their line."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file = file
+        self.name = name
+        self.number = 0
+        self._ahead: bytes | None = None
+
+    def first(self) -> bytes:
+        """The first line, which `read` gives once more."""
+        self._ahead = self._file.readline(MAX_LINE_BYTES).removeprefix(codecs.BOM_UTF8)
+        return self._ahead
+
+    def read(self, size: int = -1) -> bytes:
+        """The next line, or part of it."""
+        if size == 0:
+            return b""
+        line = self._ahead if self._ahead is not None else self._file.readline(MAX_LINE_BYTES)
+        self._ahead = None
+        self.number += bool(line)
+        return line
+
+
+class _Reader:
+    """The parts of a file that matter, in order: ("start" | "interval" | "error", value)."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._feed = _Feed(file, name)
+        first = self._feed.first()
+        if not first.strip() and not first.endswith(b"\n"):
+            raise self.error("the file is empty; needed: the output of iperf3 -J")
+        self._streamed = _is_event(first)
+
+    def error(self, reason: str) -> TraceError:
+        """The error for the line read last."""
+        return TraceError(f"{self._feed.name}:{max(self._feed.number, 1)}: {reason}")
+
+    def parts(self) -> Iterator[tuple[str, Any]]:
+        return self._events() if self._streamed else self._document()
+
+    def _events(self) -> Iterator[tuple[str, Any]]:
+        while line := self._feed.read():
+            if not line.strip():
+                continue
+            try:
+                event = msgspec.json.decode(line, type=_Event)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise self.error(f"not an event of iperf3 --json-stream: {error}") from error
+            yield event.event, event.data
+
+    def _document(self) -> Iterator[tuple[str, Any]]:
+        kinds = {"start": "start", "intervals.item": "interval"}
+        builder, of = None, ""
+        try:
+            for prefix, event, value in ijson.parse(self._feed, use_float=True):
+                if builder is None:
+                    if prefix in kinds and event == "start_map":
+                        builder, of = ObjectBuilder(), prefix
+                    elif prefix == "error" and event == "string":
+                        yield "error", value
+                        continue
+                    else:
+                        continue
+                builder.event(event, value)
+                if prefix == of and event == "end_map":
+                    yield kinds[of], builder.value
+                    builder = None
+        except (ijson.JSONError, UnicodeDecodeError) as error:
+            raise self.error(f"not valid JSON: {_reason(error)}; allowed: one iperf3 -J") from error
+
+
+def _is_event(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line, type=_Event)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _reason(error: Exception) -> str:
+    """The first line of yajl's message, which may be bytes."""
+    text = error.args[0] if error.args else ""
+    text = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+    return text.partition("\n")[0].strip().rstrip(".")
+
+
+def read(file: BinaryIO, name: str, device: str = "client", *, only_up: bool = False) -> Recording:
+    """The trace, one sample per interval. `device` is one of `ENDS`.
+
+    With `only_up` a recording of the uplink alone will do; its downlink is zero then. Raises
+    TraceError.
+    """
+    parts = _Reader(file, name)
+    reading = _Reading(parts, device, only_up)
+    samples = _joined(reading.samples())
+    first = next(samples, None)
+    if first is None:
+        raise parts.error("no interval was measured; needed: at least one")
+    columns = {
+        "up": first.up_bps is not None,
+        "rtt": first.rtt_s is not None,
+        "loss": reading.has_loss,
+    }
+    return Recording(
+        samples=itertools.chain([first], samples),
+        columns=frozenset(key for key, present in columns.items() if present),
+        comments=reading.comments,
+        notes=reading.notes,
+    )
+
+
+class _Reading:
+    """One pass over the intervals of a file."""
+
+    def __init__(self, reader: _Reader, device: str, only_up: bool) -> None:
+        self._reader = reader
+        self._only_up = only_up
+        self._parts = reader.parts()
+        self.notes: list[str] = []
+        self.comments: list[str] = []
+        self._start = self._read_start()
+        test = self._start.test_start
+        self._by_client = self._start.accepted_connection is None
+        self._frames = _frames_per_payload(reader, test)
+        self._down_is_received = self._by_client == (device == "client")
+        self.has_loss = test.protocol == "UDP" and self._down_is_received
+        end = "client" if self._by_client else "server"
+        self.comments.append(
+            f"written by the {end} of {test.protocol}, the phone was the {device}, "
+            f"payload x {self._frames:.4f} for whole frames"
+        )
+
+    def _read_start(self) -> _Start:
+        for kind, value in self._parts:
+            if kind == "error":
+                self._failed(value)
+            if kind == "start":
+                return _as(self._reader, value, _Start)
+            break
+        raise self._reader.error("'start' is missing; needed: the output of iperf3 -J")
+
+    def _failed(self, value: Any) -> None:
+        text = value if isinstance(value, str) else str(value)
+        raise self._reader.error(f"iperf3 measured nothing: {text}")
+
+    def samples(self) -> Iterator[Sample]:
+        """A sample for every interval that was not omitted."""
+        told = False
+        total_ns = 0
+        for kind, value in self._parts:
+            if kind == "error":
+                if not total_ns:
+                    self._failed(value)
+                self.notes.append(f"iperf3 broke off: {value}")
+            if kind != "interval":
+                continue
+            streams = _as(self._reader, value, _Interval).streams
+            if not streams or any(stream.omitted for stream in streams):
+                continue
+            sample = self._sample(streams)
+            total_ns += sample.length_ns
+            if total_ns > MAX_LENGTH_NS:
+                limit_s = MAX_LENGTH_NS // NS_PER_S
+                raise self._reader.error(f"the recording is too long; allowed: up to {limit_s} s")
+            if not told:
+                told = True
+                self._tell(streams)
+            yield sample
+
+    def _tell(self, streams: list[_Stream]) -> None:
+        """Notes what the file says of a direction that its own end sent."""
+        if any(self._sent(stream) for stream in streams):
+            way = "uplink" if self._down_is_received else "downlink"
+            other = "server" if self._by_client else "client"
+            self.notes.append(
+                f"the {way} is what was sent, not what arrived: the {other}'s JSON has that"
+            )
+
+    def _sent(self, stream: _Stream) -> bool:
+        """Whether this end sent the stream. Old files say it of the whole test only."""
+        if stream.sender is not None:
+            return stream.sender
+        return bool(self._start.test_start.reverse) != self._by_client
+
+    def _sample(self, streams: list[_Stream]) -> Sample:
+        for stream in streams:
+            if not (math.isfinite(stream.seconds) and stream.seconds >= 0 and stream.bytes >= 0):
+                raise self._reader.error(
+                    f"an interval of {stream.bytes} bytes in {stream.seconds} s; "
+                    "allowed: not negative"
+                )
+        down = [stream for stream in streams if self._sent(stream) != self._down_is_received]
+        up = [stream for stream in streams if self._sent(stream) == self._down_is_received]
+        if not down and not self._only_up:
+            raise self._reader.error(
+                "only the uplink was measured; allowed: a recording with -R or --bidir, or "
+                "of iperf3 on a phone as the server, with device 'server'"
+            )
+        if not up and self._only_up:
+            raise self._reader.error(
+                "only the downlink was measured; allowed as the uplink: one without -R"
+            )
+        sample = Sample(
+            length_ns=round(streams[0].seconds * NS_PER_S),
+            down_bps=self._rate(down),
+            up_bps=self._rate(up) if up else None,
+            rtt_s=_rtt_s(streams),
+            loss_ratio=_loss_ratio(down) if self.has_loss else None,
+        )
+        highest_bps = max(sample.down_bps, sample.up_bps or 0)
+        if highest_bps > MAX_RATE_BPS and sample.length_ns >= MIN_SAMPLE_NS:
+            raise self._reader.error(
+                f"an interval of {highest_bps / 1e6:.0f} Mbit/s; "
+                f"allowed: up to {MAX_RATE_BPS // 10**6} Mbit/s"
+            )
+        return sample
+
+    def _rate(self, streams: list[_Stream]) -> int:
+        payload = sum(stream.bytes * 8 / stream.seconds for stream in streams if stream.seconds)
+        return round(payload * self._frames)
+
+
+def _as(reader: _Reader, value: Any, kind: type[T]) -> T:
+    """A part as `kind`; raises TraceError where it is otherwise."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise reader.error(f"not what iperf3 writes: {error}") from error
+
+
+def _frames_per_payload(reader: _Reader, test: _TestStart) -> float:
+    """Bytes of Ethernet frames per byte that iperf3 counts, with an MTU of 1500."""
+    if test.protocol == "TCP":
+        return _FRAME_BYTES / _TCP_PAYLOAD_BYTES
+    if test.protocol == "UDP" and test.blksize > 0:
+        fragments = math.ceil((test.blksize + _UDP_BYTES) / (_MTU - _IP_BYTES))
+        headers = _UDP_BYTES + fragments * (_IP_BYTES + _ETHERNET_BYTES)
+        return (test.blksize + headers) / test.blksize
+    raise reader.error(f"a test of {test.protocol} is of no use here; allowed: TCP, UDP")
+
+
+def _rtt_s(streams: list[_Stream]) -> float | None:
+    """The mean over streams that this end sent by TCP, which alone know it."""
+    rtts = [stream.rtt for stream in streams if stream.rtt > 0]
+    return sum(rtts) / len(rtts) / 1e6 if rtts else None
+
+
+def _loss_ratio(streams: list[_Stream]) -> float | None:
+    packets = sum(stream.packets for stream in streams)
+    lost = sum(max(stream.lost_packets, 0) for stream in streams)
+    return min(lost / packets, 1.0) if packets > 0 else None
+
+
+def _joined(samples: Iterator[Sample]) -> Iterator[Sample]:
+    """Adds intervals too short for a sample, which iperf3 may end with, to the one before."""
+    before: Sample | None = None
+    for sample in samples:
+        if before is None or sample.length_ns >= MIN_SAMPLE_NS <= before.length_ns:
+            if before is not None:
+                yield before
+            before = sample
+        else:
+            before = _together(before, sample)
+    if before is not None and before.length_ns >= MIN_SAMPLE_NS:
+        yield before
+
+
+def _together(one: Sample, other: Sample) -> Sample:
+    length_ns = one.length_ns + other.length_ns
+
+    def mean(first_bps: int, second_bps: int) -> int:
+        bits_ns = first_bps * one.length_ns + second_bps * other.length_ns
+        return min(round(bits_ns / length_ns), MAX_RATE_BPS) if length_ns else first_bps
+
+    up = one.up_bps
+    if up is not None and other.up_bps is not None:
+        up = mean(up, other.up_bps)
+    return Sample(length_ns, mean(one.down_bps, other.down_bps), up, one.rtt_s, one.loss_ratio)

@@ -1,0 +1,245 @@
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linklab.traces import iperf3
+from linklab.traces.trace import Recording, Sample, TraceError
+
+# Recorded with iperf3 3.12 between two network namespaces; token buckets let 20 Mbit/s of whole
+# frames down to the client and 8 Mbit/s up.
+RECORDINGS = Path(__file__).with_name("recordings")
+DOWN_BPS, UP_BPS = 20e6, 8e6
+
+
+def recorded(name: str) -> bytes:
+    return (RECORDINGS / f"iperf3-{name}.json").read_bytes()
+
+
+def recording(content: bytes, device: str = "client", *, only_up: bool = False) -> Recording:
+    return iperf3.read(io.BytesIO(content), "x.json", device, only_up=only_up)
+
+
+def read(content: bytes, device: str = "client", *, only_up: bool = False) -> list[Sample]:
+    return list(recording(content, device, only_up=only_up).samples)
+
+
+def document(intervals: list[list[dict[str, Any]]], **changes: Any) -> dict[str, Any]:
+    """What a client writes of a reverse TCP test, with `changes` to `test_start`."""
+    test_start = {"protocol": "TCP", "num_streams": 1, "blksize": 131072, "reverse": 1, **changes}
+    return {
+        "start": {"connecting_to": {"host": "h", "port": 5201}, "test_start": test_start},
+        "intervals": [{"streams": streams, "sum": {}} for streams in intervals],
+        "end": {},
+    }
+
+
+def encoded(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, indent="\t").encode()
+
+
+def stream(bytes: int, seconds: float = 1.0, **more: Any) -> dict[str, Any]:
+    return {"socket": 5, "bytes": bytes, "seconds": seconds, "omitted": False, **more}
+
+
+def as_events(content: bytes) -> bytes:
+    """The same test as iperf3 3.17 and later write it with --json-stream (esnet/iperf PR 1098)."""
+    whole = json.loads(content)
+    events = [{"event": "start", "data": whole["start"]}]
+    events += [{"event": "interval", "data": interval} for interval in whole["intervals"]]
+    events.append({"event": "end", "data": whole["end"]})
+    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
+
+
+def mean_bps(trace: list[Sample]) -> float:
+    length_ns = sum(sample.length_ns for sample in trace)
+    return sum(sample.down_bps * sample.length_ns for sample in trace) / length_ns
+
+
+@pytest.mark.parametrize("name", ["tcp-reverse", "udp-reverse"])
+def test_a_measured_link_comes_out_as_it_was_shaped(name: str) -> None:
+    trace = read(recorded(name))
+    assert mean_bps(trace) == pytest.approx(DOWN_BPS, rel=0.01)
+    assert [round(sample.length_ns / 1e9, 2) for sample in trace] == [0.5] * 4
+    assert {sample.up_bps for sample in trace} == {None}
+    assert {sample.rtt_s for sample in trace} == {None}
+
+
+def test_both_directions_come_from_their_streams() -> None:
+    opened = recording(recorded("tcp-bidir"))
+    trace = list(opened.samples)
+    intervals = json.loads(recorded("tcp-bidir"))["intervals"]
+    for sample, interval in zip(trace, intervals, strict=True):
+        frames = 1514 / 1448
+        down, up = interval["sum_bidir_reverse"], interval["sum"]
+        assert sample.down_bps == pytest.approx(down["bits_per_second"] * frames, rel=1e-3)
+        assert sample.up_bps == pytest.approx(up["bits_per_second"] * frames, rel=1e-3)
+    assert opened.columns == {"up", "rtt"}
+    assert "the uplink is what was sent, not what arrived: the server's JSON has that" in (
+        opened.notes
+    )
+
+
+def test_the_servers_file_has_what_arrived_of_the_uplink() -> None:
+    with pytest.raises(TraceError, match="only the uplink was measured"):
+        read(recorded("udp-forward-server"))
+    opened = recording(recorded("udp-forward-server"), only_up=True)
+    ups = [sample.up_bps or 0 for sample in opened.samples]
+    assert ups[:2] == pytest.approx([UP_BPS] * 2, rel=0.05)
+    assert opened.notes == []
+
+
+def test_the_phone_may_have_been_the_server() -> None:
+    trace = read(recorded("udp-forward-server"), "server")
+    assert trace[0].down_bps == pytest.approx(UP_BPS, rel=0.05)
+
+
+def test_omitted_intervals_are_left_out() -> None:
+    intervals = json.loads(recorded("tcp-forward"))["intervals"]
+    assert [interval["sum"]["omitted"] for interval in intervals] == [True, False, False]
+    assert len(read(recorded("tcp-forward"), only_up=True)) == 2
+
+
+@pytest.mark.parametrize("name", ["tcp-reverse", "tcp-bidir", "udp-reverse"])
+def test_a_stream_of_events_says_the_same(name: str) -> None:
+    assert read(as_events(recorded(name))) == read(recorded(name))
+
+
+def test_layout_does_not_matter() -> None:
+    content = recorded("tcp-bidir")
+    compact = json.dumps(json.loads(content)).encode()
+    assert read(compact) == read(content)
+    assert read(b"\xef\xbb\xbf" + content.replace(b"\n", b"\r\n")) == read(content)
+
+
+def test_payload_becomes_whole_frames() -> None:
+    assert read(encoded(document([[stream(1448 * 1000)]]))) == [Sample(10**9, 1514 * 8 * 1000)]
+    udp = document([[stream(1000 * 1000)]], protocol="UDP", blksize=1000)
+    assert read(encoded(udp)) == [Sample(10**9, 1042 * 8 * 1000)]
+    # 8 bytes of UDP and 3000 of payload are three fragments of up to 1480.
+    fragments = document([[stream(3000 * 1000)]], protocol="UDP", blksize=3000)
+    assert read(encoded(fragments)) == [Sample(10**9, (3000 + 8 + 3 * 34) * 8 * 1000)]
+
+
+def test_all_streams_count() -> None:
+    one = read(encoded(document([[stream(2_000_000)]])))
+    two = read(encoded(document([[stream(1_500_000), stream(500_000)]])))
+    assert one == two
+
+
+def test_the_loss_of_a_udp_downlink() -> None:
+    lossy = stream(1000, packets=10, lost_packets=3)
+    none = stream(1000, packets=0, lost_packets=0)
+    late = stream(1000, packets=10, lost_packets=-2)
+    trace = document([[lossy], [none], [late]], protocol="UDP", blksize=1000)
+    assert [sample.loss_ratio for sample in read(encoded(trace))] == [0.3, None, 0.0]
+
+
+def test_the_rtt_of_what_was_sent() -> None:
+    both = [stream(1448, sender=False), stream(1448, sender=True, rtt=48_500)]
+    assert read(encoded(document([both])))[0].rtt_s == 0.0485
+
+
+def test_intervals_too_short_for_a_sample_join_the_one_before() -> None:
+    trace = read(encoded(document([[stream(1448 * 1000)], [stream(1448, 0.0002)]])))
+    assert [sample.length_ns for sample in trace] == [1_000_200_000]
+    assert mean_bps(trace) == pytest.approx(1001 * 1514 * 8 / 1.0002, rel=1e-6)
+    instant = read(encoded(document([[stream(1448 * 1000)], [stream(1448, 1e-7)]])))
+    assert mean_bps(instant) == pytest.approx(1001 * 1514 * 8, rel=1e-6)
+    empty = read(encoded(document([[stream(0, 0)], [stream(1448)]])))
+    assert empty == [Sample(10**9, 1514 * 8)]
+
+
+def test_a_test_that_broke_off_keeps_what_it_measured() -> None:
+    broken = {**document([[stream(1448)]]), "error": "the server has terminated"}
+    opened = recording(encoded(broken))
+    assert len(list(opened.samples)) == 1
+    assert opened.notes == ["iperf3 broke off: the server has terminated"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "x.json:1: the file is empty; needed: the output of iperf3 -J"),
+        (b"{}", "x.json:1: 'start' is missing; needed: the output of iperf3 -J"),
+        (b'{\n\t"start":\t{\n', "x.json:2: not valid JSON: parse error: premature EOF; allowed"),
+        (b'{\n"a": nan}', "x.json:2: not valid JSON: lexical error: invalid string in json text"),
+        (b'{\n\n"a": "\xff"}', "x.json:3: not valid JSON: lexical error: invalid bytes in UTF8"),
+        (
+            encoded({"start": {"connected": []}, "intervals": [], "error": "unable to connect"}),
+            "x.json:4: not what iperf3 writes: Object missing required field `test_start`",
+        ),
+        (
+            encoded({"error": "unable to connect"}),
+            "x.json:2: iperf3 measured nothing: unable to connect",
+        ),
+        (
+            encoded({**document([]), "error": "connection refused"}),
+            "x.json:16: iperf3 measured nothing: connection refused",
+        ),
+        (encoded(document([])), "x.json:16: no interval was measured; needed: at least one"),
+        (
+            encoded(document([[stream(1)]], protocol="SCTP")),
+            "x.json:13: a test of SCTP is of no use here; allowed: TCP, UDP",
+        ),
+        (
+            encoded(document([[stream(-1)]])),
+            "x.json:25: an interval of -1 bytes in 1.0 s; allowed: not negative",
+        ),
+        (
+            encoded(document([[stream(10**12)]])),
+            "x.json:25: an interval of 8364641 Mbit/s; allowed: up to 10000 Mbit/s",
+        ),
+        (
+            encoded(document([[{"seconds": 1.0}]])),
+            "x.json:22: not what iperf3 writes: Object missing required field `bytes` - at "
+            "`$.streams[0]`",
+        ),
+        (
+            encoded(document([[stream(1)], [stream(1, 2e6)]])),
+            "x.json:36: the recording is too long; allowed: up to 1000000 s",
+        ),
+        (
+            encoded(document([[stream(1, sender=True)]])),
+            "x.json:26: only the uplink was measured; allowed: a recording with -R or --bidir",
+        ),
+        (
+            as_events(encoded(document([[stream(1)], [stream(1)]]))).replace(b"]", b"", 1),
+            "x.json:2: not an event of iperf3 --json-stream: JSON is malformed",
+        ),
+        (b'{"event":"error","data":"no route"}\n', "x.json:1: iperf3 measured nothing: no route"),
+    ],
+)
+def test_errors_say_line_reason_and_what_is_allowed(content: bytes, message: str) -> None:
+    with pytest.raises(TraceError) as caught:
+        read(content)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_downlink_is_no_uplink() -> None:
+    with pytest.raises(TraceError, match="only the downlink was measured"):
+        read(recorded("udp-reverse"), only_up=True)
+
+
+def test_old_files_tell_the_direction_once_for_all_streams() -> None:
+    """Their streams have no `sender`."""
+    assert read(encoded(document([[stream(1448)]], reverse=1)))
+    forward = encoded(document([[stream(1448)]], reverse=0))
+    assert read(forward, only_up=True)[0].up_bps == 1514 * 8
+    with pytest.raises(TraceError, match="only the uplink was measured"):
+        read(forward)
+    by_server = document([[stream(1448)]], reverse=0)
+    by_server["start"]["accepted_connection"] = {"host": "h", "port": 1}
+    assert read(encoded(by_server), "server")[0].down_bps == 1514 * 8
+
+
+def test_a_long_document_is_streamed() -> None:
+    """Samples come before the file is read to its end."""
+    content = encoded(document([[stream(1448)]] * 1000))
+    file = io.BytesIO(content)
+    samples = iperf3.read(file, "x.json").samples
+    next(samples)
+    assert file.tell() < len(content) / 10
+    assert sum(1 for _ in samples) == 999

@@ -1,0 +1,154 @@
+"""Mahimahi's traces: one millisecond per line, at which one packet may pass.
+
+A line holds a whole number of milliseconds, not less than the one before; equal lines are
+several packets in one millisecond. Opportunities that nothing uses are lost. At the last
+timestamp the trace begins anew (Netravali et al., USENIX ATC 2015; mahimahi's `mm-link`).
+Uplink and downlink are files of their own.
+
+A link of the lab has a rate, not opportunities: they are counted in bins. A timestamp closes
+its millisecond, so that bin k holds those after k·b ms and up to (k+1)·b ms; a trace that
+begins with 0 has these in its first bin. The last bin ends at the last timestamp; what would be
+less than half a bin is part of the bin before.
+"""
+
+from __future__ import annotations
+
+import codecs
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+from linklab.traces.lines import MAX_LINE_BYTES, shown
+from linklab.traces.trace import MAX_LENGTH_NS, MAX_RATE_BPS, Recording, Sample, TraceError
+
+OPPORTUNITY_BYTES: Final = 1504
+"""What one line lets through: a packet of 1500 bytes and the TUN device's header of 4."""
+
+BIN_MS: Final = 100
+
+_NS_PER_MS = 1_000_000
+_MAX_MS = MAX_LENGTH_NS // _NS_PER_MS
+_MAX_DIGITS = 1000
+_ALLOWED = f"one whole number of milliseconds per line, up to {_MAX_MS}"
+
+
+def read(
+    file: BinaryIO,
+    name: str,
+    bin_ms: int = BIN_MS,
+    opportunity_bytes: int = OPPORTUNITY_BYTES,
+) -> Recording:
+    """The trace in bins of `bin_ms`; no byte is lost or added. Raises TraceError."""
+    comments = [f"bins of {bin_ms} ms, {opportunity_bytes} bytes per opportunity"]
+    return Recording(_samples(file, name, bin_ms, opportunity_bytes), frozenset(), comments)
+
+
+def _samples(file: BinaryIO, name: str, bin_ms: int, opportunity_bytes: int) -> Iterator[Sample]:
+    for length_ms, count in _joined(_counts(file, name, bin_ms), bin_ms):
+        bits = count * opportunity_bytes * 8
+        rate_bps = round(bits * 1000 / length_ms)
+        if rate_bps > MAX_RATE_BPS:
+            raise TraceError(
+                f"{name}: {count} opportunities in {length_ms} ms are {rate_bps / 1e6:.0f} Mbit/s; "
+                f"allowed: up to {MAX_RATE_BPS // 10**6} Mbit/s"
+            )
+        yield Sample(length_ms * _NS_PER_MS, rate_bps)
+
+
+def _counts(file: BinaryIO, name: str, bin_ms: int) -> Iterator[tuple[int, int]]:
+    """Length in ms and number of opportunities of each bin."""
+    begin_ms = count = last_ms = 0
+    for times_ms in _timestamps(file, name):
+        position = 0
+        while True:
+            stop = bisect_right(times_ms, begin_ms + bin_ms, position)
+            count += stop - position
+            position = stop
+            if position == len(times_ms):
+                break
+            yield bin_ms, count
+            begin_ms, count = begin_ms + bin_ms, 0
+        last_ms = times_ms[-1]
+    if last_ms == 0:
+        raise TraceError(
+            f"{name}: the last timestamp is 0, so that the trace lasts for no time; "
+            "allowed: a last timestamp of at least 1"
+        )
+    yield last_ms - begin_ms, count
+
+
+def _joined(counts: Iterator[tuple[int, int]], bin_ms: int) -> Iterator[tuple[int, int]]:
+    """Adds a last bin of less than half the length to the one before."""
+    length_ms, count = next(counts)
+    for next_ms, next_count in counts:
+        if 2 * next_ms < bin_ms:
+            length_ms, count = length_ms + next_ms, count + next_count
+        else:
+            yield length_ms, count
+            length_ms, count = next_ms, next_count
+    yield length_ms, count
+
+
+def _timestamps(file: BinaryIO, name: str) -> Iterator[list[int]]:
+    """All timestamps in order, many lines at a time."""
+    number, last_ms = 1, 0
+    for block in _blocks(file, name):
+        times_ms = _parsed(block, name, number, last_ms)
+        number, last_ms = number + len(times_ms), times_ms[-1]
+        yield times_ms
+    if number == 1:
+        raise TraceError(f"{name}:1: the file is empty; needed: {_ALLOWED}")
+
+
+def _blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
+    """The file in pieces of whole lines, without a byte order mark."""
+    rest = file.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
+    number = 1
+    while chunk := file.read(MAX_LINE_BYTES):
+        whole, newline, begun = chunk.rpartition(b"\n")
+        if newline:
+            block = rest + whole + newline
+            yield block
+            number, rest = number + block.count(b"\n"), begun
+        else:
+            rest += begun
+        if len(rest) > MAX_LINE_BYTES:
+            line = number + rest.count(b"\n")
+            raise _error(name, line, "the line is too long", _ALLOWED)
+    if rest:
+        yield rest if rest.endswith(b"\n") else rest + b"\n"
+
+
+def _parsed(block: bytes, name: str, number: int, last_ms: int) -> list[int]:
+    """The timestamps in whole lines of which the first has a number."""
+    if not block.translate(None, b"0123456789\r\n"):
+        words = block.split()
+        if len(words) == block.count(b"\n") and len(max(words, key=len)) <= _MAX_DIGITS:
+            times_ms = list(map(int, words))
+            if times_ms[0] >= last_ms and times_ms[-1] <= _MAX_MS and times_ms == sorted(times_ms):
+                return times_ms
+    raise _diagnosis(block, name, number, last_ms)
+
+
+def _diagnosis(block: bytes, name: str, number: int, last_ms: int) -> TraceError:
+    """The error of the first wrong line of a block that has one."""
+    for at, line in enumerate(block.split(b"\n")[:-1], number):
+        text = line.removesuffix(b"\r").decode("utf-8", "replace")
+        if not text:
+            return _error(name, at, "is empty", _ALLOWED)
+        if not (text.isascii() and text.isdigit()):
+            return _error(
+                name, at, f"{shown(text)} is not a whole number of milliseconds", _ALLOWED
+            )
+        if len(text) > _MAX_DIGITS or int(text) > _MAX_MS:
+            return _error(name, at, f"{shown(text)} is too much", _ALLOWED)
+        if int(text) < last_ms:
+            return _error(
+                name, at, f"{text} is less than {last_ms} before it", f"{last_ms} or more"
+            )
+        last_ms = int(text)
+    raise AssertionError("no line is wrong")
+
+
+def _error(name: str, number: int, reason: str, allowed: str) -> TraceError:
+    return TraceError(f"{name}:{number}: {reason}; allowed: {allowed}")

@@ -1,0 +1,212 @@
+"""The file of a trace: CSV with a header of comments, read and written as a stream.
+
+    # licence: Apache-2.0
+    # source: …
+    t,down_mbit,up_mbit,rtt_ms,loss
+    0,42.3,9.1,48,0
+    0.1,40.9,9.3,51,0
+    # end: 0.2 s
+
+`t` is in seconds and grows; a sample holds until the next one, the last one until the end that
+the last line names, else as long as the sample before it. Only differences of `t` count: the
+first sample is where the trace begins. Rates are those of a lab's link, whole frames with the
+Ethernet header, in Mbit/s; `loss` is a ratio. `up_mbit`, `rtt_ms` and `loss` may be left out, as
+columns or as empty fields: there the link keeps its own. Lines that begin with # are comments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import BinaryIO, Final, TextIO
+
+from linklab.traces.lines import Lines, shown
+from linklab.traces.trace import (
+    MAX_LENGTH_NS,
+    MAX_RATE_BPS,
+    MAX_RTT_S,
+    MIN_SAMPLE_NS,
+    NS_PER_S,
+    Recording,
+    Sample,
+    TraceError,
+)
+
+COLUMNS: Final = {"up": "up_mbit", "rtt": "rtt_ms", "loss": "loss"}
+"""What the optional columns are called in the file."""
+
+_NEEDED = ("t", "down_mbit")
+_ALL = (*_NEEDED, *COLUMNS.values())
+_FORM = f"{','.join(_NEEDED)} and, if known, {','.join(COLUMNS.values())}"
+_END = re.compile(r"#\s*end:\s*(.*\S)\s*")
+_MAX_T_S = 100_000_000_000
+
+
+def load(path: Path) -> tuple[Sample, ...]:
+    """All samples of a file. Raises TraceError."""
+    try:
+        with path.open("rb") as file:
+            return tuple(read(file, str(path)).samples)
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def read(file: BinaryIO, name: str) -> Recording:
+    """The trace in a file that `name` stands for in errors. Raises TraceError."""
+    lines = Lines(file, name)
+    comments: list[str] = []
+    names: list[str] = []
+    for line in lines:
+        text = line.strip()
+        if text.startswith("#"):
+            comments.append(text[1:].strip())
+        elif text:
+            names = _names(lines, text)
+            break
+    if not names:
+        lines.fail(f"the file is empty; needed: a line that names the columns, {_FORM}")
+    columns = frozenset(key for key, column in COLUMNS.items() if column in names)
+    return Recording(_samples(lines, names), columns, comments)
+
+
+def _names(lines: Lines, text: str) -> list[str]:
+    names = [name.strip().lower() for name in text.split(",")]
+    if not any(name in _ALL for name in names):
+        lines.fail(f"{shown(text)} does not name the columns; allowed: {_FORM}")
+    for index, name in enumerate(names):
+        if name not in _ALL:
+            lines.fail(f"the column {shown(name)} is unknown; allowed: {_FORM}")
+        if name in names[:index]:
+            lines.fail(f"the column {name!r} is named twice; allowed: {_FORM}")
+    for name in _NEEDED:
+        if name not in names:
+            lines.fail(f"the column {name!r} is missing; allowed: {_FORM}")
+    return names
+
+
+def _samples(lines: Lines, names: list[str]) -> Iterator[Sample]:
+    first_ns = before_ns = length_ns = 0
+    before: Sample | None = None
+    end_ns: int | None = None
+    for line in lines:
+        text = line.strip()
+        if text.startswith("#"):
+            if end := _END.fullmatch(text):
+                end_ns = _end_ns(lines, end[1])
+            continue
+        if not text:
+            continue
+        if end_ns is not None:
+            lines.fail("a sample comes after the end; allowed: '# end: …' as the last line")
+        t_ns, sample = _sample(lines, names, text)
+        if before is None:
+            first_ns = t_ns
+        else:
+            length_ns = _length_ns(lines, "t", before_ns, t_ns, first_ns)
+            yield _lasting(before, length_ns)
+        before, before_ns = sample, t_ns
+    if before is None:
+        lines.fail("the file has no samples; needed: at least one line below the columns")
+    if end_ns is not None:
+        length_ns = _length_ns(lines, "end", before_ns, end_ns, first_ns)
+    elif not length_ns:
+        lines.fail("one sample alone lasts for no time; allowed: two, or a last line '# end: 10 s'")
+    yield _lasting(before, length_ns)
+
+
+def _lasting(sample: Sample, length_ns: int) -> Sample:
+    return Sample(length_ns, sample.down_bps, sample.up_bps, sample.rtt_s, sample.loss_ratio)
+
+
+def _length_ns(lines: Lines, column: str, from_ns: int, to_ns: int, first_ns: int) -> int:
+    earlier, later = _decimal(from_ns, 9), _decimal(to_ns, 9)
+    if to_ns < from_ns + MIN_SAMPLE_NS:
+        lines.fail(
+            f"{later} s is not after the {earlier} s before it; "
+            f"allowed: at least {_decimal(MIN_SAMPLE_NS, 6)} ms later",
+            column,
+        )
+    if to_ns - first_ns > MAX_LENGTH_NS:
+        lines.fail(
+            f"{later} s is too long after the first sample; "
+            f"allowed: up to {MAX_LENGTH_NS // NS_PER_S} s",
+            column,
+        )
+    return to_ns - from_ns
+
+
+def _end_ns(lines: Lines, text: str) -> int:
+    if not text.endswith("s"):
+        lines.fail(f"{shown(text)} is no time in s; allowed: a time such as '600 s'", "end")
+    return _scaled(lines.decimal("end", text[:-1], 0, _MAX_T_S, "s"), 9)
+
+
+def _sample(lines: Lines, names: list[str], text: str) -> tuple[int, Sample]:
+    """The time in a line and what holds from then on, with a length that is not known yet."""
+    fields = text.split(",")
+    if len(fields) != len(names):
+        lines.fail(
+            f"the line has {len(fields)} field{'' if len(fields) == 1 else 's'}; "
+            f"allowed: {len(names)}, {','.join(names)}"
+        )
+    values = dict(zip(names, fields, strict=True))
+    known = {column for column in COLUMNS.values() if values.get(column, "").strip()}
+    t_ns = _scaled(lines.decimal("t", values["t"], 0, _MAX_T_S, "s"), 9)
+    return t_ns, Sample(
+        length_ns=0,
+        down_bps=_rate(lines, "down_mbit", values),
+        up_bps=_rate(lines, "up_mbit", values) if "up_mbit" in known else None,
+        rtt_s=(
+            float(lines.decimal("rtt_ms", values["rtt_ms"], 0, int(MAX_RTT_S * 1000), "ms") / 1000)
+            if "rtt_ms" in known
+            else None
+        ),
+        loss_ratio=(
+            float(lines.decimal("loss", values["loss"], 0, 1, "")) if "loss" in known else None
+        ),
+    )
+
+
+def _rate(lines: Lines, column: str, values: dict[str, str]) -> int:
+    value = lines.decimal(column, values[column], 0, MAX_RATE_BPS // 10**6, "Mbit/s")
+    return _scaled(value, 6)
+
+
+def _scaled(value: Decimal, digits: int) -> int:
+    return int((value * 10**digits).to_integral_value())
+
+
+def write(
+    file: TextIO, samples: Iterable[Sample], columns: Collection[str], comments: Iterable[str]
+) -> None:
+    """Writes a trace, with the optional columns that are named; reads back as the same."""
+    for comment in comments:
+        for line in comment.splitlines() or [""]:
+            file.write(f"# {line}".rstrip() + "\n")
+    keys = [key for key in COLUMNS if key in columns]
+    file.write(",".join([*_NEEDED, *(COLUMNS[key] for key in keys)]) + "\n")
+    t_ns = 0
+    for sample in samples:
+        optional = {
+            "up": "" if sample.up_bps is None else _decimal(sample.up_bps, 6),
+            "rtt": "" if sample.rtt_s is None else _float(sample.rtt_s, 3),
+            "loss": "" if sample.loss_ratio is None else _float(sample.loss_ratio, 0),
+        }
+        fields = [_decimal(t_ns, 9), _decimal(sample.down_bps, 6), *(optional[key] for key in keys)]
+        file.write(",".join(fields) + "\n")
+        t_ns += sample.length_ns
+    file.write(f"# end: {_decimal(t_ns, 9)} s\n")
+
+
+def _decimal(value: int, digits: int) -> str:
+    """value / 10^digits without trailing zeros."""
+    whole, rest = divmod(value, 10**digits)
+    return f"{whole}.{rest:0{digits}}".rstrip("0").rstrip(".")
+
+
+def _float(value: float, digits: int) -> str:
+    """value · 10^digits as the shortest decimal that reads back as the same float."""
+    text = format(Decimal(repr(float(value))).scaleb(digits), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,183 @@
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linklab.scenario import reading
+from linklab.traces import plain
+from linklab.traces.trace import (
+    MAX_LENGTH_NS,
+    MAX_RATE_BPS,
+    MAX_RTT_S,
+    MIN_SAMPLE_NS,
+    OPTIONAL,
+    Sample,
+    TraceError,
+)
+
+rates = st.integers(0, MAX_RATE_BPS)
+samples = st.lists(
+    st.builds(
+        Sample,
+        length_ns=st.integers(MIN_SAMPLE_NS, MAX_LENGTH_NS // 100),
+        down_bps=rates,
+        up_bps=st.none() | rates,
+        rtt_s=st.none() | st.floats(0, MAX_RTT_S),
+        loss_ratio=st.none() | st.floats(0, 1),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+def read(content: bytes | str) -> list[Sample]:
+    raw = content.encode() if isinstance(content, str) else content
+    return list(plain.read(io.BytesIO(raw), "x.csv").samples)
+
+
+def written(trace: list[Sample], comments: tuple[str, ...] = ()) -> str:
+    text = io.StringIO()
+    plain.write(text, trace, OPTIONAL, comments)
+    return text.getvalue()
+
+
+def test_a_sample_holds_until_the_next_and_the_last_until_the_end() -> None:
+    trace = read(
+        "# licence: Apache-2.0\n"
+        "t,down_mbit,up_mbit,rtt_ms,loss\n"
+        "0,42.3,9.1,48,0.01\n"
+        "0.1,0,,,\n"
+        "# end: 0.35 s\n"
+    )
+    assert trace == [
+        Sample(100_000_000, 42_300_000, 9_100_000, 0.048, 0.01),
+        Sample(250_000_000, 0, None, None, None),
+    ]
+
+
+def test_without_an_end_the_last_sample_lasts_as_long_as_the_one_before() -> None:
+    assert [sample.length_ns for sample in read("t,down_mbit\n0,1\n1,2\n3,3\n")] == [
+        1_000_000_000,
+        2_000_000_000,
+        2_000_000_000,
+    ]
+
+
+def test_only_differences_of_t_count_and_keep_their_precision() -> None:
+    trace = read("t,down_mbit\n1700000000.1,1\n1700000000.2,2\n# end: 1700000000.300000001 s\n")
+    assert [sample.length_ns for sample in trace] == [100_000_000, 100_000_001]
+
+
+def test_columns_come_in_any_order_and_comments_anywhere() -> None:
+    assert read("# a\n\nUP_mbit, t ,down_mbit\n# b\n1,0,2\n\n3,1,4\n") == [
+        Sample(10**9, 2_000_000, 1_000_000),
+        Sample(10**9, 4_000_000, 3_000_000),
+    ]
+
+
+def test_a_byte_order_mark_and_crlf_pass() -> None:
+    plain_text = "t,down_mbit\n0,1\n1,2\n"
+    assert read(b"\xef\xbb\xbf" + plain_text.replace("\n", "\r\n").encode()) == read(plain_text)
+
+
+def test_comments_are_those_above_the_columns() -> None:
+    file = io.BytesIO(b"# licence: CC0\n#source:x\nt,down_mbit,rtt_ms\n# later\n0,1,2\n1,1,2\n")
+    recording = plain.read(file, "x.csv")
+    assert recording.comments == ["licence: CC0", "source:x"]
+    assert recording.columns == {"rtt"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "x.csv:1: the file is empty; needed: a line that names the columns"),
+        ("# only this\n", "x.csv:1: the file is empty; needed: a line that names the columns"),
+        ("0,1\n1,2\n", "x.csv:1: '0,1' does not name the columns; allowed: t,down_mbit and"),
+        ("t,up_mbit\n0,1\n", "x.csv:1: the column 'down_mbit' is missing; allowed: t,down_mbit"),
+        ("down_mbit\n1\n", "x.csv:1: the column 't' is missing"),
+        ("t,down_mbit,down\n", "x.csv:1: the column 'down' is unknown"),
+        ("t,t,down_mbit\n", "x.csv:1: the column 't' is named twice"),
+        ("t,down_mbit\n", "x.csv:1: the file has no samples"),
+        ("t,down_mbit\n0,1\n", "x.csv:2: one sample alone lasts for no time"),
+        ("t,down_mbit\n0,1\n0,2\n", "x.csv:3: t: 0 s is not after the 0 s before it; allowed: at"),
+        ("t,down_mbit\n2,1\n1,2\n", "x.csv:3: t: 1 s is not after the 2 s before it"),
+        ("t,down_mbit\n0,1\n0.0001,2\n", "x.csv:3: t: 0.0001 s is not after the 0 s before it"),
+        ("t,down_mbit\n0,1\n1e7,2\n", "x.csv:3: t: 10000000 s is too long after the first sample"),
+        ("t,down_mbit\n-1,1\n", "x.csv:2: t: '-1' is negative; allowed: 0 to"),
+        ("t,down_mbit\n0,-3\n", "x.csv:2: down_mbit: '-3' is negative; allowed: 0 to 10000 Mbit/s"),
+        ("t,down_mbit\n0,nan\n", "x.csv:2: down_mbit: 'nan' is not finite; allowed: 0 to 10000"),
+        ("t,down_mbit\n0,-inf\n", "x.csv:2: down_mbit: '-inf' is not finite"),
+        ("t,down_mbit\n0,1e999\n", "x.csv:2: down_mbit: '1e999' is too much"),
+        ("t,down_mbit\n0," + "9" * 500 + "\n", "x.csv:2: down_mbit: '" + "9" * 40 + "…' is too mu"),
+        ("t,down_mbit\n0,1_0\n", "x.csv:2: down_mbit: '1_0' is not a number"),
+        ("t,down_mbit\n0,٣\n", "x.csv:2: down_mbit: '٣' is not a number"),
+        ("t,down_mbit\n0,\n", "x.csv:2: down_mbit: is missing; allowed: 0 to 10000 Mbit/s"),
+        ("t,down_mbit,loss\n0,1,1.5\n", "x.csv:2: loss: '1.5' is too much; allowed: 0 to 1"),
+        ("t,down_mbit,rtt_ms\n0,1,20000\n", "x.csv:2: rtt_ms: '20000' is too much; allowed: 0 to"),
+        ("t,down_mbit\n0,1,2\n", "x.csv:2: the line has 3 fields; allowed: 2, t,down_mbit"),
+        ("t,down_mbit\n0\n", "x.csv:2: the line has 1 field; allowed: 2, t,down_mbit"),
+        (b"t,down_mbit\n0,\xff\n", "x.csv:2: byte 3 (0xff) is not UTF-8; allowed: UTF-8 text"),
+        (b"\xff\xfet\x00", "x.csv:1: byte 1 (0xff) is not UTF-8"),
+        ("t,down_mbit\n0,1\n# end: 0 s\n", "x.csv:3: end: 0 s is not after the 0 s before it"),
+        (
+            "t,down_mbit\n0,1\n# end: 10\n",
+            "x.csv:3: end: '10' is no time in s; allowed: a time such as '600 s'",
+        ),
+        ("t,down_mbit\n0,1\n# end: 1 s\n1,2\n", "x.csv:4: a sample comes after the end"),
+        ("t," + "x" * (1 << 20), "x.csv:1: is too long for a line of text"),
+    ],
+)
+def test_errors_say_line_column_reason_and_what_is_allowed(
+    content: bytes | str, message: str
+) -> None:
+    with pytest.raises(TraceError) as caught:
+        read(content)
+    assert str(caught.value).startswith(message)
+    assert "allowed: " in str(caught.value) or "needed: " in str(caught.value)
+
+
+def test_samples_before_a_wrong_line_are_there_already() -> None:
+    stream = plain.read(io.BytesIO(b"t,down_mbit\n0,1\n1,2\n2,x\n"), "x.csv").samples
+    assert next(stream) == Sample(10**9, 1_000_000)
+    with pytest.raises(TraceError, match=r"x\.csv:4: down_mbit"):
+        next(stream)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="none.csv: cannot be read: No such file"):
+        plain.load(tmp_path / "none.csv")
+
+
+def test_comments_of_several_lines_stay_comments(tmp_path: Path) -> None:
+    file = tmp_path / "x.csv"
+    file.write_text(written([Sample(10**9, 1)], ("one\ntwo", "")))
+    assert file.read_text().startswith("# one\n# two\n#\nt,down_mbit")
+    assert plain.load(file) == (Sample(10**9, 1),)
+
+
+@given(samples)
+def test_what_is_written_reads_back_as_the_same(trace: list[Sample]) -> None:
+    assert read(written(trace)) == trace
+
+
+@given(samples)
+def test_reading_and_writing_changes_no_byte(trace: list[Sample]) -> None:
+    text = written(trace, ("licence: none",))
+    assert written(read(text), ("licence: none",)) == text
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_any_file_is_read_or_refused(body: bytes) -> None:
+    for content in (body, b"t,down_mbit,up_mbit\n0,1,1\n" + body):
+        try:
+            trace = read(content)
+        except TraceError:
+            continue
+        assert all(sample.length_ns >= MIN_SAMPLE_NS for sample in trace)
+        assert all(0 <= sample.down_bps <= MAX_RATE_BPS for sample in trace)
+
+
+def test_limits_are_those_of_a_scenarios_links() -> None:
+    assert (MAX_RATE_BPS, MAX_RTT_S) == (reading.MAX_RATE_BPS, reading.MAX_RTT_S)

@@ -1,0 +1,125 @@
+"""What a trace is like in figures: how much, how varying, how persistent, how often gone. Pure.
+
+The variation is that of means over bins, 1 s unless said otherwise, as the published figures
+of driving traces are.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from linklab.traces.trace import NS_PER_S, Sample
+
+BIN_S: Final = 1.0
+
+GAP_S: Final = 0.5
+"""Longer times without capacity are gaps."""
+
+DARK_BPS: Final = 1_000
+"""Below this rate a link carries nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """One direction of a trace.
+
+    `cv` is the coefficient of variation of the bins' means (standard deviation by mean), and
+    `autocorrelation_1s` and `autocorrelation_10s` how much a bin tells of the one so much
+    later (1: all, 0: nothing). They are None where the trace is too short, or constant, or the
+    bins do not divide the lag. `gaps` counts the times longer than 0.5 s without capacity.
+    """
+
+    duration_s: float
+    mean_bps: float
+    cv: float | None
+    autocorrelation_1s: float | None
+    autocorrelation_10s: float | None
+    gaps: int
+    longest_gap_s: float
+
+
+class Counting:
+    """Takes a direction's samples one by one, in little memory, and yields its statistics."""
+
+    def __init__(self, bin_s: float = BIN_S) -> None:
+        self._bin_ns = round(bin_s * NS_PER_S)
+        self._bins_bps = array("d")
+        self._duration_ns = 0
+        self._bits_ns = 0
+        self._bin_bits_ns = 0
+        self._dark_ns = 0
+        self._gaps = 0
+        self._longest_ns = 0
+
+    def add(self, length_ns: int, rate_bps: int) -> None:
+        """The next sample."""
+        self._bits_ns += rate_bps * length_ns
+        self._fill_bins(length_ns, rate_bps)
+        if rate_bps < DARK_BPS:
+            before_ns, self._dark_ns = self._dark_ns, self._dark_ns + length_ns
+            gap_ns = round(GAP_S * NS_PER_S)
+            self._gaps += before_ns <= gap_ns < self._dark_ns
+            self._longest_ns = max(self._longest_ns, self._dark_ns)
+        else:
+            self._dark_ns = 0
+
+    def _fill_bins(self, length_ns: int, rate_bps: int) -> None:
+        while length_ns:
+            part_ns = min(length_ns, self._bin_ns - self._duration_ns % self._bin_ns)
+            self._bin_bits_ns += rate_bps * part_ns
+            self._duration_ns += part_ns
+            length_ns -= part_ns
+            if self._duration_ns % self._bin_ns == 0:
+                self._bins_bps.append(self._bin_bits_ns / self._bin_ns)
+                self._bin_bits_ns = 0
+
+    def result(self) -> Statistics:
+        """The statistics of everything so far. Raises ValueError for nothing."""
+        if not self._duration_ns:
+            raise ValueError("a trace without samples has no statistics")
+        return Statistics(
+            duration_s=self._duration_ns / NS_PER_S,
+            mean_bps=self._bits_ns / self._duration_ns,
+            cv=self._cv(),
+            autocorrelation_1s=self._autocorrelation(1.0),
+            autocorrelation_10s=self._autocorrelation(10.0),
+            gaps=self._gaps,
+            longest_gap_s=self._longest_ns / NS_PER_S,
+        )
+
+    def _cv(self) -> float | None:
+        mean, squares = _moments(self._bins_bps)
+        if len(self._bins_bps) < 2 or mean == 0:
+            return None
+        return math.sqrt(squares / len(self._bins_bps)) / mean
+
+    def _autocorrelation(self, lag_s: float) -> float | None:
+        """Σ(x_i − m)(x_{i+k} − m) / Σ(x_i − m)², the usual estimate (Box and Jenkins)."""
+        lag, rest = divmod(round(lag_s * NS_PER_S), self._bin_ns)
+        bins = self._bins_bps
+        mean, squares = _moments(bins)
+        if rest or lag == 0 or len(bins) < 2 * lag + 1 or squares == 0:
+            return None
+        later = (bins[i] for i in range(lag, len(bins)))
+        products = ((x - mean) * (y - mean) for x, y in zip(bins, later, strict=False))
+        return math.fsum(products) / squares
+
+
+def _moments(values: array[float]) -> tuple[float, float]:
+    """Mean and Σ(x − mean)², which is exactly 0 where all are equal."""
+    if not values or min(values) == max(values):
+        return (values[0] if values else 0.0), 0.0
+    mean = math.fsum(values) / len(values)
+    return mean, math.fsum((value - mean) ** 2 for value in values)
+
+
+def of_downlink(samples: Iterable[Sample], bin_s: float = BIN_S) -> Statistics:
+    """The downlink's statistics. Raises ValueError for no samples."""
+    counting = Counting(bin_s)
+    for sample in samples:
+        counting.add(sample.length_ns, sample.down_bps)
+    return counting.result()

@@ -1,0 +1,160 @@
+"""UCC's 4G and 5G traces: what an Android phone logged once per second.
+
+CSV of G-NetTrack Pro (Raca et al., ACM MMSys 2018 and 2020) with the columns `Timestamp` as
+YYYY.MM.DD_HH.MM.SS, `DL_bitrate` and `UL_bitrate` in kbit/s, in the 5G set also `PINGAVG` in ms;
+`-` is a missing value. Seconds repeat: the last rate of a second counts. A missing rate is that
+of the second before. A ping holds until the next one. The rates are what the phone's
+applications got, so they say what the link could carry only while something was downloaded:
+in `State` I the phone was idle.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
+from typing import BinaryIO, Final, NoReturn
+
+from linklab.traces.lines import Lines, shown
+from linklab.traces.trace import (
+    MAX_LENGTH_NS,
+    MAX_RATE_BPS,
+    MAX_RTT_S,
+    NS_PER_S,
+    Recording,
+    Sample,
+)
+
+NEEDED: Final = ("Timestamp", "DL_bitrate", "UL_bitrate")
+
+SILENCE_S: Final = 10
+"""A longer time without a line is worth a note: nothing is known about it."""
+
+_TIME = re.compile(r"(\d{4})\.(\d\d)\.(\d\d)_(\d\d)\.(\d\d)\.(\d\d)", re.ASCII)
+
+
+def read(file: BinaryIO, name: str) -> Recording:
+    """The trace, one sample per logged second. Raises TraceError."""
+    lines = Lines(file, name)
+    header = next(lines, None)
+    if header is None:
+        lines.fail(f"the file is empty; needed: CSV with {', '.join(NEEDED)}")
+    names = _fields(lines, header)
+    for needed in NEEDED:
+        if needed not in names:
+            lines.fail(f"the column {needed!r} is missing; needed: {', '.join(NEEDED)}")
+    columns = {"up", "rtt"} if "PINGAVG" in names else {"up"}
+    recording = Recording(iter(()), frozenset(columns))
+    recording.samples = _samples(lines, names, recording.notes)
+    return recording
+
+
+def _fields(lines: Lines, line: str) -> list[str]:
+    return next(csv.reader([line]), [])
+
+
+class _Second:
+    """What is known of the second that is being read."""
+
+    def __init__(self) -> None:
+        self.time: datetime | None = None
+        self.down_bps: int | None = None
+        self.up_bps: int | None = None
+        self.rtt_s: float | None = None
+
+    def sample(self, lines: Lines, seconds: float) -> Sample | None:
+        """What held for so long; nothing as long as no rate was known."""
+        if self.down_bps is None:
+            return None
+        if seconds * NS_PER_S > MAX_LENGTH_NS:
+            limit_s = MAX_LENGTH_NS // NS_PER_S
+            reason = f"the log was silent for {seconds:.0f} s before; allowed: up to {limit_s} s"
+            lines.fail(reason, "Timestamp")
+        return Sample(round(seconds * NS_PER_S), self.down_bps, self.up_bps, self.rtt_s)
+
+
+def _samples(lines: Lines, names: list[str], notes: list[str]) -> Iterator[Sample]:
+    second = _Second()
+    rows = idle = missing = silences = 0
+    longest_s = 0.0
+    total_ns = 0
+    for line in lines:
+        if not line.strip():
+            continue
+        fields = _fields(lines, line)
+        if len(fields) != len(names):
+            lines.fail(f"the line has {len(fields)} fields; allowed: {len(names)} as in line 1")
+        values = dict(zip(names, fields, strict=True))
+        time = _time(lines, values["Timestamp"])
+        if second.time is not None and time != second.time:
+            passed_s = (time - second.time).total_seconds()
+            if passed_s < 0:
+                lines.fail(f"{values['Timestamp']} is before the line above", "Timestamp")
+            if passed_s > SILENCE_S:
+                silences, longest_s = silences + 1, max(longest_s, passed_s)
+            sample = second.sample(lines, passed_s)
+            if sample is not None:
+                total_ns += sample.length_ns
+                _check_length(lines, total_ns)
+                yield sample
+        second.time = time
+        down = _rate(lines, "DL_bitrate", values)
+        up = _rate(lines, "UL_bitrate", values)
+        second.down_bps = second.down_bps if down is None else down
+        second.up_bps = second.up_bps if up is None else up
+        second.rtt_s = _rtt(lines, values, second.rtt_s)
+        rows += 1
+        idle += values.get("State") == "I"
+        missing += down is None
+    last = second.sample(lines, 1.0)
+    if last is None:
+        lines.fail("no line has a rate; needed: at least one with a number", "DL_bitrate")
+    yield last
+    if idle:
+        notes.append(f"in {idle} of {rows} lines the phone was idle: the link may carry more")
+    if missing:
+        notes.append(f"{missing} of {rows} lines have no rate: that of the line before holds")
+    if silences:
+        notes.append(
+            f"{silences} times the log was silent for more than {SILENCE_S} s "
+            f"(longest {longest_s:.0f} s): the line before holds"
+        )
+
+
+def _check_length(lines: Lines, total_ns: int) -> None:
+    if total_ns > MAX_LENGTH_NS:
+        limit_s = MAX_LENGTH_NS // NS_PER_S
+        lines.fail(f"the log is too long; allowed: up to {limit_s} s", "Timestamp")
+
+
+def _time(lines: Lines, text: str) -> datetime:
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        _refuse_time(lines, text)
+    try:
+        return datetime(*(int(part) for part in match.groups()))  # type: ignore[arg-type]
+    except ValueError:
+        _refuse_time(lines, text)
+
+
+def _refuse_time(lines: Lines, text: str) -> NoReturn:
+    lines.fail(f"{shown(text)} is no time; allowed: YYYY.MM.DD_HH.MM.SS", "Timestamp")
+
+
+def _known(
+    lines: Lines, column: str, values: dict[str, str], high: int, unit: str
+) -> Decimal | None:
+    text = values.get(column, "-").strip()
+    return None if text in ("-", "") else lines.decimal(column, text, 0, high, unit)
+
+
+def _rate(lines: Lines, column: str, values: dict[str, str]) -> int | None:
+    kbit = _known(lines, column, values, MAX_RATE_BPS // 1000, "kbit/s")
+    return None if kbit is None else round(kbit * 1000)
+
+
+def _rtt(lines: Lines, values: dict[str, str], before_s: float | None) -> float | None:
+    ms = _known(lines, "PINGAVG", values, int(MAX_RTT_S * 1000), "ms")
+    return before_s if ms is None else float(ms / 1000)
