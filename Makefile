@@ -40,15 +40,15 @@ kernel: $(VENV)/.installed
 
 .PHONY: lint
 lint: setup ## formatters and linters of both languages
-	@$(VENV)/bin/ruff format --check emulator tests
-	@$(VENV)/bin/ruff check emulator tests
+	@$(VENV)/bin/ruff format --check emulator tests dashboards
+	@$(VENV)/bin/ruff check emulator tests dashboards
 	@$(VENV)/bin/mypy
 	@$(SETUP)/client lint
 
 .PHONY: format
 format: setup ## format both languages
-	@$(VENV)/bin/ruff format emulator tests
-	@$(VENV)/bin/ruff check --fix emulator tests
+	@$(VENV)/bin/ruff format emulator tests dashboards
+	@$(VENV)/bin/ruff check --fix emulator tests dashboards
 	@$(SETUP)/client format
 
 .PHONY: test-unit
@@ -63,6 +63,14 @@ test-e2e: setup ## end-to-end tests in the guest, in virtual time
 .PHONY: bench
 bench: setup ## repeatability, sensitivity, fidelity, speed, the thesis' figures and peers
 	@$(PYTHON) tests/bench.py
+
+.PHONY: bench-fidelity
+bench-fidelity: setup ## links and their models against what a scenario states
+	@$(PYTHON) tests/bench.py fidelity models
+
+.PHONY: live
+live: setup ## a lab to watch in real time, with Debian's Prometheus beside it (ARGS="hs-s7 -a alg3")
+	@dashboards/prometheus/beside $(LINKLAB) $(ARGS)
 
 .PHONY: clean
 clean: ## what linklab left (runs stay)

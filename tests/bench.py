@@ -22,13 +22,14 @@ from pathlib import Path
 from bench_common import CORES, Bench, BenchError, Result
 from bench_compare import peers, thesis
 from bench_fidelity import fidelity
+from bench_models import models
 from bench_repeat import repeatability, sensitivity
 from bench_speed import kernel, speed
 from rich.console import Console
 
 SECTIONS: dict[str, Callable[[Bench], Result]] = {
     section.__name__: section
-    for section in (repeatability, sensitivity, fidelity, speed, thesis, peers, kernel)
+    for section in (repeatability, sensitivity, fidelity, models, speed, thesis, peers, kernel)
 }
 UNASKED = tuple(name for name in SECTIONS if name != "kernel")
 """What runs when no section is named: the kernel build takes minutes and no target moves."""

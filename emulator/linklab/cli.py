@@ -16,8 +16,10 @@ from pathlib import Path
 from types import FrameType
 
 import linklab
-from linklab import contestants
-from linklab.scenario import ScenarioError
+from linklab import contestants, importcommand, livecommand, reproduction
+from linklab.control import Command
+from linklab.scenario import Scenario, ScenarioError
+from linklab.traces.trace import TraceError
 
 RUNS = Path("runs")
 
@@ -80,6 +82,18 @@ def _parser() -> argparse.ArgumentParser:
         help="guests at a time, each on a core of its own (default: all; 1 on the real clock)",
     )  # fmt: skip
 
+    reproduce = command(
+        "reproduce", "run a publication's experiments and set its figures beside the measured ones",
+        "example:\n  linklab reproduce thesis --runs 5",
+    )  # fmt: skip
+    _run_options(reproduce)
+    reproduce.add_argument("publication", choices=tuple(reproduction.PUBLICATIONS))
+    reproduce.add_argument(
+        "--runs", type=_positive, default=5, metavar="N",
+        help="runs of each with seeds SEED…SEED+N-1, of which the median counts (default 5)",
+    )  # fmt: skip
+    reproduce.add_argument("--parallel", type=_positive, metavar="N", help="as for compare")
+
     execute = command(
         "exec", "run any program in the client's place",
         "The program finds LINKLAB_URL, LINKLAB_CA, LINKLAB_OUTPUT and LINKLAB_SHA256 in its\n"
@@ -92,11 +106,74 @@ def _parser() -> argparse.ArgumentParser:
     execute.add_argument("scenario")
     execute.usage = "linklab exec [options] SCENARIO -- COMMAND…"
 
+    live = command(
+        "live", "keep downloading in real time, to be watched and changed",
+        "It serves metrics for Prometheus. In a second terminal:\n"
+        "  linklab link wifi down --for 3s\n  linklab link lte rate 10mbit\n  linklab next\n\n"
+        "example:\n  linklab live live -a alg3,alg1",
+    )  # fmt: skip
+    live.add_argument("scenario", nargs="?", default="live", help="(default live)")
+    live.add_argument(
+        "-a", "--algorithms", default="alg3", metavar="NAMES",
+        help="comma-separated, one run after the other (default alg3)",
+    )  # fmt: skip
+    live.add_argument("--seed", type=_seed, default=1, help="of the first turn (default 1)")
+    live.add_argument("--place", choices=("auto", "host", "guest"), default="auto")
+    live.add_argument("--out", type=Path, default=RUNS, metavar="DIR", help="(default runs/)")
+    _address_option(live, "--listen", "where to serve metrics and take commands")
+    live.add_argument("--dashboards", metavar="URL", help="what to open, for the log")
+
+    link = command("link", "change a link of the live lab", _link_help())
+    link.add_argument("link", help="wifi or lte")
+    link.add_argument("change", choices=tuple(livecommand.CHANGES), metavar="CHANGE")
+    link.add_argument("value", nargs="?", metavar="VALUE")
+    link.add_argument(
+        "--for", dest="duration", metavar="DURATION", help="such as 3s; else for good"
+    )
+    _address_option(link, "--live", "the live lab's address")
+    following = command("next", "let the live lab go on to its next algorithm")
+    _address_option(following, "--live", "the live lab's address")
+
+    publish = command(
+        "publish", "put finished runs into Prometheus, each in a slot of its own in the past",
+        "Prometheus shows new blocks of its data within a minute.\n\nexamples:\n"
+        "  linklab publish runs/20261121-061600-compare/* --prometheus-data /var/lib/prometheus\n"
+        "  linklab publish runs/* --output runs.om",
+    )  # fmt: skip
+    publish.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="a run directory")
+    target = publish.add_mutually_exclusive_group(required=True)
+    target.add_argument(
+        "--prometheus-data", type=Path, metavar="DIR", help="Prometheus' data directory"
+    )
+    target.add_argument(
+        "--output", type=Path, metavar="FILE",
+        help="OpenMetrics text, for `promtool tsdb create-blocks-from openmetrics FILE DIR`",
+    )  # fmt: skip
+    publish.add_argument(
+        "--retention", type=_positive, default=15, metavar="DAYS",
+        help="how long that Prometheus keeps data (default 15)",
+    )  # fmt: skip
+    _json_option(publish)
+
+    importing = command(
+        "import", "make a trace of a recording: Mahimahi, CellReplay, UCC 4G/5G, iperf3, CSV",
+        importcommand.EPILOG,
+    )  # fmt: skip
+    importcommand.add_options(importing)
+
     validate = command("validate", "check scenario files")
     validate.add_argument("files", nargs="+", metavar="FILE")
     _json_option(validate)
 
-    scenarios = command("scenarios", "list the scenarios that are at hand")
+    scenarios = command(
+        "scenarios", "list the scenarios that are at hand, or tell about some of them",
+        "examples:\n  linklab scenarios\n  linklab scenarios emptcp-on-off",
+    )  # fmt: skip
+    scenarios.add_argument("names", nargs="*", metavar="SCENARIO", help="which; else all, in short")
+    scenarios.add_argument(
+        "--oracle", action="store_true",
+        help="how fast each could be at best, which takes a while for all",
+    )  # fmt: skip
     _json_option(scenarios)
 
     doctor = command("doctor", "say what works on this machine and what does not")
@@ -125,6 +202,25 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
         help="start the client later by S seconds",
     )  # fmt: skip
     _json_option(parser)
+
+
+def _address_option(parser: argparse.ArgumentParser, name: str, summary: str) -> None:
+    parser.add_argument(
+        name, dest="address", type=_address, default=livecommand.DEFAULT_ADDRESS,
+        metavar="ADDRESS", help=f"{summary} (default 127.0.0.1:9464)",
+    )  # fmt: skip
+
+
+def _address(text: str) -> tuple[str, int]:
+    try:
+        return livecommand.parse_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _link_help() -> str:
+    changes = "\n".join(f"  {name:<10} {what}" for name, what in livecommand.CHANGES.items())
+    return f"CHANGE is one of\n{changes}\n\nexample:\n  linklab link lte rate 10mbit --for 5s"
 
 
 def _json_option(parser: argparse.ArgumentParser) -> None:
@@ -210,6 +306,13 @@ def _terminate(_: int, __: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+def _import(options: argparse.Namespace) -> int:
+    try:
+        return importcommand.run(options)
+    except TraceError as error:
+        raise UsageError(str(error)) from error
+
+
 def _validate(options: argparse.Namespace) -> int:
     from linklab import scenario
 
@@ -229,26 +332,31 @@ def _validate(options: argparse.Namespace) -> int:
 
 
 def _scenarios(options: argparse.Namespace) -> int:
-    from linklab import oracle, scenario, units
+    from linklab import listing, scenario
 
-    listed = [
-        {
-            "name": one.name,
-            "title": one.title,
-            "source": one.source,
-            "payload_bytes": one.payload.size_bytes,
-            "oracle_s": oracle.oracle_s(one),
-            "file": str(one.path),
-        }
-        for one in scenario.list_all()
-    ]
+    names = list(dict.fromkeys(options.names))
+    chosen = [scenario.find(name) for name in names] or scenario.list_all()
+    times = _oracles(chosen) if options.oracle or (names and options.json) else None
     if options.json:
-        print(json.dumps(listed, indent=2))
-        return 0
-    for one in listed:
-        size = units.format_size(int(str(one["payload_bytes"])))
-        print(f"{one['name']:<16} {size:>7} {one['oracle_s']:7.2f} s  {one['title']}"[:80])
+        print(json.dumps(listing.to_json(chosen, times), indent=2, allow_nan=False))
+    elif names:
+        print("\n\n".join(listing.details(one) for one in chosen))
+    else:
+        print(listing.overview(chosen, times))
     return 0
+
+
+def _oracles(chosen: list[Scenario]) -> dict[str, float]:
+    """Their oracle times, with a bar on a terminal: all that ship take some seconds."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from linklab import listing
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("oracle", total=len(chosen))
+        return listing.oracles(chosen, lambda done: progress.update(task, completed=done))
 
 
 def _doctor(options: argparse.Namespace) -> int:
@@ -280,6 +388,49 @@ def _compare(options: argparse.Namespace) -> int:
     return comparing.compare(options, _contestants(options.algorithms))
 
 
+def _reproduce(options: argparse.Namespace) -> int:
+    from linklab import comparing
+
+    return comparing.reproduce(options)
+
+
+def _live(options: argparse.Namespace) -> int:
+    from linklab import comparing
+
+    return comparing.live(options, _contestants(options.algorithms))
+
+
+def _link(options: argparse.Namespace) -> int:
+    try:
+        command = livecommand.command_of(
+            options.link, options.change, options.value, options.duration
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    print(livecommand.send(options.address, command))
+    return 0
+
+
+def _next(options: argparse.Namespace) -> int:
+    print(livecommand.send(options.address, Command(next=True)))
+    return 0
+
+
+def _publish(options: argparse.Namespace) -> int:
+    from linklab import publishing
+
+    done = publishing.publish(
+        options.runs, data=options.prometheus_data, output=options.output,
+        retention_s=options.retention * 86400,
+    )  # fmt: skip
+    if options.json:
+        print(json.dumps([publishing.to_json(one) for one in done], indent=2))
+        return 0
+    for one in done:
+        print(publishing.in_words(one))
+    return 0
+
+
 def _exec(options: argparse.Namespace) -> int:
     from linklab import comparing
 
@@ -291,7 +442,13 @@ def _exec(options: argparse.Namespace) -> int:
 _COMMANDS = {
     "run": _run,
     "compare": _compare,
+    "reproduce": _reproduce,
     "exec": _exec,
+    "live": _live,
+    "link": _link,
+    "next": _next,
+    "publish": _publish,
+    "import": _import,
     "validate": _validate,
     "scenarios": _scenarios,
     "doctor": _doctor,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from linklab import cli, comparing, contestants, doctor, leftovers, runner
+from linklab import cli, comparing, contestants, doctor, leftovers, runner, scenario
 from linklab.place import PlaceError
 
 Called = list[tuple[argparse.Namespace, Any]]
@@ -182,12 +182,32 @@ def test_scenario_files_are_checked(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["scenarios"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("hs-s7") and "250 MB" in line for line in lines)
+    assert any(line.split()[:3] == ["hs-s7", "250", "MB"] for line in lines)
     assert all(len(line) <= 80 for line in lines)
     assert cli.main(["scenarios", "--json"]) == 0
     listed = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
     assert listed["hs-s7"]["payload_bytes"] == 250_000_000
-    assert 10 < listed["hs-s7"]["oracle_s"] < 20
+    assert listed["hs-s7"]["oracle_s"] is None
+    assert set(listed) == set(scenario.names_in())
+
+
+def test_some_scenarios_are_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["scenarios", "hs-s7", "emptcp-on-off", "hs-s7"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("hs-s7  ") == 1
+    assert "alg3 16.55 s (thesis table 5.12)" in text
+    assert "time of eMPTCP against MPTCP: +22 % (figure 8)" in text
+    assert cli.main(["scenarios", "hs-s7", "--json"]) == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert 10 < listed["oracle_s"] < 20
+    assert cli.main(["scenarios", "static-80-50", "--oracle", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)[0]["oracle_s"] == pytest.approx(6.5, abs=0.01)
+    assert captured.err == ""  # No bar where nobody watches.
+
+
+def test_a_scenario_to_tell_of_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "did you mean 'hs-s7'" in refused(capsys, "scenarios", "hs-s8")
 
 
 def test_doctor_and_clean(

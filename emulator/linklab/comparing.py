@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from linklab import place, runner, statistics, summary, tables
+from linklab import place, reproduction, runner, statistics, summary, tables
 from linklab.contestants import missing_packages
 from linklab.guest.__main__ import build_kernel
 from linklab.place import Place
@@ -140,6 +140,23 @@ def execute(options: argparse.Namespace, command: tuple[str, ...]) -> int:
     return 0 if outcome.exit_code == 0 else 1
 
 
+def live(options: argparse.Namespace, names: list[str]) -> int:
+    """A live lab until it is interrupted."""
+    from linklab import live as lab
+
+    _require(names)
+    scenario = find(options.scenario)
+    where = lab.choose_place(options.place)
+    print(where, file=sys.stderr)
+    if where.name == "guest":
+        build_kernel()
+    lab.live(
+        scenario, names, seed=options.seed, where=where, parent=options.out,
+        address=options.address, dashboards=options.dashboards,
+    )  # fmt: skip
+    return 0
+
+
 def _most_side_by_side(where: Place) -> int:
     """A guest in virtual time per core; runs on the real clock would disturb each other."""
     return len(os.sched_getaffinity(0)) if where.clock == "virtual" else 1
@@ -190,6 +207,57 @@ def compare(options: argparse.Namespace, names: list[str]) -> int:
             f"{len(requests)} runs in {wall_s:.0f} s; run directories: {options.out}/{parent.name}"
         )
     failures = [one for one, figures in results if isinstance(figures, str)]
+    return 1 if failures else 0
+
+
+def reproduce(options: argparse.Namespace) -> int:
+    """A publication's rows beside the same rows measured; 1 if any run failed.
+
+    Cells outside their tolerance are a finding and no failure.
+    """
+    scenarios = [find(name) for name in reproduction.PUBLICATIONS[options.publication]]
+    wanted = [(scenario, row.algorithm) for scenario in scenarios for row in scenario.published]
+    requests = [
+        Request(scenario, name, options.seed + n)
+        for n in range(options.runs)
+        for scenario, name in wanted
+    ]
+    where = _place(options)
+    parent = runner.new_directory(options.out, time.strftime("%Y%m%d-%H%M%S-reproduce"))
+    begun = time.monotonic()
+    parallel = options.parallel or _most_side_by_side(where)
+    finished = _run_with_progress(requests, where, parent, parallel, options.timeout)
+    wall_s = time.monotonic() - begun
+    results = [(one, _figures(one)) for one in finished]
+    cells = reproduction.cells(
+        scenarios,
+        {
+            one.name: _comparison(one, [row.algorithm for row in one.published], results)
+            for one in scenarios
+        },
+    )
+    failures = [figures for _, figures in results if isinstance(figures, str)]
+    if options.json:
+        print(json.dumps({
+            "publication": options.publication,
+            "place": where.name,
+            "clock": where.clock,
+            "seed": options.seed,
+            "runs": options.runs,
+            "run_dir": str(parent),
+            "wall_s": wall_s,
+            "cells": [asdict(cell) for cell in cells],
+            "calibration": asdict(reproduction.count(cells, calibration=True)),
+            "outcomes": asdict(reproduction.count(cells, calibration=False)),
+            "failures": failures,
+        }, indent=2))  # fmt: skip
+    else:
+        tables.show_reproduction(cells, Console())
+        for failure in failures:
+            print(f"linklab: {failure}", file=sys.stderr)
+        print(
+            f"{len(requests)} runs in {wall_s:.0f} s; run directories: {options.out}/{parent.name}"
+        )
     return 1 if failures else 0
 
 

@@ -22,18 +22,28 @@ from pyroute2 import NetlinkError
 from linklab import job as manifest
 from linklab import server
 from linklab.contestants import CONTESTANTS, Contestant, Task
+from linklab.control import Inbox
 from linklab.job import Job, local
 from linklab.lab import Lab, built
 from linklab.leftovers import scratch_prefix
-from linklab.linkmodel import changes
+from linklab.models.factory import models
 from linklab.outcome import Outcome
 from linklab.player import Player
 from linklab.scenario import Scenario, ScenarioError, load
+from linklab.signalfile import SignalFile
 from linklab.topology import LINK_PATHS, SERVER_ADDRESS
 
 
 class Interrupted(Exception):
     """SIGINT or SIGTERM reached the lab."""
+
+
+class _Next(Exception):
+    """Somebody who watches wants the next run."""
+
+
+def _go_on() -> None:
+    raise _Next
 
 
 def _task(job: Job, scenario: Scenario, run_dir: Path, output: Path) -> Task:
@@ -69,6 +79,7 @@ def _environment(task: Task, home: Path) -> dict[str, str]:
         "LINKLAB_OUTPUT": task.output,
         "LINKLAB_SHA256": task.sha256,
         "LINKLAB_RUN_DIR": task.run_dir,
+        "LINKLAB_WIRELESS": str(home / "wireless"),
         "SSL_CERT_FILE": task.ca_file,
         "CURL_CA_BUNDLE": task.ca_file,
     }
@@ -99,6 +110,8 @@ def _play(player: Player, client: subprocess.Popen[bytes], h2o: server.Server) -
     try:
         if descriptors[0] not in player.play(descriptors):
             h2o.check()
+    except _Next:
+        _end(client)
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
@@ -130,16 +143,26 @@ def execute(run_dir: Path) -> Outcome:
             stack.enter_context(tempfile.TemporaryDirectory(prefix=scratch_prefix("run")))
         )
         task = _task(job, scenario, run_dir, scratch / "payload")
-        lab = stack.enter_context(built(scenario, job.seed))
-        outcome = _run_client(stack, lab, job, scenario, contestant, task, run_dir, scratch)
+        links = models(scenario, job.seed)
+        states = {name: model.at(0.0) for name, model in links.items()}
+        lab = stack.enter_context(built(scenario, states, job.seed))
+        player = Player(
+            lab, links, run_dir, sample_s=scenario.sample_s,
+            counts_payload=any(event.after_bytes is not None for event in scenario.events),
+            signal=SignalFile(scratch / "wireless"),
+            inbox=Inbox(run_dir) if job.clock == "real" else None,
+            on_next=_go_on, may_be_late=job.live,
+        )  # fmt: skip
+        outcome = _run_client(stack, lab, player, job, scenario, contestant, task)
     (run_dir / "outcome.json").write_bytes(msgspec.json.encode(outcome) + b"\n")
     return outcome
 
 
 def _run_client(
-    stack: contextlib.ExitStack, lab: Lab, job: Job, scenario: Scenario,
-    contestant: Contestant | None, task: Task, run_dir: Path, scratch: Path,
+    stack: contextlib.ExitStack, lab: Lab, player: Player, job: Job, scenario: Scenario,
+    contestant: Contestant | None, task: Task,
 ) -> Outcome:  # fmt: skip
+    run_dir, scratch = Path(task.run_dir), Path(task.output).parent
     mptcp = scenario.tcp.mptcp or (contestant is not None and contestant.mptcp)
     if mptcp:
         _enable_mptcp(lab)
@@ -149,7 +172,6 @@ def _run_client(
     )  # fmt: skip
     stack.callback(h2o.stop)
     argv = contestant.command(task) if contestant else _user_command(job.command or [], task)
-    player = Player(lab, changes(scenario), run_dir)
     before = _received(lab)
     player.start()
     try:

@@ -51,6 +51,7 @@ def test_the_client_s_environment_holds_nothing_of_the_user_s(
         "LINKLAB_OUTPUT": "/out",
         "LINKLAB_SHA256": "abcd",
         "LINKLAB_RUN_DIR": "/run",
+        "LINKLAB_WIRELESS": "/home/wireless",
         "SSL_CERT_FILE": "/ca.pem",
         "CURL_CA_BUNDLE": "/ca.pem",
     }

@@ -19,7 +19,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """One run. Paths are absolute on the host.
 
     `contestant` is the name of an algorithm or peer, or None where `command` holds
-    a program of the user's (`linklab exec`). `shift_s` delays the client's start.
+    a program of the user's (`linklab exec`). `shift_s` delays the client's start. A `live` run is watched, not measured:
+    it goes on where the emulator comes late.
     """
 
     format: Literal[1] = FORMAT
@@ -31,6 +32,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     clock: str
     reason: str
     shift_s: float
+    live: bool = False
     started_at: str
     payload: str
     payload_sha256: str

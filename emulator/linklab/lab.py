@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+import time
+import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
@@ -21,12 +23,17 @@ from mininet.node import Node
 from pyroute2 import IPRoute
 
 from linklab import topology
-from linklab.linkmodel import LinkState, initial_states, seed_for
+from linklab.models.layer import LinkState
+from linklab.models.seeds import seed_for
 from linklab.namespace import network_of, open_netlink, write_sysctls
 from linklab.offload import switch_off
 from linklab.scenario import Scenario, TcpSettings
-from linklab.shaping import Delay, RateQueue
-from linklab.topology import LINK_PATHS, SERVER_ADDRESS, LinkPath, Port
+from linklab.shaping import Delay, RateQueue, Transit
+from linklab.tc import Channel, Counters
+from linklab.topology import SERVER_ADDRESS, Access, LinkPath, Port
+
+_BRIDGE = "air"
+_BRIDGE_DISABLED, _BRIDGE_FORWARDING = 0, 3  # linux/if_bridge.h
 
 
 class LabError(RuntimeError):
@@ -35,11 +42,12 @@ class LabError(RuntimeError):
 
 @dataclass
 class Host:
-    """A node of the lab: its Mininet shell, a netlink socket and interface indices."""
+    """A node of the lab: its Mininet shell, netlink sockets and interface indices."""
 
     name: str
     node: Node
     netlink: IPRoute
+    channel: Channel
     indices: dict[str, int] = field(default_factory=dict)
 
     def start(
@@ -71,83 +79,181 @@ class Host:
             raise LabError(f"{self.name}: {' '.join(argv)}: {words}")
 
 
+class _Leg:
+    """The qdiscs of one access node and of the core's ports around it, both directions."""
+
+    def __init__(
+        self, access: Access, hosts: dict[str, Host], state: LinkState,
+        queues: tuple[int, int], seed: int,
+    ) -> None:  # fmt: skip
+        self.access = access
+
+        def rate_queue(port: Port, rate_bps: int, queue_bytes: int) -> RateQueue:
+            host = hosts[port.node]
+            return RateQueue(host.channel, host.indices[port.interface], rate_bps, queue_bytes)
+
+        self.queues = {
+            "down": rate_queue(access.down, state.down_rate_bps, queues[0]),
+            "up": rate_queue(access.up, state.up_rate_bps, queues[1]),
+        }
+        core = hosts[access.core.node]
+        self.delay = Delay(
+            core.channel, core.indices[access.core.interface], _down_transit(state), seed
+        )
+
+    def apply(self, state: LinkState) -> None:
+        """Rates and gates, only where they differ from the present ones."""
+        for queue, rate_bps, held in (
+            (self.queues["down"], state.down_rate_bps, state.hold_down),
+            (self.queues["up"], state.up_rate_bps, state.hold_up),
+        ):
+            queue.set_held(held)
+            if rate_bps != queue.rate_bps:
+                queue.set_rate(rate_bps)
+        self.delay.set(_down_transit(state))
+
+
+def _down_transit(state: LinkState) -> Transit:
+    if state.blackout:
+        return Transit(state.delay_s, state.jitter_s, 1.0)
+    return Transit(state.delay_s, state.jitter_s, state.loss_ratio, state.loss_burst_packets)
+
+
+def _up_transit(state: LinkState) -> Transit:
+    return Transit(state.delay_s, state.jitter_s, 1.0 if state.blackout else 0.0)
+
+
 class ShapedLink:
-    """The qdiscs of one link, both directions, and its carrier."""
+    """The qdiscs of one link, its carrier, and which access point the client is attached to."""
 
     def __init__(
         self, path: LinkPath, hosts: dict[str, Host], state: LinkState, queues: tuple[int, int],
         seed: int,
     ) -> None:  # fmt: skip
         self.path = path
-        self._access = hosts[path.access]
-        down_bytes, up_bytes = queues
-
-        def rate_queue(port: Port, rate_bps: int, queue_bytes: int) -> RateQueue:
-            host = hosts[port.node]
-            return RateQueue(host.netlink, host.indices[port.interface], rate_bps, queue_bytes)
-
-        def delay(port: Port, direction: str, loss_ratio: float) -> Delay:
-            host = hosts[port.node]
-            return Delay(
-                host.netlink, host.indices[port.interface],
-                state.delay_s, state.jitter_s, loss_ratio, seed_for(seed, path.name, direction),
-            )  # fmt: skip
-
-        self.down_queue = rate_queue(path.access_down, state.down_rate_bps, down_bytes)
-        self.up_queue = rate_queue(path.access_up, state.up_rate_bps, up_bytes)
-        self.down_delay = delay(path.core_down, "down", state.loss_ratio)
-        self.up_delay = delay(path.core_up, "up", 0.0)
-        self.state = state
+        self._hosts = hosts
+        self._legs = {}
+        for number, access in enumerate(path.accesses):
+            names = () if number == 0 else (access.node,)
+            self._legs[access.node] = _Leg(
+                access, hosts, state, queues, seed_for(seed, path.name, "down", *names)
+            )
+        self._leg = next(iter(self._legs.values()))
+        core = hosts[path.core]
+        self._up_delay = Delay(
+            core.channel, core.indices[path.core_up.interface], _up_transit(state),
+            seed_for(seed, path.name, "up"),
+        )  # fmt: skip
+        self.state = replace(state, up=True, lease=0, access_point="")
+        for leg in self._legs.values():
+            self._set_attached(leg, attached=False)
+        self.apply(state)
 
     def apply(self, state: LinkState) -> None:
         """Puts the link into `state`, touching only what differs from the present one.
 
         No packet passes a new rate or delay before a carrier goes or an old one after it comes.
         """
-        if self.state.up and not state.up:
+        before = self.state
+        if before.up and not state.up:
             self._set_carrier("down")
-        if state.down_rate_bps != self.state.down_rate_bps:
-            self.down_queue.set_rate(state.down_rate_bps)
-        if state.up_rate_bps != self.state.up_rate_bps:
-            self.up_queue.set_rate(state.up_rate_bps)
-        delays = (state.delay_s, state.jitter_s)
-        if (*delays, state.loss_ratio) != (
-            self.state.delay_s, self.state.jitter_s, self.state.loss_ratio,
-        ):  # fmt: skip
-            self.down_delay.set(*delays, state.loss_ratio)
-        if delays != (self.state.delay_s, self.state.jitter_s):
-            self.up_delay.set(*delays, 0.0)
-        if state.up and not self.state.up:
+        if state.access_point != before.access_point and before.access_point in self._legs:
+            self._set_attached(self._leg, attached=False)
+        self._leg = self._legs.get(state.access_point, self._leg)
+        self._leg.apply(state)
+        self._up_delay.set(_up_transit(state))
+        if state.access_point != before.access_point and state.access_point in self._legs:
+            self._route_down()
+            self._set_attached(self._leg, attached=True)
+        if state.lease != before.lease:
+            self._renumber(before.lease, state.lease)
+        if state.up and not before.up:
             self._set_carrier("up")
-            _add_neighbour(self._access, self.path.access_down, self.path.client)
+        if state.up and (True, state.access_point, state.lease) != (
+            before.up, before.access_point, before.lease,
+        ):  # fmt: skip
+            self._add_client_neighbour(state.lease)
         self.state = state
 
     def _set_carrier(self, state: str) -> None:
-        """Sets the access node's end of the client's cable, which is the client's carrier."""
-        index = self._access.indices[self.path.access_down.interface]
-        self._access.netlink.link("set", index=index, state=state)
+        host = self._hosts[self.path.carrier.node]
+        host.netlink.link("set", index=host.indices[self.path.carrier.interface], state=state)
+
+    def _set_attached(self, leg: _Leg, *, attached: bool) -> None:
+        """Opens or shuts the air between the client and an access point."""
+        port = leg.access.air
+        if port is not None:
+            air = self._hosts[port.node]
+            state = _BRIDGE_FORWARDING if attached else _BRIDGE_DISABLED
+            # By its full name, because pyroute2 takes `state` for the interface's own.
+            air.netlink.brport("set", index=air.indices[port.interface], IFLA_BRPORT_STATE=state)
+
+    def _route_down(self) -> None:
+        """Leads what is for the client to the access point that it is attached to."""
+        core = self._hosts[self.path.core]
+        core.netlink.route(
+            "replace", dst=self.path.client_network, gateway=self._leg.access.up.address,
+            oif=core.indices[self._leg.access.core.interface],
+        )  # fmt: skip
+
+    def _add_client_neighbour(self, lease: int) -> None:
+        access = self._leg.access
+        _add_neighbour(
+            self._hosts[access.node], access.down, self.path.client, self.path.lease(lease)
+        )
+
+    def _renumber(self, old: int, new: int) -> None:
+        """Gives the client another address; its old sockets are aborted, as Android does."""
+        client = self._hosts[self.path.client.node]
+        index = client.indices[self.path.client.interface]
+        client.netlink.addr("del", index=index, address=self.path.lease(old), prefixlen=24)
+        client.netlink.addr("add", index=index, address=self.path.lease(new), prefixlen=24)
+        _route_client(client, self.path)
+        client.run(["ss", "--kill", "--tcp", "src", self.path.lease(old)])
 
     @property
     def queues(self) -> dict[str, RateQueue]:
-        """The rate queues by direction."""
-        return {"down": self.down_queue, "up": self.up_queue}
+        """The rate queues in use, by direction."""
+        return self._leg.queues
 
-    @property
-    def delays(self) -> dict[str, Delay]:
-        """The delay qdiscs by direction."""
-        return {"down": self.down_delay, "up": self.up_delay}
+    def counters(self) -> dict[str, tuple[Counters, int]]:
+        """By direction the rate queues' counters over all access points, and packets lost."""
+        lost = {
+            "down": sum(leg.delay.counters().dropped_packets for leg in self._legs.values()),
+            "up": self._up_delay.counters().dropped_packets,
+        }
+        return {
+            direction: (self.queue_counters(direction), lost[direction])
+            for direction in ("down", "up")
+        }
+
+    def queue_counters(self, direction: str) -> Counters:
+        """The counters of the rate queues of a direction, over all access points together."""
+        counted = [leg.queues[direction].counters() for leg in self._legs.values()]
+        if len(counted) == 1:
+            return counted[0]
+        return Counters(
+            sent_bytes=sum(one.sent_bytes for one in counted),
+            sent_packets=sum(one.sent_packets for one in counted),
+            dropped_packets=sum(one.dropped_packets for one in counted),
+            queue_bytes=sum(one.queue_bytes for one in counted),
+            queue_packets=sum(one.queue_packets for one in counted),
+        )
 
 
 def _mac(port: Port) -> str:
     """A locally administered address that is the same in every lab."""
-    octets = [int(octet) for octet in port.address.split(".")]
-    return "02:00:" + ":".join(f"{octet:02x}" for octet in octets)
+    if port.address:
+        kind, octets = 0, bytes(int(octet) for octet in port.address.split("."))
+    else:
+        kind, octets = 1, zlib.crc32(port.interface.encode()).to_bytes(4, "big")
+    return f"02:{kind:02x}:" + ":".join(f"{octet:02x}" for octet in octets)
 
 
-def _add_neighbour(host: Host, own: Port, other: Port) -> None:
+def _add_neighbour(host: Host, own: Port, other: Port, address: str = "") -> None:
     """Tells a host the other end's MAC, so that no ARP waits in the shaped queues."""
     host.netlink.neigh(
-        "replace", dst=other.address, lladdr=_mac(other),
+        "replace", dst=address or other.address, lladdr=_mac(other),
         ifindex=host.indices[own.interface], state="permanent",
     )  # fmt: skip
 
@@ -184,11 +290,23 @@ def _start_host(name: str) -> Host:
             },
         )
         netlink = open_netlink(node.pid)
+        with network_of(node.pid):
+            channel = Channel()
         netlink.link("set", index=1, state="up")
     except BaseException:
         node.terminate()
         raise
-    return Host(name, node, netlink)
+    return Host(name, node, netlink, channel)
+
+
+def _skip_indices(host: Host) -> None:
+    """Makes the host's interfaces count from higher on than those at the other ends.
+
+    Linux tells a changed carrier at once only if a cable's ends have different indices, and up
+    to a second late otherwise (net/core/link_watch.c, linkwatch_urgent_event).
+    """
+    host.netlink.link("add", ifname="skipped", kind="veth", peer="skipped-peer")
+    host.netlink.link("del", index=host.netlink.link_lookup(ifname="skipped")[0])
 
 
 def _connect(hosts: dict[str, Host], one: Port, two: Port) -> None:
@@ -200,33 +318,74 @@ def _connect(hosts: dict[str, Host], one: Port, two: Port) -> None:
     for host, port in ((first, one), (second, two)):
         index = host.netlink.link_lookup(ifname=port.interface)[0]
         host.indices[port.interface] = index
-        host.netlink.addr("add", index=index, address=port.address, prefixlen=24)
+        if port.address:
+            host.netlink.addr("add", index=index, address=port.address, prefixlen=24)
         host.netlink.link("set", index=index, state="up")
         with network_of(host.node.pid):
             switch_off(port.interface)
-    _add_neighbour(first, one, two)
-    _add_neighbour(second, two, one)
+    if one.address and two.address:
+        _add_neighbour(first, one, two)
+        _add_neighbour(second, two, one)
+
+
+def _wait_until_up(host: Host, index: int) -> None:
+    """Until then a bridge refuses to open a port (Linux br_set_port_state)."""
+    for _ in range(1000):
+        if host.netlink.get_links(index)[0].get_attr("IFLA_OPERSTATE") == "UP":
+            return
+        time.sleep(0.001)
+    raise LabError(f"an interface of {host.name} does not come up")
+
+
+def _join_air(hosts: dict[str, Host], path: LinkPath) -> None:
+    """Makes the air a bridge between the client and its access points.
+
+    Ports towards access points learn nothing, so that what is for the gateway goes wherever
+    the client is attached; all access points share the gateway's address, IP and MAC.
+    """
+    air = hosts[topology.AIR]
+    air.netlink.link("add", ifname=_BRIDGE, kind="bridge", br_stp_state=0)
+    bridge = air.netlink.link_lookup(ifname=_BRIDGE)[0]
+    air.netlink.link("set", index=bridge, state="up")
+    for access in path.accesses:
+        assert access.air is not None
+        index = air.indices[access.air.interface]
+        air.netlink.link("set", index=index, master=bridge)
+        air.netlink.brport("set", index=index, learning=0)
+        _wait_until_up(air, index)
+    air.netlink.link("set", index=air.indices[path.carrier.interface], master=bridge)
+    client, gateway = hosts[topology.CLIENT], path.accesses[0].down
+    _add_neighbour(client, path.client, gateway)
+
+
+def _route_client(client: Host, path: LinkPath) -> None:
+    """The client's default routes through this link: its own table, and by priority."""
+    for place in ({"table": path.table}, {"priority": path.table}):
+        client.netlink.route(
+            "replace", dst="default", gateway=path.accesses[0].down.address,
+            oif=client.indices[path.client.interface], **place,
+        )  # fmt: skip
 
 
 def _route(hosts: dict[str, Host], path: LinkPath) -> None:
     """Routes between the client and the server's one address through this link."""
 
-    def add(host: Host, port: Port, gateway: Port, **destination: object) -> None:
+    def add(host: Host, port: Port, gateway: Port, dst: str) -> None:
         host.netlink.route(
-            "add", gateway=gateway.address, oif=host.indices[port.interface], **destination
+            "replace", gateway=gateway.address, oif=host.indices[port.interface], dst=dst
         )
 
-    to_server = {"dst": f"{SERVER_ADDRESS}/32"}
-    to_client = {"dst": f"{path.client.address}/32"}
     client = hosts[topology.CLIENT]
-    add(client, path.client, path.access_down, dst="default", table=path.table)
-    add(client, path.client, path.access_down, dst="default", priority=path.table)
-    client.netlink.rule("add", src=path.client.address, table=path.table, priority=path.table)
+    _route_client(client, path)
+    network = path.client_network.partition("/")[0]
+    client.netlink.rule("add", src=network, src_len=24, table=path.table, priority=path.table)
     client.netlink.rule("add", oifname=path.device, table=path.table, priority=path.table + 100)
-    add(hosts[path.access], path.access_up, path.core_down, **to_server)
-    add(hosts[path.core], path.core_up, path.server, **to_server)
-    add(hosts[path.core], path.core_down, path.access_up, **to_client)
-    add(hosts[topology.SERVER], path.server, path.core_up, **to_client)
+    to_server = f"{SERVER_ADDRESS}/32"
+    for access in path.accesses:
+        add(hosts[access.node], access.up, access.core, to_server)
+    add(hosts[path.core], path.core_up, path.server, to_server)
+    add(hosts[path.core], path.accesses[0].core, path.accesses[0].up, path.client_network)
+    add(hosts[topology.SERVER], path.server, path.core_up, path.client_network)
 
 
 def tcp_sysctls(settings: TcpSettings) -> dict[str, str]:
@@ -240,24 +399,35 @@ def tcp_sysctls(settings: TcpSettings) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def built(scenario: Scenario, seed: int) -> Iterator[Lab]:
-    """A lab for `scenario` whose randomness comes from `seed`; gone when the block ends."""
+def built(scenario: Scenario, states: dict[str, LinkState], seed: int) -> Iterator[Lab]:
+    """A lab for `scenario` with its links in `states`; gone when the block ends.
+
+    The randomness of losses and jitter comes from `seed`.
+    """
+    paths = {
+        name: topology.link_path(name, settings.access_points)
+        for name, settings in scenario.links.items()
+    }
     with contextlib.ExitStack() as stack:
         hosts: dict[str, Host] = {}
-        for name in topology.nodes():
+        middle = [node for path in paths.values() for node in path.nodes]
+        for name in (topology.CLIENT, *middle, topology.SERVER):
             host = _start_host(name)
             stack.callback(host.node.terminate)
             stack.callback(host.netlink.close)
+            stack.callback(host.channel.close)
             hosts[name] = host
+        _skip_indices(hosts[topology.CLIENT])
         for name in (topology.CLIENT, topology.SERVER):
             write_sysctls(hosts[name].node.pid, tcp_sysctls(scenario.tcp))
         hosts[topology.SERVER].netlink.addr("add", index=1, address=SERVER_ADDRESS, prefixlen=32)
-        states = initial_states(scenario)
         links = {}
         for name, settings in scenario.links.items():
-            path = LINK_PATHS[name]
+            path = paths[name]
             for one, two in path.cables:
                 _connect(hosts, one, two)
+            if path.accesses[0].air is not None:
+                _join_air(hosts, path)
             _route(hosts, path)
             links[name] = ShapedLink(
                 path, hosts, states[name],

@@ -1,11 +1,13 @@
 import math
 from dataclasses import replace
+from statistics import median
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab import oracle, scenario
+from linklab.saturated import goodput_ratio
 from linklab.scenario import Payload, Scenario
 
 G = 1448 / 1514 * 16384 / 16406 * 16384 / 16393
@@ -28,8 +30,8 @@ SLOW = "down: 8 Mbit/s, rtt: 0 s"  # 1 MB/s on the wire, G MB/s of payload
 
 
 def test_goodput_ratio() -> None:
-    assert oracle.goodput_ratio() == pytest.approx(G, rel=1e-12)
-    assert oracle.goodput_ratio() == pytest.approx(0.9546, abs=5e-5)
+    assert goodput_ratio() == pytest.approx(G, rel=1e-12)
+    assert goodput_ratio() == pytest.approx(0.9546, abs=5e-5)
 
 
 def test_two_links_without_delay() -> None:
@@ -134,12 +136,14 @@ def test_shipped_scenarios(name: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("name", ["hs-s6", "hs-s7", "ls"])
 def test_the_thesis_links_alone_take_what_was_published(name: str) -> None:
-    """The oracle leaves out slow start, so it is below, by less than 1 %."""
+    """In the median over the seeds that the links were calibrated with; the oracle leaves out
+    slow start, so it is below, by less than 1 %."""
     shipped = scenario.find(name)
     alone = {r.algorithm: r.download_s for r in shipped.published if r.algorithm[:6] == "single"}
     assert alone
     for algorithm, published_s in alone.items():
-        least_s = oracle.single_link_s(shipped, algorithm.removeprefix("single-"))
+        link = algorithm.removeprefix("single-")
+        least_s = median(oracle.single_link_s(shipped, link, seed) for seed in range(1, 6))
         assert 0.99 * published_s < least_s <= published_s
 
 

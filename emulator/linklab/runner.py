@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from linklab import authority, job, oracle, payload
@@ -81,12 +81,24 @@ _authority = functools.cache(authority.ensure)
 """Checking the certificates costs more than a manifest: once per process will do."""
 
 
-def prepare(request: Request, run_dir: Path, place: Place) -> None:
+def _with_traces(scenario: Scenario, run_dir: Path) -> Scenario:
+    """The scenario with its traces copied into the run directory, which has to be whole."""
+    links = dict(scenario.links)
+    for name, link in links.items():
+        if link.trace is not None:
+            copy = Path("traces", f"{name}-{link.trace.file.name}")
+            (run_dir / copy.parent).mkdir(exist_ok=True)
+            shutil.copyfile(link.trace.file, run_dir / copy)
+            links[name] = replace(link, trace=replace(link.trace, file=copy))
+    return replace(scenario, links=links)
+
+
+def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False) -> None:
     """Fills a new run directory with the scenario as run and the manifest."""
     cache = cache_dir()
     certificates = _authority(cache / "authority")
     served = payload.ensure(request.scenario.payload, cache / "payloads")
-    (run_dir / "scenario.yaml").write_text(to_yaml(request.scenario))
+    (run_dir / "scenario.yaml").write_text(to_yaml(_with_traces(request.scenario, run_dir)))
     job.write(
         Job(
             scenario=request.scenario.name,
@@ -97,6 +109,7 @@ def prepare(request: Request, run_dir: Path, place: Place) -> None:
             clock=place.clock,
             reason=place.reason,
             shift_s=request.shift_s,
+            live=live,
             started_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             payload=str(served),
             payload_sha256=payload.sha256_of(served),
@@ -122,6 +135,9 @@ class _HostRun:
     It is the first process of a PID namespace: when it dies, however that comes, the
     kernel ends every process of its lab, and with them go the network namespaces.
     """
+
+    core = None
+    """Its processes run wherever there is room."""
 
     def __init__(self, run_dir: Path, timeout_s: float) -> None:
         self.run_dir = run_dir
@@ -180,7 +196,12 @@ class _HostRun:
         return code
 
 
-def _begin(request: Request, run_dir: Path, place: Place, timeout_s: float) -> Guest | _HostRun:
+Running = Guest | _HostRun
+"""An execution that has been started: `fileno` is readable once it has ended."""
+
+
+def begin(request: Request, run_dir: Path, place: Place, timeout_s: float) -> Running:
+    """Starts a prepared run, which counts as hung after `timeout_s`. Close what this returns."""
     if place.name == "host":
         return _HostRun(run_dir, timeout_s)
     return Guest(
@@ -193,7 +214,7 @@ def _begin(request: Request, run_dir: Path, place: Place, timeout_s: float) -> G
     )
 
 
-def _verdict(running: Guest | _HostRun) -> str | None:
+def verdict(running: Running) -> str | None:
     """None where the lab ran to an end, else what went wrong."""
     try:
         code = running.exit_code()
@@ -227,7 +248,7 @@ def run_all(
         largest = max((one.scenario.payload.size_bytes for one in requests), default=0)
         parallel = min(parallel, side_by_side(memory_bytes(largest)))
     waiting = list(reversed(requests))
-    running: dict[Guest | _HostRun, tuple[Request, float]] = {}
+    running: dict[Running, tuple[Request, float]] = {}
     try:
         while waiting or running:
             while waiting and len(running) < parallel:
@@ -235,7 +256,7 @@ def run_all(
                 run_dir = new_directory(parent, request.label)
                 prepare(request, run_dir, place)
                 limit = watchdog_s(request.scenario) if timeout_s is None else timeout_s
-                running[_begin(request, run_dir, place, limit)] = (request, time.monotonic())
+                running[begin(request, run_dir, place, limit)] = (request, time.monotonic())
                 started(request)
             next_deadline = min(one.deadline for one in running)
             patience = max(0.0, next_deadline - time.monotonic())
@@ -244,7 +265,7 @@ def run_all(
             for one in ready or late:
                 request, begun = running.pop(one)
                 with contextlib.closing(one):
-                    error = _verdict(one)
+                    error = verdict(one)
                 yield Finished(request, one.run_dir, error, time.monotonic() - begun)
     finally:
         for one in running:

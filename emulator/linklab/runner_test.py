@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from linklab import job, runner
+from linklab.models.events import Event
 from linklab.place import Place
 from linklab.runner import Request, RunError
-from linklab.scenario import Event, Scenario, load
+from linklab.scenario import Scenario, load
 
 HOST = Place("host", "real", "as asked")
 
@@ -48,7 +49,7 @@ def test_labels(small: Scenario) -> None:
 def test_the_watchdog_leaves_time_for_the_slowest_link(small: Scenario) -> None:
     # 1 MB over 40 Mbit/s: 0.2095 s of data and three round trips of 40 ms.
     assert runner.watchdog_s(small) == pytest.approx(120 + 6 * 0.3295, rel=1e-3)
-    never = replace(small, events=(Event(0.0, "wifi", carrier="down"),))
+    never = replace(small, events=(Event("wifi", 0.0, carrier="down"),))
     assert runner.watchdog_s(never) == 120 + 6 * 3600
 
 
@@ -108,7 +109,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Running]:
         return runs[-1]
 
     monkeypatch.setattr(runner, "prepare", lambda request, run_dir, place: None)
-    monkeypatch.setattr(runner, "_begin", begin)
+    monkeypatch.setattr(runner, "begin", begin)
     return runs
 
 
@@ -204,7 +205,7 @@ def test_whoever_stops_early_leaves_nothing_running(
         next(running)
         running.close()  # type: ignore[attr-defined]
     else:
-        monkeypatch.setattr(runner, "_verdict", interrupt)
+        monkeypatch.setattr(runner, "verdict", interrupt)
         with pytest.raises(KeyboardInterrupt):
             next(running)
     assert len(begun) == 2
@@ -240,7 +241,7 @@ def test_an_execution_on_the_host_says_why_it_failed(
     with on_host(tmp_path / "empty", scratch) as run:
         os.waitid(os.P_PIDFD, run.fileno(), os.WEXITED | os.WNOWAIT)
         assert run.exit_code() == 1
-        assert "run.json" in str(runner._verdict(run))
+        assert "run.json" in str(runner.verdict(run))
 
 
 def test_an_execution_on_the_host_is_ended_however_early(

@@ -1,4 +1,6 @@
+import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,16 +9,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linklab import scenario
+from linklab.models.between_runs import MAX_RELATIVE_SD
+from linklab.models.carriers import CarrierSettings
+from linklab.models.events import MIN_RATE_BPS, Event
+from linklab.models.on_off import OnOffSettings
+from linklab.models.roaming import HANDOVERS, AccessPoint, RoamingSettings, Waypoint
+from linklab.models.rrc import RrcSettings
+from linklab.models.stations import StationSettings
+from linklab.models.wifi import WifiSettings
 from linklab.paths import PROFILES
 from linklab.scenario import (
     ClientSettings,
-    Event,
+    Finding,
     LinkSettings,
     Payload,
     Published,
     Scenario,
     ScenarioError,
     TcpSettings,
+    reading,
 )
 
 SMALL = """\
@@ -50,6 +61,7 @@ def test_a_small_scenario_and_its_defaults() -> None:
                 rtt_s=0.01,
                 jitter_s=0.0,
                 loss_ratio=0.0,
+                loss_burst_packets=1.0,
                 queue_down_bytes=3_000_000,  # 0.4 s of 60 Mbit/s
                 queue_up_bytes=1_000_000,
                 bandwidth_bps=78_000_000,
@@ -61,17 +73,18 @@ def test_a_small_scenario_and_its_defaults() -> None:
                 rtt_s=0.04,
                 jitter_s=0.0,
                 loss_ratio=0.0,
+                loss_burst_packets=1.0,
                 queue_down_bytes=2_000_000,
                 queue_up_bytes=1_000_000,
                 bandwidth_bps=52_000_000,
             ),
         },
         events=(
-            Event(2.0, "wifi", down_rate_bps=10_000),
-            Event(5.0, "wifi", carrier="down"),
+            Event("wifi", 2.0, down_rate_bps=10_000),
+            Event("wifi", 5.0, carrier="down"),
         ),
         tcp=TcpSettings("cubic", 16 << 20, 16 << 20, False, False),
-        client=ClientSettings(1_000_000, 0.1, 0.6, 1.0, 1_000_000),
+        client=ClientSettings(1_200_000, 0.1, 0.6, 1.0, 1_000_000),
     )
     assert list(read.links) == ["wifi", "lte"]
 
@@ -144,7 +157,8 @@ links:
             "dwon: 40 Mbit/s",
             (
                 "x.yaml:6: links.lte: unknown key 'dwon' (did you mean 'down'?); allowed: down, up, "
-                "rtt, jitter, loss, queue, queue_down, queue_up, bandwidth"
+                "rtt, jitter, loss, loss_burst, queue, queue_down, queue_up, bandwidth, "
+                "between_runs, trace, on_off, carriers, rrc"
             ),
         ),
         (
@@ -152,7 +166,8 @@ links:
             "",
             (
                 "x.yaml:6: links.lte: 'rtt' is missing; needed: down, up, rtt; optional: jitter, "
-                "loss, queue, queue_down, queue_up, bandwidth"
+                "loss, loss_burst, queue, queue_down, queue_up, bandwidth, "
+                "between_runs, trace, on_off, carriers, rrc"
             ),
         ),
         (
@@ -245,7 +260,7 @@ links:
             "}",
             (
                 "x.yaml:11: events[1]: changes nothing; allowed: any of carrier, down, up, rtt, "
-                "jitter, loss"
+                "jitter, loss, fade, cap, cross, outage, handover"
             ),
         ),
         (
@@ -289,6 +304,16 @@ links:
                 "  - {algorithm: alg1, download: 2 s}\n"
             ),
             "x.yaml:4: published[1].algorithm: 'alg1' is listed twice",
+        ),
+        (
+            "name: small\n",
+            "name: small\nfindings: [{what: time, value: ' '}]\n",
+            "x.yaml:2: findings[0].value: is empty; needed: a few words",
+        ),
+        (
+            "    rtt: 40 ms\n",
+            "    rtt: 40 ms\n    on_off: {rate: 1 Mbit/s, on: 0 s}\n",
+            "x.yaml:9: links.lte.on_off.on: '0 s' is out of range; allowed: 1 ms to 86400 s",
         ),
         (
             "name: small\n",
@@ -398,21 +423,82 @@ def test_shipped_scenarios_agree_with_the_thesis() -> None:
 
 # --- The canonical form loads to the same scenario.
 
-RATES = st.integers(scenario.MIN_RATE_BPS, scenario.MAX_RATE_BPS)
-TIMES = st.floats(0, scenario.MAX_TIME_S)
+RATES = st.integers(MIN_RATE_BPS, reading.MAX_RATE_BPS)
+TIMES = st.floats(0, reading.MAX_TIME_S)
 SHARES = st.floats(0, 1)
 NAMES = st.from_regex(re.compile(r"[a-z0-9][a-z0-9-]{0,20}", re.ASCII), fullmatch=True)
 QUEUES = st.integers(scenario.PACKET_BYTES, scenario.MAX_QUEUE_BYTES)
-SIZES = st.integers(1, scenario.MAX_PAYLOAD_BYTES)
+SIZES = st.integers(1, reading.MAX_PAYLOAD_BYTES)
 TEXTS = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"], include_characters="\n"),
     max_size=40,
 ).map(str.strip)
+WORDED = TEXTS.filter(bool)
+
+
+ON_OFF = st.builds(OnOffSettings, RATES, st.floats(0.001, 86_400), st.floats(0.001, 86_400))
+CARRIERS = st.builds(
+    CarrierSettings,
+    count=st.integers(1, 32),
+    first_share=st.floats(0.001, 1),
+    delay_median_s=st.floats(0.001, 600),
+    delay_sigma=st.floats(0, 3),
+    slow_probability=SHARES,
+    never_probability=SHARES,
+    trigger_bytes=st.integers(1, 100_000_000),
+    trigger_s=st.floats(0, 10),
+    idle_s=st.floats(0.02, 60),
+    key=st.sampled_from(["device", "connection"]),
+)
+RRC = st.builds(
+    RrcSettings,
+    promotion_s=st.floats(0, 10),
+    inactivity_s=st.floats(0.001, 10),
+    drx_cycle_s=st.floats(0.01, 10.24),
+    tail_s=st.floats(10.5, 600),
+)
+METRES = st.floats(-1000, 1000)
+WIFI = st.builds(
+    WifiSettings,
+    standard=st.sampled_from(["n", "ac"]),
+    roaming=st.builds(
+        RoamingSettings,
+        access_points=st.lists(
+            st.builds(
+                AccessPoint,
+                st.from_regex(r"x[a-z0-9]{1,6}", fullmatch=True),
+                METRES,
+                METRES,
+                st.none() | st.floats(-120, 0),
+            ),
+            min_size=1, max_size=3, unique_by=lambda point: point.name,
+        ).map(tuple),
+        path=st.lists(
+            st.builds(Waypoint, st.floats(0, 86_400), METRES, METRES),
+            min_size=1, max_size=3, unique_by=lambda point: point.t_s,
+        ).map(lambda points: tuple(sorted(points, key=lambda point: point.t_s))),
+        handover=st.sampled_from(list(HANDOVERS.values())),
+        hysteresis_db=st.floats(0, 30),
+        power_dbm=st.floats(-20, 40),
+        loss_1m_db=st.floats(0, 100),
+        exponent=st.floats(1, 8),
+    ),
+    width_mhz=st.sampled_from([20, 40]),
+    streams=st.integers(1, 2),
+    stations=st.builds(
+        StationSettings, st.integers(0, 100), st.floats(0.0001, 100), st.floats(0.0001, 100)
+    ),
+    access=st.none(),
+    loss_ratio=st.floats(0, 0.5),
+    edge_loss_ratio=st.floats(0, 0.5),
+    edge_snr_db=st.floats(-5, 40),
+    loss_burst_packets=st.floats(1, 1000),
+)  # fmt: skip
 
 
 @st.composite
 def link_settings(draw: st.DrawFn, name: str) -> LinkSettings:
-    rtt_s = draw(st.floats(0, scenario.MAX_RTT_S))
+    rtt_s = draw(st.floats(0, reading.MAX_RTT_S))
     return LinkSettings(
         device=scenario.DEVICES[name],
         down_rate_bps=draw(RATES),
@@ -420,9 +506,15 @@ def link_settings(draw: st.DrawFn, name: str) -> LinkSettings:
         rtt_s=rtt_s,
         jitter_s=draw(st.floats(0, rtt_s / 2)),
         loss_ratio=draw(SHARES),
+        loss_burst_packets=1.0,
         queue_down_bytes=draw(QUEUES),
         queue_up_bytes=draw(QUEUES),
         bandwidth_bps=draw(RATES),
+        between_runs=draw(st.floats(0, MAX_RELATIVE_SD)),
+        on_off=draw(st.none() | ON_OFF),
+        carriers=draw(st.none() | CARRIERS) if name == "lte" else None,
+        rrc=draw(st.none() | RRC) if name == "lte" else None,
+        wifi=draw(st.none() | WIFI) if name == "wifi" else None,
     )
 
 
@@ -431,17 +523,20 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     times = draw(st.lists(TIMES, unique=True, max_size=4).map(sorted))
     rate_events = st.builds(
         Event,
-        st.just(0.0),
         st.sampled_from(list(scenario.DEVICES)),
         carrier=st.sampled_from([None, "up", "down"]),
         down_rate_bps=RATES,
         up_rate_bps=st.none() | RATES,
         loss_ratio=st.none() | SHARES,
+        duration_s=st.just(math.inf) | st.floats(0.001, 86_400),
+        fade_ratio=st.none() | SHARES,
+        cap_bps=st.none() | RATES,
+        cross_bps=st.none() | RATES,
+        outage=st.booleans(),
     )
-    events = tuple(
-        Event(t, e.link, e.carrier, e.down_rate_bps, e.up_rate_bps, None, None, e.loss_ratio)
-        for t in times
-        for e in [draw(rate_events)]
+    events = (
+        *(replace(draw(rate_events), at_s=t) for t in times),
+        *(replace(draw(rate_events), after_bytes=draw(SIZES)) for _ in times[:2]),
     )
     published = draw(
         st.lists(
@@ -475,7 +570,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         tcp=draw(
             st.builds(
                 TcpSettings,
-                st.sampled_from(scenario.CONGESTION_CONTROLS),
+                st.sampled_from(reading.CONGESTION_CONTROLS),
                 sizes,
                 sizes,
                 st.booleans(),
@@ -484,6 +579,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         ),
         client=draw(st.builds(ClientSettings, SIZES, SHARES, SHARES, st.floats(1e-3, 3600), SIZES)),
         published=tuple(published),
+        findings=draw(st.lists(st.builds(Finding, WORDED, WORDED, TEXTS), max_size=3).map(tuple)),
     )
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import pwd
 import socket
 import stat
-import string
 import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from linklab.h2o import configuration
 from linklab.lab import Host, LabError
 from linklab.namespace import network_of
-from linklab.paths import SERVER_CONFIGURATION
 from linklab.topology import SERVER_ADDRESS
 
 PORT = 443
@@ -67,26 +65,6 @@ def least_user(file: Path) -> str:
         ) from None
 
 
-def configuration(certificate: Path, key: Path, payload: Path, run_dir: Path) -> str:
-    """H2O's configuration for serving the directory of `payload` with logs in `run_dir`."""
-    template = string.Template(SERVER_CONFIGURATION.read_text())
-    return template.safe_substitute(
-        address=SERVER_ADDRESS,
-        port=PORT,
-        certificate=_quoted(certificate),
-        key=_quoted(key),
-        directory=_quoted(payload.parent),
-        user=least_user(payload),
-        access_log=_quoted(run_dir / "h2o-access.jsonl"),
-        error_log=_quoted(run_dir / "h2o-error.log"),
-    )
-
-
-def _quoted(path: Path) -> str:
-    """A path as a YAML string, whatever characters it has."""
-    return json.dumps(str(path), ensure_ascii=False)
-
-
 def start(
     host: Host, certificate: Path, key: Path, payload: Path, run_dir: Path, *, mptcp: bool = False
 ) -> Server:
@@ -95,8 +73,13 @@ def start(
     With `mptcp` its listeners speak Multipath TCP too (mptcpize's preload).
     """
     conf = run_dir / "h2o.conf"
-    conf.write_text(configuration(certificate, key, payload, run_dir))
     error_log = run_dir / "h2o-error.log"
+    conf.write_text(
+        configuration(
+            (SERVER_ADDRESS, PORT), certificate, key, payload.parent,
+            access_log=run_dir / "h2o-access.jsonl", error_log=error_log, user=least_user(payload),
+        )
+    )  # fmt: skip
     argv = ["h2o", "-m", "worker", "-c", str(conf)]
     if mptcp:
         argv = ["mptcpize", "run", *argv]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import IO, cast
 
 import pytest
-import yaml
 
 from linklab import server
 from linklab.lab import Host, LabError
@@ -52,25 +51,6 @@ def test_an_owner_without_a_name_is_said(
     file = made(open_directory / "file", 0o600)
     with pytest.raises(LabError, match=rf"only user {os.geteuid()}, .*set LINKLAB_CACHE"):
         least_user(file)
-
-
-@pytest.mark.parametrize("name", ["plain", "with space: and #, \"quotes\" and 'more' ü"])
-def test_the_configuration_holds_the_paths_as_they_are(open_directory: Path, name: str) -> None:
-    directory = open_directory / name
-    directory.mkdir()
-    payload = made(directory / "payload.bin")
-    run_dir = directory / "run"
-    text = server.configuration(directory / "cert.pem", directory / "server.key", payload, run_dir)
-    read = yaml.safe_load(text)
-    assert read["user"] == "nobody"
-    assert read["error-log"] == str(run_dir / "h2o-error.log")
-    assert read["access-log"]["path"] == str(run_dir / "h2o-access.jsonl")
-    assert read["hosts"]["default"]["paths"]["/"]["file.dir"] == str(directory)
-    listen = read["listen"]
-    assert (listen["host"], listen["port"]) == ("10.0.0.1", 443)
-    assert listen["ssl"]["certificate-file"] == str(directory / "cert.pem")
-    assert listen["ssl"]["key-file"] == str(directory / "server.key")
-    assert "%{usec_frac}t" in read["access-log"]["format"]
 
 
 class FakeHost:

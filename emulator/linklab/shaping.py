@@ -10,7 +10,8 @@ The leaf is `plug`, which is bfifo with a gate. HTB charges each packet at the
 rate of the moment, so at 10 kbit/s one packet leaves a debt of 1.2 s that holds
 the link down long after the rate is up again (Linux sch_htb, htb_accnt_tokens).
 Below `MIN_HTB_RATE_BPS` the class therefore stays at that rate and the gate lets
-one packet through per interval; the debt never exceeds `MAX_DEBT_S`.
+one packet through per interval; the debt never exceeds `MAX_DEBT_S`. A link that is
+held, as a sleeping radio's, has its gate closed altogether.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from pyroute2 import IPRoute, NetlinkError
+from pyroute2 import IPRoute
 
-from linklab import netem
+from linklab import tc
+from linklab.models.loss import gemodel
+from linklab.tc import Channel, Counters, TcError
 
 FRAME_BYTES = 1514
 """A full frame as the qdiscs count it: 1500 bytes of IP and the Ethernet header."""
@@ -50,77 +53,51 @@ _ROOT = 0x10000
 _CLASS = 0x10001
 _LEAF = 0x100000
 
-netem.install()
-
 
 class ShapingError(RuntimeError):
     """The kernel took a setting otherwise than it was given."""
 
 
-@dataclass(frozen=True)
-class QueueStatistics:
-    """What a qdisc has counted since the lab began."""
-
-    sent_bytes: int
-    sent_packets: int
-    dropped_packets: int
-    queue_bytes: int
-    queue_packets: int
-
-
-def _statistics(netlink: IPRoute, index: int, handle: int) -> QueueStatistics:
-    for message in netlink.get_qdiscs(index=index):
-        if message["handle"] == handle:
-            stats = message.get_attr("TCA_STATS2")
-            basic = stats.get_attr("TCA_STATS_BASIC")
-            queue = stats.get_attr("TCA_STATS_QUEUE")
-            return QueueStatistics(
-                sent_bytes=basic["bytes"],
-                sent_packets=basic["packets"],
-                dropped_packets=queue["drops"],
-                queue_bytes=queue["backlog"],
-                queue_packets=queue["qlen"],
-            )
-    raise ShapingError(f"interface {index} has no qdisc {handle:#x}")
-
-
 class RateQueue:
     """Rate and drop-tail queue of one direction, on an access node's interface.
 
-    `netlink` is a socket in the node's namespace, `index` the interface there.
+    `channel` is a tc socket in the node's namespace, `index` the interface there. `changes`
+    counts what a worker of the gate has to know of: whoever works it looks anew when it moved.
     """
 
-    def __init__(self, netlink: IPRoute, index: int, rate_bps: int, queue_bytes: int) -> None:
-        self._netlink = netlink
+    def __init__(self, channel: Channel, index: int, rate_bps: int, queue_bytes: int) -> None:
+        self._channel = channel
         self._index = index
+        self._get = tc.get_qdisc(index, _LEAF)
         self._closed = True
+        self._held = False
         self.changes = 0
-        netlink.tc("add", "htb", index, handle=_ROOT, default=_CLASS & 0xFFFF)
-        self._class("add-class", rate_bps)
-        netlink.tc(
-            "add", "plug", index, handle=_LEAF, parent=_CLASS,
-            action="TCQ_PLUG_LIMIT", limit=queue_bytes,
-        )  # fmt: skip
-        if rate_bps >= MIN_HTB_RATE_BPS:
-            self.open_gate()
+        channel.request(tc.add_htb(index, _ROOT, _CLASS & 0xFFFF))
+        self._set_class(rate_bps, new=True)
+        channel.request(tc.add_plug(index, _LEAF, _CLASS, queue_bytes))
+        self._rest()
 
-    def _class(self, command: str, rate_bps: int) -> None:
-        rate_bytes = max(rate_bps, MIN_HTB_RATE_BPS) // 8
-        burst = 1 if rate_bps < MIN_HTB_RATE_BPS else BURST_BYTES
-        self._netlink.tc(
-            command, "htb", self._index, handle=_CLASS, parent=_ROOT,
-            rate=rate_bytes, ceil=rate_bytes, burst=burst, cburst=burst,
-            quantum=FRAME_BYTES, prio=0,
+    def _set_class(self, rate_bps: int, *, new: bool = False) -> None:
+        slow = rate_bps < MIN_HTB_RATE_BPS
+        self._channel.request(
+            tc.htb_class(
+                self._index, _CLASS, _ROOT, max(rate_bps, MIN_HTB_RATE_BPS) // 8,
+                1 if slow else BURST_BYTES, FRAME_BYTES, new=new,
+            )
         )  # fmt: skip
         self.rate_bps = rate_bps
 
-    def _gate(self, action: str) -> None:
-        self._netlink.tc("change", "plug", self._index, handle=_LEAF, parent=_CLASS, action=action)
+    def _rest(self) -> None:
+        """Puts the gate where it stays between two workings of it."""
+        if self._held or self.rate_bps < MIN_HTB_RATE_BPS:
+            self.close_gate()
+        else:
+            self.open_gate()
 
     @property
     def gate_period_s(self) -> float | None:
         """Seconds from one frame to the next where the gate has to be worked, else None."""
-        if self.rate_bps >= MIN_HTB_RATE_BPS:
+        if self._held or self.rate_bps >= MIN_HTB_RATE_BPS:
             return None
         return FRAME_BYTES * 8 / self.rate_bps
 
@@ -133,90 +110,105 @@ class RateQueue:
         self.changes += 1
         if rate_bps < MIN_HTB_RATE_BPS:
             self.close_gate()
-        self._class("change-class", rate_bps)
-        if rate_bps >= MIN_HTB_RATE_BPS:
-            self.open_gate()
+        self._set_class(rate_bps)
+        self._rest()
+
+    def set_held(self, held: bool) -> None:
+        """Stops the queue without dropping what is in it, or lets it go on."""
+        if held != self._held:
+            self.changes += 1
+            self._held = held
+            self._rest()
 
     def open_gate(self) -> None:
         """Packets flow at the class' rate."""
         if self._closed:
             self._closed = False
-            self._gate("TCQ_PLUG_RELEASE_INDEFINITE")
+            self._channel.request(tc.plug_gate(self._index, _LEAF, _CLASS, is_open=True))
 
     def close_gate(self) -> None:
         """Nothing leaves; the queue fills and then drops."""
         if not self._closed:
             self._closed = True
-            self._gate("TCQ_PLUG_BUFFER")
+            self._channel.request(tc.plug_gate(self._index, _LEAF, _CLASS, is_open=False))
 
-    def statistics(self) -> QueueStatistics:
-        """Counters of the queue."""
-        return _statistics(self._netlink, self._index, _LEAF)
+    def counters(self) -> Counters:
+        """What the queue has counted."""
+        return tc.counters(self._channel.request(self._get))
+
+
+@dataclass(frozen=True, slots=True)
+class Transit:
+    """What packets meet on their way to the bottleneck: one-way delay, jitter, losses.
+
+    Losses have a mean and come in bursts of a mean length in packets; 1 is independent.
+    """
+
+    delay_s: float
+    jitter_s: float
+    loss_ratio: float = 0.0
+    loss_burst_packets: float = 1.0
 
 
 class Delay:
     """Delay, jitter and loss of one direction, on a core node's interface."""
 
-    def __init__(
-        self,
-        netlink: IPRoute,
-        index: int,
-        delay_s: float,
-        jitter_s: float,
-        loss_ratio: float,
-        seed: int,
-    ) -> None:
-        self._netlink = netlink
+    def __init__(self, channel: Channel, index: int, transit: Transit, seed: int) -> None:
+        self._channel = channel
         self._index = index
         self._seed = seed
-        self._send("add", delay_s, jitter_s, loss_ratio)
-        self._check_seed()
+        self._get = tc.get_qdisc(index, _ROOT)
+        self._send(transit, new=True)
+        kept = tc.netem_seed(channel.request(self._get))
+        if kept != seed:
+            raise ShapingError(
+                f"netem kept seed {kept} instead of {seed}: "
+                "runs would not repeat (a kernel of 6.6 or later is needed)"
+            )
+        self.transit = transit
 
-    def set(self, delay_s: float, jitter_s: float, loss_ratio: float) -> None:
-        """Changes all three for packets that come from now on (one-way, seconds)."""
+    def set(self, transit: Transit) -> None:
+        """Changes everything for packets that come from now on; the same again does nothing."""
+        if transit == self.transit:
+            return
         # A seed starts netem's randomness anew (sch_netem, netem_change), and older kernels
         # draw one of their own where none is given: the same one each time would strike the
         # same packets after every change.
         self._seed = (self._seed + _SEED_STEP) % 2**64
-        self._send("change", delay_s, jitter_s, loss_ratio)
+        self._send(transit)
+        self.transit = transit
 
-    def _send(self, command: str, delay_s: float, jitter_s: float, loss_ratio: float) -> None:
-        self._netlink.tc(
-            command, "netem", self._index, handle=_ROOT, limit=NETEM_LIMIT_PACKETS,
-            loss=loss_ratio * 100, byte_rate=IN_ORDER_RATE_BYTES_PER_S,
-            latency_ns=round(delay_s * 1e9), jitter_ns=round(jitter_s * 1e9), seed=self._seed,
+    def _send(self, transit: Transit, *, new: bool = False) -> None:
+        bursts = None
+        if 0 < transit.loss_ratio < 1 and transit.loss_burst_packets > 1:
+            bursts = gemodel(transit.loss_ratio, transit.loss_burst_packets)
+        self._channel.request(
+            tc.netem(
+                self._index, _ROOT, limit_packets=NETEM_LIMIT_PACKETS,
+                delay_s=transit.delay_s, jitter_s=transit.jitter_s,
+                loss_ratio=transit.loss_ratio, bursts=bursts,
+                rate_bytes_per_s=IN_ORDER_RATE_BYTES_PER_S, seed=self._seed, new=new,
+            )
         )  # fmt: skip
 
-    def _check_seed(self) -> None:
-        for message in self._netlink.get_qdiscs(index=self._index):
-            if message["handle"] == _ROOT:
-                seed = message.get_attr("TCA_OPTIONS").get_attr("TCA_NETEM_PRNG_SEED")
-                if seed == self._seed:
-                    return
-                raise ShapingError(
-                    f"netem kept seed {seed} instead of {self._seed}: "
-                    "runs would not repeat (a kernel of 6.6 or later is needed)"
-                )
-        raise ShapingError(f"interface {self._index} has no netem")
-
-    def statistics(self) -> QueueStatistics:
-        """Counters of netem; its drops are the seeded losses."""
-        return _statistics(self._netlink, self._index, _ROOT)
+    def counters(self) -> Counters:
+        """What netem has counted; its drops are the seeded losses."""
+        return tc.counters(self._channel.request(self._get))
 
 
 def probe() -> None:
     """Builds all qdiscs of a lab on the loopback of this namespace; raises what refuses."""
     with IPRoute() as netlink:
         netlink.link("set", index=1, state="up")
-        RateQueue(netlink, 1, 10_000_000, 100_000)
+        RateQueue(Channel(), 1, 10_000_000, 100_000)
         netlink.tc("del", "htb", 1, handle=_ROOT)
-        Delay(netlink, 1, 0.01, 0.001, 0.01, 1)
+        Delay(Channel(), 1, Transit(0.01, 0.001, 0.01), 1)
 
 
 if __name__ == "__main__":
     try:
         probe()
-    except NetlinkError as error:
-        sys.exit(f"the kernel lacks a qdisc of tc-htb, sch_plug or tc-netem ({error})")
+    except TcError as error:
+        sys.exit(f"the kernel lacks a qdisc of tc-htb, sch_plug or tc-netem ({error.strerror})")
     except (OSError, ShapingError) as error:
         sys.exit(f"{error}")

@@ -1,94 +1,94 @@
-from typing import Any
+import struct
 
 import pytest
+from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
 from linklab import shaping
-from linklab.shaping import MIN_HTB_RATE_BPS, Delay, RateQueue, ShapingError
+from linklab.shaping import MIN_HTB_RATE_BPS, Delay, RateQueue, ShapingError, Transit
+from linklab.tc import Channel, Counters
 
 INDEX = 7
-OPEN, SHUT = "TCQ_PLUG_RELEASE_INDEFINITE", "TCQ_PLUG_BUFFER"
+OPEN, SHUT = "open", "shut"
+_PLUG = {3: "add-plug", 2: OPEN, 0: SHUT}
 
 
-class Message(dict[str, Any]):
-    def get_attr(self, name: str) -> Any:
-        return self.get(name)
+class Recorder(Channel):
+    """Takes what the kernel would be told; `seed` is what it says netem's seed is."""
 
+    def __init__(self, seed: int | None = None) -> None:
+        self.sent: list[tcmsg] = []
+        self.raw: list[bytes] = []
+        self._seed = seed
 
-class Netlink:
-    """Records what the kernel would be told; `seed` is what it says netem's seed is."""
+    def request(self, message: bytes | bytearray) -> bytes:
+        read = tcmsg(bytes(message))
+        read.decode()
+        assert read["index"] == INDEX
+        if read["header"]["type"] == 38:
+            return self._answer()
+        self.sent.append(read)
+        self.raw.append(bytes(message))
+        return b""
 
-    def __init__(self, seed: int | None = 1) -> None:
-        self.calls: list[tuple[str, str, dict[str, Any]]] = []
-        self.seed = seed
-
-    def tc(self, command: str, kind: str, index: int, **keywords: Any) -> None:
-        assert index == INDEX
-        self.calls.append((command, kind, keywords))
-
-    def get_qdiscs(self, index: int) -> list[Message]:
-        assert index == INDEX
-        counted = Message(
-            TCA_STATS_BASIC={"bytes": 3028, "packets": 2},
-            TCA_STATS_QUEUE={"drops": 5, "backlog": 1514, "qlen": 1},
-        )
-        options = Message(TCA_NETEM_PRNG_SEED=self.seed)
-        return [
-            Message(handle=0x20000),
-            Message(handle=0x100000, TCA_STATS2=counted),
-            Message(handle=0x10000, TCA_STATS2=counted, TCA_OPTIONS=options),
-        ]
+    def _answer(self) -> bytes:
+        seed = seed_of(self.raw[-1]) if self._seed is None else self._seed
+        stats = struct.pack("=QIIIIIII", 3028, 2, 5, 0, 0, 0, 1, 1514)
+        attributes = (
+            struct.pack("=HH", 40, 2) + bytes(24) + struct.pack("=HHQ", 12, 14, seed)
+            + struct.pack("=HH", 4 + len(stats), 3) + stats
+        )  # fmt: skip
+        return struct.pack("=IHHII", 36 + len(attributes), 36, 0, 0, 0) + bytes(20) + attributes
 
     def taken(self) -> list[str]:
-        """What was called since the last time: class rates in bytes/s and gate actions."""
+        """What was sent since the last time: class rates in bytes/s and gate actions."""
         words = []
-        for command, kind, keywords in self.calls:
+        for message in self.sent:
+            kind = message.get_attr("TCA_KIND")
+            options = message.get_attr("TCA_OPTIONS")
+            new = "add" if message["header"]["flags"] & 0x400 else "change"
             if kind == "plug":
-                words.append(keywords["action"])
-            elif command.endswith("class"):
-                words.append(f"{command} {keywords['rate']} burst {keywords['burst']}")
+                words.append(_PLUG[options["action"]])
+            elif message["header"]["type"] == 40:
+                parameters = options.get_attr("TCA_HTB_PARMS")
+                words.append(f"{new}-class {parameters['rate']}")
             else:
-                words.append(f"{command} {kind}")
-        self.calls.clear()
+                words.append(f"{new} {kind}")
+        self.sent.clear()
         return words
 
 
+def seed_of(message: bytes) -> int:
+    """The seed of netem, its last attribute here."""
+    return int(struct.unpack("=Q", message[-8:])[0]) if len(message) > 8 else 0
+
+
 @pytest.fixture
-def netlink() -> Netlink:
-    return Netlink()
+def netlink() -> Recorder:
+    return Recorder()
 
 
-def queue(netlink: Netlink, rate_bps: int) -> RateQueue:
+def queue(netlink: Recorder, rate_bps: int) -> RateQueue:
     return RateQueue(netlink, INDEX, rate_bps, 500_000)
 
 
-def delay(netlink: Netlink, seed: int = 1) -> Delay:
-    return Delay(netlink, INDEX, 0.005, 0.001, 0.003, seed)
+def delay(netlink: Recorder, seed: int = 1) -> Delay:
+    return Delay(netlink, INDEX, Transit(0.005, 0.001, 0.003), seed)
 
 
-def test_a_queue_is_built_with_its_limit_before_its_gate_opens(netlink: Netlink) -> None:
+def test_a_queue_is_built_with_its_limit_before_its_gate_opens(netlink: Recorder) -> None:
     built = queue(netlink, 80_000_000)
-    assert netlink.calls[2][2]["limit"] == 500_000
-    assert netlink.calls[1][2]["ceil"] == 10_000_000
-    assert netlink.taken() == [
-        "add htb",
-        "add-class 10000000 burst 1600",
-        "TCQ_PLUG_LIMIT",
-        OPEN,
-    ]
+    assert netlink.sent[2].get_attr("TCA_OPTIONS")["limit"] == 500_000
+    assert netlink.taken() == ["add htb", "add-class 10000000", "add-plug", OPEN]
     assert built.gate_period_s is None
 
 
-def test_a_very_slow_queue_starts_closed_at_the_least_rate_of_the_class(netlink: Netlink) -> None:
+def test_a_very_slow_queue_starts_closed_at_the_least_rate_of_the_class(netlink: Recorder) -> None:
     built = queue(netlink, 10_000)
-    assert netlink.taken() == [
-        "add htb",
-        f"add-class {MIN_HTB_RATE_BPS // 8} burst 1",
-        "TCQ_PLUG_LIMIT",
-    ]
+    assert netlink.taken() == ["add htb", f"add-class {MIN_HTB_RATE_BPS // 8}", "add-plug"]
     assert built.gate_period_s == pytest.approx(1514 * 8 / 10_000)
 
 
-def test_the_least_rate_itself_needs_no_gate(netlink: Netlink) -> None:
+def test_the_least_rate_itself_needs_no_gate(netlink: Recorder) -> None:
     built = queue(netlink, MIN_HTB_RATE_BPS)
     assert built.gate_period_s is None
     assert netlink.taken()[-1] == OPEN
@@ -98,29 +98,29 @@ def test_the_least_rate_itself_needs_no_gate(netlink: Netlink) -> None:
     assert debt_s == pytest.approx(shaping.MAX_DEBT_S, rel=1e-4)
 
 
-def test_rates_change_in_the_class_alone(netlink: Netlink) -> None:
+def test_rates_change_in_the_class_alone(netlink: Recorder) -> None:
     built = queue(netlink, 80_000_000)
     netlink.taken()
     built.set_rate(1_000_000)
-    assert netlink.taken() == ["change-class 125000 burst 1600"]
+    assert netlink.taken() == ["change-class 125000"]
     assert built.rate_bps == 1_000_000
     assert built.changes == 1
 
 
-def test_the_gate_closes_before_a_slow_rate_and_opens_after_it(netlink: Netlink) -> None:
+def test_the_gate_closes_before_a_slow_rate_and_opens_after_it(netlink: Recorder) -> None:
     built = queue(netlink, 80_000_000)
     netlink.taken()
     built.set_rate(10_000)
-    assert netlink.taken() == [SHUT, f"change-class {MIN_HTB_RATE_BPS // 8} burst 1"]
+    assert netlink.taken() == [SHUT, f"change-class {MIN_HTB_RATE_BPS // 8}"]
     built.set_rate(20_000)
-    assert netlink.taken() == [f"change-class {MIN_HTB_RATE_BPS // 8} burst 1"]
+    assert netlink.taken() == [f"change-class {MIN_HTB_RATE_BPS // 8}"]
     assert built.gate_period_s == pytest.approx(1514 * 8 / 20_000)
     built.set_rate(80_000_000)
-    assert netlink.taken() == ["change-class 10000000 burst 1600", OPEN]
+    assert netlink.taken() == ["change-class 10000000", OPEN]
     assert built.changes == 3
 
 
-def test_a_rate_change_while_the_gate_is_open_closes_it(netlink: Netlink) -> None:
+def test_a_rate_change_while_the_gate_is_open_closes_it(netlink: Recorder) -> None:
     built = queue(netlink, 10_000)
     built.open_gate()
     netlink.taken()
@@ -128,7 +128,7 @@ def test_a_rate_change_while_the_gate_is_open_closes_it(netlink: Netlink) -> Non
     assert netlink.taken()[0] == SHUT
 
 
-def test_a_gate_is_told_only_what_is_new(netlink: Netlink) -> None:
+def test_a_gate_is_told_only_what_is_new(netlink: Recorder) -> None:
     built = queue(netlink, 10_000)
     netlink.taken()
     built.close_gate()
@@ -141,49 +141,74 @@ def test_a_gate_is_told_only_what_is_new(netlink: Netlink) -> None:
     assert netlink.taken() == [SHUT]
 
 
-def test_statistics_are_those_of_the_leaf(netlink: Netlink) -> None:
-    counted = queue(netlink, 80_000_000).statistics()
-    assert counted == shaping.QueueStatistics(
-        sent_bytes=3028, sent_packets=2, dropped_packets=5, queue_bytes=1514, queue_packets=1
-    )
-
-
-def test_a_qdisc_that_is_gone_is_said(netlink: Netlink, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_held_queue_stays_shut_whatever_its_rate(netlink: Recorder) -> None:
     built = queue(netlink, 80_000_000)
-    monkeypatch.setattr(netlink, "get_qdiscs", lambda index: [])
-    with pytest.raises(ShapingError, match=r"interface 7 has no qdisc 0x100000"):
-        built.statistics()
-    with pytest.raises(ShapingError, match="interface 7 has no netem"):
-        delay(netlink)
+    netlink.taken()
+    built.set_held(True)
+    assert netlink.taken() == [SHUT]
+    built.set_rate(40_000_000)
+    built.set_held(True)
+    assert netlink.taken() == ["change-class 5000000"]
+    assert built.changes == 2
+    built.set_held(False)
+    assert netlink.taken() == [OPEN]
+    assert built.changes == 3
 
 
-def test_delay_is_sent_in_nanoseconds_and_loss_in_percent(netlink: Netlink) -> None:
+def test_the_gate_of_a_held_queue_is_not_worked(netlink: Recorder) -> None:
+    built = queue(netlink, 10_000)
+    built.set_held(True)
+    assert built.gate_period_s is None
+    built.set_held(False)
+    assert built.gate_period_s == pytest.approx(1514 * 8 / 10_000)
+    assert netlink.taken()[-1] == "add-plug"  # Shut before, and shut again
+
+
+def test_counters_are_those_of_the_leaf(netlink: Recorder) -> None:
+    assert queue(netlink, 80_000_000).counters() == Counters(3028, 2, 5, 1514, 1)
+
+
+def test_a_delay_is_sent_with_its_seed(netlink: Recorder) -> None:
+    built = delay(netlink, 5)
+    (message,) = netlink.sent
+    options = message.get_attr("TCA_OPTIONS")
+    assert options["loss"] / 0xFFFFFFFF == pytest.approx(0.003)
+    assert seed_of(netlink.raw[0]) == 5
+    assert options["limit"] * 1514 > 10_000_000_000 / 8  # Over 1 s at 10 Gbit/s
+    assert built.counters().dropped_packets == 5
+
+
+def test_losses_come_in_bursts_where_they_are_asked_for(netlink: Recorder) -> None:
     built = delay(netlink)
-    ((command, kind, sent),) = netlink.calls
-    assert (command, kind) == ("add", "netem")
-    assert sent["latency_ns"] == 5_000_000
-    assert sent["jitter_ns"] == 1_000_000
-    assert sent["loss"] == pytest.approx(0.3)
-    assert sent["seed"] == 1
-    assert sent["limit"] * 1514 > 10_000_000_000 / 8  # Never the bottleneck: over 1 s at 10 Gbit/s
-    assert built.statistics().dropped_packets == 5
+    built.set(Transit(0.005, 0.001, 0.01, 4.0))
+    assert netlink.sent[-1].get_attr("TCA_OPTIONS")["loss"] == 0
+    r = round(0.25 * 0xFFFFFFFF)
+    p = round(0.25 * 0.01 / 0.99 * 0xFFFFFFFF)
+    assert struct.pack("=IIII", p, r, 0, 0) in netlink.raw[-1]
+    built.set(Transit(0.005, 0.001, 1.0, 4.0))
+    assert netlink.sent[-1].get_attr("TCA_OPTIONS")["loss"] == 0xFFFFFFFF
 
 
-@pytest.mark.parametrize("kept", [None, 0, 2])
-def test_a_kernel_that_ignores_the_seed_is_refused(kept: int | None) -> None:
+@pytest.mark.parametrize("kept", [0, 2])
+def test_a_kernel_that_ignores_the_seed_is_refused(kept: int) -> None:
     with pytest.raises(ShapingError, match=f"netem kept seed {kept} instead of 1.*6.6"):
-        delay(Netlink(kept))
+        delay(Recorder(kept))
 
 
-def test_no_change_repeats_the_randomness_before_it(netlink: Netlink) -> None:
-    def seeds(netlink: Netlink) -> list[int]:
+def test_no_change_repeats_the_randomness_before_it(netlink: Recorder) -> None:
+    def seeds(netlink: Recorder) -> list[int]:
         built = delay(netlink)
-        for _ in range(100):
-            built.set(0.006, 0.001, 0.003)
-        return [keywords["seed"] for _, _, keywords in netlink.calls]
+        for number in range(100):
+            built.set(Transit(0.006 + number % 2 * 0.001, 0.001, 0.003))
+        return [seed_of(message) for message in netlink.raw]
 
     drawn = seeds(netlink)
-    assert netlink.calls[1][0] == "change"
+    assert len(drawn) == 101
     assert len(set(drawn)) == len(drawn)
-    assert all(0 <= seed < 2**64 for seed in drawn)
-    assert seeds(Netlink()) == drawn
+    assert seeds(Recorder()) == drawn
+
+
+def test_the_same_again_is_not_sent(netlink: Recorder) -> None:
+    built = delay(netlink)
+    built.set(Transit(0.005, 0.001, 0.003))
+    assert len(netlink.raw) == 1

@@ -55,7 +55,7 @@ def client(**changes: Any) -> bytes:
 
 
 def test_figures_of_one_run(hs: Scenario) -> None:
-    figures = statistics.figures(hs, statistics.parse_client(client()))
+    figures = statistics.figures(hs, 1, statistics.parse_client(client()))
     assert figures.download_s == 16.0
     assert figures.goodput_bps == 125e6
     assert figures.oracle_s == oracle.oracle_s(hs)
@@ -68,7 +68,7 @@ def test_figures_of_one_run(hs: Scenario) -> None:
 def test_a_single_link_has_no_delta(hs: Scenario) -> None:
     document = json.loads(client())
     del document["links"]["lte"]
-    figures = statistics.figures(hs, statistics.parse_client(json.dumps(document).encode()))
+    figures = statistics.figures(hs, 1, statistics.parse_client(json.dumps(document).encode()))
     assert figures.link_delta_s is None
     assert figures.links["wifi"].share == 1.0
 
@@ -76,7 +76,7 @@ def test_a_single_link_has_no_delta(hs: Scenario) -> None:
 def test_a_link_that_received_nothing_has_no_finish(hs: Scenario) -> None:
     document = json.loads(client())
     document["links"]["lte"] |= {"bytes": 0, "finish_ns": 0, "rtt_min_ns": 0}
-    figures = statistics.figures(hs, statistics.parse_client(json.dumps(document).encode()))
+    figures = statistics.figures(hs, 1, statistics.parse_client(json.dumps(document).encode()))
     assert figures.link_delta_s is None
     assert figures.links["lte"].finish_s is None
     assert figures.links["lte"].rtt_min_s is None
@@ -96,7 +96,7 @@ def test_a_run_without_figures_says_why(
     hs: Scenario, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(FigureError, match=message):
-        statistics.figures(hs, statistics.parse_client(client(**changes)))
+        statistics.figures(hs, 1, statistics.parse_client(client(**changes)))
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[", b'{"links": 3}', b"\xff"])
@@ -110,16 +110,16 @@ def test_keys_of_later_versions_are_ignored() -> None:
 
 
 def test_figures_of_a_peer(hs: Scenario) -> None:
-    figures = statistics.peer_figures(hs, 20.0, {"lte": 104, "wifi": 156})
+    figures = statistics.peer_figures(hs, 1, 20.0, {"lte": 104, "wifi": 156})
     assert figures.goodput_bps == 100e6
     assert figures.link_delta_s is None
     assert figures.links["wifi"] == LinkFigures(bytes=150_000_000, share=0.6)
     with pytest.raises(FigureError, match="no link received anything"):
-        statistics.peer_figures(hs, 20.0, {"lte": 0})
+        statistics.peer_figures(hs, 1, 20.0, {"lte": 0})
 
 
 def run(hs: Scenario, download_s: float, delta_s: float | None = 0.5) -> RunFigures:
-    base = statistics.figures(hs, statistics.parse_client(client()))
+    base = statistics.figures(hs, 1, statistics.parse_client(client()))
     return replace(
         base,
         download_s=download_s,
@@ -176,6 +176,6 @@ def test_compare(hs: Scenario) -> None:
 
 
 def test_links_of_a_run_outside_the_lab_come_last(hs: Scenario) -> None:
-    figures = statistics.peer_figures(hs, 20.0, {"usb": 50, "wifi": 50})
+    figures = statistics.peer_figures(hs, 1, 20.0, {"usb": 50, "wifi": 50})
     assert list(figures.links) == ["wifi", "usb"]
     assert statistics.compare(hs, {"x": [figures]}).links == ("wifi", "lte", "usb")

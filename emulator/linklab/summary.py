@@ -21,14 +21,16 @@ def figures_of(run_dir: Path) -> RunFigures:
     outcome = outcome_of(run_dir)
     client = run_dir / "client.json"
     if client.exists():
-        return statistics.figures(scenario, statistics.parse_client(client.read_bytes()))
+        return statistics.figures(scenario, job.seed, statistics.parse_client(client.read_bytes()))
     if outcome.exit_code != 0:
         raise FigureError(f"the client ended with {outcome.exit_code}: {_last_words(run_dir)}")
     if job.contestant is not None and outcome.output_bytes != scenario.payload.size_bytes:
         raise FigureError(
             f"{outcome.output_bytes or 0} bytes arrived instead of {scenario.payload.size_bytes}"
         )
-    return statistics.peer_figures(scenario, outcome.elapsed_ns / 1e9, outcome.received_bytes)
+    return statistics.peer_figures(
+        scenario, job.seed, outcome.elapsed_ns / 1e9, outcome.received_bytes
+    )
 
 
 def outcome_of(run_dir: Path) -> Outcome:

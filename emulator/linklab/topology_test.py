@@ -2,8 +2,9 @@ import ipaddress
 from itertools import pairwise
 
 from linklab import authority, scenario
-from linklab.topology import CLIENT, LINK_PATHS, SERVER, SERVER_ADDRESS, Port, nodes
+from linklab.topology import AIR, CLIENT, LINK_PATHS, SERVER, SERVER_ADDRESS, Port, link_path
 
+ROAMING = link_path("wifi", ("ap1", "ap2"))
 PATHS = list(LINK_PATHS.values())
 PORTS = [port for path in PATHS for cable in path.cables for port in cable]
 
@@ -19,24 +20,44 @@ def test_links_and_devices_are_those_of_scenarios() -> None:
 
 
 def test_every_link_leads_from_the_client_over_two_nodes_to_the_server() -> None:
+    assert [path.nodes for path in PATHS] == [["ap", "isp"], ["enb", "epc"]]
     for path in PATHS:
-        assert [(one.node, two.node) for one, two in path.cables] == [
-            (CLIENT, path.access),
-            (path.access, path.core),
-            (path.core, SERVER),
-        ]
+        nodes = [CLIENT, *path.nodes, SERVER]
+        assert [(one.node, two.node) for one, two in path.cables] == list(pairwise(nodes))
         for (_, far), (near, _) in pairwise(path.cables):
             assert far.interface != near.interface
-    assert nodes() == ["client", "ap", "isp", "enb", "epc", "server"]
-    assert {port.node for port in PORTS} == set(nodes())
 
 
 def test_rate_and_delay_are_never_shaped_on_one_node() -> None:
+    for path in (*PATHS, ROAMING):
+        for access in path.accesses:
+            assert access.down.node == access.up.node == access.node
+            assert access.core.node == path.core_up.node == path.core
+            assert access.node != path.core
+            assert {access.node, path.core}.isdisjoint({CLIENT, SERVER, AIR})
+
+
+def test_several_access_points_hang_in_the_air() -> None:
+    assert ROAMING.nodes == [AIR, "ap1", "ap2", "isp"]
+    assert ROAMING.carrier.node == AIR
+    assert [access.air and access.air.node for access in ROAMING.accesses] == [AIR, AIR]
+    # All are one gateway to the client, which only ever sees one of them.
+    assert {access.down.address for access in ROAMING.accesses} == {"10.1.0.1"}
+    assert (ROAMING.client, ROAMING.server) == (PATHS[0].client, PATHS[0].server)
+    backhauls = [net(one) for one, two in ROAMING.cables if one.address and two.address]
+    assert len(set(backhauls)) == len(backhauls) == 3
+
+
+def test_one_access_point_needs_no_air() -> None:
+    assert link_path("wifi", ("ap1",)) == link_path("wifi")
+
+
+def test_leases_are_addresses_of_the_client_s_network() -> None:
     for path in PATHS:
-        assert {path.access_down.node, path.access_up.node} == {path.access}
-        assert {path.core_down.node, path.core_up.node} == {path.core}
-        assert path.access != path.core
-        assert {path.access, path.core}.isdisjoint({CLIENT, SERVER})
+        assert path.lease(0) == path.client.address
+        network = ipaddress.IPv4Network(path.client_network)
+        assert all(ipaddress.IPv4Address(path.lease(n)) in network for n in range(50))
+        assert len({path.lease(n) for n in range(50)}) == 50
 
 
 def test_the_kernel_takes_every_name() -> None:

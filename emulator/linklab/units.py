@@ -119,6 +119,31 @@ def parse_ratio(text: str) -> float:
     return float(_parse(text, _RATIO_UNITS, RATIO_FORM))
 
 
+def parse_number(text: str) -> float:
+    """The number in '2' or '0.05', which has no unit. Raises UnitError."""
+    if not re.fullmatch(_NUMBER, text, re.ASCII):
+        raise UnitError(f"{text!r} is not a number; allowed: a number such as '2'")
+    return float(text)
+
+
+def parse_measure(text: str, unit: str) -> float:
+    """The number before a unit that has no prefixes, as in '-60 dBm' or '20 MHz'. UnitError."""
+    found = re.fullmatch(rf"\s*([+-]?)({_NUMBER})\s*{re.escape(unit)}\s*", text, re.ASCII)
+    if not found:
+        raise UnitError(f"{text!r} is no measure in {unit}; allowed: a number such as '5 {unit}'")
+    return float(found[1] + found[2])
+
+
+def format_measure(value: float, unit: str) -> str:
+    """A number and its unit that `parse_measure` reads back as the same."""
+    return f"{'-' if value < 0 else ''}{_plain(_exact(abs(value)))} {unit}"
+
+
+def format_number(value: float) -> str:
+    """A number without a unit that `parse_number` reads back as the same."""
+    return _plain(_exact(value))
+
+
 def _plain(value: Decimal) -> str:
     """A decimal without exponent and without trailing zeros."""
     text = f"{value:f}"

@@ -141,7 +141,7 @@ class Guest:
     """A guest that is booting or running on a prepared run directory.
 
     `fileno` becomes readable when it has ended. `close` ends it and removes what it
-    left outside the run directory; use it as a context manager.
+    left outside the run directory; use it as a context manager. `core` is where it runs.
     """
 
     def __init__(
@@ -157,13 +157,13 @@ class Guest:
         with contextlib.ExitStack() as stack:
             scratch = tempfile.mkdtemp(prefix=scratch_prefix("guest"), dir=memory_directory(memory))
             stack.callback(shutil.rmtree, scratch, ignore_errors=True)
-            core, lock = reserve_core()
+            self.core, lock = reserve_core()
             if lock is not None:
                 stack.callback(lock.close)
             with self._console.open("wb") as log:
                 self._process = subprocess.Popen(
                     [
-                        "setpriv", "--pdeathsig", "KILL", "taskset", "--cpu-list", str(core),
+                        "setpriv", "--pdeathsig", "KILL", "taskset", "--cpu-list", str(self.core),
                         str(kernel), *kernel_arguments(clock, seed, memory),
                     ],
                     cwd=run_dir,

@@ -1,0 +1,97 @@
+"""`linklab import`: a recording of others becomes a trace, and says what it is like."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from linklab.traces import iperf3
+from linklab.traces.detection import FORMATS
+from linklab.traces.importing import Options, Report, import_file
+from linklab.traces.statistics import Statistics
+from linklab.traces.trace import OPTIONAL
+
+EPILOG = """\
+examples:
+  linklab import drive.json -o drive.csv             iperf3 -R --json on the phone
+  linklab import ATT-LTE-driving.down --uplink ATT-LTE-driving.up -o att.csv
+  linklab import B_2018.01.29_13.30.05.csv -o static.csv --keep up
+
+A scenario plays it with `trace: {file: ./drive.csv}` on a link."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `linklab import`."""
+    parser.add_argument("file", type=Path, help="the recording")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="the trace (default: FILE's name .csv)"
+    )
+    parser.add_argument(
+        "--format", choices=FORMATS, help="what the recording is (default: seen from its content)"
+    )
+    parser.add_argument("--uplink", type=Path, metavar="FILE", help="the uplink's recording")
+    parser.add_argument("--light", type=Path, metavar="FILE", help="CellReplay's light trace")
+    parser.add_argument(
+        "--bin", type=float, metavar="S", help="seconds that one sample counts (default 0.1)"
+    )
+    parser.add_argument(
+        "--opportunity-bytes", type=int, metavar="N", help="bytes of one delivery opportunity"
+    )
+    parser.add_argument(
+        "--device", choices=iperf3.ENDS, help="which end of iperf3 the phone was (default client)"
+    )
+    parser.add_argument(
+        "--keep", metavar="COLUMNS", help=f"which of {','.join(OPTIONAL)} to keep; '' for none"
+    )
+    parser.add_argument("--licence", default="", help="of the recording, for the trace's header")
+    parser.add_argument("--force", action="store_true", help="replace the output if it exists")
+    parser.add_argument("--json", action="store_true", help="print JSON for machines")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Imports one recording; TraceError (a ValueError) where that is not possible."""
+    output = options.output or Path(options.file.with_suffix(".csv").name)
+    report = import_file(
+        options.file,
+        output,
+        Options(
+            format=options.format,
+            uplink=options.uplink,
+            light=options.light,
+            bin_s=options.bin,
+            opportunity_bytes=options.opportunity_bytes,
+            device=options.device,
+            keep=None if options.keep is None else [k for k in options.keep.split(",") if k],
+            licence=options.licence,
+        ),
+        overwrite=options.force,
+    )
+    if options.json:
+        print(json.dumps(asdict(report), indent=2, default=str))
+    else:
+        _show(report)
+    return 0
+
+
+def _show(report: Report) -> None:
+    print(f"{report.destination}: {report.samples} samples from {report.format} {report.source}")
+    _line("down", report.down)
+    if report.up is not None:
+        _line("up", report.up)
+    for note in report.notes:
+        print(f"note: {note}")
+
+
+def _line(direction: str, one: Statistics) -> None:
+    print(
+        f"{direction:<5}{one.duration_s:.1f} s, mean {one.mean_bps / 1e6:.2f} Mbit/s, "
+        f"CV {_figure(one.cv)}, autocorrelation {_figure(one.autocorrelation_1s)} at 1 s, "
+        f"{_figure(one.autocorrelation_10s)} at 10 s"
+    )
+    print(f"     {one.gaps} gaps over 0.5 s, longest {one.longest_gap_s:.1f} s")
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

@@ -1,0 +1,159 @@
+"""`linklab link …`: what its words ask of a live lab, what of it can be had, and asking for it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import Any
+
+import msgspec
+
+from linklab import units
+from linklab.control import Command
+from linklab.scenario import Scenario
+
+DEFAULT_ADDRESS = ("127.0.0.1", 9464)
+"""9464 is the port of Prometheus exporters in OpenTelemetry's specification, too."""
+
+GUARD = "X-Linklab"
+"""The header that a command must have; its value does not matter."""
+
+REASSOCIATION_S = 0.3
+"""How long a handover takes on a link without access points: plain reassociation (FACTS, Wi-Fi)."""
+
+OUTAGE_S = 3.0
+"""How long an outage takes unless it is said."""
+
+CHANGES = {
+    "down": "the carrier goes", "up": "the carrier comes", "outage": "everything is lost, for 3 s unless --for says",
+    "handover": "to the access point VALUE, or the next", "rate": "VALUE such as 10mbit",
+    "rtt": "VALUE such as 80ms", "loss": "VALUE such as 1%",
+}  # fmt: skip
+"""What can become of a link, and what is said with it."""
+
+
+def command_of(link: str, change: str, value: str | None, duration: str | None) -> Command:
+    """The command for the words `link CHANGE [VALUE] [--for DURATION]`. ValueError (UnitError)
+    where they are none."""
+    span_s = None if duration is None else units.parse_duration(duration)
+    if change in ("down", "up", "outage") and value is not None:
+        raise ValueError(f"{change!r} takes no value, but {value!r} was given")
+    match change:
+        case "down" | "up":
+            return Command(link=link, carrier=change, duration_s=span_s)
+        case "outage":
+            return Command(
+                link=link, outage=True, duration_s=OUTAGE_S if span_s is None else span_s
+            )
+        case "handover":
+            return Command(link=link, handover=value or "next")
+    if value is None:
+        raise ValueError(f"{change!r} needs a value: {CHANGES[change]}")
+    match change:
+        case "rate":
+            return Command(link=link, down_rate_bps=units.parse_rate(value), duration_s=span_s)
+        case "rtt":
+            return Command(link=link, rtt_s=units.parse_duration(value), duration_s=span_s)
+        case _:
+            return Command(link=link, loss_ratio=units.parse_ratio(value), duration_s=span_s)
+
+
+def lasting(standing: Command | None, command: Command) -> Command | None:
+    """What of all commands on a link so far holds for runs to come too. Pure."""
+    if command.duration_s is not None or command.handover is not None:
+        return standing
+    fields: dict[str, Any] = (
+        msgspec.structs.asdict(standing) if standing else {"link": command.link}
+    )
+    fields |= {
+        name: value
+        for name, value in msgspec.structs.asdict(command).items()
+        if value not in (None, False)
+    }
+    if fields.get("carrier") == "up":  # As the scenario has it.
+        fields["carrier"] = None
+    made = Command(**fields)
+    return None if made == Command(link=command.link) else made
+
+
+def feasible(scenario: Scenario, command: Command) -> Command:
+    """The command as this scenario's links can carry it out; ValueError where they cannot. Pure."""
+    if command.next:
+        return command
+    if command.link not in scenario.links:
+        raise ValueError(
+            f"no link is called {command.link!r}; there are: {', '.join(scenario.links)}"
+        )
+    if command == Command(link=command.link, duration_s=command.duration_s):
+        raise ValueError("the command changes nothing")
+    if command.carrier not in (None, "up", "down"):
+        raise ValueError(f"a carrier cannot be {command.carrier!r}; allowed: up, down")
+    for name in ("down_rate_bps", "up_rate_bps", "rtt_s", "duration_s"):
+        value = getattr(command, name)
+        if value is not None and not 0 < value < 1e12:
+            raise ValueError(f"{name} cannot be {value}; allowed: more than 0")
+    if command.loss_ratio is not None and not 0 <= command.loss_ratio <= 1:
+        raise ValueError(f"loss_ratio cannot be {command.loss_ratio}; allowed: 0 to 1")
+    if command.handover is None:
+        return command
+    points = scenario.links[command.link].access_points
+    if not points:
+        return Command(link=command.link, carrier="down", duration_s=REASSOCIATION_S)
+    if command.handover not in ("next", *points):
+        raise ValueError(
+            f"no access point is called {command.handover!r}; there are: {', '.join(points)}"
+        )
+    return command
+
+
+def in_words(command: Command) -> str:
+    """What a command does, for people. Pure."""
+    if command.next:
+        return "on to the next algorithm"
+    fields = msgspec.structs.asdict(command)
+    said = [
+        f"{name} {value}"
+        for name, value in fields.items()
+        if name not in ("link", "duration_s") and value not in (None, False)
+    ]
+    span = "" if command.duration_s is None else f" for {command.duration_s:g} s"
+    return f"{command.link}: {', '.join(said)}{span}"
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """`127.0.0.1:9464`, `[::1]:9464`, `:9464` (all addresses). ValueError saying what is allowed."""
+    host, colon, port = text.rpartition(":")
+    try:
+        number = int(port)
+    except ValueError:
+        number = -1
+    if not colon or not 0 <= number <= 65535:
+        raise ValueError(f"{text!r} is not an address; allowed: an address such as 127.0.0.1:9464")
+    return (host.strip("[]") or "0.0.0.0", number)
+
+
+def shown(address: tuple[str, int]) -> str:
+    """The address as in a URL."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def send(address: tuple[str, int], command: Command) -> str:
+    """Gives a live lab a command; what it says to that. RuntimeError where it does not or cannot."""
+    connection = http.client.HTTPConnection(*address, timeout=5)
+    try:
+        connection.request(
+            "POST", "/command", msgspec.json.encode(command),
+            {GUARD: "linklab", "Host": shown(("localhost", address[1]))},
+        )  # fmt: skip
+        answer = json.loads(connection.getresponse().read())
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise RuntimeError(
+            f"no live lab answers at {shown(address)} ({error}): start one with `linklab live`, "
+            "or name its address with --live"
+        ) from None
+    finally:
+        connection.close()
+    if "error" in answer:
+        raise RuntimeError(answer["error"])
+    return str(answer["done"])

@@ -1,0 +1,176 @@
+"""LTE carrier aggregation: carriers that come with load, one after the other, and go with idleness.
+
+The standards add a carrier within milliseconds: 8 to 34 ms from the activation command (3GPP TS
+36.133, 7.7), and it is deactivated after `sCellDeactivationTimer`, 20 ms to 1.28 s without data
+on it (TS 36.331, 6.3.2 `MAC-MainConfig`; TS 36.321, 5.13). What takes seconds is the network's
+decision: thesis 3.1.4 saw a buildup of about 2.5 s on average, 15 to 20 s at times, 5.1.1 one of
+10 s, and 5.2.2 runs that never got there. So the ramp follows what a base station sees, queued
+bytes and idle time, and not the time of day. Only the downlink is aggregated. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Literal
+
+from linklab.models.layer import STEP_S, LinkState, Load, Steps
+
+SLOW_S = (10.0, 20.0)
+"""Between these a slow ramp lies, uniformly (thesis 3.1.4 and 5.1.1)."""
+
+_DEVICE = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CarrierSettings:
+    """How a link's carriers come up.
+
+    `count` is the number of carriers at full aggregation: 2 on the Samsung S6, 3 on the S7
+    (thesis 5.1.1); allowed are 1 to 32 (5 in Release 10). `first_share` of the plateau rate
+    comes with the first carrier (above 0 to 1), the others come up in equal steps.
+
+    The ramp begins when `trigger_bytes` (1 B to 100 MB) have been queued for the downlink for
+    `trigger_s` (0 to 10 s); the defaults are a vendor's. From then it takes, as long as that
+    much is queued, a lognormal time with the median `delay_median_s` (1 ms to 600 s), whose
+    logarithm has the standard deviation `delay_sigma` (0 to 3): with .3 nine of ten ramps take
+    1.5 to 4.1 s, 2.6 s on average, which is the thesis' typical buildup. `slow_probability` of
+    the ramps take `SLOW_S` instead, `never_probability` of the runs stay with the first carrier
+    (both 0 to 1); FACTS 3 has .2 for AlwaysOnline, whose slowest runs in thesis figure 5.6a lie
+    near .2 of the best.
+
+    After `idle_s` (20 ms to 60 s) without downlink traffic everything begins anew; the default
+    is the longest `sCellDeactivationTimer`. `key` says whose ramp it is: the "device"'s, or each
+    TCP "connection" has one of its own, so that a new one starts anew (thesis 4.4.3.3).
+    """
+
+    count: int
+    first_share: float = 0.4
+    delay_median_s: float = 2.5
+    delay_sigma: float = 0.3
+    slow_probability: float = 0.1
+    never_probability: float = 0.0
+    trigger_bytes: int = 9000
+    trigger_s: float = 0.05
+    idle_s: float = 1.28
+    key: Literal["device", "connection"] = "device"
+
+
+@dataclass(slots=True)
+class _Ramp:
+    """One ramp. `loaded_since_s` moves on while a ramp that has begun is paused."""
+
+    loaded_since_s: float
+    delay_s: float | None = None
+    carriers: int = 1
+
+    def up_s(self, carrier: int, settings: CarrierSettings) -> float:
+        """When a carrier comes up if the load lasts."""
+        begun_s = self.loaded_since_s + settings.trigger_s
+        if self.delay_s is None:
+            return begun_s
+        return begun_s + self.delay_s * (carrier - 1) / (settings.count - 1)
+
+
+class Carriers:
+    """The downlink's share of the plateau rate by the carriers that the load has brought up.
+
+    With the key "connection" the open connection with the most carriers decides, and what is
+    queued counts for all of them: a queue does not say whose bytes it holds.
+    """
+
+    def __init__(self, settings: CarrierSettings, random: Random, step_s: float = STEP_S) -> None:
+        self._settings = settings
+        self._random = random
+        self._steps = Steps(step_s)
+        self._watch_s = max(step_s, settings.idle_s / 8)
+        never = random.random() < settings.never_probability
+        self._reachable = 1 if never else settings.count
+        self._ramps: dict[int, _Ramp] = {}
+        self._now_s = 0.0
+        self._traffic_s = 0.0
+        self._loaded = False
+        self._down_bytes = 0
+
+    @property
+    def wants_load(self) -> bool:
+        """Whether there is any further carrier to come."""
+        return self._reachable > 1
+
+    @property
+    def wants_connections(self) -> bool:
+        """Whether each connection has its own ramp."""
+        return self.wants_load and self._settings.key == "connection"
+
+    def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
+        """The state with the downlink's rate as far as it is aggregated."""
+        if self.wants_load:
+            self._follow(t_s, load)
+        carriers = self._carriers()
+        share = 1.0
+        if carriers < self._settings.count:
+            first = self._settings.first_share
+            share = first + (1 - first) * (carriers - 1) / (self._settings.count - 1)
+        rate = max(1, round(state.down_rate_bps * share))
+        return replace(state, down_rate_bps=rate, carriers=carriers)
+
+    def next_s(self) -> float:
+        """The next carrier, or the next look at the load.
+
+        That is every step, but with all carriers up only idleness is left to be seen: then it
+        is noticed at most an eighth of `idle_s` late.
+        """
+        if not self.wants_load:
+            return math.inf
+        if self._carriers() == self._reachable:
+            return min(self._now_s + self._watch_s, self._traffic_s + self._settings.idle_s)
+        times = [self._steps.after(self._now_s)]
+        if self._loaded:
+            times += [ramp.up_s(ramp.carriers + 1, self._settings) for ramp in self._waiting()]
+        return min(times)
+
+    def _carriers(self) -> int:
+        return max((ramp.carriers for ramp in self._ramps.values()), default=1)
+
+    def _waiting(self) -> list[_Ramp]:
+        return [ramp for ramp in self._ramps.values() if ramp.carriers < self._reachable]
+
+    def _follow(self, t_s: float, load: Load) -> None:
+        settings = self._settings
+        if load.down_bytes != self._down_bytes or load.down_backlog_bytes > 0:
+            self._traffic_s = t_s
+        elif t_s >= self._traffic_s + settings.idle_s:
+            self._ramps.clear()
+        self._down_bytes = load.down_bytes
+        keys = load.connections if settings.key == "connection" else frozenset((_DEVICE,))
+        self._ramps = {key: ramp for key, ramp in self._ramps.items() if key in keys}
+        if not self._loaded:
+            self._pause(t_s - self._now_s)
+        self._now_s = t_s
+        self._loaded = load.down_backlog_bytes >= settings.trigger_bytes
+        if self._loaded:
+            for key in sorted(keys):
+                self._climb(self._ramps.setdefault(key, _Ramp(t_s)), t_s)
+
+    def _pause(self, elapsed_s: float) -> None:
+        """The time without load does not count, and before the trigger it undoes all."""
+        self._ramps = {key: one for key, one in self._ramps.items() if one.delay_s is not None}
+        for ramp in self._ramps.values():
+            ramp.loaded_since_s += elapsed_s
+
+    def _climb(self, ramp: _Ramp, t_s: float) -> None:
+        if ramp.delay_s is None and t_s >= ramp.up_s(1, self._settings):
+            ramp.delay_s = self._drawn_delay_s()
+        while (
+            ramp.delay_s is not None
+            and ramp.carriers < self._reachable
+            and t_s >= ramp.up_s(ramp.carriers + 1, self._settings)
+        ):
+            ramp.carriers += 1
+
+    def _drawn_delay_s(self) -> float:
+        settings = self._settings
+        if self._random.random() < settings.slow_probability:
+            return self._random.uniform(*SLOW_S)
+        return self._random.lognormvariate(math.log(settings.delay_median_s), settings.delay_sigma)

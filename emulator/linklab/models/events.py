@@ -1,0 +1,146 @@
+"""What happens to a link on top of everything else: by time, or by the bytes received. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from linklab.models.layer import STEP_S, LinkState, Load, Steps
+
+T = TypeVar("T", int, float)
+
+MIN_RATE_BPS = 1_000
+"""The least rate that a link is shaped to; what falls below holds the queue instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A change of one link from `at_s` seconds after the start on, or from the moment on at
+    which `after_bytes` of payload have arrived over all links, for `duration_s` seconds.
+
+    The first group replaces what the layers below say: the carrier ("up", "down"), rates, RTT,
+    jitter, loss. The second works on what they say: `fade_ratio` is what is left of both rates,
+    `cap_bps` limits both, `cross_bps` is what other people's traffic takes of the downlink,
+    `outage` loses everything without telling the client. `handover` names the access point to
+    go to, or is "next". None leaves a thing alone.
+    """
+
+    link: str
+    at_s: float | None = None
+    after_bytes: int | None = None
+    duration_s: float = math.inf
+    carrier: str | None = None
+    down_rate_bps: int | None = None
+    up_rate_bps: int | None = None
+    rtt_s: float | None = None
+    jitter_s: float | None = None
+    loss_ratio: float | None = None
+    fade_ratio: float | None = None
+    cap_bps: int | None = None
+    cross_bps: int | None = None
+    outage: bool = False
+    handover: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """One word for it, by the strongest thing that it does."""
+        if self.carrier is not None:
+            return f"carrier-{self.carrier}"
+        named = {
+            "outage": self.outage, "handover": self.handover, "fade": self.fade_ratio,
+            "cap": self.cap_bps, "cross": self.cross_bps,
+            "rate": self.down_rate_bps or self.up_rate_bps, "loss": self.loss_ratio,
+        }  # fmt: skip
+        return next((name for name, value in named.items() if value not in (None, False)), "delay")
+
+
+class Events:
+    """Applies a link's events over the layers below, later ones over earlier ones.
+
+    `add` brings in another one while the link is running (`linklab link`).
+    """
+
+    wants_connections = False
+
+    def __init__(self, events: Iterable[Event], step_s: float = STEP_S) -> None:
+        self._steps = Steps(step_s)
+        self._active: list[tuple[float, Event]] = []
+        self._timed: list[tuple[float, Event]] = []
+        self._awaited: list[Event] = []
+        self._begun: list[Event] = []
+        self._now_s = -math.inf
+        for event in events:
+            self.add(event)
+
+    @property
+    def wants_load(self) -> bool:
+        """Whether any event still waits for bytes."""
+        return bool(self._awaited)
+
+    def add(self, event: Event) -> None:
+        """Another event; one whose time is past begins when the link is asked next."""
+        if event.after_bytes is not None:
+            self._awaited.append(event)
+        else:
+            self._timed.append((event.at_s or 0.0, event))
+            self._timed.sort(key=lambda one: one[0])
+
+    def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
+        """The state with every event that is active at `t_s`."""
+        self._now_s = t_s
+        for event in [e for e in self._awaited if (e.after_bytes or 0) <= load.received_bytes]:
+            self._awaited.remove(event)
+            self._begin(t_s, event)
+        while self._timed and self._timed[0][0] <= t_s:
+            self._begin(*self._timed.pop(0))
+        self._active = [(begun, e) for begun, e in self._active if t_s < begun + e.duration_s]
+        for _, event in self._active:
+            state = _changed(state, event)
+        return state
+
+    def _begin(self, t_s: float, event: Event) -> None:
+        self._active.append((t_s, event))
+        self._begun.append(event)
+
+    def begun(self) -> list[Event]:
+        """The events that have begun since this was last asked."""
+        begun, self._begun = self._begun, []
+        return begun
+
+    def next_s(self) -> float:
+        """The next beginning or end; every step while an event waits for bytes."""
+        times = [begun + event.duration_s for begun, event in self._active]
+        times += [at_s for at_s, _ in self._timed[:1]]
+        if self._awaited:
+            times.append(self._steps.after(self._now_s))
+        return min(times, default=math.inf)
+
+
+def _changed(state: LinkState, event: Event) -> LinkState:
+    down = _or(event.down_rate_bps, state.down_rate_bps)
+    up = _or(event.up_rate_bps, state.up_rate_bps)
+    if event.fade_ratio is not None:
+        down, up = round(down * event.fade_ratio), round(up * event.fade_ratio)
+    if event.cap_bps is not None:
+        down, up = min(down, event.cap_bps), min(up, event.cap_bps)
+    if event.cross_bps is not None:
+        down -= event.cross_bps
+    return replace(
+        state,
+        up=state.up if event.carrier is None else event.carrier == "up",
+        down_rate_bps=max(down, MIN_RATE_BPS),
+        up_rate_bps=max(up, MIN_RATE_BPS),
+        hold_down=state.hold_down or down < MIN_RATE_BPS,
+        hold_up=state.hold_up or up < MIN_RATE_BPS,
+        delay_s=state.delay_s if event.rtt_s is None else event.rtt_s / 2,
+        jitter_s=_or(event.jitter_s, state.jitter_s),
+        loss_ratio=_or(event.loss_ratio, state.loss_ratio),
+        loss_burst_packets=state.loss_burst_packets if event.loss_ratio is None else 1.0,
+        blackout=state.blackout or event.outage,
+    )
+
+
+def _or(value: T | None, otherwise: T) -> T:
+    return otherwise if value is None else value

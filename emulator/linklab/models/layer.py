@@ -1,0 +1,144 @@
+"""What a link is at one instant, and the layers that say so. Pure.
+
+    base state → trace → radio → air → carriers → RRC → events → what the player applies
+
+A layer takes the state that the layers below it yield and changes what it is about. It knows
+no clock, socket or file: whoever drives it, player, oracle or plot, says what time it is and
+what the link has carried, and asks again at `next_s` at the latest. Times never run backwards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+STEP_S = 0.02
+"""How often models that follow load or movement are asked unless a scenario says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkState:
+    """A link at one instant. Rates count whole packets with the Ethernet header, as sch_htb.
+
+    `up` is the carrier: while it is down nothing passes in either direction and the client
+    sees it. `delay_s` is one way and the same both ways, `jitter_s` how far it strays
+    (tc-netem). `loss_ratio` is the mean share of downlink packets lost, in bursts of
+    `loss_burst_packets` on average (1 means independent losses). `blackout` loses every packet
+    both ways without the client being told. `hold_down` and `hold_up` stop a queue without
+    dropping what is in it, as a sleeping LTE radio does; the queue goes on to fill.
+
+    What a phone can see of it: `access_point` is where the link is attached ("" where the
+    scenario names none, or between two), `lease` counts the addresses that the client got from
+    0 (another lease is another address: sockets die), `signal_dbm` the received signal
+    strength, `carriers` the aggregated LTE carriers, `rrc` the radio's state.
+    """
+
+    up: bool
+    down_rate_bps: int
+    up_rate_bps: int
+    delay_s: float
+    jitter_s: float
+    loss_ratio: float
+    loss_burst_packets: float = 1.0
+    blackout: bool = False
+    hold_down: bool = False
+    hold_up: bool = False
+    access_point: str = ""
+    lease: int = 0
+    signal_dbm: float | None = None
+    carriers: int = 1
+    rrc: str = "connected"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a link has carried up to now: counters since the start, and queues as they are.
+
+    Bytes and packets are those that left the rate queue of a direction, with Ethernet headers.
+    `received_bytes` is the payload that arrived over all links together. `connections` holds
+    the client's ports of the TCP connections that are open over this link (empty unless a layer
+    asks for them by `wants_connections`).
+    """
+
+    down_bytes: int = 0
+    down_packets: int = 0
+    up_bytes: int = 0
+    up_packets: int = 0
+    down_backlog_bytes: int = 0
+    up_backlog_bytes: int = 0
+    received_bytes: int = 0
+    connections: frozenset[int] = frozenset()
+
+
+NO_LOAD = Load()
+
+
+class Layer(Protocol):
+    """One phenomenon over the layers below it.
+
+    `wants_load` says that `apply` looks at the load, so that whoever drives the model has to
+    read it from the lab; `wants_connections` the same of the open connections.
+    """
+
+    @property
+    def wants_load(self) -> bool: ...
+
+    @property
+    def wants_connections(self) -> bool: ...
+
+    def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
+        """The state from `t_s` seconds after the start on; `t_s` never decreases.
+
+        May be asked at any time, also earlier than `next_s`, and more than once at the same
+        time with the same load: then it answers the same.
+        """
+        ...
+
+    def next_s(self) -> float:
+        """When it must be asked again at the latest, later than it was last asked; inf: never."""
+        ...
+
+
+class LinkModel:
+    """A link: a base state and the layers over it, first to last."""
+
+    def __init__(self, base: LinkState, layers: Sequence[Layer] = ()) -> None:
+        self._base = base
+        self._layers = tuple(layers)
+
+    @property
+    def wants_load(self) -> bool:
+        """Whether any layer looks at the load now."""
+        return any(layer.wants_load for layer in self._layers)
+
+    @property
+    def wants_connections(self) -> bool:
+        """Whether any layer looks at the open connections."""
+        return any(layer.wants_connections for layer in self._layers)
+
+    def at(self, t_s: float, load: Load = NO_LOAD) -> LinkState:
+        """The link's state from `t_s` seconds after the start on; `t_s` never decreases."""
+        state = self._base
+        for layer in self._layers:
+            state = layer.apply(t_s, load, state)
+        return state
+
+    def next_s(self) -> float:
+        """When the state may change next by itself; inf for never."""
+        return min((layer.next_s() for layer in self._layers), default=math.inf)
+
+
+class Steps:
+    """Whole multiples of a step, so that times do not drift by adding up."""
+
+    def __init__(self, step_s: float = STEP_S) -> None:
+        if not step_s > 0:
+            raise ValueError(f"a step of {step_s} s is none; allowed: more than 0 s")
+        self._step_s = step_s
+
+    def after(self, t_s: float) -> float:
+        """The first multiple of the step that lies after `t_s`."""
+        number = math.floor(t_s / self._step_s + 1e-6) + 1
+        return number * self._step_s

@@ -1,0 +1,73 @@
+"""Losses that come in bursts: the Gilbert model, from what is said of it to what netem takes. Pure.
+
+A chain of two states, good and bad, takes one step per packet. With h = 0 and 1-k = 0, which is
+Gilbert's model as everybody uses it, every packet in the bad state is lost and none in the good
+one. With p the chance of leaving good and r that of leaving bad, the share of packets lost is
+p / (p + r) and a burst lasts 1 / r packets on average (tc-netem(8) `gemodel`; Hasslinger and
+Hohlfeld, "The Gilbert-Elliott Model for Packet Loss in Real Time Services on the Internet",
+MMB 2008).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Losses(NamedTuple):
+    """The mean share of packets lost, and how many are lost in a row on average (from 1)."""
+
+    ratio: float
+    burst_packets: float
+
+
+class Gemodel(NamedTuple):
+    """Chances per packet of leaving the good and the bad state; netem's 1-h is 1, its 1-k 0."""
+
+    p: float
+    r: float
+
+
+def max_ratio(burst_packets: float) -> float:
+    """The largest share of losses that bursts of this mean length allow: b / (b + 1).
+
+    Between two bursts at least one packet passes, or they were one burst.
+    """
+    return burst_packets / (burst_packets + 1)
+
+
+def gemodel(loss_ratio: float, burst_packets: float) -> Gemodel:
+    """netem's parameters for a mean share of losses and a mean burst length in packets.
+
+    Raises ValueError for a burst below 1 packet, and for a share outside 0 to `max_ratio`.
+    A burst of 1 is not the same as independent losses: then never two are lost in a row.
+    """
+    if not burst_packets >= 1:
+        raise ValueError(f"a burst of {burst_packets} packets; allowed: 1 or more")
+    limit = max_ratio(burst_packets)
+    if not 0 <= loss_ratio <= limit * (1 + 1e-9):  # What `combined` yields may be rounded up.
+        raise ValueError(
+            f"a loss of {loss_ratio:.6g} with bursts of {burst_packets:g} packets; "
+            f"allowed: 0 to {limit:.6g}, else there is no packet between two bursts"
+        )
+    r = 1 / burst_packets
+    return Gemodel(min(loss_ratio * r / (1 - loss_ratio), 1.0), r)
+
+
+def losses(p: float, r: float) -> Losses:
+    """The inverse of `gemodel`. Raises ValueError unless 0 <= p <= 1 and 0 < r <= 1."""
+    if not (0 <= p <= 1 and 0 < r <= 1):
+        raise ValueError(f"p {p} and r {r}; allowed: p from 0 to 1, r above 0 to 1")
+    return Losses(p / (p + r), 1 / r)
+
+
+def combined(first: Losses, second: Losses) -> Losses:
+    """What is lost behind two independent lossy stretches, one after the other.
+
+    Bursts seldom meet where losses are rare, so there are as many as in both together.
+    """
+    ratio = 1 - (1 - first.ratio) * (1 - second.ratio)
+    if first.ratio == 0 or second.ratio == 0:
+        return second if first.ratio == 0 else first
+    bursts = first.ratio / first.burst_packets + second.ratio / second.burst_packets
+    least = ratio / (1 - ratio) if ratio < 1 else first.burst_packets
+    return Losses(ratio, max(ratio / bursts, least, 1.0))

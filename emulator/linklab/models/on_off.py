@@ -1,0 +1,59 @@
+"""A link that another hand slows down and lets go again, at random times (eMPTCP 4.3). Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from linklab.models.layer import LinkState, Load
+
+
+@dataclass(frozen=True, slots=True)
+class OnOffSettings:
+    """How slow the link is while it is off, and how long it stays on and off on average.
+
+    `off_rate_bps` (1000 to 10^10 bit/s) limits both directions while off; on, the link is as
+    the layers below say. Both times are exponential with means of `on_s` and `off_s` (1 ms to
+    86400 s): 40 s in eMPTCP 4.3, where off is at most 1 Mbit/s and on at least 10.
+    """
+
+    off_rate_bps: int
+    on_s: float = 40.0
+    off_s: float = 40.0
+
+
+class OnOff:
+    """A two-state Markov process over a link's rates; at the start it is on with the share of
+    time that it is on in the long run.
+    """
+
+    wants_load = False
+    wants_connections = False
+
+    def __init__(self, settings: OnOffSettings, random: Random) -> None:
+        self._settings = settings
+        self._random = random
+        self._on = random.random() < settings.on_s / (settings.on_s + settings.off_s)
+        self._changes_s = self._lasts_s()
+
+    def _lasts_s(self) -> float:
+        mean_s = self._settings.on_s if self._on else self._settings.off_s
+        return self._random.expovariate(1 / mean_s)
+
+    def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
+        """The state, slowed down while off."""
+        while self._changes_s <= t_s:
+            self._on = not self._on
+            self._changes_s += self._lasts_s()
+        if self._on:
+            return state
+        limit_bps = self._settings.off_rate_bps
+        return replace(
+            state,
+            down_rate_bps=min(state.down_rate_bps, limit_bps),
+            up_rate_bps=min(state.up_rate_bps, limit_bps),
+        )
+
+    def next_s(self) -> float:
+        """When it goes on or off next, exactly."""
+        return self._changes_s

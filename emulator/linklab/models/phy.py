@@ -1,0 +1,121 @@
+"""Wi-Fi's physical layer: from signal strength to PHY rate. Pure.
+
+A PHY rate is data subcarriers x coded bits each x code rate / symbol time (IEEE 802.11-2020,
+17.3.2.2 for 802.11a/g, 19.5 for n, 21.5 for ac), with the long guard interval. Streams multiply
+it. Which modulation works follows from the signal-to-noise ratio; the thresholds are FACTS 4.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Standard = Literal["g", "n", "ac"]
+
+WIDTHS_MHZ: dict[Standard, tuple[int, ...]] = {"g": (20,), "n": (20, 40), "ac": (20, 40, 80)}
+"""Channel widths that each standard has here."""
+
+MAX_STREAMS: dict[Standard, int] = {"g": 1, "n": 4, "ac": 8}
+
+NOISE_DBM = -94.0
+"""Noise in 20 MHz: -174 dBm/Hz, 73 dB for the width, 7 dB for the receiver. A channel twice as
+wide has 3 dB more, which the thresholds include."""
+
+_SYMBOL_S = 4e-6
+_SUBCARRIERS = {20: 52, 40: 108, 80: 234}
+_SUBCARRIERS_G = 48
+
+
+@dataclass(frozen=True, slots=True)
+class _Coding:
+    """A modulation and coding scheme: coded bits per subcarrier, code rate, least SNR in 20 MHz."""
+
+    bits: int
+    code: float
+    snr_db: float
+
+
+_MCS = (
+    _Coding(1, 1 / 2, 2), _Coding(2, 1 / 2, 5), _Coding(2, 3 / 4, 9), _Coding(4, 1 / 2, 11),
+    _Coding(4, 3 / 4, 15), _Coding(6, 2 / 3, 18), _Coding(6, 3 / 4, 20), _Coding(6, 5 / 6, 25),
+    _Coding(8, 3 / 4, 29), _Coding(8, 5 / 6, 31),
+)  # fmt: skip
+"""MCS 0 to 9; 802.11n ends at 7."""
+
+_MCS_G = (
+    _Coding(1, 1 / 2, 2), _Coding(1, 3 / 4, 3), _Coding(2, 1 / 2, 5), _Coding(2, 3 / 4, 9),
+    _Coding(4, 1 / 2, 11), _Coding(4, 3 / 4, 15), _Coding(6, 2 / 3, 18), _Coding(6, 3 / 4, 20),
+)  # fmt: skip
+"""6 to 54 Mbit/s. 9 Mbit/s, which n dropped, is 1 dB above 6 (802.11-2020, table 17-18)."""
+
+_LAST_MCS_N = 7
+
+_EXCLUDED = frozenset(
+    [(20, 9, streams) for streams in (1, 2, 4, 5, 7, 8)]
+    + [(80, 6, 3), (80, 6, 7), (80, 9, 6)]
+)  # fmt: skip
+"""(width, MCS, streams) that 802.11ac lacks: bits per symbol would not be whole (21.5)."""
+
+
+def snr_db(signal_dbm: float) -> float:
+    """Signal over the noise of 20 MHz, which is what all thresholds here are about."""
+    return signal_dbm - NOISE_DBM
+
+
+def lowest_snr_db(width_mhz: int) -> float:
+    """Below this ratio even the slowest rate of a channel this wide fails."""
+    return _MCS[0].snr_db + _wider_db(width_mhz)
+
+
+def phy_rate_bps(standard: Standard, width_mhz: int, streams: int, snr_db: float) -> float:
+    """The fastest rate that works at `snr_db` (over the noise of 20 MHz), 0 if none does.
+
+    Raises ValueError for a width (20; n: 40; ac: 40, 80) or a number of streams (g: 1; n: up to
+    4; ac: up to 8) that the standard does not have.
+    """
+    rates = phy_rates(standard, width_mhz, streams)
+    return max((rate for least_db, rate in rates if snr_db >= least_db), default=0.0)
+
+
+@functools.cache
+def phy_rates(standard: Standard, width_mhz: int, streams: int) -> tuple[tuple[float, float], ...]:
+    """All rates of a channel, slowest first: (least SNR in dB, bit/s). Raises as `phy_rate_bps`."""
+    if width_mhz not in WIDTHS_MHZ[standard]:
+        widths = ", ".join(str(width) for width in WIDTHS_MHZ[standard])
+        raise ValueError(f"802.11{standard} with {width_mhz} MHz; allowed: {widths} MHz")
+    if not 1 <= streams <= MAX_STREAMS[standard]:
+        raise ValueError(
+            f"802.11{standard} with {streams} streams; allowed: 1 to {MAX_STREAMS[standard]}"
+        )
+    subcarriers = _SUBCARRIERS_G if standard == "g" else _SUBCARRIERS[width_mhz]
+    wider_db = _wider_db(width_mhz)
+    return tuple(
+        (mcs.snr_db + wider_db, subcarriers * mcs.bits * mcs.code / _SYMBOL_S * streams)
+        for mcs in _codings(standard, width_mhz, streams)
+    )
+
+
+def _codings(standard: Standard, width_mhz: int, streams: int) -> tuple[_Coding, ...]:
+    if standard == "g":
+        return _MCS_G
+    if standard == "n":
+        return _MCS[: _LAST_MCS_N + 1]
+    return tuple(
+        mcs for index, mcs in enumerate(_MCS) if (width_mhz, index, streams) not in _EXCLUDED
+    )
+
+
+def _wider_db(width_mhz: int) -> float:
+    return 3 * math.log2(width_mhz / 20)
+
+
+def delivered_share(snr_db: float, width_mhz: int) -> float:
+    """What retries leave of the slowest rate below its threshold: half of it per missing dB.
+
+    So a link fades over the last decibels before it is lost: in 20 MHz hundreds of kbit/s for
+    the 5 to 10 s that it takes to walk through them, as GreenBag saw at the edge (FACTS 4). The
+    slope is an assumption; 1 from the threshold on.
+    """
+    return float(2 ** min(0.0, snr_db - lowest_snr_db(width_mhz)))

@@ -1,0 +1,270 @@
+"""A walk past access points: signal strength, association, and handover. Pure.
+
+The signal falls with the logarithm of the distance (ITU-R P.1238). The client stays with its
+access point until another one is stronger by more than a hysteresis, or until it is lost; then
+nothing passes for as long as the handover takes (break before make). What it has just joined it
+keeps until the next beacon at least.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from linklab.models.layer import Steps
+
+BEACON_S = 0.1024
+"""How often an access point is heard: 100 time units of 1024 µs, the interval that all use."""
+
+_HALVINGS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """How long going to another access point takes, and what survives it.
+
+    Where the carrier does not, the client sees its link go down; where the address does not, it
+    gets another one and its sockets die.
+    """
+
+    outage_s: float
+    keeps_carrier: bool
+    keeps_address: bool
+
+
+HANDOVERS = {
+    "fast-transition": Handover(0.05, keeps_carrier=True, keeps_address=True),
+    "reassociation": Handover(0.3, keeps_carrier=False, keeps_address=True),
+    "full-scan": Handover(1.5, keeps_carrier=False, keeps_address=True),
+    "full-scan-dhcp": Handover(3.0, keeps_carrier=False, keeps_address=False),
+}
+"""802.11r; without it but within known channels; with every channel scanned, which is over 90 %
+of the outage; and into another network besides. The lengths are FACTS 4's assumptions."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPoint:
+    """An access point at a place in metres, or one that is `signal_dbm` strong everywhere."""
+
+    name: str
+    x_m: float = 0.0
+    y_m: float = 0.0
+    signal_dbm: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waypoint:
+    """Where the client is at a time."""
+
+    t_s: float
+    x_m: float = 0.0
+    y_m: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RoamingSettings:
+    """Access points, and the way past them.
+
+    `access_points` has one or more with different names, `path` one or more waypoints in time
+    order; between them the client walks straight, before and after it stands. `handover` and
+    `hysteresis_db` (0 to 30) are how it changes. The signal is `power_dbm` (-20 to 40) less
+    `loss_1m_db` (0 to 100) at one metre, less 10 `exponent` (1 to 8) per decade of distance: the
+    defaults are an indoor access point at 5 GHz, where free space has 47 dB at one metre, P.1238
+    has an exponent of 3.1 for an office, and walls add to it.
+    """
+
+    access_points: tuple[AccessPoint, ...]
+    path: tuple[Waypoint, ...] = (Waypoint(0.0, 0.0, 0.0),)
+    handover: Handover = HANDOVERS["reassociation"]
+    hysteresis_db: float = 6.0
+    power_dbm: float = 17.0
+    loss_1m_db: float = 47.0
+    exponent: float = 3.5
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """Where the client is attached, and how well.
+
+    `access_point` is "" and `signal_dbm` None while it is not: then `carrier` says whether its
+    link seems up to it all the same. `lease` counts the addresses it got from 0.
+    """
+
+    access_point: str
+    signal_dbm: float | None
+    carrier: bool
+    lease: int
+
+
+class Roaming:
+    """Follows the path; the run begins attached to the strongest access point in reach.
+
+    `join_dbm` is the least signal at which an access point can be joined, `leave_dbm` (at most
+    that) the one below which it is lost. `forced` has handovers that happen whatever the
+    signals are: (time, name of the access point, or None for the strongest other one). After
+    one of them the access point that was forced keeps its advantage: it is left for one that
+    is by the hysteresis *more* ahead than at that time, or when it is lost.
+
+    Raises ValueError for a forced handover to an unknown access point.
+    """
+
+    def __init__(
+        self,
+        settings: RoamingSettings,
+        join_dbm: float,
+        leave_dbm: float,
+        forced: Iterable[tuple[float, str | None]] = (),
+    ) -> None:
+        self._settings = settings
+        self._points = {point.name: point for point in settings.access_points}
+        self._join_dbm = join_dbm
+        self._leave_dbm = leave_dbm
+        self._beacons = Steps(BEACON_S)
+        self._forced: list[tuple[float, str | None]] = []
+        self._lease = 0
+        self._advantage_db = 0.0
+        self._breaking: tuple[float, str, bool] | None = None
+        self._settled_s = 0.0
+        self._now_s = 0.0
+        self._at = self._strongest(0.0) or ""
+        self._due_s = self._look_ahead()
+        for t_s, target in forced:
+            self.force(t_s, target)
+
+    def force(self, t_s: float, target: str | None = None) -> None:
+        """A handover at `t_s`, or at once if that is past, to `target` or the strongest other.
+
+        Where there is no other in reach it rejoins the one it has; one that is under way is
+        given up for it. Raises ValueError for an unknown access point.
+        """
+        if target is not None and target not in self._points:
+            raise ValueError(
+                f"{target!r} is no access point; allowed: {', '.join(sorted(self._points))}"
+            )
+        bisect.insort(self._forced, (t_s, target), key=lambda one: one[0])
+        self._due_s = min(self._due_s, t_s)
+
+    def at(self, t_s: float) -> Attachment:
+        """The attachment from `t_s` seconds after the start on; `t_s` never decreases."""
+        while self._due_s <= t_s:
+            self._now_s = max(self._now_s, self._due_s)
+            self._happen()
+            self._due_s = self._look_ahead()
+        self._now_s = t_s
+        if self._breaking or not self._at:
+            carrier = bool(self._breaking) and self._settings.handover.keeps_carrier
+            return Attachment("", None, carrier, self._lease)
+        return Attachment(self._at, self._signal_dbm(self._at, t_s), True, self._lease)
+
+    def next_s(self) -> float:
+        """The beginning or end of a handover, exactly, or the next beacon while walking."""
+        return self._due_s
+
+    def _look_ahead(self) -> float:
+        """The next thing to happen, as seen from now: at the next beacon at the latest."""
+        times = [self._forced[0][0]] if self._forced else []
+        if self._breaking:
+            return min([*times, self._breaking[0]])
+        if self._now_s < self._settled_s:
+            return min([*times, self._settled_s])
+        if self._wanted(self._now_s) is not None:
+            return min([*times, self._now_s])
+        until_s = self._moves_until_s()
+        if self._wanted(until_s) is not None:
+            until_s = _first(lambda t_s: self._wanted(t_s) is not None, self._now_s, until_s)
+        return min([*times, until_s])
+
+    def _moves_until_s(self) -> float:
+        """The next beacon if the client walks now, else when it begins to; inf for never."""
+        path = self._settings.path
+        index = bisect.bisect_right(path, self._now_s, key=lambda point: point.t_s)
+        for last, following in zip(path[max(index - 1, 0) :], path[max(index, 1) :], strict=False):
+            if (last.x_m, last.y_m) != (following.x_m, following.y_m):
+                return max(last.t_s, self._beacons.after(self._now_s))
+        return math.inf
+
+    def _happen(self) -> None:
+        if self._forced and self._forced[0][0] <= self._now_s:
+            _, target = self._forced.pop(0)
+            target = target or self._strongest(self._now_s, but=self._at) or self._at
+            if target:
+                self._leave_for(target, forced=True)
+        elif self._breaking:
+            _, target, is_forced = self._breaking
+            self._breaking = None
+            self._arrive(target, is_forced)
+        else:
+            target = self._wanted(self._now_s)
+            if target:
+                self._leave_for(target, forced=False)
+            elif target is not None:
+                self._at = ""
+
+    def _leave_for(self, target: str, *, forced: bool) -> None:
+        self._breaking = (self._now_s + self._settings.handover.outage_s, target, forced)
+
+    def _arrive(self, target: str, forced: bool) -> None:
+        signal_dbm = self._signal_dbm(target, self._now_s)
+        if signal_dbm < self._leave_dbm:
+            self._at = ""
+            return
+        self._at = target
+        self._settled_s = self._beacons.after(self._now_s)
+        if not self._settings.handover.keeps_address:
+            self._lease += 1
+        strongest = self._strongest(self._now_s, but=target)
+        ahead_db = self._signal_dbm(strongest, self._now_s) - signal_dbm if strongest else 0.0
+        self._advantage_db = max(0.0, ahead_db) if forced else 0.0
+
+    def _wanted(self, t_s: float) -> str | None:
+        """The access point to go to, "" for none in reach, None to stay where it is."""
+        other = self._strongest(t_s, but=self._at)
+        if not self._at:
+            return other
+        signal_dbm = self._signal_dbm(self._at, t_s)
+        if signal_dbm < self._leave_dbm:
+            return other or ""
+        ahead_db = self._signal_dbm(other, t_s) - signal_dbm if other else -math.inf
+        return other if ahead_db > self._settings.hysteresis_db + self._advantage_db else None
+
+    def _strongest(self, t_s: float, but: str = "") -> str | None:
+        """The strongest access point that can be joined; among equals the first."""
+        signals = {name: self._signal_dbm(name, t_s) for name in self._points if name != but}
+        best = max(signals, key=signals.__getitem__, default=None)
+        return best if best is not None and signals[best] >= self._join_dbm else None
+
+    def _signal_dbm(self, name: str, t_s: float) -> float:
+        point, settings = self._points[name], self._settings
+        if point.signal_dbm is not None:
+            return point.signal_dbm
+        x_m, y_m = position_m(settings.path, t_s)
+        distance_m = max(1.0, math.hypot(x_m - point.x_m, y_m - point.y_m))
+        loss_db = settings.loss_1m_db + 10 * settings.exponent * math.log10(distance_m)
+        return settings.power_dbm - loss_db
+
+
+def position_m(path: tuple[Waypoint, ...], t_s: float) -> tuple[float, float]:
+    """Where on the path the client is: straight between waypoints, at an end outside them."""
+    index = bisect.bisect_right(path, t_s, key=lambda point: point.t_s)
+    if index in (0, len(path)):
+        end = path[0 if index == 0 else -1]
+        return end.x_m, end.y_m
+    last, following = path[index - 1], path[index]
+    done = (t_s - last.t_s) / (following.t_s - last.t_s)
+    return (
+        last.x_m + done * (following.x_m - last.x_m),
+        last.y_m + done * (following.y_m - last.y_m),
+    )
+
+
+def _first(happens: Callable[[float], bool], before_s: float, after_s: float) -> float:
+    """The first time at which it happens, to less than a nanosecond: it does at `after_s`."""
+    for _ in range(_HALVINGS):
+        middle_s = (before_s + after_s) / 2
+        if happens(middle_s):
+            after_s = middle_s
+        else:
+            before_s = middle_s
+    return after_s

@@ -1,0 +1,59 @@
+"""Other stations on the same Wi-Fi channel, which come and go (eMPTCP 4.4). Pure."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+from random import Random
+
+
+@dataclass(frozen=True, slots=True)
+class StationSettings:
+    """How many others there are and how often they begin and end.
+
+    `count` is 2 or 3 in eMPTCP 4.4 (allowed: 0 to 100). Each is off for an exponential time with
+    the rate `begins_per_s`, .025 or .05 per second there, and then busy for one with the rate
+    `ends_per_s`, .05 per second (both 0.0001 to 100). That λ_off is the rate of *leaving* off
+    follows from its results: a larger one makes Wi-Fi slower.
+    """
+
+    count: int
+    begins_per_s: float = 0.025
+    ends_per_s: float = 0.05
+
+
+ALONE = StationSettings(0)
+"""Nobody else on the channel."""
+
+
+class Stations:
+    """How many other stations are busy. Each is an on-off Markov process with its own seed,
+    so a further one leaves the others as they were; at the start it is busy with the share of
+    time that it is busy in the long run.
+    """
+
+    def __init__(self, settings: StationSettings, random: Random) -> None:
+        self._settings = settings
+        self._randoms = [Random(random.getrandbits(64)) for _ in range(settings.count)]
+        ends, begins = settings.ends_per_s, settings.begins_per_s
+        self._busy = [one.random() < begins / (begins + ends) for one in self._randoms]
+        self._changes = [(self._lasts_s(one), one) for one in range(settings.count)]
+        heapq.heapify(self._changes)
+
+    def _lasts_s(self, station: int) -> float:
+        settings = self._settings
+        rate = settings.ends_per_s if self._busy[station] else settings.begins_per_s
+        return self._randoms[station].expovariate(rate)
+
+    def busy(self, t_s: float) -> int:
+        """How many are busy from `t_s` seconds after the start on; `t_s` never decreases."""
+        while self._changes and self._changes[0][0] <= t_s:
+            changed_s, station = self._changes[0]
+            self._busy[station] = not self._busy[station]
+            heapq.heapreplace(self._changes, (changed_s + self._lasts_s(station), station))
+        return sum(self._busy)
+
+    def next_s(self) -> float:
+        """When the next one begins or ends, exactly; inf without any."""
+        return self._changes[0][0] if self._changes else math.inf

@@ -1,0 +1,174 @@
+"""A link whose capacity is a trace: recorded or generated, scaled, from any of its moments. Pure."""
+
+from __future__ import annotations
+
+import math
+import random
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Final
+
+from linklab.models.events import MIN_RATE_BPS
+from linklab.models.layer import LinkState, Load
+from linklab.traces.trace import MAX_RATE_BPS, NS_PER_S, Sample
+
+ENDS: Final = ("loop", "hold", "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSettings:
+    """How a trace is played.
+
+    `down_mean_bps` and `up_mean_bps` (1000 to 10^10 bit/s) are what the means over the whole
+    trace are scaled to; a direction without one is scaled by `factor` (above 0; 1 is as
+    recorded). `start_s` is the moment of the trace that the run begins with, 0 up to its length;
+    None draws one from the seed. `end` is one of `ENDS`: after its last sample the trace begins
+    anew, stays as it is, or carries nothing any more.
+    """
+
+    down_mean_bps: int | None = None
+    up_mean_bps: int | None = None
+    factor: float = 1.0
+    start_s: float | None = 0.0
+    end: str = "loop"
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What a sample makes of the link; None leaves it as it is."""
+
+    down_bps: int
+    up_bps: int | None
+    rtt_s: float | None
+    loss_ratio: float | None
+
+
+class TracePlayback:
+    """Replaces a link's rates, and its delay and loss where the trace tells them.
+
+    What the trace does not tell stays as the layers below say. Below 1 kbit/s the queue of a
+    direction is held: nothing leaves it, nothing in it is lost. Times are kept in whole
+    nanoseconds, so that a trace that is played over and over does not drift.
+
+    Raises ValueError for settings or samples that cannot be played.
+    """
+
+    wants_load = False
+    wants_connections = False
+
+    def __init__(
+        self, samples: Iterable[Sample], settings: TraceSettings, randomness: random.Random
+    ) -> None:
+        trace = tuple(samples)
+        _check(trace, settings)
+        scaled = _scaled(trace, settings)
+        self._end = settings.end
+        self._changes, self._ends_ns = _merged(scaled, [sample.length_ns for sample in trace])
+        self._length_ns = self._ends_ns[-1]
+        self._start_ns = _start_ns(settings, self._length_ns, randomness)
+        self._next_s = 0.0
+
+    def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
+        """The state with the sample of that moment."""
+        laps, position_ns = divmod(self._start_ns + round(t_s * NS_PER_S), self._length_ns)
+        if laps and self._end != "loop":
+            self._next_s = math.inf
+            if self._end == "stop":
+                return _apply(_Change(0, 0, None, None), state)
+            return _apply(self._changes[-1], state)
+        index = bisect_right(self._ends_ns, position_ns)
+        self._next_s = self._end_s(laps, index)
+        return _apply(self._changes[index], state)
+
+    def next_s(self) -> float:
+        """When the next sample begins; inf where nothing changes any more."""
+        return self._next_s
+
+    def _end_s(self, laps: int, index: int) -> float:
+        last = index == len(self._changes) - 1
+        if last and (self._end == "hold" or (self._end == "loop" and not index)):
+            return math.inf
+        return (laps * self._length_ns + self._ends_ns[index] - self._start_ns) / NS_PER_S
+
+
+def _check(trace: tuple[Sample, ...], settings: TraceSettings) -> None:
+    if not trace or any(sample.length_ns <= 0 for sample in trace):
+        raise ValueError("a trace has at least one sample, and each lasts for some time")
+    if settings.end not in ENDS:
+        raise ValueError(f"the end {settings.end!r} is unknown; allowed: {', '.join(ENDS)}")
+    if not 0 < settings.factor < math.inf:
+        raise ValueError(f"a factor of {settings.factor} is none; allowed: more than 0")
+
+
+def _start_ns(settings: TraceSettings, length_ns: int, randomness: random.Random) -> int:
+    if settings.start_s is None:
+        return int(randomness.random() * length_ns)
+    start_ns = round(settings.start_s * NS_PER_S)
+    if not 0 <= start_ns < length_ns:
+        raise ValueError(
+            f"a start of {settings.start_s} s is not in the trace; "
+            f"allowed: 0 s up to less than {length_ns / NS_PER_S} s"
+        )
+    return start_ns
+
+
+def _scaled(trace: tuple[Sample, ...], settings: TraceSettings) -> list[_Change]:
+    down = _scale(trace, lambda sample: sample.down_bps, settings.down_mean_bps, settings.factor)
+    up = _scale(trace, lambda sample: sample.up_bps, settings.up_mean_bps, settings.factor)
+    changes = []
+    for sample in trace:
+        down_bps = round(sample.down_bps * down)
+        up_bps = None if sample.up_bps is None else round(sample.up_bps * up)
+        if max(down_bps, up_bps or 0) > MAX_RATE_BPS:
+            raise ValueError(
+                f"scaled, the trace goes up to {max(down_bps, up_bps or 0)} bit/s; "
+                f"allowed: up to {MAX_RATE_BPS} bit/s"
+            )
+        changes.append(_Change(down_bps, up_bps, sample.rtt_s, sample.loss_ratio))
+    return changes
+
+
+def _scale(
+    trace: tuple[Sample, ...],
+    rate_of: Callable[[Sample], int | None],
+    mean_bps: int | None,
+    factor: float,
+) -> float:
+    """What a direction's rates are multiplied by; where the trace is silent nothing is."""
+    if mean_bps is None:
+        return factor
+    known = [(rate, sample.length_ns) for sample in trace if (rate := rate_of(sample)) is not None]
+    bits_ns = sum(rate * length_ns for rate, length_ns in known)
+    if known and not bits_ns:
+        raise ValueError(f"a trace that carries nothing cannot be scaled to {mean_bps} bit/s")
+    return mean_bps * sum(length_ns for _, length_ns in known) / bits_ns if known else factor
+
+
+def _merged(changes: list[_Change], lengths_ns: list[int]) -> tuple[list[_Change], list[int]]:
+    """The changes and the time at which each ends, equal neighbours taken together."""
+    kept: list[_Change] = []
+    ends_ns: list[int] = []
+    for change, end_ns in zip(changes, accumulate(lengths_ns), strict=True):
+        if kept and kept[-1] == change:
+            ends_ns[-1] = end_ns
+        else:
+            kept.append(change)
+            ends_ns.append(end_ns)
+    return kept, ends_ns
+
+
+def _apply(change: _Change, state: LinkState) -> LinkState:
+    up_bps = state.up_rate_bps if change.up_bps is None else change.up_bps
+    delay_s = state.delay_s if change.rtt_s is None else change.rtt_s / 2
+    return replace(
+        state,
+        down_rate_bps=max(change.down_bps, MIN_RATE_BPS),
+        up_rate_bps=max(up_bps, MIN_RATE_BPS),
+        hold_down=state.hold_down or change.down_bps < MIN_RATE_BPS,
+        hold_up=state.hold_up or up_bps < MIN_RATE_BPS,
+        delay_s=delay_s,
+        jitter_s=min(state.jitter_s, delay_s),
+        loss_ratio=state.loss_ratio if change.loss_ratio is None else change.loss_ratio,
+    )

@@ -1,0 +1,165 @@
+"""Tests of publishing.py: slots and the ledger. What Prometheus makes of it: tests/dashboards_test.py."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linklab.publishing import (
+    LEAST_AGE_S,
+    LEDGER,
+    REST_S,
+    RETENTION_S,
+    Published,
+    PublishError,
+    free_slots,
+    publish,
+)
+
+NOW_S = 1_800_000_000.0
+SCENARIO = """name: small
+payload: {size: 1 MB}
+links:
+  wifi: {down: 60 Mbit/s, up: 20 Mbit/s, rtt: 10 ms}
+  lte: {down: 40 Mbit/s, up: 10 Mbit/s, rtt: 40 ms}
+"""
+MANIFEST = {
+    "format": 1, "scenario": "small", "contestant": "alg3", "command": None, "seed": 1,
+    "place": "guest", "clock": "virtual", "reason": "", "shift_s": 0.0,
+    "started_at": "2026-11-21T06:19:34+00:00", "payload": "", "payload_sha256": "",
+    "multilink": "", "certificate_authority": "", "certificate": "", "key": "", "versions": {},
+}  # fmt: skip
+CLIENT = {
+    "algorithm": "alg3", "outcome": "complete", "size_bytes": 1_000_000, "download_ns": 2 * 10**9,
+    "links": {"wifi": {"bytes": 600_000, "finish_ns": 10**9}, "lte": {"bytes": 400_000}},
+}  # fmt: skip
+
+
+def run_dir(path: Path, **changed: object) -> Path:
+    """A run of 2.3 s that came to its figures."""
+    path.mkdir(parents=True)
+    (path / "scenario.yaml").write_text(SCENARIO)
+    (path / "run.json").write_text(json.dumps({**MANIFEST, **changed}))
+    (path / "client.json").write_text(json.dumps(CLIENT))
+    (path / "outcome.json").write_text(
+        json.dumps({"exit_code": 0, "elapsed_ns": 1, "received_bytes": {}, "output_bytes": 1})
+    )
+    queue = {"t_s": 2.3, "link": "wifi", "direction": "down", "sent_bytes": 7, "queue_bytes": 0,
+             "dropped_packets": 0, "lost_packets": 0}  # fmt: skip
+    (path / "queues.jsonl").write_text(json.dumps(queue) + "\n")
+    return path
+
+
+def publish_text(tmp_path: Path, *run_dirs: Path) -> tuple[list[Published], list[str]]:
+    output = tmp_path / "runs.om"
+    output.unlink(missing_ok=True)
+    made = publish(run_dirs, output=output, now_s=NOW_S)
+    return made, output.read_text().splitlines() if output.exists() else []
+
+
+lengths = st.lists(st.integers(1, 2000), max_size=8)
+
+
+@given(first=lengths, second=lengths)
+def test_slots_are_old_enough_in_order_and_apart(first: list[int], second: list[int]) -> None:
+    taken: list[tuple[int, int]] = []
+    for lengths_s in (first, second):
+        starts = free_slots(lengths_s, taken, NOW_S, RETENTION_S)
+        assert starts == sorted(starts)
+        taken += [(start, start + length) for start, length in zip(starts, lengths_s, strict=True)]
+    taken.sort()
+    for (_, end_s), (start_s, _) in pairwise(taken):
+        assert start_s - end_s >= REST_S
+    for start_s, end_s in taken:
+        assert end_s <= NOW_S - LEAST_AGE_S
+        assert start_s > NOW_S - RETENTION_S
+
+
+def test_a_slot_that_prometheus_would_soon_forget_is_none() -> None:
+    with pytest.raises(PublishError, match="no room for 1 runs"):
+        free_slots([86400 * 14], [], NOW_S, RETENTION_S)
+
+
+def test_a_run_is_text_with_a_sample_a_second(tmp_path: Path) -> None:
+    (made,), text = publish_text(tmp_path, run_dir(tmp_path / "runs" / "a"))
+    assert made.slot.run == "20261121T061934-a"
+    assert made.slot.end_s - made.slot.start_s == 3
+    assert text[-1] == "# EOF"
+    sent = [
+        line.rsplit(" ", 2)[1:] for line in text
+        if line.startswith("linklab_link_sent_bytes_total")
+        and 'link="wifi"' in line and 'direction="down"' in line
+    ]  # fmt: skip
+    start_s = made.slot.start_s
+    assert sent == [["0.0", f"{start_s + n}"] for n in range(3)] + [["7.0", f"{start_s + 3}"]]
+    assert any(
+        line.startswith("linklab_run_download_seconds{") and line.endswith(f" 2.0 {start_s + 3}")
+        for line in text
+    )
+
+
+def test_publishing_again_changes_nothing_also_when_the_directory_has_moved(tmp_path: Path) -> None:
+    first = run_dir(tmp_path / "runs" / "a")
+    (made,), _ = publish_text(tmp_path, first)
+    moved = first.rename(tmp_path / "moved")
+    (again,), text = publish_text(tmp_path, moved)
+    assert again.before and not made.before
+    assert again.slot == made.slot
+    assert text == []
+    assert len((tmp_path / LEDGER).read_text().splitlines()) == 1
+
+
+def test_runs_that_are_called_the_same_stay_apart(tmp_path: Path) -> None:
+    one = run_dir(tmp_path / "x" / "a")
+    other = run_dir(tmp_path / "y" / "a", seed=2)
+    made, _ = publish_text(tmp_path, one, other)
+    assert [each.slot.run for each in made] == ["20261121T061934-a", "20261121T061934-a-2"]
+    assert made[1].slot.start_s - made[0].slot.end_s >= REST_S
+
+
+def test_a_slot_that_prometheus_has_forgotten_is_given_anew(tmp_path: Path) -> None:
+    directory = run_dir(tmp_path / "runs" / "a")
+    (made,), _ = publish_text(tmp_path, directory)
+    later = publish([directory], output=tmp_path / "runs.om", now_s=NOW_S + 2 * RETENTION_S)
+    assert not later[0].before
+    assert later[0].slot.run == made.slot.run
+    assert later[0].slot.start_s > made.slot.start_s
+
+
+def test_a_failed_run_is_published_as_failed(tmp_path: Path) -> None:
+    directory = run_dir(tmp_path / "a")
+    (directory / "client.json").write_text(json.dumps({**CLIENT, "outcome": "failed"}))
+    _, text = publish_text(tmp_path, directory)
+    (failed,) = [line for line in text if line.startswith("linklab_run_failed{")]
+    assert failed.split()[-2] == "1.0"
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ("run.json", "is not a run directory"),
+        ("scenario.yaml", "scenario.yaml: cannot be read"),
+        ("outcome.json", "has not finished"),
+    ],
+)
+def test_what_is_no_finished_run_is_refused_and_gets_no_slot(
+    tmp_path: Path, missing: str, said: str
+) -> None:
+    directory = run_dir(tmp_path / "a")
+    (directory / missing).unlink()
+    with pytest.raises(PublishError, match=said):
+        publish([directory], output=tmp_path / "runs.om", now_s=NOW_S)
+    assert not (tmp_path / LEDGER).exists()
+
+
+def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
+    directory = run_dir(tmp_path / "a")
+    with (directory / "queues.jsonl").open("a") as file:
+        file.write('{"t_s": 3}\n')
+    with pytest.raises(PublishError, match=r"queues.jsonl:2: .*link"):
+        publish([directory], output=tmp_path / "runs.om", now_s=NOW_S)

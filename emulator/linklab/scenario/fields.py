@@ -1,0 +1,179 @@
+"""YAML mappings read value by value, so that every error has its file, line and field. Pure.
+
+profiles/x.yaml:12: links.wifi.down: '80' has no unit; allowed: a rate such as '80 Mbit/s'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import NoReturn, TypeVar
+
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+_MERGE_TAG = "tag:yaml.org,2002:merge"
+_NULL_TAG = "tag:yaml.org,2002:null"
+
+T = TypeVar("T")
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be found, read or emulated; the text says where and why."""
+
+
+def guess(word: str, known: Collection[str]) -> str:
+    """What was meant perhaps, for an error message."""
+    import difflib  # Here because it is slow to load, and needed for errors only.
+
+    close = difflib.get_close_matches(word, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of a mapping."""
+
+    needed: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return self.needed + self.optional
+
+
+class Mapping:
+    """A mapping of the file: hands out its values converted, refuses with file and line."""
+
+    def __init__(self, shown: str, node: Node, where: str, keys: Keys) -> None:
+        self.shown = shown
+        self.node = node
+        self.where = where
+        if not isinstance(node, MappingNode):
+            self.fail(None, f"must be a mapping with the keys {', '.join(keys.all)}")
+        self.values = self._entries(node, keys, set())
+        for key in keys.needed:
+            if key not in self.values:
+                message = f"{key!r} is missing; needed: {', '.join(keys.needed)}"
+                if keys.optional:
+                    message += f"; optional: {', '.join(keys.optional)}"
+                self.fail(None, message)
+
+    def _entries(self, node: MappingNode, keys: Keys, merging: set[int]) -> dict[str, Node]:
+        """The mapping's values by key; those of merged mappings where it has none itself."""
+        own: dict[str, Node] = {}
+        lines: dict[str, int] = {}
+        merged: dict[str, Node] = {}
+        for key_node, value in node.value:
+            if key_node.tag == _MERGE_TAG:
+                for name, inherited in self._merge(value, keys, merging).items():
+                    merged.setdefault(name, inherited)
+                continue
+            if not isinstance(key_node, ScalarNode):
+                self.fail_at(key_node, self.where, "a key must be a word")
+            key = key_node.value
+            if key not in keys.all:
+                self.fail_at(
+                    key_node,
+                    self.where,
+                    f"unknown key {key!r}{guess(key, keys.all)}; allowed: {', '.join(keys.all)}",
+                )
+            if key in own:
+                self.fail_at(
+                    key_node, self.path(key), f"is given twice, first in line {lines[key]}"
+                )
+            own[key] = value
+            lines[key] = key_node.start_mark.line + 1
+        return {**merged, **own}
+
+    def _merge(self, value: Node, keys: Keys, merging: set[int]) -> dict[str, Node]:
+        merged: dict[str, Node] = {}
+        for node in value.value if isinstance(value, SequenceNode) else [value]:
+            if not isinstance(node, MappingNode) or id(node) in merging:
+                self.fail_at(value, self.where, "'<<' merges mappings only, and not into itself")
+            for name, inherited in self._entries(node, keys, merging | {id(node)}).items():
+                merged.setdefault(name, inherited)
+        return merged
+
+    def path(self, key: str | None) -> str:
+        return ".".join(part for part in (self.where, key) if part)
+
+    def fail_at(self, node: Node, where: str, message: str) -> NoReturn:
+        place = f"{self.shown}:{node.start_mark.line + 1}: "
+        raise ScenarioError(place + (f"{where}: {message}" if where else message))
+
+    def fail(self, key: str | None, message: str) -> NoReturn:
+        """Refuses the value of `key`, or the mapping itself."""
+        node = self.values[key] if key is not None and key in self.values else self.node
+        self.fail_at(node, self.path(key), message)
+
+    def has(self, key: str) -> bool:
+        return key in self.values
+
+    def get(self, key: str, convert: Callable[[str], T]) -> T:
+        """The scalar `key` through `convert`, whose ValueError becomes the scenario's error."""
+        node = self.values[key]
+        if not isinstance(node, ScalarNode):
+            self.fail(key, "must be a single value")
+        if node.tag == _NULL_TAG and not node.style:
+            self.fail(key, "has no value")
+        try:
+            return convert(node.value)
+        except ValueError as error:
+            self.fail(key, str(error))
+
+    def get_or(self, key: str, convert: Callable[[str], T], default: T) -> T:
+        return self.get(key, convert) if key in self.values else default
+
+    def sub(self, key: str, keys: Keys) -> Mapping:
+        return Mapping(self.shown, self.values[key], self.path(key), keys)
+
+    def items(self, key: str, keys: Keys) -> list[Mapping]:
+        """The mappings in the list `key`; none where it is missing."""
+        if key not in self.values:
+            return []
+        node = self.values[key]
+        if not isinstance(node, SequenceNode):
+            self.fail(key, "must be a list")
+        return [
+            Mapping(self.shown, item, f"{self.path(key)}[{index}]", keys)
+            for index, item in enumerate(node.value)
+        ]
+
+
+# --- Converters of scalars: text to value, or ValueError with what is wrong and allowed.
+
+
+def within(parse_one: Callable[[str], T], low: T, high: T, form: str) -> Callable[[str], T]:
+    """`parse_one`, refusing values outside low..high with `form`, what is allowed."""
+
+    def convert(text: str) -> T:
+        value = parse_one(text)
+        if not low <= value <= high:  # type: ignore[operator]
+            raise ValueError(f"{text!r} is out of range; allowed: {form}")
+        return value
+
+    return convert
+
+
+def integer(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,19}", text):
+        raise ValueError(f"{text!r} is not a whole number; allowed: 0 to 9223372036854775807")
+    return int(text)
+
+
+def boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"{text!r} is neither; allowed: true, false")
+    return text.lower() == "true"
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    def convert(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(
+                f"unknown value {text!r}{guess(text, allowed)}; allowed: {', '.join(allowed)}"
+            )
+        return text
+
+    return convert

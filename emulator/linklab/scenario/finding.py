@@ -1,0 +1,63 @@
+"""Scenario files: by path, by name, all of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from linklab.paths import PROFILES
+from linklab.scenario.fields import ScenarioError, guess
+from linklab.scenario.reading import NAME, parse
+from linklab.scenario.settings import Scenario
+
+
+def load(path: str | os.PathLike[str], *, any_name: bool = False) -> Scenario:
+    """The scenario in a file. Raises ScenarioError.
+
+    `any_name` lifts the rule that the file is called after the scenario, for the copy in a
+    run directory.
+    """
+    file = Path(path)
+    shown = _shown(file)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ScenarioError(f"{shown}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"{shown}: is not UTF-8 text") from error
+    return parse(text, shown, path=file, stem=None if any_name else file.stem)
+
+
+def find(name_or_path: str, directory: Path = PROFILES) -> Scenario:
+    """The scenario of a name in `directory`, or of a path. Raises ScenarioError.
+
+    Anything with a slash or the ending .yaml or .yml is a path.
+    """
+    if "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
+        return load(name_or_path)
+    file = directory / f"{name_or_path}.yaml"
+    if NAME.fullmatch(name_or_path) and file.is_file():
+        return load(file)
+    names = names_in(directory)
+    raise ScenarioError(
+        f"no scenario is called {name_or_path!r}{guess(name_or_path, names)}; "
+        f"there are: {', '.join(names) or 'none'} (or give a path that ends in .yaml)"
+    )
+
+
+def names_in(directory: Path = PROFILES) -> list[str]:
+    """The names of the scenarios in `directory`, sorted, without reading them."""
+    return sorted(file.stem for file in directory.glob("*.yaml"))
+
+
+def list_all(directory: Path = PROFILES) -> list[Scenario]:
+    """Every scenario in `directory`, by name. Raises ScenarioError at the first bad one."""
+    return [load(directory / f"{name}.yaml") for name in names_in(directory)]
+
+
+def _shown(path: Path) -> str:
+    """A path as messages give it: relative to the working directory where it lies below."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd().resolve()))
+    except (OSError, ValueError):
+        return str(path)
