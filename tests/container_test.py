@@ -1,4 +1,4 @@
-"""The image in a container, with compose.yaml's settings: few rights are enough for a lab.
+"""The image in a container, with compose.yaml's settings: few rights and no network are enough.
 
 Needs a Docker engine and the image (`docker compose build`), and says so where it skips.
 """
@@ -40,7 +40,7 @@ def settings() -> list[str]:
         *(f"--security-opt={option}" for option in SERVICE["security_opt"]),
         *(["--read-only"] if SERVICE["read_only"] else []),
         *(f"--tmpfs={mount}" for mount in SERVICE["tmpfs"]),
-        f"--network={SERVICE['network_mode']}",
+        "--network=none",
     ]
 
 

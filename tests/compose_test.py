@@ -1,0 +1,274 @@
+"""compose.yaml: what can be said of it unseen, and the whole stack where an engine runs.
+
+The stack needs a Docker engine and the images, and says so where it skips. Where no registry can
+be reached, stand-ins will do (Prometheus' is then called `prom/prometheus:latest`); Grafana has
+none, and is left out where its image is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import REPOSITORY
+from prometheus import Prometheus, free_port
+
+FILE = REPOSITORY / "compose.yaml"
+COMPOSE: dict[str, Any] = yaml.safe_load(FILE.read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+DOCKERFILES = [REPOSITORY / part / "Dockerfile" for part in ("client", "emulator", "server")]
+
+
+# --- Unseen.
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_has_the_least_rights_and_limits(name: str) -> None:
+    service = SERVICES[name]
+    assert service["cap_drop"] == ["ALL"]
+    assert "cap_add" not in service
+    assert "privileged" not in service
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["read_only"] is True
+    assert {"mem_limit", "cpus", "pids_limit", "healthcheck", "logging"} <= set(service)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_nothing_is_published_but_on_the_loopback(name: str) -> None:
+    for port in SERVICES[name]["ports"]:
+        if name == "server":
+            assert port.startswith("${LINKLAB_FIELD_ADDRESS:-127.0.0.1}:")
+        else:
+            assert port.startswith("127.0.0.1:")
+
+
+def test_only_the_server_belongs_to_the_profile_field() -> None:
+    assert {name for name, one in SERVICES.items() if one.get("profiles") == ["field"]} == {
+        "server"
+    }
+    assert all("profiles" not in one for name, one in SERVICES.items() if name != "server")
+
+
+def test_images_of_others_are_pinned_and_volumes_have_names() -> None:
+    for name, service in SERVICES.items():
+        assert "build" in service or re.search(r":v?\d+\.\d+\.\d+$", service["image"]), name
+        for mount in service.get("volumes", []):
+            source = mount.split(":")[0]
+            assert source in COMPOSE["volumes"] or source.startswith("./dashboards/"), mount
+            assert not source.startswith("./") or mount.endswith(":ro"), mount
+
+
+def test_both_generations_of_compose_take_it_and_stand_ins_will_do() -> None:
+    text = FILE.read_text()
+    assert "name" not in COMPOSE
+    for word in ("include:", "additional_contexts", "dockerfile_inline", "required:",
+                 "start_interval", "pull_policy", "content:"):  # fmt: skip
+        assert word not in text
+    for path in DOCKERFILES:
+        dockerfile = path.read_text()
+        assert "# syntax=" not in dockerfile
+        assert "--mount" not in dockerfile
+        assert "@sha256" not in dockerfile + text
+        for image in re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE):
+            assert image == "scratch" or re.search(r":(bookworm-slim|\d+\.\d+-bookworm)$", image)
+
+
+@pytest.mark.parametrize("program", [("docker-compose",), ("docker", "compose")], ids=" ".join)
+def test_compose_accepts_it(program: tuple[str, ...]) -> None:
+    if shutil.which(program[0]) is None:
+        pytest.skip(f"{program[0]} is not installed")
+    if subprocess.run([*program, "version"], capture_output=True, check=False).returncode != 0:
+        pytest.skip(f"there is no {' '.join(program)}")
+    done = subprocess.run(
+        [*program, "-f", FILE, "config", "-q"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- With an engine.
+
+
+class Stack:
+    """This test's own project of compose.yaml, on ports of its own."""
+
+    def __init__(self) -> None:
+        self.ports = {
+            name: free_port()
+            for name in ("LINKLAB_METRICS_PORT", "LINKLAB_PROMETHEUS_PORT", "LINKLAB_GRAFANA_PORT")
+        }
+        self.environment = {name: str(port) for name, port in self.ports.items()}
+        self.project = f"linklab-test-{os.getpid()}"
+
+    def __call__(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*compose_program(), "-p", self.project, "-f", str(FILE), *words],
+            env={**os.environ, **self.environment, **environment},
+            capture_output=True, text=True, timeout=240, check=False,
+        )  # fmt: skip
+
+
+def docker(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["docker", *words], capture_output=True, text=True, check=False)
+
+
+def compose_program() -> tuple[str, ...]:
+    return (
+        ("docker", "compose")
+        if docker("compose", "version").returncode == 0
+        else ("docker-compose",)
+    )
+
+
+def has(image: str) -> bool:
+    return docker("image", "inspect", image).returncode == 0
+
+
+@pytest.fixture
+def stack() -> Iterator[Stack]:
+    if shutil.which("docker") is None or docker("version").returncode != 0:
+        pytest.skip("no Docker engine answers")
+    if shutil.which(compose_program()[0]) is None:
+        pytest.skip("there is no Compose")
+    pinned = SERVICES["prometheus"]["image"]
+    if not has(pinned) and has("prom/prometheus:latest"):
+        docker("tag", "prom/prometheus:latest", pinned)
+    made = Stack()
+    try:
+        yield made
+    finally:
+        made("--profile", "field", "down", "--volumes", "--timeout", "20")
+
+
+def need(*services: str) -> list[str]:
+    """The services, if their images are there; skips where not."""
+    for name in services:
+        if not has(SERVICES[name]["image"]):
+            pytest.skip(
+                f"there is no image {SERVICES[name]['image']}: docker compose build (or pull)"
+            )
+    return list(services)
+
+
+def until(what: Callable[[], object], said: Callable[[], str], patience_s: float = 120.0) -> None:
+    deadline = time.monotonic() + patience_s
+    while not what():
+        assert time.monotonic() < deadline, said()
+        time.sleep(0.1)
+
+
+def test_the_stack_downloads_unasked_is_scraped_and_can_be_changed(stack: Stack) -> None:
+    services = need("emulator", "prometheus")
+    if has(SERVICES["grafana"]["image"]):
+        services.append("grafana")
+    begun_s = time.monotonic()
+    up = stack("up", "--detach", "--no-build", *services)
+    assert up.returncode == 0, up.stderr
+    server = Prometheus(f"http://127.0.0.1:{stack.ports['LINKLAB_PROMETHEUS_PORT']}", Path())
+
+    def logs() -> str:
+        return stack("logs").stdout
+
+    def scraped(expression: str) -> list[tuple[dict[str, str], float]]:
+        try:
+            return server.value(expression, time.time())
+        except OSError:
+            return []
+
+    until(lambda: scraped("linklab_lateness_seconds"), logs)
+    print(f"first scraped sample after {time.monotonic() - begun_s:.1f} s")
+    until(lambda: scraped("sum(multilink_received_bytes_total) > 0"), logs)
+    print(f"first scraped byte after {time.monotonic() - begun_s:.1f} s")
+    said = stack("logs", "emulator").stdout
+    assert "place: guest, clock: real" in said
+    assert f"open http://127.0.0.1:{stack.ports['LINKLAB_GRAFANA_PORT']}" in said
+
+    until(lambda: scraped('linklab_link_up{link="lte"} == 1'), logs)
+    changed = stack("exec", "-T", "emulator", "linklab", "link", "lte", "rate", "3mbit")
+    assert changed.returncode == 0, changed.stderr
+    changed_s = time.monotonic()
+    rate = 'linklab_link_rate_bytes_per_second{link="lte", direction="down"} == 375000'
+    until(lambda: scraped(rate), logs)
+    print(f"a change is in Prometheus {time.monotonic() - changed_s:.1f} s after its command")
+
+    command = urllib.request.Request(
+        f"http://127.0.0.1:{stack.ports['LINKLAB_METRICS_PORT']}/command", b'{"next": true}',
+        {"X-Linklab": "test"},
+    )  # fmt: skip
+    with urllib.request.urlopen(command, timeout=10) as answer:
+        assert json.load(answer) == {"done": "on to the next algorithm"}
+    until(lambda: len(scraped("count by (run) (last_over_time(linklab_run_info[5m]))")) == 2, logs)
+
+    published = stack(
+        "exec", "-T", "emulator", "sh", "-c",
+        "linklab run wifi-gone --out runs/virtual && "
+        "linklab publish runs/virtual/* --output runs/published.om",
+    )  # fmt: skip
+    assert published.returncode == 0, published.stderr
+    assert "wifi-gone-alg3-seed1: published" in published.stdout
+    promtool = ("exec", "-T", "prometheus", "promtool", "tsdb")
+    made = stack(
+        *promtool, "create-blocks-from", "openmetrics", "/runs/published.om", "/prometheus"
+    )
+    assert made.returncode == 0, made.stderr
+    assert len(stack(*promtool, "list", "/prometheus").stdout.splitlines()) == 2
+
+    (container,) = stack("ps", "-q", "emulator").stdout.split()
+    until(lambda: _health(container) == "healthy", logs)
+    stopped = stack("stop")
+    assert stopped.returncode == 0, stopped.stderr
+    state = json.loads(docker("inspect", container).stdout)[0]["State"]
+    assert (state["ExitCode"], state["OOMKilled"]) == (130, False)
+    assert "everything that was started has been ended" in stack("logs", "emulator").stdout
+
+
+def _health(container: str) -> str:
+    return str(json.loads(docker("inspect", container).stdout)[0]["State"]["Health"]["Status"])
+
+
+def test_the_server_for_tests_on_hardware_serves_with_its_authority(
+    stack: Stack, tmp_path: Path
+) -> None:
+    need("server")
+    up = stack(
+        "--profile", "field", "up", "--detach", "--no-build", "server",
+        LINKLAB_FIELD_ADDRESS="127.0.0.1",
+    )  # fmt: skip
+    assert up.returncode == 0, up.stderr
+    (container,) = stack("--profile", "field", "ps", "-q", "server").stdout.split()
+    until(lambda: _health(container) == "healthy", lambda: docker("logs", container).stderr)
+    authority = tmp_path / "ca.pem"
+    copied = docker("cp", f"{container}:/var/cache/linklab/ca.pem", str(authority))
+    assert copied.returncode == 0, copied.stderr
+    trusting = ssl.create_default_context(cafile=str(authority))
+    request = urllib.request.Request(
+        "https://127.0.0.1:8443/payload-10000000-1.bin", headers={"Range": "bytes=5-14"}
+    )
+    with urllib.request.urlopen(request, context=trusting, timeout=10) as answer:
+        assert answer.status == 206
+        assert answer.headers["Content-Range"] == "bytes 5-14/10000000"
+        assert len(answer.read()) == 10
+    for path in ("ca.key", "authority/ca.key", "../authority/ca.key"):
+        with pytest.raises(urllib.error.HTTPError, match="404|403|400"):
+            urllib.request.urlopen(f"https://127.0.0.1:8443/{path}", context=trusting, timeout=10)
+    running = docker("top", container).stdout.splitlines()[1:]
+    assert running
+    assert all(line.split()[0] not in ("root", "0") for line in running)
+
+
+def test_the_server_for_tests_on_hardware_needs_an_address(stack: Stack) -> None:
+    need("server")
+    done = stack("--profile", "field", "run", "--rm", "server", LINKLAB_FIELD_ADDRESS="")
+    assert done.returncode == 1
+    assert "LINKLAB_FIELD_ADDRESS must be the address of this machine" in done.stdout + done.stderr

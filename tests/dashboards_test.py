@@ -1,0 +1,303 @@
+"""The dashboards on a real Prometheus with a real run's data, and what can be said of them unseen."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import REPOSITORY, command, environment
+from linklab.metrics import CATALOGUE
+from prometheus import CONFIGURATION, DASHBOARDS, Asked, Prometheus, asked, filled_in, prometheus
+
+GRAFANA = REPOSITORY / "dashboards" / "grafana"
+LINKS = {"wifi": "#5794F2", "lte": "#FF9830"}
+FIRST_GLANCE_ROWS = 15
+"""Grid rows of 38 pixels that a browser on 1366 x 768 shows below Grafana's and its own bars."""
+
+
+def panels() -> list[tuple[str, dict[str, Any]]]:
+    return [(name, panel) for name, one in DASHBOARDS.items() for panel in one["panels"]]
+
+
+@pytest.fixture(params=panels(), ids=lambda one: f"{one[0]}: {one[1]['title']}")
+def panel(request: pytest.FixtureRequest) -> dict[str, Any]:
+    made: dict[str, Any] = request.param[1]
+    return made
+
+
+# --- Unseen.
+
+
+@pytest.mark.filterwarnings("ignore:Prefer using dashboardv2")
+def test_the_files_are_what_the_generator_makes() -> None:
+    sys.path.insert(0, str(REPOSITORY / "dashboards"))
+    try:
+        from generate import generated
+    finally:
+        sys.path.pop(0)
+    assert {path.name: path.read_text() for path in GRAFANA.glob("*.json")} == generated()
+
+
+def test_every_datasource_is_the_provisioned_one() -> None:
+    (source,) = yaml.safe_load((GRAFANA / "provisioning/datasources/prometheus.yaml").read_text())[
+        "datasources"
+    ]
+
+    def uids(node: Any) -> Iterator[str]:
+        if isinstance(node, dict):
+            if "datasource" in node:
+                yield node["datasource"]["uid"]
+            for one in node.values():
+                yield from uids(one)
+        elif isinstance(node, list):
+            for one in node:
+                yield from uids(one)
+
+    for name, dashboard in DASHBOARDS.items():
+        found = list(uids(dashboard))
+        assert set(found) == {source["uid"]}, name
+        asking = [*dashboard["panels"], *dashboard["annotations"]["list"]]
+        assert all("datasource" in one for one in [*asking, *dashboard["templating"]["list"]])
+        assert all("datasource" in one for p in dashboard["panels"] for one in p["targets"])
+
+
+def test_every_variable_that_is_asked_for_is_there() -> None:
+    built_in = {"__rate_interval", "__interval", "__range"}
+    for name, dashboard in DASHBOARDS.items():
+        defined = {one["name"] for one in dashboard["templating"]["list"]}
+        used = set(re.findall(r"\$(\w+)", json.dumps(dashboard))) - {"__all"}
+        assert used <= defined | built_in, name
+        assert defined == {"scenario", "algorithm", "run"}
+
+
+def test_every_metric_that_is_asked_for_is_in_the_catalogue() -> None:
+    suffixes = ("", "_bucket", "_sum", "_count")
+    known = {name + suffix for name in CATALOGUE for suffix in suffixes}
+    for one in asked():
+        names = set(re.findall(r"\b(?:linklab|multilink)_\w+", one.expression))
+        assert names, one
+        assert names <= known, one
+    rules = (CONFIGURATION / "alerts.yml").read_text()
+    assert set(re.findall(r"\b(?:linklab|multilink)_\w+", rules)) <= known
+
+
+def test_a_panel_says_what_it_shows(panel: dict[str, Any]) -> None:
+    assert panel["title"]
+    assert len(panel["description"]) > 10
+    assert panel["fieldConfig"]["defaults"]["unit"]
+    several = panel["type"] == "timeseries" and len(panel["targets"]) > 0
+    if several:
+        assert panel["options"]["legend"]["showLegend"]
+        assert all(target["legendFormat"] for target in panel["targets"])
+
+
+def test_a_link_has_one_colour_everywhere(panel: dict[str, Any]) -> None:
+    text = json.dumps(panel["targets"])
+    by_link = "{{link}}" in text or re.search(r'link=\\"', json.dumps(text))
+    for override in panel["fieldConfig"]["overrides"]:
+        for name, colour in LINKS.items():
+            if override["matcher"]["options"].startswith(f"/^({name}"):
+                assert override["properties"][0]["value"]["fixedColor"] == colour
+    if by_link and panel["type"] in ("timeseries", "barchart"):
+        matched = [override["matcher"]["options"] for override in panel["fieldConfig"]["overrides"]]
+        assert all(any(one.startswith(f"/^({name}") for one in matched) for name in LINKS)
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_panels_fill_the_grid_without_overlap_or_hole(name: str) -> None:
+    taken: dict[tuple[int, int], int] = {}
+    for panel in DASHBOARDS[name]["panels"]:
+        grid = panel["gridPos"]
+        for x in range(grid["x"], grid["x"] + grid["w"]):
+            for y in range(grid["y"], grid["y"] + grid["h"]):
+                assert (x, y) not in taken, f"{panel['title']} lies over {taken[x, y]}"
+                taken[x, y] = panel["id"]
+    height = max(y for _, y in taken) + 1
+    assert set(taken) == {(x, y) for x in range(24) for y in range(height)}
+    ids = [panel["id"] for panel in DASHBOARDS[name]["panels"]]
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_first_glance_at_the_live_lab_fits_a_laptop() -> None:
+    seen = {
+        panel["title"]
+        for panel in DASHBOARDS["live-lab"]["panels"]
+        if panel["gridPos"]["y"] + panel["gridPos"]["h"] <= FIRST_GLANCE_ROWS
+    }
+    assert seen == {
+        "Running", "Download", "Goodput", "Carrier", "Emulator late by", "Core busy",
+        "Wi-Fi: capacity and use", "LTE: capacity and use",
+        "Round trip time", "Queue", "Requests in flight",
+    }  # fmt: skip
+
+
+def test_provisioning_names_the_dashboards_directory_and_the_refresh_is_a_second() -> None:
+    (provider,) = yaml.safe_load((GRAFANA / "provisioning/dashboards/linklab.yaml").read_text())[
+        "providers"
+    ]
+    service = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())["services"]["grafana"]
+    mounts = {mount.split(":")[1]: mount.split(":")[0] for mount in service["volumes"]}
+    assert mounts[provider["options"]["path"]] == "./dashboards/grafana"
+    assert mounts["/etc/grafana/provisioning"] == "./dashboards/grafana/provisioning"
+    settings = service["environment"]
+    assert settings["GF_DASHBOARDS_MIN_REFRESH_INTERVAL"] == "1s"
+    home = Path(settings["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+    assert home.parent == Path(provider["options"]["path"])
+    assert json.loads((GRAFANA / home.name).read_text())["refresh"] == "1s"
+
+
+# --- Prometheus' own checks.
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("check", "config", "prometheus.yml"), ("check", "rules", "alerts.yml"),
+     ("test", "rules", "alerts_test.yml")],
+    ids=" ".join,
+)  # fmt: skip
+def test_promtool_accepts(words: tuple[str, ...]) -> None:
+    if shutil.which("promtool") is None:
+        pytest.skip("promtool is not installed: apt-get install prometheus")
+    done = subprocess.run(
+        ["promtool", *words], cwd=CONFIGURATION, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# --- On a real Prometheus with a published run.
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prometheus, list[Any]]]:
+    """Two real runs of the guest, published, in a Prometheus; and the slots that they got."""
+    if shutil.which("promtool") is None:
+        pytest.skip("promtool is not installed: apt-get install prometheus")
+    work = tmp_path_factory.mktemp("published")
+    scenario = work / "watched.yaml"
+    scenario.write_text(
+        "name: watched\npayload: {size: 60 MB}\n"
+        "links:\n"
+        "  wifi: {down: 60 Mbit/s, up: 20 Mbit/s, rtt: 15 ms, loss: 0.1 %}\n"
+        "  lte: {down: 30 Mbit/s, up: 10 Mbit/s, rtt: 50 ms}\n"
+        "events:\n"
+        "  - {at: 1500 ms, link: wifi, carrier: down}\n"
+        "  - {at: 2 s, link: lte, down: 20 Mbit/s}\n"
+        "  - {at: 3 s, link: wifi, carrier: up}\n"
+    )
+
+    def call(*words: object) -> Any:
+        done = subprocess.run(
+            command(*words, "--json"), cwd=work, env=environment(),
+            capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    made = call("compare", scenario, "-a", "alg3,alg1")
+    runs = sorted(Path(made["run_dir"]).iterdir())
+    (work / "prometheus" / "data").mkdir(parents=True)
+    target = ("--prometheus-data", work / "prometheus" / "data")
+    slots = call("publish", *runs, *target)
+    again = call("publish", *runs, *target)
+    assert [one["before"] for one in slots] == [False, False]
+    assert again == [{**one, "before": True} for one in slots]
+    with prometheus(work / "prometheus") as server:
+        yield server, slots
+
+
+@pytest.mark.parametrize("one", asked(), ids=str)
+def test_no_panel_is_empty(published: tuple[Prometheus, list[Any]], one: Asked) -> None:
+    server, slots = published
+    start_s, end_s = (
+        f(slot[key] for slot in slots) for f, key in ((min, "start_s"), (max, "end_s"))
+    )
+    if one.where == "Radio and rates":
+        pytest.skip("this scenario has no radio")
+    assert server.values(one, start_s, end_s), one
+
+
+def test_no_variable_is_empty(published: tuple[Prometheus, list[Any]]) -> None:
+    server, slots = published
+    for name, dashboard in DASHBOARDS.items():
+        for variable in dashboard["templating"]["list"]:
+            match = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["definition"])
+            assert match, variable["definition"]
+            values = server.ask(
+                f"label/{match[2]}/values",
+                **{"match[]": filled_in(match[1]), "start": str(slots[0]["start_s"])},
+            )
+            expected = {"scenario": 1, "algorithm": 2, "run": 2}[variable["name"]]
+            assert len(values) == expected, (name, variable["name"], values)
+
+
+def test_every_metric_of_the_catalogue_has_data(published: tuple[Prometheus, list[Any]]) -> None:
+    server, slots = published
+    have = set(server.ask("label/__name__/values", start=str(slots[0]["start_s"])))
+    expected = {
+        name + suffix
+        for name, family in CATALOGUE.items()
+        for suffix in (("_bucket", "_sum", "_count") if family.type == "histogram" else ("",))
+    }
+    assert expected <= have
+
+
+def test_published_runs_keep_to_their_slots_and_their_figures(
+    published: tuple[Prometheus, list[Any]],
+) -> None:
+    server, slots = published
+    for slot in slots:
+        summary = json.loads((Path(slot["run_dir"]) / "summary.json").read_text())
+        ((labels, seconds),) = server.value("linklab_run_download_seconds", slot["end_s"])
+        assert labels["run"] == slot["run"]
+        assert seconds == summary["download_s"]
+        assert not server.value("linklab_link_up", slot["start_s"] - 1)
+        assert not server.value("linklab_link_up", slot["end_s"] + 15)
+        received = server.value("sum(multilink_received_bytes_total)", slot["end_s"])
+        assert received[0][1] >= 60e6
+        downs = server.value('linklab_events_total{kind="carrier-down"}', slot["end_s"])
+        assert {series["link"]: count for series, count in downs} == {"wifi": 1, "lte": 0}
+        ((_, outage_s),) = server.value(
+            'linklab_link_outage_seconds_total{link="wifi"}', slot["end_s"]
+        )
+        assert outage_s == 1.5
+
+
+# --- On a Grafana, where there is one.
+
+
+def test_no_panel_is_empty_in_grafana() -> None:
+    """Where GRAFANA_URL names one whose Prometheus has runs of the last day."""
+    address = os.environ.get("GRAFANA_URL")
+    if not address:
+        pytest.skip("GRAFANA_URL is not set: no Grafana at hand")
+    for name, dashboard in DASHBOARDS.items():
+        with urllib.request.urlopen(f"{address}/api/dashboards/uid/{dashboard['uid']}") as answer:
+            loaded = json.load(answer)["dashboard"]
+        assert [p["title"] for p in loaded["panels"]] == [p["title"] for p in dashboard["panels"]]
+        for panel in loaded["panels"]:
+            queries = [
+                {**target, "expr": filled_in(target["expr"]), "intervalMs": 1000,
+                 "maxDataPoints": 11000, "datasource": panel["datasource"]}
+                for target in panel["targets"]
+            ]  # fmt: skip
+            body = json.dumps({"queries": queries, "from": "now-1d", "to": "now"}).encode()
+            request = urllib.request.Request(
+                f"{address}/api/ds/query", body, {"Content-Type": "application/json"}
+            )
+            with urllib.request.urlopen(request) as answer:
+                results = json.load(answer)["results"]
+            for ref, result in results.items():
+                assert "error" not in result, (name, panel["title"], ref, result)
+                assert any(frame["data"]["values"] for frame in result["frames"]), (
+                    name, panel["title"], ref,
+                )  # fmt: skip

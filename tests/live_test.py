@@ -1,0 +1,244 @@
+"""A live lab in the guest, on the real clock: scraped by a real Prometheus, changed from outside.
+
+What is asserted is what happens, not how fast, but for one promise: a change shows in Prometheus.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REPOSITORY, Called, command, environment
+from linklab.leftovers import find as leftovers
+from prometheus import Asked, Prometheus, asked, free_port, prometheus
+
+SCENARIO = """name: quick
+payload: {size: 12 MB}
+links:
+  wifi:
+    down: 12 Mbit/s
+    up: 5 Mbit/s
+    rtt: 20 ms
+    radio: {standard: n, access_points: [{name: ap1}, {name: ap2, signal: -50 dBm}]}
+  lte: {down: 8 Mbit/s, up: 4 Mbit/s, rtt: 40 ms, rrc: {}, carriers: {count: 2}}
+events:
+  - {at: 1 s, link: lte, for: 500 ms, outage: true}
+"""
+
+
+class Live:
+    """A running `linklab live` and how to talk to it."""
+
+    def __init__(self, work: Path, process: subprocess.Popen[Any], port: int) -> None:
+        self.work = work
+        self.process = process
+        self.address = f"127.0.0.1:{port}"
+
+    def call(self, *words: str) -> Called:
+        """`linklab` in a second terminal."""
+        done = subprocess.run(
+            command(*words, "--live", self.address), env=environment(), cwd=self.work,
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        return Called(done.returncode, done.stdout, done.stderr)
+
+    def status(self) -> Any:
+        with urllib.request.urlopen(f"http://{self.address}/status", timeout=10) as answer:
+            return json.load(answer)
+
+    def metrics(self) -> str:
+        with urllib.request.urlopen(f"http://{self.address}/metrics", timeout=10) as answer:
+            return str(answer.read().decode())
+
+    def value(self, name: str, *labels: str) -> float | None:
+        """The one series of a metric whose labels hold all of `labels`."""
+        for line in self.metrics().splitlines():
+            if line.startswith(f"{name}{{") and all(one in line for one in labels):
+                return float(line.rsplit(" ", 1)[1])
+        return None
+
+    def until(self, what: Callable[[], object], *, patience_s: float = 240.0) -> None:
+        """Waits until something is so; fails where the lab ends or it never is."""
+        deadline = time.monotonic() + patience_s
+        while not what():
+            assert self.process.poll() is None, (self.work / "err").read_text()
+            assert time.monotonic() < deadline, (self.work / "err").read_text()
+            time.sleep(0.1)
+
+
+@contextmanager
+def live(work: Path) -> Iterator[Live]:
+    (work / "quick.yaml").write_text(SCENARIO)
+    port = free_port()
+    with (work / "err").open("w") as err:
+        process = subprocess.Popen(
+            command(
+                "live", "quick.yaml", "-a", "alg3,alg1", "--place", "guest",
+                "--listen", f"127.0.0.1:{port}", "--out", "runs",
+            ),
+            cwd=work, env=environment(), stdout=err, stderr=err, text=True,
+        )  # fmt: skip
+    made = Live(work, process, port)
+    try:
+        yield made
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Live, Prometheus]]:
+    """A live lab, and a Prometheus that has seen several of its runs."""
+    work = tmp_path_factory.mktemp("live")
+    with live(work) as lab, prometheus(work / "prometheus", lab.address) as server:
+        lab.until(lambda: lab.address and (work / "err").read_text().count("Mbit/s") >= 2)
+        lab.until(lambda: lab.value("linklab_link_up", 'link="wifi"') == 1)
+        lab.until(lambda: lab.value("multilink_received_bytes_total", 'link="wifi"'))
+        yield lab, server
+
+
+def downlink(link: str) -> tuple[str, str, str]:
+    return "linklab_link_rate_bytes_per_second", f'link="{link}"', 'direction="down"'
+
+
+def test_the_log_says_which_place_and_clock_and_why(watched: tuple[Live, Prometheus]) -> None:
+    said = (watched[0].work / "err").read_text()
+    assert "place: guest, clock: real" in said
+    assert f"http://{watched[0].address}/metrics" in said
+
+
+@pytest.mark.parametrize("one", asked(), ids=str)
+def test_no_panel_of_the_dashboards_is_empty(watched: tuple[Live, Prometheus], one: Asked) -> None:
+    lab, server = watched
+    now_s = time.time()
+    if one.instant or server.values(one, now_s - 300, now_s):
+        assert server.values(one, now_s - 300, now_s), one
+    else:  # A live run has begun anew: within it there is something.
+        lab.until(lambda: server.values(one, now_s - 300, time.time()))
+
+
+def test_promtool_finds_nothing_to_say_of_the_metrics(watched: tuple[Live, Prometheus]) -> None:
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=watched[0].metrics(),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_change_shows_in_prometheus_and_stays_for_the_next_run(
+    watched: tuple[Live, Prometheus],
+) -> None:
+    lab, server = watched
+    before = lab.value(*downlink("lte"))
+    done = lab.call("link", "lte", "rate", "2mbit")
+    assert (done.code, done.out) == (0, "lte: down_rate_bps 2000000\n"), done.err
+
+    def shown() -> bool:
+        series = server.value(
+            'min(linklab_link_rate_bytes_per_second{link="lte", direction="down"})', time.time()
+        )
+        return bool(series) and series[0][1] == 250_000
+
+    lab.until(shown)
+    assert before != 250_000
+    assert lab.value("linklab_events_total", 'kind="live"', 'link="lte"') == 1
+    run_dir = lab.status()["run_dir"]
+    assert lab.call("next").code == 0
+    lab.until(lambda: lab.status()["run_dir"] not in (run_dir, None))
+    assert lab.status()["changed"] == [{"link": "lte", "down_rate_bps": 2_000_000}]
+    lab.until(lambda: lab.value(*downlink("lte")) == 250_000)
+    assert lab.call("link", "lte", "rate", "8mbit").code == 0
+    lab.until(lambda: (lab.value(*downlink("lte")) or 0) > 250_000)
+
+
+def test_a_carrier_that_is_taken_is_down_an_event_and_an_alert(
+    watched: tuple[Live, Prometheus],
+) -> None:
+    lab, server = watched
+    lab.until(lambda: lab.value("linklab_link_up", 'link="wifi"') == 1)
+    assert lab.call("link", "wifi", "down").code == 0
+    lab.until(lambda: lab.value("linklab_link_up", 'link="wifi"') == 0)
+    lab.until(lambda: lab.value("linklab_events_total", 'kind="carrier-down"', 'link="wifi"'))
+    firing = 'ALERTS{alertname="LinkDown", alertstate="firing", link="wifi"}'
+    lab.until(lambda: server.value(firing, time.time()))
+    assert lab.call("link", "wifi", "up").code == 0
+    lab.until(lambda: lab.value("linklab_link_up", 'link="wifi"') == 1)
+    assert lab.status()["changed"] == [{"link": "lte", "down_rate_bps": 8_000_000}]
+
+
+def test_a_handover_goes_to_the_other_access_point(watched: tuple[Live, Prometheus]) -> None:
+    lab, _ = watched
+    lab.until(lambda: lab.value("linklab_link_up", 'link="wifi"') == 1)
+    assert lab.call("link", "wifi", "handover", "ap1").code == 0
+    lab.until(lambda: lab.value("linklab_link_handovers_total", 'link="wifi"'))
+
+
+def test_what_cannot_be_done_is_said(watched: tuple[Live, Prometheus]) -> None:
+    lab, _ = watched
+    done = lab.call("link", "eth0", "down")
+    assert (done.code, done.err) == (2, "linklab: no link is called 'eth0'; there are: wifi, lte\n")
+    done = lab.call("link", "wifi", "handover", "ap9")
+    assert done.code == 2
+    assert "no access point is called 'ap9'; there are: ap1, ap2" in done.err
+
+
+def test_an_interrupt_ends_everything_and_leaves_the_run_directories(tmp_path: Path) -> None:
+    with live(tmp_path) as lab:
+        lab.until(
+            lambda: (tmp_path / "err").exists() and "downloading" in (tmp_path / "err").read_text()
+        )
+        lab.until(lambda: list(tmp_path.glob("runs/*/*/client.jsonl")))
+        lab.process.send_signal(signal.SIGINT)
+        assert lab.process.wait(timeout=60) == 130
+    assert "everything that was started has been ended" in (tmp_path / "err").read_text()
+    assert not [path for path in leftovers() if f"-{lab.process.pid}-" in path.name]
+
+
+def test_a_prometheus_beside_the_lab_ends_with_it(tmp_path: Path) -> None:
+    """What `make live` runs."""
+    if shutil.which("prometheus") is None:
+        pytest.skip("Prometheus is not installed: apt-get install prometheus")
+    (tmp_path / "quick.yaml").write_text(SCENARIO)
+    ports = {"LINKLAB_PROMETHEUS_PORT": free_port(), "LINKLAB_METRICS_PORT": free_port()}
+    linklab = tmp_path / "linklab"
+    linklab.write_text(f'#!/bin/sh\nexec {shlex.join(command())} "$@"\n')
+    linklab.chmod(0o755)
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    with (tmp_path / "err").open("w") as err:
+        process = subprocess.Popen(
+            [REPOSITORY / "dashboards/prometheus/beside", linklab, "quick.yaml", "--place", "guest"],
+            cwd=tmp_path, stdout=err, stderr=err, text=True, start_new_session=True,
+            env={
+                **environment(), "TMPDIR": str(temporary),
+                **{name: str(port) for name, port in ports.items()},
+            },
+        )  # fmt: skip
+    server = Prometheus(f"http://127.0.0.1:{ports['LINKLAB_PROMETHEUS_PORT']}", temporary)
+    lab = Live(tmp_path, process, ports["LINKLAB_METRICS_PORT"])
+    try:
+        lab.until(lambda: list(temporary.glob("*/prometheus.yml")))
+        lab.until(lambda: "Prometheus: http" in (tmp_path / "err").read_text())
+        lab.until(lambda: server.value("linklab_link_up", time.time()))
+        group = process.pid
+        os.killpg(group, signal.SIGINT)  # As Ctrl-C in a terminal does.
+        assert process.wait(timeout=60) == 130
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(timeout=60)
+    assert not list(temporary.iterdir())
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(server.url, timeout=5)

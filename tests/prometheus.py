@@ -1,0 +1,148 @@
+"""A real Prometheus for the tests, and what dashboards ask it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import REPOSITORY
+
+CONFIGURATION = REPOSITORY / "dashboards" / "prometheus"
+DASHBOARDS = {
+    path.stem: json.loads(path.read_text())
+    for path in sorted((REPOSITORY / "dashboards" / "grafana").glob("*.json"))
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One query of a dashboard's panel, variable or annotation."""
+
+    dashboard: str
+    where: str
+    expression: str
+    instant: bool
+
+    def __str__(self) -> str:
+        return f"{self.dashboard}: {self.where}: {self.expression}"
+
+
+def asked() -> list[Asked]:
+    """Everything that the dashboards ask of Prometheus, variables excepted."""
+    found = []
+    for name, dashboard in DASHBOARDS.items():
+        for panel in dashboard["panels"]:
+            for target in panel["targets"]:
+                instant = bool(target.get("instant"))
+                found.append(Asked(name, panel["title"], target["expr"], instant))
+        for annotation in dashboard["annotations"]["list"]:
+            found.append(Asked(name, annotation["name"], annotation["expr"], False))
+    return found
+
+
+def filled_in(expression: str, **chosen: str) -> str:
+    """An expression with Grafana's variables as for a dashboard of a day with steps of a second."""
+    values = {"__rate_interval": "4s", "__interval": "1s", "__range": "1d", **chosen}
+    return re.sub(r"\$(\w+)", lambda match: values.get(match[1], ".*"), expression)
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    """A Prometheus that runs on this machine."""
+
+    url: str
+    data: Path
+
+    def ask(self, path: str, **parameters: str) -> Any:
+        """What its API answers under /api/v1; fails the test where it refuses."""
+        query = urllib.parse.urlencode(parameters)
+        try:
+            with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=30) as answer:
+                content = json.load(answer)
+        except urllib.error.HTTPError as error:
+            pytest.fail(f"{path} {parameters}: {error.read().decode()}")
+        assert content["status"] == "success"
+        return content["data"]
+
+    def values(self, one: Asked, start_s: float, end_s: float) -> list[float]:
+        """Every number that a panel would show of the time from `start_s` to `end_s`."""
+        expression = filled_in(one.expression)
+        if one.instant:
+            result = self.ask("query", query=expression, time=f"{end_s}")["result"]
+            pairs = [series["value"] for series in result]
+        else:
+            result = self.ask(
+                "query_range", query=expression, start=f"{start_s}", end=f"{end_s}", step="1"
+            )["result"]
+            pairs = [pair for series in result for pair in series["values"]]
+        return [float(value) for _, value in pairs if value != "NaN"]
+
+    def value(self, expression: str, time_s: float) -> list[tuple[dict[str, str], float]]:
+        """The series of an expression at a time, with labels."""
+        result = self.ask("query", query=expression, time=f"{time_s}")["result"]
+        return [(series["metric"], float(series["value"][1])) for series in result]
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def prometheus(directory: Path, target: str = "127.0.0.1:1") -> Iterator[Prometheus]:
+    """Debian's Prometheus with this repository's configuration, scraping `target`, on the data
+    in `directory`/data; skips where it is not installed."""
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("Prometheus is not installed: apt-get install prometheus")
+    directory.mkdir(exist_ok=True)
+    text = (CONFIGURATION / "prometheus.yml").read_text()
+    assert "emulator:9464" in text
+    (directory / "prometheus.yml").write_text(text.replace("emulator:9464", target))
+    shutil.copy(CONFIGURATION / "alerts.yml", directory)
+    (directory / "data").mkdir(exist_ok=True)
+    address = f"127.0.0.1:{free_port()}"
+    options = [
+        f"--config.file={directory / 'prometheus.yml'}",
+        f"--storage.tsdb.path={directory / 'data'}",
+        f"--web.listen-address={address}",
+        *yaml.safe_load((REPOSITORY / "compose.yaml").read_text())["services"]["prometheus"][
+            "command"
+        ][2:],
+    ]
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen([program, *options], stdout=log, stderr=log)
+    try:
+        started = Prometheus(f"http://{address}", directory / "data")
+        _wait_until_ready(started, process, directory / "log")
+        yield started
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def _wait_until_ready(one: Prometheus, process: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(300):
+        try:
+            with urllib.request.urlopen(f"{one.url}/-/ready", timeout=5):
+                return
+        except OSError:
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.1)
+    pytest.fail(f"Prometheus does not get ready: {log.read_text()}")
