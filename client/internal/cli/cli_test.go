@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -207,11 +208,54 @@ func TestSignalsEndCleanly(t *testing.T) {
 			if err := json.Unmarshal(text, &summary); err != nil || summary.Outcome != "interrupted" {
 				t.Errorf("client.json is %s", text)
 			}
-			if entries, _ := os.ReadDir("."); len(entries) != 1 {
-				t.Errorf("%v is left, want the run directory alone", entries)
+			if entries, _ := os.ReadDir("."); len(entries) != 1 && len(entries) != 3 {
+				t.Errorf("%v is left, want the run directory, and part and state if bytes arrived", entries)
 			}
 		})
 	}
+}
+
+// What an interrupted call left is not requested again.
+func TestInterruptedDownloadIsResumed(t *testing.T) {
+	var interrupt sync.Once
+	var served atomic.Int64
+	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		content(&countingWriter{w, func(n int) {
+			if served.Add(int64(n)) > 2_500_000 {
+				interrupt.Do(func() { syscall.Kill(os.Getpid(), syscall.SIGINT) })
+			}
+		}}, r)
+	}))
+	t.Chdir(t.TempDir())
+	arguments := append([]string{"get", url, "--link", "lo", "--rate-limit", "80Mbit/s", "--json"}, flags...)
+	if code, _, stderr := run(arguments...); code != 130 {
+		t.Fatalf("exit code %d, stderr %q, want an interrupted download", code, stderr)
+	}
+	code, stdout, stderr := run(arguments...)
+	var summary rundir.Summary
+	if err := json.Unmarshal([]byte(stdout), &summary); code != 0 || err != nil {
+		t.Fatalf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	if got := summary.Links["lo"].Bytes; got == 0 || got >= int64(len(file)) {
+		t.Errorf("the second call received %d bytes of %d", got, len(file))
+	}
+	if got, err := os.ReadFile("file.bin"); err != nil || !bytes.Equal(got, file) {
+		t.Errorf("the file differs from the server's (%v)", err)
+	}
+	if entries, _ := os.ReadDir("."); len(entries) != 1 {
+		t.Errorf("%v is left, want the file alone", entries)
+	}
+}
+
+// countingWriter tells how much of a body is written.
+type countingWriter struct {
+	http.ResponseWriter
+	count func(int)
+}
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	w.count(len(p))
+	return w.ResponseWriter.Write(p)
 }
 
 func TestWrongUseIsExitCode2(t *testing.T) {
@@ -240,6 +284,8 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f --link lo --padding 0.2 --plain", "--plain: it and --padding exclude each other"},
 		{"get https://h/f --link lo --overlap 1.1", "--overlap 1.1: allowed is above 0 to 1"},
 		{"get https://h/f --link lo --window 0s", "--window 0s: allowed are times above 0"},
+		{"get https://h/f --link lo --give-up -1s", "--give-up -1s: allowed are times"},
+		{"get https://h/f --link lo --rescue --no-rescue", "--no-rescue: it and --rescue exclude each other"},
 		{"get https://h/f --link lo --checksum md5=00", "--checksum md5=00: allowed is sha-256= and 64 hexadecimal digits"},
 		{"get https://h/f --link lo --ca-file missing.pem", "--ca-file missing.pem: open missing.pem"},
 		{"get https://h/f --link lo --ca-file /dev/null", "there is no certificate in it"},

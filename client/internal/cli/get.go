@@ -29,6 +29,7 @@ type getFlags struct {
 	metrics  metricsFlags
 	output   string
 	checksum string
+	resume   bool
 	runDir   string
 	json     bool
 	quiet    bool
@@ -56,6 +57,7 @@ under its name only when it is whole; until then it is NAME.part.`,
 	f.register(flags)
 	flags.StringVarP(&f.output, "output", "o", "", "name of the file (default: last part of the URL)")
 	flags.StringVar(&f.checksum, "checksum", "", "what the file must have, as sha-256=HEX")
+	flags.BoolVar(&f.resume, "resume", true, "begin with what an earlier call left, and leave what the next one can use")
 	flags.StringVar(&f.runDir, "run-dir", "", "directory for client.jsonl and client.json")
 	f.metrics.register(flags)
 	flags.BoolVar(&f.json, "json", false, "print the summary as one JSON object")
@@ -135,8 +137,17 @@ func (f *getFlags) options(rawURL string, flags *pflag.FlagSet) (o download.Opti
 	}
 	checksum, err := parseChecksum(f.checksum)
 	o.URL, o.Verified = u, checksum != nil
-	o.Output = func() (download.Sink, error) { return payload.Create(f.output, checksum) }
+	o.Output = func() (download.Sink, error) {
+		return payload.Create(payload.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u)})
+	}
 	return o, err
+}
+
+// resumeURL tells downloads apart: the server never sees fragments.
+func resumeURL(u *url.URL) string {
+	bare := *u
+	bare.Fragment, bare.RawFragment = "", ""
+	return bare.String()
 }
 
 func parseURL(text string) (*url.URL, error) {

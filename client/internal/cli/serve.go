@@ -196,7 +196,9 @@ func preparer(options download.Options, directory string, exported *metrics.Metr
 		}
 		o.Verified = checksum != nil
 		name := filepath.Join(directory, r.Output)
-		o.Output = func() (download.Sink, error) { return payload.Create(name, checksum) }
+		o.Output = func() (download.Sink, error) {
+			return payload.Create(payload.Options{Name: name, Checksum: checksum, Resume: true, URL: resumeURL(o.URL)})
+		}
 		return func(ctx context.Context, to download.Recorder) (rundir.Summary, error) {
 			o.Recorders = []download.Recorder{to}
 			if exported != nil {

@@ -85,7 +85,9 @@ func of[E rundir.Event](l *log) (events []E) {
 
 // fileSink opens the file "file" in the directory.
 func fileSink(directory string, checksum []byte) func() (Sink, error) {
-	return func() (Sink, error) { return payload.Create(filepath.Join(directory, "file"), checksum) }
+	return func() (Sink, error) {
+		return payload.Create(payload.Options{Name: filepath.Join(directory, "file"), Checksum: checksum})
+	}
 }
 
 // try downloads from handler inside a bubble of fake time and checks what

@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -17,23 +18,53 @@ import (
 )
 
 // File is a download that has not got its name yet: NAME.part, which becomes
-// NAME only when it is whole.
+// NAME only when it is whole. NAME.part.state tells the next download what of
+// it can be kept.
 type File struct {
-	name string
-	part *os.File
-	// checksum is the SHA-256 that the file must have; nil if unknown.
-	checksum []byte
+	Options
+	part     *os.File
+	resource transport.Resource
+	begun    bool
+	// resumable says that another download can prove that it is of the same
+	// resource.
+	resumable bool
+
+	mu      sync.Mutex
+	written *ranges.Set
+	// pending is how many bytes were written since the last checkpoint, which
+	// was at checked.
+	pending int64
+	checked time.Time
+	// checking is closed when the checkpoint that is under way has ended.
+	checking chan struct{}
 }
 
-// Create opens name.part for writing, or returns an error if that can not
-// become name or if another process is writing it. If checksum is not nil,
-// it is the SHA-256 that the file must have.
-func Create(name string, checksum []byte) (*File, error) {
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("%s is a directory: a file name is needed", name)
+// Options says which file to write.
+type Options struct {
+	Name string
+	// Checksum is the SHA-256 that the file must have; nil if unknown.
+	Checksum []byte
+	// Resume keeps what was written if the download fails, and begins with
+	// what an earlier one from URL left.
+	Resume bool
+	URL    string
+}
+
+// A checkpoint is made when so many bytes have been written since the last
+// one, or so much time has passed.
+const (
+	checkpointBytes = 256 << 20
+	checkpointTime  = 5 * time.Second
+)
+
+// Create opens the part for writing, or returns an error if that can not
+// become the file or if another process is writing it.
+func Create(o Options) (*File, error) {
+	if info, err := os.Stat(o.Name); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory: a file name is needed", o.Name)
 	}
 	for {
-		part, err := os.OpenFile(name+".part", os.O_RDWR|os.O_CREATE, 0o666)
+		part, err := os.OpenFile(o.Name+".part", os.O_RDWR|os.O_CREATE, 0o666)
 		if err != nil {
 			return nil, err
 		}
@@ -46,13 +77,11 @@ func Create(name string, checksum []byte) (*File, error) {
 			part.Close()
 			continue
 		}
-		if err := part.Truncate(0); err != nil {
-			part.Close()
-			return nil, err
-		}
-		return &File{name: name, part: part, checksum: checksum}, nil
+		return &File{Options: o, part: part, written: ranges.NewSet(), checked: time.Now()}, nil
 	}
 }
+
+func (f *File) stateName() string { return f.part.Name() + ".state" }
 
 // lock takes the file for this process alone. It reports false if another
 // process renamed or removed the file in between.
@@ -75,9 +104,40 @@ func lock(part *os.File) (current bool, err error) {
 	return err == nil && os.SameFile(opened, named), err
 }
 
-// Begin prepares for the whole resource.
+// Begin prepares for the whole resource, and returns what of it an earlier
+// download left.
 func (f *File) Begin(resource transport.Resource, _ ranges.Range) ([]ranges.Range, error) {
-	return nil, f.allocate(resource.Size)
+	f.resource, f.begun = resource, true
+	verified := f.Checksum != nil || resource.SHA256 != nil
+	f.resumable = f.Resume && resource.Size > 0 && !resource.NoRanges && (verified || resource.HasValidator())
+	have := f.left()
+	if have == nil {
+		// A state must never tell of bytes that are gone.
+		if err := os.Remove(f.stateName()); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		if err := f.part.Truncate(0); err != nil {
+			return nil, err
+		}
+	}
+	f.written = ranges.NewSet(have...)
+	if resource.Size > 0 {
+		return have, f.allocate(resource.Size)
+	}
+	return have, nil
+}
+
+// left is what an earlier download of the same resource left.
+func (f *File) left() []ranges.Range {
+	if !f.resumable {
+		return nil
+	}
+	s, err := readState(f.stateName())
+	info, statErr := f.part.Stat()
+	if err != nil || statErr != nil || info.Size() != f.resource.Size || !s.isOf(f.URL, f.resource) {
+		return nil
+	}
+	return s.ranges()
 }
 
 // allocate reserves size bytes, so that a full disk is known before the
@@ -96,8 +156,58 @@ func (f *File) allocate(size int64) error {
 	return nil
 }
 
+// Resize sets the size of the file.
+func (f *File) Resize(size int64) error { return f.part.Truncate(size) }
+
 // WriteAt writes p at offset; it may be called concurrently.
-func (f *File) WriteAt(p []byte, offset int64) (int, error) { return f.part.WriteAt(p, offset) }
+func (f *File) WriteAt(p []byte, offset int64) (int, error) {
+	n, err := f.part.WriteAt(p, offset)
+	if !f.resumable {
+		return n, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.written.Add(ranges.Range{Offset: offset, Length: int64(n)})
+	f.pending += int64(n)
+	if f.checking == nil && (f.pending >= checkpointBytes || time.Since(f.checked) >= checkpointTime) {
+		ended := make(chan struct{})
+		f.checking = ended
+		snapshot := f.snapshot()
+		go func() {
+			defer close(ended)
+			// What can not be kept is only lost to the next download.
+			_ = f.checkpoint(snapshot)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.checking = nil
+		}()
+	}
+	return n, err
+}
+
+// snapshot is the state of what has been written.
+func (f *File) snapshot() state {
+	f.pending, f.checked = 0, time.Now()
+	return newState(f.URL, f.resource, f.written.Ranges())
+}
+
+// checkpoint makes what the state tells of durable, and then the state.
+func (f *File) checkpoint(s state) error {
+	if err := unix.Fdatasync(int(f.part.Fd())); err != nil {
+		return fmt.Errorf("sync %s: %w", f.part.Name(), err)
+	}
+	return s.write(f.stateName())
+}
+
+// settle waits for a checkpoint that is under way.
+func (f *File) settle() {
+	f.mu.Lock()
+	checking := f.checking
+	f.mu.Unlock()
+	if checking != nil {
+		<-checking
+	}
+}
 
 // sha256 reads the file back and returns its checksum.
 func (f *File) sha256() ([sha256.Size]byte, error) {
@@ -111,20 +221,26 @@ func (f *File) sha256() ([sha256.Size]byte, error) {
 	return [sha256.Size]byte(hash.Sum(nil)), nil
 }
 
-// Commit verifies the file, makes it durable and gives it its name. On error
-// nothing is left.
+// Commit verifies the file, makes it durable and gives it its name. If it is
+// wrong nothing is left: nobody knows which part of it is.
 func (f *File) Commit() ([]byte, error) {
+	f.settle()
 	sum, err := f.sha256()
-	if err == nil && f.checksum != nil && !bytes.Equal(f.checksum, sum[:]) {
-		err = fmt.Errorf("the file has the SHA-256 %x instead of %x", sum, f.checksum)
-	}
-	if err == nil {
-		err = f.rename()
+	switch {
+	case err != nil:
+		return nil, errors.Join(err, f.Abort(false))
+	case f.Checksum != nil && !bytes.Equal(f.Checksum, sum[:]):
+		err = fmt.Errorf("the file has the SHA-256 %x instead of %x", sum, f.Checksum)
+	case f.resource.SHA256 != nil && !bytes.Equal(f.resource.SHA256, sum[:]):
+		err = fmt.Errorf("the file has the SHA-256 %x, but the server says %x (Repr-Digest)", sum, f.resource.SHA256)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Abort(true))
 	}
-	return sum[:], nil
+	if err := f.rename(); err != nil {
+		return nil, errors.Join(err, f.Abort(false))
+	}
+	return sum[:], f.part.Close()
 }
 
 // rename makes the file durable and gives it its name.
@@ -132,19 +248,48 @@ func (f *File) rename() error {
 	if err := f.part.Sync(); err != nil {
 		return err
 	}
-	if err := os.Rename(f.part.Name(), f.name); err != nil {
+	if err := os.Rename(f.part.Name(), f.Name); err != nil {
 		return err
 	}
-	// The file has its name now; a file system that can not sync a directory
-	// (hostfs, some FUSE) only makes the name less durable.
-	if directory, err := os.Open(filepath.Dir(f.name)); err == nil {
-		_ = directory.Sync()
-		directory.Close()
+	if err := os.Remove(f.stateName()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
-	return f.part.Close()
+	syncDirectory(f.Name)
+	return nil
 }
 
-// Abort removes the file.
-func (f *File) Abort(bool) error {
-	return errors.Join(os.Remove(f.part.Name()), f.part.Close())
+// Abort keeps what the next download can use, unless that may be wrong.
+func (f *File) Abort(distrust bool) error {
+	f.settle()
+	var err error
+	if !f.begun {
+		return f.leave()
+	}
+	keep := f.resumable && !distrust && f.written.First().Length > 0
+	if keep {
+		if err = f.checkpoint(f.snapshot()); err != nil {
+			// There may be an older state, which is as true as before.
+			_, stateErr := os.Stat(f.stateName())
+			keep = stateErr == nil
+		}
+	}
+	if !keep {
+		removeErr := os.Remove(f.stateName())
+		if errors.Is(removeErr, os.ErrNotExist) {
+			removeErr = nil
+		}
+		// The state goes first: it must never tell of bytes that are gone.
+		err = errors.Join(err, removeErr, os.Remove(f.part.Name()))
+	}
+	return errors.Join(err, f.part.Close())
+}
+
+// leave leaves what an earlier download left.
+func (f *File) leave() error {
+	_, stateErr := os.Stat(f.stateName())
+	info, err := f.part.Stat()
+	if err == nil && stateErr != nil && info.Size() == 0 {
+		err = os.Remove(f.part.Name())
+	}
+	return errors.Join(err, f.part.Close())
 }

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 func TestCommitGivesTheFileItsName(t *testing.T) {
@@ -13,7 +16,7 @@ func TestCommitGivesTheFileItsName(t *testing.T) {
 	if err := os.WriteFile(name, []byte("the version before"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Create(name, nil)
+	f, err := Create(Options{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +44,7 @@ func TestCommitGivesTheFileItsName(t *testing.T) {
 
 func TestDiscardLeavesNothing(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
-	f, err := Create(name, nil)
+	f, err := Create(Options{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,20 +58,20 @@ func TestDiscardLeavesNothing(t *testing.T) {
 
 func TestTwoDownloadsDoNotShareAPart(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
-	first, err := Create(name, nil)
+	first, err := Create(Options{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := first.WriteAt([]byte("first"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Create(name, nil); err == nil || !strings.Contains(err.Error(), "another download") {
+	if _, err := Create(Options{Name: name}); err == nil || !strings.Contains(err.Error(), "another download") {
 		t.Errorf("a second Create returns %v", err)
 	}
 	if _, err := first.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	second, err := Create(name, nil)
+	second, err := Create(Options{Name: name})
 	if err != nil {
 		t.Fatalf("Create after the first download: %v", err)
 	}
@@ -84,8 +87,11 @@ func TestLeftoverPartIsTakenOver(t *testing.T) {
 	if err := os.WriteFile(name+".part", []byte("a longer leftover"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Create(name, nil)
+	f, err := Create(Options{Name: name})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Begin(transport.Resource{Size: 3}, ranges.Range{Length: 3}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.WriteAt([]byte("new"), 0); err != nil {
@@ -101,16 +107,16 @@ func TestLeftoverPartIsTakenOver(t *testing.T) {
 
 func TestCreateRefusesWhatCanNotBeWritten(t *testing.T) {
 	directory := t.TempDir()
-	if _, err := Create(directory, nil); err == nil || !strings.Contains(err.Error(), "is a directory") {
+	if _, err := Create(Options{Name: directory}); err == nil || !strings.Contains(err.Error(), "is a directory") {
 		t.Errorf("Create of a directory returns %v", err)
 	}
-	if _, err := Create(filepath.Join(directory, "no", "file"), nil); err == nil {
+	if _, err := Create(Options{Name: filepath.Join(directory, "no", "file")}); err == nil {
 		t.Error("Create in a directory that does not exist succeeds")
 	}
 }
 
 func TestAllocateRefusesMoreThanTheDiskHolds(t *testing.T) {
-	f, err := Create(filepath.Join(t.TempDir(), "file"), nil)
+	f, err := Create(Options{Name: filepath.Join(t.TempDir(), "file")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,157 @@
+package payload
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// stateFormat is the version of the format of state files.
+const stateFormat = 1
+
+// state is NAME.part.state: what of NAME.part is on the disk, and of which
+// resource. The file has two lines, the JSON of a state and the SHA-256 of
+// that line. It replaces the one before atomically, after what it tells of
+// has been synced.
+type state struct {
+	Format       int    `json:"format"`
+	URL          string `json:"url"`
+	Size         int64  `json:"size_bytes"`
+	ETag         string `json:"etag"`
+	LastModified string `json:"last_modified"`
+	// Written are offset and length of runs of bytes, in ascending order.
+	Written [][2]int64 `json:"written"`
+}
+
+func newState(url string, resource transport.Resource, written []ranges.Range) state {
+	s := state{
+		Format:       stateFormat,
+		URL:          url,
+		Size:         resource.Size,
+		ETag:         resource.ETag,
+		LastModified: resource.LastModified,
+		Written:      [][2]int64{},
+	}
+	for _, r := range written {
+		s.Written = append(s.Written, [2]int64{r.Offset, r.Length})
+	}
+	return s
+}
+
+// isOf reports whether the state is of this resource.
+func (s state) isOf(url string, resource transport.Resource) bool {
+	return s.URL == url && s.Size == resource.Size && s.ETag == resource.ETag && s.LastModified == resource.LastModified
+}
+
+// ranges are the bytes that are on the disk.
+func (s state) ranges() (written []ranges.Range) {
+	for _, r := range s.Written {
+		written = append(written, ranges.Range{Offset: r[0], Length: r[1]})
+	}
+	return written
+}
+
+func (s state) encode() ([]byte, error) {
+	line, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	return signed(line), nil
+}
+
+// signed adds its checksum to a line.
+func signed(line []byte) []byte {
+	return fmt.Appendf(bytes.Clone(line), "\n%x\n", sha256.Sum256(line))
+}
+
+// parseState reads a state file. Whatever is not exactly one is an error.
+func parseState(text []byte) (s state, err error) {
+	line, rest, _ := bytes.Cut(text, []byte("\n"))
+	sum := sha256.Sum256(line)
+	if string(rest) != hex.EncodeToString(sum[:])+"\n" {
+		return state{}, errors.New("line 2 is not the SHA-256 of line 1")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&s); err != nil {
+		return state{}, fmt.Errorf("line 1: %w", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return state{}, errors.New("line 1: there is more than one value")
+	}
+	if s.Format != stateFormat {
+		return state{}, fmt.Errorf("line 1: format %d: this version knows %d", s.Format, stateFormat)
+	}
+	if s.Size < 0 {
+		return state{}, fmt.Errorf("line 1: %d bytes: allowed is 0 and more", s.Size)
+	}
+	end := int64(-1)
+	for _, r := range s.Written {
+		if r[0] <= end || r[1] <= 0 || r[0] > s.Size-r[1] {
+			return state{}, fmt.Errorf("line 1: %v is empty, out of order or not inside of %d bytes", r, s.Size)
+		}
+		end = r[0] + r[1]
+	}
+	return s, nil
+}
+
+// readState reads the state file name.
+func readState(name string) (state, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return state{}, err
+	}
+	s, err := parseState(text)
+	if err != nil {
+		return state{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, nil
+}
+
+// write replaces the state file name durably. URLs may hold secrets: only the
+// user may read it.
+func (s state) write(name string) error {
+	text, err := s.encode()
+	if err != nil {
+		return err
+	}
+	temporary := name + ".new"
+	if err := writeSynced(temporary, text); err != nil {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	if err := os.Rename(temporary, name); err != nil {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	syncDirectory(name)
+	return nil
+}
+
+func writeSynced(name string, text []byte) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// syncDirectory makes the name of a file durable. A file system that can not
+// sync a directory (hostfs, some FUSE) only makes the name less durable.
+func syncDirectory(name string) {
+	if directory, err := os.Open(filepath.Dir(name)); err == nil {
+		_ = directory.Sync()
+		directory.Close()
+	}
+}

@@ -1,0 +1,259 @@
+package payload
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+var resource = transport.Resource{Size: 1000, ETag: `"1"`, LastModified: "Sat, 01 Jan 2000 00:00:00 GMT"}
+
+// begin opens the file and begins with a resource.
+func begin(t *testing.T, o Options, r transport.Resource) (*File, []ranges.Range) {
+	t.Helper()
+	f, err := Create(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, err := f.Begin(r, ranges.Range{Length: r.Size})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, have
+}
+
+// leave writes two runs of bytes and aborts.
+func leave(t *testing.T, o Options, r transport.Resource) {
+	t.Helper()
+	f, _ := begin(t, o, r)
+	for _, offset := range []int64{0, 400} {
+		if _, err := f.WriteAt(bytes.Repeat([]byte{byte(offset)}, 100), offset); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Abort(false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheNextDownloadKeepsWhatIsThere(t *testing.T) {
+	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
+	leave(t, o, resource)
+	// A download that does not come to know the resource changes nothing.
+	f, err := Create(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Abort(false); err != nil {
+		t.Fatal(err)
+	}
+	f, have := begin(t, o, resource)
+	if want := []ranges.Range{{Offset: 0, Length: 100}, {Offset: 400, Length: 100}}; !reflect.DeepEqual(have, want) {
+		t.Fatalf("%+v is kept, want %+v", have, want)
+	}
+	for _, r := range []ranges.Range{{Offset: 100, Length: 300}, {Offset: 500, Length: 500}} {
+		if _, err := f.WriteAt(make([]byte, r.Length), r.Offset); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(o.Name)
+	want := make([]byte, 1000)
+	copy(want[400:], bytes.Repeat([]byte{400 & 0xff}, 100))
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the file holds %x (%v)", got, err)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(o.Name)); len(entries) != 1 {
+		t.Errorf("%v is left", entries)
+	}
+}
+
+// Whatever does not fit exactly is not used, and is gone before anything is
+// written.
+func TestOtherStatesAreNotUsed(t *testing.T) {
+	other := func(change func(*transport.Resource)) transport.Resource {
+		r := resource
+		change(&r)
+		return r
+	}
+	for name, test := range map[string]struct {
+		damage   func(part, state string) error
+		url      string
+		resource transport.Resource
+	}{
+		"other ETag":          {nil, "https://h/f", other(func(r *transport.Resource) { r.ETag = `"2"` })},
+		"weak ETag now":       {nil, "https://h/f", other(func(r *transport.Resource) { r.ETag = "" })},
+		"other size":          {nil, "https://h/f", other(func(r *transport.Resource) { r.Size = 999 })},
+		"other Last-Modified": {nil, "https://h/f", other(func(r *transport.Resource) { r.LastModified = "" })},
+		"no ranges now":       {nil, "https://h/f", other(func(r *transport.Resource) { r.NoRanges = true })},
+		"other URL":           {nil, "https://h/g", resource},
+		"no part":             {func(part, _ string) error { return os.Remove(part) }, "https://h/f", resource},
+		"shorter part":        {func(part, _ string) error { return os.Truncate(part, 500) }, "https://h/f", resource},
+		"no state":            {func(_, state string) error { return os.Remove(state) }, "https://h/f", resource},
+		"cut state":           {func(_, state string) error { return os.Truncate(state, 50) }, "https://h/f", resource},
+		"empty state":         {func(_, state string) error { return os.Truncate(state, 0) }, "https://h/f", resource},
+		"one bit of the state": {func(_, state string) error {
+			text, err := os.ReadFile(state)
+			text[bytes.IndexByte(text, '4')] ^= 1
+			return errors.Join(err, os.WriteFile(state, text, 0o600))
+		}, "https://h/f", resource},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
+			leave(t, o, resource)
+			if test.damage != nil {
+				if err := test.damage(o.Name+".part", o.Name+".part.state"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o.URL = test.url
+			f, have := begin(t, o, test.resource)
+			defer f.Abort(true)
+			if have != nil {
+				t.Errorf("%+v is kept", have)
+			}
+			if _, err := os.Stat(o.Name + ".part.state"); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the state is there still (%v)", err)
+			}
+		})
+	}
+}
+
+func TestNothingIsLeftThatCanNotBeUsed(t *testing.T) {
+	for name, test := range map[string]struct {
+		resource transport.Resource
+		resume   bool
+		distrust bool
+	}{
+		"no validator":  {transport.Resource{Size: 1000}, true, false},
+		"not wanted":    {resource, false, false},
+		"distrusted":    {resource, true, true},
+		"size unknown":  {transport.Resource{Size: -1, ETag: `"1"`}, true, false},
+		"without range": {transport.Resource{Size: 1000, ETag: `"1"`, NoRanges: true}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: test.resume, URL: "https://h/f"}
+			f, _ := begin(t, o, test.resource)
+			if _, err := f.WriteAt([]byte("text"), 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Abort(test.distrust); err != nil {
+				t.Fatal(err)
+			}
+			if entries, _ := os.ReadDir(filepath.Dir(o.Name)); len(entries) != 0 {
+				t.Errorf("%v is left", entries)
+			}
+		})
+	}
+}
+
+// A killed process leaves the state of its last checkpoint, and no more is
+// believed.
+func TestCheckpointTellsOnlyOfWhatWasWritten(t *testing.T) {
+	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
+	f, _ := begin(t, o, resource)
+	f.checked = f.checked.Add(-checkpointTime)
+	for _, offset := range []int64{100, 600} {
+		if _, err := f.WriteAt([]byte("text"), offset); err != nil {
+			t.Fatal(err)
+		}
+		f.settle()
+	}
+	s, err := readState(o.Name + ".part.state")
+	if want := []ranges.Range{{Offset: 100, Length: 4}}; err != nil || !reflect.DeepEqual(s.ranges(), want) {
+		t.Errorf("the state tells of %+v (%v), want %+v", s.ranges(), err, want)
+	}
+	f.part.Close() // as the kernel does with those of a killed process
+	f, have := begin(t, o, resource)
+	defer f.Abort(true)
+	if len(have) != 1 {
+		t.Errorf("%+v is kept", have)
+	}
+}
+
+func TestWrongDigestLeavesNothing(t *testing.T) {
+	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
+	r := resource
+	r.SHA256 = make([]byte, 32)
+	f, _ := begin(t, o, r)
+	if _, err := f.WriteAt(make([]byte, 1000), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Commit(); err == nil || !bytes.Contains([]byte(err.Error()), []byte("Repr-Digest")) {
+		t.Errorf("Commit returns %v", err)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(o.Name)); len(entries) != 0 {
+		t.Errorf("%v is left", entries)
+	}
+}
+
+// A full disk is known before the download, or ends it with an error.
+func TestFullDisk(t *testing.T) {
+	f, err := Create(Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := resource
+	r.Size = 1 << 60
+	if _, err := f.Begin(r, ranges.Range{Length: r.Size}); err == nil {
+		t.Error("Begin reserves 1 EiB")
+	}
+	if err := f.Abort(false); err != nil {
+		t.Error(err)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(f.Name)); len(entries) != 0 {
+		t.Errorf("%v is left", entries)
+	}
+}
+
+func FuzzParseState(f *testing.F) {
+	for _, s := range []state{
+		newState("https://h/f", resource, nil),
+		newState("https://h/f", resource, []ranges.Range{{Offset: 0, Length: 10}, {Offset: 20, Length: 980}}),
+		{Format: 1, Size: 10, Written: [][2]int64{{5, 6}}},
+		{Format: 1, Size: 10, Written: [][2]int64{{5, 2}, {0, 1}}},
+		{Format: 1, Size: -1 << 63, Written: [][2]int64{{0, 1<<63 - 1}}},
+		{Format: 2},
+	} {
+		text, err := s.encode()
+		if err != nil {
+			f.Fatal(err)
+		}
+		line, _, _ := bytes.Cut(text, []byte("\n"))
+		f.Add(line, text)
+	}
+	f.Fuzz(func(t *testing.T, line, text []byte) {
+		// Random text does not pass the checksum: try it with a right one, too.
+		parseState(text)
+		s, err := parseState(signed(line))
+		if err != nil {
+			return
+		}
+		end := int64(-1)
+		for _, r := range s.ranges() {
+			if r.Offset <= end || r.Length <= 0 || r.End() < r.Offset || r.End() > s.Size {
+				t.Fatalf("%q is accepted with %+v", line, s)
+			}
+			end = r.End()
+		}
+		again, err := s.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if twice, err := parseState(again); err != nil || !reflect.DeepEqual(twice.ranges(), s.ranges()) || !twice.isOf(s.URL, s.resource()) {
+			t.Fatalf("%+v becomes %+v (%v)", s, twice, err)
+		}
+	})
+}
+
+func (s state) resource() transport.Resource {
+	return transport.Resource{Size: s.Size, ETag: s.ETag, LastModified: s.LastModified}
+}
