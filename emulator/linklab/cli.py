@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 import linklab
-from linklab import contestants, importcommand, livecommand, reproduction
+from linklab import contestants, importcommand, livecommand, plotcommand, reproduction
 from linklab.control import Command
 from linklab.scenario import Scenario, ScenarioError
 from linklab.traces.trace import TraceError
@@ -28,6 +28,7 @@ examples:
   linklab compare static-80-50                 six approaches, one table
   linklab run hs-s7 -a alg3 --json             one run, figures for machines
   linklab exec static-80-50 -- curl -o {output} --interface wlan0 {url}
+  linklab live -a alg3,alg1                    downloads for ever, to be watched
   linklab doctor                               what works on this machine
 """
 
@@ -154,6 +155,12 @@ def _parser() -> argparse.ArgumentParser:
         help="how long that Prometheus keeps data (default 15)",
     )  # fmt: skip
     _json_option(publish)
+
+    plot = command(
+        "plot", "draw what a scenario's links can carry, or what a run's did", plotcommand.EPILOG
+    )  # fmt: skip
+    plot.add_argument("--seed", type=_seed, default=1, help="of everything random (default 1)")
+    plotcommand.add_options(plot)
 
     importing = command(
         "import", "make a trace of a recording: Mahimahi, CellReplay, UCC 4G/5G, iperf3, CSV",
@@ -306,6 +313,13 @@ def _terminate(_: int, __: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+def _plot(options: argparse.Namespace) -> int:
+    try:
+        return plotcommand.run(options)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
 def _import(options: argparse.Namespace) -> int:
     try:
         return importcommand.run(options)
@@ -448,6 +462,7 @@ _COMMANDS = {
     "link": _link,
     "next": _next,
     "publish": _publish,
+    "plot": _plot,
     "import": _import,
     "validate": _validate,
     "scenarios": _scenarios,
