@@ -1,0 +1,158 @@
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linklab.models.events import MIN_RATE_BPS, Event, Events
+from linklab.models.layer import NO_LOAD, LinkState, Load
+
+STATE = LinkState(
+    up=True, down_rate_bps=80_000_000, up_rate_bps=20_000_000,
+    delay_s=0.005, jitter_s=0.001, loss_ratio=0.01, loss_burst_packets=3.0,
+)  # fmt: skip
+
+
+def after(*events: Event, t_s: float = 1.0, load: Load = NO_LOAD) -> LinkState:
+    return Events(events).apply(t_s, load, STATE)
+
+
+@pytest.mark.parametrize(
+    ("event", "changes"),
+    [
+        (Event("w", 1.0, carrier="down"), {"up": False}),
+        (Event("w", 1.0, down_rate_bps=5_000, up_rate_bps=6_000),
+         {"down_rate_bps": 5_000, "up_rate_bps": 6_000}),
+        (Event("w", 1.0, rtt_s=0.3, jitter_s=0.0), {"delay_s": 0.15, "jitter_s": 0.0}),
+        (Event("w", 1.0, loss_ratio=0.2), {"loss_ratio": 0.2, "loss_burst_packets": 1.0}),
+        (Event("w", 1.0, fade_ratio=0.25),
+         {"down_rate_bps": 20_000_000, "up_rate_bps": 5_000_000}),
+        (Event("w", 1.0, fade_ratio=0.0),
+         {"down_rate_bps": MIN_RATE_BPS, "up_rate_bps": MIN_RATE_BPS,
+          "hold_down": True, "hold_up": True}),
+        (Event("w", 1.0, cap_bps=30_000_000), {"down_rate_bps": 30_000_000}),
+        (Event("w", 1.0, cross_bps=30_000_000), {"down_rate_bps": 50_000_000}),
+        (Event("w", 1.0, cross_bps=90_000_000),
+         {"down_rate_bps": MIN_RATE_BPS, "hold_down": True}),
+        (Event("w", 1.0, outage=True), {"blackout": True}),
+        (Event("w", 1.0, handover="next"), {}),
+    ],
+)  # fmt: skip
+def test_each_kind(event: Event, changes: dict[str, object]) -> None:
+    assert after(event) == replace(STATE, **changes)  # type: ignore[arg-type]
+    assert after(event, t_s=0.999) == STATE
+
+
+def test_an_event_for_a_while_ends_exactly() -> None:
+    events = Events([Event("w", 1.0, duration_s=0.5, outage=True)])
+    times = (0.5, 1.0, 1.4999, 1.5)
+    assert [events.apply(t, NO_LOAD, STATE).blackout for t in times] == [False, True, True, False]
+
+
+def test_what_happens_next_is_known_and_lies_ahead() -> None:
+    events = Events([Event("w", 1.0, duration_s=0.5, outage=True), Event("w", 2.0, carrier="down")])
+    seen = []
+    t_s = 0.0
+    while math.isfinite(t_s):
+        events.apply(t_s, NO_LOAD, STATE)
+        assert events.next_s() > t_s
+        t_s = events.next_s()
+        seen.append(t_s)
+    assert seen == [1.0, 1.5, 2.0, math.inf]
+
+
+def test_later_events_come_over_earlier_ones() -> None:
+    one = Event("w", 1.0, down_rate_bps=10_000_000)
+    two = Event("w", 2.0, duration_s=1.0, down_rate_bps=20_000_000)
+    events = Events([two, one])
+    rates = [events.apply(t, NO_LOAD, STATE).down_rate_bps for t in (1.0, 2.0, 3.0)]
+    assert rates == [10_000_000, 20_000_000, 10_000_000]
+
+
+def test_bytes_received_begin_an_event_and_are_asked_for_until_then() -> None:
+    events = Events([Event("w", after_bytes=5_000, duration_s=1.0, outage=True)], step_s=0.1)
+    assert events.wants_load
+    assert not events.apply(0.0, Load(received_bytes=4_999), STATE).blackout
+    assert events.next_s() == pytest.approx(0.1)
+    assert events.apply(0.1, Load(received_bytes=5_000), STATE).blackout
+    assert not events.wants_load
+    assert events.next_s() == pytest.approx(1.1)
+    assert not events.apply(1.1, Load(received_bytes=9_000), STATE).blackout
+
+
+def test_begun_events_are_told_once() -> None:
+    first, second = Event("w", 1.0, outage=True), Event("w", 2.0, carrier="down")
+    events = Events([first, second])
+    events.apply(1.0, NO_LOAD, STATE)
+    assert events.begun() == [first]
+    assert events.begun() == []
+    events.apply(5.0, NO_LOAD, STATE)
+    assert events.begun() == [second]
+
+
+def test_an_event_can_be_added_while_the_link_runs() -> None:
+    events = Events([])
+    assert events.next_s() == math.inf
+    events.apply(3.0, NO_LOAD, STATE)
+    events.add(Event("w", 2.0, carrier="down"))
+    assert not events.apply(3.0, NO_LOAD, STATE).up
+
+
+def test_kinds() -> None:
+    assert Event("w", carrier="up", outage=True).kind == "carrier-up"
+    assert Event("w", outage=True, down_rate_bps=1).kind == "outage"
+    assert Event("w", down_rate_bps=1, loss_ratio=0.1).kind == "rate"
+    assert Event("w", loss_ratio=0.0).kind == "loss"
+    assert Event("w", rtt_s=0.1).kind == "delay"
+
+
+RATIOS = st.floats(0.01, 1)
+
+
+@given(RATIOS, RATIOS)
+def test_two_fades_are_their_product(one: float, two: float) -> None:
+    both = after(Event("w", 0.0, fade_ratio=one), Event("w", 0.5, fade_ratio=two))
+    product = after(Event("w", 0.0, fade_ratio=one * two))
+    assert both.down_rate_bps == pytest.approx(product.down_rate_bps, abs=1)
+
+
+@given(st.integers(MIN_RATE_BPS, 10**8), st.integers(MIN_RATE_BPS, 10**8))
+def test_two_caps_are_the_lower_one(one: int, two: int) -> None:
+    both = after(Event("w", 0.0, cap_bps=one), Event("w", 0.5, cap_bps=two))
+    assert both == after(Event("w", 0.0, cap_bps=min(one, two)))
+
+
+EVENTS = st.builds(
+    Event,
+    st.just("w"),
+    st.floats(0, 10),
+    duration_s=st.floats(0.1, 5) | st.just(math.inf),
+    down_rate_bps=st.none() | st.integers(MIN_RATE_BPS, 10**9),
+    fade_ratio=st.none() | st.floats(0, 1),
+    cap_bps=st.none() | st.integers(MIN_RATE_BPS, 10**9),
+    cross_bps=st.none() | st.integers(MIN_RATE_BPS, 10**9),
+    outage=st.booleans(),
+)
+
+
+@given(st.lists(EVENTS, max_size=5), st.floats(0, 20))
+def test_rates_can_always_be_shaped_and_asking_again_changes_nothing(
+    events: list[Event], t_s: float
+) -> None:
+    layer = Events(events)
+    state = layer.apply(t_s, NO_LOAD, STATE)
+    assert min(state.down_rate_bps, state.up_rate_bps) >= MIN_RATE_BPS
+    assert layer.apply(t_s, NO_LOAD, STATE) == state
+    assert layer.next_s() > t_s
+
+
+@given(st.lists(EVENTS, max_size=4), st.integers(0, 40), st.integers(1, 40))
+def test_events_shifted_in_time_are_the_same_later(
+    events: list[Event], quarter: int, shift: int
+) -> None:
+    # In quarters of a second, which floats add exactly.
+    exact = [replace(e, at_s=round((e.at_s or 0) * 4) / 4, duration_s=1.25) for e in events]
+    later = [replace(e, at_s=(e.at_s or 0) + shift / 4) for e in exact]
+    one = Events(exact).apply(quarter / 4, NO_LOAD, STATE)
+    assert Events(later).apply((quarter + shift) / 4, NO_LOAD, STATE) == one
