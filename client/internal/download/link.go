@@ -3,6 +3,7 @@ package download
 import (
 	"context"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
@@ -49,6 +50,8 @@ type linkState struct {
 	wasted   int64
 	// last is when the last byte arrived.
 	last time.Duration
+	// delays are the times from the last requests to their first bytes.
+	delays []time.Duration
 	// asking says that the link asks for the size.
 	asking bool
 	health
@@ -80,6 +83,7 @@ type request struct {
 	limit    int64
 	received int64
 	wasted   int64
+	issued   time.Duration
 	// dropped says that nothing more is wanted.
 	dropped bool
 	cancel  context.CancelFunc
@@ -100,15 +104,32 @@ func (r *request) complete() bool { return !r.dropped && r.left() == 0 }
 // await tells the socket how many bytes must arrive until the link's next
 // decision, which takes the part overlap of its newest request, and until all
 // its requests have ended.
-func (l *linkState) await(overlap float64) {
+func (d *download) await(l *linkState) {
 	if l.session == nil {
 		return
 	}
 	decision := l.expected
 	if l.newest != nil {
-		decision -= int64((1 - overlap) * float64(l.newest.wanted()))
+		decision -= int64((1 - d.Overlap) * float64(l.newest.wanted()))
+		if d.Rescue != nil {
+			decision = min(decision, l.expected-l.pipe(time.Since(d.start)))
+		}
 	}
 	l.session.Socket.Await(decision, l.expected)
+}
+
+// delay is the time from a request to its first byte: a round trip, and what
+// the server needs.
+func (l *linkState) delay() time.Duration {
+	if len(l.delays) == 0 {
+		return l.rtt.Min
+	}
+	return max(l.rtt.Min, slices.Min(l.delays))
+}
+
+// pipe is how many bytes must be awaited so that the link is never idle.
+func (l *linkState) pipe(now time.Duration) int64 {
+	return int64(1.25 * l.pace.Rate(now) * l.delay().Seconds())
 }
 
 // measure updates the round trip time. It keeps the last known one if the

@@ -96,7 +96,7 @@ func (d *download) run1(ctx context.Context, l *linkState, r *request, target tr
 	if won {
 		d.race.winner = nil
 	} else {
-		end.Wasted = r.received
+		end.Bytes, end.Wasted = 0, r.received
 	}
 	l.wasted += end.Wasted
 	switch {

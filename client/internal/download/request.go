@@ -18,6 +18,9 @@ type sinkError struct{ error }
 
 func (e sinkError) Unwrap() error { return e.error }
 
+// delaySamples is how many requests tell how soon a server answers.
+const delaySamples = 4
+
 // request issues the link's next request, if there is one for it.
 func (d *download) request(l *linkState) {
 	now := time.Since(d.start)
@@ -37,11 +40,11 @@ func (d *download) request(l *linkState) {
 func (d *download) issue(l *linkState, assigned ranges.Range, from string, now time.Duration) {
 	d.requests++
 	s := l.session
-	r := &request{Range: assigned, id: d.requests, limit: assigned.End(), session: s}
+	r := &request{Range: assigned, id: d.requests, limit: assigned.End(), session: s, issued: now}
 	ctx, cancel := context.WithCancel(d.ctx)
 	r.cancel = cancel
 	if len(l.active) == 0 {
-		l.pace.Begin(now, l.rtt.Min)
+		l.pace.Begin(now, l.delay())
 		l.heardAt = now
 	}
 	l.newest = r
@@ -50,7 +53,7 @@ func (d *download) issue(l *linkState, assigned ranges.Range, from string, now t
 	s.active++
 	l.active = append(l.active, r)
 	l.expected += assigned.Length
-	l.await(d.Overlap)
+	d.await(l)
 	l.meter.Start(now)
 	d.record(now, &rundir.Request{
 		Link:   l.Name,
@@ -87,7 +90,11 @@ func (d *download) fetch(ctx context.Context, l *linkState, r *request) {
 	}
 	l.wasted += r.wasted
 	if !r.dropped {
-		d.release(d.drop(l, r))
+		left := d.drop(l, r)
+		d.release(left)
+		if !cancelled && d.Rescue != nil {
+			d.failedOver(l, nil, left.Length, lost, now)
+		}
 	}
 	d.record(now, end)
 	if d.payload != nil {
@@ -132,8 +139,16 @@ func (d *download) ended(l *linkState, r *request) {
 	if l.newest == r && r.dropped {
 		l.newest = nil
 	}
-	if len(l.active) == 0 {
-		l.pace.End(time.Since(d.start))
+	for _, other := range l.active {
+		if other.received > 0 {
+			return
+		}
+	}
+	// What is in flight still waits for the server.
+	now := time.Since(d.start)
+	l.pace.End(now)
+	if len(l.active) > 0 {
+		l.pace.Begin(now, max(0, l.active[0].issued+l.delay()-now))
 	}
 }
 
@@ -221,19 +236,22 @@ func (d *download) progress(l *linkState, r *request, bytes int64) {
 		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
 		d.completeIfAllArrived(now)
 	}
-	if r == l.newest && float64(r.received) >= d.Overlap*float64(r.wanted()) {
+	due := r == l.newest && float64(r.received) >= d.Overlap*float64(r.wanted())
+	if d.Rescue != nil {
+		due = due || l.newest == nil && r.complete() || l.newest != nil && l.expected < l.pipe(now)
+	}
+	if due {
 		l.newest = nil
 		d.request(l)
-	} else if d.Rescue != nil && l.newest == nil && r.complete() {
-		d.request(l)
 	}
-	l.await(d.Overlap)
+	d.await(l)
 }
 
 // arrived counts bytes of a body.
 func (d *download) arrived(l *linkState, r *request, bytes int64, now time.Duration) {
 	if r.received == bytes {
 		d.record(now, &rundir.FirstByte{Link: l.Name, ID: r.id})
+		l.delays = append(l.delays[max(0, len(l.delays)-delaySamples+1):], now-r.issued)
 	}
 	l.last, d.last = now, now
 	l.meter.Add(now, bytes)

@@ -161,7 +161,7 @@ func (l *linkState) ban() time.Duration { return doubled(leastBan, l.failures-1,
 
 // silence is how long nothing may arrive.
 func (l *linkState) silence() time.Duration {
-	least := firstSilence
+	least := max(firstSilence, 2*l.delay())
 	for _, r := range l.active {
 		if r.received > 0 {
 			least = leastSilence
@@ -309,7 +309,7 @@ func (d *download) works(now time.Duration) []schedule.Work {
 	var known int
 	for x, l := range d.links {
 		w := &works[x]
-		w.Usable, w.Left, w.Delay = l.usable(now), l.expected, l.rtt.Min
+		w.Usable, w.Left, w.Delay = l.usable(now), l.expected, l.delay()
 		if l.session == nil || l.suspect || l.down {
 			continue
 		}
@@ -357,7 +357,7 @@ func (d *download) next(l *linkState, now time.Duration) (r ranges.Range, from s
 	if size <= 0 {
 		size = share
 	}
-	size = min(size, share)
+	size = min(max(size, l.pipe(now)), share)
 	if size < schedule.MinimumRequest {
 		if !schedule.Largest(l.index, works, free) {
 			return r, "", false
@@ -402,7 +402,13 @@ func (d *download) steal(l *linkState, works []schedule.Work, now time.Duration)
 	largest := make([]int64, len(d.links))
 	requests := make([]*request, len(d.links))
 	for x, other := range d.links {
+		// A request that is just sent is not taken over because nothing came
+		// yet: it would be taken back for the same reason.
+		patience := max(leastSlow, 2*other.delay())
 		for _, r := range other.active {
+			if works[x].Usable && works[x].Rate == 0 && r.received == 0 && now-r.issued < patience {
+				continue
+			}
 			if r.left() > largest[x] {
 				largest[x], requests[x] = r.left(), r
 			}
@@ -418,7 +424,7 @@ func (d *download) steal(l *linkState, works []schedule.Work, now time.Duration)
 		d.drop(other, r)
 	} else {
 		d.shrink(other, r, bytes)
-		other.await(d.Overlap)
+		d.await(other)
 	}
 	switch {
 	case !works[victim].Usable || works[victim].Rate == 0:

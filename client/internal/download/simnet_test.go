@@ -27,6 +27,67 @@ type simLink struct {
 	rtt  time.Duration
 	// afterDial, if set, replaces what Dial returns.
 	afterDial func(link.Socket) (link.Socket, error)
+	// cable, if set, can be cut.
+	cable *cable
+	// name is the client's address, as the server sees it.
+	name string
+}
+
+// cable is what may happen to a simLink.
+type cable struct {
+	mu sync.Mutex
+	// factor multiplies the rate; with 0 nothing passes and nobody connects.
+	factor float64
+	// changed is closed, and made anew, when the factor changes.
+	changed chan struct{}
+	conns   []*simConn
+	dials   []time.Time
+}
+
+func newCable() *cable { return &cable{factor: 1, changed: make(chan struct{})} }
+
+func (c *cable) set(factor float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.factor = factor
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// now returns the factor, and a channel that is closed when it changes.
+func (c *cable) now() (float64, <-chan struct{}) {
+	if c == nil {
+		return 1, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.factor, c.changed
+}
+
+// reset breaks all connections, as a RST does.
+func (c *cable) reset() {
+	for _, conn := range c.established() {
+		conn.in.abort()
+		conn.out.abort()
+		conn.in.finish()
+		conn.out.finish()
+	}
+}
+
+// freeze lets nothing pass on the present connections for ever, as a
+// middlebox does that forgot them.
+func (c *cable) freeze() {
+	for _, conn := range c.established() {
+		close(conn.in.frozen)
+	}
+}
+
+func (c *cable) established() []*simConn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	conns := c.conns
+	c.conns = nil
+	return conns
 }
 
 // segment is the unit that a simLink carries, in bytes.
@@ -39,6 +100,7 @@ const queueLength = 128
 type simNet struct {
 	accept chan net.Conn
 	once   sync.Once
+	closed chan struct{}
 	server *http.Server
 }
 
@@ -46,6 +108,7 @@ type simNet struct {
 func newSimNet(handler http.Handler) *simNet {
 	return &simNet{
 		accept: make(chan net.Conn),
+		closed: make(chan struct{}),
 		server: &http.Server{
 			Handler:   handler,
 			TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}},
@@ -66,14 +129,15 @@ func (n *simNet) stop() {
 
 // Accept, Close and Addr make it a net.Listener.
 func (n *simNet) Accept() (net.Conn, error) {
-	c, ok := <-n.accept
-	if !ok {
+	select {
+	case c := <-n.accept:
+		return c, nil
+	case <-n.closed:
 		return nil, net.ErrClosed
 	}
-	return c, nil
 }
-func (n *simNet) Close() error   { n.once.Do(func() { close(n.accept) }); return nil }
-func (n *simNet) Addr() net.Addr { return simAddr{} }
+func (n *simNet) Close() error   { n.once.Do(func() { close(n.closed) }); return nil }
+func (n *simNet) Addr() net.Addr { return simAddr("") }
 
 // dial connects through l.
 func (n *simNet) dial(l simLink) func(context.Context, string) (link.Socket, error) {
@@ -83,9 +147,30 @@ func (n *simNet) dial(l simLink) func(context.Context, string) (link.Socket, err
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		down, up := newDirection(l.rate, l.rtt/2), newDirection(1e9, l.rtt/2)
-		n.accept <- &simConn{in: up, out: down}
-		var socket link.Socket = simSocket{&simConn{in: down, out: up}, l.rtt}
+		if l.cable != nil {
+			l.cable.mu.Lock()
+			l.cable.dials = append(l.cable.dials, time.Now())
+			factor := l.cable.factor
+			l.cable.mu.Unlock()
+			if factor == 0 {
+				return nil, errors.New("network is unreachable")
+			}
+		}
+		down, up := newDirection(l.rate, l.rtt/2, l.cable), newDirection(1e9, l.rtt/2, nil)
+		select {
+		case n.accept <- &simConn{in: up, out: down, peer: simAddr(l.name)}:
+		case <-n.closed:
+			return nil, errors.New("connection refused")
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		conn := &simConn{in: down, out: up}
+		if l.cable != nil {
+			l.cable.mu.Lock()
+			l.cable.conns = append(l.cable.conns, conn)
+			l.cable.mu.Unlock()
+		}
+		var socket link.Socket = simSocket{conn, l.rtt}
 		if l.afterDial != nil {
 			return l.afterDial(socket)
 		}
@@ -101,14 +186,17 @@ type direction struct {
 	// receiver wants no more.
 	finished, aborted chan struct{}
 	finish, abort     func()
+	// frozen is closed when nothing passes any more.
+	frozen chan struct{}
 }
 
-func newDirection(rate float64, delay time.Duration) *direction {
+func newDirection(rate float64, delay time.Duration, c *cable) *direction {
 	d := &direction{
 		queue:    make(chan []byte, queueLength),
 		arrived:  make(chan []byte),
 		finished: make(chan struct{}),
 		aborted:  make(chan struct{}),
+		frozen:   make(chan struct{}),
 	}
 	d.finish = sync.OnceFunc(func() { close(d.finished) })
 	d.abort = sync.OnceFunc(func() { close(d.aborted) })
@@ -135,8 +223,30 @@ func newDirection(rate float64, delay time.Duration) *direction {
 			if now := time.Now(); free.Before(now) {
 				free = now
 			}
-			free = free.Add(time.Duration(float64(len(data)) / rate * 1e9))
-			time.Sleep(time.Until(free))
+			for {
+				factor, changed := c.now()
+				if factor == 0 {
+					select {
+					case <-changed:
+						free = time.Now()
+						continue
+					case <-d.aborted:
+						return
+					case <-d.frozen:
+					}
+				} else {
+					free = free.Add(time.Duration(float64(len(data)) / (rate * factor) * 1e9))
+				}
+				break
+			}
+			select {
+			case <-d.frozen:
+				<-d.aborted
+				return
+			case <-time.After(time.Until(free)):
+			case <-d.aborted:
+				return
+			}
 			line <- inTransit{data, free.Add(delay)}
 		}
 	}()
@@ -157,6 +267,7 @@ func newDirection(rate float64, delay time.Duration) *direction {
 type simConn struct {
 	in, out *direction
 	unread  []byte
+	peer    simAddr
 }
 
 func (c *simConn) Read(p []byte) (int, error) {
@@ -198,16 +309,16 @@ func (c *simConn) Close() error {
 	return nil
 }
 
-func (*simConn) LocalAddr() net.Addr                { return simAddr{} }
-func (*simConn) RemoteAddr() net.Addr               { return simAddr{} }
+func (*simConn) LocalAddr() net.Addr                { return simAddr("") }
+func (c *simConn) RemoteAddr() net.Addr             { return c.peer }
 func (*simConn) SetDeadline(time.Time) error        { return nil }
 func (*simConn) SetReadDeadline(time.Time) error    { return nil }
 func (c *simConn) SetWriteDeadline(time.Time) error { return nil }
 
-type simAddr struct{}
+type simAddr string
 
-func (simAddr) Network() string { return "sim" }
-func (simAddr) String() string  { return "sim" }
+func (simAddr) Network() string  { return "sim" }
+func (a simAddr) String() string { return string(a) }
 
 // simSocket is the client's end.
 type simSocket struct {
@@ -225,7 +336,7 @@ func refusing(s link.Socket) (link.Socket, error) {
 	return nil, errors.Join(errors.New("network is unreachable"), s.Close())
 }
 
-// certificate is that of host "server", valid in the fake year 2000, and
+// certificate is that of the hosts "server" and "mirror", valid in the fake year 2000, and
 // authority is its own issuer.
 var certificate, authority = func() (tls.Certificate, *x509.CertPool) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -234,7 +345,7 @@ var certificate, authority = func() (tls.Certificate, *x509.CertPool) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
-		DNSNames:     []string{"server"},
+		DNSNames:     []string{"server", "mirror"},
 		NotBefore:    time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC),
 		NotAfter:     time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
 	}

@@ -1,0 +1,622 @@
+package download
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
+)
+
+// schedulers are all algorithms, with small requests for a small file.
+var schedulers = map[string]schedule.Scheduler{
+	"naive": schedule.Naive{},
+	"alg1":  schedule.Alg1{UpperLimit: 1e6, FirstRequests: 500_000},
+	"alg2":  schedule.Alg2{FirstRequests: 500_000},
+	"alg3":  schedule.Alg3{FirstRequests: 500_000, Padding: 0.1},
+}
+
+// network is two links with cables.
+type network struct {
+	*simNet
+	wifi, lte *cable
+	// wifiChange and lteChange report changes of the devices.
+	wifiChange, lteChange chan link.Change
+}
+
+// rescued downloads with rescue over links that may be cut. It returns
+// without complaint if want is empty and the file is whole, or if the error
+// has the text want.
+func rescued(t *testing.T, s schedule.Scheduler, handler http.Handler, want string, change func(*Options, *network)) (rundir.Summary, *log) {
+	t.Helper()
+	summary, events, err := try(t, handler, func(o *Options, n *simNet) {
+		net := &network{
+			simNet: n, wifi: newCable(), lte: newCable(),
+			wifiChange: make(chan link.Change, 9), lteChange: make(chan link.Change, 9),
+		}
+		a, b := wifi, lte
+		a.cable, b.cable = net.wifi, net.lte
+		o.Links[0].Dial, o.Links[1].Dial = n.dial(a), n.dial(b)
+		o.Links[0].Watch, o.Links[1].Watch = watch(net.wifiChange), watch(net.lteChange)
+		o.Rescue = &Rescue{GiveUp: 5 * time.Minute}
+		o.Scheduler = s
+		if change != nil {
+			change(o, net)
+		}
+	})
+	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		t.Errorf("the error is %v, want %q", err, want)
+	}
+	checkEvents(t, summary, events)
+	return summary, events
+}
+
+// watch reports what comes on a channel.
+func watch(changes <-chan link.Change) func(context.Context, func(link.Change)) {
+	return func(ctx context.Context, report func(link.Change)) {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case c := <-changes:
+				report(c)
+			}
+		}
+	}
+}
+
+// checkEvents checks what holds whatever happens: bytes that a request
+// received were assigned to it, none twice, and all of a complete file.
+func checkEvents(t *testing.T, summary rundir.Summary, events *log) {
+	t.Helper()
+	requested := map[int]ranges.Range{}
+	var arrived ranges.Set
+	for _, e := range events.events {
+		switch e := e.(type) {
+		case *rundir.Request:
+			requested[e.ID] = ranges.Range{Offset: e.Offset, Length: e.Length}
+		case *rundir.End:
+			r := requested[e.ID]
+			if whole := r.Length == 0 || r.Length == summary.Size; !whole {
+				if e.Bytes > r.Length {
+					t.Errorf("request %d received %d bytes of %d", e.ID, e.Bytes, r.Length)
+				}
+				if arrived.Remove(ranges.Range{Offset: r.Offset, Length: e.Bytes}) > 0 {
+					t.Errorf("bytes of request %d, %+v, arrived twice", e.ID, r)
+				}
+			}
+			arrived.Add(ranges.Range{Offset: r.Offset, Length: e.Bytes})
+		}
+	}
+	if first := arrived.First(); summary.Outcome == rundir.Complete && summary.Size > 0 && first != (ranges.Range{Length: summary.Size}) {
+		t.Errorf("only %+v is told of", arrived.Ranges())
+	}
+}
+
+// ideal is how long both links together need for the file.
+func ideal() float64 { return float64(len(file)) / (wifi.rate + lte.rate) }
+
+// Nobody is idle while bytes are missing: every algorithm ends near the
+// ideal, be it as rash as naive.
+func TestRescueBalancesEveryAlgorithm(t *testing.T) {
+	for name, s := range schedulers {
+		t.Run(name, func(t *testing.T) {
+			summary, _ := rescued(t, s, http.HandlerFunc(content), "", nil)
+			within(t, "download time over ideal", seconds(summary.Download)/ideal(), 1, 1.3)
+			a, b := summary.Links["wifi"].Finish, summary.Links["lte"].Finish
+			within(t, "time between the links' ends", max(seconds(a-b), seconds(b-a)), 0, 0.045)
+		})
+	}
+}
+
+func TestLinkIsLostForGood(t *testing.T) {
+	for name, s := range schedulers {
+		for fault, cut := range map[string]func(*network){
+			"no device":      func(n *network) { n.wifi.set(0); n.wifiChange <- link.Down },
+			"nothing passes": func(n *network) { n.wifi.set(0) },
+			"reset":          func(n *network) { n.wifi.set(0); n.wifi.reset() },
+			"almost nothing": func(n *network) { n.wifi.set(0.0002) },
+			"a tenth":        func(n *network) { n.wifi.set(0.1) },
+		} {
+			t.Run(name+", "+fault, func(t *testing.T) {
+				summary, events := rescued(t, s, http.HandlerFunc(content), "", func(_ *Options, n *network) {
+					time.AfterFunc(200*time.Millisecond, func() { cut(n) })
+				})
+				// 1.6 MB have come by wifi and 0.6 MB by lte.
+				within(t, "download time", seconds(summary.Download), 0.6, 1.25)
+				if fault != "a tenth" && len(of[*rundir.Failover](events)) == 0 {
+					t.Error("no failover is recorded")
+				}
+			})
+		}
+	}
+}
+
+// A link that comes back is used again at once if its device says so, and
+// soon if not.
+func TestLinkComesBack(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		announce bool
+		reset    bool
+		latest   time.Duration
+	}{
+		{"announced", true, true, 60 * time.Millisecond},
+		{"announced, connections survive", true, false, 60 * time.Millisecond},
+		{"not announced", false, true, 560 * time.Millisecond},
+		{"not announced, connections survive", false, false, 60 * time.Millisecond},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			back := 700 * time.Millisecond
+			_, events := rescued(t, schedulers["alg3"], http.HandlerFunc(content), "", func(o *Options, n *network) {
+				slow := lte
+				slow.rate, slow.cable = 2e6, n.lte
+				o.Links[1].Dial = n.dial(slow)
+				time.AfterFunc(200*time.Millisecond, func() {
+					n.wifi.set(0)
+					if test.reset {
+						n.wifi.reset()
+					}
+					if test.announce {
+						n.wifiChange <- link.Down
+					}
+				})
+				time.AfterFunc(back, func() {
+					n.wifi.set(1)
+					if test.announce {
+						n.wifiChange <- link.Up
+					}
+				})
+			})
+			first := time.Duration(0)
+			for _, e := range of[*rundir.Request](events) {
+				if at := time.Duration(e.T); e.Link == "wifi" && at > back && first == 0 {
+					first = at - back
+				}
+			}
+			if first == 0 || first > test.latest {
+				t.Errorf("wifi is used again %v after it came back, want %v", first, test.latest)
+			}
+		})
+	}
+}
+
+// With all links gone the download waits, and goes on with what it has.
+func TestAllLinksAreGoneForAWhile(t *testing.T) {
+	for name, s := range schedulers {
+		t.Run(name, func(t *testing.T) {
+			summary, _ := rescued(t, s, http.HandlerFunc(content), "", func(_ *Options, n *network) {
+				time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })
+				time.AfterFunc(30*time.Second, func() { n.lte.set(1) })
+			})
+			// 8 s of ban at most, and then what is missing by lte alone.
+			within(t, "download time", seconds(summary.Download), 30.5, 39)
+			var sum int64
+			for _, l := range summary.Links {
+				sum += l.Bytes
+			}
+			if sum > int64(len(file))+1<<20 {
+				t.Errorf("%d bytes were received for %d", sum, len(file))
+			}
+		})
+	}
+}
+
+func TestGivingUp(t *testing.T) {
+	summary, _ := rescued(t, schedulers["alg3"], http.HandlerFunc(content), "nothing arrived for 1m0s: link wifi: ", func(o *Options, n *network) {
+		o.Rescue.GiveUp = time.Minute
+		time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })
+	})
+	within(t, "time of the failure", seconds(summary.Download), 60.1, 60.4)
+}
+
+// Attempts to connect follow each other ever more slowly.
+func TestBackOff(t *testing.T) {
+	var dials []time.Time
+	rescued(t, schedulers["alg3"], http.HandlerFunc(content), "nothing arrived", func(o *Options, n *network) {
+		o.Rescue.GiveUp = 30 * time.Second
+		time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })
+		time.AfterFunc(30*time.Second, func() { dials = n.wifi.dials })
+	})
+	pause := time.Duration(0)
+	for i := 2; i < len(dials); i++ {
+		next := dials[i].Sub(dials[i-1])
+		if next < pause-100*time.Millisecond || next > 8100*time.Millisecond || i == 2 && next > 500*time.Millisecond {
+			t.Errorf("attempt %d comes %v after the one before, which came after %v", i, next, pause)
+		}
+		pause = next
+	}
+	if len(dials) < 6 || len(dials) > 12 {
+		t.Errorf("%d attempts in 30 s", len(dials))
+	}
+}
+
+// The tests of the server's ways to end things: all must end in the file.
+func TestServerFaults(t *testing.T) {
+	sum := sha256.Sum256(file)
+	digest := "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
+	// every makes a handler that lets every nth GET be answered by fault.
+	every := func(n int, fault http.HandlerFunc) http.HandlerFunc {
+		var mu sync.Mutex
+		count := 0
+		return ranged(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			count++
+			hit := count%n == 0
+			mu.Unlock()
+			if hit {
+				fault(w, r)
+			} else {
+				content(w, r)
+			}
+		})
+	}
+	first := func(n int, fault http.HandlerFunc) http.HandlerFunc {
+		var mu sync.Mutex
+		count := 0
+		return ranged(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			count++
+			hit := count <= n
+			mu.Unlock()
+			if hit {
+				fault(w, r)
+			} else {
+				content(w, r)
+			}
+		})
+	}
+	noRanges := func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("Range")
+		content(&editedHeader{w, func(h http.Header) { h.Del("Accept-Ranges") }}, r)
+	}
+	type fault struct {
+		handler http.HandlerFunc
+		want    string
+	}
+	faults := func() map[string]fault {
+		return map[string]fault{
+			"streams are reset": {every(3, func(w http.ResponseWriter, r *http.Request) {
+				content(&shortBody{ResponseWriter: w, left: 50_000}, r)
+				panic(http.ErrAbortHandler)
+			}), ""},
+			"goodbye after some requests": {every(4, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Connection", "close") // GOAWAY
+				content(w, r)
+			}), ""},
+			"short bodies without length": {every(3, func(w http.ResponseWriter, r *http.Request) {
+				content(&shortBody{ResponseWriter: &editedHeader{w, func(h http.Header) { h.Del("Content-Length") }}, left: 100_000}, r)
+			}), ""},
+			"503 at times": {every(3, func(w http.ResponseWriter, r *http.Request) {
+				http.Error(w, "busy", http.StatusServiceUnavailable)
+			}), ""},
+			"429 with Retry-After": {first(2, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Retry-After", "2")
+				http.Error(w, "slow down", http.StatusTooManyRequests)
+			}), ""},
+			"429 for too long": {ranged(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Retry-After", "86400")
+				http.Error(w, "tomorrow", http.StatusTooManyRequests)
+			}), "429 Too Many Requests, and asks to wait for 24h0m0s"},
+			"thinks for two seconds": {ranged(func(w http.ResponseWriter, r *http.Request) {
+				select {
+				case <-time.After(2 * time.Second):
+					content(w, r)
+				case <-r.Context().Done():
+				}
+			}), ""},
+			"no HEAD": {func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodHead {
+					http.Error(w, "no", http.StatusMethodNotAllowed)
+					return
+				}
+				content(w, r)
+			}, ""},
+			"no ranges, and it says so": {func(w http.ResponseWriter, r *http.Request) {
+				r.Header.Del("Range")
+				content(&editedHeader{w, func(h http.Header) { h.Set("Accept-Ranges", "none") }}, r)
+			}, ""},
+			"no ranges, and it does not say so": {ranged(noRanges), ""},
+			"no ranges, and connections that break once": {first(1, func(w http.ResponseWriter, r *http.Request) {
+				noRanges(&shortBody{ResponseWriter: w, left: 300_000}, r)
+				panic(http.ErrAbortHandler)
+			}), ""},
+			"no size": {func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodHead {
+					w.Header().Set("ETag", `"6b010793-5b8d80"`)
+					w.(http.Flusher).Flush()
+					return
+				}
+				r.Header.Del("Range")
+				content(&editedHeader{w, func(h http.Header) { h.Del("Content-Length") }}, r)
+			}, ""},
+			"no validator": {func(w http.ResponseWriter, r *http.Request) {
+				content(&editedHeader{w, func(h http.Header) { h.Del("ETag"); h.Del("Last-Modified") }}, r)
+			}, ""},
+			"right digest": {func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Repr-Digest", digest)
+				content(w, r)
+			}, ""},
+			"wrong digest": {func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Repr-Digest", "sha-256=:"+strings.Repeat("A", 43)+"=:")
+				content(w, r)
+			}, "but the server says 0000"},
+			"changes at once": {ranged(func(w http.ResponseWriter, r *http.Request) {
+				content(&editedHeader{w, func(h http.Header) { h.Set("ETag", `"other"`) }}, r)
+			}), "the file changed on the server during the download"},
+			"changes in the middle, If-Range": {changing(), "the file changed on the server during the download"},
+			"shrinks": {ranged(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Range", "bytes */10")
+				w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
+			}), `416, Content-Range "bytes */10"`},
+			"other range": {ranged(func(w http.ResponseWriter, r *http.Request) {
+				content(&editedHeader{w, func(h http.Header) {
+					h.Set("Content-Range", strings.Replace(h.Get("Content-Range"), "bytes ", "bytes 1", 1))
+				}}, r)
+			}), "instead of"},
+			"encodes": {func(w http.ResponseWriter, r *http.Request) {
+				content(&editedHeader{w, func(h http.Header) { h.Set("Content-Encoding", "gzip") }}, r)
+			}, `encodes the file as "gzip"`},
+			"not found":         {http.NotFound, "answers HEAD with 404"},
+			"forbidden for GET": {ranged(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusForbidden) }), "403"},
+			"redirects in a loop": {func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "/file?"+r.URL.RawQuery+"x", http.StatusFound)
+			}, "redirects more than 10 times"},
+			"redirects to http": {func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "http://server/file", http.StatusFound)
+			}, "allowed is https"},
+			"redirects": {func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/file" {
+					http.Redirect(w, r, "/elsewhere/file", http.StatusTemporaryRedirect)
+					return
+				}
+				content(w, r)
+			}, ""},
+			"redirects to another host": {func(w http.ResponseWriter, r *http.Request) {
+				if r.Host == "server" {
+					http.Redirect(w, r, "https://mirror/file", http.StatusFound)
+					return
+				}
+				content(w, r)
+			}, ""},
+			"redirects to what expires": {expiring(), ""},
+		}
+	}
+	for algorithm, s := range schedulers {
+		for name, test := range faults() {
+			t.Run(name+", "+algorithm, func(t *testing.T) {
+				summary, events := rescued(t, s, test.handler, test.want, nil)
+				if strings.HasPrefix(name, "429 with") {
+					for _, e := range of[*rundir.Request](events) {
+						if e.ID == 3 {
+							within(t, "time of the third request", seconds(e.T), 2, 2.3)
+						}
+					}
+				}
+				if test.want == "" {
+					within(t, "download time", seconds(summary.Download), 0.3, 15)
+				}
+			})
+		}
+	}
+}
+
+// changing serves another file after one part, and answers If-Range as a
+// server should.
+func changing() http.HandlerFunc {
+	var mu sync.Mutex
+	count := 0
+	return ranged(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		count++
+		changed := count > 1
+		mu.Unlock()
+		if !changed {
+			content(w, r)
+			return
+		}
+		w.Header().Set("ETag", `"other"`)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file))
+	})
+}
+
+// expiring redirects to URLs that are good for two requests.
+func expiring() http.HandlerFunc {
+	var mu sync.Mutex
+	uses := map[string]int{}
+	return func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		key := r.URL.RawQuery
+		switch {
+		case key == "":
+			uses["issued"]++
+			http.Redirect(w, r, fmt.Sprintf("/file?%d", uses["issued"]), http.StatusFound)
+		case uses[key] == 2:
+			http.Error(w, "expired", http.StatusForbidden)
+		default:
+			uses[key]++
+			mu.Unlock()
+			content(w, r)
+			mu.Lock()
+		}
+	}
+}
+
+// A link through which another file comes is not used any more; the others
+// go on.
+func TestOneLinkServesAnotherFile(t *testing.T) {
+	other := func(w http.ResponseWriter, r *http.Request) {
+		content(&editedHeader{w, func(h http.Header) { h.Set("ETag", `"other"`) }}, r)
+	}
+	summary, events := rescued(t, schedulers["alg3"], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.RemoteAddr, "lte") {
+			other(w, r)
+			return
+		}
+		content(w, r)
+	}), "", func(o *Options, n *network) {
+		b := lte
+		b.name = "lte"
+		o.Links[1].Dial = n.dial(b)
+	})
+	if summary.Links["lte"].Bytes != 0 || summary.Links["wifi"].Bytes != int64(len(file)) {
+		t.Errorf("links %+v", summary.Links)
+	}
+	for _, e := range of[*rundir.End](events) {
+		if e.Link == "lte" && !strings.Contains(e.Error, "the file changed") {
+			t.Errorf("lte's request ended as %+v", e)
+		}
+	}
+}
+
+// capError is permanent, as that of a data cap.
+type capError struct{}
+
+func (capError) Error() string   { return "the cap is reached" }
+func (capError) Permanent() bool { return true }
+
+type cappedSocket struct {
+	link.Socket
+	left int
+}
+
+func (s *cappedSocket) Read(p []byte) (int, error) {
+	if s.left <= 0 {
+		return 0, capError{}
+	}
+	n, err := s.Socket.Read(p[:min(len(p), s.left)])
+	s.left -= n
+	return n, err
+}
+
+func TestPermanentFailuresAreFinal(t *testing.T) {
+	capped := func(l simLink) simLink {
+		l.afterDial = func(s link.Socket) (link.Socket, error) { return &cappedSocket{s, 1_000_000}, nil }
+		return l
+	}
+	var dials int
+	summary, _ := rescued(t, schedulers["alg3"], http.HandlerFunc(content), "", func(o *Options, n *network) {
+		dial := n.dial(capped(wifi))
+		o.Links[0].Dial = func(ctx context.Context, address string) (link.Socket, error) {
+			dials++
+			if dials > 1 {
+				return nil, capError{}
+			}
+			return dial(ctx, address)
+		}
+	})
+	if dials > 2 || summary.Links["wifi"].Bytes > 1_000_000 {
+		t.Errorf("%d attempts to connect, %d bytes", dials, summary.Links["wifi"].Bytes)
+	}
+	summary, _ = rescued(t, schedulers["alg3"], http.HandlerFunc(content), "the cap is reached", func(o *Options, n *network) {
+		for i, l := range []simLink{wifi, lte} {
+			var dialled bool
+			dial := n.dial(capped(l))
+			o.Links[i].Dial = func(ctx context.Context, address string) (link.Socket, error) {
+				if dialled {
+					return nil, capError{}
+				}
+				dialled = true
+				return dial(ctx, address)
+			}
+		}
+	})
+	within(t, "time of the failure", seconds(summary.Download), 0.1, 2)
+}
+
+func TestNobodyAnswersAtTheBeginning(t *testing.T) {
+	summary, _ := rescued(t, schedulers["alg3"], http.HandlerFunc(content), "link wifi: network is unreachable", func(o *Options, n *network) {
+		n.wifi.set(0)
+		n.lte.set(0)
+	})
+	within(t, "time of the failure", seconds(summary.Download), 0.5, 2)
+	rescued(t, schedulers["alg3"], http.HandlerFunc(content), "certificate", func(o *Options, _ *network) { o.TLS = &tls.Config{} })
+}
+
+// A middlebox that forgot the connections costs a second at most, also while
+// the size is asked for.
+func TestHalfOpenConnections(t *testing.T) {
+	for _, at := range []time.Duration{35 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond} {
+		for name, s := range schedulers {
+			t.Run(fmt.Sprintf("%s, %v", name, at), func(t *testing.T) {
+				summary, _ := rescued(t, s, http.HandlerFunc(content), "", func(_ *Options, n *network) {
+					time.AfterFunc(at, func() { n.wifi.freeze(); n.lte.freeze() })
+				})
+				within(t, "download time", seconds(summary.Download), 0.6, 2.6)
+			})
+		}
+	}
+}
+
+// badSink fails to write after some bytes, as a full disk does.
+type badSink struct {
+	Sink
+	left int
+	mu   sync.Mutex
+}
+
+func (s *badSink) WriteAt(p []byte, offset int64) (int, error) {
+	s.mu.Lock()
+	s.left -= len(p)
+	full := s.left < 0
+	s.mu.Unlock()
+	if full {
+		return 0, errors.New("no space left on device")
+	}
+	return s.Sink.WriteAt(p, offset)
+}
+
+func TestFullDiskEndsTheDownload(t *testing.T) {
+	rescued(t, schedulers["alg3"], http.HandlerFunc(content), "no space left on device", func(o *Options, _ *network) {
+		open := o.Output
+		o.Output = func() (Sink, error) {
+			sink, err := open()
+			return &badSink{Sink: sink, left: 2_000_000}, err
+		}
+	})
+}
+
+// Whatever links and cuts there are, the file is whole, and no byte was
+// received twice but those that went late over a cancelled request.
+func TestRandomFaults(t *testing.T) {
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, 99))
+		names := []string{"naive", "alg1", "alg2", "alg3"}
+		name := names[random.IntN(len(names))]
+		t.Run(fmt.Sprintf("%d, %s", seed, name), func(t *testing.T) {
+			summary, _ := rescued(t, schedulers[name], http.HandlerFunc(content), "", func(_ *Options, n *network) {
+				for range 1 + random.IntN(6) {
+					c := []*cable{n.wifi, n.lte}[random.IntN(2)]
+					at := time.Duration(random.Int64N(int64(1500 * time.Millisecond)))
+					switch random.IntN(4) {
+					case 0:
+						time.AfterFunc(at, c.reset)
+					case 1:
+						time.AfterFunc(at, c.freeze)
+					case 2:
+						factor := random.Float64() * random.Float64()
+						time.AfterFunc(at, func() { c.set(factor) })
+					case 3:
+						time.AfterFunc(at, func() { c.set(0) })
+					}
+				}
+				time.AfterFunc(4*time.Second, func() { n.wifi.set(1); n.lte.set(1) })
+			})
+			within(t, "download time", seconds(summary.Download), 0.4, 10)
+		})
+	}
+}
