@@ -15,7 +15,7 @@ help: ## what can be made
 
 .PHONY: demo
 demo: setup ## compare the thesis' approaches over two emulated links (the first call sets up)
-	@$(LINKLAB) compare hs-s7
+	@$(LINKLAB) compare hs-s7 --runs 3
 
 .PHONY: test
 test: setup lint test-unit test-e2e ## everything that CI runs
@@ -61,12 +61,16 @@ test-e2e: setup ## end-to-end tests in the guest, in virtual time
 	@$(PYTHON) -m pytest tests
 
 .PHONY: bench
-bench: setup ## repeatability, sensitivity, fidelity, speed, the thesis' figures and peers
-	@$(PYTHON) tests/bench.py
+bench: setup ## repeatability, sensitivity, fidelity, speed, peers, the client's cost (ARGS="speed --quick")
+	@$(PYTHON) tests/bench.py $(ARGS)
 
 .PHONY: bench-fidelity
 bench-fidelity: setup ## links and their models against what a scenario states
 	@$(PYTHON) tests/bench.py fidelity models
+
+.PHONY: client-all
+client-all: packages ## the client for linux/amd64, linux/arm64 and android/arm64
+	@$(SETUP)/client all build
 
 .PHONY: live
 live: setup ## a lab to watch in real time, with Debian's Prometheus beside it (ARGS="hs-s7 -a alg3")

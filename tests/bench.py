@@ -19,9 +19,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from bench_client import client
 from bench_common import CORES, Bench, BenchError, Result
-from bench_compare import peers, thesis
+from bench_compare import peers
 from bench_fidelity import fidelity
+from bench_live import live
 from bench_models import models
 from bench_repeat import repeatability, sensitivity
 from bench_speed import kernel, speed
@@ -29,8 +31,10 @@ from rich.console import Console
 
 SECTIONS: dict[str, Callable[[Bench], Result]] = {
     section.__name__: section
-    for section in (repeatability, sensitivity, fidelity, models, speed, thesis, peers, kernel)
-}
+    for section in (
+        repeatability, sensitivity, fidelity, models, speed, peers, client, live, kernel,
+    )
+}  # fmt: skip
 UNASKED = tuple(name for name in SECTIONS if name != "kernel")
 """What runs when no section is named: the kernel build takes minutes and no target moves."""
 

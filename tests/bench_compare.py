@@ -1,50 +1,14 @@
-"""Sections `thesis` and `peers`: the algorithms beside published figures and other programs."""
+"""Section `peers`: the algorithms, with rescue too, beside other people's programs."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from bench_common import Bench, Result, percent, table
-
-BOUNDS = {"naive": 0.05, "alg1": 0.15, "alg2": 0.15, "alg3": 0.10}
-"""How near the outcomes are to come to table 5.12; the single links are calibrated."""
-
-CALIBRATED = 0.01
+from bench_common import Bench, Result, table
 
 BEST_SINGLE = ("curl-wifi", "curl-lte")
-COLUMNS = ("mptcp", "aria2-2", "aria2-8", "alg1", "alg2", "alg3")
+COLUMNS = ("mptcp", "aria2-2", "aria2-8", "alg1", "alg2", "alg3", "alg3-rescue")
 PEER_SCENARIOS = ("static-80-50", "static-7-66", "wifi-outage", "wifi-collapse", "wifi-gone")
-
-
-def thesis(bench: Bench) -> Result:
-    """Every approach in the thesis' static scenarios beside its table 5.12."""
-    names = ("hs-s7",) if bench.quick else ("hs-s7", "hs-s6", "ls")
-    shown = table(
-        "scenario", "algorithm", "thesis s", "here s", "error %", "target", "Δ thesis", "Δ here",
-        left=2,
-    )  # fmt: skip
-    result: Result = {}
-    for number, name in enumerate(names, 1):
-        comparison = _compare(bench, name, (), f"{number} of {len(names)}")
-        result[name] = comparison["rows"]
-        for row in comparison["rows"]:
-            shown.add_row(
-                name, row["algorithm"], _seconds(row["published_s"]), _seconds(row["download_s"]),
-                "-" if row["error_ratio"] is None else percent(row["error_ratio"], 1),
-                _verdict(row), _seconds(row["published_link_delta_s"]),
-                _seconds(row["link_delta_s"]), end_section=row is comparison["rows"][-1],
-            )  # fmt: skip
-    bench.say("250 MB, download time and link Δ in s; single links are calibrated")
-    bench.console.print(shown)
-    return result
-
-
-def _verdict(row: dict[str, Any]) -> str:
-    if row["error_ratio"] is None:
-        return "-"
-    bound = BOUNDS.get(row["algorithm"], CALIBRATED)
-    met = abs(row["error_ratio"]) <= bound
-    return f"[{'green' if met else 'red'}]{bound * 100:.0f} %: {'met' if met else 'missed'}[/]"
 
 
 def _seconds(value: float | None) -> str:
@@ -81,7 +45,7 @@ def _cell(row: dict[str, Any]) -> str:
 
 
 def _compare(bench: Bench, scenario: str, algorithms: tuple[str, ...], where: str) -> Any:
-    """`linklab compare` of one scenario; without `algorithms` the thesis' six."""
-    chosen = ("-a", ",".join(algorithms)) if algorithms else ()
-    (done,) = bench.all(f"{scenario}, {where}", [("compare", scenario, *chosen)])
+    """`linklab compare` of one scenario."""
+    words = ("compare", scenario, "-a", ",".join(algorithms))
+    (done,) = bench.all(f"{scenario}, {where}", [words])
     return done.json["comparisons"][0]

@@ -15,7 +15,10 @@ from linklab.topology import LINK_PATHS
 
 @dataclass(frozen=True)
 class Task:
-    """What a contestant is to download in the lab, and where things are there."""
+    """What a contestant is to download in the lab, and where things are there.
+
+    `wireless` has the links' signal strengths in the form of /proc/net/wireless.
+    """
 
     scenario: Scenario
     url: str
@@ -24,6 +27,7 @@ class Task:
     run_dir: str
     sha256: str
     multilink: str
+    wireless: str
 
 
 Command = Callable[[Task], list[str]]
@@ -67,8 +71,9 @@ def _multilink(
                 "--overlap", str(client.overlap),
                 "--window", f"{client.window_s}s",
             ]  # fmt: skip
+        saved = ["--rescue", "--wireless-file", task.wireless] if rescue else ["--no-rescue"]
         return [
-            *argv, *options, "--rescue" if rescue else "--no-rescue", "--ca-file", task.ca_file,
+            *argv, *options, *saved, "--ca-file", task.ca_file,
             "--checksum", f"sha-256={task.sha256}", "--run-dir", task.run_dir, "-o", task.output,
         ]  # fmt: skip
 

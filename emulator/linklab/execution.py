@@ -55,6 +55,7 @@ def _task(job: Job, scenario: Scenario, run_dir: Path, output: Path) -> Task:
         run_dir=str(run_dir),
         sha256=job.payload_sha256,
         multilink=str(local(job.multilink)),
+        wireless=str(output.parent / "wireless"),
     )
 
 
@@ -79,7 +80,7 @@ def _environment(task: Task, home: Path) -> dict[str, str]:
         "LINKLAB_OUTPUT": task.output,
         "LINKLAB_SHA256": task.sha256,
         "LINKLAB_RUN_DIR": task.run_dir,
-        "LINKLAB_WIRELESS": str(home / "wireless"),
+        "LINKLAB_WIRELESS": task.wireless,
         "SSL_CERT_FILE": task.ca_file,
         "CURL_CA_BUNDLE": task.ca_file,
     }
@@ -149,7 +150,7 @@ def execute(run_dir: Path) -> Outcome:
         player = Player(
             lab, links, run_dir, sample_s=scenario.sample_s,
             counts_payload=any(event.after_bytes is not None for event in scenario.events),
-            signal=SignalFile(scratch / "wireless"),
+            signal=SignalFile(Path(task.wireless)),
             inbox=Inbox(run_dir) if job.clock == "real" else None,
             on_next=_go_on, may_be_late=job.live,
         )  # fmt: skip

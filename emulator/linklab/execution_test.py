@@ -24,7 +24,9 @@ def handlers() -> Iterator[None]:
 
 @pytest.fixture
 def task(small: Scenario) -> Task:
-    return Task(small, "https://10.0.0.1/p", "/ca.pem", "/out", "/run", "abcd", "/multilink")
+    return Task(
+        small, "https://10.0.0.1/p", "/ca.pem", "/out", "/run", "abcd", "/multilink", "/wireless"
+    )
 
 
 def test_words_of_the_user_s_are_filled_in(task: Task) -> None:
@@ -51,7 +53,7 @@ def test_the_client_s_environment_holds_nothing_of_the_user_s(
         "LINKLAB_OUTPUT": "/out",
         "LINKLAB_SHA256": "abcd",
         "LINKLAB_RUN_DIR": "/run",
-        "LINKLAB_WIRELESS": "/home/wireless",
+        "LINKLAB_WIRELESS": "/wireless",
         "SSL_CERT_FILE": "/ca.pem",
         "CURL_CA_BUNDLE": "/ca.pem",
     }

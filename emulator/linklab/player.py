@@ -120,7 +120,7 @@ class Player:
 
     def stop(self) -> None:
         """Takes the last sample and closes the files."""
-        self._write_sample()
+        self._write_sample(0.0)
         for file in (self._links, self._queues, self._events):
             file.close()
         self._timer.close()
@@ -252,15 +252,16 @@ class Player:
         self._events.write(_encoder.encode(line) + b"\n")
 
     def _sample(self, due_s: float) -> None:
-        self._write_sample()
+        self._write_sample(self.now_s() - due_s)
         self._at(self._samples.after(due_s), self._sample)
 
-    def _write_sample(self) -> None:
+    def _write_sample(self, late_s: float) -> None:
         t_s = self.now_s()
         for name, link in self._lab.links.items():
             for direction, (queue, lost_packets) in link.counters().items():
                 line = {
                     "t_s": t_s,
+                    "late_s": late_s,
                     "link": name,
                     "direction": direction,
                     "sent_bytes": queue.sent_bytes,
