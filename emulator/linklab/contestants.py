@@ -71,7 +71,11 @@ def _multilink(
                 "--overlap", str(client.overlap),
                 "--window", f"{client.window_s}s",
             ]  # fmt: skip
-        saved = ["--rescue", "--wireless-file", task.wireless] if rescue else ["--no-rescue"]
+        saved = (
+            ["--rescue", "--wireless-file", task.wireless]
+            if rescue
+            else ["--no-rescue", "--resume=false"]
+        )
         return [
             *argv, *options, *saved, "--ca-file", task.ca_file,
             "--checksum", f"sha-256={task.sha256}", "--run-dir", task.run_dir, "-o", task.output,

@@ -15,7 +15,10 @@ THESIS = ["--first-request", "2000000B", "--overlap", "0.5", "--window", "2.0s"]
 FILES = [
     "--ca-file", "/ca.pem", "--checksum", "sha-256=abcd", "--run-dir", "/run", "-o", "/tmp/x/out",
 ]  # fmt: skip
-TASK, RESCUE = ["--no-rescue", *FILES], ["--rescue", "--wireless-file", "/wireless", *FILES]
+TASK, RESCUE = (
+    ["--no-rescue", "--resume=false", *FILES],
+    ["--rescue", "--wireless-file", "/wireless", *FILES],
+)
 CURL = ["curl", "--silent", "--show-error", "--fail"]
 CURL_CA, CURL_OUT = ["--cacert", "/ca.pem"], ["--output", "/tmp/x/out", GET[2]]
 

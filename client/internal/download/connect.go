@@ -193,7 +193,7 @@ func (d *download) abandon(l *linkState, reason string, now time.Duration) {
 	var bytes int64
 	for _, r := range slices.Clone(l.active) {
 		if r.session == l.session {
-			left := d.drop(l, r)
+			left := d.drop(l, r, now)
 			d.release(left)
 			bytes += left.Length
 		}

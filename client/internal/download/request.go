@@ -90,7 +90,7 @@ func (d *download) fetch(ctx context.Context, l *linkState, r *request) {
 	}
 	l.wasted += r.wasted
 	if !r.dropped {
-		left := d.drop(l, r)
+		left := d.drop(l, r, now)
 		d.release(left)
 		if !cancelled && d.Rescue != nil {
 			d.failedOver(l, nil, left.Length, lost, now)
@@ -110,12 +110,12 @@ func (d *download) fetch(ctx context.Context, l *linkState, r *request) {
 }
 
 // drop gives a request up, and returns what it has not delivered.
-func (d *download) drop(l *linkState, r *request) ranges.Range {
+func (d *download) drop(l *linkState, r *request, now time.Duration) ranges.Range {
 	left := ranges.Range{Offset: r.next(), Length: r.left()}
 	d.shrink(l, r, left.Length)
 	r.dropped = true
 	r.cancel()
-	d.ended(l, r)
+	d.ended(l, r, now)
 	return left
 }
 
@@ -134,7 +134,7 @@ func (d *download) shrink(l *linkState, r *request, bytes int64) {
 }
 
 // ended takes a request off those in flight.
-func (d *download) ended(l *linkState, r *request) {
+func (d *download) ended(l *linkState, r *request, now time.Duration) {
 	l.active = slices.DeleteFunc(l.active, func(other *request) bool { return other == r })
 	if l.newest == r && r.dropped {
 		l.newest = nil
@@ -145,7 +145,6 @@ func (d *download) ended(l *linkState, r *request) {
 		}
 	}
 	// What is in flight still waits for the server.
-	now := time.Since(d.start)
 	l.pace.End(now)
 	if len(l.active) > 0 {
 		l.pace.Begin(now, max(0, l.active[0].issued+l.delay()-now))
@@ -230,7 +229,7 @@ func (d *download) progress(l *linkState, r *request, bytes int64) {
 	}
 	l.expected -= bytes
 	if r.complete() {
-		d.ended(l, r)
+		d.ended(l, r, now)
 		l.wasted += r.wasted
 		d.record(now, &rundir.End{Link: l.Name, ID: r.id, Bytes: r.received, Wasted: r.wasted, Outcome: rundir.Complete})
 		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})

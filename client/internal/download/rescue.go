@@ -388,7 +388,7 @@ func (d *download) urgent(l *linkState, now time.Duration) (ranges.Range, string
 		}
 		for _, r := range other.active {
 			if r.Offset <= first && first < r.limit {
-				left := d.drop(other, r)
+				left := d.drop(other, r, now)
 				d.failedOver(other, l, left.Length, reason, now)
 				return left, other.Name, true
 			}
@@ -421,7 +421,7 @@ func (d *download) steal(l *linkState, works []schedule.Work, now time.Duration)
 	other, r := d.links[victim], requests[victim]
 	stolen := ranges.Range{Offset: r.limit - bytes, Length: bytes}
 	if bytes == r.left() {
-		d.drop(other, r)
+		d.drop(other, r, now)
 	} else {
 		d.shrink(other, r, bytes)
 		d.await(other)

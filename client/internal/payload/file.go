@@ -77,8 +77,23 @@ func Create(o Options) (*File, error) {
 			part.Close()
 			continue
 		}
-		return &File{Options: o, part: part, written: ranges.NewSet(), checked: time.Now()}, nil
+		f := &File{Options: o, part: part, written: ranges.NewSet(), checked: time.Now()}
+		if !o.Resume {
+			if err := f.clear(); err != nil {
+				return nil, errors.Join(err, part.Close())
+			}
+		}
+		return f, nil
 	}
+}
+
+// clear removes what an earlier download left. A state must never tell of
+// bytes that are gone.
+func (f *File) clear() error {
+	if err := os.Remove(f.stateName()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return f.part.Truncate(0)
 }
 
 func (f *File) stateName() string { return f.part.Name() + ".state" }
@@ -111,12 +126,8 @@ func (f *File) Begin(resource transport.Resource, _ ranges.Range) ([]ranges.Rang
 	verified := f.Checksum != nil || resource.SHA256 != nil
 	f.resumable = f.Resume && resource.Size > 0 && !resource.NoRanges && (verified || resource.HasValidator())
 	have := f.left()
-	if have == nil {
-		// A state must never tell of bytes that are gone.
-		if err := os.Remove(f.stateName()); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, err
-		}
-		if err := f.part.Truncate(0); err != nil {
+	if have == nil && f.Resume {
+		if err := f.clear(); err != nil {
 			return nil, err
 		}
 	}
