@@ -1,8 +1,9 @@
 """compose.yaml: what can be said of it unseen, and the whole stack where an engine runs.
 
-The stack needs a Docker engine and the images, and says so where it skips. Where no registry can
-be reached, stand-ins will do (Prometheus' is then called `prom/prometheus:latest`); Grafana has
-none, and is left out where its image is missing.
+With LINKLAB_CONTAINERS=1 (`make test-containers`) it builds the images, which takes minutes, and
+starts them; needs a Docker engine. Where no registry can be reached, stand-ins will do
+(Prometheus' is then called `prom/prometheus:latest`); Grafana has none, and is left out where its
+image is missing.
 """
 
 from __future__ import annotations
@@ -135,30 +136,32 @@ def has(image: str) -> bool:
     return docker("image", "inspect", image).returncode == 0
 
 
-@pytest.fixture
-def stack() -> Iterator[Stack]:
+@pytest.fixture(scope="module")
+def built() -> None:
+    """The images of this very tree, and Prometheus'."""
+    if os.environ.get("LINKLAB_CONTAINERS") != "1":
+        pytest.skip("LINKLAB_CONTAINERS=1 is not set: building images takes minutes")
     if shutil.which("docker") is None or docker("version").returncode != 0:
         pytest.skip("no Docker engine answers")
     if shutil.which(compose_program()[0]) is None:
         pytest.skip("there is no Compose")
+    done = subprocess.run(
+        [*compose_program(), "-f", FILE, "--profile", "field", "build", "emulator", "server"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     pinned = SERVICES["prometheus"]["image"]
     if not has(pinned) and has("prom/prometheus:latest"):
         docker("tag", "prom/prometheus:latest", pinned)
+
+
+@pytest.fixture
+def stack(built: None) -> Iterator[Stack]:
     made = Stack()
     try:
         yield made
     finally:
         made("--profile", "field", "down", "--volumes", "--timeout", "20")
-
-
-def need(*services: str) -> list[str]:
-    """The services, if their images are there; skips where not."""
-    for name in services:
-        if not has(SERVICES[name]["image"]):
-            pytest.skip(
-                f"there is no image {SERVICES[name]['image']}: docker compose build (or pull)"
-            )
-    return list(services)
 
 
 def until(what: Callable[[], object], said: Callable[[], str], patience_s: float = 120.0) -> None:
@@ -169,7 +172,7 @@ def until(what: Callable[[], object], said: Callable[[], str], patience_s: float
 
 
 def test_the_stack_downloads_unasked_is_scraped_and_can_be_changed(stack: Stack) -> None:
-    services = need("emulator", "prometheus")
+    services = ["emulator", "prometheus"]
     if has(SERVICES["grafana"]["image"]):
         services.append("grafana")
     begun_s = time.monotonic()
@@ -240,7 +243,6 @@ def _health(container: str) -> str:
 def test_the_server_for_tests_on_hardware_serves_with_its_authority(
     stack: Stack, tmp_path: Path
 ) -> None:
-    need("server")
     up = stack(
         "--profile", "field", "up", "--detach", "--no-build", "server",
         LINKLAB_FIELD_ADDRESS="127.0.0.1",
@@ -268,7 +270,6 @@ def test_the_server_for_tests_on_hardware_serves_with_its_authority(
 
 
 def test_the_server_for_tests_on_hardware_needs_an_address(stack: Stack) -> None:
-    need("server")
     done = stack("--profile", "field", "run", "--rm", "server", LINKLAB_FIELD_ADDRESS="")
     assert done.returncode == 1
     assert "LINKLAB_FIELD_ADDRESS must be the address of this machine" in done.stdout + done.stderr
