@@ -60,6 +60,10 @@ test-unit: setup ## unit tests of both languages (under a minute)
 test-e2e: setup ## end-to-end tests in the guest, in virtual time
 	@$(PYTHON) -m pytest tests
 
+.PHONY: test-containers
+test-containers: setup ## the lab and the whole stack in containers (needs an engine and the images)
+	@LINKLAB_CONTAINERS=1 $(PYTHON) -m pytest tests/container_test.py tests/compose_test.py
+
 .PHONY: bench
 bench: setup ## repeatability, sensitivity, fidelity, speed, peers, the client's cost (ARGS="speed --quick")
 	@$(PYTHON) tests/bench.py $(ARGS)
