@@ -110,16 +110,22 @@ def test_a_server_that_dies_is_named(linklab: Linklab, scenario: ScenarioFile) -
     assert "H2O ended with -9" in done.err
 
 
-def test_an_interrupted_client_cleans_up(linklab: Linklab, scenario: ScenarioFile) -> None:
+def test_an_interrupted_client_leaves_what_the_next_can_use(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
     multilink = REPOSITORY / "build" / "multilink"
-    script = (
+    get = (
         f"{multilink} get {{url}} --link wifi=wlan0 --link lte=rmnet0 --algorithm alg3"
-        " --ca-file {ca} -o {output} & sleep 1; ls $(dirname {output}) | grep -c part;"
-        " kill -INT $!; wait $!; echo code=$?; ls -A $(dirname {output}) | wc -l"
+        " --ca-file {ca} -o {output} --quiet"
+    )
+    script = (
+        f"{get} & sleep 1; ls $(dirname {{output}}) | grep -c part;"
+        " kill -INT $!; wait $!; echo code=$?; ls -A $(dirname {output}) | wc -l;"
+        f" {get}; echo code=$?; ls -A $(dirname {{output}}) | wc -l"
     )
     done = linklab("exec", scenario("interrupt", size="100 MB"), "--", "bash", "-c", script)
     assert done.code == 0, done.err
-    assert done.out.split() == ["1", "code=130", "0"]
+    assert done.out.split() == ["1", "code=130", "2", "code=0", "1"]
 
 
 def test_the_guest_cannot_write_the_host(linklab: Linklab, scenario: ScenarioFile) -> None:

@@ -58,6 +58,10 @@ const (
 	// maxHops is how many redirects are followed in a row.
 	maxHops = 10
 
+	// trial is the most that a link which failed before takes until bytes
+	// came again.
+	trial = 4 * schedule.MinimumRequest
+
 	// A link is slow when it was for slowTrips round trips, not less than
 	// leastSlow.
 	slowTrips = 4
@@ -214,7 +218,8 @@ func (d *download) check(l *linkState, now time.Duration) {
 	}
 	if received := s.Received(); received != l.heard {
 		l.heard, l.heardAt = received, now
-		if l.suspect && !l.down {
+		// Without requests it is what others were cancelled for.
+		if l.suspect && !l.down && len(l.active) > 0 {
 			l.suspect = false
 			l.abandonAttempt()
 		}
@@ -249,6 +254,9 @@ func (d *download) rate(now time.Duration) {
 		}
 	}
 }
+
+// onTrial reports whether the link failed, and nothing has come since.
+func (l *linkState) onTrial() bool { return l.failovers > 0 && l.pace.Total() == 0 }
 
 // isSlow reports whether the link is slow for longer than by chance.
 func (l *linkState) isSlow(now time.Duration) bool {
@@ -358,6 +366,9 @@ func (d *download) next(l *linkState, now time.Duration) (r ranges.Range, from s
 		size = share
 	}
 	size = min(max(size, l.pipe(now)), share)
+	if l.onTrial() {
+		size = min(size, trial)
+	}
 	if size < schedule.MinimumRequest {
 		if !schedule.Largest(l.index, works, free) {
 			return r, "", false
@@ -418,6 +429,9 @@ func (d *download) steal(l *linkState, works []schedule.Work, now time.Duration)
 	if bytes == 0 {
 		return ranges.Range{}, "", false
 	}
+	if l.onTrial() {
+		bytes = min(bytes, trial)
+	}
 	other, r := d.links[victim], requests[victim]
 	stolen := ranges.Range{Offset: r.limit - bytes, Length: bytes}
 	if bytes == r.left() {
@@ -429,6 +443,12 @@ func (d *download) steal(l *linkState, works []schedule.Work, now time.Duration)
 	switch {
 	case !works[victim].Usable || works[victim].Rate == 0:
 		d.failedOver(other, l, bytes, stalled, now)
+		if len(other.active) == 0 && other.session != nil && !other.suspect {
+			// It has nothing any more by which it could prove itself.
+			other.suspect = true
+			other.failures++
+			other.wake()
+		}
 	case other.isSlow(now):
 		d.failedOver(other, l, bytes, slow, now)
 	}

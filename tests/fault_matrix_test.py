@@ -1,0 +1,112 @@
+"""Every fault of links and server against every algorithm with rescue: the file is whole, or the
+next call can go on. What servers answer wrongly is tried in client/internal/download.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, Linklab
+from linklab.contestants import RESCUED
+
+ScenarioFile = Callable[..., Path]
+
+SIZE_MB = 20
+"""1.3 s of both links, 80 and 50 Mbit/s, without a fault; 3.4 s of LTE alone."""
+
+LINK_FAULTS = {
+    # name: (events, the longest download in s)
+    "gone-for-a-while": (["at: 400 ms, link: wifi, carrier: down", "at: 2 s, link: wifi, carrier: up"], 2.7),
+    "gone-for-good": (["at: 400 ms, link: wifi, carrier: down"], 3.2),
+    "next-to-nothing": (["at: 400 ms, link: wifi, down: 10 kbit/s, up: 10 kbit/s"], 3.2),
+    "slow": (["at: 400 ms, link: wifi, down: 1 Mbit/s, up: 1 Mbit/s"], 3.2),
+    "lossy": (["at: 400 ms, link: wifi, loss: 30 %"], 3.2),
+    "both-slow": (["at: 400 ms, link: wifi, down: 4 Mbit/s", "at: 400 ms, link: lte, down: 2 Mbit/s"], 24.5),
+    "both-gone": (
+        ["at: 400 ms, link: wifi, carrier: down", "at: 400 ms, link: lte, carrier: down",
+         "at: 4 s, link: lte, carrier: up"],
+        7.6,
+    ),
+    "in-turns": (
+        ["at: 200 ms, link: wifi, carrier: down", "at: 700 ms, link: wifi, carrier: up",
+         "at: 700 ms, link: lte, carrier: down", "at: 1200 ms, link: lte, carrier: up"],
+        2.9,
+    ),
+}  # fmt: skip
+
+
+def test_faults_of_links(linklab: Linklab, scenario: ScenarioFile) -> None:
+    files = []
+    for name, (events, _) in LINK_FAULTS.items():
+        more = "events:\n" + "".join(f"  - {{{event}}}\n" for event in events)
+        files.append(scenario(name, size=f"{SIZE_MB} MB", more=more))
+    done = linklab("compare", *files, "-a", ",".join(RESCUED), "--json")
+    assert done.code == 0, done.err
+    comparisons = {one["scenario"]: one["rows"] for one in done.json["comparisons"]}
+    assert set(comparisons) == set(LINK_FAULTS)
+    late = {
+        f"{name}, {row['algorithm']}": row["download_s"]
+        for name, (_, longest_s) in LINK_FAULTS.items()
+        for row in comparisons[name]
+        if not row["download_s"] <= longest_s
+    }
+    assert not late
+    assert all(len(rows) == len(RESCUED) for rows in comparisons.values())
+
+
+GET = (
+    f"{REPOSITORY / 'build' / 'multilink'} get {{url}} --link wifi=wlan0 --link lte=rmnet0"
+    " --ca-file {ca} -o {output} --quiet --algorithm $algorithm"
+)
+
+# The faults are what happens after 0.4 s of each download.
+PROGRAM_FAULTS = {
+    "the device comes back with another address": (
+        "ip link set wlan0 down; sleep 0.5; ip address del 10.1.0.$host/24 dev wlan0;"
+        " host=$((host + 1)); ip address add 10.1.0.$host/24 dev wlan0;"
+        " ip link set wlan0 up; ip route add default via 10.1.0.1 dev wlan0 table 101"
+    ),
+    "the route is gone for a while": (
+        "ip route del default table 101; sleep 1;"
+        " ip route add default via 10.1.0.1 dev wlan0 table 101"
+    ),
+    "the server stands still": "kill -STOP $(pidof h2o); sleep 2; kill -CONT $(pidof h2o)",
+}
+
+
+@pytest.mark.parametrize("fault", PROGRAM_FAULTS)
+def test_faults_of_devices_and_server(linklab: Linklab, scenario: ScenarioFile, fault: str) -> None:
+    file = scenario("faults", size=f"{SIZE_MB} MB")
+    script = (
+        "host=2; for algorithm in naive alg1 alg2 alg3; do"
+        f" {GET} & sleep 0.4; {PROGRAM_FAULTS[fault]}; wait $!; echo code=$?;"
+        " sha256sum < {output}; ls -A $(dirname {output}) | wc -l; rm {output}; done"
+    )
+    done = linklab("exec", file, "--", "bash", "-c", script)
+    assert done.code == 0, done.err
+    words = done.out.split()
+    assert [word for word in words if word.startswith("code=")] == ["code=0"] * 4
+    sums = {word for word in words if len(word) == 64}
+    assert len(sums) == 1
+    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * 4
+
+
+def test_a_killed_client_is_resumed(linklab: Linklab, scenario: ScenarioFile) -> None:
+    """The state that the last checkpoint left, 5 s after the start, is used."""
+    file = scenario("killed", size="100 MB", wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 10 ms")
+    script = (
+        "algorithm=alg3; ls $(dirname {output}) | wc -l;"
+        f" {GET} --run-dir {{output}}.1 & sleep 6; kill -KILL $!; wait $!; echo code=$?;"
+        f" {GET} --run-dir {{output}}.2; echo code=$?; ls -A $(dirname {{output}}) | wc -l;"
+        " sha256sum < {output}; "
+        " python3 -c \"import json; print(sum(link['bytes'] for link in"
+        " json.load(open('{output}.2/client.json'))['links'].values()))\""
+    )
+    done = linklab("exec", file, "--", "bash", "-c", script)
+    assert done.code == 0, done.err
+    before, killed, resumed, left, *rest = done.out.split()
+    assert (before, killed, resumed, left) == ("0", "code=137", "code=0", "3")
+    assert len(rest[0]) == 64
+    assert 0 < int(rest[-1]) < 40_000_000
