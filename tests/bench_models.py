@@ -120,10 +120,12 @@ def _followed(
     high = max(rates)
     file = bench.links(
         f"trace-{clock}-{trace.stem}", wifi=IDLE,
-        lte=f"down: {high:.3f} Mbit/s, up: 10 Mbit/s, rtt: 20 ms, queue: 900 MB, "
+        lte=f"down: {high:.3f} Mbit/s, up: 10 Mbit/s, rtt: 20 ms, queue: 2 MB, "
         f"trace: {{file: {trace}, rate: recorded, end: hold}}",
     )  # fmt: skip
-    (done,) = bench.all(name, [_udp(file, "rmnet0", high * 1.1e6, seconds, "--clock", clock)])
+    (done,) = bench.all(
+        name, [_udp(file, "rmnet0", high * 1.1e6, seconds, "--clock", clock, "--timeout", "900")]
+    )
     _, arrivals = _arrivals(done)
     begin = 1.0
     seen = _binned(arrivals, begin, seconds)
