@@ -26,7 +26,7 @@ func newVersion() *cobra.Command {
 		Short: "Print the version",
 		Example: `  multilink version
   multilink version --json`,
-		Args:  exactly(),
+		Args: exactly(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			out := command.OutOrStdout()
 			if asJSON {
