@@ -76,6 +76,10 @@ bench-fidelity: setup ## links and their models against what a scenario states
 client-all: packages ## the client for linux/amd64, linux/arm64 and android/arm64
 	@$(SETUP)/client all build
 
+.PHONY: fuzz
+fuzz: packages ## feed the client's parsers what nobody expects (TIME=2m of each)
+	@$(SETUP)/client fuzz $(or $(TIME),2m)
+
 .PHONY: live
 live: setup ## a lab to watch in real time, with Debian's Prometheus beside it (ARGS="hs-s7 -a alg3")
 	@dashboards/prometheus/beside $(LINKLAB) $(ARGS)

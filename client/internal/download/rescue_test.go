@@ -114,12 +114,37 @@ func ideal() float64 { return float64(len(file)) / (wifi.rate + lte.rate) }
 func TestRescueBalancesEveryAlgorithm(t *testing.T) {
 	for name, s := range schedulers {
 		t.Run(name, func(t *testing.T) {
-			summary, _ := rescued(t, s, http.HandlerFunc(content), "", nil)
+			summary, events := rescued(t, s, http.HandlerFunc(content), "", nil)
+			for _, name := range []string{"wifi", "lte"} {
+				within(t, "time that "+name+" had nothing to do", idle(events, name).Seconds(), 0, 0.005)
+			}
 			within(t, "download time over ideal", seconds(summary.Download)/ideal(), 1, 1.3)
 			a, b := summary.Links["wifi"].Finish, summary.Links["lte"].Finish
 			within(t, "time between the links' ends", max(seconds(a-b), seconds(b-a)), 0, 0.045)
 		})
 	}
+}
+
+// idle is how long a link had no request between its first and its last one.
+func idle(events *log, link string) (sum time.Duration) {
+	active, since := 0, time.Duration(-1)
+	for i, e := range events.events {
+		switch e := e.(type) {
+		case *rundir.Request:
+			if e.Link == link {
+				if active == 0 && since >= 0 {
+					sum += events.times[i] - since
+				}
+				active++
+			}
+		case *rundir.End:
+			if e.Link == link {
+				active--
+				since = events.times[i]
+			}
+		}
+	}
+	return sum
 }
 
 func TestLinkIsLostForGood(t *testing.T) {

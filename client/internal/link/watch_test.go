@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -54,27 +55,32 @@ func TestBetterSignalIsReported(t *testing.T) {
 	level("-80.")
 	ctx, cancel := context.WithCancel(t.Context())
 	changes := make(chan Change, 9)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		Watcher{Device: "wlan0", WirelessFile: name}.Watch(ctx, func(c Change) { changes <- c })
-	}()
+	var running sync.WaitGroup
+	running.Go(func() {
+		Watcher{Device: "wlan0", WirelessFile: name}.Watch(ctx, func(c Change) {
+			select {
+			case changes <- c:
+			default:
+			}
+		})
+	})
 	// However late the looks come, one at -80 dBm is followed by one at -60.
-	go func() {
-		for dBm := "-60."; ctx.Err() == nil; time.Sleep(pollInterval * 3 / 2) {
-			level(dBm)
-			if dBm == "-60." {
-				dBm = "-80."
-			} else {
-				dBm = "-60."
+	running.Go(func() {
+		for ctx.Err() == nil {
+			for _, dBm := range []string{"-60.", "-80."} {
+				level(dBm)
+				select {
+				case <-ctx.Done():
+				case <-time.After(pollInterval * 3 / 2):
+				}
 			}
 		}
-	}()
+	})
 	if got := <-changes; got != Better {
 		t.Errorf("%v is reported", got)
 	}
 	cancel()
-	<-ended
+	running.Wait()
 }
 
 func TestStateOfLoopback(t *testing.T) {
