@@ -24,16 +24,16 @@ from linklab.scenario import Scenario, find
 from linklab.statistics import FigureError, RunFigures
 
 
-def _place(options: argparse.Namespace) -> Place:
-    """The place and clock, said in one line on standard error."""
-    chosen = place.choose(options.place, options.clock)
+def choose_place(wanted: str, clock: str) -> Place:
+    """The place and clock, said in one line on standard error; the guest's kernel is there."""
+    chosen = place.choose(wanted, clock)
     print(chosen, file=sys.stderr)
     if chosen.name == "guest":
         build_kernel()
     return chosen
 
 
-def _figures(finished: Finished) -> RunFigures | str:
+def figures_of(finished: Finished) -> RunFigures | str:
     """The figures of a finished run, or why there are none."""
     if finished.error is not None:
         return finished.error
@@ -43,7 +43,7 @@ def _figures(finished: Finished) -> RunFigures | str:
         return str(error)
 
 
-def _run_with_progress(
+def run_with_progress(
     requests: Sequence[Request], where: Place, parent: Path, parallel: int, timeout_s: float | None
 ) -> list[Finished]:
     """Runs all requests with a progress bar where standard error is a terminal."""
@@ -69,8 +69,9 @@ def _run_with_progress(
 
 
 def _single(options: argparse.Namespace, request: Request) -> int:
-    (finished,) = _run_with_progress([request], _place(options), options.out, 1, options.timeout)
-    figures = _figures(finished)
+    where = choose_place(options.place, options.clock)
+    (finished,) = run_with_progress([request], where, options.out, 1, options.timeout)
+    figures = figures_of(finished)
     if options.json:
         print(json.dumps({
             "scenario": request.scenario.name,
@@ -108,7 +109,8 @@ def execute(options: argparse.Namespace, command: tuple[str, ...]) -> int:
     """A user's command in the client's place, what it writes passed on; 0, or 1 if it failed."""
     scenario = find(options.scenario)
     request = Request(scenario, None, options.seed, command=command, shift_s=options.shift)
-    (finished,) = _run_with_progress([request], _place(options), options.out, 1, options.timeout)
+    where = choose_place(options.place, options.clock)
+    (finished,) = run_with_progress([request], where, options.out, 1, options.timeout)
     for name, stream in (("client.out", sys.stdout), ("client.err", sys.stderr)):
         path = finished.run_dir / name
         if path.exists() and not options.json:
@@ -157,8 +159,8 @@ def live(options: argparse.Namespace, names: list[str]) -> int:
     return 0
 
 
-def _most_side_by_side(where: Place) -> int:
-    """A guest in virtual time per core; runs on the real clock would disturb each other."""
+def most_side_by_side(where: Place) -> int:
+    """How many runs at a time: a guest in virtual time per core; runs on the real clock would disturb each other."""
     return len(os.sched_getaffinity(0)) if where.clock == "virtual" else 1
 
 
@@ -181,13 +183,13 @@ def compare(options: argparse.Namespace, names: list[str]) -> int:
         for name in names
         for n in range(options.runs)
     ]
-    where = _place(options)
+    where = choose_place(options.place, options.clock)
     parent = runner.new_directory(options.out, time.strftime("%Y%m%d-%H%M%S-compare"))
     begun = time.monotonic()
-    parallel = options.parallel or _most_side_by_side(where)
-    finished = _run_with_progress(requests, where, parent, parallel, options.timeout)
+    parallel = options.parallel or most_side_by_side(where)
+    finished = run_with_progress(requests, where, parent, parallel, options.timeout)
     wall_s = time.monotonic() - begun
-    results = [(one, _figures(one)) for one in finished]
+    results = [(one, figures_of(one)) for one in finished]
     comparisons = [_comparison(scenario, names, results) for scenario in scenarios]
     if options.json:
         print(json.dumps({
@@ -222,13 +224,13 @@ def reproduce(options: argparse.Namespace) -> int:
         for n in range(options.runs)
         for scenario, name in wanted
     ]
-    where = _place(options)
+    where = choose_place(options.place, options.clock)
     parent = runner.new_directory(options.out, time.strftime("%Y%m%d-%H%M%S-reproduce"))
     begun = time.monotonic()
-    parallel = options.parallel or _most_side_by_side(where)
-    finished = _run_with_progress(requests, where, parent, parallel, options.timeout)
+    parallel = options.parallel or most_side_by_side(where)
+    finished = run_with_progress(requests, where, parent, parallel, options.timeout)
     wall_s = time.monotonic() - begun
-    results = [(one, _figures(one)) for one in finished]
+    results = [(one, figures_of(one)) for one in finished]
     cells = reproduction.cells(
         scenarios,
         {

@@ -197,5 +197,5 @@ def test_a_lab_that_failed_under_a_program_of_the_user_s_is_said(
 
 
 def test_runs_on_the_real_clock_go_one_after_the_other() -> None:
-    assert comparing._most_side_by_side(Place("guest", "virtual", "")) >= 1
-    assert comparing._most_side_by_side(Place("guest", "real", "")) == 1
+    assert comparing.most_side_by_side(Place("guest", "virtual", "")) >= 1
+    assert comparing.most_side_by_side(Place("guest", "real", "")) == 1

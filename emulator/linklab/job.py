@@ -19,13 +19,15 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """One run. Paths are absolute on the host.
 
     `contestant` is the name of an algorithm or peer, or None where `command` holds
-    a program of the user's (`linklab exec`). `shift_s` delays the client's start. A `live` run is watched, not measured:
-    it goes on where the emulator comes late.
+    a program of the user's (`linklab exec`), which may have a `name`. `shift_s` delays the
+    client's start. A `live` run is watched, not measured: it goes on where the emulator comes
+    late.
     """
 
     format: Literal[1] = FORMAT
     scenario: str
     contestant: str | None
+    name: str | None = None
     command: list[str] | None
     seed: int
     place: str

@@ -87,6 +87,10 @@ CATALOGUE = {
     "linklab_run_link_delta_seconds": Family(
         "gauge", "By how much one link finished after the other."
     ),
+    "linklab_run_stalled_seconds": Family(
+        "gauge", "How long no link brought anything though bytes were missing."
+    ),
+    "linklab_run_wasted_bytes": Family("gauge", "What all links received in vain."),
     "linklab_run_link_received_bytes": Family("gauge", "Payload that came over the link."),
     "multilink_received_bytes_total": Family(
         "counter", "Bytes of response bodies that the link received."
@@ -235,6 +239,10 @@ class RunMetrics:
         yield self._sample("linklab_run_efficiency_ratio", figures.efficiency)
         if figures.link_delta_s is not None:
             yield self._sample("linklab_run_link_delta_seconds", figures.link_delta_s)
+        if figures.stalled_s is not None:
+            yield self._sample("linklab_run_stalled_seconds", figures.stalled_s)
+        if figures.wasted_bytes is not None:
+            yield self._sample("linklab_run_wasted_bytes", figures.wasted_bytes)
         for name, link in figures.links.items():
             yield self._sample("linklab_run_link_received_bytes", link.bytes, link=name)
 

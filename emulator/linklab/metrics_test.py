@@ -11,7 +11,8 @@ from linklab.statistics import LinkFigures, RunFigures
 LABELS = RunLabels("r", "s", "alg3", "1")
 FIGURES = RunFigures(
     download_s=10.0, goodput_bps=8e6, oracle_s=9.0, efficiency=0.9, link_delta_s=0.5,
-    links={"wifi": LinkFigures(6, 0.6), "lte": LinkFigures(4, 0.4)},
+    links={"wifi": LinkFigures(6, 0.6, wasted_bytes=1), "lte": LinkFigures(4, 0.4, wasted_bytes=0)},
+    stalled_s=0.2,
 )  # fmt: skip
 
 

@@ -11,7 +11,10 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROFILES = REPOSITORY / "profiles"
-MULTILINK = REPOSITORY / "build" / "multilink"
+MULTILINK = Path(
+    os.environ.get("LINKLAB_MULTILINK") or REPOSITORY / "build" / "multilink"
+).resolve()
+"""The client that runs; `LINKLAB_MULTILINK` names another build of it."""
 SERVER_CONFIGURATION = REPOSITORY / "server" / "h2o.conf"
 
 GUEST_HOST_ROOT = Path("/run/linklab/host")

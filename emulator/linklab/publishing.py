@@ -134,7 +134,7 @@ def run_label(made: Job, run_dir: Path) -> str:
 
 def new_metrics(label: str, made: Job, links: Sequence[str]) -> RunMetrics:
     """The metrics of a run that nothing is known of but its manifest."""
-    algorithm = made.contestant or Path((made.command or ["exec"])[0]).name
+    algorithm = made.contestant or made.name or Path((made.command or ["exec"])[0]).name
     info = {
         "place": made.place, "clock": made.clock,
         "revision": made.versions.get("revision", "unknown"),

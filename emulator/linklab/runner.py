@@ -41,18 +41,20 @@ class RunError(RuntimeError):
 
 @dataclass(frozen=True)
 class Request:
-    """One run that is wanted: a contestant by name, or a command of the user's."""
+    """One run that is wanted: a contestant by name, or a command of the user's, which is called
+    `name` or like its program."""
 
     scenario: Scenario
     contestant: str | None
     seed: int
     command: tuple[str, ...] | None = None
     shift_s: float = 0.0
+    name: str | None = None
 
     @property
     def label(self) -> str:
         """What the run is called on screen and on disk."""
-        name = self.contestant or Path((self.command or ("exec",))[0]).name
+        name = self.contestant or self.name or Path((self.command or ("exec",))[0]).name
         return f"{self.scenario.name}-{name}-seed{self.seed}"
 
 
@@ -103,6 +105,7 @@ def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False
         Job(
             scenario=request.scenario.name,
             contestant=request.contestant,
+            name=request.name,
             command=list(request.command) if request.command else None,
             seed=request.seed,
             place=place.name,

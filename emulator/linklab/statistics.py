@@ -75,7 +75,8 @@ class RunFigures:
     """One run. `efficiency` is oracle / download time with *both* links in the oracle, also
     for algorithms that use one, so that all rows of a comparison share a scale.
     `link_delta_s` is the difference of the links' finishing times ("link Δ" of thesis table
-    5.1), None unless several links finished.
+    5.1), None unless several links finished. `stalled_s` is how long no link brought anything
+    though bytes were missing (`stalls.py`), None where no samples were taken.
     """
 
     download_s: float
@@ -84,6 +85,13 @@ class RunFigures:
     efficiency: float
     link_delta_s: float | None
     links: dict[str, LinkFigures]
+    stalled_s: float | None = None
+
+    @property
+    def wasted_bytes(self) -> int | None:
+        """What all links received and threw away; None where the program does not tell."""
+        told = [one.wasted_bytes for one in self.links.values() if one.wasted_bytes is not None]
+        return sum(told) if told else None
 
 
 def parse_client(content: bytes) -> ClientSummary:
@@ -261,6 +269,7 @@ def median(runs: Sequence[RunFigures]) -> RunFigures:
         efficiency=of(lambda run: run.efficiency),
         link_delta_s=_median_or_none(run.link_delta_s for run in runs),
         links={name: _median_link(_of_link(runs, name)) for name in names},
+        stalled_s=_median_or_none(run.stalled_s for run in runs),
     )
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from linklab import statistics
+from linklab import stalls, statistics
 from linklab.job import read
 from linklab.outcome import Outcome
+from linklab.records import ClientRecord, QueueRecord, RecordError, Tail
 from linklab.scenario import load
 from linklab.statistics import FigureError, RunFigures
+
+R = TypeVar("R", ClientRecord, QueueRecord)
 
 
 def figures_of(run_dir: Path) -> RunFigures:
@@ -21,16 +26,31 @@ def figures_of(run_dir: Path) -> RunFigures:
     outcome = outcome_of(run_dir)
     client = run_dir / "client.json"
     if client.exists():
-        return statistics.figures(scenario, job.seed, statistics.parse_client(client.read_bytes()))
+        told = _records(run_dir / "client.jsonl", ClientRecord)
+        return replace(
+            statistics.figures(scenario, job.seed, statistics.parse_client(client.read_bytes())),
+            stalled_s=stalls.of_client(told) if told else None,
+        )
     if outcome.exit_code != 0:
         raise FigureError(f"the client ended with {outcome.exit_code}: {_last_words(run_dir)}")
     if job.contestant is not None and outcome.output_bytes != scenario.payload.size_bytes:
         raise FigureError(
             f"{outcome.output_bytes or 0} bytes arrived instead of {scenario.payload.size_bytes}"
         )
-    return statistics.peer_figures(
-        scenario, job.seed, outcome.elapsed_ns / 1e9, outcome.received_bytes
+    elapsed_s = outcome.elapsed_ns / 1e9
+    sampled = _records(run_dir / "queues.jsonl", QueueRecord)
+    return replace(
+        statistics.peer_figures(scenario, job.seed, elapsed_s, outcome.received_bytes),
+        stalled_s=stalls.of_queues(sampled, job.shift_s + elapsed_s) if sampled else None,
     )
+
+
+def _records(path: Path, kind: type[R]) -> Sequence[R]:
+    """The records of a file, none where there is no file. FigureError where a line is none."""
+    try:
+        return Tail(path, kind).read()
+    except RecordError as error:
+        raise FigureError(str(error)) from error
 
 
 def outcome_of(run_dir: Path) -> Outcome:

@@ -90,3 +90,18 @@ def test_a_program_of_the_user_s_need_not_write_the_file(run_dir: Path) -> None:
     job.write(msgspec.structs.replace(JOB, contestant=None, command=["true"]), run_dir)
     ended(run_dir, output_bytes=None)
     assert summary.write(run_dir).download_s == pytest.approx(0.2)
+
+
+def test_a_run_that_stood_still_says_how_long(run_dir: Path) -> None:
+    form = (
+        '{{"t_s":{},"link":"wifi","direction":"down","sent_bytes":{},"queue_bytes":0,'
+        '"dropped_packets":0,"lost_packets":0}}\n'
+    )
+    (run_dir / "queues.jsonl").write_text(
+        form.format(0.5, 9000) + form.format(1.0, 9000) + form.format(1.5, 99000)
+    )
+    ended(run_dir, elapsed_ns=1_700_000_000)
+    assert summary.write(run_dir).stalled_s == pytest.approx(0.5)
+    (run_dir / "queues.jsonl").write_text("{}\n")
+    with pytest.raises(FigureError, match=r"queues\.jsonl:1: "):
+        summary.write(run_dir)
