@@ -31,7 +31,7 @@ class Scaled:
         return self.due_s
 
 
-def test_without_layers_a_link_is_its_base_for_ever():
+def test_without_layers_a_link_is_its_base_for_ever() -> None:
     model = LinkModel(BASE)
     assert model.at(3.0, NO_LOAD) is BASE
     assert model.next_s() == math.inf
@@ -39,43 +39,45 @@ def test_without_layers_a_link_is_its_base_for_ever():
     assert not model.wants_connections
 
 
-def test_layers_apply_first_to_last():
+def test_layers_apply_first_to_last() -> None:
     t_s = 1.5
     seen = LinkModel(BASE, [Scaled(2), Scaled(3)]).at(t_s)
     assert seen.down_rate_bps == (BASE.down_rate_bps * 2 + 3) * 3 + 3
 
 
 @given(st.lists(st.integers(1, 5)), st.lists(st.integers(1, 5)), st.floats(0, 1e6))
-def test_a_stack_is_its_lower_part_below_its_upper_one(lower, upper, t_s):
+def test_a_stack_is_its_lower_part_below_its_upper_one(
+    lower: list[int], upper: list[int], t_s: float
+) -> None:
     whole = LinkModel(BASE, [Scaled(factor) for factor in lower + upper])
     below = LinkModel(BASE, [Scaled(factor) for factor in lower]).at(t_s)
     assert LinkModel(below, [Scaled(factor) for factor in upper]).at(t_s) == whole.at(t_s)
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1))
-def test_the_earliest_layer_says_when_to_ask_again(times_s):
+def test_the_earliest_layer_says_when_to_ask_again(times_s: list[float]) -> None:
     assert LinkModel(BASE, [Scaled(1, due_s) for due_s in times_s]).next_s() == min(times_s)
 
 
 @pytest.mark.parametrize("wish", ["wants_load", "wants_connections"])
-def test_one_layer_that_looks_is_enough(wish):
+def test_one_layer_that_looks_is_enough(wish: str) -> None:
     curious = replace(Scaled(1), **{wish: True})
     assert getattr(LinkModel(BASE, [Scaled(1), curious]), wish)
     assert not getattr(LinkModel(BASE, [Scaled(1)]), wish)
 
 
 @given(st.floats(1e-3, 10), st.floats(0, 1e4))
-def test_the_next_step_lies_ahead_by_one_step_at_most(step_s, t_s):
+def test_the_next_step_lies_ahead_by_one_step_at_most(step_s: float, t_s: float) -> None:
     after_s = Steps(step_s).after(t_s)
     assert t_s < after_s <= t_s + step_s * (1 + 2e-6)
 
 
 @given(st.sampled_from([0.001, 0.02, 0.1, 1 / 3]), st.integers(0, 100_000))
-def test_steps_do_not_drift(step_s, number):
+def test_steps_do_not_drift(step_s: float, number: int) -> None:
     assert Steps(step_s).after(number * step_s) == (number + 1) * step_s
 
 
 @pytest.mark.parametrize("step_s", [0, -0.02, math.nan])
-def test_a_step_that_leads_nowhere_is_refused(step_s):
+def test_a_step_that_leads_nowhere_is_refused(step_s: float) -> None:
     with pytest.raises(ValueError, match="allowed: more than 0 s"):
         Steps(step_s)
