@@ -64,7 +64,7 @@ type Recorder interface {
 }
 
 // blockSize is the unit in which a request's body is written to the sink.
-const blockSize = 512 << 10
+const blockSize = 256 << 10
 
 // errComplete ends a transfer in which every byte has arrived.
 var errComplete = errors.New("complete")

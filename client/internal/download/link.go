@@ -48,6 +48,8 @@ type linkState struct {
 	// expected is what they have still to deliver.
 	expected int64
 	wasted   int64
+	// raced is the part of wasted that the meter has counted.
+	raced int64
 	// last is when the last byte arrived.
 	last time.Duration
 	// delays are the times from the last requests to their first bytes.
@@ -83,7 +85,9 @@ type request struct {
 	limit    int64
 	received int64
 	wasted   int64
-	issued   time.Duration
+	// used is how much of a resource that comes only as a whole was written.
+	used   int64
+	issued time.Duration
 	// dropped says that nothing more is wanted.
 	dropped bool
 	cancel  context.CancelFunc
@@ -164,7 +168,7 @@ func (l *linkState) known(now time.Duration) schedule.Link {
 func (l *linkState) summary() rundir.LinkSummary {
 	return rundir.LinkSummary{
 		Device:    l.Device,
-		Bytes:     l.meter.Total(),
+		Bytes:     l.meter.Total() - l.raced,
 		Finish:    l.last.Nanoseconds(),
 		Requests:  l.requests,
 		MinRTT:    l.rtt.Min.Nanoseconds(),

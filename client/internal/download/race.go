@@ -23,7 +23,9 @@ type race struct {
 	winner  *linkState
 	// written is how far the sink was written.
 	written int64
-	// grown receives when the sink has more room.
+	// full says that the winner waits for the sink, and grown receives when
+	// that has more room.
+	full  bool
 	grown chan struct{}
 }
 
@@ -35,6 +37,9 @@ func (r *race) by(l *linkState) bool {
 	_, runs := r.runners[l]
 	return runs
 }
+
+// waits reports whether the link waits for the sink.
+func (r *race) waits(l *linkState) bool { return r != nil && r.full && r.winner == l }
 
 // proceed says that the sink has more room.
 func (r *race) proceed() { notify(r.grown) }
@@ -91,14 +96,13 @@ func (d *download) run1(ctx context.Context, l *linkState, r *request, target tr
 	defer d.settle(l, s)
 	delete(d.race.runners, l)
 	l.pace.End(now)
-	end := &rundir.End{Link: l.Name, ID: r.id, Bytes: r.received, Outcome: rundir.Complete}
+	end := &rundir.End{Link: l.Name, ID: r.id, Bytes: r.used, Wasted: r.received - r.used, Outcome: rundir.Complete}
 	won := d.race.winner == l
 	if won {
 		d.race.winner = nil
-	} else {
-		end.Bytes, end.Wasted = 0, r.received
 	}
 	l.wasted += end.Wasted
+	l.raced += end.Wasted
 	switch {
 	case err == nil && won:
 		d.record(now, end)
@@ -151,7 +155,7 @@ func (d *download) receiveWhole(ctx context.Context, l *linkState, r *request, t
 		d.mu.Unlock()
 		if won {
 			lead = nil
-			if err := d.deliver(ctx, data, offset); err != nil {
+			if err := d.deliver(ctx, r, data, offset); err != nil {
 				return err
 			}
 		}
@@ -180,7 +184,7 @@ func (d *download) win(l *linkState, ended bool, bytes int) bool {
 }
 
 // deliver writes the part of the data that is wanted, as the sink has room.
-func (d *download) deliver(ctx context.Context, data []byte, offset int64) error {
+func (d *download) deliver(ctx context.Context, r *request, data []byte, offset int64) error {
 	end := offset + int64(len(data))
 	from, to := d.part.Offset, int64(math.MaxInt64)
 	if d.resource.Size >= 0 {
@@ -196,20 +200,37 @@ func (d *download) deliver(ctx context.Context, data []byte, offset int64) error
 	for from < to {
 		room := min(to, max(d.limit(), from))
 		if room == from {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-d.race.grown:
-				continue
+			if err := d.awaitRoom(ctx); err != nil {
+				return err
 			}
+			continue
 		}
 		if _, err := d.sink.WriteAt(data[from-offset:room-offset], from); err != nil {
 			return sinkError{err}
 		}
+		r.used += room - from
 		from = room
 	}
 	d.race.written = max(d.race.written, to)
 	return nil
+}
+
+// awaitRoom waits until the sink has more room.
+func (d *download) awaitRoom(ctx context.Context) error {
+	d.setFull(true)
+	defer d.setFull(false)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.race.grown:
+		return nil
+	}
+}
+
+func (d *download) setFull(full bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.race.full = full
 }
 
 // resize tells the sink a size that was unknown.

@@ -224,7 +224,8 @@ func (d *download) check(l *linkState, now time.Duration) {
 			l.abandonAttempt()
 		}
 	}
-	if len(l.active) == 0 && !l.asking && !d.race.by(l) {
+	awaited := len(l.active) > 0 || l.asking || d.race.by(l)
+	if !awaited || s.Held() || d.race.waits(l) {
 		l.heardAt = now
 	}
 	switch {
@@ -266,6 +267,9 @@ func (l *linkState) isSlow(now time.Duration) bool {
 // giveUp ends the download if nothing has arrived for too long.
 func (d *download) giveUp(now time.Duration) {
 	waiting := d.payload == nil || d.payload.Free(d.limit()) > 0
+	if d.race != nil {
+		waiting = !d.race.full
+	}
 	for _, l := range d.links {
 		waiting = waiting || len(l.active) > 0
 	}

@@ -16,7 +16,7 @@ import (
 
 const (
 	// bufferSize is what one read can take from the socket, in bytes.
-	bufferSize = 512 << 10
+	bufferSize = 256 << 10
 	// maxBatch and minBatch bound SO_RCVLOWAT of a connection in bulk, in
 	// bytes. With 256 KiB and 20 ms of patience Linux' receive buffer grows
 	// too slowly: 250 MB at 79 Mbit/s and an RTT of 15 ms took 26.52 s
@@ -130,8 +130,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 }
 
 // fill waits for data and takes what there is. Before, it lets those run who
-// wait for what came last: where data come faster than they are used, they
-// would else pile up in net/http as far as a stream's window allows.
+// wait for what came last: where data come faster than they are used, as much
+// would else pile up in net/http as package transport allows.
 func (c *Conn) fill() (int, error) {
 	runtime.Gosched()
 	for {

@@ -6,42 +6,78 @@ import (
 	"sync/atomic"
 )
 
-// frameData is the type of the frames that carry bodies (RFC 9113, 6.1).
-const frameData = 0
+// Frames that carry bodies, and the flag that says that the first byte of one
+// is the length of a padding at its end (RFC 9113, 6.1).
+const (
+	frameData  = 0
+	flagPadded = 8
+)
 
 // dataCounter is a connection that counts what a server sends of bodies over
 // HTTP/2. Bodies that were cancelled go on arriving for a while, unseen by
 // those who asked for them.
 type dataCounter struct {
 	net.Conn
-	data atomic.Int64
+	data    atomic.Int64
+	backlog *backlog
 
 	// Of the reader alone: the header of the current frame, how much of it is
-	// here, and what is left of the frame's content.
+	// here, what is left of the frame's content, and what of that is a body's.
 	header  [frameHeaderLength]byte
 	filled  int
 	content int64
+	body    int64
+	// padded says that the next byte is the length of the padding.
+	padded bool
+}
+
+func newDataCounter(conn net.Conn, backlog *backlog) *dataCounter {
+	return &dataCounter{Conn: conn, backlog: backlog}
 }
 
 // Read reads, and counts.
 func (c *dataCounter) Read(p []byte) (int, error) {
+	c.backlog.await()
 	n, err := c.Conn.Read(p)
 	for rest := p[:n]; len(rest) > 0; {
-		if c.content > 0 {
+		switch {
+		case c.padded:
+			c.padded = false
+			c.content--
+			c.body = max(0, c.body-1-int64(rest[0]))
+			rest = rest[1:]
+		case c.content > 0:
 			part := min(c.content, int64(len(rest)))
-			if c.header[frameTypeOffset] == frameData {
-				c.data.Add(part)
+			if body := min(part, c.body); body > 0 {
+				c.data.Add(body)
+				c.backlog.add(binary.BigEndian.Uint32(c.header[frameStreamOffset:])&streamIdentifierMask, body)
+				c.body -= body
 			}
 			c.content -= part
 			rest = rest[part:]
-			continue
-		}
-		taken := copy(c.header[c.filled:], rest)
-		c.filled += taken
-		rest = rest[taken:]
-		if c.filled == frameHeaderLength {
-			c.filled, c.content = 0, int64(binary.BigEndian.Uint32(c.header[:])>>8)
+		default:
+			taken := copy(c.header[c.filled:], rest)
+			c.filled += taken
+			rest = rest[taken:]
+			if c.filled == frameHeaderLength {
+				c.begin()
+			}
 		}
 	}
 	return n, err
+}
+
+// begin reads the header of a frame.
+func (c *dataCounter) begin() {
+	c.filled, c.content = 0, int64(binary.BigEndian.Uint32(c.header[:])>>8)
+	if c.header[frameTypeOffset] == frameData {
+		c.body = c.content
+		c.padded = c.header[frameFlagsOffset]&flagPadded != 0 && c.content > 0
+	}
+}
+
+// Close closes the connection.
+func (c *dataCounter) Close() error {
+	c.backlog.close()
+	return c.Conn.Close()
 }

@@ -1,25 +1,46 @@
 package transport
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"testing"
 )
 
-// However the frames are cut into reads, exactly the content of DATA frames
-// is counted as data.
+// paddedFrame is a DATA frame with padding.
+func paddedFrame(stream uint32, data []byte, padding byte) []byte {
+	content := append([]byte{padding}, data...)
+	f := frame(frameData, stream, append(content, bytes.Repeat([]byte{1}, int(padding))...))
+	f[frameFlagsOffset] = flagPadded
+	return f
+}
+
+// However the frames are cut into reads, exactly the data of DATA frames are
+// counted, for each stream that has a reader.
 func TestDataAreCounted(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for range 100 {
 		var r recorder
 		var want int64
+		wantOf := map[uint32]int64{}
 		for range 50 {
-			kind, length := byte(random.IntN(3)), random.IntN(300)
-			if kind == frameData {
-				want += int64(length)
+			kind, length, stream := byte(random.IntN(4)), random.IntN(300), uint32(random.IntN(9))
+			data := make([]byte, length)
+			switch kind {
+			case 3:
+				r.Write(paddedFrame(stream, data, byte(random.IntN(256))))
+			case frameData:
+				r.Write(frame(frameData, stream, data))
+			default:
+				r.Write(frame(kind, stream, data))
+				continue
 			}
-			r.Buffer.Write(frame(kind, uint32(random.IntN(9)), make([]byte, length)))
+			want += int64(length)
+			wantOf[stream] += int64(length)
 		}
-		c := &dataCounter{Conn: &r}
+		b := newBacklog()
+		read := uint32(random.IntN(9))
+		b.begin(read)
+		c := newDataCounter(&r, b)
 		for {
 			n, err := c.Read(make([]byte, 1+random.IntN(40)))
 			if n == 0 || err != nil {
@@ -28,6 +49,9 @@ func TestDataAreCounted(t *testing.T) {
 		}
 		if got := c.data.Load(); got != want {
 			t.Fatalf("%d bytes of data, want %d", got, want)
+		}
+		if b.sum != wantOf[read] {
+			t.Fatalf("%d bytes wait for the reader of stream %d, want %d", b.sum, read, wantOf[read])
 		}
 	}
 }

@@ -12,7 +12,9 @@ const (
 	prefaceLength         = 24
 	frameHeaderLength     = 9
 	frameTypeOffset       = 3
+	frameFlagsOffset      = 4
 	frameStreamOffset     = 5
+	frameHeaders          = 1
 	frameWindowUpdate     = 8
 	connectionStream      = 0
 	streamIdentifierMask  = 1<<31 - 1
@@ -46,10 +48,14 @@ type creditSaver struct {
 	// withheld is the credit held back for each stream.
 	withheld map[uint32]uint32
 	out      []byte
+
+	backlog *backlog
+	// newest is the stream that was opened last.
+	newest uint32
 }
 
-func newCreditSaver(conn net.Conn) *creditSaver {
-	return &creditSaver{Conn: conn, skip: prefaceLength, withheld: map[uint32]uint32{}}
+func newCreditSaver(conn net.Conn, backlog *backlog) *creditSaver {
+	return &creditSaver{Conn: conn, skip: prefaceLength, withheld: map[uint32]uint32{}, backlog: backlog}
 }
 
 // Write passes on all frames of p but credit that can wait. It is not safe
@@ -72,6 +78,10 @@ func (s *creditSaver) Write(p []byte) (int, error) {
 		if len(rest) < frameHeaderLength || rest[frameTypeOffset] == frameWindowUpdate && len(rest) < windowUpdateLength {
 			s.head = append([]byte(nil), rest...)
 			break
+		}
+		if rest[frameTypeOffset] == frameHeaders {
+			s.newest = binary.BigEndian.Uint32(rest[frameStreamOffset:]) & streamIdentifierMask
+			s.backlog.begin(s.newest)
 		}
 		if rest[frameTypeOffset] != frameWindowUpdate {
 			s.skip = frameHeaderLength + int(binary.BigEndian.Uint32(rest)>>8)

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"sync/atomic"
 
@@ -42,6 +43,9 @@ type Conn struct {
 	counter *dataCounter
 	// delivered counts what was read of bodies.
 	delivered atomic.Int64
+	// saver and backlog are nil without HTTP/2.
+	saver   *creditSaver
+	backlog *backlog
 	// Protocol is what was agreed on, such as "TLS 1.3 h2".
 	Protocol string
 	// Socket is the network connection, or stands for all of them.
@@ -102,9 +106,11 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 	// TLS: only that way it takes a connection that is not a bare *tls.Conn.
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
-	counter := &dataCounter{Conn: secure}
+	backlog := newBacklog()
+	counter := newDataCounter(secure, backlog)
+	saver := newCreditSaver(counter, backlog)
 	transport := &http.Transport{
-		DialContext:        func(context.Context, string, string) (net.Conn, error) { return newCreditSaver(counter), nil },
+		DialContext:        func(context.Context, string, string) (net.Conn, error) { return saver, nil },
 		Protocols:          protocols,
 		DisableCompression: true,
 		HTTP2: &http.HTTP2Config{
@@ -123,6 +129,8 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 		usable:   func() bool { return client.Err() == nil && client.Available() > 0 },
 		received: received,
 		counter:  counter,
+		saver:    saver,
+		backlog:  backlog,
 		Protocol: protocol,
 		Socket:   socket,
 	}, nil
@@ -156,6 +164,10 @@ func (c *Conn) Unread() int64 {
 	}
 	return c.counter.data.Load() - c.delivered.Load()
 }
+
+// Held reports whether the connection is not read because those who read
+// bodies do not keep up.
+func (c *Conn) Held() bool { return c.backlog != nil && c.backlog.isHeld() }
 
 // Head asks what the target stands for.
 func (c *Conn) Head(ctx context.Context, t Target) (Resource, error) {
@@ -214,7 +226,7 @@ func (c *Conn) Get(ctx context.Context, t Target, resource Resource, r ranges.Ra
 		response.Body.Close()
 		return nil, err
 	}
-	return &exactBody{&countedBody{response.Body, c}, r.Length}, nil
+	return &exactBody{response.Body, r.Length}, nil
 }
 
 // Whole requests all of the resource, whose size may be unknown, without a
@@ -228,11 +240,10 @@ func (c *Conn) Whole(ctx context.Context, t Target, resource Resource) (io.ReadC
 		response.Body.Close()
 		return nil, err
 	}
-	body := io.ReadCloser(&countedBody{response.Body, c})
 	if resource.Size >= 0 {
-		body = &exactBody{body, resource.Size}
+		return &exactBody{response.Body, resource.Size}, nil
 	}
-	return body, nil
+	return response.Body, nil
 }
 
 func (c *Conn) do(ctx context.Context, method string, t Target, fields map[string]string) (*http.Response, error) {
@@ -248,7 +259,23 @@ func (c *Conn) do(ctx context.Context, method string, t Target, fields map[strin
 	for name, value := range fields {
 		request.Header.Set(name, value)
 	}
-	return c.http.RoundTrip(request)
+	body := &readBody{conn: c}
+	if c.backlog != nil {
+		body.reader = &reader{backlog: c.backlog}
+		// It is called before anything else is sent.
+		request = request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+			WroteHeaders: func() { body.reader.sent(c.saver.newest) },
+		}))
+	}
+	response, err := c.http.RoundTrip(request)
+	if err != nil {
+		if body.reader != nil {
+			body.reader.leave()
+		}
+		return nil, err
+	}
+	body.ReadCloser, response.Body = response.Body, body
+	return response, nil
 }
 
 // meteredConn counts what it receives.
@@ -260,18 +287,6 @@ type meteredConn struct {
 func (c *meteredConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.received.Add(int64(n))
-	return n, err
-}
-
-// countedBody tells its connection what is read.
-type countedBody struct {
-	io.ReadCloser
-	conn *Conn
-}
-
-func (b *countedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.conn.delivered.Add(int64(n))
 	return n, err
 }
 

@@ -1,0 +1,152 @@
+package download
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/order"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
+)
+
+// noRanges serves the file as a whole only.
+func noRanges(w http.ResponseWriter, r *http.Request) {
+	r.Header.Del("Range")
+	content(&editedHeader{w, func(h http.Header) { h.Del("Accept-Ranges") }}, r)
+}
+
+// streamed downloads in order, through a window of 1 MiB, while read reads.
+func streamed(t *testing.T, handler http.HandlerFunc, read func(r io.Reader), change func(*Options)) (rundir.Summary, *log) {
+	t.Helper()
+	var summary rundir.Summary
+	events := &log{}
+	synctest.Test(t, func(t *testing.T) {
+		network := newSimNet(handler)
+		window := order.NewWindow(1 << 20)
+		o := Options{
+			URL: &url.URL{Scheme: "https", Host: "server", Path: "/file"},
+			Links: []Link{
+				{Name: "wifi", Device: "wlan0", Dial: network.dial(wifi)},
+				{Name: "lte", Device: "rmnet0", Dial: network.dial(lte)},
+			},
+			Scheduler: schedule.Alg3{FirstRequests: 1e6, Padding: 0.1},
+			Overlap:   0.6,
+			Window:    time.Second,
+			Rescue:    &Rescue{GiveUp: 5 * time.Minute},
+			Output:    func() (Sink, error) { return window, nil },
+			TLS:       &tls.Config{RootCAs: authority},
+			Log:       slog.New(slog.DiscardHandler),
+			Recorders: []Recorder{events},
+		}
+		if change != nil {
+			change(&o)
+		}
+		network.start()
+		defer network.stop()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			read(window)
+			cancel()
+		})
+		summary, _ = Run(ctx, o)
+		reading.Wait()
+	})
+	return summary, events
+}
+
+// A reader that pauses for longer than the links have patience gets the rest
+// all the same, over the same connections.
+func TestAReaderMayPause(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{"ranges": content, "no ranges": noRanges} {
+		t.Run(name, func(t *testing.T) {
+			var got bytes.Buffer
+			var err error
+			summary, events := streamed(t, handler, func(r io.Reader) {
+				for _, part := range []int64{100_000, 1_000_000, int64(len(file)) - 1_200_000} {
+					io.CopyN(&got, r, part)
+					time.Sleep(10 * time.Minute)
+				}
+				_, err = got.ReadFrom(r)
+			}, nil)
+			if err != nil || !bytes.Equal(got.Bytes(), file) {
+				t.Errorf("%d bytes, %v; the download says %s", got.Len(), err, summary.Error)
+			}
+			if n := len(of[*rundir.Connected](events)); n != 2 {
+				t.Errorf("the links connected %d times", n)
+			}
+			for _, e := range of[*rundir.Ban](events) {
+				t.Errorf("a ban: %+v", e)
+			}
+		})
+	}
+}
+
+// What a link received before it lost the race is wasted, and nothing else.
+func TestALostRaceIsWaste(t *testing.T) {
+	summary, events := rescued(t, schedule.Naive{}, http.HandlerFunc(noRanges), "", nil)
+	var ended, wasted int64
+	for _, e := range of[*rundir.End](events) {
+		ended += e.Bytes
+		wasted += e.Wasted
+	}
+	a, b := summary.Links["wifi"], summary.Links["lte"]
+	size := int64(len(file))
+	if ended != size || a.Bytes != size || b.Bytes != 0 {
+		t.Errorf("the requests brought %d bytes, wifi %d, lte %d, of %d", ended, a.Bytes, b.Bytes, size)
+	}
+	// Wi-Fi is twice as fast.
+	within(t, "bytes that lte received for nothing", float64(wasted), raceLength/2*.8, raceLength/2)
+	for _, e := range of[*rundir.Late](events) {
+		wasted += e.Bytes // of the ranges that were requested first
+	}
+	if a.Wasted+b.Wasted != wasted {
+		t.Errorf("%d and %d bytes are wasted, the events tell of %d", a.Wasted, b.Wasted, wasted)
+	}
+}
+
+// warnings keeps what is logged as a warning or worse.
+type warnings struct{ strings.Builder }
+
+func (w *warnings) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn
+}
+func (w *warnings) Handle(_ context.Context, r slog.Record) error {
+	fmt.Fprintf(w, "%s\n", r.Message)
+	r.Attrs(func(a slog.Attr) bool { fmt.Fprintf(w, "  %s\n", a); return true })
+	return nil
+}
+func (w *warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
+func (w *warnings) WithGroup(string) slog.Handler      { return w }
+
+// A reader that leaves, at whatever time, is nothing to warn of.
+func TestLeavingIsNoFault(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{"ranges": content, "no ranges": noRanges} {
+		for after := 0 * time.Millisecond; after < 600*time.Millisecond; after += 25 * time.Millisecond {
+			w := &warnings{}
+			summary, _ := streamed(t, handler, func(r io.Reader) {
+				go io.Copy(io.Discard, r)
+				time.Sleep(after)
+			}, func(o *Options) { o.Log = slog.New(w) })
+			text := w.String()
+			if handler := name == "no ranges"; handler {
+				text = strings.Replace(text, "the server does not serve ranges, or gives no validator: only the fastest link is used\n", "", 1)
+			}
+			if text != "" || summary.Outcome == rundir.Failed {
+				t.Errorf("%s, after %v: %s %q", name, after, text, summary.Error)
+			}
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package transport
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	stdlog "log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/ranges"
+)
+
+// bodySize is that of the file that connected serves: far more than may wait.
+const bodySize = 16 * backlogLimit
+
+// mostOverrun is what one read of the connection can bring: a TLS record.
+const mostOverrun = 16 << 10
+
+type pipeSocket struct{ net.Conn }
+
+func (pipeSocket) Await(int64, int64)                 {}
+func (pipeSocket) RoundTrip() (link.RoundTrip, error) { return link.RoundTrip{}, nil }
+
+// oneConn is a listener that accepts one connection.
+type oneConn chan net.Conn
+
+func (c oneConn) Accept() (net.Conn, error) {
+	if conn, ok := <-c; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+func (c oneConn) Close() error { close(c); return nil }
+func (oneConn) Addr() net.Addr { return &net.TCPAddr{} }
+
+// connected runs f with a connection to a server in memory, and what it serves.
+func connected(t *testing.T, f func(ctx context.Context, c *Conn, target Target, resource Resource)) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"server"},
+		NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		accept := make(oneConn, 1)
+		accept <- far
+		server := &http.Server{
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("ETag", `"1"`)
+				http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(zeros{}, 0, bodySize))
+			}),
+			TLSConfig: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
+			ErrorLog:  stdlog.New(io.Discard, "", 0),
+		}
+		go server.ServeTLS(accept, "", "")
+		ctx, cancel := context.WithCancel(t.Context())
+		c, err := Open(ctx, pipeSocket{near}, nil, &tls.Config{InsecureSkipVerify: true}, &url.URL{Scheme: "https", Host: "server"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := Target{URL: &url.URL{Scheme: "https", Host: "server", Path: "/file"}}
+		resource, err := c.Head(ctx, target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(ctx, c, target, resource)
+		cancel()
+		c.Close()
+		server.Close()
+		time.Sleep(time.Minute)
+	})
+}
+
+// zeros is endless.
+type zeros struct{}
+
+func (zeros) ReadAt(p []byte, _ int64) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+func all(resource Resource) ranges.Range { return ranges.Range{Length: resource.Size} }
+
+// A reader that pauses does not fill the memory, and gets all when it goes
+// on.
+func TestAReaderThatPausesHoldsTheServerBack(t *testing.T) {
+	connected(t, func(ctx context.Context, c *Conn, target Target, resource Resource) {
+		body, err := c.Get(ctx, target, resource, all(resource))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := io.CopyN(io.Discard, body, bodySize/8); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if unread := c.Unread(); unread < backlogLimit || unread > backlogLimit+mostOverrun {
+				t.Errorf("%d bytes wait for the reader, want %d", unread, backlogLimit)
+			}
+			if !c.Held() {
+				t.Error("the connection is not held")
+			}
+		}
+		if n, err := io.Copy(io.Discard, body); n != bodySize*5/8 || err != nil {
+			t.Errorf("%d bytes follow: %v", n, err)
+		}
+		body.Close()
+		if c.Held() || c.backlog.sum != 0 || len(c.backlog.streams) != 0 {
+			t.Errorf("%d bytes of %d streams wait for nobody", c.backlog.sum, len(c.backlog.streams))
+		}
+	})
+}
+
+// What arrives of a request that was given up is in nobody's way, nor is its
+// reader.
+func TestACancelledRequestHoldsNobodyBack(t *testing.T) {
+	for name, cancelled := range map[string]bool{"closed": false, "cancelled and closed": true} {
+		t.Run(name, func(t *testing.T) {
+			connected(t, func(ctx context.Context, c *Conn, target Target, resource Resource) {
+				for range 3 {
+					requestCtx, cancel := context.WithCancel(ctx)
+					body, err := c.Get(requestCtx, target, resource, all(resource))
+					if err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					if !c.Held() {
+						t.Fatal("the connection is not held")
+					}
+					if cancelled {
+						cancel()
+					}
+					body.Close()
+					cancel()
+				}
+				body, err := c.Get(ctx, target, resource, all(resource))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer body.Close()
+				if n, err := io.Copy(io.Discard, body); n != bodySize || err != nil {
+					t.Errorf("%d bytes: %v", n, err)
+				}
+			})
+		})
+	}
+}
+
+// A request that is given up before the answer leaves nothing behind.
+func TestARequestWithoutAnswerIsForgotten(t *testing.T) {
+	connected(t, func(ctx context.Context, c *Conn, target Target, resource Resource) {
+		gone, cancel := context.WithCancel(ctx)
+		cancel()
+		if _, err := c.Get(gone, target, resource, all(resource)); !errors.Is(err, context.Canceled) {
+			t.Errorf("the error is %v", err)
+		}
+		synctest.Wait()
+		if len(c.backlog.streams) != 0 {
+			t.Errorf("%d streams are remembered", len(c.backlog.streams))
+		}
+	})
+}
+
+// A connection that is held can be closed, and so it is when the server has
+// gone.
+func TestAHeldConnectionCanBeClosed(t *testing.T) {
+	connected(t, func(ctx context.Context, c *Conn, target Target, resource Resource) {
+		body, err := c.Get(ctx, target, resource, all(resource))
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if !c.Held() {
+			t.Fatal("the connection is not held")
+		}
+		c.Close()
+		if _, err := io.Copy(io.Discard, body); err == nil {
+			t.Error("all arrives over a closed connection")
+		}
+		synctest.Wait()
+		if c.Held() {
+			t.Error("the closed connection is held")
+		}
+		body.Close()
+	})
+}
