@@ -42,9 +42,11 @@ def test_events_by_time_and_by_bytes_begin_and_end(ran: Callable[..., Path]) -> 
     )
     events = {(e["link"], e["kind"]): e["t_s"] for e in lines(run_dir / "events.jsonl")}
     assert events["lte", "cap"] == pytest.approx(0.1)
+    assert events["lte", "cap-end"] == pytest.approx(0.3)
     assert events["lte", "outage"] == pytest.approx(0.5)
     assert events["lte", "outage-end"] == pytest.approx(0.6)
     fade_s = events["wifi", "fade"]
+    assert events["wifi", "fade-end"] == pytest.approx(fade_s + 0.3)
     states = [
         (round(line["t_s"], 9), line["down_rate_bps"])
         for line in lines(run_dir / "links.jsonl")

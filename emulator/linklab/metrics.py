@@ -34,8 +34,9 @@ REQUEST_SIZES = tuple(float((16 << 10) * 4**n) for n in range(9))
 """Upper bounds of the request sizes' buckets in bytes, 16 KiB to 1 GiB, as in multilink."""
 
 KINDS = (
-    "carrier-down", "carrier-up", "outage", "outage-end", "rate", "delay", "loss", "fade", "cap",
-    "cross", "handover", "associated", "address", "carriers", "rrc", "live",
+    "carrier-down", "carrier-up", "outage", "outage-end", "rate", "rate-end", "delay", "delay-end",
+    "loss", "loss-end", "fade", "fade-end", "cap", "cap-end", "cross", "cross-end", "handover",
+    "associated", "address", "carriers", "rrc", "live",
 )  # fmt: skip
 """Kinds of events that every link counts from 0: the step from 0 to 1 is what is annotated."""
 

@@ -154,6 +154,9 @@ class Player:
         for event in model.begun():
             if event.kind in UNSEEN_KINDS:
                 self._write_event(due_s, name, Happening(event.kind))
+        for event in model.ended():
+            if event.kind in UNSEEN_KINDS:
+                self._write_event(due_s, name, Happening(f"{event.kind}-end"))
         self._ask_again(name)
 
     def _apply(self, name: str, link: ShapedLink, state: LinkState, due_s: float) -> None:

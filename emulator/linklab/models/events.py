@@ -70,6 +70,7 @@ class Events:
         self._timed: list[tuple[float, Event]] = []
         self._awaited: list[Event] = []
         self._begun: list[Event] = []
+        self._ended: list[Event] = []
         self._now_s = -math.inf
         for event in events:
             self.add(event)
@@ -95,6 +96,7 @@ class Events:
             self._begin(t_s, event)
         while self._timed and self._timed[0][0] <= t_s:
             self._begin(*self._timed.pop(0))
+        self._ended += [e for begun, e in self._active if t_s >= begun + e.duration_s]
         self._active = [(begun, e) for begun, e in self._active if t_s < begun + e.duration_s]
         for _, event in self._active:
             state = _changed(state, event)
@@ -108,6 +110,11 @@ class Events:
         """The events that have begun since this was last asked."""
         begun, self._begun = self._begun, []
         return begun
+
+    def ended(self) -> list[Event]:
+        """The events that have ended since this was last asked."""
+        ended, self._ended = self._ended, []
+        return ended
 
     def next_s(self) -> float:
         """The next beginning or end; every step while an event waits for bytes."""

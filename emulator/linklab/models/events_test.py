@@ -91,6 +91,23 @@ def test_begun_events_are_told_once() -> None:
     assert events.begun() == [second]
 
 
+def test_ended_events_are_told_once() -> None:
+    short, lasting = Event("w", 1.0, duration_s=0.5, cap_bps=1), Event("w", 1.0, cross_bps=1)
+    events = Events([short, lasting])
+    events.apply(1.0, NO_LOAD, STATE)
+    assert events.ended() == []
+    events.apply(1.5, NO_LOAD, STATE)
+    assert events.ended() == [short]
+    events.apply(9.0, NO_LOAD, STATE)
+    assert events.ended() == []
+
+
+def test_an_event_that_was_slept_through_began_and_ended() -> None:
+    events = Events([Event("w", 1.0, duration_s=0.5, fade_ratio=0.5)])
+    events.apply(5.0, NO_LOAD, STATE)
+    assert len(events.begun()) == len(events.ended()) == 1
+
+
 def test_an_event_can_be_added_while_the_link_runs() -> None:
     events = Events([])
     assert events.next_s() == math.inf

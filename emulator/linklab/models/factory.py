@@ -68,6 +68,10 @@ class ScenarioLink(LinkModel):
         begun, self._begun = self._begun, []
         return begun
 
+    def ended(self) -> list[Event]:
+        """The events that have ended since this was last asked."""
+        return self._events.ended()
+
 
 def models(scenario: Scenario, seed: int) -> dict[str, ScenarioLink]:
     """Every link's model for the run with `seed`. Each call makes new ones, at time zero."""
