@@ -18,10 +18,12 @@ from types import FrameType
 import linklab
 from linklab import contestants, importcommand, livecommand, plotcommand, reproduction
 from linklab.control import Command
+from linklab.paths import PROFILES
 from linklab.scenario import Scenario, ScenarioError
 from linklab.traces.trace import TraceError
 
 RUNS = Path("runs")
+DEFAULT_SUITE = PROFILES / "regression" / "default.yaml"
 
 _EXAMPLES = """\
 examples:
@@ -94,6 +96,16 @@ def _parser() -> argparse.ArgumentParser:
         help="runs of each with seeds SEED…SEED+N-1, of which the median counts (default 5)",
     )  # fmt: skip
     reproduce.add_argument("--parallel", type=_positive, metavar="N", help="as for compare")
+
+    regress = command(
+        "regress", "run a suite of downloads and compare them with its baseline",
+        "Exit codes: 0 as the baseline or better, 1 something is worse, 2 it could not be told.\n"
+        "LINKLAB_MULTILINK names another build of multilink.\n\nexamples:\n"
+        "  linklab regress --junit regress.xml --markdown regress.md\n"
+        "  linklab regress --update --reason 'alg3 asks for less at the end'\n"
+        "  linklab regress my-suite.yaml --real-clock",
+    )  # fmt: skip
+    _regress_options(regress)
 
     execute = command(
         "exec", "run any program in the client's place",
@@ -189,6 +201,42 @@ def _parser() -> argparse.ArgumentParser:
     clean = command("clean", "remove what linklab made on this machine outside run directories")
     clean.add_argument("--cache", action="store_true", help="the kernel, payloads and keys too")
     return parser
+
+
+def _regress_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "suite", nargs="?", type=Path, default=DEFAULT_SUITE, metavar="SUITE",
+        help="a suite file (default profiles/regression/default.yaml)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--baseline", type=Path, metavar="FILE", help="(default: what the suite names)"
+    )
+    parser.add_argument(
+        "--update", action="store_true", help="make this run's figures the baseline"
+    )
+    parser.add_argument("--reason", metavar="TEXT", help="why, with --update; kept in the baseline")
+    parser.add_argument(
+        "--jobs", type=_positive, metavar="N",
+        help="guests at a time, each on a core of its own (default: all)",
+    )  # fmt: skip
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a summary there")
+    parser.add_argument(
+        "--real-clock", action="store_true",
+        help="instead: processor time and memory of the suite's `cost`, beside curl's",
+    )  # fmt: skip
+    parser.add_argument(
+        "--out", type=Path, default=RUNS, metavar="DIR", help="parent of run directories (runs/)"
+    )
+    parser.add_argument(
+        "--timeout", type=_seconds, metavar="S",
+        help="wall-clock seconds after which a run counts as hung",
+    )  # fmt: skip
+    parser.add_argument(
+        "--shift", type=_seconds, default=0.0, metavar="S",
+        help="start every client later by S seconds, to see how much hangs on it",
+    )  # fmt: skip
+    _json_option(parser)
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
@@ -402,6 +450,23 @@ def _compare(options: argparse.Namespace) -> int:
     return comparing.compare(options, _contestants(options.algorithms))
 
 
+def _regress(options: argparse.Namespace) -> int:
+    from linklab.regression import command
+
+    if options.update and not (options.reason or "").strip():
+        raise UsageError("--update needs --reason TEXT: why these figures are right now")
+    if options.reason and not options.update:
+        raise UsageError("--reason goes with --update")
+    virtual_only = [
+        name for name in ("update", "junit", "markdown", "baseline") if getattr(options, name)
+    ]
+    if options.real_clock and virtual_only:
+        raise UsageError(
+            f"--real-clock has no baseline and no report: leave out --{virtual_only[0]}"
+        )
+    return command.run(options)
+
+
 def _reproduce(options: argparse.Namespace) -> int:
     from linklab import comparing
 
@@ -456,6 +521,7 @@ def _exec(options: argparse.Namespace) -> int:
 _COMMANDS = {
     "run": _run,
     "compare": _compare,
+    "regress": _regress,
     "reproduce": _reproduce,
     "exec": _exec,
     "live": _live,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
+import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
@@ -28,6 +29,31 @@ def guess(word: str, known: Collection[str]) -> str:
 
     close = difflib.get_close_matches(word, known, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def compose(text: str, shown: str, needed: str) -> Node:
+    """The root of YAML text. `shown` names the file in errors, `needed` are its root's keys.
+
+    Raises ScenarioError with file and line.
+    """
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f"{mark.line + 1}: " if mark else " "
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
+        raise ScenarioError(f"{shown}:{line}not valid YAML: {problem}") from error
+    except yaml.reader.ReaderError as error:
+        line_number = text.count("\n", 0, error.position) + 1
+        problem = f"character {error.character!r} is not allowed"
+        raise ScenarioError(f"{shown}:{line_number}: not valid YAML: {problem}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ScenarioError(f"{shown}: not valid YAML: {error}") from error
+    except RecursionError as error:
+        raise ScenarioError(f"{shown}: is nested too deeply") from error
+    if root is None:
+        raise ScenarioError(f"{shown}:1: the file is empty; needed: {needed}")
+    return root
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +138,27 @@ class Mapping:
 
     def get(self, key: str, convert: Callable[[str], T]) -> T:
         """The scalar `key` through `convert`, whose ValueError becomes the scenario's error."""
-        node = self.values[key]
+        return self._scalar(self.values[key], self.path(key), convert)
+
+    def _scalar(self, node: Node, where: str, convert: Callable[[str], T]) -> T:
         if not isinstance(node, ScalarNode):
-            self.fail(key, "must be a single value")
+            self.fail_at(node, where, "must be a single value")
         if node.tag == _NULL_TAG and not node.style:
-            self.fail(key, "has no value")
+            self.fail_at(node, where, "has no value")
         try:
             return convert(node.value)
         except ValueError as error:
-            self.fail(key, str(error))
+            self.fail_at(node, where, str(error))
+
+    def each(self, key: str, convert: Callable[[str], T]) -> list[T]:
+        """The scalars in the list `key` through `convert`."""
+        node = self.values[key]
+        if not isinstance(node, SequenceNode):
+            self.fail(key, "must be a list")
+        return [
+            self._scalar(item, f"{self.path(key)}[{index}]", convert)
+            for index, item in enumerate(node.value)
+        ]
 
     def get_or(self, key: str, convert: Callable[[str], T], default: T) -> T:
         return self.get(key, convert) if key in self.values else default

@@ -10,8 +10,6 @@ from pathlib import Path
 from random import Random
 from typing import Final, TypeVar
 
-import yaml
-
 from linklab import units
 from linklab.models import phy
 from linklab.models.between_runs import MAX_RELATIVE_SD
@@ -26,7 +24,15 @@ from linklab.models.stations import StationSettings
 from linklab.models.trace import TracePlayback, TraceSettings
 from linklab.models.wifi import WifiSettings
 from linklab.scenario import models
-from linklab.scenario.fields import Keys, Mapping, ScenarioError, boolean, integer, one_of, within
+from linklab.scenario.fields import (
+    Keys,
+    Mapping,
+    boolean,
+    compose,
+    integer,
+    one_of,
+    within,
+)
 from linklab.scenario.quantities import Row, keys, read
 from linklab.scenario.settings import (
     DEVICES,
@@ -105,23 +111,7 @@ def parse(
 
     Raises ScenarioError.
     """
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f"{mark.line + 1}: " if mark else " "
-        problem = ", ".join(part for part in (error.context, error.problem) if part)
-        raise ScenarioError(f"{shown}:{line}not valid YAML: {problem}") from error
-    except yaml.reader.ReaderError as error:
-        line_number = text.count("\n", 0, error.position) + 1
-        problem = f"character {error.character!r} is not allowed"
-        raise ScenarioError(f"{shown}:{line_number}: not valid YAML: {problem}") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise ScenarioError(f"{shown}: not valid YAML: {error}") from error
-    except RecursionError as error:
-        raise ScenarioError(f"{shown}: is nested too deeply") from error
-    if root is None:
-        raise ScenarioError(f"{shown}:1: the file is empty; needed: name, payload, links")
+    root = compose(text, shown, "name, payload, links")
     return _scenario(Mapping(shown, root, "", _SCENARIO_KEYS), path, stem)
 
 

@@ -1,0 +1,1 @@
+"""`linklab regress`: does a suite of downloads still take what its baseline says?"""

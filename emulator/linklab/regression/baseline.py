@@ -1,0 +1,125 @@
+"""The baseline of a suite: what every download came to when it was last accepted.
+
+A YAML file with a line for each cell, sorted, so that a diff shows which figures were accepted:
+
+    reason: multilink asks for less at a time
+    made_on: 2026-11-21
+    fingerprint:
+      programs: {…}
+      scenarios: {…}
+    cells:
+    - {scenario: ls, algorithm: alg3, seed: 1, download_s: 30.612, …}
+
+A figure that its program does not tell is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from linklab.regression.figures import FIGURES, Cell, Values
+from linklab.regression.fingerprint import Fingerprint
+
+_HEAD = """\
+# What the downloads of a regression suite came to when they were last accepted.
+# Made by `linklab regress --update --reason …`: do not edit, see the suite beside it.
+"""
+
+
+class BaselineError(RuntimeError):
+    """A baseline that is missing, damaged, or does not belong to the suite."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Figures by cell, what they depend on, and why they were accepted and when (ISO date)."""
+
+    reason: str
+    made_on: str
+    fingerprint: Fingerprint
+    cells: dict[Cell, Values]
+
+
+class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    scenario: str
+    algorithm: str
+    seed: int
+    download_s: float
+    efficiency: float
+    link_delta_s: float | None = None
+    wasted_bytes: float | None = None
+    stalled_s: float | None = None
+
+
+class _Fingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    programs: dict[str, str]
+    scenarios: dict[str, str]
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    reason: str
+    made_on: str
+    fingerprint: _Fingerprint
+    cells: list[_Line]
+
+
+def write(baseline: Baseline) -> str:
+    """The file's text; the same for the same baseline."""
+    head = {
+        "reason": baseline.reason,
+        "made_on": baseline.made_on,
+        "fingerprint": {
+            "programs": dict(sorted(baseline.fingerprint.programs.items())),
+            "scenarios": dict(sorted(baseline.fingerprint.scenarios.items())),
+        },
+    }
+    text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=100)
+    lines = [f"- {_flow(cell, baseline.cells[cell])}\n" for cell in sorted(baseline.cells)]
+    return _HEAD + text + "cells:\n" + "".join(lines)
+
+
+def _flow(cell: Cell, values: Values) -> str:
+    found: dict[str, Any] = cell._asdict()
+    for figure in FIGURES:
+        value = values.get(figure.key)
+        if value is not None:
+            found[figure.key] = round(value, figure.digits) if figure.digits else round(value)
+    # The scalars of such mappings are numbers and names of few characters: nothing to quote.
+    return "{" + ", ".join(f"{key}: {value}" for key, value in found.items()) + "}"
+
+
+def parse(text: str, shown: str) -> Baseline:
+    """The baseline in a file's text. Raises BaselineError; `shown` names the file."""
+    try:
+        read = msgspec.convert(yaml.load(text, Loader=yaml.CBaseLoader), _File, strict=False)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        raise BaselineError(f"{shown}:{line}: not valid YAML: {error.problem}") from error
+    except (yaml.YAMLError, msgspec.ValidationError) as error:
+        raise BaselineError(f"{shown}: is no baseline: {error}") from error
+    cells: dict[Cell, Values] = {}
+    for row in read.cells:
+        cell = Cell(row.scenario, row.algorithm, row.seed)
+        if cell in cells:
+            raise BaselineError(f"{shown}: {cell} is there twice")
+        cells[cell] = {figure.key: getattr(row, figure.key) for figure in FIGURES}
+    fingerprint = Fingerprint(read.fingerprint.programs, read.fingerprint.scenarios)
+    return Baseline(read.reason, read.made_on, fingerprint, cells)
+
+
+def load(path: Path) -> Baseline:
+    """The baseline in a file. Raises BaselineError."""
+    try:
+        return parse(path.read_text(encoding="utf-8"), str(path))
+    except FileNotFoundError:
+        raise BaselineError(
+            f"{path}: there is no baseline yet; make one with --update --reason TEXT"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BaselineError(f"{path}: cannot be read: {error}") from error

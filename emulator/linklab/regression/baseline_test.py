@@ -1,0 +1,84 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linklab.regression import baseline
+from linklab.regression.baseline import Baseline, BaselineError
+from linklab.regression.figures import Cell, Values
+from linklab.regression.fingerprint import Fingerprint
+
+FINGERPRINT = Fingerprint({"Go": "go1.26", "H2O": "2.2.5"}, {"ls": "0123456789abcdef"})
+ONE: Values = {
+    "download_s": 30.612, "efficiency": 0.978, "link_delta_s": 0.04, "wasted_bytes": 1200,
+    "stalled_s": 0.0,
+}  # fmt: skip
+MADE = Baseline(
+    "the first: with 'quotes', a colon: and Δ",
+    "2026-11-21",
+    FINGERPRINT,
+    {
+        Cell("ls", "alg3", 10): ONE,
+        Cell("ls", "alg3", 9): {**ONE, "link_delta_s": None, "wasted_bytes": None},
+        Cell("ao", "alg1", 1): ONE,
+    },
+)
+
+names = st.from_regex(r"[a-z0-9][a-z0-9-]{0,12}", fullmatch=True)
+numbers = st.floats(0, 1e4).map(lambda value: round(value, 4))
+optional = st.none() | numbers
+figures = st.fixed_dictionaries({
+    "download_s": numbers, "efficiency": numbers, "link_delta_s": optional,
+    "wasted_bytes": st.none() | st.integers(0, 10**9).map(float), "stalled_s": optional,
+})  # fmt: skip
+cells = st.dictionaries(
+    st.builds(Cell, names, names, st.integers(0, 2**63 - 1)), figures, min_size=1
+)
+
+
+def test_a_cell_is_a_line_and_lines_are_sorted() -> None:
+    lines = baseline.write(MADE).splitlines()
+    assert [line for line in lines if line.startswith("- {")] == [
+        "- {scenario: ao, algorithm: alg1, seed: 1, download_s: 30.612, efficiency: 0.978, "
+        "link_delta_s: 0.04, wasted_bytes: 1200, stalled_s: 0.0}",
+        "- {scenario: ls, algorithm: alg3, seed: 9, download_s: 30.612, efficiency: 0.978, "
+        "stalled_s: 0.0}",
+        "- {scenario: ls, algorithm: alg3, seed: 10, download_s: 30.612, efficiency: 0.978, "
+        "link_delta_s: 0.04, wasted_bytes: 1200, stalled_s: 0.0}",
+    ]
+
+
+@given(st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1), cells)
+def test_what_is_written_is_read(reason: str, found: dict[Cell, Values]) -> None:
+    made = Baseline(reason, "2026-11-21", FINGERPRINT, found)
+    assert baseline.parse(baseline.write(made), "x") == made
+
+
+def test_writing_is_the_same_every_time() -> None:
+    turned = Baseline(
+        MADE.reason, MADE.made_on, FINGERPRINT, dict(reversed(MADE.cells.items()))
+    )  # fmt: skip
+    assert baseline.write(turned) == baseline.write(MADE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("download_s: 30.612, ", "", r"x: is no baseline: .*download_s.*\$\.cells\[0\]"),
+        ("download_s: 30.612", "download_s: fast", r"\$\.cells\[0\]\.download_s"),
+        ("cells:\n", "<<<<<<< ours\ncells:\n", r"x:\d+: not valid YAML"),
+        ("seed: 10", "seed: 9", "ls alg3 seed 9 is there twice"),
+        ("fingerprint:", "fingerprints:", "fingerprint"),
+    ],
+)
+def test_a_damaged_file_is_refused(old: str, new: str, said: str) -> None:
+    text = baseline.write(MADE)
+    assert old in text
+    with pytest.raises(BaselineError, match=said):
+        baseline.parse(text.replace(old, new, 1), "x")
+
+
+def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(BaselineError, match="no baseline yet; make one with --update --reason"):
+        baseline.load(tmp_path / "none.yaml")

@@ -1,0 +1,128 @@
+"""From a suite to finished runs to cells with a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from linklab import summary
+from linklab.paths import in_guest
+from linklab.regression import figures, verdict
+from linklab.regression.figures import Bound, Cell, Values
+from linklab.regression.suite import Planned, Suite
+from linklab.regression.verdict import Checked, Status
+from linklab.runner import Finished, Request
+from linklab.statistics import FigureError, RunFigures
+
+Runs = Callable[[Sequence[Request]], Sequence[Finished]]
+"""Runs requests, in any order, and returns each once it has ended."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A cell's run. Without `figures` either the lab failed (`error`) or the client (`failure`);
+    `again` is what a second run of the same came to."""
+
+    planned: Planned
+    finished: Finished
+    figures: RunFigures | None
+    error: str = ""
+    failure: str = ""
+    again: str | None = None
+
+    @property
+    def values(self) -> Values | None:
+        """The figures that are compared."""
+        return figures.values(self.figures) if self.figures else None
+
+
+def request(planned: Planned, directory: Path, shift_s: float) -> Request:
+    """The run of a cell; `directory` is the suite file's, for programs that lie beside it."""
+    entrant = planned.entrant
+    command = None
+    if entrant.command is not None:
+        suite_dir = str(in_guest(directory))
+        command = tuple(word.replace("{suite}", suite_dir) for word in entrant.command)
+    return Request(
+        planned.scenario,
+        entrant.name if command is None else None,
+        planned.cell.seed,
+        command=command,
+        shift_s=shift_s,
+        name=None if command is None else entrant.name,
+    )
+
+
+def measure(suite: Suite, run_all: Runs, shift_s: float = 0.0) -> list[Measured]:
+    """Runs every cell, and at the end some of them once more."""
+    wanted = [*suite.planned, *suite.verified()]
+    requests = [request(one, suite.path.parent, shift_s) for one in wanted]
+    numbers = {id(one): number for number, one in enumerate(requests)}
+    finished = {numbers[id(one.request)]: one for one in run_all(requests)}
+    seconds = {
+        wanted[number].cell: _measured(wanted[number], finished[number])
+        for number in range(len(suite.planned), len(wanted))
+    }
+    return [
+        _measured(one, finished[number], seconds.get(one.cell))
+        for number, one in enumerate(suite.planned)
+    ]
+
+
+def _measured(planned: Planned, finished: Finished, second: Measured | None = None) -> Measured:
+    found: RunFigures | None = None
+    error, failure = finished.error or "", ""
+    if not error:
+        try:
+            found = summary.write(finished.run_dir)
+        except FigureError as problem:
+            failure = str(problem)
+    again = None
+    if second is not None and (second.figures, second.failure) != (found, failure):
+        again = _in_words(second)
+    return Measured(planned, finished, found, error, failure, again)
+
+
+def _in_words(one: Measured) -> str:
+    if one.figures is None:
+        return one.error or one.failure
+    return f"{one.figures.download_s:.9f} s, {one.figures}"
+
+
+def check(
+    measured: Sequence[Measured],
+    baseline: Mapping[Cell, Values],
+    bounds_of: Callable[[Cell], Mapping[str, Bound]],
+) -> list[Checked]:
+    """Each cell beside its baseline; cells that have none are left out."""
+    return [
+        _checked(one, baseline[one.planned.cell], bounds_of(one.planned.cell))
+        for one in measured
+        if one.planned.cell in baseline
+    ]
+
+
+def _checked(one: Measured, then: Values, bounds: Mapping[str, Bound]) -> Checked:
+    found: tuple[verdict.Deviation, ...] = ()
+    reason, status = "", Status.SAME
+    if one.error:
+        status, reason = Status.ERROR, one.error
+    elif one.again is not None:
+        status = Status.ERROR
+        reason = f"two runs of the same differ: {_in_words(one)}; then {one.again}"
+    elif one.values is None:
+        status, reason = Status.WORSE, f"the download fails: {one.failure}"
+    else:
+        found = verdict.deviations(then, one.values, bounds)
+        status = verdict.status(found)
+    return Checked(
+        cell=one.planned.cell,
+        status=status,
+        baseline=then,
+        now=one.values,
+        deviations=found,
+        reason=reason,
+        wall_s=one.finished.wall_s,
+        run_dir=str(one.finished.run_dir),
+    )

@@ -1,0 +1,141 @@
+"""What virtual time cannot see: processor time and memory, on the real clock.
+
+Each program of the suite's `cost` downloads the same file over the loopback device as curl does,
+in turns. What counts is the median over the rounds of its share of curl's cost in the same
+round: another machine, or others that keep this one busy, change both. The file is the same, so
+the ratios are those per megabyte too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from linklab.loopback import Cost, measure, room, serving, sparse
+from linklab.paths import MULTILINK
+from linklab.regression.suite import CostPlan, Program, Suite
+from linklab.scenario import ScenarioError
+
+_LIMIT_S_PER_MB = 1.0
+_LEAST_LIMIT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A program's medians beside curl's, and how many times curl's they may be."""
+
+    name: str
+    cpu_s_per_mb: float
+    peak_bytes: int
+    cpu_ratio: float
+    memory_ratio: float
+    cpu_limit: float
+    memory_limit: float
+
+    @property
+    def broken(self) -> list[str]:
+        """What is beyond its limit, in words; nothing if all is well."""
+        ratios = (
+            ("processor time", self.cpu_ratio, self.cpu_limit),
+            ("memory", self.memory_ratio, self.memory_limit),
+        )
+        return [
+            f"{self.name}: {what} {ratio:.2f} times curl's, at most {limit:g} times is allowed"
+            for what, ratio, limit in ratios
+            if ratio > limit
+        ]
+
+
+def gate(program: Program, costs: Sequence[Cost], curl: Sequence[Cost], size_bytes: int) -> Gate:
+    """The verdict on a program from its costs and curl's in the same rounds. Pure."""
+    rounds = list(zip(costs, curl, strict=True))
+    return Gate(
+        name=program.name,
+        cpu_s_per_mb=statistics.median(one.cpu_s for one in costs) / (size_bytes / 1e6),
+        peak_bytes=round(statistics.median(one.peak_bytes for one in costs)),
+        cpu_ratio=statistics.median(one.cpu_s / reference.cpu_s for one, reference in rounds),
+        memory_ratio=statistics.median(
+            one.peak_bytes / reference.peak_bytes for one, reference in rounds
+        ),
+        cpu_limit=program.cpu,
+        memory_limit=program.memory,
+    )
+
+
+def take(plan: CostPlan, done: Callable[[], None]) -> tuple[list[Gate], Sequence[Cost]]:
+    """Measures the plan's programs and curl; `done` is called after each download.
+
+    Raises LoopbackError where one does not download what it should.
+    """
+    with room(2 * plan.size_bytes) as directory, serving(directory) as server:
+        sparse(server.files / "file", plan.size_bytes)
+        output = directory / "out"
+        filled = {
+            "{url}": server.url("file"), "{ca}": str(server.ca), "{output}": str(output),
+            "{multilink}": str(MULTILINK),
+        }  # fmt: skip
+        curl = ("curl", "-sSf", "--cacert", "{ca}", "-o", "{output}", "{url}")
+        programs = {"curl": curl, **{one.name: one.command for one in plan.programs}}
+        costs: dict[str, list[Cost]] = {name: [] for name in programs}
+        limit_s = max(_LEAST_LIMIT_S, plan.size_bytes / 1e6 * _LIMIT_S_PER_MB)
+        for _ in range(plan.rounds):
+            for name, command in programs.items():
+                argv = [_filled(word, filled) for word in command]
+                costs[name].append(measure(argv, plan.size_bytes, output, limit_s))
+                done()
+    gates = [gate(one, costs[one.name], costs["curl"], plan.size_bytes) for one in plan.programs]
+    return gates, costs["curl"]
+
+
+def _filled(word: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        word = word.replace(name, value)
+    return word
+
+
+def run(suite: Suite, options: argparse.Namespace) -> int:
+    """`linklab regress --real-clock`: 0, or 1 where a program takes more than it may."""
+    plan = suite.cost
+    if plan is None:
+        raise ScenarioError(f"{suite.path}: has no `cost`: nothing to watch on the real clock")
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=console, disable=not console.is_terminal, transient=True,
+    ) as bar:  # fmt: skip
+        task = bar.add_task("real clock", total=plan.rounds * (len(plan.programs) + 1))
+        gates, curl = take(plan, lambda: bar.advance(task))
+    broken = [words for one in gates for words in one.broken]
+    if options.json:
+        print(json.dumps({
+            "suite": suite.name,
+            "exit_code": 1 if broken else 0,
+            "size_bytes": plan.size_bytes,
+            "rounds": plan.rounds,
+            "curl": [asdict(one) for one in curl],
+            "programs": [{**asdict(one), "broken": one.broken} for one in gates],
+        }, indent=2))  # fmt: skip
+        return 1 if broken else 0
+    made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    made.add_column("program", no_wrap=True)
+    for title in ("CPU ms\nper MB", "peak\nMiB", "CPU,\ncurl = 1", "at\nmost",
+                  "memory,\ncurl = 1", "at\nmost"):  # fmt: skip
+        made.add_column(title, justify="right", no_wrap=True)
+    for one in gates:
+        made.add_row(
+            one.name, f"{one.cpu_s_per_mb * 1e3:.2f}", f"{one.peak_bytes / 2**20:.1f}",
+            f"{one.cpu_ratio:.2f}", f"{one.cpu_limit:g}", f"{one.memory_ratio:.2f}",
+            f"{one.memory_limit:g}",
+        )  # fmt: skip
+    Console().print(made)
+    print(f"{suite.name}: medians of {plan.rounds} downloads of {plan.size_bytes / 1e6:g} MB each")
+    for words in broken:
+        print(f"worse: {words}")
+    return 1 if broken else 0

@@ -1,0 +1,140 @@
+"""What figures depend on beside the client that is tested.
+
+A baseline holds for one of these; with another it has to be made anew, because a difference
+would say nothing about the client. In virtual time computing costs nothing, and the guest has
+a kernel, a clock and random numbers of its own: neither the host's kernel, processor and load
+nor its other packages reach a figure. What does:
+
+- the guest's kernel: TCP, the queueing disciplines, timers;
+- H2O and its TLS library: sizes of records, order of streams;
+- Go, whose runtime and HTTP/2 library are in multilink; programs of others that take part;
+- Python, its packages and Mininet, which build the lab and play the links;
+- the scenarios, with their traces and payloads.
+
+multilink and linklab themselves are not in it: they are what is tested.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import platform
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from linklab.contestants import CONTESTANTS
+from linklab.guest import kernel
+from linklab.regression.suite import Suite
+from linklab.scenario import Scenario, to_yaml
+from linklab.versions import versions
+
+_PYTHON_PACKAGES = ("msgspec", "pyroute2", "pyyaml")
+"""What `linklab.execution` imports in the guest."""
+
+_DEBIAN_PACKAGES = {"H2O": "h2o", "OpenSSL": "libssl3", "Mininet": "mininet"}
+_MPTCP_PACKAGES = {"iproute2": "iproute2"}
+"""`ip mptcp` makes the endpoints."""
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Programs by name with their version; scenarios by name with the hash of what they say."""
+
+    programs: dict[str, str]
+    scenarios: dict[str, str]
+
+
+def taken(suite: Suite) -> Fingerprint:
+    """The fingerprint of this machine and the suite's scenarios."""
+    names = {one.entrant.name for one in suite.planned if one.entrant.command is None}
+    packages = dict(_DEBIAN_PACKAGES)
+    contestants = [CONTESTANTS[name] for name in names]
+    if any(one.mptcp for one in contestants) or any(one.tcp.mptcp for one in suite.scenarios):
+        packages |= _MPTCP_PACKAGES
+    packages |= {one.needs: one.needs for one in contestants if one.needs}
+    programs = {
+        "guest kernel": _guest_kernel(),
+        **{title: _upstream(_debian(package)) for title, package in packages.items()},
+        "Python": ".".join(platform.python_version_tuple()[:2]),
+        **{name: importlib.metadata.version(name) for name in _PYTHON_PACKAGES},
+    }
+    if any(one.needs is None for one in contestants):
+        programs["Go"] = _go(versions()["multilink"])
+    return Fingerprint(programs, {one.name: of_scenario(one) for one in suite.scenarios})
+
+
+def of_scenario(scenario: Scenario) -> str:
+    """A hash of all that a scenario says about links, payload and clients, its traces' content
+    included; what it says to people is left out."""
+    links = {
+        name: replace(
+            link, trace=replace(link.trace, file=Path(_sha256(link.trace.file.read_bytes())))
+        )
+        if link.trace is not None
+        else link
+        for name, link in scenario.links.items()
+    }
+    plain = replace(
+        scenario, title="", description="", source="", published=(), findings=(), links=links
+    )
+    return _sha256(to_yaml(plain).encode())[:16]
+
+
+def differences(baseline: Fingerprint, now: Fingerprint) -> list[str]:
+    """What is different now, in words; nothing if the baseline holds. Pure."""
+    return [
+        *_differing("", baseline.programs, now.programs),
+        *_differing("scenario ", baseline.scenarios, now.scenarios),
+    ]
+
+
+def _differing(what: str, then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return [
+        f"{what}{name}: {then.get(name, 'none')} then, {now.get(name, 'none')} now"
+        for name in dict.fromkeys([*then, *now])
+        if then.get(name) != now.get(name)
+    ]
+
+
+@functools.cache
+def _guest_kernel() -> str:
+    """Its version, and the key of its configuration, patch and source."""
+    path = kernel.cached()
+    if path is None:
+        return "none"
+    return f"{_said([str(path), '--version'])} {path.name.rpartition('-')[2]}"
+
+
+@functools.cache
+def _debian(package: str) -> str:
+    form = "${Version}\n"  # A line for each architecture.
+    return (_said(["dpkg-query", "-W", "-f", form, package]).splitlines() or ["none"])[0]
+
+
+def _upstream(version: str) -> str:
+    """A version without Debian's epoch and revision: rebuilds and backported fixes of a package
+    are no other program."""
+    without_epoch = version.rpartition(":")[2]
+    return without_epoch.rpartition("-")[0] or without_epoch
+
+
+def _go(version: str) -> str:
+    """The Go of `multilink version`."""
+    found = re.search(r"go\d[\w.]*", version)
+    return found[0] if found else "unknown"
+
+
+def _said(argv: Sequence[str]) -> str:
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

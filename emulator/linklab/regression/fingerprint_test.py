@@ -1,0 +1,93 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from linklab import scenario
+from linklab.regression import fingerprint, suite
+from linklab.regression.fingerprint import Fingerprint, differences, of_scenario
+from linklab.regression.suite import Suite
+from linklab.scenario import Scenario
+
+
+def made(algorithms: str, more: str = "") -> Suite:
+    text = f"name: s\nalgorithms: [{algorithms}]\nscenarios: [{{scenario: ls}}]\n{more}"
+    return suite.parse(text, Path("s.yaml"))
+
+
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fingerprint, "_debian", lambda package: f"1:2.3-{package}+deb12u1")
+    monkeypatch.setattr(fingerprint, "_guest_kernel", lambda: "6.12 abc")
+    versions = {"multilink": "multilink v1 (go1.26.8)", "revision": "anything"}
+    monkeypatch.setattr(fingerprint, "versions", lambda: versions)
+
+
+def test_what_a_figure_depends_on_is_in_it() -> None:
+    taken = fingerprint.taken(made("alg3"))
+    assert set(taken.programs) == {
+        "guest kernel", "H2O", "OpenSSL", "Mininet", "Python", "msgspec", "pyroute2", "pyyaml",
+        "Go",
+    }  # fmt: skip
+    assert taken.programs["Go"] == "go1.26.8"
+    assert taken.programs["H2O"] == "2.3"
+    assert set(taken.scenarios) == {"ls"}
+
+
+def test_programs_that_take_no_part_are_not() -> None:
+    own = fingerprint.taken(made("own", "exec: [{name: own, command: curl}]\n"))
+    assert not {"Go", "curl"} & set(own.programs)
+    peers = fingerprint.taken(made("curl-wifi, aria2-2"))
+    assert peers.programs["curl"] == peers.programs["aria2"] == "2.3"
+    assert not {"Go", "iproute2"} & set(peers.programs)
+    assert {"mptcpize", "iproute2"} <= set(fingerprint.taken(made("mptcp")).programs)
+
+
+def test_what_a_scenario_says_to_people_changes_nothing(small: Scenario) -> None:
+    told = replace(small, title="t", description="d", source="s")
+    assert of_scenario(told) == of_scenario(small)
+
+
+def test_all_that_it_says_to_the_lab_does(small: Scenario) -> None:
+    slower = replace(small.links["wifi"], rtt_s=0.011)
+    others = [
+        replace(small, links={**small.links, "wifi": slower}),
+        replace(small, payload=replace(small.payload, size_bytes=999_999)),
+        replace(small, client=replace(small.client, overlap=0.95)),
+        replace(small, sample_s=0.4),
+    ]
+    assert len({of_scenario(one) for one in [small, *others]}) == len(others) + 1
+
+
+def test_a_trace_counts_by_its_content_not_by_its_place(tmp_path: Path) -> None:
+    hashes = []
+    for place, content in (("a", "0,1 Mbit/s\n"), ("b", "0,1 Mbit/s\n"), ("c", "0,2 Mbit/s\n")):
+        shipped = scenario.find("emptcp-16mb-bad-good")
+        lte = next(one for one in map(scenario.find, scenario.names_in()) if one.links["lte"].trace)
+        directory = tmp_path / place
+        directory.mkdir()
+        (directory / "trace.csv").write_text(content)
+        link = lte.links["lte"]
+        assert link.trace is not None
+        moved = replace(link, trace=replace(link.trace, file=directory / "trace.csv"))
+        hashes.append(of_scenario(replace(shipped, links={**shipped.links, "lte": moved})))
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_what_differs_is_named() -> None:
+    then = Fingerprint({"Go": "go1.25", "H2O": "2.2.5"}, {"ls": "aaa", "ao": "bbb"})
+    now = Fingerprint({"Go": "go1.26", "H2O": "2.2.5", "curl": "8"}, {"ls": "aac", "ao": "bbb"})
+    assert differences(then, now) == [
+        "Go: go1.25 then, go1.26 now",
+        "curl: none then, 8 now",
+        "scenario ls: aaa then, aac now",
+    ]
+    assert not differences(then, then)
+
+
+@pytest.mark.parametrize(
+    ("version", "upstream"),
+    [("2.2.5+dfsg2-7", "2.2.5+dfsg2"), ("1:3.0.19-1~deb12u2", "3.0.19"), ("5", "5"), ("none", "none")],
+)  # fmt: skip
+def test_a_rebuilt_package_is_the_same_program(version: str, upstream: str) -> None:
+    assert fingerprint._upstream(version) == upstream

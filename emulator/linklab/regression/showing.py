@@ -1,0 +1,170 @@
+"""A regression report as a table for people, as Markdown for pull requests, as JSON. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from linklab.regression.figures import Cell
+from linklab.regression.verdict import Checked, Report, Status
+
+_STYLES = {Status.WORSE: "red", Status.ERROR: "red", Status.BETTER: "green", Status.SAME: ""}
+_MARKS = {Status.WORSE: "!", Status.ERROR: "?", Status.BETTER: "+", Status.SAME: ""}
+_LISTED = {Status.WORSE: "worse", Status.ERROR: "could not be told", Status.BETTER: "better"}
+
+
+def table(report: Report, width: int) -> RenderableType:
+    """Changes of the download time in per cent, scenarios by algorithms, for a console that is
+    `width` columns wide; below it what deviates, in words. Of several seeds the one that is worst
+    is shown."""
+    algorithms = list(dict.fromkeys(one.cell.algorithm for one in report.checked))
+    scenarios = list(dict.fromkeys(one.cell.scenario for one in report.checked))
+    parts: list[RenderableType] = [
+        Text("change of the download time in %; ! worse, + better, ? could not be told", "dim")
+    ]
+    name_width = max(map(len, [*scenarios, "scenario"]), default=8)
+    for some in _fitting(algorithms, width - name_width):
+        made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+        made.add_column("scenario", no_wrap=True, vertical="bottom")
+        for name in some:
+            made.add_column(name.replace("-", "-\n", 1), justify="right", no_wrap=True)
+        for scenario in scenarios:
+            made.add_row(scenario, *(_entry(report.checked, scenario, name) for name in some))
+        parts.append(made)
+    for status, title in _LISTED.items():
+        cells = report.of(status)
+        if cells:
+            parts.append(Text(f"{title}:", f"bold {_STYLES[status]}"))
+            parts += [Text(f"  {one.cell}: {one.in_words()}") for one in cells]
+    parts += [Text(f"linklab: {problem}", "red") for problem in report.problems]
+    return Group(*parts)
+
+
+_COLUMN = 8
+"""What `-12.3 !` takes, and a column's gap."""
+
+
+def _fitting(algorithms: Sequence[str], room: int) -> list[Sequence[str]]:
+    """The algorithms in groups that find room side by side."""
+    groups: list[list[str]] = [[]]
+    used = 0
+    for name in algorithms:
+        needed = max(_COLUMN, *(len(part) + 2 for part in name.replace("-", "-\n", 1).split("\n")))
+        if used + needed > room and groups[-1]:
+            groups.append([])
+            used = 0
+        groups[-1].append(name)
+        used += needed
+    return [*groups]
+
+
+def _entry(checked: Sequence[Checked], scenario: str, algorithm: str) -> Text:
+    cells = [one for one in checked if one.cell[:2] == (scenario, algorithm)]
+    if not cells:
+        return Text("")
+    worst = max(cells, key=lambda one: (_rank(one.status), change(one) or 0.0))
+    return Text(f"{_percent(worst)}{_MARKS[worst.status] or ' '}", _STYLES[worst.status])
+
+
+def _rank(status: Status) -> int:
+    return (Status.SAME, Status.BETTER, Status.ERROR, Status.WORSE).index(status)
+
+
+def change(one: Checked) -> float | None:
+    """By which share of the baseline's the download took longer."""
+    then = one.baseline["download_s"] if one.baseline else None
+    now = one.now["download_s"] if one.now else None
+    return None if not then or now is None else (now - then) / then
+
+
+def _percent(one: Checked) -> str:
+    ratio = change(one)
+    if ratio is None:
+        return "-"
+    rounded = round(ratio * 100, 1)
+    return f"{rounded:+.1f}" if rounded else "0"
+
+
+def markdown(report: Report) -> str:
+    """A summary for a pull request: the verdict, what deviates, and all figures folded away."""
+    title = {0: "no regression", 1: "regression", 2: "could not be told"}[report.exit_code]
+    lines = [f"### linklab: {title}", "", report.in_one_line + ".", ""]
+    lines += [f"- {_escaped(problem)}" for problem in report.problems]
+    for status, heading in _LISTED.items():
+        cells = report.of(status)
+        if cells:
+            lines += ["", f"**{heading.capitalize()}**", "", "| download | what |", "|---|---|"]
+            lines += [f"| {_code(one.cell)} | {_escaped(one.in_words())} |" for one in cells]
+    lines += [
+        "", f"<details><summary>All {len(report.checked)} downloads</summary>", "",
+        "| download | baseline s | now s | change | efficiency | link Δ s | wasted MB | stalls s |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]  # fmt: skip
+    for one in report.checked:
+        now = one.now or {}
+        change_percent = _percent(one) + (" %" if change(one) is not None else "")
+        lines.append(
+            f"| {_code(one.cell)} | {_number((one.baseline or {}).get('download_s'))} "
+            f"| {_number(now.get('download_s'))} | {change_percent} "
+            f"| {_number(now.get('efficiency'))} | {_number(now.get('link_delta_s'))} "
+            f"| {_number(now.get('wasted_bytes'), 1e-6)} | {_number(now.get('stalled_s'))} |"
+        )
+    return "\n".join([*lines, "", "</details>", ""])
+
+
+def _code(cell: Cell) -> str:
+    return f"`{cell}`"
+
+
+def _escaped(text: str) -> str:
+    """Text in a cell of a Markdown table, where a program's words may hold anything."""
+    for character in "\\`*_<>|[]":
+        text = text.replace(character, f"\\{character}")
+    return " ".join(text.split())
+
+
+def _number(value: float | None, scale: float = 1.0) -> str:
+    return "" if value is None else f"{value * scale:.3f}"
+
+
+def to_json(report: Report) -> dict[str, object]:
+    """The report as plain data, for json.dump. Keys are stable; units are in the keys.
+
+    cells[]: scenario, algorithm, seed, status (same, better, worse, error), baseline{} and now{}
+    (figures by key, null where unknown), deviations[] (figure, baseline, now, allowed, worse),
+    reason of a failure, wall_s, run_dir.
+    """
+    return {
+        "suite": report.suite,
+        "baseline": report.baseline,
+        "exit_code": report.exit_code,
+        "counts": {one.value: len(report.of(one)) for one in Status},
+        "problems": list(report.problems),
+        "verified": report.verified,
+        "wall_s": report.wall_s,
+        "virtual_s": report.virtual_s,
+        "run_dir": report.run_dir,
+        "cells": [
+            {
+                **one.cell._asdict(),
+                "status": one.status.value,
+                "baseline": one.baseline,
+                "now": one.now,
+                "deviations": [
+                    {
+                        **{key: value for key, value in asdict(each).items() if key != "figure"},
+                        "figure": each.figure.key,
+                    }
+                    for each in one.deviations
+                ],
+                "reason": one.reason,
+                "wall_s": one.wall_s,
+                "run_dir": one.run_dir,
+            }
+            for one in report.checked
+        ],
+    }

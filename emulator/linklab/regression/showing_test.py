@@ -1,0 +1,69 @@
+import io
+import json
+
+from rich.console import Console
+
+from linklab.regression import showing
+from linklab.regression.figures import Cell
+from linklab.regression.junit_test import REPORT, THEN
+from linklab.regression.verdict import Checked, Report, Status
+
+
+def shown(report: Report, width: int = 80) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, color_system=None)
+    console.print(showing.table(report, width))
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+
+
+def test_a_table_of_changes_and_what_deviates() -> None:
+    assert shown(REPORT, 120) == (
+        "change of the download time in %; ! worse, + better, ? could not be told\n"
+        "scenario   alg3\n"
+        "ls       +20.0!\n"
+        "ao           -?\n"
+        "worse:\n"
+        "  ls alg3 seed 2: download time 10.000 s -> 12.000 s (+20.0%, allowed ±0.100 s)\n"
+        "could not be told:\n"
+        "  ao alg3 seed 1: \ufffd[31mhung\ufffd <&\"' ]]>\n"
+        "better:\n"
+        "  ao alg3 seed 2: download time 10.000 s -> 8.000 s (-20.0%, allowed ±0.100 s)\n"
+        "linklab: ao alg3 seed 3 has no baseline: re-baseline"
+    )
+
+
+def test_many_algorithms_find_room_below_each_other_in_80_columns() -> None:
+    names = [*(f"algorithm{n}-rescue" for n in range(9)), "a-very-long-name-of-a-users-program"]
+    checked = tuple(
+        Checked(Cell("emptcp-background-3-busy", name, 1), Status.SAME, THEN, THEN)
+        for name in names
+    )
+    text = shown(Report("s", "b", checked, 0, 1.0, 1.0))
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert text.count("emptcp-background-3-busy") > 1
+    assert text.count("  0") == len(names)
+    for name in names:
+        assert name.split("-")[0] in text
+
+
+def test_markdown_for_a_pull_request() -> None:
+    text = showing.markdown(REPORT)
+    assert text.startswith("### linklab: regression\n")
+    assert (
+        "| `ls alg3 seed 2` | download time 10.000 s -\\> 12.000 s (+20.0%, allowed ±0.100 s) |"
+        in text
+    )
+    assert "<&" not in text.replace("\\<&", "")
+    assert "| `ls alg3 seed 2` | 10.000 | 12.000 | +20.0 % | 0.900 | 0.000 |  | 0.000 |" in text
+    assert text.count("<details>") == text.count("</details>") == 1
+
+
+def test_json_holds_all_of_it() -> None:
+    read = json.loads(json.dumps(showing.to_json(REPORT), allow_nan=False))
+    assert (read["suite"], read["exit_code"]) == ("mine", 1)
+    assert read["counts"] == {"same": 1, "better": 1, "worse": 1, "error": 1}
+    worse = read["cells"][1]
+    assert worse["deviations"][0] == {
+        "figure": "download_s", "baseline": 10.0, "now": 12.0, "allowed": 0.1, "worse": True,
+    }  # fmt: skip
+    assert read["cells"][2]["reason"].endswith("]]>")

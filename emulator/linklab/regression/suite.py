@@ -1,0 +1,315 @@
+"""A regression suite: which downloads are compared, and how far their figures may move.
+
+The file (keys marked * are needed, the others show their defaults):
+
+    name*: default                     # the file's name without .yaml
+    baseline: default.baseline.yaml    # beside this file; NAME.baseline.yaml
+    scenarios*:
+      - {scenario*: static-80-50, size: 30 MB, algorithms: [alg3], seeds: [1]}
+                                       # a name or a path beside this file; what is left out: the
+                                       # scenario's own size, the suite's algorithms and seeds
+    algorithms: [alg1, mine]           # names of `linklab compare`, and of `exec` below
+    seeds: [1]
+    exec:                              # programs of your own, as `linklab exec` runs them
+      - {name*: mine, command*: "{suite}/mine {url} {output}"}
+                                       # {suite} is this file's directory
+    verify: 3                          # so many downloads, evenly chosen, are run twice
+    bounds:                            # '1 % or 20 ms' is whichever is more
+      {download: 1 % or 20 ms, efficiency: 0.02, link_delta: 200 ms, wasted: 300 kB,
+       stalls: 150 ms}
+    exceptions:                        # other bounds for some; a later one wins
+      - {scenario: hs-*, algorithm: alg2, seed: 1, download: 3 %}
+    cost:                              # on the real clock, with --real-clock (cost.py)
+      size: 200 MB
+      rounds: 5
+      programs:
+        - {name*: mine, command*: "{suite}/mine {url} {output}", cpu: 3, memory: 4}
+                                       # at most so many times curl's
+
+Whatever is wrong with it is one ScenarioError with file, line and what is allowed.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from linklab import units
+from linklab.contestants import CONTESTANTS
+from linklab.regression.figures import FIGURES, Bound, Cell, parse_bound
+from linklab.scenario import Payload, Scenario, ScenarioError, find
+from linklab.scenario.fields import Keys, Mapping, compose, guess, integer, within
+from linklab.scenario.reading import NAME
+
+DEFAULT_BOUNDS = {
+    "download": Bound(0.01, 0.02),
+    "efficiency": Bound(0.0, 0.02),
+    "link_delta": Bound(0.0, 0.2),
+    "wasted": Bound(0.0, 300e3),
+    "stalls": Bound(0.0, 0.15),
+}
+"""1 % lies above what a start shifted by some µs does to a download: 0.11 % without loss, 0.37 %
+with 1 % of it (`make bench ARGS=sensitivity`); 20 ms are a step of the link models. The figures
+near zero get what is a request's part of a link (0.2 s), a request's rest (300 kB), or a sample
+of multilink's (0.1 s) and a half."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """Who downloads: a contestant by its name, or a program of the user's."""
+
+    name: str
+    command: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A cell and what it takes to run it."""
+
+    cell: Cell
+    scenario: Scenario
+    entrant: Entrant
+
+
+@dataclass(frozen=True, slots=True)
+class Except:
+    """Bounds for the cells that match; None matches all."""
+
+    scenario: str | None
+    algorithm: str | None
+    seed: int | None
+    bounds: dict[str, Bound]
+
+    def holds_for(self, cell: Cell) -> bool:
+        """Whether the cell is meant."""
+        return (
+            (self.scenario is None or fnmatch.fnmatchcase(cell.scenario, self.scenario))
+            and (self.algorithm is None or fnmatch.fnmatchcase(cell.algorithm, self.algorithm))
+            and self.seed in (None, cell.seed)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What the real clock is to watch: a command line, and how many times curl's processor time
+    and memory it may take."""
+
+    name: str
+    command: tuple[str, ...]
+    cpu: float
+    memory: float
+
+
+@dataclass(frozen=True, slots=True)
+class CostPlan:
+    """Downloads over the loopback device on the real clock."""
+
+    size_bytes: int
+    rounds: int
+    programs: tuple[Program, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A suite as read. `planned` is in the order of the file."""
+
+    name: str
+    path: Path
+    baseline: Path
+    planned: tuple[Planned, ...]
+    verify: int
+    bounds: dict[str, Bound]
+    exceptions: tuple[Except, ...]
+    cost: CostPlan | None
+
+    @property
+    def scenarios(self) -> list[Scenario]:
+        """Every scenario once, with its payload as the suite has it."""
+        return list({one.cell.scenario: one.scenario for one in self.planned}.values())
+
+    def bounds_of(self, cell: Cell) -> dict[str, Bound]:
+        """By how much the figures of a cell may move, by the figures' `bound`."""
+        found = dict(self.bounds)
+        for one in self.exceptions:
+            if one.holds_for(cell):
+                found.update(one.bounds)
+        return found
+
+    def verified(self) -> list[Planned]:
+        """The cells that are run twice: as far from each other in the file as may be."""
+        count = min(self.verify, len(self.planned))
+        return [self.planned[(2 * n + 1) * len(self.planned) // (2 * count)] for n in range(count)]
+
+
+_BOUNDS = tuple(one.bound for one in FIGURES)
+_ROOT = Keys(
+    ("name", "scenarios"),
+    ("baseline", "algorithms", "seeds", "exec", "verify", "bounds", "exceptions", "cost"),
+)
+_ENTRY = Keys(("scenario",), ("size", "algorithms", "seeds"))
+_EXEC = Keys(("name", "command"))
+_EXCEPTION = Keys((), ("scenario", "algorithm", "seed", *_BOUNDS))
+_COST = Keys(("programs",), ("size", "rounds"))
+_PROGRAM = Keys(("name", "command"), ("cpu", "memory"))
+
+_seed = within(integer, 0, 2**63 - 1, "0 to 2^63-1")
+_size = within(units.parse_size, 1_000, 10_000_000_000, "1 kB to 10 GB")
+_times = within(units.parse_number, 0.01, 1000.0, "0.01 to 1000 times curl's")
+
+
+def load(path: Path) -> Suite:
+    """The suite in a file. Raises ScenarioError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ScenarioError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"{path}: is not UTF-8 text") from error
+    return parse(text, path)
+
+
+def parse(text: str, path: Path) -> Suite:
+    """The suite in YAML text; `path` is where it stands. Raises ScenarioError."""
+    root = Mapping(str(path), compose(text, str(path), ", ".join(_ROOT.needed)), "", _ROOT)
+    name = root.get("name", _name)
+    if name != path.stem:
+        root.fail("name", f"{name!r} must be the file's name without .yaml, {path.stem!r}")
+    programs = _programs(root)
+    algorithms = root.each("algorithms", _algorithm(programs)) if root.has("algorithms") else []
+    seeds = root.each("seeds", _seed) if root.has("seeds") else [1]
+    planned: dict[Cell, Planned] = {}
+    for entry in root.items("scenarios", _ENTRY):
+        for one in _planned(entry, path, algorithms, seeds, programs):
+            if one.cell in planned:
+                entry.fail(None, f"{one.cell} is in the suite already")
+            planned[one.cell] = one
+    if not planned:
+        root.fail("scenarios", "there is nothing to download")
+    bounds = dict(DEFAULT_BOUNDS)
+    if root.has("bounds"):
+        bounds.update(_bounds(root.sub("bounds", Keys((), _BOUNDS))))
+    exceptions = tuple(_exception(one, [*planned]) for one in root.items("exceptions", _EXCEPTION))
+    return Suite(
+        name=name,
+        path=path,
+        baseline=path.parent / root.get_or("baseline", str, f"{name}.baseline.yaml"),
+        planned=tuple(planned.values()),
+        verify=root.get_or("verify", within(integer, 0, 1000, "0 to 1000"), 3),
+        bounds=bounds,
+        exceptions=exceptions,
+        cost=_cost(root.sub("cost", _COST), path) if root.has("cost") else None,
+    )
+
+
+def _programs(root: Mapping) -> dict[str, Entrant]:
+    found: dict[str, Entrant] = {}
+    for one in root.items("exec", _EXEC):
+        name = one.get("name", _name)
+        if name in CONTESTANTS or name in found:
+            one.fail("name", f"{name!r} is taken")
+        found[name] = Entrant(name, one.get("command", _words))
+    return found
+
+
+def _planned(
+    entry: Mapping, path: Path, algorithms: Sequence[str], seeds: Sequence[int],
+    programs: dict[str, Entrant],
+) -> list[Planned]:  # fmt: skip
+    scenario = entry.get("scenario", _scenario(path))
+    if entry.has("size"):
+        size = entry.get("size", _size)
+        scenario = replace(scenario, payload=Payload(size, scenario.payload.seed))
+    if entry.has("algorithms"):
+        algorithms = entry.each("algorithms", _algorithm(programs))
+    elif not algorithms:
+        entry.fail(None, "who is to download? The suite has no 'algorithms', nor has this entry")
+    if entry.has("seeds"):
+        seeds = entry.each("seeds", _seed)
+    return [
+        Planned(Cell(scenario.name, name, seed), scenario, programs.get(name, Entrant(name)))
+        for name in algorithms
+        for seed in seeds
+    ]
+
+
+def _exception(one: Mapping, cells: Sequence[Cell]) -> Except:
+    made = Except(
+        scenario=one.get("scenario", str) if one.has("scenario") else None,
+        algorithm=one.get("algorithm", str) if one.has("algorithm") else None,
+        seed=one.get("seed", _seed) if one.has("seed") else None,
+        bounds=_bounds(one),
+    )
+    if not made.bounds:
+        one.fail(None, f"states no bound; allowed: {', '.join(_BOUNDS)}")
+    if not any(made.holds_for(cell) for cell in cells):
+        one.fail(None, "holds for no download of the suite")
+    return made
+
+
+def _bounds(mapping: Mapping) -> dict[str, Bound]:
+    return {
+        figure.bound: mapping.get(figure.bound, functools.partial(parse_bound, figure))
+        for figure in FIGURES
+        if mapping.has(figure.bound)
+    }
+
+
+def _cost(mapping: Mapping, path: Path) -> CostPlan:
+    programs = tuple(
+        Program(
+            name=one.get("name", _name),
+            command=tuple(word.replace("{suite}", str(path.resolve().parent))
+                          for word in one.get("command", _words)),
+            cpu=one.get_or("cpu", _times, 3.0),
+            memory=one.get_or("memory", _times, 4.0),
+        )
+        for one in mapping.items("programs", _PROGRAM)
+    )  # fmt: skip
+    if not programs:
+        mapping.fail("programs", "there is nothing to watch")
+    return CostPlan(
+        size_bytes=mapping.get_or("size", _size, 200_000_000),
+        rounds=mapping.get_or("rounds", within(integer, 1, 1000, "1 to 1000"), 5),
+        programs=programs,
+    )
+
+
+def _name(text: str) -> str:
+    if not NAME.fullmatch(text):
+        raise ValueError(f"{text!r} is no name; allowed: a-z, 0-9 and '-', at most 64")
+    return text
+
+
+def _words(text: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no command: {error}") from error
+    if not words:
+        raise ValueError("an empty command; allowed: a program and its arguments")
+    return words
+
+
+def _scenario(path: Path) -> Callable[[str], Scenario]:
+    def convert(text: str) -> Scenario:
+        is_path = "/" in text or text.endswith((".yaml", ".yml"))
+        return find(str(path.parent / text) if is_path else text)
+
+    return convert
+
+
+def _algorithm(programs: dict[str, Entrant]) -> Callable[[str], str]:
+    known = (*CONTESTANTS, *programs)
+
+    def convert(text: str) -> str:
+        if text not in known:
+            raise ValueError(
+                f"no algorithm is called {text!r}{guess(text, known)}; there are: {', '.join(known)}"
+            )
+        return text
+
+    return convert

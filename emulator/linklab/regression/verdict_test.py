@@ -1,0 +1,93 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linklab.regression import verdict
+from linklab.regression.figures import FIGURES, Bound, Cell, Values
+from linklab.regression.suite import DEFAULT_BOUNDS
+from linklab.regression.verdict import Checked, Report, Status
+
+THEN: Values = {
+    "download_s": 10.0, "efficiency": 0.9, "link_delta_s": 0.0, "wasted_bytes": 0.0,
+    "stalled_s": 0.0,
+}  # fmt: skip
+EXACT = {one.bound: Bound() for one in FIGURES}
+finite = st.floats(0, 1e6)
+values = st.fixed_dictionaries({one.key: st.none() | finite for one in FIGURES})
+
+
+def words(now: Values, then: Values = THEN) -> list[str]:
+    return [str(one) for one in verdict.deviations(then, now, DEFAULT_BOUNDS)]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "said"),
+    [
+        ({"download_s": 10.09}, Status.SAME, []),
+        ({"download_s": 10.2}, Status.WORSE, ["download time 10.000 s -> 10.200 s (+2.0%, allowed ±0.100 s)"]),
+        ({"download_s": 9.0}, Status.BETTER, ["download time 10.000 s -> 9.000 s (-10.0%, allowed ±0.100 s)"]),
+        ({"efficiency": 0.85}, Status.WORSE, ["efficiency 0.900 -> 0.850 (-5.6%, allowed ±0.020)"]),
+        ({"efficiency": 0.95}, Status.BETTER, ["efficiency 0.900 -> 0.950 (+5.6%, allowed ±0.020)"]),
+        ({"link_delta_s": 0.19}, Status.SAME, []),
+        ({"link_delta_s": 0.5}, Status.WORSE, ["link Δ 0.000 s -> 0.500 s (allowed ±0.200 s)"]),
+        ({"wasted_bytes": 1e6}, Status.WORSE, ["bytes wasted 0.00 MB -> 1.00 MB (allowed ±0.30 MB)"]),
+        ({"stalled_s": 0.1}, Status.SAME, []),
+        ({"stalled_s": 3.0}, Status.WORSE, ["stalls 0.000 s -> 3.000 s (allowed ±0.150 s)"]),
+        ({"link_delta_s": None}, Status.WORSE, ["link Δ 0.000 s -> none"]),
+        ({"download_s": 9.0, "stalled_s": 3.0}, Status.WORSE,
+         ["download time 10.000 s -> 9.000 s (-10.0%, allowed ±0.100 s)",
+          "stalls 0.000 s -> 3.000 s (allowed ±0.150 s)"]),
+    ],
+)  # fmt: skip
+def test_a_change(change: Values, status: Status, said: list[str]) -> None:
+    now = {**THEN, **change}
+    assert words(now) == said
+    assert verdict.status(verdict.deviations(THEN, now, DEFAULT_BOUNDS)) is status
+
+
+@given(values)
+def test_the_same_figures_never_deviate(now: Values) -> None:
+    assert not verdict.deviations(now, now, EXACT)
+
+
+@given(values, values)
+def test_what_is_worse_one_way_is_better_the_other(one: Values, other: Values) -> None:
+    there = verdict.deviations(one, other, EXACT)
+    back = verdict.deviations(other, one, EXACT)
+    assert [each.figure for each in there] == [each.figure for each in back]
+    for forth, home in zip(there, back, strict=True):
+        untold = None in (forth.baseline, forth.now)
+        assert (forth.worse and home.worse) if untold else (forth.worse != home.worse)
+
+
+@given(values, values, st.floats(0, 1), st.floats(0, 1))
+def test_wider_bounds_never_find_more(one: Values, other: Values, a: float, b: float) -> None:
+    narrow = {each.bound: Bound(min(a, b), min(a, b)) for each in FIGURES}
+    wide = {each.bound: Bound(max(a, b), max(a, b)) for each in FIGURES}
+    found = {each.figure for each in verdict.deviations(one, other, narrow)}
+    assert {each.figure for each in verdict.deviations(one, other, wide)} <= found
+
+
+def report(*found: Status, problems: tuple[str, ...] = ()) -> Report:
+    checked = tuple(Checked(Cell("ls", "alg3", n), one) for n, one in enumerate(found))
+    return Report("s", "b", checked, 1, 10.0, 95.0, problems=problems)
+
+
+@pytest.mark.parametrize(
+    ("made", "code"),
+    [
+        (report(Status.SAME, Status.BETTER), 0),
+        (report(Status.SAME, Status.WORSE), 1),
+        (report(Status.SAME, Status.ERROR), 2),
+        (report(Status.WORSE, Status.ERROR), 1),
+        (report(Status.SAME, problems=("x has no baseline",)), 2),
+    ],
+)
+def test_exit_codes(made: Report, code: int) -> None:
+    assert made.exit_code == code
+
+
+def test_a_report_in_one_line() -> None:
+    assert report(Status.SAME, Status.BETTER, Status.SAME).in_one_line == (
+        "s: 3 downloads, 2 same, 1 better, 0 worse; 1 run twice; 10 s, 9.5 virtual s per real s"
+    )
