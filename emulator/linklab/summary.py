@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
 from linklab import stalls, statistics
 from linklab.job import read
 from linklab.outcome import Outcome
-from linklab.records import ClientRecord, QueueRecord, RecordError, Tail
+from linklab.records import QueueRecord, RecordError, Tail
 from linklab.scenario import load
 from linklab.statistics import FigureError, RunFigures
-
-R = TypeVar("R", ClientRecord, QueueRecord)
 
 
 def figures_of(run_dir: Path) -> RunFigures:
@@ -26,31 +22,29 @@ def figures_of(run_dir: Path) -> RunFigures:
     outcome = outcome_of(run_dir)
     client = run_dir / "client.json"
     if client.exists():
-        told = _records(run_dir / "client.jsonl", ClientRecord)
-        return replace(
-            statistics.figures(scenario, job.seed, statistics.parse_client(client.read_bytes())),
-            stalled_s=stalls.of_client(told) if told else None,
-        )
+        summary = statistics.parse_client(client.read_bytes())
+        return _with_stalls(statistics.figures(scenario, job.seed, summary), run_dir, job.shift_s)
     if outcome.exit_code != 0:
         raise FigureError(f"the client ended with {outcome.exit_code}: {_last_words(run_dir)}")
     if job.contestant is not None and outcome.output_bytes != scenario.payload.size_bytes:
         raise FigureError(
             f"{outcome.output_bytes or 0} bytes arrived instead of {scenario.payload.size_bytes}"
         )
-    elapsed_s = outcome.elapsed_ns / 1e9
-    sampled = _records(run_dir / "queues.jsonl", QueueRecord)
-    return replace(
-        statistics.peer_figures(scenario, job.seed, elapsed_s, outcome.received_bytes),
-        stalled_s=stalls.of_queues(sampled, job.shift_s + elapsed_s) if sampled else None,
+    figures = statistics.peer_figures(
+        scenario, job.seed, outcome.elapsed_ns / 1e9, outcome.received_bytes
     )
+    return _with_stalls(figures, run_dir, job.shift_s)
 
 
-def _records(path: Path, kind: type[R]) -> Sequence[R]:
-    """The records of a file, none where there is no file. FigureError where a line is none."""
+def _with_stalls(figures: RunFigures, run_dir: Path, shift_s: float) -> RunFigures:
+    """The figures with what the lab's samples say of stalls, if there are any."""
     try:
-        return Tail(path, kind).read()
+        sampled = Tail(run_dir / "queues.jsonl", QueueRecord).read()
     except RecordError as error:
         raise FigureError(str(error)) from error
+    if not sampled:
+        return figures
+    return replace(figures, stalled_s=stalls.stalled_s(sampled, shift_s + figures.download_s))
 
 
 def outcome_of(run_dir: Path) -> Outcome:

@@ -31,12 +31,12 @@ def words(now: Values, then: Values = THEN) -> list[str]:
         ({"link_delta_s": 0.19}, Status.SAME, []),
         ({"link_delta_s": 0.5}, Status.WORSE, ["link Δ 0.000 s -> 0.500 s (allowed ±0.200 s)"]),
         ({"wasted_bytes": 1e6}, Status.WORSE, ["bytes wasted 0.00 MB -> 1.00 MB (allowed ±0.30 MB)"]),
-        ({"stalled_s": 0.1}, Status.SAME, []),
-        ({"stalled_s": 3.0}, Status.WORSE, ["stalls 0.000 s -> 3.000 s (allowed ±0.150 s)"]),
+        ({"stalled_s": 0.5}, Status.SAME, []),
+        ({"stalled_s": 3.0}, Status.WORSE, ["stalls 0.000 s -> 3.000 s (allowed ±0.600 s)"]),
         ({"link_delta_s": None}, Status.WORSE, ["link Δ 0.000 s -> none"]),
         ({"download_s": 9.0, "stalled_s": 3.0}, Status.WORSE,
          ["download time 10.000 s -> 9.000 s (-10.0%, allowed ±0.100 s)",
-          "stalls 0.000 s -> 3.000 s (allowed ±0.150 s)"]),
+          "stalls 0.000 s -> 3.000 s (allowed ±0.600 s)"]),
     ],
 )  # fmt: skip
 def test_a_change(change: Values, status: Status, said: list[str]) -> None:
