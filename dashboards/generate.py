@@ -581,10 +581,10 @@ def compare_algorithms() -> Dashboard:
 
 def regression_history() -> Dashboard:
     """*Regression history*: the same figures over the weeks."""
-    which = "{{scenario}}, {{algorithm}}"
+    which = "{{scenario}}, {{algorithm}}, seed {{seed}}"
 
     def over_time(name: str) -> str:
-        return f"max by (scenario, algorithm) (max_over_time({series(name)}[$__interval]))"
+        return f"max by (scenario, algorithm, seed) (max_over_time({series(name)}[$__interval]))"
 
     def points(title: str, unit: str, description: str, *queries: prometheus.Dataquery) -> Any:
         panel = lines(title, unit, description, *queries)
@@ -599,7 +599,7 @@ def regression_history() -> Dashboard:
         )
 
     time = "linklab_run_download_seconds"
-    usual = f"quantile by (scenario, algorithm) (0.5, {ever(time)})"
+    usual = f"quantile by (scenario, algorithm, seed) (0.5, {ever(time)})"
     failed = figure(
         "Failed", units.Short, "Runs without figures in the time shown.",
         at_end(f"sum({ever('linklab_run_failed')})"),
@@ -628,7 +628,7 @@ def regression_history() -> Dashboard:
             (20, points(
                 "Against the usual", units.PercentUnit,
                 "Download time against the median of the time shown. Beyond ±5 % is worth a look.",
-                query(f"{over_time(time)} / on (scenario, algorithm) {usual} - 1", which),
+                query(f"{over_time(time)} / on (scenario, algorithm, seed) {usual} - 1", which),
             ).min(-0.2).max(0.2)
              .thresholds(thresholds((None, RED), (-0.05, "transparent"), (0.05, RED)))
              .thresholds_style(common.GraphThresholdsStyleConfig()
@@ -642,11 +642,22 @@ def regression_history() -> Dashboard:
             ).max(1)),
             (8, revisions),
         )),
+        (7, (
+            (12, points(
+                "Stalls", units.Seconds,
+                "How long no link brought anything though bytes were missing.",
+                query(over_time("linklab_run_stalled_seconds"), which),
+            )),
+            (12, points(
+                "Wasted", units.BytesSI, "What all links received in vain.",
+                query(over_time("linklab_run_wasted_bytes"), which),
+            )),
+        )),
     )  # fmt: skip
     made = framed(
         "Regression history", "linklab-regression",
-        "Published runs over the weeks (`linklab publish`), in the order in which they were "
-        "published.", "linklab_run_download_seconds",
+        "Published runs over the weeks (`linklab regress`, then `linklab publish`), in the order in "
+        "which they were published.", "linklab_run_download_seconds",
     )  # fmt: skip
     return with_rows(made.time("now-7d", "now").refresh(""), rows)
 

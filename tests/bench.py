@@ -2,7 +2,7 @@
 
 usage: bench.py [SECTION…] [--quick] [--json FILE] [--keep DIR]
 
-`make bench` runs every section but `kernel`. Nothing here fails because a target is missed.
+`make bench` runs every section but `kernel` and `regress`. Nothing here fails because a target is missed.
 """
 
 from __future__ import annotations
@@ -25,18 +25,22 @@ from bench_compare import peers
 from bench_fidelity import fidelity
 from bench_live import live
 from bench_models import models
+from bench_regress import regress
 from bench_repeat import repeatability, sensitivity
 from bench_speed import kernel, speed
+from linklab.loopback import LoopbackError
 from rich.console import Console
 
 SECTIONS: dict[str, Callable[[Bench], Result]] = {
     section.__name__: section
     for section in (
         repeatability, sensitivity, fidelity, models, speed, peers, client, live, kernel,
+        regress,
     )
 }  # fmt: skip
-UNASKED = tuple(name for name in SECTIONS if name != "kernel")
-"""What runs when no section is named: the kernel build takes minutes and no target moves."""
+UNASKED = tuple(name for name in SECTIONS if name not in ("kernel", "regress"))
+"""What runs when no section is named: the kernel build takes minutes and no target moves; 20 runs
+of the regression suite take more than an hour (`regress --quick`: minutes)."""
 
 
 def _summary(section: Callable[[Bench], Result]) -> str:
@@ -48,7 +52,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bench.py",
         description="Measures what linklab promises; a missed target is no error.",
-        epilog=f"sections (all but kernel unless named):\n{listed}",
+        epilog=f"sections (all but kernel and regress unless named):\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("sections", nargs="*", metavar="SECTION", help="what to measure")
@@ -101,7 +105,7 @@ def main() -> int:
         bench = Bench(Console(), work.resolve(), quick=options.quick)
         try:
             _measure(bench, names, options.json)
-        except BenchError as error:
+        except (BenchError, LoopbackError) as error:
             print(f"bench.py: {error}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:

@@ -6,22 +6,16 @@ and files in memory where there is room. Processor time is that of the client al
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import signal
-import socket
 import statistics
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from bench_common import Bench, BenchError, Result, table, target
-from linklab import authority
-from linklab.h2o import configuration
+from bench_common import Bench, Result, table, target
+from linklab import loopback
+from linklab.loopback import Cost, Server, measure
 from linklab.paths import MULTILINK
 
 TARGET_BPS = 2e9
@@ -31,18 +25,6 @@ TARGET_CPU_S = 0.25
 TARGET_BYTES = 20 << 20
 """Resident, in a download of 8 GiB."""
 
-ADDRESS = "127.0.0.1"
-IN_MEMORY = Path("/dev/shm")
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What one download took."""
-
-    cpu_s: float
-    wall_s: float
-    peak_bytes: int
-
 
 def client(bench: Bench) -> Result:
     """Processor time and memory of multilink, curl and aria2 over loopback with TLS."""
@@ -50,9 +32,9 @@ def client(bench: Bench) -> Result:
     rounds = 3 if bench.quick else 5
     large = 1 << 30 if bench.quick else 8 << 30
     loads = os.getloadavg()
-    with _room(bench, large) as room, _server(room) as server:
-        _sparse(server.files / "file", size)
-        _sparse(server.files / "large", large)
+    with loopback.room(large, bench.work) as room, loopback.serving(room) as server:
+        loopback.sparse(server.files / "file", size)
+        loopback.sparse(server.files / "large", large)
         programs = {
             "curl": ("curl", "-sSf", "--cacert", server.ca, "-o", room / "out", server.url("file")),
             "curl --http1.1": (
@@ -70,10 +52,10 @@ def client(bench: Bench) -> Result:
         costs: dict[str, list[Cost]] = {name: [] for name in programs}
         for number in range(rounds):
             for name, argv in programs.items():
-                cost = _measure(argv, size, room) if argv else _proxied(server, room, size)
+                cost = measure(argv, size, room / "out") if argv else _proxied(server, room, size)
                 costs[name].append(cost)
             bench.note(f"round {number + 1} of {rounds}")
-        memory = _measure(_multilink(server, room, "large", *_TWO), large, room)
+        memory = measure(_multilink(server, room, "large", *_TWO), large, room / "out")
     bench.say(
         f"{size / 1e6:.0f} MB over loopback with TLS, minimum (median) of {rounds} rounds; load\n"
         f"average {loads[0]:.1f} before; multilink also takes the file's SHA-256, and its proxy\n"
@@ -125,55 +107,28 @@ def _show(bench: Bench, costs: dict[str, list[Cost]], size: int) -> dict[str, Re
 _TWO = ("--link", "wifi=lo", "--link", "lte=lo")
 
 
-def _multilink(server: _Server, room: Path, name: str, *options: str) -> tuple[object, ...]:
+def _multilink(server: Server, room: Path, name: str, *options: str) -> tuple[object, ...]:
     return (
         MULTILINK, "get", server.url(name), *options, "--ca-file", server.ca, "--quiet",
         "-o", room / "out",
     )  # fmt: skip
 
 
-def _measure(argv: Sequence[object], size: int, room: Path) -> Cost:
-    """Runs a client that writes `size` bytes to the file `out`. BenchError if it does not."""
-    out = room / "out"
-    out.unlink(missing_ok=True)
-    begun = time.monotonic()
-    process = subprocess.Popen([*map(str, argv)], stdout=subprocess.DEVNULL)
-    try:
-        cost = _reap(process, begun)
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
-    if process.returncode != 0 or out.stat().st_size != size:
-        raise BenchError(f"{argv[0]} ended with {process.returncode}")
-    out.unlink()
-    return cost
-
-
-def _reap(process: subprocess.Popen[bytes], begun: float) -> Cost:
-    """Waits for the process. Its `ru_maxrss` would begin with what Python had at the fork."""
-    peak = 0
-    while True:
-        peak = max(peak, _peak_bytes(process.pid))
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return Cost(usage.ru_utime + usage.ru_stime, time.monotonic() - begun, peak)
-        time.sleep(0.01)
-
-
-def _peak_bytes(pid: int) -> int:
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) << 10
-    return 0
-
-
-def _proxied(server: _Server, room: Path, size: int) -> Cost:
+def _proxied(server: Server, room: Path, size: int) -> Cost:
     """A file through the proxy's gateway by curl; the proxy's cost."""
     argv = [
-        *map(str, (MULTILINK, "proxy", "--listen", f"{ADDRESS}:0", *_TWO, "--ca-file", server.ca)),
+        *map(
+            str,
+            (
+                MULTILINK,
+                "proxy",
+                "--listen",
+                f"{loopback.ADDRESS}:0",
+                *_TWO,
+                "--ca-file",
+                server.ca,
+            ),
+        ),
     ]
     begun = time.monotonic()
     process = subprocess.Popen(argv, stdout=subprocess.PIPE)
@@ -182,11 +137,11 @@ def _proxied(server: _Server, room: Path, size: int) -> Cost:
         address = process.stdout.readline().split()[-1].decode()
         read = ("curl", "-sSf", "-o", room / "out", f"{address}/{server.url('file')}")
         started = time.monotonic()
-        _measure(read, size, room)
+        measure(read, size, room / "out")
         wall_s = time.monotonic() - started
-        peak = _peak_bytes(process.pid)
+        peak = loopback.peak_bytes(process.pid)
         process.send_signal(signal.SIGTERM)
-        cost = _reap(process, begun)
+        cost = loopback.reap(process, begun)
     except BaseException:
         process.kill()
         process.wait()
@@ -195,65 +150,3 @@ def _proxied(server: _Server, room: Path, size: int) -> Cost:
         if process.stdout is not None:
             process.stdout.close()
     return Cost(cost.cpu_s, wall_s, peak)
-
-
-def _sparse(path: Path, size: int) -> None:
-    with path.open("wb") as file:
-        file.truncate(size)
-
-
-@contextlib.contextmanager
-def _room(bench: Bench, size: int) -> Iterator[Path]:
-    """A directory for a file of `size`: in memory if that leaves as much again, else on disk."""
-    enough = IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 2 * size
-    with tempfile.TemporaryDirectory(
-        prefix="linklab-bench-", dir=IN_MEMORY if enough else bench.work
-    ) as made:
-        Path(made).chmod(0o755)
-        yield Path(made)
-
-
-@dataclass(frozen=True)
-class _Server:
-    port: int
-    ca: Path
-    files: Path
-
-    def url(self, name: str) -> str:
-        return f"https://{ADDRESS}:{self.port}/{name}"
-
-
-@contextlib.contextmanager
-def _server(room: Path) -> Iterator[_Server]:
-    """H2O as the lab has it, on the loopback device."""
-    files = room / "files"
-    files.mkdir()
-    made = authority.ensure(room / "authority", (ADDRESS,))
-    with socket.create_server((ADDRESS, 0)) as probe:
-        port = int(probe.getsockname()[1])
-    log = room / "h2o-error.log"
-    conf = room / "h2o.conf"
-    conf.write_text(
-        configuration(
-            (ADDRESS, port), made.cert, made.key, files,
-            access_log=room / "access", error_log=log, user="nobody" if os.getuid() == 0 else None,
-        )
-    )  # fmt: skip
-    with log.open("ab") as output:
-        argv = ["setpriv", "--pdeathsig", "KILL", "h2o", "-m", "worker", "-c", str(conf)]
-        process = subprocess.Popen(argv, stdout=output, stderr=output)
-    try:
-        deadline = time.monotonic() + 10
-        while not _listens(port):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise BenchError(f"H2O does not listen: {log.read_text()[-500:]}")
-            time.sleep(0.01)
-        yield _Server(port, made.ca_cert, files)
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex((ADDRESS, port)) == 0

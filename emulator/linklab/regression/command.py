@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
         problems=tuple(problems),
     )
     if options.update:
-        return _update(options, path, prints, measured, report)
+        return _update(options, path, prints, measured, report, old)
     _tell(options, report)
     return report.exit_code
 
@@ -111,10 +111,10 @@ def _virtual_s(finished: Finished) -> float:
 
 def _update(
     options: argparse.Namespace, path: Path, prints: Fingerprint, measured: Sequence[Measured],
-    report: Report,
+    report: Report, old: Baseline | None,
 ) -> int:  # fmt: skip
     """Writes the baseline unless a download failed or did not repeat itself."""
-    if report.checked:
+    if old or options.json:
         _tell(options, report)
     failed = [
         f"{one.planned.cell}: {one.error or one.failure or 'two runs of it differ'}"

@@ -1,0 +1,87 @@
+"""Builds of multilink with something changed: regressions that have to be seen, and changes that
+have to be none."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from linklab.paths import REPOSITORY
+
+
+@dataclass(frozen=True)
+class Change:
+    """An edit of multilink's source: `old`, which must be there once, becomes `new`."""
+
+    file: str
+    old: str
+    new: str
+
+
+REGRESSIONS = {
+    "overlap at 95 % instead of 60 %": Change(
+        "internal/cli/engine.go",
+        "o.Overlap, o.Window = f.overlap, f.window",
+        "o.Overlap, o.Window = 0.95, f.window",
+    ),
+    "a link that adopts another's connection": Change(
+        "internal/download/connect.go",
+        "\td.install(l, &session{Conn: conn, authority: u.Host}, ready)",
+        "\tfor _, other := range d.links {\n"
+        "\t\tif other != l && other.session != nil {\n"
+        "\t\t\tconn.Close()\n"
+        "\t\t\tconn = other.session.Conn\n"
+        "\t\t}\n"
+        "\t}\n"
+        "\td.install(l, &session{Conn: conn, authority: u.Host}, ready)",
+    ),
+    "fail-over lost": Change(
+        "internal/download/rescue.go",
+        "\t\treturn d.steal(l, works, now)",
+        '\t\treturn r, "", false',
+    ),
+}
+
+BENIGN = {
+    "a log line more": Change(
+        "internal/download/link.go",
+        "\tdecision := l.expected\n",
+        '\td.Log.Warn("awaiting", "link", l.Name)\n\tdecision := l.expected\n',
+    ),
+    "a clock read more": Change(
+        "internal/download/link.go",
+        "func (d *download) await(l *linkState) {\n",
+        "func (d *download) await(l *linkState) {\n\ttime.Now()\n",
+    ),
+    "another map order": Change(
+        "internal/download/download.go",
+        "\td.ctx = ctx\n\tfor _, l := range d.links {\n",
+        "\td.ctx = ctx\n"
+        "\tbyName := map[string]*linkState{}\n"
+        "\tfor _, l := range d.links {\n\t\tbyName[l.Name] = l\n\t}\n"
+        "\tfor _, l := range byName {\n",
+    ),
+}  # fmt: skip
+
+
+def build(directory: Path, *changes: Change) -> Path:
+    """Builds multilink from a copy of its source with the changes; the program's path.
+
+    AssertionError where what is to be changed is not there any more.
+    """
+    shutil.copytree(REPOSITORY / "client", directory / "client")
+    shutil.copytree(REPOSITORY / "emulator" / "setup", directory / "emulator" / "setup")
+    for change in changes:
+        file = directory / "client" / change.file
+        text = file.read_text()
+        assert text.count(change.old) == 1, f"{change.file} does not have once: {change.old}"
+        file.write_text(text.replace(change.old, change.new))
+    program = directory / "multilink"
+    done = subprocess.run(
+        [directory / "emulator" / "setup" / "client", program],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return program

@@ -1,0 +1,173 @@
+"""`linklab regress` in the guest: what gets worse is caught and named, what does not is not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as xml
+
+import pytest
+from bench_repeat import busy_loops
+from conftest import REPOSITORY, Called, command, environment
+from planted import BENIGN, REGRESSIONS, build
+
+SUITES = REPOSITORY / "tests" / "regression"
+
+
+def regress(directory: Path, *words: object, multilink: Path | None = None) -> Called:
+    more = {} if multilink is None else {"LINKLAB_MULTILINK": str(multilink)}
+    done = subprocess.run(
+        command("regress", *words), cwd=directory, env={**environment(), **more},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    return Called(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def detects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the suite, multilink as it is, and a baseline of that."""
+    directory = tmp_path_factory.mktemp("detects")
+    shutil.copy(SUITES / "detects.yaml", directory)
+    plain = build(directory / "plain")
+    done = regress(directory, "detects.yaml", "--update", "--reason", "as is", multilink=plain)
+    assert done.code == 0, done.err
+    return directory
+
+
+SEEN = {
+    "overlap at 95 % instead of 60 %": ("static-80-50", "alg3", 1.1),
+    "a link that adopts another's connection": ("static-80-50", "alg3-rescue", 1.3),
+    "fail-over lost": ("wifi-collapse", "alg2-rescue", 2.0),
+}
+"""What spoils which download, and how many times longer it takes at least."""
+
+
+@pytest.mark.parametrize("planted", REGRESSIONS)
+def test_a_planted_regression_is_caught_and_named(
+    detects: Path, tmp_path: Path, planted: str
+) -> None:
+    worse = build(tmp_path, REGRESSIONS[planted])
+    done = regress(
+        detects, "detects.yaml", "--json", "--junit", tmp_path / "junit.xml",
+        "--markdown", tmp_path / "summary.md", multilink=worse,
+    )  # fmt: skip
+    assert done.code == 1, done.err
+    scenario, algorithm, times = SEEN[planted]
+    (cell,) = (
+        one
+        for one in done.json["cells"]
+        if (one["scenario"], one["algorithm"]) == (scenario, algorithm)
+    )
+    assert cell["status"] == "worse"
+    by_figure = {one["figure"]: one for one in cell["deviations"]}
+    longer = by_figure["download_s"]
+    assert longer["now"] > times * longer["baseline"]
+    assert by_figure["efficiency"]["worse"]
+    failed = [
+        (case.get("classname"), case.get("name"), said.get("message", ""))
+        for case in xml.parse(tmp_path / "junit.xml").iter("testcase")
+        for said in case.iter("failure")
+    ]
+    (named,) = [one for one in failed if one[:2] == (f"detects.{scenario}", f"{algorithm} seed 1")]
+    assert f"download time {longer['baseline']:.3f} s -> {longer['now']:.3f} s (+" in named[2]
+    summary = (tmp_path / "summary.md").read_text()
+    assert summary.startswith("### linklab: regression\n")
+    assert f"`{scenario} {algorithm} seed 1`" in summary
+
+
+def _unharmed(done: Called) -> Any:
+    assert done.code == 0, done.out + done.err
+    counts = done.json["counts"]
+    assert counts["worse"] == counts["error"] == 0
+    return done.json
+
+
+def test_what_does_no_harm_is_no_regression(detects: Path, tmp_path: Path) -> None:
+    """A log line, another map order and a start that is microseconds later."""
+    harmless = build(tmp_path, *BENIGN.values())
+    found = _unharmed(
+        regress(detects, "detects.yaml", "--json", "--shift", "0.000037", multilink=harmless)
+    )
+    assert any(cell["now"] != cell["baseline"] for cell in found["cells"]), "nothing was changed"
+
+
+def test_a_busy_host_changes_nothing_at_all(detects: Path) -> None:
+    with busy_loops(2):
+        done = regress(detects, "detects.yaml", "--json", multilink=detects / "plain" / "multilink")
+    found = _unharmed(done)
+    assert all(cell["now"] == cell["baseline"] for cell in found["cells"])
+
+
+def test_another_kernel_is_no_regression_and_no_pass(detects: Path, tmp_path: Path) -> None:
+    text = (detects / "detects.baseline.yaml").read_text()
+    assert "guest kernel: 6." in text
+    other = tmp_path / "other.yaml"
+    other.write_text(text.replace("guest kernel: 6.", "guest kernel: 5."))
+    done = regress(detects, "detects.yaml", "--baseline", other)
+    assert done.code == 2
+    assert "Re-baseline" in done.err
+    assert "guest kernel: 5." in done.err
+    assert "H2O" not in done.err
+
+
+def test_a_program_of_somebody_else_s(tmp_path: Path) -> None:
+    """The example: curl's baseline, curl again, curl at a limited rate; and all of it published."""
+    suite = tmp_path / "curl.yaml"
+    suite.write_text((SUITES / "curl.yaml").read_text())
+    made = regress(tmp_path, "curl.yaml", "--update", "--reason", "the first")
+    assert made.code == 0, made.err
+    again = regress(tmp_path, "curl.yaml", "--json")
+    assert [cell["now"] for cell in _unharmed(again)["cells"]] == [
+        cell["baseline"] for cell in again.json["cells"]
+    ]
+    gap = again.json["cells"][1]
+    assert (gap["scenario"], gap["now"]["stalled_s"] > 2) == ("wifi-gone", True)
+    suite.write_text(suite.read_text().replace("curl -sSf", "curl -sSf --limit-rate 2M", 1))
+    slow = regress(tmp_path, "curl.yaml")
+    assert slow.code == 1
+    assert "static-80-50 curl seed 1: download time" in slow.out
+    runs = sorted(Path(again.json["run_dir"]).iterdir())
+    published = subprocess.run(
+        command("publish", *runs, "--output", tmp_path / "runs.om"),
+        env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert published.returncode == 0, published.stderr
+    text = (tmp_path / "runs.om").read_text()
+    assert "linklab_run_stalled_seconds{" in text
+    assert 'algorithm="curl"' in text
+
+
+BURNS = """\
+import subprocess, sys, time
+held = bytearray(int(sys.argv[1]) << 20)
+subprocess.run(sys.argv[3:], check=True)
+while time.process_time() < float(sys.argv[2]):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("memory_mib", "cpu_s", "caught"),
+    [(0, 0, []), (0, 5, ["processor time"]), (500, 0, ["memory"])],
+)
+def test_the_real_clock_sees_what_virtual_time_cannot(
+    tmp_path: Path, memory_mib: int, cpu_s: int, caught: list[str]
+) -> None:
+    """Limits and what is planted are an order of magnitude apart: other load does not matter."""
+    (tmp_path / "burns.py").write_text(BURNS)
+    curl = "curl -sSf --cacert {ca} -o {output} {url}"
+    (tmp_path / "burns.yaml").write_text(
+        "name: burns\nscenarios: [{scenario: ls, algorithms: [alg3]}]\n"
+        "cost:\n  size: 30 MB\n  rounds: 3\n  programs:\n"
+        "    - name: burns\n"
+        f'      command: "python3 {{suite}}/burns.py {memory_mib} {cpu_s} {curl}"\n'
+        "      cpu: 10\n      memory: 10\n"
+    )
+    done = regress(tmp_path, "burns.yaml", "--real-clock", "--json")
+    assert done.code == (1 if caught else 0), done.out + done.err
+    (program,) = json.loads(done.out)["programs"]
+    assert all(any(what in words for words in program["broken"]) for what in caught)
+    assert len(program["broken"]) == len(caught)
