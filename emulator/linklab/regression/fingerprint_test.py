@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def test_what_a_figure_depends_on_is_in_it() -> None:
     }  # fmt: skip
     assert taken.programs["Go"] == "go1.26.8"
     assert taken.programs["H2O"] == "2.3"
+    assert re.fullmatch(r"3\.\d+", taken.programs["Python"])
     assert set(taken.scenarios) == {"ls"}
 
 
@@ -91,3 +93,8 @@ def test_what_differs_is_named() -> None:
 )  # fmt: skip
 def test_a_rebuilt_package_is_the_same_program(version: str, upstream: str) -> None:
     assert fingerprint._upstream(version) == upstream
+
+
+def test_fixes_of_a_series_are_the_same_program() -> None:
+    assert fingerprint._series("3.0.22") == fingerprint._series("3.0.19") == "3.0"
+    assert fingerprint._series("3.1.0") == "3.1"
