@@ -70,8 +70,8 @@ type session struct {
 	// draining says that it takes no new requests.
 	draining bool
 	closed   bool
-	// stale is what Unread will come to when the rest of cancelled bodies has
-	// arrived.
+	// stale is what Unread will come to when the rest of the bodies that were
+	// not wanted to their ends has arrived.
 	stale int64
 }
 
@@ -101,6 +101,9 @@ func (r *request) left() int64 { return r.limit - r.next() }
 
 // wanted is the number of bytes that are wanted of all of the request.
 func (r *request) wanted() int64 { return r.limit - r.Offset }
+
+// tail is how much may arrive of what is not wanted any more.
+func (r *request) tail() int64 { return min(r.End()-r.limit, maxStale) }
 
 // complete reports whether all that is wanted has arrived.
 func (r *request) complete() bool { return !r.dropped && r.left() == 0 }

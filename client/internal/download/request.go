@@ -130,12 +130,14 @@ func (d *download) release(r ranges.Range) {
 func (d *download) shrink(l *linkState, r *request, bytes int64) {
 	r.limit -= bytes
 	l.expected -= bytes
-	r.session.stale = r.session.Unread() + min(r.End()-r.limit, maxStale)
 }
 
 // ended takes a request off those in flight.
 func (d *download) ended(l *linkState, r *request, now time.Duration) {
 	l.active = slices.DeleteFunc(l.active, func(other *request) bool { return other == r })
+	if tail := r.tail(); tail > 0 {
+		r.session.stale = r.session.Unread() + tail
+	}
 	if l.newest == r && r.dropped {
 		l.newest = nil
 	}

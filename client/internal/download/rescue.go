@@ -321,11 +321,23 @@ func (d *download) works(now time.Duration) []schedule.Work {
 	var known int
 	for x, l := range d.links {
 		w := &works[x]
-		w.Usable, w.Left, w.Delay = l.usable(now), l.expected, l.delay()
+		*w = schedule.Work{
+			Usable:    l.usable(now),
+			Left:      l.expected,
+			Delay:     l.delay(),
+			RTT:       l.rtt.Min,
+			Arrived:   l.pace.Total(),
+			Bandwidth: l.Bandwidth,
+		}
 		if l.session == nil || l.suspect || l.down {
 			continue
 		}
 		w.Left += max(0, l.session.stale-l.session.Unread())
+		for _, r := range l.active {
+			// The server sends one after the other, or so it may.
+			w.Left += w.Tail
+			w.Tail = r.tail()
+		}
 		if w.Rate = l.pace.Rate(now); w.Rate > 0 {
 			sum += w.Rate
 			known++

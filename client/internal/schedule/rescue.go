@@ -14,25 +14,78 @@ type Work struct {
 	// Rate is what the link delivers while it has work, in bytes per second;
 	// 0 if nothing arrives.
 	Rate float64
-	// Left is what its requests in flight have still to deliver, in bytes.
+	// Left is what its requests in flight have still to deliver, in bytes,
+	// with what arrives for nothing before.
 	Left int64
+	// Tail is what arrives for nothing after that: of requests whose ends
+	// others took over.
+	Tail int64
 	// Delay is the time until a new request would bring its first byte if
 	// nothing else were in flight.
 	Delay time.Duration
+	// RTT is the round trip time without queues.
+	RTT time.Duration
+	// Arrived is what the link's connection has brought so far, in bytes.
+	Arrived int64
+	// Bandwidth is what the link can deliver at most, in bytes per second; 0
+	// if that is not known.
+	Bandwidth float64
 }
 
 // idle is when the link could begin to deliver more, in seconds.
-func (w Work) idle() float64 { return max(w.end(), w.Delay.Seconds()) }
+func (w Work) idle() float64 { return max(w.after(w.Left+w.Tail), w.Delay.Seconds()) }
 
 // end is when the link has delivered what it has to, in seconds.
-func (w Work) end() float64 {
+func (w Work) end() float64 { return w.after(w.Left) }
+
+// after is how long the link needs for bytes that are under way, in seconds.
+func (w Work) after(bytes int64) float64 {
 	switch {
-	case w.Left == 0:
+	case bytes == 0:
 		return 0
 	case w.Rate == 0:
 		return math.Inf(1)
 	}
-	return float64(w.Left) / w.Rate
+	return float64(bytes) / w.Rate
+}
+
+// A connection is starting until it has brought what it would in startTrips
+// round trips at its present rate: TCP's slow start doubles the rate with
+// each, from initialWindow bytes on (RFC 5681, section 3.1; RFC 6928).
+const (
+	startTrips    = 4
+	initialWindow = 10 * 1448
+)
+
+func (w Work) isStarting() bool {
+	return float64(w.Arrived) < startTrips*w.Rate*w.RTT.Seconds()
+}
+
+// slowStart is how long bytes take in slow start, in seconds.
+func (w Work) slowStart(bytes int64) float64 {
+	return w.RTT.Seconds() * math.Log2(1+float64(bytes)/float64(w.Arrived+initialWindow))
+}
+
+// soonest is when the link has delivered what it has to, in seconds, if it
+// becomes as fast as it may.
+func (w Work) soonest() float64 {
+	if !w.isStarting() {
+		return w.end()
+	}
+	soonest := w.slowStart(w.Left)
+	if w.Bandwidth > 0 {
+		soonest = max(soonest, float64(w.Left)/w.Bandwidth)
+	}
+	return min(w.end(), soonest)
+}
+
+// takes is how long the link needs to deliver more bytes, in seconds.
+func (w Work) takes(bytes int64) float64 {
+	needed := float64(bytes) / w.Rate
+	if w.isStarting() {
+		needed = max(needed, w.slowStart(bytes))
+	}
+	return needed
 }
 
 // The least worth of taking work from a link: below that many bytes, or if
@@ -87,7 +140,8 @@ func Largest(x int, works []Work, free int64) bool {
 
 // Steal is how much link x should take from which other link when no bytes
 // are free: from the one that ends last, so much that both end together. It
-// is 0 if that would gain too little. For each link largest is the most that
+// is 0 if that would gain too little, or if the robbed one, be it still
+// starting, could deliver all as soon. For each link largest is the most that
 // can be taken from it at once.
 func Steal(x int, works []Work, largest []int64) (victim int, bytes int64) {
 	if !works[x].Usable || works[x].Rate == 0 {
@@ -106,7 +160,14 @@ func Steal(x int, works []Work, largest []int64) (victim int, bytes int64) {
 	thief, robbed := works[x], works[victim]
 	end := (float64(robbed.Left) + thief.Rate*thief.idle()) / (thief.Rate + robbed.Rate)
 	bytes = min(int64(math.Ceil(thief.Rate*(end-thief.idle()))), largest[victim])
-	if bytes < min(leastSteal, largest[victim]) || latest-end < leastGain.Seconds() {
+	least := min(leastSteal, largest[victim])
+	if latest-end < leastGain.Seconds() {
+		return 0, 0
+	}
+	for bytes >= least && thief.idle()+thief.takes(bytes) > robbed.soonest()-leastGain.Seconds() {
+		bytes /= 2
+	}
+	if bytes < least {
 		return 0, 0
 	}
 	return victim, bytes

@@ -47,6 +47,8 @@ func TestSteal(t *testing.T) {
 		{"less from who is faster", []Work{work(1000, 0, 0), work(3000, 3000, 0)}, 1, 750},
 		{"all from who stands still", []Work{work(1000, 0, 0), work(0, 1000, 0)}, 1, 1000},
 		{"from who ends last", []Work{work(1000, 0, 0), work(1000, 500, 0), work(1000, 1000, 0)}, 2, 500},
+		{"less by who has something to wait for", []Work{{Usable: true, Rate: 1000 * kB, Tail: 200 * kB}, work(1000, 1000, 0)}, 1, 400},
+		{"none the more from whose tail is useless", []Work{work(1000, 0, 0), {Usable: true, Rate: 1000 * kB, Left: 1000 * kB, Tail: 1000 * kB}}, 1, 500},
 		{"nothing while at work as long", []Work{work(1000, 1000, 0), work(1000, 1000, 0)}, 0, 0},
 		{"nothing that gains too little", []Work{work(1000, 0, 0), work(10_000, 220, 0)}, 0, 0},
 		{"nothing from nobody", []Work{work(1000, 0, 0), work(1000, 0, 0)}, 0, 0},
@@ -66,6 +68,34 @@ func TestSteal(t *testing.T) {
 	}
 }
 
+// A connection in slow start is soon faster than it is.
+func TestStealWhileConnectionsStart(t *testing.T) {
+	const rtt = 100 * time.Millisecond
+	starting := func(rate float64, left, arrived int64) Work {
+		return Work{Usable: true, Rate: rate * kB, Left: left * kB, Delay: rtt, RTT: rtt, Arrived: arrived * kB}
+	}
+	for _, test := range []struct {
+		name          string
+		thief, victim Work
+		want          int64 // kB
+	}{
+		// Another 240 ms at this rate are 133 ms in slow start.
+		{"nothing from who ends soon by itself", starting(1000, 0, 10_000), starting(250, 60, 25), 0},
+		{"half from who has started", starting(1000, 0, 10_000), starting(250, 60, 1000), 28},
+		{"half from who can not be faster", starting(1000, 0, 10_000), Work{
+			Usable: true, Rate: 250 * kB, Left: 60 * kB, Delay: rtt, RTT: rtt, Arrived: 25 * kB, Bandwidth: 250 * kB,
+		}, 28},
+		// 200 kB would take 100 ms and 390 ms in slow start.
+		{"less by who begins slowly", starting(1000, 0, 0), starting(1000, 500, 10_000), 100},
+		{"half if there is time for that", starting(1000, 0, 0), starting(1000, 1000, 10_000), 450},
+	} {
+		_, bytes := Steal(0, []Work{test.thief, test.victim}, []int64{0, test.victim.Left})
+		if bytes < test.want*kB || bytes > test.want*kB+1 {
+			t.Errorf("%s: %d bytes, want %d kB", test.name, bytes, test.want)
+		}
+	}
+}
+
 // Whatever the links do: shares add up to what is free, with them all links
 // that take any end together, and stealing never takes more than there is
 // and never puts the end off.
@@ -81,6 +111,11 @@ func TestRescueProperties(t *testing.T) {
 				Rate:   math.Exp(8 + random.Float64()*10),
 				Left:   max(0, random.Int64N(10_000_000)-5_000_000),
 				Delay:  time.Duration(random.Int64N(int64(time.Second))),
+				RTT:    time.Duration(random.Int64N(int64(time.Second))),
+				Tail:   max(0, random.Int64N(2_000_000)-1_000_000),
+			}
+			if random.IntN(2) == 0 {
+				works[i].Arrived = random.Int64N(1_000_000)
 			}
 			if random.IntN(5) == 0 {
 				works[i].Rate = 0
