@@ -64,6 +64,21 @@ func content(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file))
 }
 
+// Without TLS only a checksum tells what arrived.
+func TestPlainHTTPWithAChecksum(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(content))
+	t.Cleanup(server.Close)
+	name := filepath.Join(t.TempDir(), "copy")
+	flags := []string{"get", server.URL + "/f", "--link", "wifi=lo", "--link", "lte=lo", "-o", name, "--checksum"}
+	if code, _, stderr := run(append(flags, "sha-256="+strings.Repeat("0", 64))...); code != 1 || !strings.Contains(stderr, "the file has the SHA-256 ") {
+		t.Errorf("another checksum: exit code %d, stderr %q", code, stderr)
+	}
+	code, _, stderr := run(append(flags, fmt.Sprintf("sha-256=%x", sha256.Sum256(file)))...)
+	if got, err := os.ReadFile(name); code != 0 || err != nil || !bytes.Equal(got, file) {
+		t.Errorf("exit code %d, stderr %q, %d bytes", code, stderr, len(got))
+	}
+}
+
 func TestGetWithEveryAlgorithm(t *testing.T) {
 	url, flags := serve(t, http.HandlerFunc(content))
 	sum := fmt.Sprintf("%x", sha256.Sum256(file))
@@ -265,7 +280,8 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"download", `there is no command "download"`},
 		{"get", "get takes 1 arguments (URL), not 0"},
 		{"get https://h/f https://h/g --link lo", "get takes 1 arguments (URL), not 2"},
-		{"get http://h/f --link lo", `"http://h/f" is not a URL to download: allowed is https://HOST/PATH`},
+		{"get http://h/f --link lo", `"http://h/f" is not a URL to download: allowed is https://HOST/PATH, and http:// with --checksum`},
+		{"get ftp://h/f --link lo --checksum sha-256=" + strings.Repeat("0", 64), `"ftp://h/f" is not a URL to download`},
 		{"get https:///f --link lo", "is not a URL to download"},
 		{"get https://h/ --link lo", "does not end in a file name"},
 		{"get https://h/f", "at least one --link is needed"},

@@ -42,8 +42,9 @@ func newGet(logs *logging) *cobra.Command {
 		Short: "Download a file",
 		Long: `Download a file over several links, which are network devices.
 
-The server must speak HTTP/2 over TLS and serve ranges. The file appears
-under its name only when it is whole; until then it is NAME.part.`,
+The URL is one of https, or of http if --checksum says what must arrive. If the
+server does not serve ranges, the fastest link brings the file alone. The file
+appears under its name only when it is whole; until then it is NAME.part.`,
 		Example: `  multilink get https://example.org/file --link wlan0 --link rmnet0
   multilink get https://example.org/file --link wifi=wlan0 --link lte=rmnet0 --algorithm alg1 --upper-limit 2MB -o copy
   multilink get https://example.org/file --link wlan0 --algorithm single --json --run-dir results/1`,
@@ -125,7 +126,11 @@ func printSummary(w io.Writer, output string, links []download.Link, s rundir.Su
 
 // options checks the arguments.
 func (f *getFlags) options(rawURL string, flags *pflag.FlagSet) (o download.Options, err error) {
-	u, err := parseURL(rawURL)
+	checksum, err := parseChecksum(f.checksum)
+	if err != nil {
+		return o, err
+	}
+	u, err := parseURL(rawURL, checksum)
 	if err != nil {
 		return o, err
 	}
@@ -135,12 +140,11 @@ func (f *getFlags) options(rawURL string, flags *pflag.FlagSet) (o download.Opti
 	if o, _, err = f.engineFlags.options(flags); err != nil {
 		return o, err
 	}
-	checksum, err := parseChecksum(f.checksum)
 	o.URL, o.Verified = u, checksum != nil
 	o.Output = func() (download.Sink, error) {
 		return payload.Create(payload.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u)})
 	}
-	return o, err
+	return o, nil
 }
 
 // resumeURL tells downloads apart: the server never sees fragments.
@@ -150,10 +154,12 @@ func resumeURL(u *url.URL) string {
 	return bare.String()
 }
 
-func parseURL(text string) (*url.URL, error) {
+// parseURL reads what is to be downloaded. Over plain HTTP anybody on the way
+// could send another file, which only a checksum tells.
+func parseURL(text string, checksum []byte) (*url.URL, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
-		return nil, fmt.Errorf("%q is not a URL to download: allowed is https://HOST/PATH", text)
+	if err != nil || u.Scheme != "https" && (u.Scheme != "http" || checksum == nil) || u.Hostname() == "" {
+		return nil, fmt.Errorf("%q is not a URL to download: allowed is https://HOST/PATH, and http:// with --checksum", text)
 	}
 	return u, nil
 }

@@ -180,8 +180,11 @@ func (f *serveFlags) statePath() (string, error) {
 func preparer(options download.Options, directory string, exported *metrics.Metrics) func(*daemon.Request) (daemon.Run, error) {
 	return func(r *daemon.Request) (daemon.Run, error) {
 		o := options
-		var err error
-		if o.URL, err = parseURL(r.URL); err != nil {
+		checksum, err := parseChecksum(r.Checksum)
+		if err != nil {
+			return nil, err
+		}
+		if o.URL, err = parseURL(r.URL, checksum); err != nil {
 			return nil, err
 		}
 		if r.Output, err = outputName(o.URL, r.Output); err != nil {
@@ -189,10 +192,6 @@ func preparer(options download.Options, directory string, exported *metrics.Metr
 		}
 		if !filepath.IsLocal(r.Output) {
 			return nil, fmt.Errorf("%q is not a name inside the daemon's directory", r.Output)
-		}
-		checksum, err := parseChecksum(r.Checksum)
-		if err != nil {
-			return nil, err
 		}
 		o.Verified = checksum != nil
 		name := filepath.Join(directory, r.Output)

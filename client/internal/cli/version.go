@@ -9,9 +9,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is that of the build: the module's, or the commit it was built
-// from, or "(devel)".
+// release is the version that a release is built as, by
+// -ldflags "-X github.com/linklab/linklab/client/internal/cli.release=VERSION".
+var release string
+
+// version is that of the release, or the module's, or "(devel)".
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "(devel)"
