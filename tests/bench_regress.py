@@ -6,14 +6,16 @@ import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_common import REPOSITORY, Bench, BenchError, Result, environment, percent, table, target
+from bench_common import REPOSITORY, Bench, BenchError, Result, environment, table, target
 from bench_repeat import busy_loops
 from linklab.cli import DEFAULT_SUITE
+from linklab.regression import suite as suites
+from linklab.regression.figures import FIGURES, Cell
 from planted import BENIGN, REGRESSIONS, build
 
 SMALL_SUITE = REPOSITORY / "tests" / "regression" / "detects.yaml"
@@ -21,6 +23,7 @@ RUNS = 20
 MOST_WALL_S = 480.0
 LEAST_SPEED = 8.0
 """Virtual seconds per real second."""
+CLOSEST = 15
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def regress(bench: Bench) -> Result:
     bench.say(f"{RUNS} disturbed runs: {len(alarms)} false alarms; " + target("0", not alarms))
     for name, done in alarms:
         bench.say(f"  {name}: {', '.join(_worse(done))}")
-    spreads = _show_spreads(bench, [done for _, done in disturbed])
+    spreads = _show_spreads(bench, suite, [done for _, done in disturbed])
     caught = _planted(bench, clients)
     return {
         "suite": suite.stem, "wall_s": plain["wall_s"], "virtual_s": plain["virtual_s"],
@@ -118,25 +121,31 @@ def _moved(cell: Mapping[str, Any]) -> str:
     )
 
 
-def _ratios(reports: list[dict[str, Any]]) -> Iterator[tuple[str, str, float]]:
+def _show_spreads(bench: Bench, suite: Path, reports: list[dict[str, Any]]) -> Result:
+    """How far figures moved at most, beside what the suite's bounds leave room for."""
+    bounds_of = suites.load(suite).bounds_of
+    widest: dict[tuple[Cell, str], tuple[float, float, float]] = {}
     for report in reports:
-        for cell in report["cells"]:
-            if cell["now"]:
-                then, now = cell["baseline"]["download_s"], cell["now"]["download_s"]
-                yield cell["scenario"], cell["algorithm"], abs(now - then) / then
-
-
-def _show_spreads(bench: Bench, reports: list[dict[str, Any]]) -> Result:
-    """How far download times moved at most: what the bounds of a suite must leave room for."""
-    widest: dict[str, tuple[float, str]] = {}
-    for scenario, algorithm, ratio in _ratios(reports):
-        widest[algorithm] = max(widest.get(algorithm, (0.0, "")), (ratio, scenario))
-    shown = table("algorithm", "widest in", "change %", left=2)
-    for algorithm, (ratio, scenario) in sorted(widest.items()):
-        shown.add_row(algorithm, scenario, percent(ratio))
+        for one in report["cells"]:
+            cell = Cell(one["scenario"], one["algorithm"], one["seed"])
+            bounds = bounds_of(cell)
+            for figure in FIGURES:
+                then, now = one["baseline"][figure.key], (one["now"] or {}).get(figure.key)
+                if then is not None and now is not None:
+                    moved, allowed = abs(now - then), bounds[figure.bound].allowed(then)
+                    found = (moved / allowed if allowed else 0.0, moved, then)
+                    key = (cell, figure.key)
+                    widest[key] = max(widest.get(key, (0.0, 0.0, 0.0)), found)
+    shown = table("download", "figure", "baseline", "moved by", "% of the bound", left=2)
+    closest = sorted(widest.items(), key=lambda one: -one[1][0])[:CLOSEST]
+    for (cell, key), (share, moved, then) in closest:
+        form = next(one.form for one in FIGURES if one.key == key)
+        shown.add_row(str(cell), key, form(then), form(moved), f"{share * 100:.0f}")
+    bench.say(f"The {len(closest)} figures that moved furthest:")
     bench.console.print(shown)
     return {
-        name: {"scenario": scenario, "ratio": ratio} for name, (ratio, scenario) in widest.items()
+        f"{cell} {key}": {"of_bound": share, "moved": moved, "baseline": then}
+        for (cell, key), (share, moved, then) in widest.items()
     }
 
 

@@ -33,7 +33,9 @@ def table(report: Report, width: int) -> RenderableType:
         for name in some:
             made.add_column(name.replace("-", "-\n", 1), justify="right", no_wrap=True)
         for scenario in scenarios:
-            made.add_row(scenario, *(_entry(report.checked, scenario, name) for name in some))
+            entries = [_entry(report.checked, scenario, name) for name in some]
+            if any(entry.plain for entry in entries):
+                made.add_row(scenario, *entries)
         parts.append(made)
     for status, title in _LISTED.items():
         cells = report.of(status)
