@@ -41,7 +41,12 @@ def run(options: argparse.Namespace) -> int:
     if missing:
         raise RunError(f"missing programs: apt-get install {' '.join(missing)}")
     prints = fingerprint.taken(suite)
-    old = _old(path, suite, prints, update=options.update)
+    try:
+        old = _old(path, suite, prints, update=options.update)
+    except BaselineError as error:
+        unfounded = Report(suite.name, str(path), (), 0, 0.0, 0.0, problems=(str(error),))
+        _write_reports(options, unfounded)
+        raise
     parent = runner.new_directory(options.out, time.strftime("%Y%m%d-%H%M%S-regress"))
     parallel = options.jobs or comparing.most_side_by_side(where)
     finished: list[Finished] = []
@@ -138,13 +143,8 @@ def _update(
 
 def _tell(options: argparse.Namespace, report: Report) -> None:
     """Prints the report, and writes it where that was asked for."""
-    now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None).isoformat(timespec="seconds")
-    if options.junit:
-        _write(options.junit, junit.render(report, now))
-    if options.markdown:
-        _write(options.markdown, showing.markdown(report))
+    _write_reports(options, report)
     if options.json:
-        print(json.dumps(showing.to_json(report), indent=2))
         return
     console = Console()
     if report.checked:
@@ -153,6 +153,17 @@ def _tell(options: argparse.Namespace, report: Report) -> None:
     if report.of(Status.WORSE) or report.of(Status.ERROR):
         print("what a run's links could carry and did: linklab plot RUN")
     print(f"run directories: {_shown(report.run_dir)}")
+
+
+def _write_reports(options: argparse.Namespace, report: Report) -> None:
+    """What machines read."""
+    now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None).isoformat(timespec="seconds")
+    if options.junit:
+        _write(options.junit, junit.render(report, now))
+    if options.markdown:
+        _write(options.markdown, showing.markdown(report))
+    if options.json:
+        print(json.dumps(showing.to_json(report), indent=2))
 
 
 def _shown(path: str) -> str:

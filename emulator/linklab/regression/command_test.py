@@ -176,8 +176,10 @@ def test_another_fingerprint_runs_nothing_and_names_what_differs(
 ) -> None:
     other = Fingerprint({"Go": "go1.27"}, {"small": "a"})
     monkeypatch.setattr(fingerprint, "taken", lambda _: other)
-    assert regress() == 2
+    assert regress("--junit", "j.xml", "--markdown", "m.md") == 2
     said = capsys.readouterr().err
+    assert "go1.26 then, go1.27 now" in Path("j.xml").read_text()
+    assert Path("m.md").read_text().startswith("### linklab: could not be told")
     assert "Re-baseline: --update --reason TEXT\n  Go: go1.26 then, go1.27 now" in said
     assert not based.requests
     assert regress("--update", "--reason", "Go 1.27") == 0
