@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linklab.regression import baseline
@@ -49,6 +49,7 @@ def test_a_cell_is_a_line_and_lines_are_sorted() -> None:
     ]
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1), cells)
 def test_what_is_written_is_read(reason: str, found: dict[Cell, Values]) -> None:
     made = Baseline(reason, "2026-11-21", FINGERPRINT, found)

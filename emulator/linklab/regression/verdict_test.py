@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linklab.regression import verdict
@@ -45,11 +45,13 @@ def test_a_change(change: Values, status: Status, said: list[str]) -> None:
     assert verdict.status(verdict.deviations(THEN, now, DEFAULT_BOUNDS)) is status
 
 
+@settings(deadline=None)
 @given(values)
 def test_the_same_figures_never_deviate(now: Values) -> None:
     assert not verdict.deviations(now, now, EXACT)
 
 
+@settings(deadline=None)
 @given(values, values)
 def test_what_is_worse_one_way_is_better_the_other(one: Values, other: Values) -> None:
     there = verdict.deviations(one, other, EXACT)
@@ -60,6 +62,7 @@ def test_what_is_worse_one_way_is_better_the_other(one: Values, other: Values) -
         assert (forth.worse and home.worse) if untold else (forth.worse != home.worse)
 
 
+@settings(deadline=None)
 @given(values, values, st.floats(0, 1), st.floats(0, 1))
 def test_wider_bounds_never_find_more(one: Values, other: Values, a: float, b: float) -> None:
     narrow = {each.bound: Bound(min(a, b), min(a, b)) for each in FIGURES}
