@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -145,6 +147,25 @@ func TestAPlayerUsesTheGateway(t *testing.T) {
 	if want, got := seek("film.mp4"), seek("http://"+proxy+"/"+url); got != want {
 		t.Errorf("the frames after a jump differ:\n%s", got)
 	}
+	t.Run("mpv", func(t *testing.T) {
+		play := func(from, directory string) (pictures []string) {
+			program(t, "mpv", "--no-config", "--really-quiet", "--ao=null", "--untimed", "--start=6", "--frames=5",
+				"--vo=image", "--vo-image-format=png", "--vo-image-outdir="+directory, from)
+			names, _ := filepath.Glob(filepath.Join(directory, "*.png"))
+			for _, name := range names {
+				picture, err := os.ReadFile(name)
+				if err != nil {
+					t.Error(err)
+				}
+				pictures = append(pictures, string(picture))
+			}
+			return pictures
+		}
+		want, got := play("film.mp4", "want"), play("http://"+proxy+"/"+url, "got")
+		if len(want) < 5 || !slices.Equal(got, want) {
+			t.Errorf("mpv shows %d pictures, not the %d of the file", len(got), len(want))
+		}
+	})
 }
 
 func TestWrongUseOfTheProxy(t *testing.T) {

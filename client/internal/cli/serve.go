@@ -106,7 +106,8 @@ func runServe(command *cobra.Command, f *serveFlags, logs *logging) error {
 	if err != nil {
 		return usageError{settings.locate(err)}
 	}
-	options.Log = log
+	options.Log, options.Pool = log, download.NewPool()
+	defer options.Pool.Close()
 	socket, err := socketPath(f.socket)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/url"
 	"slices"
 	"time"
 
@@ -72,6 +73,14 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 	}
 	l.abandonAttempt = cancel
 	u := l.url
+	if l.session == nil && l.failures == 0 {
+		if conn := d.Pool.take(l.Name, u); conn != nil {
+			defer d.mu.Unlock()
+			defer cancel()
+			d.connected(l, u, conn, &rundir.Connected{Protocol: conn.Protocol})
+			return nil
+		}
+	}
 	d.mu.Unlock()
 	defer cancel()
 
@@ -93,17 +102,21 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 		conn.Close()
 		return nil
 	}
-	ready := time.Since(d.start)
-	d.install(l, &session{Conn: conn, authority: u.Host}, ready)
-	d.record(ready, &rundir.Connected{
-		Link:     l.Name,
+	d.connected(l, u, conn, &rundir.Connected{
 		TCP:      (connected - started).Nanoseconds(),
-		TLS:      (ready - connected).Nanoseconds(),
-		RTT:      l.rtt.Last.Nanoseconds(),
+		TLS:      (time.Since(d.start) - connected).Nanoseconds(),
 		Protocol: conn.Protocol,
 	})
-	d.proceed(l)
 	return nil
+}
+
+// connected makes a connection that of the link, and tells of it.
+func (d *download) connected(l *linkState, u *url.URL, conn *transport.Conn, event *rundir.Connected) {
+	now := time.Since(d.start)
+	d.install(l, &session{Conn: conn, authority: u.Host, unread: conn.Unread()}, now)
+	event.Link, event.RTT = l.Name, l.rtt.Last.Nanoseconds()
+	d.record(now, event)
+	d.proceed(l)
 }
 
 // attemptError says of an attempt that ran out of time just that.
@@ -159,13 +172,31 @@ func (d *download) close(l *linkState, s *session, completing bool) {
 	d.settle(l, s)
 }
 
+// leave ends the use of a session at the end of a download. It is kept if it
+// works, and if nothing worth waiting for is on its way for nothing.
+func (d *download) leave(l *linkState, s *session, complete bool) {
+	keep := d.Pool != nil && complete && s == l.session && l.usable(time.Since(d.start)) &&
+		s.Usable() && s.stale-s.Unread() <= mostKeptStale
+	if !keep {
+		d.close(l, s, false)
+		return
+	}
+	d.wasted(l, s)
+	d.Pool.put(l.Name, l.url, s.Conn)
+}
+
 // settle counts what a closed session received for nothing.
 func (d *download) settle(l *linkState, s *session) {
 	if !s.closed || s.active > 0 {
 		return
 	}
 	s.Conn.Close()
-	if late := s.Unread(); late > 0 {
+	d.wasted(l, s)
+}
+
+// wasted counts what a session received and nobody read.
+func (d *download) wasted(l *linkState, s *session) {
+	if late := s.Unread() - s.unread; late > 0 {
 		l.wasted += late
 		d.record(time.Since(d.start), &rundir.Late{Link: l.Name, Bytes: late})
 	}

@@ -51,6 +51,9 @@ type Options struct {
 	Resource *transport.Resource
 	// Part is the part of the resource to download; if it is empty, all.
 	Part ranges.Range
+	// Pool, if set, has connections of earlier downloads, and keeps those of
+	// this one.
+	Pool *Pool
 	TLS  *tls.Config
 	Log  *slog.Logger
 	// Recorders are told of every event, one event at a time. Links are
@@ -183,13 +186,14 @@ func (d *download) transfer(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	d.wg.Wait()
+	complete := context.Cause(ctx) == errComplete
 	for _, l := range d.links {
 		if l.session != nil {
 			l.measure()
-			d.close(l, l.session, false)
+			d.leave(l, l.session, complete)
 		}
 	}
-	if err := context.Cause(ctx); err != errComplete {
+	if err := context.Cause(ctx); !complete {
 		d.end = time.Since(d.start)
 		return err
 	}

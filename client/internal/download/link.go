@@ -70,6 +70,8 @@ type session struct {
 	// draining says that it takes no new requests.
 	draining bool
 	closed   bool
+	// unread is what Unread was at the beginning.
+	unread int64
 	// stale is what Unread will come to when the rest of the bodies that were
 	// not wanted to their ends has arrived.
 	stale int64

@@ -63,7 +63,7 @@ func New(o Options) *Proxy {
 		l.Dial = p.guarded(l.Dial)
 		links[i] = l
 	}
-	p.Engine.Links, p.Engine.Log = links, o.Log
+	p.Engine.Links, p.Engine.Log, p.Engine.Pool = links, o.Log, download.NewPool()
 	p.routes = newRoutes(p.Engine, o.Count)
 	p.forward = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
@@ -89,6 +89,7 @@ func (p *Proxy) Close() {
 	close(p.closing)
 	p.serving.Wait()
 	p.routes.close()
+	p.Engine.Pool.Close()
 }
 
 type buffers struct{ sync.Pool }

@@ -1,0 +1,98 @@
+package download
+
+import (
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// keepTime is how long a connection is kept that no download uses.
+const keepTime = 30 * time.Second
+
+// mostKeptStale is how much may still arrive for nothing on a connection that
+// is kept, in bytes: about what comes while another one would be made.
+const mostKeptStale = 512 << 10
+
+// Pool keeps connections of links from one download for the next one from the
+// same server: connecting takes three round trips, and slow start some more,
+// which is much of what a small part of a film takes. Close it.
+type Pool struct {
+	mu     sync.Mutex
+	kept   map[place][]*keptConn
+	closed bool
+}
+
+// place is a server as a link reaches it.
+type place struct{ link, scheme, authority string }
+
+type keptConn struct {
+	*transport.Conn
+	timer *time.Timer
+}
+
+// NewPool returns an empty pool.
+func NewPool() *Pool { return &Pool{kept: map[place][]*keptConn{}} }
+
+// Close closes all connections, and those that downloads leave from now on.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for at, conns := range p.kept {
+		for _, c := range conns {
+			c.timer.Stop()
+			c.Close()
+		}
+		delete(p.kept, at)
+	}
+}
+
+// take returns a connection of the link to the server of u, the newest first;
+// nil if there is none. It is nil for a nil pool, too.
+func (p *Pool) take(link string, u *url.URL) *transport.Conn {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := place{link, u.Scheme, transport.Address(u)}
+	for conns := p.kept[at]; len(conns) > 0; conns = p.kept[at] {
+		c := conns[len(conns)-1]
+		p.kept[at] = conns[:len(conns)-1]
+		if c.timer.Stop() && c.Usable() {
+			return c.Conn
+		}
+		c.Close()
+	}
+	delete(p.kept, at)
+	return nil
+}
+
+// put keeps a connection for a while.
+func (p *Pool) put(link string, u *url.URL, conn *transport.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		conn.Close()
+		return
+	}
+	at := place{link, u.Scheme, transport.Address(u)}
+	p.kept[at] = append(p.kept[at], &keptConn{conn, time.AfterFunc(keepTime, func() { p.expire(at, conn) })})
+}
+
+// expire closes a connection that nobody took.
+func (p *Pool) expire(at place, conn *transport.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, c := range p.kept[at] {
+		if c.Conn == conn {
+			p.kept[at] = append(p.kept[at][:i:i], p.kept[at][i+1:]...)
+			conn.Close()
+		}
+	}
+	if len(p.kept[at]) == 0 {
+		delete(p.kept, at)
+	}
+}

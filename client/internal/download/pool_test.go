@@ -1,0 +1,135 @@
+package download
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/order"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// inARow downloads the first 2 MB again and again from the same server;
+// between is called before each but the first. It returns the times from
+// first to last byte, and how often each link was dialed.
+func inARow(t *testing.T, handler http.HandlerFunc, times int, between func(pool *Pool, links ...*cable)) (took []time.Duration, dials [2]int) {
+	t.Helper()
+	const part = 2_000_000
+	synctest.Test(t, func(t *testing.T) {
+		network := newSimNet(handler)
+		a, b := wifi, lte
+		a.cable, b.cable = newCable(), newCable()
+		network.start()
+		defer network.stop()
+		pool := NewPool()
+		defer pool.Close()
+		for i := range times {
+			if i > 0 {
+				between(pool, a.cable, b.cable)
+			}
+			window := order.NewWindow(part)
+			var got bytes.Buffer
+			var reading sync.WaitGroup
+			reading.Go(func() { io.Copy(&got, window) })
+			events := &log{}
+			ctx, cancel := context.WithCancel(t.Context())
+			summary, err := Run(ctx, Options{
+				URL:       &url.URL{Scheme: "https", Host: "server", Path: "/file"},
+				Links:     []Link{{Name: "wifi", Dial: network.dial(a)}, {Name: "lte", Dial: network.dial(b)}},
+				Scheduler: schedule.Alg3{FirstRequests: 1e6, Padding: 0.1},
+				Overlap:   0.6,
+				Window:    time.Second,
+				Rescue:    &Rescue{GiveUp: time.Minute},
+				Output:    func() (Sink, error) { return window, nil },
+				Resource:  &transport.Resource{Size: int64(len(file)), ETag: `"6b010793-5b8d80"`},
+				Part:      ranges.Range{Length: part},
+				Pool:      pool,
+				TLS:       &tls.Config{RootCAs: authority},
+				Log:       slog.New(slog.DiscardHandler),
+				Recorders: []Recorder{events},
+			})
+			cancel()
+			reading.Wait()
+			if err != nil || !bytes.Equal(got.Bytes(), file[:part]) {
+				t.Errorf("download %d: %d bytes, %v", i, got.Len(), err)
+			}
+			summary.Size = part // all that was asked for
+			checkEvents(t, summary, events)
+			took = append(took, time.Duration(summary.Download))
+			if n := summary.Links["wifi"].Bytes + summary.Links["lte"].Bytes; n != part {
+				t.Errorf("download %d: the links brought %d bytes of %d", i, n, part)
+			}
+			for _, e := range of[*rundir.Late](events) {
+				if e.Bytes > maxStale {
+					t.Errorf("download %d: %d bytes of %s came for nothing", i, e.Bytes, e.Link)
+				}
+			}
+		}
+		dials = [2]int{len(a.cable.dials), len(b.cable.dials)}
+	})
+	return took, dials
+}
+
+func pausing(d time.Duration) func(*Pool, ...*cable) {
+	return func(*Pool, ...*cable) { time.Sleep(d) }
+}
+
+// Downloads in a row connect once.
+func TestConnectionsAreKept(t *testing.T) {
+	took, dials := inARow(t, content, 4, pausing(time.Second))
+	if dials != [2]int{1, 1} {
+		t.Errorf("the links were dialed %v times", dials)
+	}
+	for i, d := range took[1:] {
+		// TCP and TLS take two round trips of the faster link.
+		if gain := took[0] - d; gain < 2*wifi.rtt {
+			t.Errorf("download %d gains %v on the first, which took %v", i+1, gain, took[0])
+		}
+	}
+}
+
+func TestKeptConnectionsThatAreOfNoUse(t *testing.T) {
+	for name, test := range map[string]struct {
+		between func(*Pool, ...*cable)
+		dials   [2]int
+		most    time.Duration
+	}{
+		"old":              {pausing(keepTime + time.Second), [2]int{2, 2}, 0},
+		"of a closed pool": {func(p *Pool, _ ...*cable) { p.Close() }, [2]int{2, 2}, 0},
+		"reset": {func(_ *Pool, links ...*cable) {
+			for _, l := range links {
+				l.reset()
+			}
+			time.Sleep(time.Millisecond)
+		}, [2]int{2, 2}, 0},
+		"forgotten by a middlebox": {func(_ *Pool, links ...*cable) {
+			for _, l := range links {
+				l.freeze()
+				l.set(1)
+			}
+			time.Sleep(time.Second)
+		}, [2]int{2, 2}, firstSilence + 300*time.Millisecond},
+		"of a link that is gone": {func(_ *Pool, links ...*cable) { links[1].set(0) }, [2]int{1, 2}, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			took, dials := inARow(t, content, 2, test.between)
+			if dials[0] != test.dials[0] || dials[1] < test.dials[1] {
+				t.Errorf("the links were dialed %v times, want %v", dials, test.dials)
+			}
+			if most := took[0] + test.most + time.Millisecond; took[1] > most {
+				t.Errorf("the second download took %v, want at most %v", took[1], most)
+			}
+		})
+	}
+}
