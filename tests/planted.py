@@ -28,14 +28,14 @@ REGRESSIONS = {
     ),
     "a link that adopts another's connection": Change(
         "internal/download/connect.go",
-        "\td.install(l, &session{Conn: conn, authority: u.Host}, ready)",
+        "\td.install(l, &session{",
         "\tfor _, other := range d.links {\n"
         "\t\tif other != l && other.session != nil {\n"
         "\t\t\tconn.Close()\n"
         "\t\t\tconn = other.session.Conn\n"
         "\t\t}\n"
         "\t}\n"
-        "\td.install(l, &session{Conn: conn, authority: u.Host}, ready)",
+        "\td.install(l, &session{",
     ),
     "fail-over lost": Change(
         "internal/download/rescue.go",
