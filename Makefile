@@ -76,6 +76,10 @@ bench-fidelity: setup ## links and their models against what a scenario states
 client-all: packages ## the client for linux/amd64, linux/arm64 and android/arm64
 	@$(SETUP)/client all build
 
+.PHONY: release
+release: setup ## clients, guest kernel, wheel, images and checksums in build/release
+	@$(SETUP)/release $(PYTHON) build/release
+
 .PHONY: fuzz
 fuzz: packages ## feed the client's parsers what nobody expects (TIME=2m of each)
 	@$(SETUP)/client fuzz $(or $(TIME),2m)

@@ -1,3 +1,12 @@
 """linklab: a testbed for multi-link HTTP over emulated LTE and Wi-Fi links."""
 
-__version__ = "0.1.0"
+__version__: str
+
+
+def __getattr__(name: str) -> str:
+    """`__version__`, which takes asking git."""
+    if name == "__version__":
+        from linklab.versions import own_version
+
+        return own_version()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

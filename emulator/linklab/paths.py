@@ -1,5 +1,6 @@
-"""Where things are: the repository, the cache, and how the guest sees them.
+"""Where things are: the package, its data, the cache, and how the guest sees them.
 
+In a checkout the data are the repository's; an installed wheel brings them in the package.
 Everything that linklab makes outside a run directory lies under one cache
 directory (`LINKLAB_CACHE`, else `$XDG_CACHE_HOME/linklab`, else `~/.cache/linklab`).
 """
@@ -7,15 +8,38 @@ directory (`LINKLAB_CACHE`, else `$XDG_CACHE_HOME/linklab`, else `~/.cache/linkl
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-PROFILES = REPOSITORY / "profiles"
-MULTILINK = Path(
-    os.environ.get("LINKLAB_MULTILINK") or REPOSITORY / "build" / "multilink"
-).resolve()
-"""The client that runs; `LINKLAB_MULTILINK` names another build of it."""
-SERVER_CONFIGURATION = REPOSITORY / "server" / "h2o.conf"
+PYTHON_PATH = Path(__file__).resolve().parents[1]
+"""Where Python finds this package."""
+
+REPOSITORY = PYTHON_PATH.parent
+"""The checkout, where this is one."""
+
+_PACKAGED = PYTHON_PATH / "linklab" / "data"
+INSTALLED = _PACKAGED.is_dir()
+"""Whether this is an installed wheel and not a checkout."""
+
+DATA = _PACKAGED if INSTALLED else REPOSITORY
+PROFILES = DATA / "profiles"
+SERVER_CONFIGURATION = DATA / "server" / "h2o.conf"
+
+
+def _multilink() -> Path:
+    named = os.environ.get("LINKLAB_MULTILINK")
+    if named:
+        return Path(named).resolve()
+    if not INSTALLED:
+        return DATA / "build" / "multilink"
+    beside = Path(sys.executable).with_name("multilink")
+    return (beside if beside.exists() else Path(shutil.which("multilink") or beside)).resolve()
+
+
+MULTILINK = _multilink()
+"""The client that runs: what `LINKLAB_MULTILINK` names, else the checkout's build, else the one
+beside Python or on PATH."""
 
 GUEST_HOST_ROOT = Path("/run/linklab/host")
 """Where the guest mounts the host's root a second time, out of reach of its own tmpfs."""

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 
 from linklab.guest import kernel
-from linklab.paths import REPOSITORY
+from linklab.paths import PYTHON_PATH
 
 PLACES = ("auto", "host", "guest")
 CLOCKS = ("auto", "virtual", "real")
@@ -44,7 +44,7 @@ def host_obstacle() -> str | None:
         done = subprocess.run(
             ["unshare", "--net", sys.executable, "-m", "linklab.shaping"],
             capture_output=True, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")},
+            env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
         )  # fmt: skip
     except FileNotFoundError:
         return "unshare (util-linux) is missing"

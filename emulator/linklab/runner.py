@@ -22,7 +22,7 @@ from linklab.guest import kernel
 from linklab.guest.boot import Guest, memory_bytes, side_by_side
 from linklab.job import Job
 from linklab.leftovers import scratch_prefix
-from linklab.paths import MULTILINK, REPOSITORY, cache_dir
+from linklab.paths import MULTILINK, PYTHON_PATH, cache_dir
 from linklab.place import Place
 from linklab.scenario import Scenario, to_yaml
 from linklab.versions import versions
@@ -159,7 +159,7 @@ class _HostRun:
                     stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                     env={
                         **os.environ,
-                        "PYTHONPATH": str(REPOSITORY / "emulator"),
+                        "PYTHONPATH": str(PYTHON_PATH),
                         "TMPDIR": scratch,
                     },
                     start_new_session=True,

@@ -9,9 +9,8 @@ import platform
 import subprocess
 from pathlib import Path
 
-import linklab
 from linklab.guest import kernel
-from linklab.paths import MULTILINK, REPOSITORY
+from linklab.paths import DATA, INSTALLED, MULTILINK, REPOSITORY
 
 _PACKAGES = ("h2o", "mininet", "iproute2", "linux-source-6.12")
 
@@ -32,12 +31,37 @@ def _sha256(path: Path) -> str:
         return "unknown"
 
 
+def released() -> str | None:
+    """linklab's version where it is the wheel's or an image's (its file VERSION), not a
+    checkout's."""
+    if INSTALLED:
+        return importlib.metadata.version("linklab")
+    try:
+        return (REPOSITORY / "VERSION").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+
+
+@functools.cache
+def own_version() -> str:
+    """linklab's version, in a checkout after its git tags; `0+unknown` where git cannot tell."""
+    version = released()
+    if version is not None:
+        return version
+    try:
+        import setuptools_scm  # Slow to load, and needed in a checkout only.
+
+        return setuptools_scm.get_version(root=str(REPOSITORY))
+    except (ImportError, LookupError):
+        return "0+unknown"
+
+
 @functools.cache
 def versions() -> dict[str, str]:
     """Name → version; `unknown` where a part cannot be asked."""
     found = {
-        "linklab": linklab.__version__,
-        "revision": _words(["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty"]),
+        "linklab": released() or "checkout",
+        "revision": _words(["git", "-C", str(DATA), "describe", "--always", "--dirty"]),
         "multilink": _words([str(MULTILINK), "version"]),
         "multilink_sha256": _sha256(MULTILINK),
         "host_kernel": platform.release(),

@@ -1,9 +1,9 @@
 import hashlib
+import subprocess
 from pathlib import Path
 
 import pytest
 
-import linklab
 from linklab import versions as module
 from linklab.versions import versions
 
@@ -27,7 +27,7 @@ def test_everything_is_asked(programs: Path) -> None:
     program(programs, "multilink", '[ "$1" = version ] && echo multilink 1.2')
     program(programs, "dpkg-query", 'for name; do :; done; echo "$name 1:2.3-4 x"')
     found = versions.__wrapped__()
-    assert found["linklab"] == linklab.__version__
+    assert found["linklab"] == "checkout"
     assert (found["revision"], found["multilink"]) == ("abc123-dirty", "multilink 1.2")
     assert found["h2o"] == found["linux-source-6.12"] == "1:2.3-4 x"
     assert set(found) == {
@@ -56,3 +56,31 @@ def test_one_missing_package_does_not_hide_the_others(programs: Path) -> None:
     found = versions.__wrapped__()
     assert found["h2o"] == "2.2.5"
     assert found["mininet"] == found["iproute2"] == found["linux-source-6.12"] == "unknown"
+
+
+def test_a_checkout_has_the_version_of_its_tags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*words: str) -> None:
+        identity = [
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x@example.org",
+            "-c",
+            "tag.gpgSign=false",
+        ]
+        subprocess.run(["git", *identity, "-C", tmp_path, *words], check=True, capture_output=True)
+
+    monkeypatch.setattr(module, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(module, "INSTALLED", False)
+    assert module.own_version.__wrapped__() == "0+unknown"
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "one")
+    assert module.own_version.__wrapped__().startswith("0.1.dev1+g")
+    git("tag", "v1.2.0")
+    assert module.own_version.__wrapped__() == "1.2.0"
+    git("commit", "-q", "--allow-empty", "-m", "two")
+    assert module.own_version.__wrapped__().startswith("1.2.1.dev1+g")
+    (tmp_path / "VERSION").write_text("3.4.5\n")
+    assert module.own_version.__wrapped__() == "3.4.5"

@@ -26,7 +26,7 @@ from typing import IO
 
 from linklab.guest.session import EXIT_FILE
 from linklab.leftovers import scratch_prefix
-from linklab.paths import GUEST_HOST_ROOT, REPOSITORY, cache_dir, in_guest
+from linklab.paths import GUEST_HOST_ROOT, PYTHON_PATH, cache_dir, in_guest
 
 BASE_MEMORY_BYTES = 768 << 20
 """Memory of a guest beside the downloaded file: programs and page cache."""
@@ -74,7 +74,7 @@ def _guest_command() -> str:
         "HOME": "/tmp",
         "LANG": "C.UTF-8",
         "LINKLAB_HOST_ROOT": str(GUEST_HOST_ROOT),
-        "PYTHONPATH": str(in_guest(REPOSITORY / "emulator")),
+        "PYTHONPATH": str(in_guest(PYTHON_PATH)),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
         "SETUPTOOLS_USE_DISTUTILS": "stdlib",

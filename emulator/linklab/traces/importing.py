@@ -13,7 +13,7 @@ from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from linklab import __version__
+import linklab
 from linklab.traces import cellreplay, iperf3, mahimahi, plain, ucc
 from linklab.traces.detection import FORMATS, HEAD_BYTES, format_of
 from linklab.traces.merging import with_rtts, with_uplink
@@ -196,7 +196,11 @@ class _Opened:
         licence = [f"licence: {options.licence or 'that of the source'}"]
         if not options.licence and any(line.startswith("licence:") for line in said):
             licence = []
-        return [*licence, *said, f"imported from: {', '.join(of)}, by linklab {__version__}"]
+        return [
+            *licence,
+            *said,
+            f"imported from: {', '.join(of)}, by linklab {linklab.__version__}",
+        ]
 
 
 def _check(options: Options, format: str, name: str) -> None:

@@ -1,0 +1,24 @@
+"""The wheel's dependencies: what linklab runs on, as pinned in requirements.txt."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+
+class Dependencies(MetadataHookInterface):
+    """Tells hatchling the dependencies."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Adds the pins of the first paragraph of requirements.in."""
+        directory = Path(self.root)
+        lines = Path(directory, "requirements.in").read_text().splitlines()
+        end = next(n for n, line in enumerate(lines) if n and line.startswith("#"))
+        pins = re.findall(
+            r"(?m)^([a-z0-9.-]+)==(\S+)", Path(directory, "requirements.txt").read_text()
+        )
+        versions = dict(pins)
+        metadata["dependencies"] = [f"{name}=={versions[name]}" for name in lines[1:end]]

@@ -1,0 +1,123 @@
+"""What is released works where there is no checkout, and is the same bytes every time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, Linklab
+
+Installed = Callable[..., subprocess.CompletedProcess[str]]
+EPOCH = "1700000000"
+
+
+def build_wheel(directory: Path) -> Path:
+    """The wheel of this checkout in `directory`."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", directory],
+        cwd=REPOSITORY / "emulator", env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH},
+        check=True, capture_output=True,
+    )  # fmt: skip
+    (wheel,) = directory.glob("*.whl")
+    return wheel
+
+
+def build_client(output: Path, version: str) -> None:
+    """The client as a release of `version`."""
+    subprocess.run(
+        [REPOSITORY / "emulator" / "setup" / "client", output],
+        env={**os.environ, "LINKLAB_VERSION": version}, check=True, capture_output=True,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh virtual environment with the wheel and the client beside Python, and nothing of the
+    checkout; what linklab depends on is taken from the environment of the tests, offline."""
+    directory = tmp_path_factory.mktemp("release")
+    wheel = build_wheel(directory / "wheel")
+    venv = directory / "venv"
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", venv], check=True
+    )
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", venv / "bin" / "python", "install", "--quiet",
+         "--no-index", "--no-deps", "--disable-pip-version-check", wheel],
+        check=True,
+    )  # fmt: skip
+    site = next((venv / "lib").glob("python3*/site-packages"))
+    dependencies = next((Path(sys.prefix) / "lib").glob("python3*/site-packages"))
+    # A directory that is named in a .pth file is on sys.path, but its own .pth files do nothing.
+    (site / "dependencies.pth").write_text(f"{dependencies}\n")
+    shutil.copy(REPOSITORY / "build" / "multilink", venv / "bin" / "multilink")
+    return venv
+
+
+@pytest.fixture
+def installed(environment: Path, tmp_path: Path) -> Installed:
+    """Calls the installed `linklab` in an empty directory."""
+
+    def call(*words: object) -> subprocess.CompletedProcess[str]:
+        clean = {
+            k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "LINKLAB_MULTILINK")
+        }
+        return subprocess.run(
+            [environment / "bin" / "linklab", *map(str, words)],
+            cwd=tmp_path, env=clean, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+
+    return call
+
+
+def test_the_wheel_finds_its_data(environment: Path, installed: Installed, tmp_path: Path) -> None:
+    version = installed("--version")
+    assert (version.returncode, version.stderr) == (0, "")
+    (wheel,) = (environment.parent / "wheel").glob("*.whl")
+    assert version.stdout == f"linklab {wheel.name.split('-')[1]}\n"
+    scenarios = installed("scenarios", "--json")
+    assert scenarios.returncode == 0, scenarios.stderr
+    names = {path.stem for path in (REPOSITORY / "profiles").glob("*.yaml")}
+    assert {one["name"] for one in json.loads(scenarios.stdout)} == names
+    for words in (("plot", "tm", "-o", "tm.png"), ("doctor",)):
+        done = installed(*words)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "tm.png").stat().st_size > 10_000
+    (tmp_path / "mine.yaml").write_text("name: mine\npayload: {size: 1}\n")
+    wrong = installed("validate", "mine.yaml")
+    assert wrong.returncode == 2
+    assert "mine.yaml:1: 'links' is missing" in wrong.stdout
+
+
+def test_the_wheel_runs_what_the_checkout_runs(
+    installed: Installed, linklab: Linklab, scenario: Callable[..., Path], environment: Path
+) -> None:
+    file = scenario("short")
+    done = installed("run", file, "-a", "alg3", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["figures"] == linklab("run", file, "-a", "alg3", "--json").json["figures"]
+    manifest = json.loads(Path(report["run_dir"], "run.json").read_text())
+    assert manifest["multilink"] == str(environment / "bin" / "multilink")
+    assert str(REPOSITORY) not in json.dumps(manifest)
+
+
+def test_the_same_commit_is_the_same_bytes(environment: Path, tmp_path: Path) -> None:
+    (first,) = (environment.parent / "wheel").glob("*.whl")
+    again = build_wheel(tmp_path / "again")
+    assert (again.name, again.read_bytes()) == (first.name, first.read_bytes())
+    made = []
+    for name in ("one", "two"):
+        build_client(tmp_path / name / "multilink", "1.2.3")
+        made.append(hashlib.sha256((tmp_path / name / "multilink").read_bytes()).hexdigest())
+    assert made[0] == made[1]
+    said = subprocess.run(
+        [tmp_path / "one" / "multilink", "version"], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.startswith("multilink 1.2.3 (go")
