@@ -1,5 +1,6 @@
-"""Every fault of links and server against every algorithm with rescue: the file is whole, or the
-next call can go on. What servers answer wrongly is tried in client/internal/download.
+"""Every fault of links, devices, server and disk against every algorithm with rescue: the file is
+whole, or the error is clear and the next call can go on. What servers answer wrongly is tried in
+client/internal/download, in bubbles of fake time that no goroutine may outlive.
 """
 
 from __future__ import annotations
@@ -91,6 +92,48 @@ def test_faults_of_devices_and_server(linklab: Linklab, scenario: ScenarioFile, 
     sums = {word for word in words if len(word) == 64}
     assert len(sums) == 1
     assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * 4
+
+
+OWN_SERVER = """
+sed 's/port: 443/port: 8443/; s#"/[^"]*/h2o-\\(access\\|error\\)#"/tmp/\\1#' /run/linklab/run/h2o.conf > /tmp/h2o.conf
+net=/proc/$(pidof -s h2o)/ns/net
+serve() { nsenter --net=$net h2o -m worker -c /tmp/h2o.conf > /dev/null 2>&1 & server=$!; sleep 0.2; }
+end() { kill $1 $server; wait $server 2> /dev/null; }
+url=${LINKLAB_URL/10.0.0.1/10.0.0.1:8443}
+"""
+"""The lab's own server must live as long as the lab; this is another one like it."""
+
+
+def test_the_server_dies_and_comes_back(linklab: Linklab, scenario: ScenarioFile) -> None:
+    """Its connections are reset, and nobody listens for a while."""
+    file = scenario("dies", size=f"{SIZE_MB} MB")
+    script = OWN_SERVER + (
+        f"for algorithm in naive alg1 alg2 alg3; do serve; {GET.replace('{url}', '$url')} &"
+        " client=$!; sleep 0.4; end -KILL; sleep 1.5; serve; wait $client; echo code=$?;"
+        " sha256sum < {output}; ls -A $(dirname {output}) | wc -l; rm {output}; end -TERM; done"
+    )
+    done = linklab("exec", file, "--", "bash", "-c", script)
+    assert done.code == 0, done.err
+    words = done.out.split()
+    assert [word for word in words if word.startswith("code=")] == ["code=0"] * 4
+    assert len({word for word in words if len(word) == 64}) == 1
+    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * 4
+
+
+def test_a_disk_without_room(linklab: Linklab, scenario: ScenarioFile) -> None:
+    """It is noticed before anything is downloaded, and nothing is left on the disk."""
+    file = scenario("full", size=f"{SIZE_MB} MB")
+    script = (
+        "mkdir /tmp/small; mount -t tmpfs -o size=8M tmpfs /tmp/small;"
+        " for algorithm in naive alg1 alg2 alg3; do"
+        f" {GET.replace('{output}', '/tmp/small/file')}; echo code=$?;"
+        " ls -A /tmp/small | wc -l; done; umount /tmp/small"
+    )
+    done = linklab("exec", file, "--", "bash", "-c", script)
+    assert done.code == 0, done.err
+    assert done.out.split()[:8] == ["code=1", "0"] * 4
+    assert done.err.count("reserve 20000000 bytes") == 4
+    assert done.err.count("no space left on device") == 4
 
 
 def test_a_killed_client_is_resumed(linklab: Linklab, scenario: ScenarioFile) -> None:
