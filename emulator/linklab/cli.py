@@ -39,6 +39,17 @@ class UsageError(ValueError):
     """A request that cannot be carried out as given."""
 
 
+class _Version(argparse.Action):
+    """`--version`, which asks git and so is not to be known before it is wanted."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:
+        super().__init__(option_strings, dest=argparse.SUPPRESS, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"linklab {linklab.__version__}")
+        parser.exit()
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="linklab",
@@ -46,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"linklab {linklab.__version__}")
+    parser.add_argument("--version", action=_Version, help="say which linklab this is")
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
 
     def command(name: str, summary: str, epilog: str = "") -> argparse.ArgumentParser:
@@ -106,6 +117,18 @@ def _parser() -> argparse.ArgumentParser:
         "  linklab regress my-suite.yaml --real-clock",
     )  # fmt: skip
     _regress_options(regress)
+
+    campaign = command(
+        "campaign", "run a matrix of scenarios, algorithms and seeds, on several machines too",
+        "What is whole in --out is not run again: after Ctrl-C call it once more.\n\nexamples:\n"
+        "  linklab campaign profiles/campaigns/thesis.yaml\n"
+        "  dask scheduler --host 127.0.0.1 --port 8786 --no-dashboard &\n"
+        "  dask worker --nthreads 1 --nworkers 2 --no-dashboard tcp://127.0.0.1:8786 &\n"
+        "  linklab campaign mine.yaml --scheduler tcp://127.0.0.1:8786\n\n"
+        "Whoever reaches a Dask scheduler can run programs as its user: never open one to a\n"
+        "network that you do not trust.",
+    )  # fmt: skip
+    _campaign_options(campaign)
 
     execute = command(
         "exec", "run any program in the client's place",
@@ -235,6 +258,27 @@ def _regress_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shift", type=_seconds, default=0.0, metavar="S",
         help="start every client later by S seconds, to see how much hangs on it",
+    )  # fmt: skip
+    _json_option(parser)
+
+
+def _campaign_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="a campaign's YAML file")
+    workers = parser.add_mutually_exclusive_group()
+    workers.add_argument(
+        "--scheduler", metavar="ADDRESS",
+        help="of a Dask cluster, such as tcp://192.0.2.7:8786 (default: workers on this machine)",
+    )  # fmt: skip
+    workers.add_argument(
+        "--jobs", type=_positive, metavar="N",
+        help="workers on this machine, each on a core of its own (default: all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="for run directories (runs/campaign-NAME)"
+    )
+    parser.add_argument(
+        "--timeout", type=_seconds, metavar="S",
+        help="wall-clock seconds after which a run counts as hung",
     )  # fmt: skip
     _json_option(parser)
 
@@ -467,6 +511,12 @@ def _regress(options: argparse.Namespace) -> int:
     return command.run(options)
 
 
+def _campaign(options: argparse.Namespace) -> int:
+    from linklab.campaign import command
+
+    return command.run(options)
+
+
 def _reproduce(options: argparse.Namespace) -> int:
     from linklab import comparing
 
@@ -522,6 +572,7 @@ _COMMANDS = {
     "run": _run,
     "compare": _compare,
     "regress": _regress,
+    "campaign": _campaign,
     "reproduce": _reproduce,
     "exec": _exec,
     "live": _live,

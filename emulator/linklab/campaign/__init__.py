@@ -1,0 +1,1 @@
+"""Campaigns: many runs, on one machine or several, gathered as run directories."""

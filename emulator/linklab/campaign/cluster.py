@@ -1,0 +1,242 @@
+"""Workers by Dask distributed: a cluster of this process' own, or one that is there already.
+
+Runs are handed out one by one, each to a worker that has nothing to do: a run takes seconds and
+a message milliseconds. So a worker that joins later takes part from its next second on, one whose
+machine differs never gets a run, and what a lost one was at is given to another.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import dask
+import msgspec
+from distributed import Client, Future, LocalCluster, wait
+from distributed.comm.core import CommClosedError
+
+from linklab.campaign import machine, work
+from linklab.campaign.parcel import Parcel, Reply
+
+TRIES: Final = 3
+"""How often a run whose lab fails is tried: guests that find no memory find some later."""
+
+LOSSES: Final = 5
+"""How many workers a run may lose before it is blamed for it."""
+
+PATIENCE_S: Final = 30.0
+"""For the scheduler to answer, and for its first worker."""
+
+_LOOK_S: Final = 0.5
+"""How often the scheduler is asked who is there."""
+
+
+class ClusterError(RuntimeError):
+    """There is nobody to run anything; the message says why."""
+
+
+@dataclass(eq=False)
+class Errand:
+    """A run to be handed out; `tried` are the workers that failed at it."""
+
+    label: str
+    parcel: Parcel
+    tries: int = 0
+    losses: int = 0
+    tried: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that came back, or was given up (then `reply.files` may be empty)."""
+
+    label: str
+    worker: str
+    reply: Reply
+
+
+Tell = Callable[[str], None]
+"""Called with one line for the user."""
+
+
+@contextmanager
+def embedded(workers: int) -> Iterator[Client]:
+    """A cluster on this machine, for this process alone: `workers` processes, on loopback."""
+    quiet = {
+        "distributed.worker.memory.terminate": False,
+        "distributed.comm.timeouts.connect": f"{PATIENCE_S:.0f}s",
+    }
+    with (
+        dask.config.set(quiet),
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
+            protocol="tcp://", dashboard_address=None, memory_limit=0,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        yield client
+
+
+@contextmanager
+def existing(address: str) -> Iterator[Client]:
+    """The cluster of a scheduler. Raises ClusterError if it does not answer."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    try:
+        client = Client(address, timeout=PATIENCE_S)
+    except (OSError, ValueError, CommClosedError) as error:
+        raise ClusterError(
+            f"no scheduler answers at {address}: start one with "
+            f"`dask scheduler --host 127.0.0.1` ({str(error).splitlines()[0]})"
+        ) from error
+    with client:
+        yield client
+
+
+class Dispatch:
+    """Hands errands out to the workers of a cluster that are like `facts`."""
+
+    def __init__(self, client: Client, facts: dict[str, str], tell: Tell) -> None:
+        self._client = client
+        self._facts = facts
+        self._tell = tell
+        self._judged: dict[str, list[str]] = {}
+        self.workers: dict[str, int] = {}
+
+    def find_workers(self) -> None:
+        """Waits for the first worker. Raises ClusterError if none comes, or none will do."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            self._look()
+            if self.workers:
+                return
+            if self._judged:
+                raise ClusterError(
+                    "no worker will do:"
+                    + "".join(f"\n  {at}: {', '.join(why)}" for at, why in self._judged.items())
+                )
+            time.sleep(_LOOK_S)
+        raise ClusterError(
+            f"no worker came within {PATIENCE_S:.0f} s: start one with "
+            "`dask worker --nthreads 1 SCHEDULER`"
+        )
+
+    def run_all(
+        self, errands: Sequence[Errand], started: Callable[[str], None] = lambda _: None
+    ) -> Iterator[Ended]:
+        """Has every errand run, and yields each as it ends. What still runs is given up when
+        the caller stops early."""
+        waiting = deque(errands)
+        flying: dict[Future[bytes], tuple[Errand, str]] = {}
+        try:
+            while waiting or flying:
+                self._look()
+                for future in [one for one, (_, at) in flying.items() if at not in self.workers]:
+                    errand, at = flying.pop(future)
+                    future.cancel(force=True)
+                    ended = self._lost(errand, at, waiting)
+                    if ended:
+                        yield ended
+                self._hand_out(waiting, flying, started)
+                for future in self._done(list(flying)):
+                    errand, at = flying.pop(future)
+                    ended = self._take(future, errand, at, waiting)
+                    if ended:
+                        yield ended
+        finally:
+            for future in flying:
+                future.cancel(force=True)
+
+    def _look(self) -> None:
+        """Who is there now, and whether those who are new will do."""
+        there = dict(self._client.nthreads())
+        new = [at for at in there if at not in self._judged]
+        if new:
+            told = self._client.run(work.facts, workers=new, on_error="return")
+            for at, found in told.items():
+                why = (
+                    [f"linklab does not run there: {found}"]
+                    if isinstance(found, Exception)
+                    else machine.differences(self._facts, found)
+                )
+                self._judged[at] = why
+                if why:
+                    self._tell(f"the worker {at} gets no runs: {', '.join(why)}")
+        for at in [at for at in self._judged if at not in there]:
+            del self._judged[at]
+        before = self.workers
+        self.workers = {at: there[at] for at, why in self._judged.items() if not why}
+        if before and not self.workers:
+            self._tell("no worker is left: waiting for one")
+
+    def _hand_out(
+        self, waiting: deque[Errand], flying: dict[Future[bytes], tuple[Errand, str]],
+        started: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        busy = [at for _, at in flying.values()]
+        for at, threads in self.workers.items():
+            for _ in range(threads - busy.count(at)):
+                errand = next(
+                    (
+                        one
+                        for one in waiting
+                        if at not in one.tried or self.workers.keys() <= one.tried
+                    ),
+                    None,
+                )
+                if errand is None:
+                    break
+                waiting.remove(errand)
+                parcel = msgspec.msgpack.encode(errand.parcel)
+                future = self._client.submit(
+                    work.perform, parcel, workers=[at], pure=False, allow_other_workers=False
+                )
+                flying[future] = (errand, at)
+                started(errand.label)
+
+    def _done(self, futures: list[Future[bytes]]) -> list[Future[bytes]]:
+        if not futures:
+            time.sleep(_LOOK_S)
+            return []
+        try:
+            return list(wait(futures, timeout=_LOOK_S, return_when="FIRST_COMPLETED").done)
+        except TimeoutError:
+            return []
+
+    def _take(
+        self, future: Future[bytes], errand: Errand, at: str, waiting: deque[Errand]
+    ) -> Ended | None:
+        try:
+            encoded = future.result(timeout=PATIENCE_S)
+        except TimeoutError:  # The worker ended after its run, and its answer with it.
+            return self._lost(errand, at, waiting)
+        except Exception as error:  # Whatever happened there has been sent here.
+            reply = Reply(failure=str(error), again=True, wall_s=0.0, files=b"")
+        else:
+            reply = msgspec.msgpack.decode(encoded, type=Reply)
+        finally:
+            future.cancel()
+        errand.tries += 1
+        if reply.again and errand.tries < TRIES:
+            errand.tried.add(at)
+            self._tell(f"{errand.label}: once more, because {reply.failure}")
+            waiting.append(errand)
+            return None
+        if reply.again:
+            failure = f"{reply.failure} (tried {errand.tries} times)"
+            reply = msgspec.structs.replace(reply, failure=failure)
+        return Ended(errand.label, at, reply)
+
+    def _lost(self, errand: Errand, at: str, waiting: deque[Errand]) -> Ended | None:
+        errand.losses += 1
+        if errand.losses < LOSSES:
+            self._tell(f"{errand.label}: once more, because the worker {at} is gone")
+            waiting.appendleft(errand)
+            return None
+        failure = f"{errand.losses} workers were lost with it"
+        return Ended(errand.label, at, Reply(failure=failure, again=True, wall_s=0.0, files=b""))

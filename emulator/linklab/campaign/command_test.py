@@ -1,0 +1,53 @@
+from pathlib import Path
+
+import pytest
+
+from linklab.campaign import cluster, command
+from linklab.campaign.cluster import ClusterError
+from linklab.campaign.matrix import Campaign
+from linklab.cli import main
+from linklab.runner import Request
+from linklab.scenario import Scenario
+from linklab.statistics import RunFigures
+
+
+def test_programs_of_the_users_have_rows_too(small: Scenario) -> None:
+    requests = (
+        Request(small, "alg3", 1),
+        Request(small, None, 1, command=("true",), name="mine"),
+        Request(small, "alg3", 2),
+    )
+    figures = RunFigures(1.0, 8e6, 0.5, 0.5, None, {}, 0.0)
+    results: dict[str, RunFigures | str] = {
+        requests[0].label: figures,
+        requests[1].label: "no luck",
+        requests[2].label: figures,
+    }
+    (made,) = command.comparisons(Campaign("c", "", Path("c.yaml"), requests), results)
+    rows = {row.algorithm: row for row in made.rows}
+    assert list(rows) == ["alg3", "mine"]
+    assert rows["alg3"].runs == 2
+    assert rows["mine"].failures == ("no luck",)
+
+
+def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE_S", 0.3)
+    with (
+        pytest.raises(ClusterError, match=r"no scheduler answers at tcp://127\.0\.0\.1:1: start"),
+        cluster.existing("tcp://127.0.0.1:1"),
+    ):
+        pass
+    with (
+        pytest.raises(ClusterError, match="no scheduler answers at nonsense"),
+        cluster.existing("nonsense://x"),
+    ):
+        pass
+
+
+def test_a_file_that_is_wrong_is_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "sweep.yaml"
+    file.write_text("name: sweep\nmatrices: []\n")
+    assert main(["campaign", str(file)]) == 2
+    assert f"{file}:2: matrices: there is nothing to run" in capsys.readouterr().err

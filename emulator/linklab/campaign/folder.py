@@ -1,0 +1,131 @@
+"""Where a campaign's run directories are gathered: what is whole there, and what is not.
+
+`campaign.json` beside them says what the runs were asked to be and made with, so that a campaign
+that goes on later does not mix its figures with others.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from linklab.campaign import machine
+from linklab.campaign.parcel import PART_PREFIX, Parcel, unpack
+from linklab.statistics import RunFigures
+
+NOTE: Final = "campaign.json"
+
+
+class FolderError(RuntimeError):
+    """The directory cannot be used; the message says why and what to do."""
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """`campaign.json`. `runs` has a hash of what each run was asked to be."""
+
+    format: Literal[1] = 1
+    campaign: str
+    machine: dict[str, str]
+    runs: dict[str, str]
+
+
+@contextmanager
+def opened(
+    path: Path, campaign: str, facts: dict[str, str], parcels: Mapping[str, Parcel]
+) -> Iterator[dict[str, RunFigures]]:
+    """The directory for this process alone; yields the figures of the runs that are whole there.
+
+    Raises FolderError where another campaign is at work, or whole runs are of other programs or
+    scenarios.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FolderError(f"{path}: another campaign is at work there") from None
+        for part in path.glob(f"{PART_PREFIX}*"):
+            _remove(part)
+        asked = {label: _hash(parcel) for label, parcel in parcels.items()}
+        whole = {label: figures for label in asked if (figures := _whole(path / label))}
+        old = _read(path)
+        if whole:
+            _check(path, old, facts, {label: asked[label] for label in whole})
+        runs = {**(old.runs if old and old.machine == facts else {}), **asked}
+        _write(path, Note(campaign=campaign, machine=facts, runs=runs))
+        yield whole
+    finally:
+        os.close(descriptor)
+
+
+def keep(path: Path, label: str, packed: bytes) -> Path:
+    """A run's directory of what came back, in place of a half one."""
+    run_dir = path / label
+    _remove(run_dir)
+    unpack(packed, run_dir)
+    return run_dir
+
+
+def figures_of(run_dir: Path) -> RunFigures:
+    """The figures of a run that has some. Raises OSError, msgspec.DecodeError."""
+    return msgspec.json.decode((run_dir / "summary.json").read_bytes(), type=RunFigures)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _hash(parcel: Parcel) -> str:
+    """Of what the run is, whatever the machine and however long it may take."""
+    plain = msgspec.structs.replace(parcel, machine={}, timeout_s=None)
+    return hashlib.sha256(msgspec.json.encode(plain)).hexdigest()[:16]
+
+
+def _whole(run_dir: Path) -> RunFigures | None:
+    """The figures of a whole run directory."""
+    try:
+        return figures_of(run_dir)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _read(path: Path) -> Note | None:
+    try:
+        return msgspec.json.decode((path / NOTE).read_bytes(), type=Note)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as error:
+        raise FolderError(f"{path / NOTE}: {error}") from error
+
+
+def _check(path: Path, old: Note | None, facts: Mapping[str, str], asked: dict[str, str]) -> None:
+    """Whether whole runs may stay beside those that are to come."""
+    remedy = "give another --out, or remove it"
+    if old is None:
+        raise FolderError(f"{path}: its runs are not of a campaign ({NOTE} is missing): {remedy}")
+    different = machine.differences(old.machine, facts)
+    if different:
+        raise FolderError(
+            f"{path}: its runs were made with other programs: {', '.join(different)}; {remedy}"
+        )
+    for label, wanted in asked.items():
+        if old.runs.get(label) != wanted:
+            raise FolderError(f"{path / label}: was another scenario or command; {remedy}")
+
+
+def _write(path: Path, note: Note) -> None:
+    temporary = path / f"{PART_PREFIX}{NOTE}"
+    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(note), indent=2) + b"\n")
+    temporary.replace(path / NOTE)

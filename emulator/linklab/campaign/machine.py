@@ -1,0 +1,83 @@
+"""What must be the same on every machine of a campaign: all that figures depend on.
+
+The submitting machine states it, each worker is asked for it before it gets runs, and every run
+checks it again, because a checkout may change under a worker.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import platform
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from linklab.contestants import CONTESTANTS
+from linklab.paths import PYTHON_PATH, SERVER_CONFIGURATION
+from linklab.versions import versions
+
+_SAME = ("multilink_sha256", "guest_kernel")
+_PYTHON_PACKAGES = ("msgspec", "pyroute2", "pyyaml")
+"""What the guest imports beside linklab."""
+_DEBIAN_PACKAGES = ("h2o", "libssl3", "mininet", "iproute2")
+_TITLES = {"multilink_sha256": "multilink (SHA-256)", "guest_kernel": "guest kernel"}
+
+
+@functools.cache
+def facts() -> dict[str, str]:
+    """Name → version or hash, of this machine."""
+    known = versions()
+    needed = sorted({one.needs for one in CONTESTANTS.values() if one.needs})
+    return {
+        "linklab (SHA-256)": _sources(),
+        **{_TITLES[name]: known[name] for name in _SAME},
+        "Python": ".".join(platform.python_version_tuple()[:2]),
+        **{name: importlib.metadata.version(name) for name in _PYTHON_PACKAGES},
+        **_debian([*_DEBIAN_PACKAGES, *needed]),
+    }
+
+
+def differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
+    """What is not as it has to be, in words; nothing where all is. Pure."""
+    return [
+        f"{name} is {_short(found.get(name, 'none'))} instead of {_short(value)}"
+        for name, value in wanted.items()
+        if found.get(name) != value
+    ]
+
+
+def _short(value: str) -> str:
+    """A hash as people compare it."""
+    is_hash = len(value) == 64 and all(letter in "0123456789abcdef" for letter in value)
+    return value[:12] if is_hash else value
+
+
+def _sources() -> str:
+    """A hash of the package as it runs, and of H2O's configuration; tests do not count."""
+    digest = hashlib.sha256()
+    package = Path(__file__).parents[1]
+    for path in sorted(package.rglob("*")):
+        named = path.relative_to(PYTHON_PATH)
+        counts = path.suffix in (".py", ".sh", ".config", ".patch")
+        if counts and named.parts[1] not in _APART and not path.name.endswith("_test.py"):
+            digest.update(f"{named}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    digest.update(hashlib.sha256(SERVER_CONFIGURATION.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+_APART = ("conftest.py", "_version.py", "data", "regression")
+"""What is in the package and reaches no run."""
+
+
+def _debian(packages: list[str]) -> dict[str, str]:
+    try:
+        done = subprocess.run(
+            ["dpkg-query", "-W", "-f", "${Package} ${Version}\n", *packages],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    except OSError:
+        return dict.fromkeys(packages, "unknown")
+    installed = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    return {name: installed.get(name, "none") for name in packages}

@@ -1,0 +1,123 @@
+"""A worker's part: one run at a time, in a process of its own.
+
+The run's process gets a parcel on its standard input and answers on its standard output. It is
+ended when its worker dies, however that comes, and removes its scratch directory; with it goes
+its guest. So a worker leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+
+from linklab import place, runner, summary
+from linklab.campaign import machine
+from linklab.campaign.parcel import Parcel, Reply, pack, unwrap
+from linklab.contestants import missing_packages
+from linklab.guest import kernel
+from linklab.leftovers import scratch_prefix
+from linklab.paths import PYTHON_PATH
+from linklab.statistics import FigureError
+
+
+def facts() -> dict[str, str]:
+    """What this worker's machine is like (`machine.facts`)."""
+    return machine.facts()
+
+
+def perform(parcel: bytes) -> bytes:
+    """Runs an encoded Parcel; the encoded Reply. RuntimeError if the run's process died."""
+    done = subprocess.run(
+        ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "linklab.campaign.work"],
+        input=parcel, capture_output=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
+    )  # fmt: skip
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
+        raise RuntimeError(f"the run's process ended with {done.returncode}: {' '.join(said)}")
+    return done.stdout
+
+
+def _run(parcel: Parcel, scratch: Path) -> Reply:
+    begun = time.monotonic()
+    run_dir = scratch / "run"
+    run_dir.mkdir()
+    failure, again = _failure(parcel, scratch, run_dir)
+    return Reply(
+        failure=failure.replace(f"{run_dir}/", "") if failure else None,
+        again=again,
+        wall_s=time.monotonic() - begun,
+        files=pack(run_dir),
+    )
+
+
+def _failure(parcel: Parcel, scratch: Path, run_dir: Path) -> tuple[str | None, bool]:
+    """Why there are no figures, if there are none, and whether another try may bring them."""
+    different = machine.differences(parcel.machine, machine.facts())
+    if different:
+        return f"the worker has changed: {', '.join(different)}", True
+    missing = missing_packages([parcel.contestant] if parcel.contestant else [])
+    if missing:
+        return f"missing programs: apt-get install {' '.join(missing)}", True
+    try:
+        kernel.ensure()
+        given = scratch / "given"
+        given.mkdir()
+        request = unwrap(parcel, given)
+        limit = parcel.timeout_s or runner.watchdog_s(request.scenario)
+        where = place.choose("guest", "virtual")
+        runner.prepare(request, run_dir, where)
+        with contextlib.closing(runner.begin(request, run_dir, where, limit)) as running:
+            select.select([running], [], [], limit)
+            broken = runner.verdict(running)
+    except (OSError, RuntimeError, ValueError) as error:
+        return str(error), True
+    if broken is not None:
+        return broken, True
+    try:
+        summary.write(run_dir)
+    except FigureError as error:
+        return str(error), False
+    except OSError as error:
+        return str(error), True
+    return None, False
+
+
+def _terminate(_: int, __: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    """One parcel from standard input to a reply on standard output; 130 if it was ended."""
+    signal.signal(signal.SIGTERM, _terminate)
+    # A terminal's Ctrl-C is the submitting process' to handle: it ends the worker, and that us.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answer = sys.stdout.buffer
+    try:
+        parcel = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Parcel)
+        scratch = Path(tempfile.mkdtemp(prefix=scratch_prefix("run")))
+        try:
+            reply = _run(parcel, scratch)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        answer.write(msgspec.msgpack.encode(reply))
+        answer.flush()
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,258 @@
+"""Campaigns: what one machine does, several workers over TCP do to the digit; nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REPOSITORY, Called, Linklab, command, environment
+from robustness_test import processes_in, until
+
+ScenarioFile = Callable[..., Path]
+DASK = Path(sys.executable).with_name("dask")
+
+
+class Cluster:
+    """A Dask scheduler and workers, started as the manual says, on loopback."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._file = directory / "scheduler.json"
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        until(lambda: self._file.exists() and self._file.stat().st_size > 0, "no scheduler")
+        self.address = str(json.loads(self._file.read_text())["address"])
+
+    def worker(self, **more: str) -> subprocess.Popen[bytes]:
+        """Starts a worker; `more` is added to its environment."""
+        return self._start("worker", "--nthreads", "1", "--no-dashboard", "--no-nanny", **more)
+
+    def _start(self, what: str, *options: str, **more: str) -> subprocess.Popen[bytes]:
+        log = (self._directory / f"{what}-{len(self._processes)}.log").open("wb")
+        with log:
+            process = subprocess.Popen(
+                [DASK, what, "--scheduler-file", self._file, *options],
+                cwd=self._directory, env={**environment(), **more},
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+        self._processes.append(process)
+        return process
+
+    def close(self) -> None:
+        """Ends all of it, the scheduler last: a worker that cannot tell it so waits for long."""
+        for process in reversed(self._processes):
+            process.terminate()
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A scheduler without workers."""
+    directory = tmp_path / "cluster"
+    directory.mkdir()
+    made = Cluster(directory)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def campaign(tmp_path: Path, *, seeds: int, algorithms: str = "alg3, alg1", more: str = "") -> Path:
+    """Writes a campaign for the scenario `short` beside it."""
+    path = tmp_path / "sweep.yaml"
+    path.write_text(
+        f"name: sweep\n{more}matrices:\n"
+        f"  - {{scenarios: [./short.yaml], algorithms: [{algorithms}], runs: {seeds}}}\n"
+    )
+    return path
+
+
+def start(tmp_path: Path, *words: object) -> subprocess.Popen[str]:
+    """Starts a campaign that goes on."""
+    return subprocess.Popen(
+        command("campaign", *words), cwd=tmp_path, env=environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def whole(out: Path) -> dict[str, float]:
+    """Runs that are whole, and when they became so."""
+    return {
+        path.parent.name: path.stat().st_mtime
+        for path in out.glob("*/summary.json")
+        if not path.parent.name.startswith(".")
+    }
+
+
+def scratch() -> set[Path]:
+    """Scratch directories of linklab's on this machine."""
+    places = {"/dev/shm", "/tmp", "/var/tmp", os.environ.get("TMPDIR", "/tmp")}
+    return {path for place in places for path in Path(place).glob("linklab-run-*")}
+
+
+def guest_of(process: subprocess.Popen[Any]) -> bool:
+    """Whether a run's process of this worker has started its guest."""
+    owned = {process.pid}
+    found = set()
+    for _ in range(3):
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                except OSError:
+                    continue
+                if parent in owned:
+                    found.add(int(entry.name))
+        owned |= found
+    return any(_is_guest(pid) for pid in found)
+
+
+def _is_guest(pid: int) -> bool:
+    try:
+        return b"linklab.seed=" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def test_two_workers_over_tcp_come_to_what_compare_comes_to(
+    tmp_path: Path, scenario: ScenarioFile, cluster: Cluster, linklab: Linklab
+) -> None:
+    short = scenario("short", wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 10 ms, loss: 0.1 %")
+    before = scratch()
+    cluster.worker()
+    cluster.worker()
+    file = campaign(tmp_path, seeds=3)
+    done = linklab(
+        "campaign", file, "--scheduler", cluster.address, "--out", tmp_path / "out", "--json"
+    )
+    assert done.code == 0, done.err
+    alone = linklab("compare", short, "-a", "alg3,alg1", "--runs", "3", "--json")
+    assert alone.code == 0, alone.err
+    assert done.json["comparisons"] == alone.json["comparisons"]
+    assert sum(done.json["runs_per_worker"].values()) == 6
+    assert len(done.json["runs_per_worker"]) == 2, "one worker did all"
+    plain = Path(alone.json["run_dir"])
+    for seed in (1, 2, 3):
+        for name in ("alg1", "alg3"):
+            label = f"short-{name}-seed{seed}"
+            for what in ("summary.json", "scenario.yaml", "links.jsonl", "queues.jsonl"):
+                ours, theirs = tmp_path / "out" / label / what, plain / label / what
+                assert ours.read_bytes() == theirs.read_bytes(), f"{label}/{what}"
+    assert scratch() <= before
+
+
+def test_a_lost_worker_loses_nothing_and_a_late_one_takes_part(
+    tmp_path: Path, scenario: ScenarioFile, cluster: Cluster
+) -> None:
+    scenario("short", size="60 MB")
+    before = scratch()
+    first = cluster.worker()
+    file = campaign(tmp_path, seeds=3)
+    process = start(
+        tmp_path, file, "--scheduler", cluster.address, "--out", tmp_path / "out", "--json"
+    )
+    until(lambda: guest_of(first), "the first worker never started a guest")
+    late = cluster.worker()
+    until(lambda: guest_of(late), "the late worker never started a guest")
+    until(lambda: guest_of(first), "the first worker has nothing to do any more")
+    first.send_signal(signal.SIGKILL)
+    out, err = process.communicate(timeout=200)
+    assert process.returncode == 0, err
+    assert "is gone" in err
+    report = json.loads(out)
+    assert report["runs"] == 6
+    assert report["failures"] == {}
+    assert len(whole(tmp_path / "out")) == 6
+    assert sum(report["runs_per_worker"].values()) == 6
+    until(lambda: scratch() <= before, "the lost worker's run left its scratch directory")
+
+
+def test_ctrl_c_ends_everything_and_the_next_call_goes_on(
+    tmp_path: Path, scenario: ScenarioFile, linklab: Linklab
+) -> None:
+    scenario("short", size="60 MB")
+    before = scratch()
+    out = tmp_path / "out"
+    file = campaign(tmp_path, seeds=2)
+    process = start(tmp_path, file, "--out", out, "--jobs", "2")
+    until(lambda: len(whole(out)) >= 1, "no run ended")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    until(lambda: scratch() <= before, "a run's scratch directory outlived Ctrl-C")
+    kept = whole(out)
+    assert kept and len(kept) < 4
+    half = next(
+        f"short-{name}-seed2" for name in ("alg1", "alg3") if f"short-{name}-seed2" not in kept
+    )
+    (out / half).mkdir(exist_ok=True)
+    (out / half / "stale").touch()
+    again = linklab("campaign", file, "--out", out, "--json")
+    assert again.code == 0, again.err
+    assert again.json["runs"] == 4
+    assert again.json["runs_there_before"] == len(kept)
+    assert not (out / half / "stale").exists()
+    now = whole(out)
+    assert len(now) == 4
+    assert {name: now[name] for name in kept} == kept, "a whole run was run again"
+
+
+def test_workers_with_another_client_get_no_runs(
+    tmp_path: Path, scenario: ScenarioFile, cluster: Cluster, linklab: Linklab
+) -> None:
+    scenario("short")
+    other = tmp_path / "other-multilink"
+    shutil.copy(REPOSITORY / "build" / "multilink", other)
+    with other.open("ab") as file:
+        file.write(b"!")
+    cluster.worker(LINKLAB_MULTILINK=str(other))
+    done = linklab(
+        "campaign", campaign(tmp_path, seeds=1), "--scheduler", cluster.address,
+        "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert done.code == 2
+    assert "no worker will do" in done.err
+    assert "multilink (SHA-256) is" in done.err
+    assert whole(tmp_path / "out") == {}
+
+
+def failures(done: Called) -> dict[str, str]:
+    """The failed runs of a campaign, which the table names too."""
+    found: dict[str, str] = done.json["failures"]
+    return found
+
+
+def test_failures_are_named_and_those_of_the_lab_tried_again(
+    tmp_path: Path, scenario: ScenarioFile, linklab: Linklab
+) -> None:
+    scenario("short")
+    more = "exec: [{name: refuses, command: \"sh -c 'echo no such luck >&2; exit 3'\"}]\n"
+    file = campaign(tmp_path, seeds=1, algorithms="refuses", more=more)
+    done = linklab("campaign", file, "--out", tmp_path / "out", "--json", "--jobs", "1")
+    assert done.code == 1
+    assert failures(done) == {"short-refuses-seed1": "the client ended with 3: no such luck"}
+    assert "once more" not in done.err
+    assert (tmp_path / "out" / "short-refuses-seed1" / "outcome.json").exists()
+
+    file = campaign(tmp_path, seeds=1, algorithms="alg3")
+    hung = linklab(
+        "campaign", file, "--out", tmp_path / "hung", "--json", "--jobs", "1", "--timeout", "0.2"
+    )
+    assert hung.code == 1
+    (said,) = failures(hung).values()
+    assert "was still running after 0 s" in said and said.endswith("(tried 3 times)")
+    assert hung.err.count("short-alg3-seed1: once more, because") == 2
+    assert not processes_in(tmp_path)
