@@ -32,6 +32,13 @@ class Measured:
     again: str | None = None
 
     @property
+    def trouble(self) -> str:
+        """Why the run says nothing about the client; empty if it does."""
+        if self.error or self.again is None:
+            return self.error
+        return f"a second run of the same differs: {_in_words(self)}; then {self.again}"
+
+    @property
     def values(self) -> Values | None:
         """The figures that are compared."""
         return figures.values(self.figures) if self.figures else None
@@ -106,11 +113,8 @@ def check(
 def _checked(one: Measured, then: Values, bounds: Mapping[str, Bound]) -> Checked:
     found: tuple[verdict.Deviation, ...] = ()
     reason, status = "", Status.SAME
-    if one.error:
-        status, reason = Status.ERROR, one.error
-    elif one.again is not None:
-        status = Status.ERROR
-        reason = f"two runs of the same differ: {_in_words(one)}; then {one.again}"
+    if one.trouble:
+        status, reason = Status.ERROR, one.trouble
     elif one.values is None:
         status, reason = Status.WORSE, f"the download fails: {one.failure}"
     else:

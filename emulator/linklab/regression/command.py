@@ -122,9 +122,9 @@ def _update(
     if old or options.json:
         _tell(options, report)
     failed = [
-        f"{one.planned.cell}: {one.error or one.failure or 'two runs of it differ'}"
+        f"{one.planned.cell}: {one.trouble or one.failure}"
         for one in measured
-        if one.values is None or one.again is not None
+        if one.trouble or one.failure
     ]
     if failed:
         listed = "".join(f"\n  {one}" for one in failed)

@@ -168,7 +168,7 @@ def test_figures_that_do_not_repeat_are_an_error(
     taken = iter((0.2, 0.200000001, 0.2))
     based.elapsed_s = lambda request: next(taken) if request.name == "own" else 0.2
     assert regress() == 2
-    assert "two runs of the same differ: 0.200000001 s" in capsys.readouterr().out
+    assert "a second run of the same differs: 0.200000001 s" in capsys.readouterr().out
 
 
 def test_another_fingerprint_runs_nothing_and_names_what_differs(
