@@ -19,10 +19,15 @@ EPOCH = "1700000000"
 
 
 def build_wheel(directory: Path) -> Path:
-    """The wheel of this checkout in `directory`."""
+    """The wheel of this checkout in `directory`; of no version in particular where git does not
+    know it."""
+    known = subprocess.run(
+        ["git", "-C", REPOSITORY, "rev-parse", "HEAD"], capture_output=True, check=False
+    )
+    pretended = {} if known.returncode == 0 else {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.0"}
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", directory],
-        cwd=REPOSITORY / "emulator", env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH},
+        cwd=REPOSITORY / "emulator", env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, **pretended},
         check=True, capture_output=True,
     )  # fmt: skip
     (wheel,) = directory.glob("*.whl")

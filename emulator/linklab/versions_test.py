@@ -1,4 +1,5 @@
 import hashlib
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def test_one_missing_package_does_not_hide_the_others(programs: Path) -> None:
     assert found["mininet"] == found["iproute2"] == found["linux-source-6.12"] == "unknown"
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is missing")
 def test_a_checkout_has_the_version_of_its_tags(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
