@@ -171,6 +171,13 @@ def test_figures_that_do_not_repeat_are_an_error(
     assert "a second run of the same differs: 0.200000001 s" in capsys.readouterr().out
 
 
+def test_what_a_second_run_died_of_is_said(based: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    ends = iter(("no room", None))
+    based.error = lambda request: next(ends) if request.name == "own" else None
+    assert regress() == 2
+    assert "; then no room" in " ".join(capsys.readouterr().out.split())
+
+
 def test_another_fingerprint_runs_nothing_and_names_what_differs(
     based: Runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
