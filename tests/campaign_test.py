@@ -33,14 +33,18 @@ class Cluster:
 
     def worker(self, **more: str) -> subprocess.Popen[bytes]:
         """Starts a worker; `more` is added to its environment."""
-        return self._start("worker", "--nthreads", "1", "--no-dashboard", "--no-nanny", **more)
+        return self._start(
+            "worker", "--nthreads", "1", "--no-dashboard", "--no-nanny", **more,
+        )  # fmt: skip
 
     def _start(self, what: str, *options: str, **more: str) -> subprocess.Popen[bytes]:
         log = (self._directory / f"{what}-{len(self._processes)}.log").open("wb")
         with log:
             process = subprocess.Popen(
                 [DASK, what, "--scheduler-file", self._file, *options],
-                cwd=self._directory, env={**environment(), **more},
+                cwd=self._directory, env={
+                    **environment(), "DASK_TEMPORARY_DIRECTORY": str(self._directory), **more
+                },
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
         self._processes.append(process)
@@ -83,7 +87,7 @@ def start(tmp_path: Path, *words: object) -> subprocess.Popen[str]:
     """Starts a campaign that goes on."""
     return subprocess.Popen(
         command("campaign", *words), cwd=tmp_path, env=environment(),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
 
 
@@ -188,7 +192,7 @@ def test_ctrl_c_ends_everything_and_the_next_call_goes_on(
     file = campaign(tmp_path, seeds=2)
     process = start(tmp_path, file, "--out", out, "--jobs", "2")
     until(lambda: len(whole(out)) >= 1, "no run ended")
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # As a terminal does: to every process of the group.
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
     assert "Traceback" not in err

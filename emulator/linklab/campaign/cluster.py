@@ -8,11 +8,14 @@ machine differs never gets a run, and what a lost one was at is given to another
 from __future__ import annotations
 
 import logging
+import signal
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from typing import Final
 
 import dask
@@ -22,6 +25,7 @@ from distributed.comm.core import CommClosedError
 
 from linklab.campaign import machine, work
 from linklab.campaign.parcel import Parcel, Reply
+from linklab.leftovers import scratch_prefix
 
 TRIES: Final = 3
 """How often a run whose lab fails is tried: guests that find no memory find some later."""
@@ -67,20 +71,42 @@ Tell = Callable[[str], None]
 @contextmanager
 def embedded(workers: int) -> Iterator[Client]:
     """A cluster on this machine, for this process alone: `workers` processes, on loopback."""
-    quiet = {
-        "distributed.worker.memory.terminate": False,
-        "distributed.comm.timeouts.connect": f"{PATIENCE_S:.0f}s",
-    }
     with (
-        dask.config.set(quiet),
-        LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
-            protocol="tcp://", dashboard_address=None, memory_limit=0,
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster) as client,
-    ):  # fmt: skip
-        yield client
+        tempfile.TemporaryDirectory(prefix=scratch_prefix("run")) as scratch,
+        dask.config.set(temporary_directory=scratch),
+        ExitStack() as stack,
+    ):
+        with _undisturbed():
+            cluster = LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
+                protocol="tcp://", dashboard_address=None, memory_limit=0,
+                local_directory=scratch, silence_logs=logging.CRITICAL,
+            )  # fmt: skip
+            stack.enter_context(cluster)
+        yield stack.enter_context(Client(cluster))
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """What is started in the block is whole, and deaf to Ctrl-C: a terminal sends that to every
+    process, and it is ours to end the others."""
+    # A thread that is started here hands its mask on to what it starts at any time. Only the
+    # start of multiprocessing's tracker would let the signal through again.
+    resource_tracker.ensure_running()
+    came: list[int] = []
+    handlers = {
+        one: signal.signal(one, lambda signum, _: came.append(signum))
+        for one in (signal.SIGINT, signal.SIGTERM)
+    }
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for one, handler in handlers.items():
+            signal.signal(one, handler)
+        for signum in came:
+            signal.raise_signal(signum)
 
 
 @contextmanager

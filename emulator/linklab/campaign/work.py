@@ -102,7 +102,7 @@ def _terminate(_: int, __: FrameType | None) -> None:
 def main() -> int:
     """One parcel from standard input to a reply on standard output; 130 if it was ended."""
     signal.signal(signal.SIGTERM, _terminate)
-    # A terminal's Ctrl-C is the submitting process' to handle: it ends the worker, and that us.
+    # A terminal sends Ctrl-C to everybody: the submitting process ends the worker, and that us.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answer = sys.stdout.buffer
     try:
