@@ -4,7 +4,7 @@ import pytest
 
 from linklab.cli import DEFAULT_SUITE
 from linklab.contestants import RESCUED
-from linklab.regression import suite
+from linklab.regression import baseline, fingerprint, suite
 from linklab.regression.figures import Bound, Cell
 from linklab.regression.suite import DEFAULT_BOUNDS
 from linklab.scenario import ScenarioError
@@ -119,7 +119,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         suite.load(tmp_path / "no.yaml")
 
 
-def test_the_default_suite_is_as_wide_as_promised() -> None:
+def test_the_default_suite_is_as_wide_as_promised_and_has_a_baseline() -> None:
     read = suite.load(DEFAULT_SUITE)
     assert len(read.scenarios) >= 12
     algorithms = {one.cell.algorithm for one in read.planned}
@@ -128,3 +128,8 @@ def test_the_default_suite_is_as_wide_as_promised() -> None:
     assert len(read.planned) >= len(read.scenarios) * 6
     assert read.verify >= 3
     assert read.cost is not None
+    accepted = baseline.load(read.baseline)
+    assert accepted.cells.keys() == {one.cell for one in read.planned}
+    assert accepted.fingerprint.scenarios == {
+        one.name: fingerprint.of_scenario(one) for one in read.scenarios
+    }
