@@ -80,13 +80,14 @@ def _cluster(work: Path, workers: int) -> Iterator[str]:
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(what: str, *options: str) -> None:
-        argv = [DASK, what, "--scheduler-file", file, "--no-dashboard", *options]
+        loopback = ["--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
+        argv = [DASK, what, "--scheduler-file", file, *loopback, *options]
         processes.append(
             subprocess.Popen(argv, stderr=subprocess.DEVNULL, env=environment(), cwd=work)
         )
 
     try:
-        start("scheduler", "--host", "127.0.0.1", "--port", "0")
+        start("scheduler", "--port", "0")
         deadline = time.monotonic() + 30
         while not (file.exists() and file.stat().st_size):
             if time.monotonic() > deadline:

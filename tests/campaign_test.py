@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -12,12 +13,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from conftest import REPOSITORY, Called, Linklab, command, environment
 from robustness_test import processes_in, until
 
 ScenarioFile = Callable[..., Path]
 DASK = Path(sys.executable).with_name("dask")
+
+
+LOOPBACK = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
+"""As the manual says: else they listen everywhere."""
 
 
 class Cluster:
@@ -27,15 +33,13 @@ class Cluster:
         self._directory = directory
         self._file = directory / "scheduler.json"
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        self._start("scheduler", *LOOPBACK, "--port", "0")
         until(lambda: self._file.exists() and self._file.stat().st_size > 0, "no scheduler")
         self.address = str(json.loads(self._file.read_text())["address"])
 
     def worker(self, **more: str) -> subprocess.Popen[bytes]:
         """Starts a worker; `more` is added to its environment."""
-        return self._start(
-            "worker", "--nthreads", "1", "--no-dashboard", "--no-nanny", **more,
-        )  # fmt: skip
+        return self._start("worker", *LOOPBACK, "--nthreads", "1", "--no-nanny", **more)
 
     def _start(self, what: str, *options: str, **more: str) -> subprocess.Popen[bytes]:
         log = (self._directory / f"{what}-{len(self._processes)}.log").open("wb")
@@ -106,28 +110,24 @@ def scratch() -> set[Path]:
     return {path for place in places for path in Path(place).glob("linklab-run-*")}
 
 
+def heard_at(pid: int) -> set[str]:
+    """The addresses at which a process or one of its children listens."""
+    owner = psutil.Process(pid)
+    return {
+        socket.laddr.ip
+        for process in (owner, *owner.children(recursive=True))
+        for socket in process.net_connections("inet")
+        if socket.status == psutil.CONN_LISTEN
+    }
+
+
 def guest_of(process: subprocess.Popen[Any]) -> bool:
     """Whether a run's process of this worker has started its guest."""
-    owned = {process.pid}
-    found = set()
-    for _ in range(3):
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                except OSError:
-                    continue
-                if parent in owned:
-                    found.add(int(entry.name))
-        owned |= found
-    return any(_is_guest(pid) for pid in found)
-
-
-def _is_guest(pid: int) -> bool:
-    try:
-        return b"linklab.seed=" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
+    for child in psutil.Process(process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if any(word.startswith("linklab.seed=") for word in child.cmdline()):
+                return True
+    return False
 
 
 def test_two_workers_over_tcp_come_to_what_compare_comes_to(
@@ -170,6 +170,7 @@ def test_a_lost_worker_loses_nothing_and_a_late_one_takes_part(
     until(lambda: guest_of(first), "the first worker never started a guest")
     late = cluster.worker()
     until(lambda: guest_of(late), "the late worker never started a guest")
+    assert heard_at(late.pid) == {"127.0.0.1"}
     until(lambda: guest_of(first), "the first worker has nothing to do any more")
     first.send_signal(signal.SIGKILL)
     out, err = process.communicate(timeout=200)
@@ -192,6 +193,7 @@ def test_ctrl_c_ends_everything_and_the_next_call_goes_on(
     file = campaign(tmp_path, seeds=2)
     process = start(tmp_path, file, "--out", out, "--jobs", "2")
     until(lambda: len(whole(out)) >= 1, "no run ended")
+    assert heard_at(process.pid) == {"127.0.0.1"}
     os.killpg(process.pid, signal.SIGINT)  # As a terminal does: to every process of the group.
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err

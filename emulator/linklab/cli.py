@@ -122,11 +122,13 @@ def _parser() -> argparse.ArgumentParser:
         "campaign", "run a matrix of scenarios, algorithms and seeds, on several machines too",
         "What is whole in --out is not run again: after Ctrl-C call it once more.\n\nexamples:\n"
         "  linklab campaign profiles/campaigns/thesis.yaml\n"
-        "  dask scheduler --host 127.0.0.1 --port 8786 --no-dashboard &\n"
-        "  dask worker --nthreads 1 --nworkers 2 --no-dashboard tcp://127.0.0.1:8786 &\n"
+        "  here='--host 127.0.0.1 --dashboard-address 127.0.0.1:0'\n"
+        "  dask scheduler $here --port 8786 &\n"
+        "  dask worker $here --nthreads 1 --nworkers 2 tcp://127.0.0.1:8786 &\n"
         "  linklab campaign mine.yaml --scheduler tcp://127.0.0.1:8786\n\n"
-        "Whoever reaches a Dask scheduler can run programs as its user: never open one to a\n"
-        "network that you do not trust.",
+        "Whoever reaches a Dask scheduler or worker can run programs as its user, and without\n"
+        "these options they listen everywhere: open them to networks that you trust only, or use\n"
+        "Dask's TLS (tls://…, settings in DASK_DISTRIBUTED__COMM__TLS__…).",
     )  # fmt: skip
     _campaign_options(campaign)
 

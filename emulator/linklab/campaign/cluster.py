@@ -79,7 +79,7 @@ def embedded(workers: int) -> Iterator[Client]:
         with _undisturbed():
             cluster = LocalCluster(
                 n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
-                protocol="tcp://", dashboard_address=None, memory_limit=0,
+                protocol="tcp://", dashboard_address="127.0.0.1:0", memory_limit=0,
                 local_directory=scratch, silence_logs=logging.CRITICAL,
             )  # fmt: skip
             stack.enter_context(cluster)
@@ -118,7 +118,7 @@ def existing(address: str) -> Iterator[Client]:
     except (OSError, ValueError, CommClosedError) as error:
         raise ClusterError(
             f"no scheduler answers at {address}: start one with "
-            f"`dask scheduler --host 127.0.0.1` ({str(error).splitlines()[0]})"
+            f"`dask scheduler --host 127.0.0.1 --dashboard-address 127.0.0.1:0` ({str(error).splitlines()[0]})"
         ) from error
     with client:
         yield client
