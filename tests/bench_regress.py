@@ -136,7 +136,7 @@ def _show_spreads(bench: Bench, suite: Path, reports: list[dict[str, Any]]) -> R
                     found = (moved / allowed if allowed else 0.0, moved, then)
                     key = (cell, figure.key)
                     widest[key] = max(widest.get(key, (0.0, 0.0, 0.0)), found)
-    shown = table("download", "figure", "baseline", "moved by", "% of the bound", left=2)
+    shown = table("download", "figure", "was", "moved", "% of bound", left=2)
     closest = sorted(widest.items(), key=lambda one: -one[1][0])[:CLOSEST]
     for (cell, key), (share, moved, then) in closest:
         form = next(one.form for one in FIGURES if one.key == key)
