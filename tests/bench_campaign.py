@@ -83,7 +83,12 @@ def _cluster(work: Path, workers: int) -> Iterator[str]:
         loopback = ["--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
         argv = [DASK, what, "--scheduler-file", file, *loopback, *options]
         processes.append(
-            subprocess.Popen(argv, stderr=subprocess.DEVNULL, env=environment(), cwd=work)
+            subprocess.Popen(
+                argv,
+                stderr=subprocess.DEVNULL,
+                cwd=work,
+                env=environment(DASK_TEMPORARY_DIRECTORY=str(work)),
+            )
         )
 
     try:
