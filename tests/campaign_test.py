@@ -111,14 +111,13 @@ def scratch() -> set[Path]:
 
 
 def heard_at(pid: int) -> set[str]:
-    """The addresses at which a process or one of its children listens."""
+    """The addresses at which a process or one of its children listens; children come and go."""
     owner = psutil.Process(pid)
-    return {
-        socket.laddr.ip
-        for process in (owner, *owner.children(recursive=True))
-        for socket in process.net_connections("inet")
-        if socket.status == psutil.CONN_LISTEN
-    }
+    sockets = list(owner.net_connections("inet"))
+    for child in owner.children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            sockets += child.net_connections("inet")
+    return {socket.laddr.ip for socket in sockets if socket.status == psutil.CONN_LISTEN}
 
 
 def guest_of(process: subprocess.Popen[Any]) -> bool:

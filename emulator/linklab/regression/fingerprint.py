@@ -7,7 +7,7 @@ nor its other packages reach a figure. What does:
 
 - the guest's kernel: TCP, the queueing disciplines, timers;
 - H2O and the series of its TLS library: sizes of records, order of streams;
-- Go, whose runtime and HTTP/2 library are in multilink; programs of others that take part;
+- the series of Go, whose runtime and HTTP/2 library are in multilink; programs of others that take part;
 - Python, its packages and Mininet, which build the lab and play the links;
 - the scenarios, with their traces and payloads.
 
@@ -133,9 +133,10 @@ def _series(version: str) -> str:
 
 
 def _go(version: str) -> str:
-    """The Go of `multilink version`."""
+    """The series of the Go of `multilink version`: its last part brings fixes only (1.26.7, 1.26.8
+    and 1.26.11 gave the same nanoseconds)."""
     found = re.search(r"go\d[\w.]*", version)
-    return found[0] if found else "unknown"
+    return _series(found[0]) if found else "unknown"
 
 
 def _said(argv: Sequence[str]) -> str:
