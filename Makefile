@@ -18,7 +18,7 @@ demo: setup ## compare the thesis' approaches over two emulated links (the first
 	@$(LINKLAB) compare hs-s7 --runs 3
 
 .PHONY: test
-test: setup lint test-unit test-e2e ## everything that CI runs
+test: setup lint test-unit test-race test-e2e ## everything that CI runs
 
 .PHONY: setup
 setup: packages $(VENV)/.installed $(MULTILINK) kernel ## Debian packages, Python, Go client, guest kernel
@@ -52,9 +52,13 @@ format: setup ## format both languages
 	@$(SETUP)/client format
 
 .PHONY: test-unit
-test-unit: setup ## unit tests of both languages (under a minute)
-	@$(PYTHON) -m pytest emulator
+test-unit: setup ## unit tests of both languages, on all cores
+	@$(PYTHON) -m pytest -n auto emulator
 	@$(SETUP)/client test
+
+.PHONY: test-race
+test-race: setup ## the client's unit tests again, beside Go's race detector
+	@$(SETUP)/client test -race
 
 .PHONY: test-e2e
 test-e2e: setup ## end-to-end tests in the guest, in virtual time
