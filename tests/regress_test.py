@@ -150,13 +150,14 @@ while time.process_time() < float(sys.argv[2]):
 
 
 @pytest.mark.parametrize(
-    ("memory_mib", "cpu_s", "caught"),
-    [(0, 0, []), (0, 5, ["processor time"]), (500, 0, ["memory"])],
+    ("memory_mib", "cpu_s", "cpu", "caught"),
+    [(0, 0, 10, []), (0, 5, 10, ["processor time"]), (500, 0, 1000, ["memory"])],
 )
 def test_the_real_clock_sees_what_virtual_time_cannot(
-    tmp_path: Path, memory_mib: int, cpu_s: int, caught: list[str]
+    tmp_path: Path, memory_mib: int, cpu_s: int, cpu: int, caught: list[str]
 ) -> None:
-    """Limits and what is planted are an order of magnitude apart: other load does not matter."""
+    """Limits and what is planted are far apart: other load does not matter. To be given memory
+    takes processor time, too."""
     (tmp_path / "burns.py").write_text(BURNS)
     curl = "curl -sSf --cacert {ca} -o {output} {url}"
     (tmp_path / "burns.yaml").write_text(
@@ -164,7 +165,7 @@ def test_the_real_clock_sees_what_virtual_time_cannot(
         "cost:\n  size: 30 MB\n  rounds: 3\n  programs:\n"
         "    - name: burns\n"
         f'      command: "python3 {{suite}}/burns.py {memory_mib} {cpu_s} {curl}"\n'
-        "      cpu: 10\n      memory: 10\n"
+        f"      cpu: {cpu}\n      memory: 10\n"
     )
     done = regress(tmp_path, "burns.yaml", "--real-clock", "--json")
     assert done.code == (1 if caught else 0), done.out + done.err
