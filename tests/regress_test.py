@@ -167,8 +167,12 @@ def test_the_real_clock_sees_what_virtual_time_cannot(
         f'      command: "python3 {{suite}}/burns.py {memory_mib} {cpu_s} {curl}"\n'
         f"      cpu: {cpu}\n      memory: 10\n"
     )
-    done = regress(tmp_path, "burns.yaml", "--real-clock", "--json")
+    done = regress(
+        tmp_path, "burns.yaml", "--real-clock", "--json", "--junit", "j.xml", "--markdown", "m.md"
+    )
     assert done.code == (1 if caught else 0), done.out + done.err
+    assert ("<failure" in (tmp_path / "j.xml").read_text()) == bool(caught)
+    assert ("costs more" in (tmp_path / "m.md").read_text()) == bool(caught)
     (program,) = json.loads(done.out)["programs"]
     assert all(any(what in words for words in program["broken"]) for what in caught)
     assert len(program["broken"]) == len(caught)

@@ -15,7 +15,7 @@ from rich.console import Console
 from linklab import comparing, runner, summary
 from linklab.contestants import missing_packages
 from linklab.regression import baseline as baselines
-from linklab.regression import checking, cost, fingerprint, junit, showing
+from linklab.regression import checking, cost, cost_showing, fingerprint, junit, showing
 from linklab.regression import suite as suites
 from linklab.regression.baseline import Baseline, BaselineError
 from linklab.regression.checking import Measured
@@ -28,12 +28,13 @@ from linklab.runner import Finished, Request, RunError
 def run(options: argparse.Namespace) -> int:
     """Runs a suite and compares it with its baseline, or makes that anew.
 
-    0: as the baseline or better; 1: something is worse; 2: could not be told. Raises
+    Or measures what its programs cost, on the real clock. 0: as the baseline or better, within
+    the limits; 1: something is worse; 2: could not be told. Raises
     BaselineError where the baseline does not belong to this suite or machine.
     """
     suite = suites.load(options.suite)
     if options.real_clock:
-        return cost.run(suite, options)
+        return _on_the_real_clock(suite, options)
     path = options.baseline or suite.baseline
     where = comparing.choose_place("guest", "virtual")
     entrants = {one.entrant for one in suite.planned}
@@ -74,6 +75,19 @@ def run(options: argparse.Namespace) -> int:
     if options.update:
         return _update(options, path, prints, measured, report, old)
     _tell(options, report)
+    return report.exit_code
+
+
+def _on_the_real_clock(suite: Suite, options: argparse.Namespace) -> int:
+    report = cost.run(suite)
+    if options.junit:
+        _write(options.junit, junit.render_cost(report, _now()))
+    if options.markdown:
+        _write(options.markdown, cost_showing.markdown(report))
+    if options.json:
+        print(json.dumps(cost_showing.to_json(report), indent=2))
+    else:
+        Console().print(cost_showing.table(report))
     return report.exit_code
 
 
@@ -157,13 +171,17 @@ def _tell(options: argparse.Namespace, report: Report) -> None:
 
 def _write_reports(options: argparse.Namespace, report: Report) -> None:
     """What machines read."""
-    now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None).isoformat(timespec="seconds")
     if options.junit:
-        _write(options.junit, junit.render(report, now))
+        _write(options.junit, junit.render(report, _now()))
     if options.markdown:
         _write(options.markdown, showing.markdown(report))
     if options.json:
         print(json.dumps(showing.to_json(report), indent=2))
+
+
+def _now() -> str:
+    now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+    return now.isoformat(timespec="seconds")
 
 
 def _shown(path: str) -> str:

@@ -226,7 +226,7 @@ def test_what_failed_becomes_no_baseline(based: Runs, capsys: pytest.CaptureFixt
         (("--update",), "--update needs --reason"),
         (("--update", "--reason", " "), "--update needs --reason"),
         (("--reason", "x"), "--reason goes with --update"),
-        (("--real-clock", "--junit", "x"), "leave out --junit"),
+        (("--real-clock", "--baseline", "x"), "leave out --baseline"),
         (("--real-clock",), "has no `cost`"),
     ],
 )

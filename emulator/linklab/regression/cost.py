@@ -8,15 +8,12 @@ the ratios are those per megabyte too.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from linklab.loopback import Cost, measure, room, serving, sparse
 from linklab.paths import MULTILINK
@@ -51,6 +48,27 @@ class Gate:
             for what, ratio, limit in ratios
             if ratio > limit
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """The gates of a suite, from `rounds` downloads of `size_bytes`; what curl took in each."""
+
+    suite: str
+    size_bytes: int
+    rounds: int
+    gates: tuple[Gate, ...]
+    curl: tuple[Cost, ...]
+
+    @property
+    def broken(self) -> list[str]:
+        """What is beyond its limit, in words."""
+        return [words for one in self.gates for words in one.broken]
+
+    @property
+    def exit_code(self) -> int:
+        """1 where a program takes more than it may, else 0."""
+        return 1 if self.broken else 0
 
 
 def gate(program: Program, costs: Sequence[Cost], curl: Sequence[Cost], size_bytes: int) -> Gate:
@@ -100,8 +118,8 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
     return word
 
 
-def run(suite: Suite, options: argparse.Namespace) -> int:
-    """`linklab regress --real-clock`: 0, or 1 where a program takes more than it may."""
+def run(suite: Suite) -> CostReport:
+    """Measures the suite's `cost`, with a progress bar; ScenarioError if it has none."""
     plan = suite.cost
     if plan is None:
         raise ScenarioError(f"{suite.path}: has no `cost`: nothing to watch on the real clock")
@@ -112,30 +130,4 @@ def run(suite: Suite, options: argparse.Namespace) -> int:
     ) as bar:  # fmt: skip
         task = bar.add_task("real clock", total=plan.rounds * (len(plan.programs) + 1))
         gates, curl = take(plan, lambda: bar.advance(task))
-    broken = [words for one in gates for words in one.broken]
-    if options.json:
-        print(json.dumps({
-            "suite": suite.name,
-            "exit_code": 1 if broken else 0,
-            "size_bytes": plan.size_bytes,
-            "rounds": plan.rounds,
-            "curl": [asdict(one) for one in curl],
-            "programs": [{**asdict(one), "broken": one.broken} for one in gates],
-        }, indent=2))  # fmt: skip
-        return 1 if broken else 0
-    made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    made.add_column("program", no_wrap=True)
-    for title in ("CPU ms\nper MB", "peak\nMiB", "CPU,\ncurl = 1", "at\nmost",
-                  "memory,\ncurl = 1", "at\nmost"):  # fmt: skip
-        made.add_column(title, justify="right", no_wrap=True)
-    for one in gates:
-        made.add_row(
-            one.name, f"{one.cpu_s_per_mb * 1e3:.2f}", f"{one.peak_bytes / 2**20:.1f}",
-            f"{one.cpu_ratio:.2f}", f"{one.cpu_limit:g}", f"{one.memory_ratio:.2f}",
-            f"{one.memory_limit:g}",
-        )  # fmt: skip
-    Console().print(made)
-    print(f"{suite.name}: medians of {plan.rounds} downloads of {plan.size_bytes / 1e6:g} MB each")
-    for words in broken:
-        print(f"worse: {words}")
-    return 1 if broken else 0
+    return CostReport(suite.name, plan.size_bytes, plan.rounds, tuple(gates), tuple(curl))

@@ -1,4 +1,4 @@
-"""A regression report as JUnit XML, as continuous integration systems read it. Pure.
+"""Reports as JUnit XML, as continuous integration systems read it. Pure.
 
 The form is the one of Jenkins' schema (junit-10.xsd of its xunit plugin: testsuites, testsuite,
 testcase, failure, error, system-out), which GitLab, GitHub's actions and junitparser read too.
@@ -7,9 +7,11 @@ testcase, failure, error, system-out), which GitLab, GitHub's actions and junitp
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from xml.etree import ElementTree as xml
 
+from linklab.regression.cost import CostReport, Gate
 from linklab.regression.figures import FIGURES, Values
 from linklab.regression.verdict import Checked, Report, Status
 
@@ -17,60 +19,66 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold (section 2.2), such as colours of a terminal."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A test case: what was worse (`failure`), why it could not be told (`error`), what it said."""
+
+    classname: str
+    name: str
+    wall_s: float = 0.0
+    failure: str = ""
+    error: str = ""
+    out: str = ""
+
+
 def render(report: Report, made_at: str) -> str:
     """The XML text. A test suite for each scenario, a test case for each cell; `made_at` is an
     ISO 8601 time without an offset. What concerns no cell is an error of its own."""
-    scenarios = dict.fromkeys(one.cell.scenario for one in report.checked)
-    groups = [
-        (name, [one for one in report.checked if one.cell.scenario == name]) for name in scenarios
-    ]
-    root = xml.Element("testsuites", _counts(report.checked, len(report.problems)))
-    root.set("name", f"linklab regress {report.suite}")
-    del root.attrib["skipped"]  # The schema has it for a suite only.
-    for name, cells in groups:
-        suite = xml.SubElement(root, "testsuite", {"name": name, "timestamp": made_at})
-        suite.attrib |= _counts(cells, 0)
-        for one in cells:
-            suite.append(_case(report.suite, one))
+    suites: dict[str, list[_Case]] = {}
+    for one in report.checked:
+        suites.setdefault(one.cell.scenario, []).append(_of_cell(report.suite, one))
     if report.problems:
-        suite = xml.SubElement(root, "testsuite", {"name": "suite", "timestamp": made_at})
-        suite.attrib |= {
-            "tests": str(len(report.problems)), "failures": "0", "skipped": "0", "time": "0.000",
-            "errors": str(len(report.problems)),
-        }  # fmt: skip
-        for problem in report.problems:
-            case = xml.SubElement(
-                suite, "testcase", {"classname": report.suite, "name": "suite", "time": "0.000"}
-            )
-            _say(case, "error", "could not run", problem)
+        suites["suite"] = [_Case(report.suite, "suite", error=text) for text in report.problems]
+    return _document(f"linklab regress {report.suite}", suites, made_at)
+
+
+def render_cost(report: CostReport, made_at: str) -> str:
+    """The same of `--real-clock`: a test case for each program."""
+    cases = [_of_program(report.suite, one) for one in report.gates]
+    return _document(f"linklab regress {report.suite}", {"real clock": cases}, made_at)
+
+
+def _document(name: str, suites: Mapping[str, Sequence[_Case]], made_at: str) -> str:
+    root = xml.Element("testsuites", {"name": name})
+    root.attrib |= _counts([one for cases in suites.values() for one in cases])
+    for title, cases in suites.items():
+        suite = xml.SubElement(root, "testsuite", {"name": title, "timestamp": made_at})
+        suite.attrib |= {**_counts(cases), "skipped": "0"}
+        suite.extend(_element(one) for one in cases)
     xml.indent(root)
     content: bytes = xml.tostring(root, encoding="utf-8", xml_declaration=True)
     return content.decode() + "\n"
 
 
-def _counts(cells: Sequence[Checked], problems: int) -> dict[str, str]:
+def _counts(cases: Sequence[_Case]) -> dict[str, str]:
     return {
-        "tests": str(len(cells) + problems),
-        "failures": str(sum(one.status is Status.WORSE for one in cells)),
-        "errors": str(sum(one.status is Status.ERROR for one in cells) + problems),
-        "skipped": "0",
-        "time": f"{sum(one.wall_s for one in cells):.3f}",
+        "tests": str(len(cases)),
+        "failures": str(sum(bool(one.failure) for one in cases)),
+        "errors": str(sum(bool(one.error) for one in cases)),
+        "time": f"{sum(one.wall_s for one in cases):.3f}",
     }
 
 
-def _case(suite: str, one: Checked) -> xml.Element:
-    cell = one.cell
-    case = xml.Element("testcase", {
-        "classname": f"{suite}.{cell.scenario}",
-        "name": f"{cell.algorithm} seed {cell.seed}",
-        "time": f"{one.wall_s:.3f}",
-    })  # fmt: skip
-    if one.status is Status.WORSE:
-        _say(case, "failure", "regression", one.in_words())
-    elif one.status is Status.ERROR:
-        _say(case, "error", "could not run", one.in_words())
-    out = xml.SubElement(case, "system-out")
-    out.text = _clean("\n".join(_lines(one)))
+def _element(one: _Case) -> xml.Element:
+    case = xml.Element(
+        "testcase", {"classname": one.classname, "name": one.name, "time": f"{one.wall_s:.3f}"}
+    )
+    if one.error:
+        _say(case, "error", "could not run", one.error)
+    if one.failure:
+        _say(case, "failure", "regression", one.failure)
+    if one.out:
+        xml.SubElement(case, "system-out").text = _clean(one.out)
     return case
 
 
@@ -79,11 +87,27 @@ def _say(case: xml.Element, tag: str, kind: str, text: str) -> None:
     xml.SubElement(case, tag, {"type": kind, "message": clean}).text = clean
 
 
-def _lines(one: Checked) -> list[str]:
-    lines = [f"baseline: {_figures(one.baseline)}", f"now: {_figures(one.now)}"]
+def _of_cell(suite: str, one: Checked) -> _Case:
+    cell = one.cell
+    words = one.in_words()
+    out = [f"baseline: {_figures(one.baseline)}", f"now: {_figures(one.now)}"]
     if one.status is Status.BETTER:
-        lines.append(f"better: {one.in_words()}")
-    return [*lines, f"run directory: {one.run_dir}"]
+        out.append(f"better: {words}")
+    return _Case(
+        f"{suite}.{cell.scenario}", f"{cell.algorithm} seed {cell.seed}", one.wall_s,
+        failure=words if one.status is Status.WORSE else "",
+        error=words if one.status is Status.ERROR else "",
+        out="\n".join([*out, f"run directory: {one.run_dir}"]),
+    )  # fmt: skip
+
+
+def _of_program(suite: str, one: Gate) -> _Case:
+    return _Case(
+        f"{suite}.real clock", one.name,
+        failure="; ".join(one.broken),
+        out=f"{one.cpu_s_per_mb * 1e3:.3f} ms of processor time per MB, {one.cpu_ratio:.2f} times "
+        f"curl's; {one.peak_bytes / 2**20:.1f} MiB at most, {one.memory_ratio:.2f} times curl's",
+    )  # fmt: skip
 
 
 def _figures(values: Values | None) -> str:

@@ -1,7 +1,11 @@
 from pathlib import Path
 from xml.etree import ElementTree as xml
 
+import pytest
+
+from linklab.loopback import Cost
 from linklab.regression import junit
+from linklab.regression.cost import CostReport, Gate
 from linklab.regression.figures import Cell, Values
 from linklab.regression.suite import DEFAULT_BOUNDS
 from linklab.regression.verdict import Checked, Report, Status, deviations
@@ -60,7 +64,30 @@ def test_counts_are_those_of_the_cases() -> None:
     assert root.get("time") == "6.000"
 
 
-def test_only_what_the_schema_knows_in_its_order() -> None:
+COST = CostReport("mine", 250_000_000, 5, (
+    Gate("own", 0.0012, 31 << 20, 1.85, 1.4, 3.0, 2.5),
+    Gate("slow", 0.0052, 31 << 20, 7.0, 3.0, 3.0, 2.5),
+), (Cost(0.1, 0.2, 9 << 20),))  # fmt: skip
+
+
+def test_a_program_that_costs_more_than_it_may_is_a_failure() -> None:
+    root = xml.fromstring(junit.render_cost(COST, "2026-11-21T10:00:00"))
+    own, slow = root.iter("testcase")
+    assert (own.get("name"), slow.get("name")) == ("own", "slow")
+    assert own.find("failure") is None
+    assert "1.85 times curl's" in (own.findtext("system-out") or "")
+    assert slow.findtext("failure") == (
+        "slow: processor time 7.00 times curl's, at most 3 times is allowed; "
+        "slow: memory 3.00 times curl's, at most 2.5 times is allowed"
+    )
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("2", "1", "0")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [junit.render(REPORT, "2026-11-21T10:00:00"), junit.render_cost(COST, "2026-11-21T10:00:00")],
+)
+def test_only_what_the_schema_knows_in_its_order(text: str) -> None:
     """Jenkins' junit-10.xsd: the attributes and elements used here, error and failure first."""
     known = {
         "testsuites": {"name", "time", "tests", "failures", "errors"},
@@ -68,7 +95,7 @@ def test_only_what_the_schema_knows_in_its_order() -> None:
         "testcase": {"name", "time", "classname"},
         "failure": {"type", "message"}, "error": {"type", "message"}, "system-out": set(),
     }  # fmt: skip
-    root = xml.fromstring(junit.render(REPORT, "2026-11-21T10:00:00"))
+    root = xml.fromstring(text)
     for element in root.iter():
         assert set(element.attrib) <= known[element.tag]
     for case in root.iter("testcase"):

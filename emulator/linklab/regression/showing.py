@@ -9,7 +9,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from linklab.regression.figures import Cell
 from linklab.regression.verdict import Checked, Report, Status
 
 _STYLES = {Status.WORSE: "red", Status.ERROR: "red", Status.BETTER: "green", Status.SAME: ""}
@@ -95,12 +94,12 @@ def markdown(report: Report) -> str:
     """A summary for a pull request: the verdict, what deviates, and all figures folded away."""
     title = {0: "no regression", 1: "regression", 2: "could not be told"}[report.exit_code]
     lines = [f"### linklab: {title}", "", report.in_one_line + ".", ""]
-    lines += [f"- {_escaped(problem)}" for problem in report.problems]
+    lines += [f"- {escaped(problem)}" for problem in report.problems]
     for status, heading in _LISTED.items():
         cells = report.of(status)
         if cells:
             lines += ["", f"**{heading.capitalize()}**", "", "| download | what |", "|---|---|"]
-            lines += [f"| {_code(one.cell)} | {_escaped(one.in_words())} |" for one in cells]
+            lines += [f"| {code(one.cell)} | {escaped(one.in_words())} |" for one in cells]
     lines += [
         "", f"<details><summary>All {len(report.checked)} downloads</summary>", "",
         "| download | baseline s | now s | change | efficiency | link Δ s | wasted MB | stalls s |",
@@ -110,7 +109,7 @@ def markdown(report: Report) -> str:
         now = one.now or {}
         change_percent = _percent(one) + (" %" if change(one) is not None else "")
         lines.append(
-            f"| {_code(one.cell)} | {_number((one.baseline or {}).get('download_s'))} "
+            f"| {code(one.cell)} | {_number((one.baseline or {}).get('download_s'))} "
             f"| {_number(now.get('download_s'))} | {change_percent} "
             f"| {_number(now.get('efficiency'))} | {_number(now.get('link_delta_s'))} "
             f"| {_number(now.get('wasted_bytes'), 1e-6)} | {_number(now.get('stalled_s'))} |"
@@ -118,11 +117,12 @@ def markdown(report: Report) -> str:
     return "\n".join([*lines, "", "</details>", ""])
 
 
-def _code(cell: Cell) -> str:
-    return f"`{cell}`"
+def code(what: object) -> str:
+    """Its text as code in Markdown."""
+    return f"`{what}`"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Text in a cell of a Markdown table, where a program's words may hold anything."""
     for character in "\\`*_<>|[]":
         text = text.replace(character, f"\\{character}")
