@@ -30,6 +30,7 @@ from linklab.models.factory import models
 from linklab.outcome import Outcome
 from linklab.player import Player
 from linklab.scenario import Scenario, ScenarioError, load
+from linklab.shaping import TIMER_SLACK_S
 from linklab.signalfile import SignalFile
 from linklab.topology import LINK_PATHS, SERVER_ADDRESS
 
@@ -146,7 +147,8 @@ def execute(run_dir: Path) -> Outcome:
         task = _task(job, scenario, run_dir, scratch / "payload")
         links = models(scenario, job.seed)
         states = {name: model.at(0.0) for name, model in links.items()}
-        lab = stack.enter_context(built(scenario, states, job.seed))
+        slack_s = TIMER_SLACK_S if job.clock == "real" else 0.0
+        lab = stack.enter_context(built(scenario, states, job.seed, slack_s))
         player = Player(
             lab, links, run_dir, sample_s=scenario.sample_s,
             counts_payload=any(event.after_bytes is not None for event in scenario.events),

@@ -84,13 +84,14 @@ class _Leg:
 
     def __init__(
         self, access: Access, hosts: dict[str, Host], state: LinkState,
-        queues: tuple[int, int], seed: int,
+        queues: tuple[int, int], seed: int, slack_s: float,
     ) -> None:  # fmt: skip
         self.access = access
 
         def rate_queue(port: Port, rate_bps: int, queue_bytes: int) -> RateQueue:
             host = hosts[port.node]
-            return RateQueue(host.channel, host.indices[port.interface], rate_bps, queue_bytes)
+            index = host.indices[port.interface]
+            return RateQueue(host.channel, index, rate_bps, queue_bytes, slack_s)
 
         self.queues = {
             "down": rate_queue(access.down, state.down_rate_bps, queues[0]),
@@ -128,7 +129,7 @@ class ShapedLink:
 
     def __init__(
         self, path: LinkPath, hosts: dict[str, Host], state: LinkState, queues: tuple[int, int],
-        seed: int,
+        seed: int, slack_s: float,
     ) -> None:  # fmt: skip
         self.path = path
         self._hosts = hosts
@@ -136,7 +137,7 @@ class ShapedLink:
         for number, access in enumerate(path.accesses):
             names = () if number == 0 else (access.node,)
             self._legs[access.node] = _Leg(
-                access, hosts, state, queues, seed_for(seed, path.name, "down", *names)
+                access, hosts, state, queues, seed_for(seed, path.name, "down", *names), slack_s
             )
         self._leg = next(iter(self._legs.values()))
         core = hosts[path.core]
@@ -399,10 +400,13 @@ def tcp_sysctls(settings: TcpSettings) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def built(scenario: Scenario, states: dict[str, LinkState], seed: int) -> Iterator[Lab]:
+def built(
+    scenario: Scenario, states: dict[str, LinkState], seed: int, slack_s: float
+) -> Iterator[Lab]:
     """A lab for `scenario` with its links in `states`; gone when the block ends.
 
-    The randomness of losses and jitter comes from `seed`.
+    The randomness of losses and jitter comes from `seed`; `slack_s` is how late the clock's timers
+    may come without costing rate.
     """
     paths = {
         name: topology.link_path(name, settings.access_points)
@@ -431,6 +435,6 @@ def built(scenario: Scenario, states: dict[str, LinkState], seed: int) -> Iterat
             _route(hosts, path)
             links[name] = ShapedLink(
                 path, hosts, states[name],
-                (settings.queue_down_bytes, settings.queue_up_bytes), seed,
+                (settings.queue_down_bytes, settings.queue_up_bytes), seed, slack_s,
             )  # fmt: skip
         yield Lab(hosts, links)

@@ -36,6 +36,10 @@ MIN_HTB_RATE_BPS = int(FRAME_BYTES * 8 / MAX_DEBT_S)
 BURST_BYTES = 1600
 """HTB's bucket: about one frame, so that the link never sends faster than its rate."""
 
+TIMER_SLACK_S = 0.002
+"""What the bucket holds besides on a real clock, at the link's rate. A timer that comes late loses
+what the bucket cannot hold, and with one frame in it that begins at 60 µs at 12 Mbit/s."""
+
 GATE_OPEN_S = MAX_DEBT_S / 2
 """How long the gate opens for one frame: the next one would need `MAX_DEBT_S`."""
 
@@ -61,12 +65,16 @@ class ShapingError(RuntimeError):
 class RateQueue:
     """Rate and drop-tail queue of one direction, on an access node's interface.
 
-    `channel` is a tc socket in the node's namespace, `index` the interface there. `changes`
-    counts what a worker of the gate has to know of: whoever works it looks anew when it moved.
+    `channel` is a tc socket in the node's namespace, `index` the interface there; `slack_s` is
+    how late a timer may come without costing rate. `changes` counts what a worker of the gate has
+    to know of: whoever works it looks anew when it moved.
     """
 
-    def __init__(self, channel: Channel, index: int, rate_bps: int, queue_bytes: int) -> None:
+    def __init__(
+        self, channel: Channel, index: int, rate_bps: int, queue_bytes: int, slack_s: float = 0.0
+    ) -> None:
         self._channel = channel
+        self._slack_s = slack_s
         self._index = index
         self._get = tc.get_qdisc(index, _LEAF)
         self._closed = True
@@ -79,10 +87,11 @@ class RateQueue:
 
     def _set_class(self, rate_bps: int, *, new: bool = False) -> None:
         slow = rate_bps < MIN_HTB_RATE_BPS
+        burst_bytes = 1 if slow else BURST_BYTES + round(rate_bps / 8 * self._slack_s)
         self._channel.request(
             tc.htb_class(
                 self._index, _CLASS, _ROOT, max(rate_bps, MIN_HTB_RATE_BPS) // 8,
-                1 if slow else BURST_BYTES, FRAME_BYTES, new=new,
+                burst_bytes, FRAME_BYTES, new=new,
             )
         )  # fmt: skip
         self.rate_bps = rate_bps

@@ -107,6 +107,21 @@ def test_rates_change_in_the_class_alone(netlink: Recorder) -> None:
     assert built.changes == 1
 
 
+@pytest.mark.parametrize(("slack_s", "bucket_s"), [(0.0, 160e-6), (0.002, 2160e-6)])
+def test_the_bucket_holds_a_frame_and_what_late_timers_would_lose(
+    netlink: Recorder, slack_s: float, bucket_s: float
+) -> None:
+    built = RateQueue(netlink, INDEX, 80_000_000, 500_000, slack_s)
+    built.set_rate(10_000)
+    built.set_rate(80_000_000)
+    sizes = [
+        message.get_attr("TCA_OPTIONS").get_attr("TCA_HTB_PARMS")["buffer"] * 64e-9
+        for message in netlink.sent
+        if message["header"]["type"] == 40
+    ]
+    assert sizes == pytest.approx([bucket_s, 8 / (MIN_HTB_RATE_BPS), bucket_s], rel=0.01)
+
+
 def test_the_gate_closes_before_a_slow_rate_and_opens_after_it(netlink: Recorder) -> None:
     built = queue(netlink, 80_000_000)
     netlink.taken()
