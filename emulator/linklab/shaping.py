@@ -36,9 +36,10 @@ MIN_HTB_RATE_BPS = int(FRAME_BYTES * 8 / MAX_DEBT_S)
 BURST_BYTES = 1600
 """HTB's bucket: about one frame, so that the link never sends faster than its rate."""
 
-TIMER_SLACK_S = 0.002
+TIMER_SLACK_S = 0.005
 """What the bucket holds besides on a real clock, at the link's rate. A timer that comes late loses
-what the bucket cannot hold, and with one frame in it that begins at 60 µs at 12 Mbit/s."""
+what the bucket cannot hold, and with one frame in it that begins at 60 µs at 12 Mbit/s. A radio's
+bursts last as long: one A-MPDU takes the air for up to 5.484 ms (IEEE 802.11, aPPDUMaxTime)."""
 
 GATE_OPEN_S = MAX_DEBT_S / 2
 """How long the gate opens for one frame: the next one would need `MAX_DEBT_S`."""

@@ -107,7 +107,7 @@ def test_rates_change_in_the_class_alone(netlink: Recorder) -> None:
     assert built.changes == 1
 
 
-@pytest.mark.parametrize(("slack_s", "bucket_s"), [(0.0, 160e-6), (0.002, 2160e-6)])
+@pytest.mark.parametrize(("slack_s", "bucket_s"), [(0.0, 160e-6), (0.005, 5160e-6)])
 def test_the_bucket_holds_a_frame_and_what_late_timers_would_lose(
     netlink: Recorder, slack_s: float, bucket_s: float
 ) -> None:
