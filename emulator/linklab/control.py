@@ -23,8 +23,7 @@ PERIOD_S = 0.1
 class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """One change: what of `link` becomes otherwise from now on, in base units.
 
-    `next` goes on to the next algorithm of a live lab. `reset` takes back every earlier
-    command on the link.
+    `next` goes on to the next algorithm of a live lab.
     """
 
     link: str = ""

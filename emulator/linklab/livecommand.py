@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import http.client
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from linklab import units
 from linklab.control import Command
+from linklab.models.events import MIN_RATE_BPS
 from linklab.scenario import Scenario
+from linklab.scenario.reading import MAX_RATE_BPS, MAX_RTT_S, MAX_TIME_S, MIN_LENGTH_S
 
 DEFAULT_ADDRESS = ("127.0.0.1", 9464)
 """9464 is the port of Prometheus exporters in OpenTelemetry's specification, too."""
@@ -30,6 +33,15 @@ CHANGES = {
     "rtt": "VALUE such as 80ms", "loss": "VALUE such as 1%",
 }  # fmt: skip
 """What can become of a link, and what is said with it."""
+
+LIMITS: dict[str, tuple[float, float, Callable[[float], str]]] = {
+    "down_rate_bps": (MIN_RATE_BPS, MAX_RATE_BPS, units.format_rate),
+    "up_rate_bps": (MIN_RATE_BPS, MAX_RATE_BPS, units.format_rate),
+    "rtt_s": (0.0, MAX_RTT_S, units.format_duration),
+    "loss_ratio": (0.0, 1.0, units.format_ratio),
+    "duration_s": (MIN_LENGTH_S, MAX_TIME_S, units.format_duration),
+}
+"""What a command may ask for: what a scenario may."""
 
 
 def command_of(link: str, change: str, value: str | None, duration: str | None) -> Command:
@@ -66,9 +78,7 @@ def lasting(standing: Command | None, command: Command) -> Command | None:
         msgspec.structs.asdict(standing) if standing else {"link": command.link}
     )
     fields |= {
-        name: value
-        for name, value in msgspec.structs.asdict(command).items()
-        if value not in (None, False)
+        name: value for name, value in msgspec.structs.asdict(command).items() if _said(value)
     }
     if fields.get("carrier") == "up":  # As the scenario has it.
         fields["carrier"] = None
@@ -88,12 +98,12 @@ def feasible(scenario: Scenario, command: Command) -> Command:
         raise ValueError("the command changes nothing")
     if command.carrier not in (None, "up", "down"):
         raise ValueError(f"a carrier cannot be {command.carrier!r}; allowed: up, down")
-    for name in ("down_rate_bps", "up_rate_bps", "rtt_s", "duration_s"):
+    for name, (least, most, shown_as) in LIMITS.items():
         value = getattr(command, name)
-        if value is not None and not 0 < value < 1e12:
-            raise ValueError(f"{name} cannot be {value}; allowed: more than 0")
-    if command.loss_ratio is not None and not 0 <= command.loss_ratio <= 1:
-        raise ValueError(f"loss_ratio cannot be {command.loss_ratio}; allowed: 0 to 1")
+        if value is not None and not least <= value <= most:
+            raise ValueError(
+                f"{name} cannot be {value:g}; allowed: {shown_as(least)} to {shown_as(most)}"
+            )
     if command.handover is None:
         return command
     points = scenario.links[command.link].access_points
@@ -114,10 +124,15 @@ def in_words(command: Command) -> str:
     said = [
         f"{name} {value}"
         for name, value in fields.items()
-        if name not in ("link", "duration_s") and value not in (None, False)
+        if name not in ("link", "duration_s") and _said(value)
     ]
     span = "" if command.duration_s is None else f" for {command.duration_s:g} s"
     return f"{command.link}: {', '.join(said)}{span}"
+
+
+def _said(value: object) -> bool:
+    """Whether a field of a command was given: a loss of 0 is, and equals False."""
+    return value is not None and value is not False
 
 
 def parse_address(text: str) -> tuple[str, int]:

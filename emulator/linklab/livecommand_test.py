@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from linklab import scenario
@@ -62,8 +64,15 @@ def test_words_that_are_none(words: tuple[str, str, str | None, str | None], sai
         (Command(link="wifi", duration_s=3.0), "the command changes nothing"),
         (Command(link="wifi", carrier="sideways"), "allowed: up, down"),
         (Command(link="wifi", down_rate_bps=0), "down_rate_bps cannot be 0"),
+        (
+            Command(link="wifi", down_rate_bps=40_000_000_000),
+            "down_rate_bps cannot be 4e.10; allowed: .* to 10 Gbit/s",
+        ),
+        (Command(link="wifi", rtt_s=2e10), "rtt_s cannot be 2e.10; allowed: 0 .*s to 10 s"),
+        (Command(link="wifi", loss_ratio=math.nan), "loss_ratio cannot be nan"),
+        (Command(link="wifi", duration_s=1e9, outage=True), "duration_s cannot be 1e.09"),
         (Command(link="wifi", carrier="down", duration_s=-1.0), "duration_s cannot be -1"),
-        (Command(link="wifi", loss_ratio=1.5), "loss_ratio cannot be 1.5; allowed: 0 to 1"),
+        (Command(link="wifi", loss_ratio=1.5), "loss_ratio cannot be 1.5; allowed: 0 % to 100 %"),
     ],
 )
 def test_what_the_scenarios_links_cannot_do(small: Scenario, command: Command, said: str) -> None:
@@ -93,6 +102,13 @@ def test_what_lasts_for_the_runs_to_come() -> None:
     standing = lasting(standing, Command(link="wifi", carrier="up"))
     assert standing == Command(link="wifi", down_rate_bps=10)
     assert lasting(None, Command(link="wifi", carrier="up")) is None
+
+
+def test_no_loss_takes_back_an_earlier_loss() -> None:
+    standing = lasting(None, Command(link="wifi", loss_ratio=0.01))
+    none = Command(link="wifi", loss_ratio=0.0)
+    assert lasting(standing, none) == none
+    assert in_words(none) == "wifi: loss_ratio 0.0"
 
 
 def test_a_command_in_words() -> None:

@@ -134,6 +134,7 @@ def _changed(state: LinkState, event: Event) -> LinkState:
         down, up = min(down, event.cap_bps), min(up, event.cap_bps)
     if event.cross_bps is not None:
         down -= event.cross_bps
+    delay_s = state.delay_s if event.rtt_s is None else event.rtt_s / 2
     return replace(
         state,
         up=state.up if event.carrier is None else event.carrier == "up",
@@ -141,8 +142,8 @@ def _changed(state: LinkState, event: Event) -> LinkState:
         up_rate_bps=max(up, MIN_RATE_BPS),
         hold_down=state.hold_down or down < MIN_RATE_BPS,
         hold_up=state.hold_up or up < MIN_RATE_BPS,
-        delay_s=state.delay_s if event.rtt_s is None else event.rtt_s / 2,
-        jitter_s=_or(event.jitter_s, state.jitter_s),
+        delay_s=delay_s,
+        jitter_s=min(_or(event.jitter_s, state.jitter_s), delay_s),
         loss_ratio=_or(event.loss_ratio, state.loss_ratio),
         loss_burst_packets=state.loss_burst_packets if event.loss_ratio is None else 1.0,
         blackout=state.blackout or event.outage,

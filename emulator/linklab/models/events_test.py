@@ -25,6 +25,7 @@ def after(*events: Event, t_s: float = 1.0, load: Load = NO_LOAD) -> LinkState:
         (Event("w", 1.0, down_rate_bps=5_000, up_rate_bps=6_000),
          {"down_rate_bps": 5_000, "up_rate_bps": 6_000}),
         (Event("w", 1.0, rtt_s=0.3, jitter_s=0.0), {"delay_s": 0.15, "jitter_s": 0.0}),
+        (Event("w", 1.0, rtt_s=0.001), {"delay_s": 0.0005, "jitter_s": 0.0005}),
         (Event("w", 1.0, loss_ratio=0.2), {"loss_ratio": 0.2, "loss_burst_packets": 1.0}),
         (Event("w", 1.0, fade_ratio=0.25),
          {"down_rate_bps": 20_000_000, "up_rate_bps": 5_000_000}),

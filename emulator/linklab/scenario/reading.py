@@ -58,6 +58,7 @@ CONGESTION_CONTROLS: Final = ("reno", "cubic", "bbr", "dctcp", "vegas", "westwoo
 MAX_RATE_BPS: Final = 10_000_000_000
 MAX_PAYLOAD_BYTES: Final = 10_000_000_000
 MAX_RTT_S: Final = 10.0
+MIN_LENGTH_S: Final = 1e-3
 MAX_TIME_S: Final = 86_400.0
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -159,7 +160,7 @@ _queue = within(
 _buffer = within(units.parse_size, 4096, (1 << 31) - 1, "4096 B to 2 GiB less 1 B")
 _time = within(units.parse_duration, 0.0, MAX_TIME_S, f"0 s to {MAX_TIME_S:.0f} s")
 _round_trip = within(units.parse_duration, 0.0, MAX_RTT_S, f"0 s to {MAX_RTT_S:.0f} s")
-_length = within(units.parse_duration, 1e-3, MAX_TIME_S, f"1 ms to {MAX_TIME_S:.0f} s")
+_length = within(units.parse_duration, MIN_LENGTH_S, MAX_TIME_S, f"1 ms to {MAX_TIME_S:.0f} s")
 _step = within(units.parse_duration, 1e-3, 10.0, "1 ms to 10 s")
 _between_runs = within(
     units.parse_ratio, 0.0, MAX_RELATIVE_SD, f"0 % to {units.format_ratio(MAX_RELATIVE_SD)}"
