@@ -175,8 +175,8 @@ def _parser() -> argparse.ArgumentParser:
     publish = command(
         "publish", "put finished runs into Prometheus, each in a slot of its own in the past",
         "Prometheus shows new blocks of its data within a minute.\n\nexamples:\n"
-        "  linklab publish runs/20261121-061600-compare/* --prometheus-data /var/lib/prometheus\n"
-        "  linklab publish runs/* --output runs.om",
+        "  linklab publish runs/*-compare/* --prometheus-data /var/lib/prometheus/metrics2\n"
+        "  linklab publish runs/*-compare/* --output runs.om",
     )  # fmt: skip
     publish.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="a run directory")
     target = publish.add_mutually_exclusive_group(required=True)

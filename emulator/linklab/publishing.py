@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -230,12 +230,21 @@ def publish(
     """Gives each run a slot and writes it into Prometheus' data directory, or into a file of
     OpenMetrics text for promtool elsewhere. One of `data` and `output` must be given.
 
-    A run that has a slot already stays where it is. PublishError leaves no slot given.
+    A run that has a slot already stays where it is; a file gets it again all the same. PublishError
+    leaves no slot given.
     """
     runs = [finished_run(run_dir) for run_dir in dict.fromkeys(one.resolve() for one in run_dirs)]
     directory = data if data is not None else (output or Path()).resolve().parent
     if not directory.is_dir():
         raise PublishError(f"{directory} is not a directory")
+    if output is not None and output.is_dir():
+        raise PublishError(f"{output} is a directory; allowed: a file's name")
+    if data is not None and not _is_prometheus_data(data):
+        raise PublishError(
+            f"{data} is not where a Prometheus keeps its data: {', '.join(_STORAGE)} are missing; "
+            "allowed: the directory of its --storage.tsdb.path (Debian: "
+            "/var/lib/prometheus/metrics2), or an empty one"
+        )
     now_s = time.time() if now_s is None else now_s
     with _ledger(directory) as (path, ever_given):
         given = [slot for slot in ever_given if slot.end_s > now_s - retention_s]
@@ -249,19 +258,17 @@ def publish(
         for run, start_s in zip(fresh, starts, strict=True):
             label = _unused(run.label, {slot.run for slot in (*given, *new.values())})
             new[run.digest] = Slot(label, run.digest, start_s, start_s + _seconds(run))
-        if fresh:
-            text = openmetrics([
-                (replace(run, label=new[run.digest].run), new[run.digest].start_s) for run in fresh
-            ])  # fmt: skip
-            _write(text, data, output)
+        slots = known | new
+        if output is not None:
+            output.write_bytes(_text_of({run.digest: run for run in runs}.values(), slots))
+        elif data is not None and fresh:
+            _backfill(_text_of(fresh, slots), data)
+        if new:
             with path.open("ab") as file:
                 for slot in new.values():
                     file.write(msgspec.json.encode(slot) + b"\n")
             _give_to_owner(directory, path)
-    return [
-        Published(run.directory, known.get(run.digest) or new[run.digest], run.digest in known)
-        for run in runs
-    ]
+    return [Published(run.directory, slots[run.digest], run.digest in known) for run in runs]
 
 
 def to_json(one: Published) -> dict[str, object]:
@@ -284,11 +291,16 @@ def _unused(label: str, taken: set[str]) -> str:
     return next(one for one in candidates if one not in taken)
 
 
-def _write(text: bytes, data: Path | None, output: Path | None) -> None:
-    if output is not None:
-        output.write_bytes(text)
-    if data is not None:
-        _backfill(text, data)
+def _text_of(runs: Iterable[FinishedRun], slots: Mapping[str, Slot]) -> bytes:
+    return openmetrics([
+        (replace(run, label=slots[run.digest].run), slots[run.digest].start_s) for run in runs
+    ])  # fmt: skip
+
+
+def _is_prometheus_data(directory: Path) -> bool:
+    """Whether a Prometheus keeps its data there, or may yet."""
+    names = {path.name for path in directory.iterdir()}
+    return not names or not names.isdisjoint((LEDGER, *_STORAGE))
 
 
 def _backfill(text: bytes, data: Path) -> None:
@@ -309,6 +321,9 @@ def _backfill(text: bytes, data: Path) -> None:
             _give_to_owner(data, block)
             block.rename(data / block.name)
 
+
+_STORAGE = ("wal", "chunks_head")
+"""What Prometheus makes in its data directory when it starts (its documentation, Storage)."""
 
 _BLOCK = "[0-9A-Z]" * 26
 """How Prometheus names a block of its storage: a ULID."""

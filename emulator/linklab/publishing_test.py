@@ -105,13 +105,24 @@ def test_a_run_is_text_with_a_sample_a_second(tmp_path: Path) -> None:
 
 def test_publishing_again_changes_nothing_also_when_the_directory_has_moved(tmp_path: Path) -> None:
     first = run_dir(tmp_path / "runs" / "a")
-    (made,), _ = publish_text(tmp_path, first)
+    (made,), before = publish_text(tmp_path, first)
     moved = first.rename(tmp_path / "moved")
     (again,), text = publish_text(tmp_path, moved)
     assert again.before and not made.before
     assert again.slot == made.slot
-    assert text == []
+    assert text == before
     assert len((tmp_path / LEDGER).read_text().splitlines()) == 1
+
+
+def test_what_is_no_target_is_refused_and_left_alone(tmp_path: Path) -> None:
+    directory = run_dir(tmp_path / "runs" / "a")
+    parent = tmp_path / "prometheus"
+    (parent / "metrics2").mkdir(parents=True)
+    with pytest.raises(PublishError, match="is a directory; allowed: a file's name"):
+        publish([directory], output=parent, now_s=NOW_S)
+    with pytest.raises(PublishError, match="wal, chunks_head are missing; allowed: .*metrics2"):
+        publish([directory], data=parent, now_s=NOW_S)
+    assert [path.name for path in parent.iterdir()] == ["metrics2"]
 
 
 def test_runs_that_are_called_the_same_stay_apart(tmp_path: Path) -> None:
