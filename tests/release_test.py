@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -126,3 +127,18 @@ def test_the_same_commit_is_the_same_bytes(environment: Path, tmp_path: Path) ->
         [tmp_path / "one" / "multilink", "version"], capture_output=True, text=True, check=True
     )
     assert said.stdout.startswith("multilink 1.2.3 (go")
+
+
+def test_every_image_there_is_becomes_part_of_a_release(tmp_path: Path) -> None:
+    engine = tmp_path / "engine"
+    engine.write_text('#!/bin/sh\nif [ "$1" = save ]; then echo "saved $2"; fi\n')
+    engine.chmod(0o755)
+    subprocess.run(
+        [REPOSITORY / "emulator" / "setup" / "images", engine, "1.2.dev3+abc", tmp_path], check=True
+    )
+    saved = {path.name: gzip.decompress(path.read_bytes()) for path in tmp_path.glob("*.gz")}
+    names = [path.parent.name for path in REPOSITORY.glob("*/Dockerfile")]
+    assert saved == {
+        f"linklab-{name}-image.tar.gz": f"saved linklab-{name}:1.2.dev3-abc\n".encode()
+        for name in names
+    }
