@@ -149,8 +149,8 @@ class _Link:
 
     @property
     def out(self) -> bool:
-        """Whether nothing can pass."""
-        return self.state is not None and (self.state.blackout or not self.state.up)
+        """Whether nothing can pass to the client."""
+        return self.state is not None and self.state.rate_bps("down") == 0
 
     @property
     def received_bytes(self) -> int:
@@ -309,8 +309,8 @@ class RunMetrics:
 
         state = link.state
         if state is not None:
-            for direction, bps in (("down", state.down_rate_bps), ("up", state.up_rate_bps)):
-                rate = 0.0 if link.out else bps / 8
+            for direction in DIRECTIONS:
+                rate = state.rate_bps(direction) / 8
                 yield one("rate_bytes_per_second", rate, direction=direction)
             yield one("delay_seconds", state.delay_s)
             yield one("loss_ratio", 1.0 if state.blackout else state.loss_ratio)

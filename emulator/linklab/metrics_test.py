@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from linklab.metrics import CATALOGUE, RunLabels, RunMetrics, families
@@ -21,11 +22,14 @@ def run() -> RunMetrics:
     return RunMetrics(LABELS, ("wifi", "lte"), {"place": "guest", "clock": "real"})
 
 
-def state(t_s: float, link: str = "wifi", *, late_s: float = 0.0, up: bool = True,
-          blackout: bool = False, access_point: str = "") -> LinkRecord:  # fmt: skip
-    return LinkRecord(
-        t_s, late_s, link, up, 80_000_000, 8_000_000, 0.01, 0.001, blackout, access_point, 2
-    )
+STATE = LinkRecord(
+    t_s=0.0, late_s=0.0, link="wifi", up=True, down_rate_bps=80_000_000, up_rate_bps=8_000_000,
+    delay_s=0.01, loss_ratio=0.001, carriers=2,
+)  # fmt: skip
+
+
+def state(t_s: float, **changed: object) -> LinkRecord:
+    return msgspec.structs.replace(STATE, t_s=t_s, **changed)
 
 
 def tell(run: RunMetrics, *records: object) -> None:
@@ -76,6 +80,17 @@ def test_outages_count_whether_the_client_sees_them_or_not(run: RunMetrics) -> N
     run.advance(3.0)
     assert value(run, "linklab_link_outage_seconds_total", link="wifi") == 2.25
     assert value(run, "linklab_link_outage_seconds_total", link="lte") == 0
+
+
+def test_a_trace_that_is_at_0_is_an_outage_and_a_sleeping_radio_is_none(run: RunMetrics) -> None:
+    tell(run, state(0.0, hold_down=True), state(3.0, hold_up=True))
+    assert value(run, "linklab_link_outage_seconds_total", link="wifi") == 3.0
+    assert value(run, "linklab_link_rate_bytes_per_second", direction="down") == 10e6
+    assert value(run, "linklab_link_rate_bytes_per_second", direction="up") == 0
+    tell(run, state(4.0, hold_down=True, hold_up=True, rrc="idle"))
+    run.advance(9.0)
+    assert value(run, "linklab_link_outage_seconds_total", link="wifi") == 3.0
+    assert value(run, "linklab_link_rate_bytes_per_second", direction="down") == 10e6
 
 
 def test_a_handover_is_leaving_an_access_point(run: RunMetrics) -> None:

@@ -21,8 +21,19 @@ class LinkRecord(msgspec.Struct, frozen=True):
     delay_s: float
     loss_ratio: float
     blackout: bool = False
+    hold_down: bool = False
+    hold_up: bool = False
     access_point: str = ""
     carriers: int = 1
+    rrc: str = "connected"
+
+    def rate_bps(self, direction: str) -> int:
+        """What may pass in a direction; 0 in an outage. A radio that sleeps is none: it wakes up
+        for whatever comes."""
+        held = (self.hold_down if direction == "down" else self.hold_up) and self.rrc == "connected"
+        if self.blackout or not self.up or held:
+            return 0
+        return self.down_rate_bps if direction == "down" else self.up_rate_bps
 
 
 class QueueRecord(msgspec.Struct, frozen=True):
