@@ -18,6 +18,7 @@ from pathlib import Path
 from linklab import authority, payload
 from linklab.authority import AuthorityError
 from linklab.h2o import configuration
+from linklab.leftovers import scratch_prefix
 from linklab.paths import cache_dir
 from linklab.payload import PayloadError
 from linklab.scenario import Payload
@@ -65,7 +66,7 @@ def main() -> None:
     cache = cache_dir()
     try:
         address = address_of(os.environ.get("LINKLAB_FIELD_ADDRESS", ""))
-        conf = prepare(address, cache, Path(tempfile.mkdtemp(prefix="linklab-field-")))
+        conf = prepare(address, cache, Path(tempfile.mkdtemp(prefix=scratch_prefix("field"))))
     except (ValueError, AuthorityError, PayloadError, OSError) as error:
         sys.exit(f"linklab: {error}")
     shown = f"[{address}]" if ":" in address else address

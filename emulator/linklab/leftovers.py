@@ -14,17 +14,21 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal, get_args
 
 from linklab.paths import cache_dir
 
-_NAME = re.compile(r"linklab-(?:guest|run)-(\d+)-\w+")
+Kind = Literal["field", "guest", "loopback", "matplotlib", "run"]
+"""What a scratch directory is for."""
+
+_NAME = re.compile(rf"linklab-(?:{'|'.join(get_args(Kind))})-(\d+)-\w+")
 
 _CACHED = ("authority", "cores", "kernel", "payloads")
 """What linklab keeps in the cache directory, which a user may have made for other things too."""
 
 
-def scratch_prefix(kind: str) -> str:
-    """Prefix for a scratch directory of this process; `kind` is `guest` or `run`."""
+def scratch_prefix(kind: Kind) -> str:
+    """Prefix for a scratch directory of this process."""
     return f"linklab-{kind}-{os.getpid()}-"
 
 

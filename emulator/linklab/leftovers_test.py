@@ -3,10 +3,12 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from linklab import leftovers
+from linklab.leftovers import Kind
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def filled(path: Path) -> Path:
 def test_directories_of_the_dead_are_found_and_no_others(
     scratch: Path, cache: Path, dead_pid: int
 ) -> None:
-    ours = {filled(scratch / f"linklab-{kind}-{dead_pid}-a_b1") for kind in ("guest", "run")}
+    ours = {filled(scratch / f"linklab-{kind}-{dead_pid}-a_b1") for kind in get_args(Kind)}
     filled(scratch / f"linklab-guest-{os.getpid()}-abc")
     filled(scratch / f"linklab-notes-{dead_pid}-abc")
     filled(scratch / f"linklab-guest-{dead_pid}-abc.kept")

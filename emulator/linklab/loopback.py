@@ -19,6 +19,7 @@ from pathlib import Path
 
 from linklab import authority
 from linklab.h2o import configuration
+from linklab.leftovers import scratch_prefix
 
 ADDRESS = "127.0.0.1"
 _IN_MEMORY = Path("/dev/shm")
@@ -120,7 +121,7 @@ def room(size: int, fallback: Path | None = None) -> Iterator[Path]:
     in `fallback`."""
     enough = _IN_MEMORY.is_dir() and shutil.disk_usage(_IN_MEMORY).free > 2 * size
     with tempfile.TemporaryDirectory(
-        prefix="linklab-loopback-", dir=_IN_MEMORY if enough else fallback
+        prefix=scratch_prefix("loopback"), dir=_IN_MEMORY if enough else fallback
     ) as made:
         Path(made).chmod(0o755)
         yield Path(made)

@@ -6,8 +6,10 @@ import os
 import tempfile
 from pathlib import Path
 
+from linklab.leftovers import scratch_prefix
+
 # Before matplotlib is imported: it would keep its font cache under HOME.
-_scratch = tempfile.TemporaryDirectory(prefix="linklab-matplotlib-")
+_scratch = tempfile.TemporaryDirectory(prefix=scratch_prefix("matplotlib"))
 os.environ["MPLCONFIGDIR"] = _scratch.name
 
 from matplotlib.axes import Axes  # noqa: E402
