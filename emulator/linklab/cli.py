@@ -136,7 +136,8 @@ def _parser() -> argparse.ArgumentParser:
         "exec", "run any program in the client's place",
         "The program finds LINKLAB_URL, LINKLAB_CA, LINKLAB_OUTPUT and LINKLAB_SHA256 in its\n"
         "environment (SSL_CERT_FILE and CURL_CA_BUNDLE too); {url}, {ca} and {output} in its\n"
-        "arguments are filled in. Both links are devices: wlan0 and rmnet0.\n\n"
+        "arguments are filled in. Both links are devices: wlan0 and rmnet0. Where one has a radio,\n"
+        "LINKLAB_WIRELESS names a file with its signal strength, as in /proc/net/wireless.\n\n"
         "example:\n  linklab exec static-80-50 -- aria2c --ca-certificate={ca} \\\n"
         "    --multiple-interface=wlan0,rmnet0 -s2 -x2 -k1M -d /tmp {url}",
     )  # fmt: skip

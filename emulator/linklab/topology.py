@@ -20,6 +20,9 @@ from dataclasses import dataclass
 CLIENT = "client"
 SERVER = "server"
 SERVER_ADDRESS = "10.0.0.1"
+
+LEASES = 250
+"""How many addresses a client may get on a link, of the 254 of its network."""
 SERVER_NAME = "server.linklab"
 AIR = "air"
 
@@ -90,9 +93,10 @@ class LinkPath:
         return [*air, *(access.node for access in self.accesses), self.core]
 
     def lease(self, number: int) -> str:
-        """The client's address by how many it has had before on this link."""
+        """The client's address by how many it has had before on this link; the oldest one again
+        after `LEASES`."""
         network, _, host = self.client.address.rpartition(".")
-        return f"{network}.{int(host) + number}"
+        return f"{network}.{int(host) + number % LEASES}"
 
 
 @dataclass(frozen=True)

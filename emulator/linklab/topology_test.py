@@ -2,7 +2,16 @@ import ipaddress
 from itertools import pairwise
 
 from linklab import authority, scenario
-from linklab.topology import AIR, CLIENT, LINK_PATHS, SERVER, SERVER_ADDRESS, Port, link_path
+from linklab.topology import (
+    AIR,
+    CLIENT,
+    LEASES,
+    LINK_PATHS,
+    SERVER,
+    SERVER_ADDRESS,
+    Port,
+    link_path,
+)
 
 ROAMING = link_path("wifi", ("ap1", "ap2"))
 PATHS = list(LINK_PATHS.values())
@@ -56,8 +65,8 @@ def test_leases_are_addresses_of_the_client_s_network() -> None:
     for path in PATHS:
         assert path.lease(0) == path.client.address
         network = ipaddress.IPv4Network(path.client_network)
-        assert all(ipaddress.IPv4Address(path.lease(n)) in network for n in range(50))
-        assert len({path.lease(n) for n in range(50)}) == 50
+        assert all(ipaddress.IPv4Address(path.lease(n)) in network for n in range(600))
+        assert len({path.lease(n) for n in range(600)}) == LEASES
 
 
 def test_the_kernel_takes_every_name() -> None:

@@ -1,6 +1,7 @@
 """What a link is at one instant, and the layers that say so. Pure.
 
-    base state → trace → radio → air → carriers → RRC → events → what the player applies
+    base state → trace → run-to-run spread → on-off → radio and its air → carriers → RRC → events
+    → what the player applies
 
 A layer takes the state that the layers below it yield and changes what it is about. It knows
 no clock, socket or file: whoever drives it, player, oracle or plot, says what time it is and
