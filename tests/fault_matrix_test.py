@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Linklab
+from conftest import REPOSITORY, Linklab, lines
 from linklab.contestants import RESCUED
 
 ScenarioFile = Callable[..., Path]
@@ -102,6 +102,29 @@ end() { kill $1 $server; wait $server 2> /dev/null; }
 url=${LINKLAB_URL/10.0.0.1/10.0.0.1:8443}
 """
 """The lab's own server must live as long as the lab; this is another one like it."""
+
+
+def test_a_device_that_comes_back_is_used_at_once(linklab: Linklab, scenario: ScenarioFile) -> None:
+    """The kernel announces it; while it is away nobody tries it in vain."""
+    file = scenario(
+        "back", size="60 MB",
+        wifi="down: 40 Mbit/s, up: 20 Mbit/s, rtt: 10 ms",
+        lte="down: 20 Mbit/s, up: 10 Mbit/s, rtt: 40 ms",
+        more="events:\n"
+        "  - {at: 2 s, link: wifi, carrier: down}\n"
+        "  - {at: 12300 ms, link: wifi, carrier: up}\n",
+    )  # fmt: skip
+    done = linklab("run", file, "-a", "alg3-rescue", "--json")
+    assert done.code == 0, done.err
+    events = [
+        event
+        for event in lines(Path(done.json["run_dir"]) / "client.jsonl")
+        if event.get("link") == "wifi" and event["t_ns"] > 2e9
+    ]
+    assert not [event for event in events if event["event"] == "ban"]
+    connected = next(event for event in events if event["event"] == "connected")
+    assert 12.3e9 < connected["t_ns"] < 12.4e9
+    assert done.json["figures"]["efficiency"] > 0.99
 
 
 def test_the_server_dies_and_comes_back(linklab: Linklab, scenario: ScenarioFile) -> None:

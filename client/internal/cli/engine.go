@@ -106,12 +106,15 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, allowan
 	if f.noRescue && f.rescue && flags.Changed("rescue") {
 		return o, nil, invalid("no-rescue", "", "it and --rescue exclude each other")
 	}
-	if f.rescue && !f.noRescue {
-		o.Rescue = &download.Rescue{GiveUp: f.giveUp}
-	}
 	o.Overlap, o.Window = f.overlap, f.window
 	if o.Links, err = f.parseLinks(); err != nil {
 		return o, nil, err
+	}
+	if f.rescue && !f.noRescue {
+		o.Rescue = &download.Rescue{GiveUp: f.giveUp}
+		for i, l := range o.Links {
+			o.Links[i].Watch = link.Watcher{Device: l.Device, WirelessFile: f.wireless}.Watch
+		}
 	}
 	if err = f.parseBandwidths(o.Links); err != nil {
 		return o, nil, err

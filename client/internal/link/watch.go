@@ -3,6 +3,7 @@ package link
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,25 +42,31 @@ const (
 // Watch reports changes until ctx ends. The kernel's announcements (rtnetlink)
 // make that immediate.
 func (w Watcher) Watch(ctx context.Context, report func(Change)) {
-	announced := make(chan struct{}, 1)
-	if stop, err := listen(announced); err == nil {
+	announced, routes := make(chan struct{}, 1), make(chan int, 16)
+	if stop, err := listen(announced, routes); err == nil {
 		defer stop()
 	}
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	state, lowest := stateOf(w.Device), math.Inf(1)
 	for {
+		routed := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-announced:
+		case index := <-routes:
+			found, err := net.InterfaceByIndex(index)
+			if routed = err == nil && found.Name == w.Device; !routed {
+				continue
+			}
 		case <-ticker.C:
 		}
 		now := stateOf(w.Device)
 		switch {
 		case state.running && !now.running:
 			report(Down)
-		case now.running && !slices.Equal(now.ways, state.ways), now.running && !state.running:
+		case now.running && (routed || !state.running || !slices.Equal(now.ways, state.ways)):
 			report(Up)
 		}
 		state = now
@@ -106,13 +114,15 @@ func stateOf(device string) (s state) {
 }
 
 // listen sends on announced when the kernel announces a change of a device or
-// an address. The returned function ends that.
-func listen(announced chan<- struct{}) (stop func(), err error) {
+// an address, and on routes the index of the device to which a new route
+// leads. The returned function ends that.
+func listen(announced chan<- struct{}, routes chan<- int) (stop func(), err error) {
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, err
 	}
-	groups := uint32(unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR | unix.RTMGRP_IPV4_ROUTE)
+	groups := uint32(unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR |
+		unix.RTMGRP_IPV4_ROUTE | unix.RTMGRP_IPV6_ROUTE)
 	if err := unix.Bind(socket, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
 		unix.Close(socket)
 		return nil, err
@@ -125,19 +135,60 @@ func listen(announced chan<- struct{}) (stop func(), err error) {
 		defer close(ended)
 		buffer := make([]byte, 64<<10)
 		for {
-			if _, err := file.Read(buffer); err != nil {
-				// Lost announcements (ENOBUFS) mean that there were some.
-				if !isOverrun(err) {
-					return
+			n, err := file.Read(buffer)
+			if err != nil && !isOverrun(err) {
+				return
+			}
+			changed, led := announcements(buffer[:max(0, n)])
+			for _, index := range led {
+				select {
+				case routes <- index:
+				default:
 				}
 			}
-			select {
-			case announced <- struct{}{}:
-			default:
+			// Lost announcements (ENOBUFS) mean that there were some.
+			if changed || err != nil {
+				select {
+				case announced <- struct{}{}:
+				default:
+				}
 			}
 		}
 	}()
 	return func() { file.Close(); <-ended }, nil
+}
+
+// announcements reads messages of rtnetlink: whether a device or an address
+// changed, and the devices to which new routes lead. Routes that come with an
+// address are none: the kernel's table of local ones.
+func announcements(messages []byte) (changed bool, led []int) {
+	parsed, err := syscall.ParseNetlinkMessage(messages)
+	if err != nil {
+		return true, nil
+	}
+	for i := range parsed {
+		m := &parsed[i]
+		switch m.Header.Type {
+		case unix.RTM_NEWROUTE:
+			// struct rtmsg: family, destination, source, tos, table (rtnetlink(7)).
+			if len(m.Data) < unix.SizeofRtMsg || m.Data[4] == unix.RT_TABLE_LOCAL {
+				continue
+			}
+			attributes, err := syscall.ParseNetlinkRouteAttr(m)
+			if err != nil {
+				continue
+			}
+			for _, a := range attributes {
+				if a.Attr.Type == unix.RTA_OIF && len(a.Value) == 4 {
+					led = append(led, int(binary.NativeEndian.Uint32(a.Value)))
+				}
+			}
+		case unix.RTM_DELROUTE:
+		default:
+			changed = true
+		}
+	}
+	return changed, led
 }
 
 // signal returns the signal level of a device in dB.

@@ -1,0 +1,90 @@
+package link
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// inNamespace says that the test runs in a network namespace of its own.
+const inNamespace = "MULTILINK_TEST_NAMESPACE"
+
+// What happens to a device is reported, also what only rtnetlink tells.
+func TestDeviceIsWatched(t *testing.T) {
+	if os.Getenv(inNamespace) == "" {
+		again(t)
+		return
+	}
+	ip := func(words string) {
+		t.Helper()
+		if out, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil {
+			t.Fatalf("ip %s: %v: %s", words, err, out)
+		}
+	}
+	ip("link set lo up")
+	changes := make(chan Change, 99)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		Watcher{Device: "lo", WirelessFile: "nonesuch"}.Watch(ctx, func(c Change) { changes <- c })
+	}()
+	defer func() { cancel(); <-ended }()
+	time.Sleep(pollInterval / 2) // It has had its first look.
+	for _, step := range []struct {
+		words string
+		want  Change
+	}{
+		{"address add 10.9.0.1/24 dev lo", Up},
+		{"route add 10.8.0.0/24 dev lo", Up},
+		{"link set lo down", Down},
+		{"link set lo up", Up},
+	} {
+		ip(step.words)
+		select {
+		case got := <-changes:
+			if got != step.want {
+				t.Errorf("ip %s: %v is reported, want %v", step.words, got, step.want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("ip %s: nothing is reported", step.words)
+		}
+		// An address comes with a route.
+		for quiet := false; !quiet; {
+			select {
+			case <-changes:
+			case <-time.After(pollInterval / 2):
+				quiet = true
+			}
+		}
+	}
+}
+
+// again runs the test once more in a network namespace where it may change
+// devices, or skips it where that is not allowed.
+func again(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("there is no ip(8)")
+	}
+	command := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	command.Env = append(os.Environ(), inNamespace+"=1")
+	command.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := command.CombinedOutput()
+	switch {
+	case len(out) == 0 && err != nil:
+		t.Skip("no namespace of its own: ", err)
+	case err != nil:
+		t.Errorf("%v\n%s", err, out)
+	case !strings.Contains(string(out), "--- PASS"):
+		t.Errorf("it did not run:\n%s", out)
+	}
+}
