@@ -18,6 +18,16 @@ import (
 // keep connects a link, and connects it again when it needs that.
 func (d *download) keep(ctx context.Context, l *linkState) {
 	for d.awaitNeed(ctx, l) {
+		d.mu.Lock()
+		banned := l.notBefore - time.Since(d.start)
+		repeated := l.failures > 1
+		d.mu.Unlock()
+		// After the first failure it is connected at once, and ready when the
+		// ban ends.
+		if repeated && banned > 0 {
+			l.pause(ctx, banned)
+			continue
+		}
 		err := d.connect(ctx, l)
 		d.mu.Lock()
 		if ctx.Err() != nil {
@@ -149,6 +159,9 @@ func (d *download) install(l *linkState, s *session, now time.Duration) {
 
 // proceed gives the connected link something to do.
 func (d *download) proceed(l *linkState) {
+	if time.Since(d.start) < l.notBefore {
+		return
+	}
 	switch {
 	case d.race != nil:
 		d.enter(l)

@@ -21,6 +21,8 @@ const raceLength = 4 << 20
 type race struct {
 	runners map[*linkState]context.CancelFunc
 	winner  *linkState
+	// dethroned says that the winner was told to end.
+	dethroned bool
 	// written is how far the sink was written.
 	written int64
 	// full says that the winner waits for the sink, and grown receives when
@@ -174,13 +176,31 @@ func (d *download) win(l *linkState, ended bool, bytes int) bool {
 	if d.race.winner != nil || !ended && !alone && bytes < raceLength {
 		return false
 	}
-	d.race.winner = l
+	d.race.winner, d.race.dethroned = l, false
 	for other, cancel := range d.race.runners {
 		if other != l {
 			cancel()
 		}
 	}
 	return true
+}
+
+// dethrone lets the others begin again where the winner went silent. It goes
+// on waiting where nobody else could, or where what was read can not be sent
+// again.
+func (d *download) dethrone(now time.Duration) {
+	winner := d.race.winner
+	if winner == nil || !winner.suspect || d.race.dethroned || d.window != nil && d.resource.ETag == "" && d.race.written > 0 {
+		return
+	}
+	for _, l := range d.links {
+		if l.usable(now) {
+			d.failedOver(winner, l, d.race.written, stalled, now)
+			d.race.dethroned = true
+			d.race.runners[winner]()
+			return
+		}
+	}
 }
 
 // deliver writes the part of the data that is wanted, as the sink has room.

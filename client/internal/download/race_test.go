@@ -117,6 +117,23 @@ func TestALostRaceIsWaste(t *testing.T) {
 	}
 }
 
+// Where there are no ranges, a winner that goes silent is given up for the
+// others.
+func TestAWinnerThatGoesSilent(t *testing.T) {
+	summary, events := rescued(t, schedule.Naive{}, http.HandlerFunc(noRanges), "", func(_ *Options, n *network) {
+		// It has won by then, and not ended.
+		time.AfterFunc(550*time.Millisecond, func() { n.wifi.set(0) })
+	})
+	within(t, "download time", seconds(summary.Download), 1.5, 5)
+	a, b := summary.Links["wifi"], summary.Links["lte"]
+	if b.Bytes == 0 || a.Bytes+b.Bytes != int64(len(file)) {
+		t.Errorf("wifi brought %d bytes and lte %d of %d", a.Bytes, b.Bytes, len(file))
+	}
+	if lost := of[*rundir.Failover](events); lost[len(lost)-1].Reason != stalled || lost[len(lost)-1].To != "lte" {
+		t.Errorf("the last failover is %+v", lost[len(lost)-1])
+	}
+}
+
 // warnings keeps what is logged as a warning or worse.
 type warnings struct{ strings.Builder }
 

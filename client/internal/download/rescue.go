@@ -198,6 +198,7 @@ func (d *download) supervise(ctx context.Context) {
 			}
 		}
 		if d.race != nil {
+			d.dethrone(now)
 			for _, l := range d.links {
 				if l.usable(now) {
 					d.enter(l)
@@ -572,13 +573,15 @@ func (d *download) trouble(l *linkState, s *session, err error) {
 	case status.Code > 0:
 		d.exclude(l, err)
 	default:
-		if s != l.session {
+		// The requests of one session fail together.
+		if s != l.session || s.draining {
 			return
 		}
 		if !s.delivered || l.failures > 0 {
 			l.failures++
 			l.notBefore = now + l.ban()
 		}
+		s.delivered = false
 		if !s.Usable() {
 			d.lose(l, s)
 		}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,7 +91,10 @@ func checkEvents(t *testing.T, summary rundir.Summary, events *log) {
 			requested[e.ID] = ranges.Range{Offset: e.Offset, Length: e.Length}
 		case *rundir.End:
 			r := requested[e.ID]
-			if whole := r.Length == 0 || r.Length == summary.Size; !whole {
+			if whole := r.Length == 0 || r.Length == summary.Size; whole {
+				// It wrote what those before it had not.
+				r.Offset = arrived.First().End()
+			} else {
 				if e.Bytes > r.Length {
 					t.Errorf("request %d received %d bytes of %d", e.ID, e.Bytes, r.Length)
 				}
@@ -570,6 +574,38 @@ func TestNobodyAnswersAtTheBeginning(t *testing.T) {
 	})
 	within(t, "time of the failure", seconds(summary.Download), 0.5, 2)
 	rescued(t, schedulers["alg3"], http.HandlerFunc(content), "certificate", func(o *Options, _ *network) { o.TLS = &tls.Config{} })
+}
+
+// A server that lets everybody in and serves nobody is not asked more often
+// than one that nobody reaches.
+func TestBackOffAtTheBeginning(t *testing.T) {
+	for name, test := range map[string]struct {
+		handler http.HandlerFunc
+		most    int
+	}{
+		"asks to wait": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", "10")
+			w.Header().Set("Connection", "close") // GOAWAY
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}, 8},
+		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int64
+			handler := func(w http.ResponseWriter, r *http.Request) {
+				asked.Add(1)
+				test.handler(w, r)
+			}
+			dials := 0
+			rescued(t, schedulers["alg3"], http.HandlerFunc(handler), "nothing arrived", func(o *Options, n *network) {
+				o.Rescue.GiveUp = 30 * time.Second
+				time.AfterFunc(29*time.Second, func() { dials = len(n.wifi.dials) + len(n.lte.dials) })
+			})
+			if n := int(asked.Load()); n > test.most || dials > test.most {
+				t.Errorf("%d requests and %d connections in 30 s", n, dials)
+			}
+		})
+	}
 }
 
 // A middlebox that forgot the connections costs a second at most, also while

@@ -32,6 +32,8 @@ type http1 struct {
 	// newest is the connection that was opened last.
 	newest link.Socket
 	open   map[link.Socket]struct{}
+	// broken says that another connection could not be made.
+	broken bool
 	closed bool
 }
 
@@ -61,6 +63,10 @@ func (h *http1) dial(ctx context.Context) (net.Conn, error) {
 	if socket == nil {
 		var err error
 		if socket, err = h.another(ctx); err != nil {
+			h.mu.Lock()
+			// Nobody may want it any more, which says nothing of the server.
+			h.broken = h.broken || ctx.Err() == nil
+			h.mu.Unlock()
 			return nil, err
 		}
 	}
@@ -92,7 +98,7 @@ func (h *http1) another(ctx context.Context) (link.Socket, error) {
 func (h *http1) usable() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.closed
+	return !h.closed && !h.broken
 }
 
 // Close closes all connections.
