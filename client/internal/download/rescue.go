@@ -55,6 +55,9 @@ const (
 	// hopeless is how often every link must have failed to connect at the
 	// beginning until the download fails.
 	hopeless = 3
+	// mostWhole is how often a server that served ranges may answer with the
+	// whole until it is taken for one that does not.
+	mostWhole = 4
 	// maxHops is how many redirects are followed in a row.
 	maxHops = 10
 
@@ -555,6 +558,11 @@ func (d *download) trouble(l *linkState, s *session, err error) {
 	case errors.Is(err, transport.ErrNoRanges) && !d.ranged && d.payload != nil:
 		d.startRace()
 	case errors.Is(err, transport.ErrNoRanges) && d.race != nil:
+	case errors.Is(err, transport.ErrNoRanges) && l.failures < mostWhole-1:
+		// One of several servers behind the name, most likely.
+		l.failures++
+		l.notBefore = now + l.ban()
+		d.record(now, &rundir.Ban{Link: l.Name, Error: err.Error(), Retry: (l.notBefore - now).Nanoseconds()})
 	case errors.Is(err, transport.ErrNoRanges), errors.As(err, &mismatch), isPermanent(err):
 		d.exclude(l, err)
 	case errors.As(err, &status) && status.Temporary():

@@ -359,6 +359,7 @@ func TestServerFaults(t *testing.T) {
 				content(&editedHeader{w, func(h http.Header) { h.Set("Accept-Ranges", "none") }}, r)
 			}, ""},
 			"no ranges, and it does not say so": {ranged(noRanges), ""},
+			"no ranges at times":                {every(4, noRanges), ""},
 			"no ranges, and connections that break once": {first(1, func(w http.ResponseWriter, r *http.Request) {
 				noRanges(&shortBody{ResponseWriter: w, left: 300_000}, r)
 				panic(http.ErrAbortHandler)
