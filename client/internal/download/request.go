@@ -83,7 +83,7 @@ func (d *download) fetch(ctx context.Context, l *linkState, r *request) {
 		return
 	}
 	end := &rundir.End{Link: l.Name, ID: r.id, Bytes: r.received, Wasted: r.wasted, Outcome: rundir.Cancelled}
-	cancelled := r.dropped || d.ctx.Err() != nil
+	cancelled := d.ctx.Err() != nil || r.dropped && !errors.As(err, new(sinkError))
 	if !cancelled {
 		err = fmt.Errorf("bytes %d-%d: %w", r.Offset, r.End()-1, err)
 		end.Outcome, end.Error = rundir.Failed, err.Error()
@@ -213,9 +213,7 @@ func (d *download) take(r *request, n int) (kept int, last bool) {
 func (d *download) unwritten(r *request, bytes int, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !r.dropped {
-		r.received -= int64(bytes)
-	}
+	r.received -= int64(bytes)
 	return sinkError{err}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -650,6 +651,60 @@ func TestFullDiskEndsTheDownload(t *testing.T) {
 			return &badSink{Sink: sink, left: 2_000_000}, err
 		}
 	})
+}
+
+// lossySink fails to write once, when armed.
+type lossySink struct {
+	Sink
+	armed *atomic.Bool
+}
+
+func (s *lossySink) WriteAt(p []byte, offset int64) (int, error) {
+	if s.armed.CompareAndSwap(true, false) {
+		return 0, syscall.EIO
+	}
+	return s.Sink.WriteAt(p, offset)
+}
+
+// onFailover is a Recorder that is told of failovers.
+type onFailover func()
+
+func (f onFailover) Record(_ time.Duration, e rundir.Event) {
+	if _, ok := e.(*rundir.Failover); ok {
+		f()
+	}
+}
+
+// What a silent link's request has received is written when another link
+// takes the rest over. Nobody else asks for those bytes.
+func TestLastBytesOfATakenOverRequestCanNotBeWritten(t *testing.T) {
+	for name, s := range schedulers {
+		t.Run(name, func(t *testing.T) {
+			summary, events := rescued(t, s, http.HandlerFunc(content), "input/output error", func(o *Options, n *network) {
+				armed := &atomic.Bool{}
+				open := o.Output
+				o.Output = func() (Sink, error) {
+					sink, err := open()
+					return &lossySink{sink, armed}, err
+				}
+				arm := sync.OnceFunc(func() { armed.Store(true) })
+				o.Recorders = append(o.Recorders, onFailover(arm))
+				time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0) })
+			})
+			if summary.Outcome != rundir.Failed {
+				t.Errorf("the outcome is %s", summary.Outcome)
+			}
+			var failed int
+			for _, end := range of[*rundir.End](events) {
+				if end.Outcome == rundir.Failed {
+					failed++
+				}
+			}
+			if failed != 1 {
+				t.Errorf("%d requests are recorded as failed, want that which could not be written", failed)
+			}
+		})
+	}
 }
 
 // Whatever links and cuts there are, the file is whole, and no byte was
