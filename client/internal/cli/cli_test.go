@@ -284,6 +284,8 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get ftp://h/f --link lo --checksum sha-256=" + strings.Repeat("0", 64), `"ftp://h/f" is not a URL to download`},
 		{"get https:///f --link lo", "is not a URL to download"},
 		{"get https://h/ --link lo", "does not end in a file name"},
+		{"get https://h/f -o x.part --link lo", `"x.part" ends in .part, as files of unfinished downloads do: give another name`},
+		{"get https://h/f.part.state --link lo", `"f.part.state" ends in .part.state,`},
 		{"get https://h/f", "at least one --link is needed"},
 		{"get https://h/f --link wlan7", `there is no network device "wlan7": this machine has `},
 		{"get https://h/f --link =lo", "--link =lo: allowed is NAME=DEVICE or DEVICE"},

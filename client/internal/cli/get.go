@@ -167,13 +167,13 @@ func parseURL(text string, checksum []byte) (*url.URL, error) {
 // outputName is the name that was given, or else the last part of the URL.
 func outputName(u *url.URL, given string) (string, error) {
 	if given != "" {
-		return given, nil
+		return given, payload.CheckName(given)
 	}
 	name := path.Base(u.Path)
 	if name == "." || name == "/" {
 		return "", fmt.Errorf("%s does not end in a file name: give one with --output", u.Redacted())
 	}
-	return name, nil
+	return name, payload.CheckName(name)
 }
 
 func parseChecksum(text string) ([]byte, error) {

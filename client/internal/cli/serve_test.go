@@ -172,6 +172,7 @@ func TestRequestsToTheDaemonThatAreWrong(t *testing.T) {
 		{"add http://h/f", 1, `"http://h/f" is not a URL to download`},
 		{"add " + url + " -o ../x", 1, `"../x" is not a name inside the daemon's directory`},
 		{"add " + url + " -o /etc/x", 1, `"/etc/x" is not a name inside the daemon's directory`},
+		{"add " + url + " -o x.part", 1, `"x.part" ends in .part, as files of unfinished downloads do: give another name`},
 		{"add " + url + " --checksum md5=0", 1, "allowed is sha-256="},
 		{"cancel", 2, "cancel takes one number or more"},
 		{"cancel one", 2, `"one" is not the number of a download`},

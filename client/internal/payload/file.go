@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,6 +58,17 @@ const (
 	checkpointBytes = 256 << 20
 	checkpointTime  = 5 * time.Second
 )
+
+// CheckName returns an error if the name may be that of another download's
+// part or state. Case does not tell names apart on every file system.
+func CheckName(name string) error {
+	for _, ending := range []string{".part", ".part.state", ".part.state.new"} {
+		if strings.HasSuffix(strings.ToLower(filepath.Clean(name)), ending) {
+			return fmt.Errorf("%q ends in %s, as files of unfinished downloads do: give another name", name, ending)
+		}
+	}
+	return nil
+}
 
 // Create opens the part for writing, or returns an error if that can not
 // become the file or if another process is writing it.
@@ -108,6 +121,11 @@ func lock(part *os.File) (current bool, err error) {
 	case err != nil:
 		return false, err
 	}
+	return hasName(part)
+}
+
+// hasName reports whether the file's name is still its own.
+func hasName(part *os.File) (bool, error) {
 	opened, err := part.Stat()
 	if err != nil {
 		return false, err
@@ -119,9 +137,22 @@ func lock(part *os.File) (current bool, err error) {
 	return err == nil && os.SameFile(opened, named), err
 }
 
+// owned returns an error if NAME.part is not the file that this download
+// writes: that of another one must not be renamed, removed or told of.
+func (f *File) owned() error {
+	current, err := hasName(f.part)
+	if err == nil && !current {
+		err = fmt.Errorf("%s was removed or replaced during the download", f.part.Name())
+	}
+	return err
+}
+
 // Begin prepares for the whole resource, and returns what of it an earlier
 // download left.
 func (f *File) Begin(resource transport.Resource, _ ranges.Range) ([]ranges.Range, error) {
+	if err := f.owned(); err != nil {
+		return nil, err
+	}
 	f.resource, f.begun = resource, true
 	verified := f.Checksum != nil || resource.SHA256 != nil
 	f.resumable = f.Resume && resource.Size > 0 && !resource.NoRanges && (verified || resource.HasValidator())
@@ -207,6 +238,9 @@ func (f *File) checkpoint(s state) error {
 	if err := unix.Fdatasync(int(f.part.Fd())); err != nil {
 		return fmt.Errorf("sync %s: %w", f.part.Name(), err)
 	}
+	if err := f.owned(); err != nil {
+		return err
+	}
 	return s.write(f.stateName())
 }
 
@@ -259,6 +293,9 @@ func (f *File) rename() error {
 	if err := f.part.Sync(); err != nil {
 		return err
 	}
+	if err := f.owned(); err != nil {
+		return err
+	}
 	if err := os.Rename(f.part.Name(), f.Name); err != nil {
 		return err
 	}
@@ -272,10 +309,13 @@ func (f *File) rename() error {
 // Abort keeps what the next download can use, unless that may be wrong.
 func (f *File) Abort(distrust bool) error {
 	f.settle()
-	var err error
+	if f.owned() != nil {
+		return f.part.Close()
+	}
 	if !f.begun {
 		return f.leave()
 	}
+	var err error
 	keep := f.resumable && !distrust && f.written.First().Length > 0
 	if keep {
 		if err = f.checkpoint(f.snapshot()); err != nil {

@@ -105,6 +105,100 @@ func TestLeftoverPartIsTakenOver(t *testing.T) {
 	}
 }
 
+// Whoever has NAME.part now keeps it, and its state, and gets its name.
+func TestThePartOfAnotherDownloadIsLeftAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		begun bool
+		end   func(*File) error
+	}{
+		"commit":             {true, func(f *File) error { _, err := f.Commit(); return err }},
+		"abort":              {true, func(f *File) error { return f.Abort(false) }},
+		"abort, distrusted":  {true, func(f *File) error { return f.Abort(true) }},
+		"abort, not begun":   {false, func(f *File) error { return f.Abort(false) }},
+		"checkpoint, commit": {true, func(f *File) error { f.checkpoint(f.snapshot()); _, err := f.Commit(); return err }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
+			first, err := Create(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.begun {
+				if _, err := first.Begin(resource, ranges.Range{Length: resource.Size}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := first.WriteAt(make([]byte, 1000), 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Remove(o.Name + ".part"); err != nil {
+				t.Fatal(err)
+			}
+			second, err := Create(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := second.Begin(resource, ranges.Range{Length: resource.Size}); err != nil {
+				t.Fatal(err)
+			}
+
+			err = test.end(first)
+			if strings.Contains(name, "commit") != (err != nil) || err != nil && err.Error() != o.Name+".part was removed or replaced during the download" {
+				t.Errorf("the first download ends with %v", err)
+			}
+			if entries, _ := os.ReadDir(filepath.Dir(o.Name)); len(entries) != 1 || entries[0].Name() != "file.part" {
+				t.Errorf("%v is in the directory, want the second download's part alone", entries)
+			}
+			text := strings.Repeat("second....", 100)
+			if _, err := second.WriteAt([]byte(text), 0); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := second.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := os.ReadFile(o.Name); string(got) != text {
+				t.Errorf("the file is not that of the second download (%v)", err)
+			}
+		})
+	}
+}
+
+func TestAReplacedPartIsNotRenamed(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	f, err := Create(Options{Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name+".other", []byte("other"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(name+".other", name+".part"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Commit(); err == nil || !strings.Contains(err.Error(), "was removed or replaced") {
+		t.Errorf("Commit returns %v", err)
+	}
+	if text, _ := os.ReadFile(name + ".part"); string(text) != "other" {
+		t.Errorf("the other file holds %q", text)
+	}
+	if _, err := os.Stat(name); err == nil {
+		t.Error("the other file got the name")
+	}
+}
+
+func TestNamesOfUnfinishedDownloadsAreRefused(t *testing.T) {
+	for _, name := range []string{"x.part", "a/x.PART", "x.part.state", "x.part.state.new", ".part", "x.part/."} {
+		if err := CheckName(name); err == nil || !strings.Contains(err.Error(), "as files of unfinished downloads do: give another name") {
+			t.Errorf("CheckName(%q) returns %v", name, err)
+		}
+	}
+	for _, name := range []string{"x", "x.part1", "part", "x.part/y", "x.state"} {
+		if err := CheckName(name); err != nil {
+			t.Errorf("CheckName(%q) returns %v", name, err)
+		}
+	}
+}
+
 func TestCreateRefusesWhatCanNotBeWritten(t *testing.T) {
 	directory := t.TempDir()
 	if _, err := Create(Options{Name: directory}); err == nil || !strings.Contains(err.Error(), "is a directory") {
