@@ -30,6 +30,8 @@ type File struct {
 	// resumable says that another download can prove that it is of the same
 	// resource.
 	resumable bool
+	// flush is part.Sync.
+	flush func() error
 
 	mu      sync.Mutex
 	written *ranges.Set
@@ -39,6 +41,8 @@ type File struct {
 	checked time.Time
 	// checking is closed when the checkpoint that is under way has ended.
 	checking chan struct{}
+	// failed is why bytes that were written may be lost.
+	failed error
 }
 
 // Options says which file to write.
@@ -90,7 +94,7 @@ func Create(o Options) (*File, error) {
 			part.Close()
 			continue
 		}
-		f := &File{Options: o, part: part, written: ranges.NewSet(), checked: time.Now()}
+		f := &File{Options: o, part: part, flush: part.Sync, written: ranges.NewSet(), checked: time.Now()}
 		if !o.Resume {
 			if err := f.clear(); err != nil {
 				return nil, errors.Join(err, part.Close())
@@ -209,6 +213,9 @@ func (f *File) WriteAt(p []byte, offset int64) (int, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.failed != nil {
+		return 0, f.failed
+	}
 	f.written.Add(ranges.Range{Offset: offset, Length: int64(n)})
 	f.pending += int64(n)
 	if f.checking == nil && (f.pending >= checkpointBytes || time.Since(f.checked) >= checkpointTime) {
@@ -217,7 +224,7 @@ func (f *File) WriteAt(p []byte, offset int64) (int, error) {
 		snapshot := f.snapshot()
 		go func() {
 			defer close(ended)
-			// What can not be kept is only lost to the next download.
+			// A state that can not be written is only lost to the next download.
 			_ = f.checkpoint(snapshot)
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -235,13 +242,25 @@ func (f *File) snapshot() state {
 
 // checkpoint makes what the state tells of durable, and then the state.
 func (f *File) checkpoint(s state) error {
-	if err := unix.Fdatasync(int(f.part.Fd())); err != nil {
-		return fmt.Errorf("sync %s: %w", f.part.Name(), err)
-	}
-	if err := f.owned(); err != nil {
+	if err := f.sync(); err != nil {
 		return err
 	}
 	return s.write(f.stateName())
+}
+
+// sync makes what was written durable. The kernel tells only once that it
+// could not, so that the error is kept.
+func (f *File) sync() error {
+	err := f.flush()
+	if err == nil {
+		err = f.owned()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed == nil {
+		f.failed = err
+	}
+	return f.failed
 }
 
 // settle waits for a checkpoint that is under way.
@@ -270,6 +289,9 @@ func (f *File) sha256() ([sha256.Size]byte, error) {
 // wrong nothing is left: nobody knows which part of it is.
 func (f *File) Commit() ([]byte, error) {
 	f.settle()
+	if f.failed != nil {
+		return nil, errors.Join(f.failed, f.Abort(false))
+	}
 	sum, err := f.sha256()
 	switch {
 	case err != nil:
@@ -290,10 +312,7 @@ func (f *File) Commit() ([]byte, error) {
 
 // rename makes the file durable and gives it its name.
 func (f *File) rename() error {
-	if err := f.part.Sync(); err != nil {
-		return err
-	}
-	if err := f.owned(); err != nil {
+	if err := f.sync(); err != nil {
 		return err
 	}
 	if err := os.Rename(f.part.Name(), f.Name); err != nil {
@@ -309,30 +328,36 @@ func (f *File) rename() error {
 // Abort keeps what the next download can use, unless that may be wrong.
 func (f *File) Abort(distrust bool) error {
 	f.settle()
-	if f.owned() != nil {
-		return f.part.Close()
-	}
 	if !f.begun {
-		return f.leave()
+		return errors.Join(f.leave(), f.part.Close())
 	}
 	var err error
-	keep := f.resumable && !distrust && f.written.First().Length > 0
+	keep := f.resumable && !distrust && f.failed == nil && f.written.First().Length > 0
 	if keep {
 		if err = f.checkpoint(f.snapshot()); err != nil {
-			// There may be an older state, which is as true as before.
+			// There may be an older state, which is as true as before unless
+			// bytes are lost.
 			_, stateErr := os.Stat(f.stateName())
-			keep = stateErr == nil
+			keep = stateErr == nil && f.failed == nil
 		}
 	}
 	if !keep {
-		removeErr := os.Remove(f.stateName())
-		if errors.Is(removeErr, os.ErrNotExist) {
-			removeErr = nil
-		}
-		// The state goes first: it must never tell of bytes that are gone.
-		err = errors.Join(err, removeErr, os.Remove(f.part.Name()))
+		err = errors.Join(err, f.remove())
 	}
 	return errors.Join(err, f.part.Close())
+}
+
+// remove removes what is this download's.
+func (f *File) remove() error {
+	if f.owned() != nil {
+		return nil
+	}
+	// The state goes first: it must never tell of bytes that are gone.
+	err := os.Remove(f.stateName())
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, os.Remove(f.part.Name()))
 }
 
 // leave leaves what an earlier download left.
@@ -340,7 +365,7 @@ func (f *File) leave() error {
 	_, stateErr := os.Stat(f.stateName())
 	info, err := f.part.Stat()
 	if err == nil && stateErr != nil && info.Size() == 0 {
-		err = os.Remove(f.part.Name())
+		err = f.remove()
 	}
-	return errors.Join(err, f.part.Close())
+	return err
 }

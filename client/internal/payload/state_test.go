@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -176,6 +178,76 @@ func TestCheckpointTellsOnlyOfWhatWasWritten(t *testing.T) {
 	defer f.Abort(true)
 	if len(have) != 1 {
 		t.Errorf("%+v is kept", have)
+	}
+}
+
+// The kernel tells once that it could not write what was written.
+func TestAFailedSyncIsNotForgotten(t *testing.T) {
+	commit := func(f *File) error { _, err := f.Commit(); return err }
+	abort := func(f *File) error { return f.Abort(false) }
+	for name, test := range map[string]struct {
+		checkpoint bool
+		end        func(*File) error
+	}{
+		"write": {true, func(f *File) error {
+			_, err := f.WriteAt([]byte("text"), 0)
+			return errors.Join(err, f.Abort(false))
+		}},
+		"commit":                  {true, commit},
+		"commit, at its own sync": {false, commit},
+		"abort, at its own sync":  {false, abort},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
+			leave(t, o, resource)
+			f, _ := begin(t, o, resource)
+			f.flush = failingOnce()
+			if test.checkpoint {
+				f.checked = f.checked.Add(-checkpointTime)
+			}
+			if _, err := f.WriteAt(make([]byte, 1000), 0); err != nil {
+				t.Fatal(err)
+			}
+			f.settle()
+			if err := test.end(f); !errors.Is(err, unix.EIO) {
+				t.Errorf("the error is %v, want that of the sync", err)
+			}
+			if entries, _ := os.ReadDir(filepath.Dir(o.Name)); len(entries) != 0 {
+				t.Errorf("%v is left, of which nobody knows what is on the disk", entries)
+			}
+		})
+	}
+}
+
+// failingOnce is a sync that fails as fsync does: once.
+func failingOnce() func() error {
+	err := error(&os.PathError{Op: "sync", Path: "file.part", Err: unix.EIO})
+	return func() error {
+		defer func() { err = nil }()
+		return err
+	}
+}
+
+// A part that another download has replaced ends a download before its end.
+func TestALostPartIsNoticedAtTheCheckpoint(t *testing.T) {
+	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
+	f, _ := begin(t, o, resource)
+	if err := os.Remove(o.Name + ".part"); err != nil {
+		t.Fatal(err)
+	}
+	f.checked = f.checked.Add(-checkpointTime)
+	if _, err := f.WriteAt([]byte("text"), 0); err != nil {
+		t.Fatal(err)
+	}
+	f.settle()
+	if _, err := f.WriteAt([]byte("text"), 4); err == nil || err.Error() != o.Name+".part was removed or replaced during the download" {
+		t.Errorf("the next write ends with %v", err)
+	}
+	if err := f.Abort(false); err != nil {
+		t.Error(err)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(o.Name)); len(entries) != 0 {
+		t.Errorf("%v is left", entries)
 	}
 }
 
