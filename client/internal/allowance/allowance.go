@@ -47,6 +47,8 @@ type Usage struct {
 	Since time.Time `json:"since"`
 	// Bytes counts both directions, TLS included, TCP and IP headers not.
 	Bytes int64 `json:"bytes"`
+	// Period is that which began.
+	Period Period `json:"period,omitempty"`
 }
 
 // Restore continues an account that was kept; one of a period that is over
@@ -65,10 +67,17 @@ func (l *Link) Usage() Usage {
 	return l.usage
 }
 
-// roll begins a new account when the period is over.
+// roll begins a new account when the period is over. A clock that is set back
+// does not end it.
 func (l *Link) roll() {
-	if begin := l.Period.begin(time.Now()); !begin.Equal(l.usage.Since) {
-		l.usage = Usage{Since: begin}
+	begin := l.Period.begin(time.Now())
+	switch {
+	case begin.After(l.usage.Since):
+		l.usage = Usage{Since: begin, Period: l.Period}
+	case l.usage.Period != l.Period || l.usage.Since.After(l.Period.end(begin)):
+		// The account is of a part of this period: the period was another one,
+		// or the clock was ahead by more than one.
+		l.usage.Since, l.usage.Period = begin, l.Period
 	}
 }
 

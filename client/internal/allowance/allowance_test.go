@@ -143,6 +143,63 @@ func TestACapIsOfAPeriod(t *testing.T) {
 	})
 }
 
+// The accounts are as a daemon finds them at its start.
+func TestAnAccountSurvivesTheClockAndOtherPeriods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(30*24*time.Hour + 12*time.Hour) // noon of 31 January 2000, a Monday
+		date := func(year int, month time.Month, day int) time.Time {
+			return time.Date(year, month, day, 0, 0, 0, 0, time.Local)
+		}
+		for name, test := range map[string]struct {
+			period Period
+			kept   Usage
+			since  time.Time
+			bytes  int64
+		}{
+			"same":                       {Month, Usage{date(2000, 1, 1), 100, Month}, date(2000, 1, 1), 107},
+			"over":                       {Month, Usage{date(1999, 12, 1), 100, Month}, date(2000, 1, 1), 7},
+			"clock back to before":       {Month, Usage{date(2000, 2, 1), 100, Month}, date(2000, 2, 1), 107},
+			"day, clock back":            {Day, Usage{date(2000, 2, 1), 100, Day}, date(2000, 2, 1), 107},
+			"clock was years ahead":      {Month, Usage{date(2030, 5, 1), 100, Month}, date(2000, 1, 1), 107},
+			"from a day to a month":      {Month, Usage{date(2000, 1, 31), 100, Day}, date(2000, 1, 1), 107},
+			"from an old day to a month": {Month, Usage{date(1999, 12, 31), 100, Day}, date(2000, 1, 1), 7},
+			"from a month to a day":      {Day, Usage{date(2000, 1, 1), 100, Month}, date(2000, 1, 31), 7},
+			"from a week to a day":       {Day, Usage{date(2000, 1, 31), 100, Week}, date(2000, 1, 31), 107},
+			"from a month to always":     {Always, Usage{date(2000, 1, 1), 100, Month}, time.Time{}, 107},
+			"from always to a month":     {Month, Usage{time.Time{}, 100, Always}, date(2000, 1, 1), 7},
+			"of a version without":       {Month, Usage{Since: date(2000, 1, 1), Bytes: 100}, date(2000, 1, 1), 107},
+		} {
+			l := &Link{Period: test.period}
+			l.Restore(test.kept)
+			l.add(7)
+			if u := l.Usage(); u.Bytes != test.bytes || !u.Since.Equal(test.since) || u.Period != test.period {
+				t.Errorf("%s: the account is %+v, want %d bytes since %v", name, u, test.bytes, test.since)
+			}
+		}
+	})
+}
+
+// After the clock was set back, the account goes on where it was as soon as
+// its period begins again, and ends with that.
+func TestAClockThatIsSetBackDoesNotWipeAnAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(31*24*time.Hour - time.Minute)
+		february := time.Date(2000, 2, 1, 0, 0, 0, 0, time.Local)
+		l := &Link{Cap: 100, Period: Month}
+		l.Restore(Usage{february, 100, Month})
+		for range 2 {
+			if err := l.Err(); err == nil || !strings.HasPrefix(err.Error(), "the data cap of 100 bytes is reached until 2000-03-01T00:00:00") {
+				t.Errorf("at %v: %v", time.Now(), err)
+			}
+			time.Sleep(2 * time.Minute)
+		}
+		time.Sleep(29 * 24 * time.Hour)
+		if err := l.Err(); err != nil {
+			t.Errorf("in March: %v", err)
+		}
+	})
+}
+
 func TestPeriods(t *testing.T) {
 	at := time.Date(2026, 11, 22, 23, 59, 59, 0, time.UTC) // a Sunday
 	for _, test := range []struct {
