@@ -172,6 +172,7 @@ class RunMetrics:
         self._late: deque[tuple[float, float]] = deque()
         self._now_s = 0.0
         self._size_bytes = 0
+        self._resumed_bytes = 0
         self._busy_ratio = 0.0
         self._told_by_client = False
         self._figures: RunFigures | None = None
@@ -274,6 +275,7 @@ class RunMetrics:
         match record.event:
             case "size":
                 self._size_bytes = record.bytes
+                self._resumed_bytes = record.resumed_bytes
             case "request":
                 link = self._link(record.link)
                 link.in_flight += 1
@@ -297,7 +299,9 @@ class RunMetrics:
 
     @property
     def _progress(self) -> float:
-        arrived = sum(link.received_bytes - link.wasted_bytes for link in self._links.values())
+        arrived = self._resumed_bytes + sum(
+            link.received_bytes - link.wasted_bytes for link in self._links.values()
+        )
         return min(1.0, arrived / self._size_bytes) if self._size_bytes else 0.0
 
     def _sample(self, name: str, value: float, **labels: str) -> Sample:

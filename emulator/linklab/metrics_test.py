@@ -158,6 +158,13 @@ def test_the_clients_requests(run: RunMetrics) -> None:
     assert value(run, "multilink_download_progress_ratio") == 0.08
 
 
+def test_a_resumed_download_begins_with_what_is_there(run: RunMetrics) -> None:
+    tell(run, ClientRecord(0, "size", bytes=1000, resumed_bytes=600))
+    assert value(run, "multilink_download_progress_ratio") == 0.6
+    tell(run, ClientRecord(1, "sample", "wifi", received_bytes=300))
+    assert value(run, "multilink_download_progress_ratio") == 0.9
+
+
 def test_a_run_has_figures_only_once_it_is_over(run: RunMetrics) -> None:
     assert not list(run.figures())
     run.conclude(FIGURES)

@@ -71,6 +71,7 @@ class ClientRecord(msgspec.Struct, frozen=True):
     wasted_bytes: int = 0
     received_bytes: int = 0
     rtt_ns: int = 0
+    resumed_bytes: int = 0
 
     @property
     def t_s(self) -> float:

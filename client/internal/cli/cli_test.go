@@ -242,23 +242,43 @@ func TestInterruptedDownloadIsResumed(t *testing.T) {
 		}}, r)
 	}))
 	t.Chdir(t.TempDir())
+	results := t.TempDir()
 	arguments := append([]string{"get", url, "--link", "lo", "--rate-limit", "80Mbit/s", "--json"}, flags...)
-	if code, _, stderr := run(arguments...); code != 130 {
-		t.Fatalf("exit code %d, stderr %q, want an interrupted download", code, stderr)
+	if code, stdout, stderr := run(arguments...); code != 130 || !strings.Contains(stdout, `"resumed_bytes":0,`) {
+		t.Fatalf("exit code %d, stdout %q, stderr %q, want an interrupted download", code, stdout, stderr)
 	}
-	code, stdout, stderr := run(arguments...)
+	code, stdout, stderr := run(append(arguments, "--run-dir", results)...)
 	var summary rundir.Summary
 	if err := json.Unmarshal([]byte(stdout), &summary); code != 0 || err != nil {
 		t.Fatalf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
-	if got := summary.Links["lo"].Bytes; got == 0 || got >= int64(len(file)) {
-		t.Errorf("the second call received %d bytes of %d", got, len(file))
+	if got := summary.Links["lo"].Bytes; got == 0 || got >= int64(len(file)) || got+summary.Resumed != int64(len(file)) {
+		t.Errorf("the second call received %d bytes of %d and found %d", got, len(file), summary.Resumed)
+	}
+	want := fmt.Sprintf(`"event":"size","bytes":5000000,"etag":"\"1\"","link":"lo","resumed_bytes":%d}`, summary.Resumed)
+	if events, _ := os.ReadFile(filepath.Join(results, "client.jsonl")); !strings.Contains(string(events), want) {
+		t.Errorf("%s is not in %s", want, events)
 	}
 	if got, err := os.ReadFile("file.bin"); err != nil || !bytes.Equal(got, file) {
 		t.Errorf("the file differs from the server's (%v)", err)
 	}
 	if entries, _ := os.ReadDir("."); len(entries) != 1 {
 		t.Errorf("%v is left, want the file alone", entries)
+	}
+}
+
+// The rate is that of this call.
+func TestSummaryOfAResumedDownload(t *testing.T) {
+	for resumed, want := range map[int64]string{
+		0:         "copy: 5000000 bytes in 2.000 s, 20.00 Mbit/s, sha-256 00\n",
+		3_000_000: "copy: 5000000 bytes, of these now 2000000 bytes in 2.000 s, 8.00 Mbit/s, sha-256 00\n",
+		5_000_000: "copy: 5000000 bytes, of these now 0 bytes in 2.000 s, 0.00 Mbit/s, sha-256 00\n",
+	} {
+		var printed strings.Builder
+		printSummary(&printed, "copy", nil, rundir.Summary{Size: 5_000_000, Resumed: resumed, Download: 2e9, SHA256: "00"})
+		if printed.String() != want {
+			t.Errorf("%q is printed, want %q", printed.String(), want)
+		}
 	}
 }
 

@@ -106,6 +106,9 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	for _, l := range d.links {
 		summary.Links[l.Name] = l.summary()
 	}
+	if d.race == nil {
+		summary.Resumed = d.resumed
+	}
 	done := &rundir.Done{Download: d.end.Nanoseconds()}
 	switch {
 	case err == nil:
@@ -142,6 +145,8 @@ type download struct {
 	resource transport.Resource
 	part     ranges.Range
 	payload  *ranges.Payload // nil until the size is known
+	// resumed is how many bytes the sink held from the beginning.
+	resumed  int64
 	requests int
 	// ranged says that the server answered a range as such.
 	ranged bool
@@ -253,15 +258,20 @@ func (d *download) begin(l *linkState, resource transport.Resource) error {
 		return sinkError{fmt.Errorf("bytes %d-%d are not in the resource of %d bytes", d.part.Offset, d.part.End()-1, resource.Size)}
 	}
 	d.resource = resource
-	d.record(time.Since(d.start), &rundir.Size{Bytes: max(0, resource.Size), ETag: resource.ETag, Link: l.Name})
 	if resource.ETag == "" {
 		d.Log.Warn("the server gives no strong ETag: a change of the file during the download may go unnoticed", "last-modified", resource.LastModified)
 	}
+	whole := resource.NoRanges || resource.Size < 0 || d.Rescue != nil && !resource.HasValidator() && !d.Verified
+	now := time.Since(d.start)
 	have, err := d.sink.Begin(resource, d.part)
+	if !whole {
+		d.resumed = ranges.NewSet(have...).Bytes()
+	}
+	d.record(now, &rundir.Size{Bytes: max(0, resource.Size), ETag: resource.ETag, Link: l.Name, Resumed: d.resumed})
 	if err != nil {
 		return sinkError{err}
 	}
-	if resource.NoRanges || resource.Size < 0 || d.Rescue != nil && !resource.HasValidator() && !d.Verified {
+	if whole {
 		d.startRace()
 		return nil
 	}

@@ -104,7 +104,8 @@ func (m *Metrics) ratio() float64 {
 	defer m.mu.Unlock()
 	var arrived, size int64
 	for d := range m.active {
-		arrived += d.arrived
+		// What is there may come again if the server sends only the whole.
+		arrived += min(d.arrived, d.size)
 		size += d.size
 	}
 	if size > 0 {
@@ -131,7 +132,7 @@ type linkCount struct{ sampled, ended, counted int64 }
 func (d *Download) Record(_ time.Duration, e rundir.Event) {
 	switch e := e.(type) {
 	case *rundir.Size:
-		d.begin(e.Bytes)
+		d.begin(e.Bytes, e.Resumed)
 	case *rundir.Request:
 		link := d.metrics.links[e.Link]
 		link.inFlight.Inc()
@@ -184,10 +185,11 @@ func (d *Download) useless(bytes int64) {
 	d.arrived -= bytes
 }
 
-func (d *Download) begin(size int64) {
+func (d *Download) begin(size, resumed int64) {
 	d.metrics.mu.Lock()
 	defer d.metrics.mu.Unlock()
 	d.size = size
+	d.arrived += resumed
 	d.metrics.active[d] = struct{}{}
 }
 
@@ -199,7 +201,7 @@ func (d *Download) end(complete bool) {
 	case complete:
 		d.metrics.progress = 1
 	case d.size > 0:
-		d.metrics.progress = float64(d.arrived) / float64(d.size)
+		d.metrics.progress = float64(min(d.arrived, d.size)) / float64(d.size)
 	default:
 		d.metrics.progress = 0
 	}

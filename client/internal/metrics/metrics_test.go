@@ -118,6 +118,20 @@ func TestProgressIsThatOfAllActiveDownloads(t *testing.T) {
 	check(t, m, "received_bytes_total", "wifi", 500)
 }
 
+func TestAResumedDownloadBeginsWithWhatIsThere(t *testing.T) {
+	m := New(labels, []string{"wifi"})
+	d := m.Download()
+	d.Record(0, &rundir.Size{Bytes: 1000, Resumed: 600})
+	check(t, m, "download_progress_ratio", "", 0.6)
+	d.Record(0, &rundir.Sample{Link: "wifi", Received: 300})
+	check(t, m, "download_progress_ratio", "", 0.9)
+	check(t, m, "received_bytes_total", "wifi", 300)
+	d.Record(0, &rundir.Sample{Link: "wifi", Received: 1000})
+	check(t, m, "download_progress_ratio", "", 1)
+	d.Record(0, &rundir.Done{Outcome: rundir.Failed})
+	check(t, m, "download_progress_ratio", "", 1)
+}
+
 func TestPromtoolAcceptsTheMetrics(t *testing.T) {
 	if _, err := exec.LookPath("promtool"); errors.Is(err, exec.ErrNotFound) {
 		t.Skip("promtool is not installed")

@@ -14,11 +14,13 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
-// Bars shows a bar for each link: its part of the file and its throughput.
-// They are a download.Recorder.
+// Bars shows a bar for each link: its part of the file and its throughput, and
+// one for what an earlier call left. They are a download.Recorder.
 type Bars struct {
 	container *mpb.Progress
 	links     map[string]*linkBar
+	// earlier is what an earlier call left, nil if that is nothing.
+	earlier *mpb.Bar
 }
 
 type linkBar struct {
@@ -35,19 +37,21 @@ func New(w io.Writer, links []download.Link) *Bars {
 	}
 	for _, l := range links {
 		line := &linkBar{}
-		line.bar = b.container.AddBar(0,
-			mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(
-				decor.Name(l.Name, decor.WCSyncSpaceR),
-				decor.Any(func(decor.Statistics) string {
-					return fmt.Sprintf("%.1f Mbit/s", float64(line.rate.Load())/1e6)
-				}, decor.WCSyncSpace),
-			),
-			mpb.AppendDecorators(decor.CountersKiloByte("% .1f of % .1f")),
-		)
+		line.bar = b.add(l.Name, func(decor.Statistics) string {
+			return fmt.Sprintf("%.1f Mbit/s", float64(line.rate.Load())/1e6)
+		})
 		b.links[l.Name] = line
 	}
 	return b
+}
+
+// add adds a bar with a column for the rate.
+func (b *Bars) add(name string, rate decor.DecorFunc) *mpb.Bar {
+	return b.container.AddBar(0,
+		mpb.BarRemoveOnComplete(),
+		mpb.PrependDecorators(decor.Name(name, decor.WCSyncSpaceR), decor.Any(rate, decor.WCSyncSpace)),
+		mpb.AppendDecorators(decor.CountersKiloByte("% .1f of % .1f")),
+	)
 }
 
 // Record updates the bars.
@@ -56,6 +60,11 @@ func (b *Bars) Record(_ time.Duration, e rundir.Event) {
 	case *rundir.Size:
 		for _, l := range b.links {
 			l.bar.SetTotal(e.Bytes, false)
+		}
+		if e.Resumed > 0 {
+			b.earlier = b.add("earlier", func(decor.Statistics) string { return "" })
+			b.earlier.SetTotal(e.Bytes, false)
+			b.earlier.SetCurrent(e.Resumed)
 		}
 	case *rundir.Sample:
 		l := b.links[e.Link]
@@ -68,6 +77,9 @@ func (b *Bars) Record(_ time.Duration, e rundir.Event) {
 func (b *Bars) Close() {
 	for _, l := range b.links {
 		l.bar.Abort(true)
+	}
+	if b.earlier != nil {
+		b.earlier.Abort(true)
 	}
 	b.container.Wait()
 }

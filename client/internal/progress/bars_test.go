@@ -2,6 +2,7 @@ package progress
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,23 @@ func TestBarsShowEveryLinkAndEnd(t *testing.T) {
 	for _, want := range []string{"wifi", "lte", "80.0 Mbit/s", "2.5 MB of 10.0 MB"} {
 		if !strings.Contains(screen.String(), want) {
 			t.Errorf("%q is not shown in %q", want, screen.String())
+		}
+	}
+	if strings.Contains(screen.String(), "earlier") {
+		t.Errorf("nothing is resumed in %q", screen.String())
+	}
+}
+
+func TestBarsShowWhatIsThereAlready(t *testing.T) {
+	for _, resumed := range []int64{6_000_000, 10_000_000} {
+		var screen bytes.Buffer
+		b := New(&screen, []download.Link{{Name: "wifi"}})
+		b.Record(0, &rundir.Size{Bytes: 10_000_000, Resumed: resumed})
+		time.Sleep(5 * rundir.SampleInterval)
+		b.Close()
+		want := fmt.Sprintf("%.1f MB of 10.0 MB", float64(resumed)/1e6)
+		if !strings.Contains(screen.String(), "earlier") || !strings.Contains(screen.String(), want) {
+			t.Errorf("%q of an earlier call is not shown in %q", want, screen.String())
 		}
 	}
 }

@@ -58,6 +58,8 @@ type Size struct {
 	ETag  string `json:"etag"`
 	// Link is the link that asked.
 	Link string `json:"link"`
+	// Resumed counts the bytes that an earlier call has left.
+	Resumed int64 `json:"resumed_bytes,omitempty"`
 }
 
 // Request tells that a range was requested.

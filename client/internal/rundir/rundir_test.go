@@ -24,7 +24,8 @@ func TestFilesOfARun(t *testing.T) {
 	d.Record(5, &Sample{Link: "wifi", Received: 4, Throughput: 9, RTT: 7, MinRTT: 6, InFlight: 1})
 	d.Record(6, &End{Link: "wifi", ID: 1, Bytes: 10, Outcome: Complete})
 	d.Record(7, &End{Link: "wifi", ID: 2, Bytes: 0, Outcome: Failed, Error: "why"})
-	d.Record(8, &Done{Outcome: Complete, Download: 6})
+	d.Record(8, &Size{Bytes: 10, Link: "wifi", Resumed: 4})
+	d.Record(9, &Done{Outcome: Complete, Download: 6})
 	summary := Summary{
 		Version: "v1", Go: "go1", Algorithm: "alg3", URL: "https://h/f", Size: 10, SHA256: "00",
 		Outcome: Complete, StartedAt: 5, Download: 6,
@@ -46,7 +47,8 @@ func TestFilesOfARun(t *testing.T) {
 {"t_ns":5,"event":"sample","link":"wifi","received_bytes":4,"throughput_bps":9,"rtt_ns":7,"min_rtt_ns":6,"in_flight":1}
 {"t_ns":6,"event":"end","link":"wifi","id":1,"bytes":10,"outcome":"complete"}
 {"t_ns":7,"event":"end","link":"wifi","id":2,"bytes":0,"outcome":"failed","error":"why"}
-{"t_ns":8,"event":"done","outcome":"complete","download_ns":6}
+{"t_ns":8,"event":"size","bytes":10,"etag":"","link":"wifi","resumed_bytes":4}
+{"t_ns":9,"event":"done","outcome":"complete","download_ns":6}
 `
 	if string(lines) != want {
 		t.Errorf("client.jsonl is\n%swant\n%s", lines, want)

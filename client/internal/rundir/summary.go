@@ -15,6 +15,8 @@ type Summary struct {
 	URL       string `json:"url"`
 	// Size is the size of the file in bytes, 0 if it was not learnt.
 	Size int64 `json:"size_bytes"`
+	// Resumed counts the bytes of it that an earlier call had left.
+	Resumed int64 `json:"resumed_bytes"`
 	// SHA256 is the checksum in hexadecimal, empty if there is no whole file.
 	SHA256 string `json:"sha256"`
 	// Outcome is complete, failed or interrupted; Error says why.
