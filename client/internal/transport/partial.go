@@ -11,6 +11,9 @@ import (
 // Partial tells of which resource and what part a 206 is, for who did not
 // know the resource before.
 func Partial(response *http.Response) (Resource, ranges.Range, error) {
+	if err := checkCoding(response); err != nil {
+		return Resource{}, ranges.Range{}, err
+	}
 	first, last, size, err := parseContentRange(response.Header.Get("Content-Range"))
 	if err != nil {
 		return Resource{}, ranges.Range{}, err
@@ -19,6 +22,7 @@ func Partial(response *http.Response) (Resource, ranges.Range, error) {
 		Size:         size,
 		ETag:         strongETag(response.Header),
 		LastModified: response.Header.Get("Last-Modified"),
+		SHA256:       reprDigest(response.Header),
 	}
 	return resource, ranges.Range{Offset: first, Length: last - first + 1}, nil
 }

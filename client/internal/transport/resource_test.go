@@ -48,3 +48,16 @@ func TestPartOfAnotherResource(t *testing.T) {
 		t.Error("a part without the ETag is accepted")
 	}
 }
+
+func TestPartialTellsAllOfTheResource(t *testing.T) {
+	response := &http.Response{StatusCode: http.StatusPartialContent, Header: http.Header{}}
+	response.Header.Set("Content-Range", "bytes 0-0/10")
+	response.Header.Set("Repr-Digest", "sha-256=:"+strings.Repeat("A", 43)+"=:")
+	if resource, part, err := Partial(response); err != nil || resource.Size != 10 || len(resource.SHA256) != 32 || part != (ranges.Range{Length: 1}) {
+		t.Errorf("got %+v, %+v, %v", resource, part, err)
+	}
+	response.Header.Set("Content-Encoding", "gzip")
+	if _, _, err := Partial(response); err == nil || !strings.Contains(err.Error(), `encodes the file as "gzip"`) {
+		t.Errorf("an encoded part: error %v", err)
+	}
+}

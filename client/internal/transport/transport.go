@@ -171,11 +171,7 @@ func (c *Conn) Held() bool { return c.backlog != nil && c.backlog.isHeld() }
 
 // Head asks what the target stands for.
 func (c *Conn) Head(ctx context.Context, t Target) (Resource, error) {
-	fields := map[string]string{}
-	if !t.Bare {
-		fields["Want-Repr-Digest"] = "sha-256=5"
-	}
-	response, err := c.do(ctx, http.MethodHead, t, fields)
+	response, err := c.do(ctx, http.MethodHead, t, wantDigest(t))
 	if err != nil {
 		return Resource{}, err
 	}
@@ -189,7 +185,9 @@ func (c *Conn) Head(ctx context.Context, t Target) (Resource, error) {
 // Peek asks by GET what the target stands for, for servers that do not answer
 // HEAD.
 func (c *Conn) Peek(ctx context.Context, t Target) (Resource, error) {
-	response, err := c.do(ctx, http.MethodGet, t, map[string]string{"Range": "bytes=0-0"})
+	fields := wantDigest(t)
+	fields["Range"] = "bytes=0-0"
+	response, err := c.do(ctx, http.MethodGet, t, fields)
 	if err != nil {
 		return Resource{}, err
 	}
@@ -208,6 +206,14 @@ func (c *Conn) Peek(ctx context.Context, t Target) (Resource, error) {
 		}
 	}
 	return Resource{}, failure(response)
+}
+
+// wantDigest are the fields that ask for the checksum of the whole.
+func wantDigest(t Target) map[string]string {
+	if t.Bare {
+		return map[string]string{}
+	}
+	return map[string]string{"Want-Repr-Digest": "sha-256=5"}
 }
 
 // Get requests a range of the resource and returns its body once the header
