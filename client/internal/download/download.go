@@ -213,14 +213,7 @@ func (d *download) ask(l *linkState, s *session) {
 	if d.Resource != nil {
 		resource = *d.Resource
 	} else {
-		resource, err = s.Head(d.ctx, target)
-		// Some servers answer GET only.
-		status := new(transport.StatusError)
-		if errors.As(err, &status) && !status.Temporary() {
-			if peeked, peekErr := s.Peek(d.ctx, target); peekErr == nil {
-				resource, err = peeked, nil
-			}
-		}
+		resource, err = d.learn(s, target)
 	}
 
 	d.mu.Lock()
@@ -238,6 +231,25 @@ func (d *download) ask(l *linkState, s *session) {
 		return
 	}
 	d.assign()
+}
+
+// learn asks by HEAD, and by GET if the server refuses that.
+func (d *download) learn(s *session, target transport.Target) (transport.Resource, error) {
+	resource, err := s.Head(d.ctx, target)
+	if !isRefused(err) {
+		return resource, err
+	}
+	peeked, peekErr := s.Peek(d.ctx, target)
+	if isRefused(peekErr) {
+		return resource, err
+	}
+	return peeked, peekErr
+}
+
+// isRefused reports whether the server will not answer such a request.
+func isRefused(err error) bool {
+	status := new(transport.StatusError)
+	return errors.As(err, &status) && !status.Temporary()
 }
 
 // begin prepares for the resource that the server announced on link l.

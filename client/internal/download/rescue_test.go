@@ -348,13 +348,31 @@ func TestServerFaults(t *testing.T) {
 				case <-r.Context().Done():
 				}
 			}), ""},
-			"no HEAD": {func(w http.ResponseWriter, r *http.Request) {
-				if r.Method == http.MethodHead {
-					http.Error(w, "no", http.StatusMethodNotAllowed)
+			"no HEAD": {noHead(content), ""},
+			"no HEAD, redirects": {noHead(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/file" {
+					http.Redirect(w, r, "/elsewhere/file", http.StatusFound)
 					return
 				}
 				content(w, r)
-			}, ""},
+			}), ""},
+			"no HEAD, redirects to http": {noHead(func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "http://server/file", http.StatusFound)
+			}), "allowed is https"},
+			"no HEAD, busy": {noHead(first(2, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Retry-After", "1")
+				http.Error(w, "busy", http.StatusServiceUnavailable)
+			})), ""},
+			"no HEAD, breaks off": {noHead(first(2, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })), ""},
+			"no HEAD, encodes": {noHead(func(w http.ResponseWriter, r *http.Request) {
+				content(&editedHeader{w, func(h http.Header) { h.Set("Content-Encoding", "gzip") }}, r)
+			}), `encodes the file as "gzip"`},
+			"no HEAD, wrong digest for who wants one": {noHead(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Want-Repr-Digest") != "" {
+					w.Header().Set("Repr-Digest", "sha-256=:"+strings.Repeat("A", 43)+"=:")
+				}
+				content(w, r)
+			}), "but the server says 0000"},
 			"no ranges, and it says so": {func(w http.ResponseWriter, r *http.Request) {
 				r.Header.Del("Range")
 				content(&editedHeader{w, func(h http.Header) { h.Set("Accept-Ranges", "none") }}, r)
@@ -442,6 +460,17 @@ func TestServerFaults(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// noHead refuses HEAD.
+func noHead(get http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			http.Error(w, "no", http.StatusMethodNotAllowed)
+			return
+		}
+		get(w, r)
 	}
 }
 
