@@ -233,14 +233,15 @@ func (d *download) ask(l *linkState, s *session) {
 	d.assign()
 }
 
-// learn asks by HEAD, and by GET if the server refuses that.
+// learn asks by HEAD, and by GET if the server refuses that or tells no size.
 func (d *download) learn(s *session, target transport.Target) (transport.Resource, error) {
 	resource, err := s.Head(d.ctx, target)
-	if !isRefused(err) {
+	sizeless := err == nil && resource.Size < 0 && !resource.NoRanges
+	if !sizeless && !isRefused(err) {
 		return resource, err
 	}
 	peeked, peekErr := s.Peek(d.ctx, target)
-	if isRefused(peekErr) {
+	if isRefused(peekErr) || sizeless && errors.As(peekErr, new(*transport.MismatchError)) {
 		return resource, err
 	}
 	return peeked, peekErr

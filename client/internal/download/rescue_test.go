@@ -474,6 +474,34 @@ func noHead(get http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// A server that leaves out the length of what it does not send may serve
+// ranges all the same.
+func TestHeadWithoutALength(t *testing.T) {
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			w = &editedHeader{w, func(h http.Header) { h.Del("Content-Length") }}
+		}
+		content(w, r)
+	}
+	summary, events := rescued(t, schedulers["alg3"], http.HandlerFunc(handler), "", nil)
+	if got := summary.Links["lte"].Bytes; got < int64(len(file))/5 {
+		t.Errorf("lte carried %d bytes", got)
+	}
+	if size := of[*rundir.Size](events); len(size) != 1 || size[0].Bytes != int64(len(file)) {
+		t.Errorf("size events %+v", size)
+	}
+
+	noRange := func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Range") != "" {
+			w.Header().Set("Content-Range", "bytes 0-0/*")
+			w.WriteHeader(http.StatusPartialContent)
+			return
+		}
+		handler(w, r)
+	}
+	rescued(t, schedulers["alg3"], http.HandlerFunc(noRange), "", nil)
+}
+
 // changing serves another file after one part, and answers If-Range as a
 // server should.
 func changing() http.HandlerFunc {
