@@ -281,7 +281,7 @@ func (d *download) giveUp(now time.Duration) {
 		d.last = now // the sink takes no more
 	}
 	if d.Rescue.GiveUp > 0 && now-d.last >= d.Rescue.GiveUp {
-		d.cancel(fmt.Errorf("nothing arrived for %v: %w", d.Rescue.GiveUp, d.problems()))
+		d.cancel(d.outage(fmt.Errorf("nothing arrived for %v: %w", d.Rescue.GiveUp, d.problems())))
 	}
 }
 
@@ -508,7 +508,7 @@ func (d *download) unreachable(l *linkState, err error) time.Duration {
 				return ban
 			}
 		}
-		d.cancel(d.problems())
+		d.cancel(d.outage(d.problems()))
 	}
 	return ban
 }
@@ -531,7 +531,7 @@ func (d *download) exclude(l *linkState, err error) {
 			return
 		}
 	}
-	d.cancel(d.problems())
+	d.cancel(d.outage(d.problems()))
 }
 
 // trouble decides what follows from the failure of a request on a session of
