@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -91,6 +92,13 @@ func reason(d daemon.Download) string {
 		return ""
 	}
 	return ": " + d.Error
+}
+
+func retry(d daemon.Download) string {
+	if d.RetryAt.IsZero() {
+		return ""
+	}
+	return "; tries again at " + d.RetryAt.Local().Format(time.TimeOnly)
 }
 
 func newStatus() *cobra.Command {
@@ -205,7 +213,7 @@ func printDownloads(w io.Writer, downloads []daemon.Download) {
 			received += l.Received
 			throughput += l.Throughput
 		}
-		fmt.Fprintf(table, "%d\t%s\t%.1f\t%.1f\t%.1f\t%s%s\n", d.ID, d.State, float64(received)/1e6, float64(d.Size)/1e6, throughput/1e6, d.Output, reason(d))
+		fmt.Fprintf(table, "%d\t%s\t%.1f\t%.1f\t%.1f\t%s%s%s\n", d.ID, d.State, float64(received)/1e6, float64(d.Size)/1e6, throughput/1e6, d.Output, reason(d), retry(d))
 	}
 	table.Flush()
 }

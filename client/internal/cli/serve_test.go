@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -147,6 +150,53 @@ func TestARestartedDaemonGoesOn(t *testing.T) {
 		if got, err := os.ReadFile(filepath.Join("files", name)); err != nil || !bytes.Equal(got, file) {
 			t.Errorf("%s differs from the server's file (%v)", name, err)
 		}
+	}
+}
+
+// What the daemon can not begin because no link reaches the server it begins
+// when one does.
+func TestTheDaemonWaitsForTheServer(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	_, flags := serve(t, http.NotFoundHandler()) // for the certificate, which all test servers share
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("files", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(socketVariable, "socket")
+	stop := startDaemon(t, append(flags, "--link", "wifi=lo", "--link", "later=none0")...)
+	defer stop()
+	if code, _, stderr := run("add", "https://"+address+"/file.bin"); code != 0 {
+		t.Fatal(stderr)
+	}
+	waiting := regexp.MustCompile(`(?m)^1   waiting .* file.bin: link wifi: .*connection refused; link later: .*no such device; tries again at \d\d:\d\d:\d\d$`)
+	var stdout string
+	for range 300 {
+		if _, stdout, _ = run("status"); waiting.MatchString(stdout) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if !waiting.MatchString(stdout) {
+		t.Errorf("while nobody answers the status is\n%s", stdout)
+	}
+
+	server := httptest.NewUnstartedServer(http.HandlerFunc(content))
+	server.Listener.Close()
+	if server.Listener, err = net.Listen("tcp", address); err != nil {
+		t.Fatal(err)
+	}
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	c := daemon.NewClient("socket")
+	defer c.Close()
+	if d, err := c.Wait(t.Context(), 1); err != nil || d.State != daemon.Complete || d.Error != "" {
+		t.Errorf("the download is %+v, %v", d, err)
 	}
 }
 

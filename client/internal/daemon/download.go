@@ -19,18 +19,20 @@ type Request struct {
 // State is where a download stands.
 type State string
 
-// A download is queued, then running, then one of the others for good. A
-// daemon that ends puts those that run back in the queue.
+// A download is queued, then running, then one of the last three for good. It
+// waits in between while no link reaches the server. A daemon that ends puts
+// those that run or wait back in the queue.
 const (
 	Queued    State = "queued"
 	Running   State = "running"
+	Waiting   State = "waiting"
 	Complete  State = "complete"
 	Failed    State = "failed"
 	Cancelled State = "cancelled"
 )
 
 // Ended reports whether the state is for good.
-func (s State) Ended() bool { return s != Queued && s != Running }
+func (s State) Ended() bool { return s == Complete || s == Failed || s == Cancelled }
 
 // Download is an entry of the queue.
 type Download struct {
@@ -38,8 +40,11 @@ type Download struct {
 	ID int `json:"id"`
 	Request
 	State State `json:"state"`
-	// Error says why the download failed, or why it still waits.
+	// Error says why the download failed, or why it still waits; when it is
+	// running, why it waited until the server answers.
 	Error string `json:"error,omitempty"`
+	// RetryAt is when a download that waits is tried again.
+	RetryAt time.Time `json:"retry_at,omitzero"`
 	// AddedAt, StartedAt and EndedAt are dates; the latter two are left out
 	// until they are known.
 	AddedAt   time.Time `json:"added_at"`

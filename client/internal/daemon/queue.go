@@ -47,6 +47,13 @@ const keptEnded = 100
 // changed: what a kill may lose.
 const accountInterval = 10 * time.Second
 
+// A download for which no link reaches the server is tried again after
+// leastWait, then after twice as long each time.
+const (
+	leastWait = time.Second
+	mostWait  = time.Minute
+)
+
 // Errors of requests.
 var (
 	ErrUnknown = errors.New("there is no such download")
@@ -82,6 +89,8 @@ type entry struct {
 	run Run
 	// cancel ends the download when it is running, else nil.
 	cancel context.CancelCauseFunc
+	// pause is how long the download waited last since bytes came.
+	pause time.Duration
 	// ended is closed when the download has ended for good.
 	ended chan struct{}
 }
@@ -98,7 +107,7 @@ func Open(o Options) (*Queue, error) {
 	for _, d := range kept.Downloads {
 		e := &entry{Download: d, ended: make(chan struct{})}
 		if !e.State.Ended() {
-			e.State = Queued
+			e.State, e.RetryAt = Queued, time.Time{}
 			// What was right may have become wrong, as with a removed directory.
 			if e.run, err = o.Prepare(&e.Request); err != nil {
 				q.end(e, Failed, err.Error())
@@ -153,21 +162,35 @@ func (q *Queue) startReady(ctx context.Context, wg *sync.WaitGroup) (wait <-chan
 			running++
 		}
 	}
-	for _, e := range q.entries {
-		if running >= q.Parallel {
-			break
+	for ; running < q.Parallel; running++ {
+		e := q.next()
+		if e == nil {
+			return nil
 		}
-		if e.State != Queued {
-			continue
+		if left := time.Until(e.RetryAt); left > 0 {
+			return time.After(left)
 		}
-		running++
 		var of context.Context
 		of, e.cancel = context.WithCancelCause(ctx)
-		e.State, e.Error, e.StartedAt, e.Links = Running, "", time.Now(), map[string]Progress{}
+		e.State, e.RetryAt, e.StartedAt, e.Links = Running, time.Time{}, time.Now(), map[string]Progress{}
 		q.Log.Info("download starts", "id", e.ID, "output", e.Output)
 		wg.Go(func() { q.download(of, e) })
 	}
 	return nil
+}
+
+// next is the download to start next: the first that is queued, so that those
+// that wait keep none from running, else the first whose wait ends.
+func (q *Queue) next() (next *entry) {
+	for _, e := range q.entries {
+		switch {
+		case e.State == Queued:
+			return e
+		case e.State == Waiting && (next == nil || e.RetryAt.Before(next.RetryAt)):
+			next = e
+		}
+	}
+	return next
 }
 
 // download runs one download to its end.
@@ -188,7 +211,7 @@ func (q *Queue) download(ctx context.Context, e *entry) {
 		e.Size = summary.Size
 	}
 	e.SHA256 = summary.SHA256
-	reached := new(allowance.CapError)
+	reached, outage := new(allowance.CapError), new(download.Outage)
 	switch {
 	case err == nil:
 		q.end(e, Complete, "")
@@ -200,12 +223,26 @@ func (q *Queue) download(ctx context.Context, e *entry) {
 		q.held = q.firstReset()
 		e.State, e.Error = Queued, err.Error()
 		q.Log.Warn("the queue waits", "until", q.held, "error", err)
+	case errors.As(err, &outage):
+		q.wait(e, err, outage.RetryAfter)
 	default:
 		q.end(e, Failed, err.Error())
 	}
 	if err := q.save(); err != nil {
 		q.Log.Error("the queue can not be saved", "error", err)
 	}
+}
+
+// wait lets a download wait until it is tried again; q.mu is held.
+func (q *Queue) wait(e *entry, why error, least time.Duration) {
+	for _, l := range e.Links {
+		if l.Received > 0 {
+			e.pause = 0
+		}
+	}
+	e.pause = min(max(leastWait, 2*e.pause), mostWait)
+	e.State, e.Error, e.RetryAt = Waiting, why.Error(), time.Now().Add(max(e.pause, least))
+	q.Log.Warn("download waits", "id", e.ID, "output", e.Output, "until", e.RetryAt, "error", why)
 }
 
 // firstReset is when the first of the links that reached their caps may carry
@@ -225,7 +262,7 @@ func (q *Queue) firstReset() (first time.Time) {
 
 // end ends a download for good; q.mu is held.
 func (q *Queue) end(e *entry, s State, why string) {
-	e.State, e.Error, e.EndedAt, e.run = s, why, time.Now(), nil
+	e.State, e.Error, e.RetryAt, e.EndedAt, e.run = s, why, time.Time{}, time.Now(), nil
 	q.Log.Info("download ends", "id", e.ID, "output", e.Output, "state", s, "error", why)
 	close(e.ended)
 }
@@ -327,7 +364,7 @@ func (q *Queue) Cancel(id int) error {
 	case e.State == Running:
 		e.cancel(errCancelled)
 		return nil
-	case e.State == Queued:
+	case e.State == Queued, e.State == Waiting:
 		q.end(e, Cancelled, "")
 		return q.save()
 	}
@@ -415,7 +452,7 @@ func (r recorder) Record(_ time.Duration, event rundir.Event) {
 	defer r.queue.mu.Unlock()
 	switch event := event.(type) {
 	case *rundir.Size:
-		r.entry.Size = event.Bytes
+		r.entry.Size, r.entry.Error = event.Bytes, ""
 	case *rundir.Sample:
 		r.entry.Links[event.Link] = Progress{Received: event.Received, Throughput: event.Throughput}
 	}

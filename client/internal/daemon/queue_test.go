@@ -257,6 +257,139 @@ func TestTheQueueWaitsForTheNextPeriodWhenAllCapsAreReached(t *testing.T) {
 	})
 }
 
+// outage is the error of a download for which no link reaches the server.
+var outage = errors.Join(&download.Outage{Err: errors.New("link wifi: no such device")}, nil)
+
+// offline returns a Prepare whose downloads fail with what err returns, and
+// if that is nil go on as those of takes. starts holds when each began.
+func offline(err func() error, starts *[]time.Time) func(*Request) (Run, error) {
+	return func(r *Request) (Run, error) {
+		run, prepareErr := takes(r)
+		return func(ctx context.Context, to download.Recorder) (rundir.Summary, error) {
+			*starts = append(*starts, time.Now())
+			if err := err(); err != nil {
+				return rundir.Summary{}, err
+			}
+			return run(ctx, to)
+		}, prepareErr
+	}
+}
+
+// until is a fault that ends.
+func until(end time.Time, err error) func() error {
+	return func() error {
+		if time.Now().Before(end) {
+			return err
+		}
+		return nil
+	}
+}
+
+func TestADownloadWaitsUntilALinkReachesTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		directory := t.TempDir()
+		begin := time.Now()
+		var starts []time.Time
+		options := func(o *Options) { o.Prepare = offline(until(begin.Add(5*time.Minute+time.Second), outage), &starts) }
+		q, stop := open(t, directory, options)
+		add(t, q, "1s")
+		expect(t, q, "1 waiting")
+		d, _ := q.Get(1)
+		if d.Error != "link wifi: no such device" || !d.RetryAt.Equal(begin.Add(time.Second)) {
+			t.Errorf("the download that waits is %+v", d)
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		want := []time.Duration{0, 1, 3, 7, 15, 31, 63, 123, 183, 243}
+		if len(starts) != len(want) {
+			t.Errorf("%d attempts, want %d", len(starts), len(want))
+		}
+		for i, at := range starts {
+			if i >= len(want) || at.Sub(begin) != want[i]*time.Second {
+				t.Errorf("attempt %d comes after %v", i, at.Sub(begin))
+			}
+		}
+		stop()
+
+		// A restart tries at once.
+		q, stop = open(t, directory, options)
+		defer stop()
+		expect(t, q, "1 waiting")
+		time.Sleep(time.Second)
+		expect(t, q, "1 running")
+		if d, _ := q.Get(1); d.Error != "" || !d.RetryAt.IsZero() {
+			t.Errorf("the download that runs is %+v", d)
+		}
+		time.Sleep(time.Second)
+		expect(t, q, "1 complete")
+	})
+}
+
+func TestWhatWaitsKeepsNothingFromRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dead := func() error { time.Sleep(30 * time.Second); return outage }
+		q, stop := open(t, t.TempDir(), func(o *Options) { o.Prepare = offline(dead, new([]time.Time)) })
+		defer stop()
+		for _, url := range []string{"1s", "2s", "3s"} {
+			add(t, q, url)
+		}
+		time.Sleep(time.Hour)
+		q.Prepare = takes
+		add(t, q, "4s")
+		time.Sleep(35 * time.Second)
+		if d, _ := q.Get(4); d.State != Complete {
+			t.Errorf("the download is %+v", d)
+		}
+		for id := range 3 {
+			if err := q.Cancel(id + 1); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		expect(t, q, "1 cancelled, 2 cancelled, 3 cancelled, 4 complete")
+	})
+}
+
+func TestADownloadWaitsAsLongAsTheServerAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := until(time.Now().Add(time.Second), &download.Outage{Err: errors.New("busy"), RetryAfter: time.Hour})
+		q, stop := open(t, t.TempDir(), func(o *Options) { o.Prepare = offline(busy, new([]time.Time)) })
+		defer stop()
+		add(t, q, "1s")
+		expect(t, q, "1 waiting")
+		time.Sleep(time.Hour - time.Second)
+		expect(t, q, "1 waiting")
+		time.Sleep(time.Second)
+		expect(t, q, "1 running")
+	})
+}
+
+func TestBytesShortenTheNextWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var starts []time.Duration
+		begin := time.Now()
+		q, stop := open(t, t.TempDir(), func(o *Options) {
+			o.Prepare = func(r *Request) (Run, error) {
+				r.Output = "file"
+				return func(_ context.Context, to download.Recorder) (rundir.Summary, error) {
+					starts = append(starts, time.Since(begin))
+					if len(starts) == 4 {
+						to.Record(0, &rundir.Sample{Link: "wifi", Received: 300})
+					}
+					return rundir.Summary{}, outage
+				}, nil
+			}
+		})
+		defer stop()
+		add(t, q, "1s")
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		if want := "[0s 1s 3s 7s 8s 10s]"; fmt.Sprint(starts) != want {
+			t.Errorf("the attempts come after %v, want %s", starts, want)
+		}
+	})
+}
+
 func TestACapWithoutAPeriodFailsDownloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lte := &allowance.Link{Name: "lte", Cap: 1}
