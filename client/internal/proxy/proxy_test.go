@@ -323,6 +323,20 @@ func TestServersThatCanNotBeSplit(t *testing.T) {
 			}
 			w.Write(file)
 		},
+		"an encoded range": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "x-gzip")
+			content(w, r)
+		},
+		"less than the range": func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Range") != "" {
+				w.Header().Set("Content-Range", fmt.Sprintf("bytes 0-99/%d", len(file)))
+				w.Header().Set("Content-Length", "50")
+				w.WriteHeader(206)
+				w.Write(file[:50])
+				return
+			}
+			w.Write(file)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := serve(t, true, handler)
@@ -331,6 +345,29 @@ func TestServersThatCanNotBeSplit(t *testing.T) {
 				t.Errorf("%s, %d bytes", response.Status, len(got))
 			}
 		})
+	}
+}
+
+// An answer of no use gives back the room that it had for a stream.
+func TestAnAnswerOfNoUseLeavesRoomForOthers(t *testing.T) {
+	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/encoded" {
+			w.Header().Set("Content-Encoding", "x-gzip")
+		}
+		content(w, r)
+	})
+	address, _ := start(t, o, func(o *Options) { o.Streams = 1 })
+	for range 2 {
+		if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/encoded"); response.StatusCode != 200 || !bytes.Equal(got, file) {
+			t.Fatalf("%s, %d bytes", response.Status, len(got))
+		}
+	}
+	before := o.ranges()
+	if _, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/film"); !bytes.Equal(got, file) {
+		t.Errorf("%d bytes", len(got))
+	}
+	if n := o.ranges() - before; n < 3 {
+		t.Errorf("%d range requests were made, want several", n)
 	}
 }
 

@@ -91,12 +91,15 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 		return s.routes.over(route, request)
 	}
 	whole := ranges.Range{Offset: wanted.offset, Length: min(wanted.end, resource.Size) - wanted.offset}
-	if body.ReadCloser, err = resource.Body(&http.Response{
+	exact, err := resource.Body(&http.Response{
 		StatusCode: response.StatusCode, Header: response.Header, ContentLength: response.ContentLength, Body: body.ReadCloser,
-	}, part); err != nil {
-		body.Close()
-		return nil, err
+	}, part)
+	if err != nil {
+		// So must it with an encoded part, or one of another length.
+		response.Body.Close()
+		return s.routes.over(route, request)
 	}
+	body.ReadCloser = exact
 	if resource.HasValidator() {
 		body.rest, body.stall = part, time.AfterFunc(stallTime, cancel)
 		body.resume = func(rest ranges.Range) io.ReadCloser { return s.stream(request, resource, rest, func() {}) }
