@@ -4,6 +4,7 @@ package allowance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -195,4 +196,12 @@ func (c *conn) wait(n int) error {
 func (c *conn) Close() error {
 	c.closed()
 	return c.Socket.Close()
+}
+
+// CloseWrite says that no more comes, if the socket can say that.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Socket.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }

@@ -221,6 +221,7 @@ func (c *Conn) read(fd uintptr) (int, error) {
 
 func (c *Conn) Write(p []byte) (int, error)        { return c.tcp.Write(p) }
 func (c *Conn) Close() error                       { return c.tcp.Close() }
+func (c *Conn) CloseWrite() error                  { return c.tcp.CloseWrite() }
 func (c *Conn) LocalAddr() net.Addr                { return c.tcp.LocalAddr() }
 func (c *Conn) RemoteAddr() net.Addr               { return c.tcp.RemoteAddr() }
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.tcp.SetWriteDeadline(t) }

@@ -305,3 +305,21 @@ func TestCheckDevice(t *testing.T) {
 		t.Errorf("the error is %v, want one that names the devices", err)
 	}
 }
+
+// What is closed for writing can be read on.
+func TestCloseWriteLeavesTheAnswer(t *testing.T) {
+	c, server := pair(t)
+	go func() {
+		io.Copy(server, server)
+		server.CloseWrite()
+	}()
+	if _, err := c.Write([]byte("question")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(c); string(got) != "question" || err != nil {
+		t.Errorf("read %q, %v", got, err)
+	}
+}

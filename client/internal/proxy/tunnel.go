@@ -43,18 +43,28 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
+	// A side that has ended may still want to hear the other; one that broke
+	// off does not.
+	end := func(to net.Conn, err error) {
+		if err == nil {
+			closeWrite(to)
+			return
+		}
+		client.Close()
+		server.Close()
+	}
 	var both sync.WaitGroup
 	both.Go(func() {
-		io.Copy(server, buffered)
-		closeWrite(server)
+		_, err := io.Copy(server, buffered)
+		end(server, err)
 	})
 	both.Go(func() {
 		var from io.ReadCloser = server
 		if p.Count != nil {
 			from = &countedBody{server, route.Name, p.Count}
 		}
-		io.CopyBuffer(struct{ io.Writer }{client}, struct{ io.Reader }{from}, make([]byte, bufferSize))
-		closeWrite(client)
+		_, err := io.CopyBuffer(struct{ io.Writer }{client}, struct{ io.Reader }{from}, make([]byte, bufferSize))
+		end(client, err)
 	})
 	both.Wait()
 }

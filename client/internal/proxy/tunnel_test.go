@@ -1,0 +1,115 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/linklab/linklab/client/internal/allowance"
+	"github.com/linklab/linklab/client/internal/link"
+)
+
+// listen starts a server of the test that serves one connection.
+func listen(t *testing.T, serve func(*net.TCPConn)) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		serve(conn.(*net.TCPConn))
+	}()
+	t.Cleanup(func() {
+		listener.Close()
+		<-done
+	})
+	return listener.Addr().String()
+}
+
+// openTunnel returns a connection through the proxy.
+func openTunnel(t *testing.T, proxy, target string) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", proxy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	fmt.Fprintf(conn, "CONNECT %[1]s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", target)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || response.StatusCode != 200 {
+		t.Fatal(response, err)
+	}
+	return conn.(*net.TCPConn)
+}
+
+// A client that has said all it has to say still gets the answer.
+func TestATunnelThatIsHalfClosed(t *testing.T) {
+	for _, limited := range []bool{false, true} {
+		t.Run(fmt.Sprintf("limited=%v", limited), func(t *testing.T) {
+			server := listen(t, func(conn *net.TCPConn) {
+				question, err := io.ReadAll(conn)
+				fmt.Fprintf(conn, "%q, %v", question, err)
+			})
+			address, _ := start(t, nil, func(o *Options) {
+				if limited {
+					l := &allowance.Link{Name: "wifi", Cap: 1 << 30}
+					o.Engine.Links[0].Dial = l.Dialer(o.Engine.Links[0].Dial)
+				}
+			})
+			conn := openTunnel(t, address, server)
+			io.WriteString(conn, "question")
+			if err := conn.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(conn); string(got) != `"question", <nil>` || err != nil {
+				t.Errorf("the answer is %s, %v", got, err)
+			}
+		})
+	}
+}
+
+// A client that breaks off takes its tunnel with it, though the server is
+// silent.
+func TestATunnelWhoseClientBreaksOff(t *testing.T) {
+	server := listen(t, func(*net.TCPConn) { <-t.Context().Done() })
+	closed := make(chan struct{})
+	address, _ := start(t, nil, func(o *Options) {
+		dial := o.Engine.Links[0].Dial
+		o.Engine.Links[0].Dial = func(ctx context.Context, address string) (link.Socket, error) {
+			socket, err := dial(ctx, address)
+			return &closedSocket{Socket: socket, closed: closed}, err
+		}
+	})
+	conn := openTunnel(t, address, server)
+	conn.SetLinger(0)
+	conn.Close()
+	<-closed
+}
+
+// closedSocket tells when it is closed.
+type closedSocket struct {
+	link.Socket
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (s *closedSocket) CloseWrite() error {
+	return s.Socket.(interface{ CloseWrite() error }).CloseWrite()
+}
+
+func (s *closedSocket) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return s.Socket.Close()
+}
