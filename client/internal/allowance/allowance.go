@@ -205,3 +205,6 @@ func (c *conn) CloseWrite() error {
 	}
 	return errors.ErrUnsupported
 }
+
+// NetConn is the connection below.
+func (c *conn) NetConn() net.Conn { return c.Socket }

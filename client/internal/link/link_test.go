@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -270,6 +271,58 @@ func TestRoundTripIsMeasured(t *testing.T) {
 	c.Close()
 	if rtt, err := c.RoundTrip(); err == nil {
 		t.Errorf("a closed connection has the round trip time %+v", rtt)
+	}
+}
+
+// What counts is the other end's kernel, not its program.
+func TestAcknowledged(t *testing.T) {
+	c, server := pair(t)
+	before, _, err := c.Acknowledged()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		bytes, all, err := c.Acknowledged()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes == before+1000 && all {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes are acknowledged, all %v, though nothing is lost", bytes-before, all)
+		}
+	}
+	deafen(t, server)
+	if _, err := c.Write([]byte("lost")); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond)
+	if bytes, all, err := c.Acknowledged(); bytes != before+1000 || all || err != nil {
+		t.Errorf("%d bytes are acknowledged, all %v, %v, though the last were lost", bytes-before, all, err)
+	}
+	c.Close()
+	if _, _, err := c.Acknowledged(); err == nil {
+		t.Error("a closed connection tells what is acknowledged")
+	}
+}
+
+// deafen drops all that arrives, as a link does that died.
+func deafen(t *testing.T, conn *net.TCPConn) {
+	t.Helper()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	drop := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}}
+	var filterErr error
+	if err := raw.Control(func(fd uintptr) {
+		filterErr = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &drop[0]})
+	}); err != nil || filterErr != nil {
+		t.Fatal(err, filterErr)
 	}
 }
 

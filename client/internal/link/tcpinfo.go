@@ -30,15 +30,9 @@ type RoundTrip struct {
 // segments, and with them tcpi_rtt, are rare; tcpi_rcv_rtt is measured from
 // the stream of arriving data and preferred once there is any.
 func (c *Conn) RoundTrip() (RoundTrip, error) {
-	var info *unix.TCPInfo
-	var infoErr error
-	if err := c.raw.Control(func(fd uintptr) {
-		info, infoErr = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-	}); err != nil {
+	info, err := c.info()
+	if err != nil {
 		return RoundTrip{}, err
-	}
-	if infoErr != nil {
-		return RoundTrip{}, infoErr
 	}
 	last := info.Rcv_rtt
 	if last == 0 {
@@ -48,4 +42,24 @@ func (c *Conn) RoundTrip() (RoundTrip, error) {
 		Last: time.Duration(last) * time.Microsecond,
 		Min:  time.Duration(info.Min_rtt) * time.Microsecond,
 	}, nil
+}
+
+// Acknowledged returns how many bytes the other end's kernel has acknowledged,
+// and whether these are all that were sent. Programs there have no say in it.
+func (c *Conn) Acknowledged() (bytes uint64, all bool, err error) {
+	info, err := c.info()
+	if err != nil {
+		return 0, false, err
+	}
+	return info.Bytes_acked, info.Unacked == 0, nil
+}
+
+func (c *Conn) info() (info *unix.TCPInfo, err error) {
+	controlErr := c.raw.Control(func(fd uintptr) {
+		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	})
+	if controlErr != nil {
+		return nil, controlErr
+	}
+	return info, err
 }

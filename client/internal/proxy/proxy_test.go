@@ -46,6 +46,7 @@ type origin struct {
 	*httptest.Server
 	mu       sync.Mutex
 	requests []*http.Request
+	conns    []net.Conn
 }
 
 // serve starts an origin. Its handler answers with file unless one is given.
@@ -62,6 +63,12 @@ func serve(t *testing.T, secure bool, handler http.HandlerFunc) *origin {
 		handler(w, r)
 	}))
 	o.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
+	o.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.conns = append(o.conns, conn)
+		return ctx
+	}
 	if secure {
 		o.EnableHTTP2 = true
 		o.StartTLS()

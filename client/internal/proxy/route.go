@@ -6,12 +6,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/allowance"
 	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
@@ -38,6 +40,14 @@ const (
 
 // dialTimeout is how long a link may take to connect before another is tried.
 const dialTimeout = 5 * time.Second
+
+// silence is for how long the other end's kernel may not acknowledge a request,
+// which TCP has sent three to five times by then. A kept connection of a link
+// that died gives no other sign for many minutes. A server that takes its time
+// has acknowledged the request, and is waited for.
+const silence = 3 * time.Second
+
+var errSilent = errors.New("the connection is dead: nothing was acknowledged for " + silence.String())
 
 func dialSoon(ctx context.Context, l download.Link, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -130,10 +140,17 @@ func (r *routes) send(request *http.Request) (response *http.Response, by *route
 		request.Body = io.NopCloser(request.Body)
 	}
 	var failures []error
-	for _, route := range r.best() {
-		response, err := r.over(route, request)
+	order := r.best()
+	for i := 0; i < len(order); i++ {
+		route := order[i]
+		response, err := r.try(route, request)
 		if err == nil {
 			return response, route, nil
+		}
+		if errors.Is(err, errSilent) && i < len(r.all) {
+			// The link may have come back without its old connections.
+			route.transport.CloseIdleConnections()
+			order = append(order, route)
 		}
 		failures = append(failures, &linkError{route.Name, err})
 		if request.Context().Err() != nil {
@@ -145,6 +162,66 @@ func (r *routes) send(request *http.Request) (response *http.Response, by *route
 		}
 	}
 	return nil, nil, errors.Join(failures...)
+}
+
+// try sends a request over one link. One that may be repeated fails with
+// errSilent if its connection is dead.
+func (r *routes) try(route *route, request *http.Request) (*http.Response, error) {
+	if !mayRepeat(request, nil) {
+		return r.over(route, request)
+	}
+	// Without an error the context must live on: the answer's body needs it.
+	ctx, cancel := context.WithCancelCause(request.Context())
+	answered := make(chan struct{})
+	defer close(answered)
+	response, err := r.over(route, request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) {
+			if conn, ok := bare(got.Conn).(*link.Conn); ok {
+				go watch(conn, answered, func() { cancel(errSilent) })
+			}
+		},
+	})))
+	if err != nil {
+		if context.Cause(ctx) == errSilent {
+			err = errSilent
+		}
+		cancel(err)
+	}
+	return response, err
+}
+
+// watch calls dead if the connection is silent before the answer comes.
+func watch(conn *link.Conn, answered <-chan struct{}, dead func()) {
+	ticker := time.NewTicker(silence / 3)
+	defer ticker.Stop()
+	heard := time.Now()
+	last, _, _ := conn.Acknowledged()
+	for time.Since(heard) < silence {
+		select {
+		case <-answered:
+			return
+		case <-ticker.C:
+		}
+		bytes, all, err := conn.Acknowledged()
+		if err != nil {
+			return // the connection is closed, which the transport notices
+		}
+		if all || bytes != last {
+			heard, last = time.Now(), bytes
+		}
+	}
+	dead()
+}
+
+// bare is the connection below TLS and an allowance.
+func bare(conn net.Conn) net.Conn {
+	for {
+		above, ok := conn.(interface{ NetConn() net.Conn })
+		if !ok {
+			return conn
+		}
+		conn = above.NetConn()
+	}
 }
 
 // over sends a request over one link.

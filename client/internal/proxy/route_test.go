@@ -1,0 +1,90 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/allowance"
+)
+
+// deafen drops all that arrives on the connections that the origin has, as a
+// link does that died.
+func (o *origin) deafen(t *testing.T) {
+	t.Helper()
+	drop := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, conn := range o.conns {
+		raw, err := bare(conn).(*net.TCPConn).SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var filterErr error
+		if err := raw.Control(func(fd uintptr) {
+			filterErr = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &drop[0]})
+		}); err != nil || filterErr != nil {
+			t.Fatal(err, filterErr)
+		}
+	}
+}
+
+// A connection that was kept while its link died holds no request up for long.
+func TestADeadKeptConnection(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		secure  bool
+		method  string
+		links   int
+		limited bool
+	}{
+		{"HTTP", false, http.MethodGet, 2, false},
+		{"HTTPS", true, http.MethodHead, 2, false},
+		{"one link", false, http.MethodGet, 1, false},
+		{"a limited link", false, http.MethodHead, 1, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			o := serve(t, test.secure, func(w http.ResponseWriter, r *http.Request) {
+				http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file[:1000]))
+			})
+			address, _ := start(t, o, func(o *Options) {
+				o.Engine.Links = o.Engine.Links[:test.links]
+				if test.limited {
+					l := &allowance.Link{Name: "wifi", Cap: 1 << 30}
+					o.Engine.Links[0].Dial = l.Dialer(o.Engine.Links[0].Dial)
+				}
+			})
+			for range 2 {
+				if response, _ := do(t, direct(t), test.method, "http://"+address+"/"+o.URL+"/f", nil); response.StatusCode != 200 || response.ContentLength != 1000 {
+					t.Errorf("%s, Content-Length %d", response.Status, response.ContentLength)
+				}
+				o.deafen(t)
+			}
+		})
+	}
+}
+
+// A server that takes its time is asked once.
+func TestASlowServer(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int64
+	o := serve(t, false, func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) > 1 {
+			time.Sleep(silence + time.Second)
+		}
+		fmt.Fprint(w, "slow")
+	})
+	address, _ := start(t, o, nil)
+	for n := range int64(2) {
+		if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/f"); response.StatusCode != 200 || string(got) != "slow" || requests.Load() != n+1 {
+			t.Errorf("%s %q after %d requests, want %d", response.Status, got, requests.Load(), n+1)
+		}
+	}
+}
