@@ -21,10 +21,10 @@ type Dialer struct {
 }
 
 // Dial connects to a TCP address by plain TCP (MPTCP would use the other
-// links as well) and resolves host names through the same device.
+// links as well) and resolves host names through the same device if it can.
 func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
 	dialer := d.bound()
-	dialer.Resolver = d.resolver()
+	dialer.Resolver = d.resolver(stubFile)
 	c, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
@@ -38,20 +38,21 @@ func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
 }
 
 func (d Dialer) bound() *net.Dialer {
-	dialer := &net.Dialer{
-		Control: func(_, _ string, c syscall.RawConn) error {
-			var bindErr error
-			if err := c.Control(func(fd uintptr) {
-				bindErr = unix.BindToDevice(int(fd), d.Device)
-			}); err != nil {
-				return err
-			}
-			if bindErr != nil {
-				return fmt.Errorf("bind to device %s: %w", d.Device, bindErr)
-			}
-			return nil
-		},
-	}
+	dialer := &net.Dialer{Control: d.bind}
 	dialer.SetMultipathTCP(false)
 	return dialer
+}
+
+// bind binds a socket to the device.
+func (d Dialer) bind(_, _ string, c syscall.RawConn) error {
+	var bindErr error
+	if err := c.Control(func(fd uintptr) {
+		bindErr = unix.BindToDevice(int(fd), d.Device)
+	}); err != nil {
+		return err
+	}
+	if bindErr != nil {
+		return fmt.Errorf("bind to device %s: %w", d.Device, bindErr)
+	}
+	return nil
 }
