@@ -43,7 +43,10 @@ small, or comes from a server without ranges, takes the best link. As the proxy
 of https URLs it connects the program with the server over the best link, since
 it can not look inside.
 
-Only programs on this machine may use it, unless --allow says otherwise.`,
+Only programs on this machine may use it, unless --allow says otherwise.
+
+What --cap allows a link counts from the start of the command: the next one
+begins at 0.`,
 		Example: `  multilink proxy --link wlan0 --link rmnet0 --listen 127.0.0.1:8080
   curl --proxy http://127.0.0.1:8080 -O http://example.org/file
   mpv http://127.0.0.1:8080/https://example.org/film.mkv
