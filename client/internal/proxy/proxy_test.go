@@ -52,6 +52,43 @@ type origin struct {
 // serve starts an origin. Its handler answers with file unless one is given.
 func serve(t *testing.T, secure bool, handler http.HandlerFunc) *origin {
 	t.Helper()
+	return version{http2: true}.serveAs(t, secure, handler)
+}
+
+// version is how a test runs.
+type version struct {
+	// http2 says what a secure origin speaks.
+	http2 bool
+	// rescue is the engine's; without it the engine speaks only HTTP/2.
+	rescue *download.Rescue
+}
+
+// rescue is as it ships.
+var rescue = download.Rescue{GiveUp: 5 * time.Minute}
+
+func inAllVersions(t *testing.T, test func(*testing.T, version)) {
+	t.Run("rescue", func(t *testing.T) { test(t, version{true, &rescue}) })
+	t.Run("rescue over HTTP 1", func(t *testing.T) { test(t, version{false, &rescue}) })
+	t.Run("no rescue", func(t *testing.T) { test(t, version{true, nil}) })
+}
+
+func (v version) serve(t *testing.T, handler http.HandlerFunc) *origin {
+	t.Helper()
+	return v.serveAs(t, true, handler)
+}
+
+func (v version) start(t *testing.T, o *origin, change func(*Options)) (address string, counts *sync.Map) {
+	t.Helper()
+	return start(t, o, func(o *Options) {
+		o.Engine.Rescue = v.rescue
+		if change != nil {
+			change(o)
+		}
+	})
+}
+
+func (v version) serveAs(t *testing.T, secure bool, handler http.HandlerFunc) *origin {
+	t.Helper()
 	o := &origin{}
 	if handler == nil {
 		handler = content
@@ -70,7 +107,7 @@ func serve(t *testing.T, secure bool, handler http.HandlerFunc) *origin {
 		return ctx
 	}
 	if secure {
-		o.EnableHTTP2 = true
+		o.EnableHTTP2 = v.http2
 		o.StartTLS()
 	} else {
 		o.Start()
@@ -115,6 +152,7 @@ func start(t *testing.T, o *origin, change func(*Options)) (address string, coun
 		Engine: download.Options{
 			Links:     []download.Link{{Name: "wifi", Device: "lo", Dial: dial}, {Name: "lte", Device: "lo", Dial: dial}},
 			Scheduler: schedule.Alg3{FirstRequests: 1e6, Padding: 0.1},
+			Rescue:    &rescue,
 			Overlap:   0.6,
 			Window:    time.Second,
 			TLS:       &tls.Config{RootCAs: roots},
@@ -191,8 +229,12 @@ func through(t *testing.T, address string) *http.Client {
 }
 
 func TestTheGatewaySplitsAFileOverLinks(t *testing.T) {
-	o := serve(t, true, nil)
-	address, _ := start(t, o, nil)
+	inAllVersions(t, testTheGatewaySplitsAFileOverLinks)
+}
+
+func testTheGatewaySplitsAFileOverLinks(t *testing.T, v version) {
+	o := v.serve(t, nil)
+	address, _ := v.start(t, o, nil)
 	response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/film.mkv?a=b;c", "Cookie", "secret=1", "Authorization", "Bearer x")
 	if response.StatusCode != 200 || !bytes.Equal(got, file) || response.ContentLength != int64(len(file)) {
 		t.Fatalf("%s, %d bytes, Content-Length %d", response.Status, len(got), response.ContentLength)
@@ -220,9 +262,11 @@ func TestTheGatewaySplitsAFileOverLinks(t *testing.T) {
 	}
 }
 
-func TestRangesOfPlayers(t *testing.T) {
-	o := serve(t, true, nil)
-	address, _ := start(t, o, nil)
+func TestRangesOfPlayers(t *testing.T) { inAllVersions(t, testRangesOfPlayers) }
+
+func testRangesOfPlayers(t *testing.T, v version) {
+	o := v.serve(t, nil)
+	address, _ := v.start(t, o, nil)
 	client := direct(t)
 	size := len(file)
 	for _, test := range []struct {
@@ -306,7 +350,9 @@ func TestAnEarlyAnswer(t *testing.T) {
 	}
 }
 
-func TestServersThatCanNotBeSplit(t *testing.T) {
+func TestServersThatCanNotBeSplit(t *testing.T) { inAllVersions(t, testServersThatCanNotBeSplit) }
+
+func testServersThatCanNotBeSplit(t *testing.T, v version) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"no ranges": func(w http.ResponseWriter, r *http.Request) { w.Write(file) },
 		"no validator": func(w http.ResponseWriter, r *http.Request) {
@@ -346,8 +392,8 @@ func TestServersThatCanNotBeSplit(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := serve(t, true, handler)
-			address, _ := start(t, o, nil)
+			o := v.serve(t, handler)
+			address, _ := v.start(t, o, nil)
 			if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/f"); response.StatusCode != 200 || !bytes.Equal(got, file) {
 				t.Errorf("%s, %d bytes", response.Status, len(got))
 			}
@@ -357,13 +403,17 @@ func TestServersThatCanNotBeSplit(t *testing.T) {
 
 // An answer of no use gives back the room that it had for a stream.
 func TestAnAnswerOfNoUseLeavesRoomForOthers(t *testing.T) {
-	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+	inAllVersions(t, testAnAnswerOfNoUseLeavesRoomForOthers)
+}
+
+func testAnAnswerOfNoUseLeavesRoomForOthers(t *testing.T, v version) {
+	o := v.serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/encoded" {
 			w.Header().Set("Content-Encoding", "x-gzip")
 		}
 		content(w, r)
 	})
-	address, _ := start(t, o, func(o *Options) { o.Streams = 1 })
+	address, _ := v.start(t, o, func(o *Options) { o.Streams = 1 })
 	for range 2 {
 		if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/encoded"); response.StatusCode != 200 || !bytes.Equal(got, file) {
 			t.Fatalf("%s, %d bytes", response.Status, len(got))
@@ -378,13 +428,15 @@ func TestAnAnswerOfNoUseLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
-func TestSmallAnswersNeedOneRequest(t *testing.T) {
-	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+func TestSmallAnswersNeedOneRequest(t *testing.T) { inAllVersions(t, testSmallAnswersNeedOneRequest) }
+
+func testSmallAnswersNeedOneRequest(t *testing.T, v version) {
+	o := v.serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"1"`)
 		size := map[string]int{"/empty": 0, "/one": 1, "/small": firstRange}[r.URL.Path]
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file[:size]))
 	})
-	address, _ := start(t, o, nil)
+	address, _ := v.start(t, o, nil)
 	for path, size := range map[string]int{"/one": 1, "/small": firstRange} {
 		before := len(o.seen())
 		if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+path); response.StatusCode != 200 || !bytes.Equal(got, file[:size]) || response.ContentLength != int64(size) {
@@ -414,9 +466,11 @@ func TestRedirectsOfTheGatewayStayInIt(t *testing.T) {
 	}
 }
 
-func TestManyClientsAtOnce(t *testing.T) {
-	o := serve(t, true, nil)
-	address, _ := start(t, o, func(o *Options) { o.Streams = 3 })
+func TestManyClientsAtOnce(t *testing.T) { inAllVersions(t, testManyClientsAtOnce) }
+
+func testManyClientsAtOnce(t *testing.T, v version) {
+	o := v.serve(t, nil)
+	address, _ := v.start(t, o, func(o *Options) { o.Streams = 3 })
 	var wg sync.WaitGroup
 	for i := range 8 {
 		client := direct(t)
@@ -433,11 +487,13 @@ func TestManyClientsAtOnce(t *testing.T) {
 
 // A client that reads nothing holds the download; what is requested is
 // bounded by the window.
-func TestBackPressure(t *testing.T) {
+func TestBackPressure(t *testing.T) { inAllVersions(t, testBackPressure) }
+
+func testBackPressure(t *testing.T, v version) {
 	long := bytes.Repeat(file, 4)
 	var mu sync.Mutex
 	var highest int64
-	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+	o := v.serve(t, func(w http.ResponseWriter, r *http.Request) {
 		var first, last int64
 		fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &first, &last)
 		mu.Lock()
@@ -447,7 +503,7 @@ func TestBackPressure(t *testing.T) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(long))
 	})
 	const window = 2 << 20
-	address, _ := start(t, o, func(o *Options) { o.Window = window })
+	address, _ := v.start(t, o, func(o *Options) { o.Window = window })
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -481,8 +537,12 @@ func TestBackPressure(t *testing.T) {
 }
 
 func TestAClientThatHangsUpEndsTheDownload(t *testing.T) {
-	o := serve(t, true, nil)
-	address, _ := start(t, o, nil)
+	inAllVersions(t, testAClientThatHangsUpEndsTheDownload)
+}
+
+func testAClientThatHangsUpEndsTheDownload(t *testing.T, v version) {
+	o := v.serve(t, nil)
+	address, _ := v.start(t, o, nil)
 	for _, read := range []int64{0, 1000, firstRange + 1_000_000} {
 		ctx, cancel := context.WithCancel(t.Context())
 		request, _ := http.NewRequestWithContext(ctx, "GET", "http://"+address+"/"+o.URL+"/f", nil)
@@ -500,13 +560,17 @@ func TestAClientThatHangsUpEndsTheDownload(t *testing.T) {
 }
 
 func TestAFileThatChangesBreaksTheStream(t *testing.T) {
+	inAllVersions(t, testAFileThatChangesBreaksTheStream)
+}
+
+func testAFileThatChangesBreaksTheStream(t *testing.T, v version) {
 	var requests sync.Map
-	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+	o := v.serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, later := requests.LoadOrStore("first", true)
 		w.Header().Set("ETag", map[bool]string{false: `"1"`, true: `"2"`}[later])
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file))
 	})
-	address, _ := start(t, o, nil)
+	address, _ := v.start(t, o, nil)
 	response, err := direct(t).Get("http://" + address + "/" + o.URL + "/f")
 	if err != nil {
 		t.Fatal(err)
@@ -521,13 +585,18 @@ func TestAFileThatChangesBreaksTheStream(t *testing.T) {
 // A link that breaks or falls silent in the first answer is made up for by
 // the engine.
 func TestTheFirstAnswerGoesOnOverOtherLinks(t *testing.T) {
-	t.Run("broken", func(t *testing.T) { testFirstAnswer(t, func(*http.Request) { panic(http.ErrAbortHandler) }) })
-	t.Run("silent", func(t *testing.T) { testFirstAnswer(t, func(r *http.Request) { <-r.Context().Done() }) })
+	inAllVersions(t, testTheFirstAnswerGoesOnOverOtherLinks)
 }
 
-func testFirstAnswer(t *testing.T, end func(*http.Request)) {
+func testTheFirstAnswerGoesOnOverOtherLinks(t *testing.T, v version) {
+	t.Parallel()
+	t.Run("broken", func(t *testing.T) { testFirstAnswer(t, v, func(*http.Request) { panic(http.ErrAbortHandler) }) })
+	t.Run("silent", func(t *testing.T) { testFirstAnswer(t, v, func(r *http.Request) { <-r.Context().Done() }) })
+}
+
+func testFirstAnswer(t *testing.T, v version, end func(*http.Request)) {
 	var once sync.Once
-	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+	o := v.serve(t, func(w http.ResponseWriter, r *http.Request) {
 		broken := false
 		once.Do(func() { broken = true })
 		if !broken {
@@ -542,7 +611,7 @@ func testFirstAnswer(t *testing.T, end func(*http.Request)) {
 		w.(http.Flusher).Flush()
 		end(r)
 	})
-	address, _ := start(t, o, nil)
+	address, _ := v.start(t, o, nil)
 	if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/f"); response.StatusCode != 200 || !bytes.Equal(got, file) {
 		t.Errorf("%s, %d bytes", response.Status, len(got))
 	}

@@ -46,8 +46,7 @@ func TestADeadKeptConnection(t *testing.T) {
 	}{
 		{"HTTP", false, http.MethodGet, 2, false},
 		{"HTTPS", true, http.MethodHead, 2, false},
-		{"one link", false, http.MethodGet, 1, false},
-		{"a limited link", false, http.MethodHead, 1, true},
+		{"one link with a limit", false, http.MethodGet, 1, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
