@@ -19,7 +19,7 @@ import codecs
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Annotated, Any, BinaryIO, Final, TypeVar
 
 import ijson
 import msgspec
@@ -43,17 +43,25 @@ _TCP_PAYLOAD_BYTES = 1448
 _ETHERNET_BYTES, _IP_BYTES, _UDP_BYTES = 14, 20, 8
 _MTU = 1500
 
+_MAX_LENGTH_S = MAX_LENGTH_NS // NS_PER_S
+
+_MAX_DEPTH = 64
+"""iperf3 nests 5 deep; the parser takes memory with the square of the depth."""
+
+_MAX_COUNT = 2**53
+_Count = Annotated[int, msgspec.Meta(ge=-_MAX_COUNT, le=_MAX_COUNT)]
+
 T = TypeVar("T")
 
 
 class _Stream(msgspec.Struct):
-    bytes: int
+    bytes: _Count
     seconds: float
     omitted: bool = False
     sender: bool | None = None
-    packets: int = 0
-    lost_packets: int = 0
-    rtt: int = 0
+    packets: _Count = 0
+    lost_packets: _Count = 0
+    rtt: _Count = 0
 
 
 class _Interval(msgspec.Struct):
@@ -62,7 +70,7 @@ class _Interval(msgspec.Struct):
 
 class _TestStart(msgspec.Struct):
     protocol: str
-    blksize: int = 0
+    blksize: _Count = 0
     reverse: int = 0
 
 
@@ -125,13 +133,15 @@ class _Reader:
                 event = msgspec.json.decode(line, type=_Event)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise self.error(f"not an event of iperf3 --json-stream: {error}") from error
+            except RecursionError as error:
+                raise self._too_deep() from error
             yield event.event, event.data
 
     def _document(self) -> Iterator[tuple[str, Any]]:
         kinds = {"start": "start", "intervals.item": "interval"}
         builder, of = None, ""
         try:
-            for prefix, event, value in ijson.parse(self._feed, use_float=True):
+            for prefix, event, value in ijson.parse(self._bounded_events()):
                 if builder is None:
                     if prefix in kinds and event == "start_map":
                         builder, of = ObjectBuilder(), prefix
@@ -147,11 +157,25 @@ class _Reader:
         except (ijson.JSONError, UnicodeDecodeError) as error:
             raise self.error(f"not valid JSON: {_reason(error)}; allowed: one iperf3 -J") from error
 
+    def _bounded_events(self) -> Iterator[tuple[str, Any]]:
+        depth = 0
+        for event, value in ijson.basic_parse(self._feed, use_float=True):
+            if event in ("start_map", "start_array"):
+                depth += 1
+                if depth > _MAX_DEPTH:
+                    raise self._too_deep()
+            elif event in ("end_map", "end_array"):
+                depth -= 1
+            yield event, value
+
+    def _too_deep(self) -> TraceError:
+        return self.error("is nested too deeply; allowed: the output of iperf3 -J")
+
 
 def _is_event(line: bytes) -> bool:
     try:
         msgspec.json.decode(line, type=_Event)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
 
@@ -239,8 +263,7 @@ class _Reading:
             sample = self._sample(streams)
             total_ns += sample.length_ns
             if total_ns > MAX_LENGTH_NS:
-                limit_s = MAX_LENGTH_NS // NS_PER_S
-                raise self._reader.error(f"the recording is too long; allowed: up to {limit_s} s")
+                raise self._too_long()
             if not told:
                 told = True
                 self._tell(streams)
@@ -268,6 +291,8 @@ class _Reading:
                     f"an interval of {stream.bytes} bytes in {stream.seconds} s; "
                     "allowed: not negative"
                 )
+            if stream.seconds > _MAX_LENGTH_S:
+                raise self._too_long()
         down = [stream for stream in streams if self._sent(stream) != self._down_is_received]
         up = [stream for stream in streams if self._sent(stream) == self._down_is_received]
         if not down and not self._only_up:
@@ -279,24 +304,29 @@ class _Reading:
             raise self._reader.error(
                 "only the downlink was measured; allowed as the uplink: one without -R"
             )
-        sample = Sample(
-            length_ns=round(streams[0].seconds * NS_PER_S),
-            down_bps=self._rate(down),
-            up_bps=self._rate(up) if up else None,
+        length_ns = round(streams[0].seconds * NS_PER_S)
+        down_bps, up_bps = self._rate_bps(down), self._rate_bps(up)
+        highest_bps = max(down_bps, up_bps)
+        is_joined = length_ns < MIN_SAMPLE_NS and math.isfinite(highest_bps)
+        if highest_bps > MAX_RATE_BPS and not is_joined:
+            raise self._reader.error(
+                f"an interval of {highest_bps / 1e6:.7g} Mbit/s; "
+                f"allowed: up to {MAX_RATE_BPS // 10**6} Mbit/s"
+            )
+        return Sample(
+            length_ns=length_ns,
+            down_bps=round(down_bps),
+            up_bps=round(up_bps) if up else None,
             rtt_s=_rtt_s(streams),
             loss_ratio=_loss_ratio(down) if self.has_loss else None,
         )
-        highest_bps = max(sample.down_bps, sample.up_bps or 0)
-        if highest_bps > MAX_RATE_BPS and sample.length_ns >= MIN_SAMPLE_NS:
-            raise self._reader.error(
-                f"an interval of {highest_bps / 1e6:.0f} Mbit/s; "
-                f"allowed: up to {MAX_RATE_BPS // 10**6} Mbit/s"
-            )
-        return sample
 
-    def _rate(self, streams: list[_Stream]) -> int:
+    def _too_long(self) -> TraceError:
+        return self._reader.error(f"the recording is too long; allowed: up to {_MAX_LENGTH_S} s")
+
+    def _rate_bps(self, streams: list[_Stream]) -> float:
         payload = sum(stream.bytes * 8 / stream.seconds for stream in streams if stream.seconds)
-        return round(payload * self._frames)
+        return payload * self._frames
 
 
 def _as(reader: _Reader, value: Any, kind: type[T]) -> T:

@@ -1,5 +1,7 @@
 import io
 import json
+import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +204,36 @@ def test_a_test_that_broke_off_keeps_what_it_measured() -> None:
             "x.json:36: the recording is too long; allowed: up to 1000000 s",
         ),
         (
+            encoded(document([[stream(1), stream(1, 1e300)]])),
+            "x.json:31: the recording is too long; allowed: up to 1000000 s",
+        ),
+        (
+            as_events(encoded(document([[stream(1, 1e300)]]))),
+            "x.json:2: the recording is too long; allowed: up to 1000000 s",
+        ),
+        (
+            encoded(document([[stream(10**15, 1e-300)]])),
+            "x.json:25: an interval of inf Mbit/s; allowed: up to 10000 Mbit/s",
+        ),
+        (
+            as_events(encoded(document([[stream(10**15, 1e-300)]]))),
+            "x.json:2: an interval of inf Mbit/s; allowed: up to 10000 Mbit/s",
+        ),
+        (
+            encoded(document([[stream(1), stream(1, 1e-290)]])),
+            "x.json:31: an interval of 8.364641e+284 Mbit/s; allowed: up to 10000 Mbit/s",
+        ),
+        (
+            as_events(encoded(document([[stream(10**400)]]))),
+            "x.json:2: not what iperf3 writes: Expected `int` <= 9007199254740992 - at "
+            "`$.streams[0].bytes`",
+        ),
+        (
+            as_events(encoded(document([], protocol="UDP", blksize=10**400))),
+            "x.json:1: not what iperf3 writes: Expected `int` <= 9007199254740992 - at "
+            "`$.test_start.blksize`",
+        ),
+        (
             encoded(document([[stream(1, sender=True)]])),
             "x.json:26: only the uplink was measured; allowed: a recording with -R or --bidir",
         ),
@@ -216,6 +248,32 @@ def test_errors_say_line_reason_and_what_is_allowed(content: bytes, message: str
     with pytest.raises(TraceError) as caught:
         read(content)
     assert str(caught.value).startswith(message)
+
+
+DEEP = 5_000
+NEST, EVENT = b"[" * DEEP + b"]" * DEEP, b'{"event":"start","data":'
+START = b'{"test_start":{"protocol":"TCP","reverse":1}}'
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b'{\n"start":' + NEST + b"}", 2),
+        (b'{"start":' + NEST + b"}", 1),
+        (b'{"start":' + START + b',"intervals":[\n' + b'{"streams":' * DEEP, 2),
+        (EVENT + NEST + b"}\n", 1),
+        (EVENT + START + b'}\n{"event":"interval","data":' + NEST + b"}\n", 2),
+    ],
+)
+def test_deep_nesting_is_refused_before_it_takes_memory(content: bytes, line: int) -> None:
+    message = f"x.json:{line}: is nested too deeply; allowed: the output of iperf3 -J"
+    tracemalloc.start()
+    try:
+        with pytest.raises(TraceError, match=f"^{re.escape(message)}$"):
+            read(content)
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_downlink_is_no_uplink() -> None:
