@@ -126,6 +126,10 @@ def test_comments_are_those_above_the_columns() -> None:
             "x.csv:3: end: '10' is no time in s; allowed: a time such as '600 s'",
         ),
         ("t,down_mbit\n0,1\n# end: 1 s\n1,2\n", "x.csv:4: a sample comes after the end"),
+        (
+            "t,down_mbit\n0," + "1" * 140_000,
+            "x.csv:2: down_mbit: '1111111111111111111111111111111111111111…' is too much; allowed",
+        ),
         ("t," + "x" * (1 << 20), "x.csv:1: is too long for a line of text"),
     ],
 )

@@ -52,7 +52,11 @@ def read(file: BinaryIO, name: str) -> Recording:
 
 
 def _fields(lines: Lines, line: str) -> list[str]:
-    return next(csv.reader([line]), [])
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error as error:
+        reason = str(error).partition(" - ")[0]
+        lines.fail(f"is no line of CSV: {reason}; allowed: fields apart by commas")
 
 
 class _Second:

@@ -113,6 +113,18 @@ def test_a_byte_order_mark_and_crlf_pass() -> None:
             HEADER + row("13.40.04", "1") + row("13.40.04", "1").replace("2019", "2020"),
             "x.csv:3: Timestamp: the log was silent for 31622400 s before; allowed: up to 1000000",
         ),
+        (
+            HEADER + row("13.40.04", "1").replace("A4DF", "A" * 140_000),
+            "x.csv:2: is no line of CSV: field larger than field limit (131072); allowed: fields",
+        ),
+        (
+            HEADER.rstrip() + "N" * 140_000,
+            "x.csv:1: is no line of CSV: field larger than field limit (131072); allowed: fields",
+        ),
+        (
+            HEADER + row("13.40.04", "1").replace("A4DF", "A\rF"),
+            "x.csv:2: is no line of CSV: new-line character seen in unquoted field; allowed: fields",
+        ),
         (HEADER.encode() + b"\xff", "x.csv:2: byte 1 (0xff) is not UTF-8"),
     ],
 )
