@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Imports one recording; TraceError (a ValueError) where that is not possible."""
-    output = options.output or Path(options.file.with_suffix(".csv").name)
+    output = options.output or Path(f"{options.file.stem}.csv")
     report = import_file(
         options.file,
         output,

@@ -276,6 +276,8 @@ def _write(
     overwrite: bool,
 ) -> None:
     """Writes beside the destination and puts it there when whole."""
+    if destination.is_dir():
+        raise TraceError(f"{destination}: is a directory; allowed: the name of a file")
     if destination.exists() and not overwrite:
         raise TraceError(f"{destination}: exists; allowed: another name, or overwriting it")
     partial = destination.with_name(f".{destination.name}.{os.getpid()}.part")

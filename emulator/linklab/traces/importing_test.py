@@ -221,6 +221,17 @@ def test_a_destination_that_cannot_be_written(source: Path, tmp_path: Path) -> N
         import_file(source, tmp_path / "none" / "x.csv")
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_directory_is_no_destination(
+    source: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    monkeypatch.chdir(source.parent)
+    for directory in (Path(), source.parent):
+        with pytest.raises(TraceError, match="is a directory; allowed: the name of a file"):
+            import_file(source, directory, overwrite=overwrite)
+    assert list(source.parent.iterdir()) == [source]
+
+
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     """40 MB of lines, in a process that may not take 40 MB more than it has when it begins."""
     big = tmp_path / "big"
