@@ -149,12 +149,13 @@ def _variant(variant: Fields, file: Path) -> Scenario:
     changes = variant.values["set"]
     if not isinstance(changes, MappingNode) or not changes.value:
         variant.fail("set", "must be a mapping such as {payload.size: 30 MB}")
+    for key, _ in changes.value:
+        if not isinstance(key, ScalarNode):
+            variant.fail_at(key, variant.path("set"), "a key must be a word")
     root = compose(file.read_text(encoding="utf-8"), str(file), "name")
     if {key.value for key, _ in changes.value} & {"payload", "payload.size", "payload.seed"}:
         root = _without(root, ["payload", "sha256"])
     for key, value in changes.value:
-        if not isinstance(key, ScalarNode):
-            variant.fail_at(key, variant.path("set"), "a key must be a word")
         try:
             root = _with(root, key.value.split("."), value)
             parse(_text(root), "set", path=file)

@@ -123,6 +123,9 @@ VARIANT = (
         (VARIANT + "links.wifi.loss: 2", ":8: matrices[0].variants[0].set.links.wifi.loss: in small: links.wifi.loss: '2'"),
         (VARIANT + "links.wi.loss: 2 %", ":8: matrices[0].variants[0].set.links.wi.loss: in small: links: unknown key 'wi'"),
         (VARIANT + "name.x: 2 %", "in small: there is no 'x' in a single value"),
+        (VARIANT + "{[a, b]: 30 MB}", ":8: matrices[0].variants[0].set: a key must be a word"),
+        (VARIANT + "{payload.size: 3 MB, ? {a: b} : 1}", ":8: matrices[0].variants[0].set: a key must be a word"),
+        (VARIANT + "{payload: {[a]: 1}}", "set.payload: in small: payload: a key must be a word"),
         (VARIANT + "{}", ":8: matrices[0].variants[0].set: must be a mapping such as"),
     ],
 )  # fmt: skip
