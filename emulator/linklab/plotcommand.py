@@ -5,18 +5,30 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+import msgspec
 
 from linklab import plotting, scenario
 from linklab.models.layer import LinkState
 from linklab.plotting import Plot
+from linklab.records import QueueRecord, Tail
 
 EPILOG = """\
 examples:
   linklab plot hs-s7                        what its links could carry, in the terminal
   linklab plot tm --seed 3 -o tm.png        as a picture too
   linklab plot runs/hs-s7-alg3-seed1        what a run's links could carry and did"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Applied(LinkState):
+    """A line of `links.jsonl`, with everything that is drawn of it."""
+
+    t_s: float
+    link: Annotated[str, msgspec.Meta(min_length=1)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -53,21 +65,32 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+class _Summary(msgspec.Struct):
+    """What is drawn of `summary.json`."""
+
+    download_s: float
+
+
 def _of_run(directory: Path) -> Plot:
-    states = [
-        (line["t_s"], line["link"], LinkState(**{name: line[name] for name in LinkState.__slots__}))
-        for line in _lines(directory / "links.jsonl")
-    ]
+    """Raises ValueError where the files of the run are not what a run writes."""
+    applied = Tail(directory / "links.jsonl", _Applied).read()
+    states = [(state.t_s, state.link, state) for state in applied]
     sent: dict[str, list[tuple[float, int]]] = {}
-    for line in _lines(directory / "queues.jsonl"):
-        if line["direction"] == "down":
-            sent.setdefault(line["link"], []).append((line["t_s"], line["sent_bytes"]))
+    for record in Tail(directory / "queues.jsonl", QueueRecord).read():
+        if record.direction == "down":
+            sent.setdefault(record.link, []).append((record.t_s, record.sent_bytes))
     summary = directory / "summary.json"
-    download_s = json.loads(summary.read_text())["download_s"] if summary.exists() else None
-    return plotting.of_run(directory.resolve().name, states, sent, download_s)
+    download_s = _download_s(summary) if summary.exists() else None
+    plot = plotting.of_run(directory.resolve().name, states, sent, download_s)
+    if not states or plot.end_s <= 0:
+        raise ValueError(
+            f"{directory}: nothing was recorded of the links: there is nothing to draw"
+        )
+    return plot
 
 
-def _lines(file: Path) -> list[dict[str, Any]]:
-    """The whole lines of a file: the last one may be under way."""
-    whole = file.read_text().rpartition("\n")[0]
-    return [json.loads(line) for line in whole.splitlines()]
+def _download_s(summary: Path) -> float:
+    try:
+        return msgspec.json.decode(summary.read_bytes(), type=_Summary).download_s
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{summary}: is no summary of a run: {error}") from error

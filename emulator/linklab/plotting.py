@@ -150,7 +150,7 @@ def _panels(courses: Iterable[_Course], more: Sequence[Series] = ()) -> list[Pan
         Panel("loss", "%", [one.loss for one in made]),
         Panel("signal", "dBm", [one.signal for one in made if one.has_signal]),
     ]
-    return [panel for panel in panels if not panel.is_empty]
+    return [panel for panel in panels if not panel.is_empty] or panels[:1]
 
 
 def of_scenario(scenario: Scenario, seed: int, seconds: float | None = None) -> Plot:
@@ -180,7 +180,7 @@ def of_run(
     time. `download_s` is None where the run has no figure.
     """
     courses: dict[str, _Course] = {}
-    last_s = 0.0
+    last_s = 0.0 if download_s is None else download_s
     for t_s, link, state in states:
         courses.setdefault(link, _Course(link)).add(t_s, state)
         last_s = max(last_s, t_s)

@@ -51,6 +51,18 @@ def test_a_run_shows_capacity_against_use() -> None:
     assert plot.finishes_s == {"download": 2.5}
 
 
+def test_a_run_is_drawn_to_the_end_of_its_download() -> None:
+    assert plotting.of_run("a run", [(0.0, "wifi", FAST)], {}, 2.5).end_s == 2.5
+
+
+def test_links_that_carry_nothing_are_drawn(tmp_path: Path) -> None:
+    plot = plotting.of_run("a run", [(0.0, "wifi", replace(FAST, up=False))], {}, 2.5)
+    assert [panel.title for panel in plot.panels] == ["capacity, downlink"]
+    assert plot.outages == [Outage("wifi", 0.0, 2.5)]
+    plot_png.draw(plot, tmp_path / "plot.png")
+    assert "Wi-Fi carries nothing once, 2.500 s in all" in plot_terminal.text(plot, 79)
+
+
 VALUES = st.lists(st.floats(0, 100), min_size=1, max_size=60)
 
 
