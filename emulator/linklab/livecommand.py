@@ -169,6 +169,11 @@ def send(address: tuple[str, int], command: Command) -> str:
         ) from None
     finally:
         connection.close()
-    if "error" in answer:
-        raise RuntimeError(answer["error"])
-    return str(answer["done"])
+    match answer:
+        case {"error": str(why)}:
+            raise RuntimeError(why)
+        case {"done": str(done)}:
+            return done
+    raise RuntimeError(
+        f"what answers at {shown(address)} is no live lab: name the address of one with --live"
+    )

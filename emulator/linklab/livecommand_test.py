@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -130,6 +134,48 @@ def test_addresses() -> None:
 def test_where_no_lab_answers_the_error_says_what_to_do() -> None:
     with pytest.raises(RuntimeError, match="no live lab answers at 127.0.0.1:1 .*linklab live"):
         send(("127.0.0.1", 1), Command(next=True))
+
+
+@pytest.fixture
+def answering() -> Iterator[Callable[[bytes], tuple[str, int]]]:
+    """Starts a server whose answer to everything is the one given; its address."""
+    with ExitStack() as started:
+
+        def start(answer: bytes) -> tuple[str, int]:
+            class Handler(BaseHTTPRequestHandler):
+                def do_POST(self) -> None:
+                    self.send_response(200)
+                    self.send_header("Content-Length", str(len(answer)))
+                    self.end_headers()
+                    self.wfile.write(answer)
+
+                def log_message(self, format: str, *args: object) -> None:
+                    pass
+
+            server = started.enter_context(HTTPServer(("127.0.0.1", 0), Handler))
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            started.callback(server.shutdown)
+            return ("127.0.0.1", server.server_port)
+
+        yield start
+
+
+def test_what_a_lab_says(answering: Callable[[bytes], tuple[str, int]]) -> None:
+    assert send(answering(b'{"done": "wifi: up"}'), Command(next=True)) == "wifi: up"
+    with pytest.raises(RuntimeError, match=r"^there is one algorithm only$"):
+        send(answering(b'{"error": "there is one algorithm only"}'), Command(next=True))
+
+
+@pytest.mark.parametrize(
+    "answer", [b'{"message": "not found"}', b"[]", b"7", b"null", b'"done"', b'{"error": {}}']
+)
+def test_an_answer_that_is_no_labs(
+    answering: Callable[[bytes], tuple[str, int]], answer: bytes
+) -> None:
+    address = answering(answer)
+    said = rf"^what answers at 127\.0\.0\.1:{address[1]} is no live lab: .* with --live$"
+    with pytest.raises(RuntimeError, match=said):
+        send(address, Command(next=True))
 
 
 ROAMING = """name: roaming
