@@ -118,20 +118,19 @@ def execute(options: argparse.Namespace, command: tuple[str, ...]) -> int:
             with path.open("rb") as file:
                 shutil.copyfileobj(file, stream.buffer)
             stream.buffer.flush()
-    if finished.error is not None:
-        print(f"linklab: {finished.error}", file=sys.stderr)
-        return 1
-    outcome = summary.outcome_of(finished.run_dir)
-    report = {
-        "scenario": scenario.name,
-        "command": list(command),
-        "run_dir": str(finished.run_dir),
-        "exit_code": outcome.exit_code,
-        "elapsed_s": outcome.elapsed_ns / 1e9,
-        "received_bytes": outcome.received_bytes,
-    }
+    outcome = None if finished.error is not None else summary.outcome_of(finished.run_dir)
     if options.json:
-        print(json.dumps(report, indent=2))
+        print(json.dumps({
+            "scenario": scenario.name,
+            "command": list(command),
+            "run_dir": str(finished.run_dir),
+            "error": finished.error,
+            "exit_code": outcome and outcome.exit_code,
+            "elapsed_s": outcome and outcome.elapsed_ns / 1e9,
+            "received_bytes": outcome and outcome.received_bytes,
+        }, indent=2))  # fmt: skip
+    elif outcome is None:
+        print(f"linklab: {finished.error}", file=sys.stderr)
     else:
         received = ", ".join(f"{k} {v / 1e6:.1f} MB" for k, v in outcome.received_bytes.items())
         print(
@@ -139,7 +138,7 @@ def execute(options: argparse.Namespace, command: tuple[str, ...]) -> int:
             f"received: {received}\nrun directory: {finished.run_dir}",
             file=sys.stderr,
         )
-    return 0 if outcome.exit_code == 0 else 1
+    return 0 if outcome is not None and outcome.exit_code == 0 else 1
 
 
 def live(options: argparse.Namespace, names: list[str]) -> int:

@@ -170,6 +170,7 @@ def test_a_program_of_the_user_s_is_reported(
     assert comparing.execute(options, ("curl", "{url}")) == 0
     read = printed(capsys)
     assert read["command"] == ["curl", "{url}"]
+    assert read["error"] is None
     assert (read["exit_code"], read["elapsed_s"]) == (0, pytest.approx(0.1))
     assert read["received_bytes"] == NETWORK
     assert runs.requests[0].command == ("curl", "{url}")
@@ -189,11 +190,19 @@ def test_what_a_program_of_the_user_s_writes_is_passed_on_byte_for_byte(
 
 
 def test_a_lab_that_failed_under_a_program_of_the_user_s_is_said(
-    runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str]
+    runs: Runs, options: Namespace, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     runs.error = lambda request: "H2O ended with -9"
     assert comparing.execute(options, ("curl",)) == 1
-    assert "linklab: H2O ended with -9\n" in capsys.readouterr().err
+    read = json.loads(capsysbinary.readouterr().out)
+    assert (read["error"], read["scenario"], read["command"]) == (
+        "H2O ended with -9", "small", ["curl"],
+    )  # fmt: skip
+    assert Path(read["run_dir"]).is_dir()
+    assert [read[key] for key in ("exit_code", "elapsed_s", "received_bytes")] == [None] * 3
+    options.json = False
+    assert comparing.execute(options, ("curl",)) == 1
+    assert b"linklab: H2O ended with -9\n" in capsysbinary.readouterr().err
 
 
 def test_runs_on_the_real_clock_go_one_after_the_other() -> None:
