@@ -219,7 +219,7 @@ def reproduce(options: argparse.Namespace) -> int:
     scenarios = [find(name) for name in reproduction.PUBLICATIONS[options.publication]]
     wanted = [(scenario, row.algorithm) for scenario in scenarios for row in scenario.published]
     requests = [
-        Request(scenario, name, options.seed + n)
+        Request(scenario, name, options.seed + n, shift_s=options.shift)
         for n in range(options.runs)
         for scenario, name in wanted
     ]

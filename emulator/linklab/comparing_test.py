@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from linklab import comparing, job, place, runner
+from linklab import comparing, job, place, reproduction, runner
 from linklab.job_test import JOB
 from linklab.outcome import Outcome
 from linklab.place import Place
@@ -203,6 +203,42 @@ def test_a_lab_that_failed_under_a_program_of_the_user_s_is_said(
     options.json = False
     assert comparing.execute(options, ("curl",)) == 1
     assert b"linklab: H2O ended with -9\n" in capsysbinary.readouterr().err
+
+
+def test_every_command_shifts_its_clients(
+    runs: Runs, options: Namespace, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    published(options, monkeypatch)
+    options.shift = 0.25
+    comparing.run(options, "naive")
+    comparing.execute(options, ("curl",))
+    comparing.compare(options, ["naive"])
+    comparing.reproduce(options)
+    assert [one.shift_s for one in runs.requests] == [0.25] * 4
+
+
+def test_a_publication_is_run_with_every_seed(
+    runs: Runs, options: Namespace, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    published(options, monkeypatch)
+    options.runs, options.seed = 2, 5
+    assert comparing.reproduce(options) == 0
+    assert [(one.contestant, one.seed) for one in runs.requests] == [("alg3", 5), ("alg3", 6)]
+    read = printed(capsys)
+    (cell,) = read["cells"]
+    assert (cell["scenario"], cell["algorithm"], cell["published_s"]) == ("small", "alg3", 0.5)
+    assert cell["measured_s"] == pytest.approx(0.55)
+    assert read["failures"] == []
+
+
+def published(options: Namespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the scenario one that the publication `ours` has a figure of."""
+    with Path(options.scenario).open("a") as file:
+        file.write("published: [{algorithm: alg3, download: 0.5 s}]\n")
+    monkeypatch.setitem(reproduction.PUBLICATIONS, "ours", (options.scenario,))
+    options.publication = "ours"
 
 
 def test_runs_on_the_real_clock_go_one_after_the_other() -> None:
