@@ -34,7 +34,7 @@ CHANGES = {
 }  # fmt: skip
 """What can become of a link, and what is said with it."""
 
-LIMITS: dict[str, tuple[float, float, Callable[[float], str]]] = {
+LIMITS: dict[str, tuple[float, float, Callable[[Any], str]]] = {
     "down_rate_bps": (MIN_RATE_BPS, MAX_RATE_BPS, units.format_rate),
     "up_rate_bps": (MIN_RATE_BPS, MAX_RATE_BPS, units.format_rate),
     "rtt_s": (0.0, MAX_RTT_S, units.format_duration),
