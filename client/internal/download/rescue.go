@@ -120,6 +120,12 @@ func (l *linkState) usable(now time.Duration) bool {
 	return l.session != nil && !l.session.draining && l.out == nil && !l.suspect && !l.down && now >= l.notBefore
 }
 
+// interrupted reports whether the link has no carrier since so short a time
+// that it may go on at any moment, as after a handover.
+func (l *linkState) interrupted() bool {
+	return l.down && l.session != nil && !l.session.draining && !l.suspect && l.out == nil
+}
+
 // wake lets keep look at the link.
 func (l *linkState) wake() { notify(l.need) }
 
@@ -326,14 +332,14 @@ func (d *download) works(now time.Duration) []schedule.Work {
 	for x, l := range d.links {
 		w := &works[x]
 		*w = schedule.Work{
-			Usable:    l.usable(now),
+			Usable:    l.usable(now) || l.interrupted(),
 			Left:      l.expected,
 			Delay:     l.delay(),
 			RTT:       l.rtt.Min,
 			Arrived:   l.pace.Total(),
 			Bandwidth: l.Bandwidth,
 		}
-		if l.session == nil || l.suspect || l.down {
+		if l.session == nil || l.suspect {
 			continue
 		}
 		w.Left += max(0, l.session.stale-l.session.Unread())
@@ -629,13 +635,14 @@ func (d *download) changed(l *linkState, c link.Change) {
 	d.Log.Info("link changed", "link", l.Name, "change", c)
 	switch c {
 	case link.Down:
+		// Its work is not taken away before it was silent for long: that would
+		// be in vain at every handover.
 		l.down = true
-		l.suspect = l.session != nil
 		l.problem = errors.New("the device has no carrier")
 	case link.Up:
 		l.down = false
 		l.failures = 0
-		l.suspect = l.session != nil
+		l.heardAt = time.Since(d.start)
 		notify(l.hurry)
 		l.wake()
 	case link.Better:
