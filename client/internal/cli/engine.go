@@ -73,7 +73,7 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.wireless, "wireless-file", link.WirelessFile, "signal strengths in the format of /proc/net/wireless, which tell rescue when a link is worth another try")
 	flags.StringArrayVar(&f.caps, "cap", nil, "most that a link may carry in both directions, as "+f.capForm()+" (repeatable)")
 	flags.StringArrayVar(&f.rates, "rate-limit", nil, "most that a link may receive, as NAME=RATE such as lte=20Mbit/s, or all links together, as RATE (repeatable)")
-	flags.StringArrayVar(&f.dns, "dns", nil, "name server to ask through a link, as NAME=ADDRESS, or through all, as ADDRESS (repeatable; default: those of /etc/resolv.conf)")
+	flags.StringArrayVar(&f.dns, "dns", nil, "name server to ask through a link, as NAME=ADDRESS, or through all, as ADDRESS (repeatable; default: those of /etc/resolv.conf; one on this machine answers over whatever link it uses)")
 	flags.StringVar(&f.caFile, "ca-file", "", "PEM file with the only authorities to trust (default: the system's)")
 }
 

@@ -101,8 +101,8 @@ func (d Dialer) askAll(ctx context.Context, servers []netip.AddrPort) (net.Conn,
 type serverGroup struct {
 	*net.UDPConn
 	servers []netip.AddrPort
-	// silent are those that were asked and have not answered.
-	silent []netip.AddrPort
+	// asked are those that were asked and have not refused.
+	asked []netip.AddrPort
 }
 
 func (g *serverGroup) Write(p []byte) (int, error) {
@@ -112,9 +112,9 @@ func (g *serverGroup) Write(p []byte) (int, error) {
 			failures = append(failures, err)
 			continue
 		}
-		g.silent = append(g.silent, plain(server))
+		g.asked = append(g.asked, plain(server))
 	}
-	if len(g.silent) == 0 {
+	if len(g.asked) == 0 {
 		return 0, errors.Join(failures...)
 	}
 	return len(p), nil
@@ -128,14 +128,15 @@ func (g *serverGroup) Read(p []byte) (int, error) {
 		if err != nil {
 			return n, err
 		}
-		i := slices.Index(g.silent, plain(from))
+		i := slices.Index(g.asked, plain(from))
 		if i < 0 {
 			continue
 		}
-		g.silent = slices.Delete(g.silent, i, i+1)
-		if len(g.silent) == 0 || !isRefusal(p[:n]) {
-			return n, nil
+		if isRefusal(p[:n]) && len(g.asked) > 1 {
+			g.asked = slices.Delete(g.asked, i, i+1)
+			continue
 		}
+		return n, nil
 	}
 }
 

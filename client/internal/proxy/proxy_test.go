@@ -350,9 +350,7 @@ func TestAnEarlyAnswer(t *testing.T) {
 	}
 }
 
-func TestServersThatCanNotBeSplit(t *testing.T) { inAllVersions(t, testServersThatCanNotBeSplit) }
-
-func testServersThatCanNotBeSplit(t *testing.T, v version) {
+func TestServersThatCanNotBeSplit(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"no ranges": func(w http.ResponseWriter, r *http.Request) { w.Write(file) },
 		"no validator": func(w http.ResponseWriter, r *http.Request) {
@@ -392,8 +390,8 @@ func testServersThatCanNotBeSplit(t *testing.T, v version) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := v.serve(t, handler)
-			address, _ := v.start(t, o, nil)
+			o := serve(t, true, handler)
+			address, _ := start(t, o, nil)
 			if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/f"); response.StatusCode != 200 || !bytes.Equal(got, file) {
 				t.Errorf("%s, %d bytes", response.Status, len(got))
 			}
@@ -403,17 +401,13 @@ func testServersThatCanNotBeSplit(t *testing.T, v version) {
 
 // An answer of no use gives back the room that it had for a stream.
 func TestAnAnswerOfNoUseLeavesRoomForOthers(t *testing.T) {
-	inAllVersions(t, testAnAnswerOfNoUseLeavesRoomForOthers)
-}
-
-func testAnAnswerOfNoUseLeavesRoomForOthers(t *testing.T, v version) {
-	o := v.serve(t, func(w http.ResponseWriter, r *http.Request) {
+	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/encoded" {
 			w.Header().Set("Content-Encoding", "x-gzip")
 		}
 		content(w, r)
 	})
-	address, _ := v.start(t, o, func(o *Options) { o.Streams = 1 })
+	address, _ := start(t, o, func(o *Options) { o.Streams = 1 })
 	for range 2 {
 		if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/encoded"); response.StatusCode != 200 || !bytes.Equal(got, file) {
 			t.Fatalf("%s, %d bytes", response.Status, len(got))
@@ -466,11 +460,9 @@ func TestRedirectsOfTheGatewayStayInIt(t *testing.T) {
 	}
 }
 
-func TestManyClientsAtOnce(t *testing.T) { inAllVersions(t, testManyClientsAtOnce) }
-
-func testManyClientsAtOnce(t *testing.T, v version) {
-	o := v.serve(t, nil)
-	address, _ := v.start(t, o, func(o *Options) { o.Streams = 3 })
+func TestManyClientsAtOnce(t *testing.T) {
+	o := serve(t, true, nil)
+	address, _ := start(t, o, func(o *Options) { o.Streams = 3 })
 	var wg sync.WaitGroup
 	for i := range 8 {
 		client := direct(t)
