@@ -10,12 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from linklab import scenario
 from linklab.scenario import Scenario
 
 # A shell starts background jobs with SIGINT ignored, and whatever is tested would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says something of the machine and nothing of the code.
+settings.register_profile("linklab", deadline=None)
+settings.load_profile("linklab")
 
 
 @pytest.fixture

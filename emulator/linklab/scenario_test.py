@@ -583,7 +583,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(scenarios())
 def test_the_canonical_form_loads_to_the_same_scenario(one: Scenario) -> None:
     written = scenario.to_yaml(one)
@@ -598,7 +598,7 @@ WORDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.text(max_size=60) | st.lists(WORDS, max_size=25).map("".join))
 def test_any_text_is_refused_with_a_place_or_loads(text: str) -> None:
     try:
@@ -607,7 +607,7 @@ def test_any_text_is_refused_with_a_place_or_loads(text: str) -> None:
         assert str(error).startswith("x.yaml:")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.data())
 def test_a_mutated_scenario_is_refused_with_a_place_or_loads(data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(SMALL)))

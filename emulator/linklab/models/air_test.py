@@ -77,7 +77,7 @@ def test_80211g_among_its_own() -> None:
     assert goodput_bps(download(ACCESS_G, G_BPS)) == pytest.approx(23.9e6, rel=0.01)
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(
     st.builds(Access, st.floats(5e-5, 1e-3), st.sampled_from((0.0, 4e-3)), st.floats(0.5, 1)),
     st.floats(6e6, 2e9),
@@ -117,7 +117,7 @@ def test_an_access_that_is_slower_than_the_air_does_not_feel_it() -> None:
     assert min(down for down, _ in rates) > 8e6
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(st.floats(6e6, 1e9), st.floats(0.05, 1), st.floats(0, 1), st.floats(0, 1))
 def test_two_directions_that_want_everything_end_with_half_each(
     phy_bps: float, available: float, first_down: float, first_up: float

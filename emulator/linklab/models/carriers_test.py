@@ -114,7 +114,7 @@ def test_one_step_for_two_carriers() -> None:
     assert up_s == pytest.approx(STEP_S + 2.55, abs=STEP_S)
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(st.floats(0, 0.39), st.integers(), KEYS)
 def test_a_paced_flow_below_one_carrier_never_triggers(share: float, seed: int, key: Key) -> None:
     course = drive(
@@ -243,7 +243,7 @@ def test_each_ramp_has_its_own_length() -> None:
     assert len(full) == len(lengths) == 3
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(SETTINGS, st.integers(), st.floats(0, 2), st.floats(0.1, 3))
 def test_between_first_share_and_plateau_and_the_same_again(
     settings: CarrierSettings, seed: int, offered: float, period_s: float
@@ -262,7 +262,7 @@ def test_between_first_share_and_plateau_and_the_same_again(
     assert drive(Carriers(settings, Random(seed)), 5, on_off, connections) == course
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(SETTINGS, st.integers(), st.integers(1, 1000))
 def test_later_is_the_same_later(settings: CarrierSettings, seed: int, steps: int) -> None:
     shift_s = steps * STEP_S

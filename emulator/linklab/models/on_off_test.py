@@ -27,7 +27,7 @@ def course(settings: OnOffSettings, seed: int, until_s: float) -> list[tuple[flo
     return found
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(SETTINGS, st.integers())
 def test_on_it_is_as_below_and_off_it_is_limited(settings: OnOffSettings, seed: int) -> None:
     changes = course(settings, seed, 50)
@@ -42,7 +42,7 @@ def test_on_it_is_as_below_and_off_it_is_limited(settings: OnOffSettings, seed: 
     assert course(settings, seed, 50) == changes
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(SETTINGS, st.integers(), st.lists(st.floats(0, 50), max_size=30))
 def test_asking_more_often_changes_nothing(
     settings: OnOffSettings, seed: int, asked: list[float]

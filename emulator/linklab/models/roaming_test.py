@@ -237,7 +237,7 @@ DASH = RoamingSettings(
 """Out of reach when the handover ends, with a wait before the next one can begin."""
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(walks(), FORCED)
 @example(DASH, [])
 def test_every_break_is_as_long_as_stated(
@@ -264,7 +264,7 @@ def test_every_break_is_as_long_as_stated(
             assert tries == pytest.approx(round(tries), abs=1e-5)
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(walks(), FORCED, st.lists(st.floats(0, 60), max_size=30))
 def test_asking_more_or_less_often_changes_nothing(
     settings: RoamingSettings, forced: list[tuple[float, None]], asked: list[float]
@@ -277,7 +277,7 @@ def test_asking_more_or_less_often_changes_nothing(
         assert (attached.access_point, attached.lease) == (expected.access_point, expected.lease)
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(walks(), st.integers(1, 1000))
 def test_later_is_the_same_later(settings: RoamingSettings, beacons: int) -> None:
     shift_s = beacons * BEACON_S
@@ -290,7 +290,7 @@ def test_later_is_the_same_later(settings: RoamingSettings, beacons: int) -> Non
         assert shifted_s == pytest.approx(t_s + shift_s, abs=1e-6) or t_s == 0
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(walks(), st.floats(0, 40))
 def test_signals_are_those_of_the_distance(settings: RoamingSettings, t_s: float) -> None:
     attached = made(settings).at(t_s)

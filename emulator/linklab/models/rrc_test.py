@@ -143,7 +143,7 @@ SETTINGS = st.builds(
 )
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(TIMES, TIMES, SETTINGS)
 def test_every_packet_passes_in_time(
     down: list[float], up: list[float], settings: RrcSettings
@@ -155,14 +155,14 @@ def test_every_packet_passes_in_time(
     assert all(seen_s - come_s <= longest_s for _, come_s, seen_s in queues.passed)
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(TIMES, TIMES, SETTINGS)
 def test_the_same_again(down: list[float], up: list[float], settings: RrcSettings) -> None:
     first = drive(Queues(down, up), 25, settings)
     assert first == drive(Queues(down, up), 25, settings)
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(TIMES, st.integers(1, 500))
 def test_later_is_the_same_later(up: list[float], cycles: int) -> None:
     """By whole DRX cycles, which stand still."""

@@ -28,7 +28,7 @@ def test_nobody() -> None:
     assert stations.next_s() == math.inf
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(SETTINGS, st.integers())
 def test_one_at_a_time_changes_at_the_time_announced(settings: StationSettings, seed: int) -> None:
     course = changes(Stations(settings, Random(seed)), 20)
@@ -39,7 +39,7 @@ def test_one_at_a_time_changes_at_the_time_announced(settings: StationSettings, 
     assert changes(Stations(settings, Random(seed)), 20) == course
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(SETTINGS, st.integers(), st.lists(st.floats(0, 50), max_size=30))
 def test_asking_more_often_changes_nothing(
     settings: StationSettings, seed: int, asked: list[float]

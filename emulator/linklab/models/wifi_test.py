@@ -197,7 +197,7 @@ BASES = st.builds(
 )
 
 
-@examples(deadline=None, max_examples=60)
+@examples(max_examples=60)
 @given(
     networks(), BASES, st.integers(), st.lists(st.tuples(st.floats(0, 3), st.none()), max_size=2)
 )

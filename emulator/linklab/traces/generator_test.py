@@ -105,7 +105,7 @@ recipes = st.builds(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(recipes)
 def test_any_recipe_makes_whole_packets_in_samples_of_100_ms(made: Recipe) -> None:
     trace = list(generate(made))
@@ -118,7 +118,7 @@ def test_any_recipe_makes_whole_packets_in_samples_of_100_ms(made: Recipe) -> No
             assert rate % (1514 * 8 * 10) == 0
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(recipes)
 def test_the_same_seed_makes_the_same_trace(made: Recipe) -> None:
     assert list(generate(made)) == list(generate(made))
