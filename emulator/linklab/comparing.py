@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from linklab import place, reproduction, runner, statistics, summary, tables
-from linklab.contestants import missing_packages
+from linklab.contestants import obstacle
 from linklab.guest.__main__ import build_kernel
 from linklab.place import Place
 from linklab.runner import Finished, Request
@@ -164,9 +164,9 @@ def most_side_by_side(where: Place) -> int:
 
 
 def _require(names: Sequence[str]) -> None:
-    missing = missing_packages(names)
-    if missing:
-        raise runner.RunError(f"missing programs: apt-get install {' '.join(missing)}")
+    missing = obstacle(names)
+    if missing is not None:
+        raise runner.RunError(missing)
 
 
 def compare(options: argparse.Namespace, names: list[str]) -> int:
@@ -218,6 +218,7 @@ def reproduce(options: argparse.Namespace) -> int:
     """
     scenarios = [find(name) for name in reproduction.PUBLICATIONS[options.publication]]
     wanted = [(scenario, row.algorithm) for scenario in scenarios for row in scenario.published]
+    _require([name for _, name in wanted])
     requests = [
         Request(scenario, name, options.seed + n, shift_s=options.shift)
         for n in range(options.runs)

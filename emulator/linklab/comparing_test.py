@@ -52,6 +52,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     made = Runs()
     monkeypatch.setattr(runner, "run_all", made)
     monkeypatch.setattr(place, "choose", lambda *_: Place("host", "real", "as asked"))
+    monkeypatch.setattr(comparing, "obstacle", lambda names: None)
     return made
 
 
@@ -156,7 +157,7 @@ def test_one_failure_fails_a_comparison_but_not_the_others(
 def test_missing_programs_are_said_before_anything_runs(
     runs: Runs, options: Namespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparing, "missing_packages", lambda names: ["aria2", "curl"])
+    monkeypatch.setattr(comparing, "obstacle", lambda names: "apt-get install aria2 curl")
     with pytest.raises(RunError, match="apt-get install aria2 curl"):
         comparing.compare(options, ["aria2-2", "curl-lte"])
     with pytest.raises(RunError, match="apt-get install"):

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from linklab.paths import MULTILINK
 from linklab.scenario import Scenario
 from linklab.topology import LINK_PATHS
 
@@ -156,6 +157,16 @@ PEERS = ("curl-wifi", "curl-lte", "mptcp", "aria2-2", "aria2-8")
 
 _PROGRAMS = {"aria2": "aria2c"}
 """Programs that are not called like their Debian package."""
+
+
+def obstacle(names: Sequence[str]) -> str | None:
+    """Why the named contestants cannot run on this machine, and what to do; None if they can."""
+    packages = missing_packages(names)
+    if packages:
+        return f"missing programs: apt-get install {' '.join(packages)}"
+    if not MULTILINK.exists() and any(CONTESTANTS[name].needs is None for name in names):
+        return f"the client is not there: {MULTILINK}; make setup builds it, or name one in LINKLAB_MULTILINK"
+    return None
 
 
 def missing_packages(names: Sequence[str]) -> list[str]:

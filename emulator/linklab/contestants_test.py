@@ -1,5 +1,6 @@
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -93,5 +94,17 @@ def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: name if name in present else None)
     assert contestants.missing_packages(list(CONTESTANTS)) == ["aria2", "curl"]
     assert contestants.missing_packages(["alg3", "mptcp"]) == []
+    assert contestants.obstacle(["alg3", "aria2-2"]) == "missing programs: apt-get install aria2"
     present |= {"aria2c", "curl"}  # aria2's program is not called like its package.
     assert contestants.missing_packages(list(CONTESTANTS)) == []
+
+
+def test_a_client_that_is_not_built_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    monkeypatch.setattr(contestants, "MULTILINK", tmp_path / "multilink")
+    assert "multilink; make setup builds it" in (contestants.obstacle(["curl-lte", "alg3"]) or "")
+    assert contestants.obstacle(["curl-lte", "aria2-8"]) is None
+    (tmp_path / "multilink").touch()
+    assert contestants.obstacle(["alg3"]) is None

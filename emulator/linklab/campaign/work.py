@@ -24,7 +24,7 @@ import msgspec
 from linklab import place, runner, summary
 from linklab.campaign import machine
 from linklab.campaign.parcel import Parcel, Reply, pack, unwrap
-from linklab.contestants import missing_packages
+from linklab.contestants import obstacle
 from linklab.guest import kernel
 from linklab.leftovers import scratch_prefix
 from linklab.paths import PYTHON_PATH
@@ -67,9 +67,9 @@ def _failure(parcel: Parcel, scratch: Path, run_dir: Path) -> tuple[str | None, 
     different = machine.differences(parcel.machine, machine.facts())
     if different:
         return f"the worker has changed: {', '.join(different)}", True
-    missing = missing_packages([parcel.contestant] if parcel.contestant else [])
-    if missing:
-        return f"missing programs: apt-get install {' '.join(missing)}", True
+    missing = obstacle([parcel.contestant] if parcel.contestant else [])
+    if missing is not None:
+        return missing, True
     try:
         kernel.ensure()
         given = scratch / "given"

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from linklab import comparing, runner, summary
-from linklab.contestants import missing_packages
+from linklab.contestants import obstacle
 from linklab.regression import baseline as baselines
 from linklab.regression import checking, cost, cost_showing, fingerprint, junit, showing
 from linklab.regression import suite as suites
@@ -38,9 +38,9 @@ def run(options: argparse.Namespace) -> int:
     path = options.baseline or suite.baseline
     where = comparing.choose_place("guest", "virtual")
     entrants = {one.entrant for one in suite.planned}
-    missing = missing_packages([one.name for one in entrants if one.command is None])
-    if missing:
-        raise RunError(f"missing programs: apt-get install {' '.join(missing)}")
+    missing = obstacle([one.name for one in entrants if one.command is None])
+    if missing is not None:
+        raise RunError(missing)
     prints = fingerprint.taken(suite)
     try:
         old = _old(path, suite, prints, update=options.update)
