@@ -140,6 +140,23 @@ def test_a_program_of_somebody_else_s(tmp_path: Path) -> None:
     assert 'algorithm="curl"' in text
 
 
+def test_a_run_that_hangs_is_an_error_and_no_pass(detects: Path, tmp_path: Path) -> None:
+    """A loop that never waits stops virtual time."""
+    suite = tmp_path / "hangs.yaml"
+    suite.write_text(
+        "name: hangs\nscenarios:\n  - {scenario: static-80-50, size: 1 MB}\nalgorithms: [mine]\n"
+        "exec:\n  - {name: mine, command: 'curl -sSf --cacert {ca} -o {output} {url}'}\n"
+    )
+    made = regress(tmp_path, "hangs.yaml", "--update", "--reason", "as is")
+    assert made.code == 0, made.err
+    suite.write_text(suite.read_text().replace("curl -sSf", "sh -c ''while :; do :; done'' curl"))
+    done = regress(tmp_path, "hangs.yaml", "--timeout", "15", "--json")
+    assert done.code != 0
+    (cell,) = done.json["cells"]
+    assert cell["status"] in ("error", "worse")
+    assert "still running after 15 s of wall-clock time" in json.dumps(cell)
+
+
 BURNS = """\
 import subprocess, sys, time
 held = bytearray(int(sys.argv[1]) << 20)

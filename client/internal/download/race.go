@@ -210,10 +210,13 @@ func (d *download) deliver(ctx context.Context, r *request, data []byte, offset 
 	if d.resource.Size >= 0 {
 		to = d.part.End()
 	}
+	d.mu.Lock()
+	written := d.race.written
+	d.mu.Unlock()
 	if d.resource.ETag != "" {
 		// What an earlier run has written is the same.
-		from = max(from, d.race.written)
-	} else if d.window != nil && offset < d.race.written {
+		from = max(from, written)
+	} else if d.window != nil && offset < written {
 		return sinkError{errors.New("the connection was lost, and the server can not continue where it was")}
 	}
 	from, to = max(from, offset), min(to, end)
@@ -231,7 +234,9 @@ func (d *download) deliver(ctx context.Context, r *request, data []byte, offset 
 		r.used += room - from
 		from = room
 	}
+	d.mu.Lock()
 	d.race.written = max(d.race.written, to)
+	d.mu.Unlock()
 	return nil
 }
 
