@@ -140,7 +140,7 @@ def test_a_program_of_somebody_else_s(tmp_path: Path) -> None:
     assert 'algorithm="curl"' in text
 
 
-def test_a_run_that_hangs_is_an_error_and_no_pass(detects: Path, tmp_path: Path) -> None:
+def test_a_run_that_hangs_is_an_error_and_no_pass(tmp_path: Path) -> None:
     """A loop that never waits stops virtual time."""
     suite = tmp_path / "hangs.yaml"
     suite.write_text(
