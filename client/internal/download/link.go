@@ -65,7 +65,7 @@ type session struct {
 	authority string
 	// requests is how many were issued, and active how many are in flight.
 	requests, active int
-	// delivered says that bytes of a body came.
+	// delivered says that bytes of a body came since a request failed last.
 	delivered bool
 	// draining says that it takes no new requests.
 	draining bool

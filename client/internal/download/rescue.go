@@ -115,16 +115,19 @@ func (l *linkState) needsSession() bool {
 	return l.out == nil && !l.down && (l.session == nil || l.suspect || l.session.draining)
 }
 
+// alive reports whether nothing speaks against the link's session.
+func (l *linkState) alive() bool {
+	return l.session != nil && !l.session.draining && l.out == nil && !l.suspect
+}
+
 // usable reports whether the link can take requests.
 func (l *linkState) usable(now time.Duration) bool {
-	return l.session != nil && !l.session.draining && l.out == nil && !l.suspect && !l.down && now >= l.notBefore
+	return l.alive() && !l.down && now >= l.notBefore
 }
 
 // interrupted reports whether the link has no carrier since so short a time
 // that it may go on at any moment, as after a handover.
-func (l *linkState) interrupted() bool {
-	return l.down && l.session != nil && !l.session.draining && !l.suspect && l.out == nil
-}
+func (l *linkState) interrupted() bool { return l.alive() && l.down }
 
 // wake lets keep look at the link.
 func (l *linkState) wake() { notify(l.need) }
@@ -566,9 +569,7 @@ func (d *download) trouble(l *linkState, s *session, err error) {
 	case errors.Is(err, transport.ErrNoRanges) && d.race != nil:
 	case errors.Is(err, transport.ErrNoRanges) && l.failures < mostWhole-1:
 		// One of several servers behind the name, most likely.
-		l.failures++
-		l.notBefore = now + l.ban()
-		d.record(now, &rundir.Ban{Link: l.Name, Error: err.Error(), Retry: (l.notBefore - now).Nanoseconds()})
+		d.rest(l, err, 0, now)
 	case errors.Is(err, transport.ErrNoRanges), errors.As(err, &mismatch), isPermanent(err):
 		d.exclude(l, err)
 	case errors.As(err, &status) && status.Temporary():
@@ -576,9 +577,7 @@ func (d *download) trouble(l *linkState, s *session, err error) {
 			d.exclude(l, fmt.Errorf("%w, and asks to wait for %v", err, status.RetryAfter))
 			return
 		}
-		l.failures++
-		l.notBefore = now + max(status.RetryAfter, l.ban())
-		d.record(now, &rundir.Ban{Link: l.Name, Error: err.Error(), Retry: (l.notBefore - now).Nanoseconds()})
+		d.rest(l, err, status.RetryAfter, now)
 	case status.Code > 0 && l.url != d.URL && l.hops < maxHops:
 		// What a redirect led to may have expired.
 		l.url = d.URL
@@ -600,6 +599,15 @@ func (d *download) trouble(l *linkState, s *session, err error) {
 			d.lose(l, s)
 		}
 	}
+}
+
+// rest leaves the link alone for as long as its failures tell, and at least
+// for so long.
+func (d *download) rest(l *linkState, err error, least, now time.Duration) {
+	l.failures++
+	pause := max(least, l.ban())
+	l.notBefore = now + pause
+	d.record(now, &rundir.Ban{Link: l.Name, Error: err.Error(), Retry: pause.Nanoseconds()})
 }
 
 // redirect lets the link go on where the server sends it.
