@@ -100,7 +100,7 @@ def _single(options: argparse.Namespace, request: Request) -> int:
 
 def run(options: argparse.Namespace, contestant: str) -> int:
     """One contestant in one scenario; 0, or 1 if the run failed."""
-    _require([contestant])
+    require([contestant])
     scenario = find(options.scenario)
     return _single(options, Request(scenario, contestant, options.seed, shift_s=options.shift))
 
@@ -145,7 +145,7 @@ def live(options: argparse.Namespace, names: list[str]) -> int:
     """A live lab until it is interrupted."""
     from linklab import live as lab
 
-    _require(names)
+    require(names)
     scenario = find(options.scenario)
     where = lab.choose_place(options.place)
     print(where, file=sys.stderr)
@@ -163,7 +163,8 @@ def most_side_by_side(where: Place) -> int:
     return len(os.sched_getaffinity(0)) if where.clock == "virtual" else 1
 
 
-def _require(names: Sequence[str]) -> None:
+def require(names: Sequence[str]) -> None:
+    """RunError where the named contestants cannot run on this machine."""
     missing = obstacle(names)
     if missing is not None:
         raise runner.RunError(missing)
@@ -171,7 +172,7 @@ def _require(names: Sequence[str]) -> None:
 
 def compare(options: argparse.Namespace, names: list[str]) -> int:
     """Every contestant in every scenario, `--runs` seeds each; 1 if any run failed."""
-    _require(names)
+    require(names)
     scenarios: list[Scenario] = []
     for scenario in map(find, options.scenarios):
         if scenario not in scenarios:  # Else its runs would count in two tables.
@@ -218,7 +219,7 @@ def reproduce(options: argparse.Namespace) -> int:
     """
     scenarios = [find(name) for name in reproduction.PUBLICATIONS[options.publication]]
     wanted = [(scenario, row.algorithm) for scenario in scenarios for row in scenario.published]
-    _require([name for _, name in wanted])
+    require([name for _, name in wanted])
     requests = [
         Request(scenario, name, options.seed + n, shift_s=options.shift)
         for n in range(options.runs)

@@ -13,7 +13,6 @@ from pathlib import Path
 from rich.console import Console
 
 from linklab import comparing, runner, summary
-from linklab.contestants import obstacle
 from linklab.regression import baseline as baselines
 from linklab.regression import checking, cost, cost_showing, fingerprint, junit, showing
 from linklab.regression import suite as suites
@@ -22,7 +21,7 @@ from linklab.regression.checking import Measured
 from linklab.regression.fingerprint import Fingerprint
 from linklab.regression.suite import Suite
 from linklab.regression.verdict import Report, Status
-from linklab.runner import Finished, Request, RunError
+from linklab.runner import Finished, Request
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,9 +37,7 @@ def run(options: argparse.Namespace) -> int:
     path = options.baseline or suite.baseline
     where = comparing.choose_place("guest", "virtual")
     entrants = {one.entrant for one in suite.planned}
-    missing = obstacle([one.name for one in entrants if one.command is None])
-    if missing is not None:
-        raise RunError(missing)
+    comparing.require([one.name for one in entrants if one.command is None])
     prints = fingerprint.taken(suite)
     try:
         old = _old(path, suite, prints, update=options.update)
