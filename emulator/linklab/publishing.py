@@ -249,7 +249,8 @@ def publish(
     with _ledger(directory) as (path, ever_given):
         given = [slot for slot in ever_given if slot.end_s > now_s - retention_s]
         known = {slot.digest: slot for slot in given}
-        fresh = list({run.digest: run for run in runs if run.digest not in known}.values())
+        distinct = {run.digest: run for run in runs}.values()
+        fresh = [run for run in distinct if run.digest not in known]
         starts = free_slots(
             [_seconds(run) for run in fresh],
             [(slot.start_s, slot.end_s) for slot in given], now_s, retention_s,
@@ -260,7 +261,7 @@ def publish(
             new[run.digest] = Slot(label, run.digest, start_s, start_s + _seconds(run))
         slots = known | new
         if output is not None:
-            output.write_bytes(_text_of({run.digest: run for run in runs}.values(), slots))
+            output.write_bytes(_text_of(distinct, slots))
         elif data is not None and fresh:
             _backfill(_text_of(fresh, slots), data)
         if new:

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 CLIENT = "client"
 SERVER = "server"
 SERVER_ADDRESS = "10.0.0.1"
+SERVER_NAME = "server.linklab"
+AIR = "air"
 
 LEASES = 250
 """How many addresses a client may get on a link, of the 254 of its network."""
-SERVER_NAME = "server.linklab"
-AIR = "air"
 
 
 @dataclass(frozen=True)
