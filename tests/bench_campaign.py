@@ -81,7 +81,7 @@ def _cluster(work: Path, workers: int) -> Iterator[str]:
 
     def start(what: str, *options: str) -> None:
         loopback = ["--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
-        argv = [DASK, what, "--scheduler-file", file, *loopback, *options]
+        argv: list[str] = [str(DASK), what, "--scheduler-file", str(file), *loopback, *options]
         processes.append(
             subprocess.Popen(
                 argv,

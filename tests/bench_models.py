@@ -292,6 +292,7 @@ def _handovers(bench: Bench) -> Result:
         calls.append(_udp(path, "wlan0", FRAME * 8 / 0.0005, 5))
     shown = table("preset", "stated s", "seen s", "error ms")
     rows = []
+    worst_s = 0.0
     for (name, preset), done in zip(HANDOVERS.items(), bench.all("handover", calls), strict=True):
         _, arrivals = _arrivals(done)
         # Another address ends the flow: what the client can see then is the association.
@@ -300,11 +301,11 @@ def _handovers(bench: Bench) -> Result:
             events = {line["kind"]: line["t_s"] for line in done.lines("events.jsonl")}
             gap_s = events["associated"] - events["handover"]
         rows.append({"preset": name, "stated_s": preset.outage_s, "seen_s": gap_s})
+        worst_s = max(worst_s, abs(gap_s - preset.outage_s))
         shown.add_row(
             name, f"{preset.outage_s:.3f}", f"{gap_s:.4f}",
             f"{(gap_s - preset.outage_s) * 1e3:+.2f}",
         )  # fmt: skip
-    worst_s = max(abs(float(row["seen_s"]) - float(row["stated_s"])) for row in rows)
     bench.say("\n[bold]Handover[/bold]")
     bench.console.print(shown)
     bench.say(target("5 ms", worst_s <= HANDOVER_AIM_S))

@@ -138,9 +138,9 @@ def _show_spreads(bench: Bench, suite: Path, reports: list[dict[str, Any]]) -> R
                     widest[key] = max(widest.get(key, (0.0, 0.0, 0.0)), found)
     shown = table("download", "figure", "was", "moved", "% of bound", left=2)
     closest = sorted(widest.items(), key=lambda one: -one[1][0])[:CLOSEST]
-    for (cell, key), (share, moved, then) in closest:
-        form = next(one.form for one in FIGURES if one.key == key)
-        shown.add_row(str(cell), key, form(then), form(moved), f"{share * 100:.0f}")
+    for (moving, name), (share, moved, then) in closest:
+        form = next(one.form for one in FIGURES if one.key == name)
+        shown.add_row(str(moving), name, form(then), form(moved), f"{share * 100:.0f}")
     bench.say(f"The {len(closest)} figures that moved furthest:")
     bench.console.print(shown)
     return {
