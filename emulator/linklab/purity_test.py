@@ -1,0 +1,137 @@
+"""What ARCHITECTURE.md calls pure touches no file, clock, socket or process itself, and calls no
+function of a module that is not pure."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent
+ARCHITECTURE = PACKAGE.parents[1] / "ARCHITECTURE.md"
+
+OUTSIDE = frozenset(
+    [
+        "asyncio",
+        "ctypes",
+        "fcntl",
+        "glob",
+        "http",
+        "mininet",
+        "multiprocessing",
+        "os",
+        "psutil",
+        "pyroute2",
+        "secrets",
+        "select",
+        "shutil",
+        "signal",
+        "socket",
+        "subprocess",
+        "sys",
+        "tempfile",
+        "threading",
+        "time",
+        "urllib",
+    ]
+)
+"""Modules that reach files, clocks, sockets or processes. `pathlib` is judged by its calls: a
+path is also a value."""
+
+TOUCHING = frozenset(
+    [
+        "open",
+        "read_text",
+        "read_bytes",
+        "write_text",
+        "write_bytes",
+        "mkdir",
+        "unlink",
+        "rmdir",
+        "exists",
+        "is_file",
+        "is_dir",
+        "iterdir",
+        "glob",
+        "rglob",
+        "stat",
+        "readlink",
+        "resolve",
+        "touch",
+        "rename",
+        "replace_file",
+        "now",
+        "today",
+    ]
+)
+
+READS_PROFILES = frozenset({"find", "load", "list_all", "names_in", "finding", "reading"})
+"""What of `linklab.scenario` reads files; the rest of the package are values."""
+
+
+def pure_modules() -> list[Path]:
+    """The files of the rows whose last column says yes."""
+    found: list[Path] = []
+    for row in re.findall(r"^\| (`.*?) \|.*\| yes(?:, no)? \|$", ARCHITECTURE.read_text(), re.M):
+        folder = PACKAGE
+        for name in re.findall(r"`([\w/]+)`", row):
+            if "/" in name:
+                folder = PACKAGE / name.rpartition("/")[0]
+            last = name.rpartition("/")[2]
+            path = folder / last if last else folder
+            found += sorted(path.glob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+    return [path for path in found if not path.name.endswith("_test.py")]
+
+
+def dotted(path: Path) -> str:
+    """A file's name as an import knows it."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+PURE = frozenset(map(dotted, pure_modules()))
+
+
+def touches(source: str) -> Iterator[str]:
+    """What in a module's source reaches outside. Types and constants of other modules do not."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names if one.name.partition(".")[0] in OUTSIDE)
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            if module.partition(".")[0] in OUTSIDE:
+                yield module
+            if module.partition(".")[0] == "linklab" and module not in PURE:
+                names = {one.name for one in node.names if one.name.islower()}
+                if module == "linklab.scenario":
+                    names &= READS_PROFILES
+                yield from (
+                    f"{module}.{name}" for name in sorted(names) if f"{module}.{name}" not in PURE
+                )
+        elif isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name in TOUCHING:
+                yield f"{name}()"
+
+
+def test_the_table_is_read() -> None:
+    names = {path.stem for path in pure_modules()}
+    assert {"units", "oracle", "carriers", "verdict"} <= names
+    assert len(names) > 20
+
+
+@pytest.mark.parametrize("path", pure_modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_pure_is_pure(path: Path) -> None:
+    assert list(touches(path.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os.path", "from time import monotonic", "open('x')", "path.read_bytes()",
+        "from linklab import runner", "from linklab.scenario import load",
+    ],
+)  # fmt: skip
+def test_what_is_not_pure_is_seen(source: str) -> None:
+    assert list(touches(source))
