@@ -11,12 +11,26 @@ from linklab import stalls, statistics
 from linklab.job import read
 from linklab.outcome import Outcome
 from linklab.records import QueueRecord, RecordError, Tail
-from linklab.scenario import load
+from linklab.scenario import ScenarioError, load
 from linklab.statistics import FigureError, RunFigures
 
 
+class UnreadableError(OSError):
+    """A file of a run directory that is not what the lab writes; the message says which and why."""
+
+
 def figures_of(run_dir: Path) -> RunFigures:
-    """The figures of an executed run directory; FigureError saying why there are none."""
+    """The figures of an executed run directory; FigureError saying why there are none, OSError
+    (UnreadableError) where the directory cannot be read."""
+    try:
+        return _figures_of(run_dir)
+    except FigureError:
+        raise
+    except (msgspec.DecodeError, ScenarioError, UnicodeDecodeError) as error:
+        raise UnreadableError(f"{run_dir} cannot be read: {error}") from error
+
+
+def _figures_of(run_dir: Path) -> RunFigures:
     scenario = load(run_dir / "scenario.yaml", any_name=True)
     job = read(run_dir)
     outcome = outcome_of(run_dir)
@@ -53,7 +67,8 @@ def outcome_of(run_dir: Path) -> Outcome:
 
 
 def write(run_dir: Path) -> RunFigures:
-    """Writes `summary.json` and returns the figures; FigureError if there are none."""
+    """Writes `summary.json` and returns the figures. Raises as `figures_of`, and OSError where it
+    cannot be written."""
     figures = figures_of(run_dir)
     text = msgspec.json.format(msgspec.json.encode(asdict(figures)), indent=2)
     (run_dir / "summary.json").write_bytes(text + b"\n")

@@ -21,7 +21,8 @@ Runs = Callable[[Sequence[Request]], Sequence[Finished]]
 
 @dataclass(frozen=True)
 class Measured:
-    """A cell's run. Without `figures` either the lab failed (`error`) or the client (`failure`);
+    """A cell's run. Without `figures` either the lab failed (`error`), an unreadable run directory
+    included, or the client (`failure`);
     `again` is what a second run of the same came to."""
 
     planned: Planned
@@ -85,6 +86,8 @@ def _measured(planned: Planned, finished: Finished, second: Measured | None = No
             found = summary.write(finished.run_dir)
         except FigureError as problem:
             failure = str(problem)
+        except OSError as problem:
+            error = str(problem)
     again = None
     if second is not None and (second.figures, second.failure) != (found, failure):
         again = _in_words(second)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 
 from linklab import comparing, runner, summary
@@ -121,7 +122,7 @@ def _unfounded(suite: Suite, old: Baseline) -> list[str]:
 def _virtual_s(finished: Finished) -> float:
     try:
         return summary.outcome_of(finished.run_dir).elapsed_ns / 1e9
-    except FileNotFoundError:
+    except (OSError, msgspec.DecodeError):  # The cell says so.
         return 0.0
 
 

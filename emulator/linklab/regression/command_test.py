@@ -35,6 +35,7 @@ class Runs:
         self.elapsed_s: Callable[[Request], float] = lambda request: 0.2
         self.error: Callable[[Request], str | None] = lambda request: None
         self.exit_code: Callable[[Request], int] = lambda request: 0
+        self.damage: Callable[[Request, Path], None] = lambda request, run_dir: None
 
     def __call__(
         self, requests: Sequence[Request], where: Place, parent: Path, *, parallel: int,
@@ -59,6 +60,7 @@ class Runs:
                     output_bytes=request.scenario.payload.size_bytes,
                 )
                 (run_dir / "outcome.json").write_bytes(msgspec.json.encode(outcome))
+            self.damage(request, run_dir)
             yield Finished(request, run_dir, error, 0.5)
 
 
@@ -159,6 +161,41 @@ def test_a_lab_that_hangs_is_no_regression_but_no_pass(
     based.error = lambda request: "the guest was still running" if request.name == "own" else None
     assert regress("--json") == 2
     assert printed(capsys)["counts"]["error"] == 1
+
+
+def remove_outcome(run_dir: Path) -> None:
+    (run_dir / "outcome.json").unlink()
+
+
+def outcome_is_a_directory(run_dir: Path) -> None:
+    remove_outcome(run_dir)
+    (run_dir / "outcome.json").mkdir()
+
+
+def cut_outcome(run_dir: Path) -> None:
+    (run_dir / "outcome.json").write_text('{"exit_code": 0')
+
+
+def break_scenario(run_dir: Path) -> None:
+    (run_dir / "scenario.yaml").write_text("name: [")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (remove_outcome, "No such file or directory"), (outcome_is_a_directory, "Is a directory"),
+        (cut_outcome, "Input data was truncated"), (break_scenario, "scenario.yaml:1: not valid"),
+    ],
+)  # fmt: skip
+def test_a_run_that_cannot_be_read_is_an_error_of_its_cell_alone(
+    based: Runs, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None], said: str
+) -> None:
+    based.damage = lambda request, run_dir: damage(run_dir) if request.name == "own" else None
+    assert regress("--json") == 2
+    report = printed(capsys)
+    assert report["counts"] == {"same": 1, "better": 0, "worse": 0, "error": 1}
+    (broken,) = [cell for cell in report["cells"] if cell["status"] == "error"]
+    assert said in broken["reason"]
 
 
 def test_figures_that_do_not_repeat_are_an_error(
