@@ -318,7 +318,7 @@ links:
         (
             "name: small\n",
             "name: small\ntcp: &t {<<: *t}\n",
-            "x.yaml:2: tcp: '<<' merges mappings only, and not into itself",
+            "x.yaml:2: *t is named within what it stands for",
         ),
         ("name: small\n", "name: small\n? [a]\n: b\n", "x.yaml:2: a key must be a word"),
     ],

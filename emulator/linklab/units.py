@@ -52,6 +52,10 @@ _QUANTITY = re.compile(
 )
 
 
+_LONGEST = 500
+"""Characters of a quantity: as many digits as `_NUMBER` takes, a unit and some room."""
+
+
 class UnitError(ValueError):
     """A quantity that cannot be read; the message says what is wrong and what is allowed."""
 
@@ -75,6 +79,8 @@ def _parse(text: str, units: dict[str, Fraction], form: str, *, fold: bool = Fal
     def refuse(problem: str) -> UnitError:
         return UnitError(f"{text!r} {problem}; allowed: {form}")
 
+    if len(text) > _LONGEST:
+        raise UnitError(f"{text[:40] + '…'!r} is too long; allowed: {form}")
     match = _QUANTITY.fullmatch(text)
     if match is None:
         raise refuse("is not a number with a unit")

@@ -35,8 +35,8 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 from linklab.contestants import CONTESTANTS
 from linklab.paths import PROFILES
 from linklab.runner import Request
-from linklab.scenario import Scenario, ScenarioError, find, parse
-from linklab.scenario.fields import Keys, compose, guess, integer, within
+from linklab.scenario import Scenario, ScenarioError, document, find, parse
+from linklab.scenario.fields import Keys, guess, integer, within
 from linklab.scenario.fields import Mapping as Fields
 from linklab.scenario.reading import NAME
 
@@ -71,18 +71,12 @@ class Campaign:
 
 def load(path: Path) -> Campaign:
     """The campaign in a file. Raises ScenarioError."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ScenarioError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ScenarioError(f"{path}: is not UTF-8 text") from error
-    return expand(text, path)
+    return expand(document.read(path, str(path)), path)
 
 
 def expand(text: str, path: Path) -> Campaign:
     """The campaign in YAML text; `path` is where it stands. Raises ScenarioError."""
-    root = Fields(str(path), compose(text, str(path), ", ".join(_ROOT.needed)), "", _ROOT)
+    root = Fields(str(path), document.compose(text, str(path), ", ".join(_ROOT.needed)), "", _ROOT)
     name = root.get("name", _name)
     if name != path.stem:
         root.fail("name", f"{name!r} must be the file's name without .yaml, {path.stem!r}")
@@ -125,6 +119,11 @@ def _requests(matrix: Fields, path: Path, programs: Mapping[str, tuple[str, ...]
         else range(1, matrix.get_or("runs", _runs, 1) + 1)
     )
     algorithms = matrix.each("algorithms", _algorithm(programs))
+    if (
+        matrix.count("scenarios") * matrix.count("variants") * len(algorithms) * len(seeds)
+        > MOST_RUNS
+    ):
+        matrix.fail(None, f"more than {MOST_RUNS} runs")
     scenarios = matrix.each("scenarios", functools.partial(_find, path))
     if matrix.has("variants"):
         variants = matrix.items("variants", _VARIANT)
@@ -152,7 +151,7 @@ def _variant(variant: Fields, file: Path) -> Scenario:
     for key, _ in changes.value:
         if not isinstance(key, ScalarNode):
             variant.fail_at(key, variant.path("set"), "a key must be a word")
-    root = compose(file.read_text(encoding="utf-8"), str(file), "name")
+    root = document.compose(document.read(file, str(file)), str(file), "name")
     if {key.value for key, _ in changes.value} & {"payload", "payload.size", "payload.seed"}:
         root = _without(root, ["payload", "sha256"])
     for key, value in changes.value:

@@ -41,9 +41,12 @@ from pathlib import Path
 from linklab import units
 from linklab.contestants import CONTESTANTS
 from linklab.regression.figures import FIGURES, Bound, Cell, parse_bound
-from linklab.scenario import Payload, Scenario, ScenarioError, find
-from linklab.scenario.fields import Keys, Mapping, compose, guess, integer, within
+from linklab.scenario import Payload, Scenario, document, find
+from linklab.scenario.fields import Keys, Mapping, guess, integer, within
 from linklab.scenario.reading import NAME
+
+MOST_CELLS = 100_000
+"""What a suite may hold, as a campaign."""
 
 DEFAULT_BOUNDS = {
     "download": Bound(0.01, 0.02),
@@ -163,18 +166,12 @@ _times = within(units.parse_number, 0.01, 1000.0, "0.01 to 1000 times curl's")
 
 def load(path: Path) -> Suite:
     """The suite in a file. Raises ScenarioError."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ScenarioError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ScenarioError(f"{path}: is not UTF-8 text") from error
-    return parse(text, path)
+    return parse(document.read(path, str(path)), path)
 
 
 def parse(text: str, path: Path) -> Suite:
     """The suite in YAML text; `path` is where it stands. Raises ScenarioError."""
-    root = Mapping(str(path), compose(text, str(path), ", ".join(_ROOT.needed)), "", _ROOT)
+    root = Mapping(str(path), document.compose(text, str(path), ", ".join(_ROOT.needed)), "", _ROOT)
     name = root.get("name", _name)
     if name != path.stem:
         root.fail("name", f"{name!r} must be the file's name without .yaml, {path.stem!r}")
@@ -187,6 +184,8 @@ def parse(text: str, path: Path) -> Suite:
             if one.cell in planned:
                 entry.fail(None, f"{one.cell} is in the suite already")
             planned[one.cell] = one
+        if len(planned) > MOST_CELLS:
+            entry.fail(None, f"more than {MOST_CELLS} downloads")
     if not planned:
         root.fail("scenarios", "there is nothing to download")
     bounds = dict(DEFAULT_BOUNDS)
@@ -229,6 +228,8 @@ def _planned(
         entry.fail(None, "who is to download? The suite has no 'algorithms', nor has this entry")
     if entry.has("seeds"):
         seeds = entry.each("seeds", _seed)
+    if len(algorithms) * len(seeds) > MOST_CELLS:
+        entry.fail(None, f"more than {MOST_CELLS} downloads")
     return [
         Planned(Cell(scenario.name, name, seed), scenario, programs.get(name, Entrant(name)))
         for name in algorithms

@@ -62,10 +62,11 @@ The form of the file (keys marked * are needed, the others show their defaults):
     findings:                     # whatever else was published, in words
       - {what*: energy of eMPTCP against MPTCP, value*: -8 %, source: 'eMPTCP 4.3'}
 
-YAML anchors, aliases and merge keys work; a key given twice is refused.
+YAML anchors, aliases and merge keys work; a key given twice is refused, and so is a file that
+stands for more than a scenario can need (`document.py`).
 """
 
-from linklab.scenario.fields import ScenarioError
+from linklab.scenario.document import ScenarioError
 from linklab.scenario.finding import find, list_all, load, names_in
 from linklab.scenario.reading import parse
 from linklab.scenario.settings import (

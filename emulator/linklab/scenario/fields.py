@@ -10,17 +10,14 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
-import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from linklab.scenario.document import ScenarioError
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 _NULL_TAG = "tag:yaml.org,2002:null"
 
 T = TypeVar("T")
-
-
-class ScenarioError(ValueError):
-    """A scenario that cannot be found, read or emulated; the text says where and why."""
 
 
 def guess(word: str, known: Collection[str]) -> str:
@@ -29,31 +26,6 @@ def guess(word: str, known: Collection[str]) -> str:
 
     close = difflib.get_close_matches(word, known, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
-
-
-def compose(text: str, shown: str, needed: str) -> Node:
-    """The root of YAML text. `shown` names the file in errors, `needed` are its root's keys.
-
-    Raises ScenarioError with file and line.
-    """
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f"{mark.line + 1}: " if mark else " "
-        problem = ", ".join(part for part in (error.context, error.problem) if part)
-        raise ScenarioError(f"{shown}:{line}not valid YAML: {problem}") from error
-    except yaml.reader.ReaderError as error:
-        line_number = text.count("\n", 0, error.position) + 1
-        problem = f"character {error.character!r} is not allowed"
-        raise ScenarioError(f"{shown}:{line_number}: not valid YAML: {problem}") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise ScenarioError(f"{shown}: not valid YAML: {error}") from error
-    except RecursionError as error:
-        raise ScenarioError(f"{shown}: is nested too deeply") from error
-    if root is None:
-        raise ScenarioError(f"{shown}:1: the file is empty; needed: {needed}")
-    return root
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +49,7 @@ class Mapping:
         self.where = where
         if not isinstance(node, MappingNode):
             self.fail(None, f"must be a mapping with the keys {', '.join(keys.all)}")
-        self.values = self._entries(node, keys, set())
+        self.values = self._entries(node, keys)
         for key in keys.needed:
             if key not in self.values:
                 message = f"{key!r} is missing; needed: {', '.join(keys.needed)}"
@@ -85,14 +57,14 @@ class Mapping:
                     message += f"; optional: {', '.join(keys.optional)}"
                 self.fail(None, message)
 
-    def _entries(self, node: MappingNode, keys: Keys, merging: set[int]) -> dict[str, Node]:
+    def _entries(self, node: MappingNode, keys: Keys) -> dict[str, Node]:
         """The mapping's values by key; those of merged mappings where it has none itself."""
         own: dict[str, Node] = {}
         lines: dict[str, int] = {}
         merged: dict[str, Node] = {}
         for key_node, value in node.value:
             if key_node.tag == _MERGE_TAG:
-                for name, inherited in self._merge(value, keys, merging).items():
+                for name, inherited in self._merge(value, keys).items():
                     merged.setdefault(name, inherited)
                 continue
             if not isinstance(key_node, ScalarNode):
@@ -112,12 +84,12 @@ class Mapping:
             lines[key] = key_node.start_mark.line + 1
         return {**merged, **own}
 
-    def _merge(self, value: Node, keys: Keys, merging: set[int]) -> dict[str, Node]:
+    def _merge(self, value: Node, keys: Keys) -> dict[str, Node]:
         merged: dict[str, Node] = {}
         for node in value.value if isinstance(value, SequenceNode) else [value]:
-            if not isinstance(node, MappingNode) or id(node) in merging:
-                self.fail_at(value, self.where, "'<<' merges mappings only, and not into itself")
-            for name, inherited in self._entries(node, keys, merging | {id(node)}).items():
+            if not isinstance(node, MappingNode):
+                self.fail_at(value, self.where, "'<<' merges mappings only")
+            for name, inherited in self._entries(node, keys).items():
                 merged.setdefault(name, inherited)
         return merged
 
@@ -165,6 +137,11 @@ class Mapping:
 
     def sub(self, key: str, keys: Keys) -> Mapping:
         return Mapping(self.shown, self.values[key], self.path(key), keys)
+
+    def count(self, key: str) -> int:
+        """How many entries the list `key` has; 1 where it is missing or none."""
+        node = self.values.get(key)
+        return len(node.value) if isinstance(node, SequenceNode) else 1
 
     def items(self, key: str, keys: Keys) -> list[Mapping]:
         """The mappings in the list `key`; none where it is missing."""

@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 
 from linklab.paths import PROFILES
-from linklab.scenario.fields import ScenarioError, guess
+from linklab.scenario import document
+from linklab.scenario.document import ScenarioError
+from linklab.scenario.fields import guess
 from linklab.scenario.reading import NAME, parse
 from linklab.scenario.settings import Scenario
 
@@ -19,13 +21,7 @@ def load(path: str | os.PathLike[str], *, any_name: bool = False) -> Scenario:
     """
     file = Path(path)
     shown = _shown(file)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ScenarioError(f"{shown}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ScenarioError(f"{shown}: is not UTF-8 text") from error
-    return parse(text, shown, path=file, stem=None if any_name else file.stem)
+    return parse(document.read(file, shown), shown, path=file, stem=None if any_name else file.stem)
 
 
 def find(name_or_path: str, directory: Path = PROFILES) -> Scenario:

@@ -23,12 +23,11 @@ from linklab.models.rrc import RrcSettings
 from linklab.models.stations import StationSettings
 from linklab.models.trace import TracePlayback, TraceSettings
 from linklab.models.wifi import WifiSettings
-from linklab.scenario import models
+from linklab.scenario import document, models
 from linklab.scenario.fields import (
     Keys,
     Mapping,
     boolean,
-    compose,
     integer,
     one_of,
     within,
@@ -112,7 +111,7 @@ def parse(
 
     Raises ScenarioError.
     """
-    root = compose(text, shown, "name, payload, links")
+    root = document.compose(text, shown, "name, payload, links")
     return _scenario(Mapping(shown, root, "", _SCENARIO_KEYS), path, stem)
 
 

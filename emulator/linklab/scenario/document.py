@@ -1,0 +1,169 @@
+"""YAML files, within limits: the one way in which linklab reads any.
+
+A few hundred bytes of YAML can stand for more values than fit into a computer (aliases of aliases,
+merges of merges), and a few kilobytes can nest deeper than a program's stack. So what a document
+stands for is counted while it is read, its aliases as often as they are named. Pure but for `read`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import yaml
+from yaml.composer import Composer
+from yaml.nodes import Node
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be found, read or emulated; the text says where and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a file may hold, and how many values it may stand for with its aliases."""
+
+    size_bytes: int
+    values: int
+
+
+LIMITS: Final = Limits(1 << 20, 50_000)
+"""For what people write: the largest file that ships has 3 kB and 200 values."""
+
+MAX_DEPTH: Final = 50
+"""Mappings and lists within each other; a scenario has 5."""
+
+MAX_SCALAR: Final = 20_000
+"""Characters of one value: some pages of description."""
+
+
+def read(path: Path, shown: str, limits: Limits = LIMITS) -> str:
+    """The text of a file. Raises ScenarioError where it cannot be read, is too large or no text."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(limits.size_bytes + 1)
+    except OSError as error:
+        raise ScenarioError(f"{shown}: cannot be read: {error.strerror}") from error
+    if len(content) > limits.size_bytes:
+        raise ScenarioError(f"{shown}: is too large; allowed: {limits.size_bytes} bytes")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"{shown}: is not UTF-8 text") from error
+
+
+def compose(text: str, shown: str, needed: str) -> Node:
+    """The root of YAML text. `shown` names the file in errors, `needed` are its root's keys.
+
+    Raises ScenarioError with file and line.
+    """
+    _check_size(text, shown, LIMITS)
+    root: Node | None = _loaded(text, shown, lambda: _Loader(text).get_single_node())
+    if root is None:
+        raise ScenarioError(f"{shown}:1: the file is empty; needed: {needed}")
+    return root
+
+
+def plain(text: str, shown: str, limits: Limits) -> Any:
+    """YAML text as mappings, lists and strings, which is much faster. Raises ScenarioError."""
+    _check_size(text, shown, limits)
+    return _loaded(text, shown, lambda: _PlainLoader(text, limits).get_single_data())
+
+
+def _check_size(text: str, shown: str, limits: Limits) -> None:
+    if len(text) > limits.size_bytes:
+        raise ScenarioError(f"{shown}: is too large; allowed: {limits.size_bytes} characters")
+
+
+def _loaded(text: str, shown: str, load: Callable[[], Any]) -> Any:
+    try:
+        return load()
+    except _TooMuch as error:
+        assert error.problem_mark is not None
+        line = error.problem_mark.line + 1
+        raise ScenarioError(f"{shown}:{line}: {error.problem}") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{mark.line + 1}: " if mark else " "
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
+        raise ScenarioError(f"{shown}:{place}not valid YAML: {problem}") from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        problem = f"character {error.character!r} is not allowed"
+        raise ScenarioError(f"{shown}:{line}: not valid YAML: {problem}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ScenarioError(f"{shown}: not valid YAML: {error}") from error
+
+
+class _TooMuch(yaml.MarkedYAMLError):
+    """The document goes over a limit."""
+
+
+class _Limited(Composer):
+    """Composes nodes, and counts what they stand for."""
+
+    def __init__(self, limits: Limits) -> None:
+        Composer.__init__(self)
+        self._limits = limits
+        self._depth = 0
+        self._values = 0
+        self._stands_for: dict[int, int] = {}
+        self._kept: list[Node] = []
+        """Keeps the ids in `_stands_for` from being given to other nodes."""
+
+    peek_event: Callable[[], Any]
+
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(parent, index, event)
+        if isinstance(event, yaml.ScalarEvent) and len(event.value) > MAX_SCALAR:
+            self._refuse(f"a value of {len(event.value)} characters; allowed: {MAX_SCALAR}", event)
+        before = self._values
+        self._count(1, event)
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            self._refuse(f"is nested too deeply; allowed: {MAX_DEPTH} levels", event)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if event.anchor is not None and node is not None:
+            self._stands_for[id(node)] = self._values - before
+            self._kept.append(node)
+        return node
+
+    def _alias(self, parent: Node | None, index: int, event: Any) -> Node | None:
+        node = super().compose_node(parent, index)
+        stands_for = self._stands_for.get(id(node))
+        if stands_for is None:
+            self._refuse(f"*{event.anchor} is named within what it stands for", event)
+        self._count(stands_for, event)
+        return node
+
+    def _count(self, values: int, event: Any) -> None:
+        self._values += values
+        if self._values > self._limits.values:
+            self._refuse(
+                f"with its aliases the file stands for more than {self._limits.values} values",
+                event,
+            )
+
+    def _refuse(self, problem: str, event: Any) -> NoReturn:
+        raise _TooMuch(problem=problem, problem_mark=event.start_mark)
+
+
+class _Loader(_Limited, yaml.SafeLoader):
+    """Pure Python, whose messages are the better ones."""
+
+    def __init__(self, text: str) -> None:
+        yaml.SafeLoader.__init__(self, text)
+        _Limited.__init__(self, LIMITS)
+
+
+class _PlainLoader(_Limited, yaml.CBaseLoader):
+    """libyaml's parser; every scalar is a string."""
+
+    def __init__(self, text: str, limits: Limits) -> None:
+        yaml.CBaseLoader.__init__(self, text)
+        _Limited.__init__(self, limits)
