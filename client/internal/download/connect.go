@@ -142,18 +142,24 @@ func attemptError(attempt context.Context, err error) error {
 func (d *download) install(l *linkState, s *session, now time.Duration) {
 	if old := l.session; old != nil {
 		completing := old.draining && !l.suspect
-		if !completing {
-			d.abandon(l, lost, now)
+		if completing {
+			l.completing = append(l.completing, old)
+		} else {
+			d.abandon(l, l.on(old), lost, now)
 		}
 		l.newest = nil
 		d.close(l, old, completing)
+		for len(l.completing) > mostCompleting {
+			d.giveUpOn(l, l.completing[0], lost, now)
+		}
 	}
 	if l.requests > 0 {
 		l.meter.Restart(now)
 		l.pace = throughput.NewPace(paceWindow)
 	}
 	l.session = s
-	l.suspect, l.heard, l.heardAt = false, 0, now
+	l.suspect = false
+	s.since, s.heardAt = now, now
 	l.measure()
 }
 
@@ -170,8 +176,8 @@ func (d *download) proceed(l *linkState) {
 			d.request(l)
 		}
 	case !d.asked:
-		d.asked, l.asking = true, true
 		s := l.session
+		d.asked, l.asking = true, s
 		d.wg.Go(func() { d.ask(l, s) })
 	}
 }
@@ -203,8 +209,16 @@ func (d *download) settle(l *linkState, s *session) {
 	if !s.closed || s.active > 0 {
 		return
 	}
+	l.completing = slices.DeleteFunc(l.completing, func(other *session) bool { return other == s })
 	s.Conn.Close()
 	d.wasted(l, s)
+}
+
+// giveUpOn ends a session that completes requests; others will.
+func (d *download) giveUpOn(l *linkState, s *session, reason string, now time.Duration) {
+	l.completing = slices.DeleteFunc(l.completing, func(other *session) bool { return other == s })
+	d.abandon(l, l.on(s), reason, now)
+	d.close(l, s, false)
 }
 
 // wasted counts what a session received and nobody read.
@@ -231,16 +245,14 @@ func (d *download) lose(l *linkState, s *session) {
 	l.wake()
 }
 
-// abandon gives up all requests of a link; what they have not delivered is
-// free again.
-func (d *download) abandon(l *linkState, reason string, now time.Duration) {
+// abandon gives up requests of a link; what they have not delivered is free
+// again.
+func (d *download) abandon(l *linkState, requests []*request, reason string, now time.Duration) {
 	var bytes int64
-	for _, r := range slices.Clone(l.active) {
-		if r.session == l.session {
-			left := d.drop(l, r, now)
-			d.release(left)
-			bytes += left.Length
-		}
+	for _, r := range requests {
+		left := d.drop(l, r, now)
+		d.release(left)
+		bytes += left.Length
 	}
 	if bytes > 0 {
 		d.failedOver(l, nil, bytes, reason, now)

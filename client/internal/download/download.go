@@ -218,7 +218,10 @@ func (d *download) ask(l *linkState, s *session) {
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l.asking = false
+	asking := l.asking == s
+	if asking {
+		l.asking = nil
+	}
 	if d.payload != nil || d.race != nil || d.ctx.Err() != nil {
 		return
 	}
@@ -226,7 +229,8 @@ func (d *download) ask(l *linkState, s *session) {
 		err = d.begin(l, resource)
 	}
 	if err != nil {
-		d.asked = false
+		// A later session may be asking already.
+		d.asked = d.asked && !asking
 		d.trouble(l, s, err)
 		return
 	}

@@ -36,13 +36,16 @@ type linkState struct {
 	hops int
 	// session is nil while the link is not connected.
 	session *session
-	rtt     link.RoundTrip
-	meter   *throughput.Meter
-	pace    *throughput.Pace
+	// completing are older sessions on which the server completes requests
+	// though it takes no new ones, the oldest first.
+	completing []*session
+	rtt        link.RoundTrip
+	meter      *throughput.Meter
+	pace       *throughput.Pace
 
 	// newest is the link's newest request until the next one is issued.
 	newest *request
-	// active are the requests in flight.
+	// active are the requests in flight, on whatever session.
 	active   []*request
 	requests int
 	// expected is what they have still to deliver.
@@ -54,10 +57,20 @@ type linkState struct {
 	last time.Duration
 	// delays are the times from the last requests to their first bytes.
 	delays []time.Duration
-	// asking says that the link asks for the size.
-	asking bool
+	// asking is the session on which the link asks for the size, if it does.
+	asking *session
 	health
 }
+
+// mostCompleting is how many older sessions of a link may complete requests at
+// a time. A server may say goodbye whenever it has got a request, and take any
+// time to answer it.
+const mostCompleting = 2
+
+// mostSessions is how many sessions a link has at a time: those, the present
+// one, and one that is made. Each is one connection, or http1Connections of
+// the transport.
+const mostSessions = mostCompleting + 2
 
 // session is a connection of a link.
 type session struct {
@@ -70,6 +83,11 @@ type session struct {
 	// draining says that it takes no new requests.
 	draining bool
 	closed   bool
+	// since is when it was made.
+	since time.Duration
+	// heard is how much it had received at heardAt.
+	heard   int64
+	heardAt time.Duration
 	// unread is what Unread was at the beginning.
 	unread int64
 	// stale is what Unread will come to when the rest of the bodies that were
@@ -93,6 +111,16 @@ type request struct {
 	// dropped says that nothing more is wanted.
 	dropped bool
 	cancel  context.CancelFunc
+}
+
+// on are the link's requests in flight on a session.
+func (l *linkState) on(s *session) (requests []*request) {
+	for _, r := range l.active {
+		if r.session == s {
+			requests = append(requests, r)
+		}
+	}
+	return requests
 }
 
 // next is the offset of the next byte that is to arrive.

@@ -23,11 +23,12 @@ import (
 // inARow downloads the first 2 MB again and again from the same server;
 // between is called before each but the first. It returns the times from
 // first to last byte, and how often each link was dialed.
-func inARow(t *testing.T, handler http.HandlerFunc, times int, between func(pool *Pool, links ...*cable)) (took []time.Duration, dials [2]int) {
+func inARow(t *testing.T, handler http.HandlerFunc, http2 *http.HTTP2Config, times int, between func(pool *Pool, links ...*cable)) (took []time.Duration, dials [2]int) {
 	t.Helper()
 	const part = 2_000_000
 	synctest.Test(t, func(t *testing.T) {
 		network := newSimNet(handler)
+		network.server.HTTP2 = http2
 		a, b := wifi, lte
 		a.cable, b.cable = newCable(), newCable()
 		network.start()
@@ -87,7 +88,7 @@ func pausing(d time.Duration) func(*Pool, ...*cable) {
 
 // Downloads in a row connect once.
 func TestConnectionsAreKept(t *testing.T) {
-	took, dials := inARow(t, content, 4, pausing(time.Second))
+	took, dials := inARow(t, content, nil, 4, pausing(time.Second))
 	if dials != [2]int{1, 1} {
 		t.Errorf("the links were dialed %v times", dials)
 	}
@@ -95,6 +96,19 @@ func TestConnectionsAreKept(t *testing.T) {
 		// TCP and TLS take two round trips of the faster link.
 		if gain := took[0] - d; gain < 2*wifi.rtt {
 			t.Errorf("download %d gains %v on the first, which took %v", i+1, gain, took[0])
+		}
+	}
+}
+
+// So do they where the server allows few streams, and has not yet heard of the
+// end of those that were cancelled.
+func TestConnectionsWithFewStreamsAreKept(t *testing.T) {
+	for _, limit := range []int{1, 2} {
+		for _, pause := range []time.Duration{0, time.Second} {
+			_, dials := inARow(t, content, &http.HTTP2Config{MaxConcurrentStreams: limit}, 4, pausing(pause))
+			if dials != [2]int{1, 1} {
+				t.Errorf("%d streams, %v between downloads: the links were dialed %v times", limit, pause, dials)
+			}
 		}
 	}
 }
@@ -123,7 +137,7 @@ func TestKeptConnectionsThatAreOfNoUse(t *testing.T) {
 		"of a link that is gone": {func(_ *Pool, links ...*cable) { links[1].set(0) }, [2]int{1, 2}, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			took, dials := inARow(t, content, 2, test.between)
+			took, dials := inARow(t, content, nil, 2, test.between)
 			if dials[0] != test.dials[0] || dials[1] < test.dials[1] {
 				t.Errorf("the links were dialed %v times, want %v", dials, test.dials)
 			}

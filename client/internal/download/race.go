@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/ranges"
@@ -19,7 +20,8 @@ const raceLength = 4 << 20
 // request it, and the first that has raceLength bytes or all goes on alone.
 // If it fails, there is another race, from the beginning.
 type race struct {
-	runners map[*linkState]context.CancelFunc
+	// runners are the requests that take part.
+	runners map[*linkState]*request
 	winner  *linkState
 	// dethroned says that the winner was told to end.
 	dethroned bool
@@ -40,18 +42,22 @@ func (r *race) by(l *linkState) bool {
 	return runs
 }
 
+// on reports whether the link takes part on the session.
+func (r *race) on(l *linkState, s *session) bool { return r.by(l) && r.runners[l].session == s }
+
 // waits reports whether the link waits for the sink.
 func (r *race) waits(l *linkState) bool { return r != nil && r.full && r.winner == l }
 
 // proceed says that the sink has more room.
 func (r *race) proceed() { notify(r.grown) }
 
-// startRace begins to request the resource as a whole.
+// startRace begins to request the resource as a whole. No range that was
+// requested is wanted any more, on whatever session.
 func (d *download) startRace() {
-	d.race = &race{runners: map[*linkState]context.CancelFunc{}, grown: make(chan struct{}, 1)}
+	d.race = &race{runners: map[*linkState]*request{}, grown: make(chan struct{}, 1)}
 	now := time.Since(d.start)
 	for _, l := range d.links {
-		d.abandon(l, lost, now)
+		d.abandon(l, slices.Clone(l.active), lost, now)
 	}
 	d.payload = nil
 	d.Log.Warn("the server does not serve ranges, or gives no validator: only the fastest link is used")
@@ -71,12 +77,13 @@ func (d *download) enter(l *linkState) {
 	d.requests++
 	r := &request{Range: ranges.Range{Length: max(0, d.resource.Size)}, id: d.requests, session: s}
 	ctx, cancel := context.WithCancel(d.ctx)
-	d.race.runners[l] = cancel
+	r.cancel = cancel
+	d.race.runners[l] = r
 	l.requests++
 	s.requests++
 	s.active++
 	now := time.Since(d.start)
-	l.heardAt = now
+	s.heardAt = now
 	l.meter.Start(now)
 	l.pace.Begin(now, l.rtt.Min)
 	d.record(now, &rundir.Request{Link: l.Name, ID: r.id, Length: r.Length})
@@ -177,9 +184,9 @@ func (d *download) win(l *linkState, ended bool, bytes int) bool {
 		return false
 	}
 	d.race.winner, d.race.dethroned = l, false
-	for other, cancel := range d.race.runners {
+	for other, r := range d.race.runners {
 		if other != l {
-			cancel()
+			r.cancel()
 		}
 	}
 	return true
@@ -197,7 +204,7 @@ func (d *download) dethrone(now time.Duration) {
 		if l.usable(now) {
 			d.failedOver(winner, l, d.race.written, stalled, now)
 			d.race.dethroned = true
-			d.race.runners[winner]()
+			d.race.runners[winner].cancel()
 			return
 		}
 	}

@@ -27,7 +27,7 @@ func noRanges(w http.ResponseWriter, r *http.Request) {
 }
 
 // streamed downloads in order, through a window of 1 MiB, while read reads.
-func streamed(t *testing.T, handler http.HandlerFunc, read func(r io.Reader), change func(*Options)) (rundir.Summary, *log) {
+func streamed(t *testing.T, handler http.HandlerFunc, read func(r io.Reader), change func(*Options, *simNet)) (rundir.Summary, *log) {
 	t.Helper()
 	var summary rundir.Summary
 	events := &log{}
@@ -50,7 +50,7 @@ func streamed(t *testing.T, handler http.HandlerFunc, read func(r io.Reader), ch
 			Recorders: []Recorder{events},
 		}
 		if change != nil {
-			change(&o)
+			change(&o, network)
 		}
 		network.start()
 		defer network.stop()
@@ -156,7 +156,7 @@ func TestLeavingIsNoFault(t *testing.T) {
 			summary, _ := streamed(t, handler, func(r io.Reader) {
 				go io.Copy(io.Discard, r)
 				time.Sleep(after)
-			}, func(o *Options) { o.Log = slog.New(w) })
+			}, func(o *Options, _ *simNet) { o.Log = slog.New(w) })
 			text := w.String()
 			if handler := name == "no ranges"; handler {
 				text = strings.Replace(text, "the server does not serve ranges, or gives no validator: only the fastest link is used\n", "", 1)
@@ -166,4 +166,41 @@ func TestLeavingIsNoFault(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A range that is still under way on a connection to which the server said
+// goodbye is none of the race's that begins.
+func TestARangeIsUnderWayWhenTheRaceBegins(t *testing.T) {
+	for _, late := range []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, time.Second} {
+		t.Run(late.String(), func(t *testing.T) {
+			var once sync.Once
+			handler := ranged(func(w http.ResponseWriter, r *http.Request) {
+				first := false
+				once.Do(func() { first = true })
+				if !first {
+					time.Sleep(5 * time.Millisecond)
+					noRanges(w, r)
+					return
+				}
+				w.Header().Set("Connection", "close")
+				content(&lateBody{ResponseWriter: w, late: late}, r)
+			})
+			rescued(t, schedulers["alg3"], handler, "", nil)
+		})
+	}
+}
+
+// lateBody sends the header, and the body some time later.
+type lateBody struct {
+	http.ResponseWriter
+	late time.Duration
+	once sync.Once
+}
+
+func (b *lateBody) Write(p []byte) (int, error) {
+	b.once.Do(func() {
+		b.ResponseWriter.(http.Flusher).Flush()
+		time.Sleep(b.late)
+	})
+	return b.ResponseWriter.Write(p)
 }

@@ -45,7 +45,9 @@ func (d *download) issue(l *linkState, assigned ranges.Range, from string, now t
 	r.cancel = cancel
 	if len(l.active) == 0 {
 		l.pace.Begin(now, l.delay())
-		l.heardAt = now
+	}
+	if len(l.on(s)) == 0 {
+		s.heardAt = now
 	}
 	l.newest = r
 	l.requests++

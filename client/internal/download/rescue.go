@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +53,9 @@ const (
 	leastAttempt = 500 * time.Millisecond
 	firstAttempt = 5 * time.Second
 	mostAttempt  = 20 * time.Second
+	// shortLife is how soon a server that says goodbye without having sent
+	// anything has failed. Later it found the connection idle.
+	shortLife = time.Second
 	// hopeless is how often every link must have failed to connect at the
 	// beginning until the download fails.
 	hopeless = 3
@@ -92,9 +96,6 @@ type health struct {
 	down bool
 	// suspect says that nothing arrives though it should.
 	suspect bool
-	// heard is how much the session had received at heardAt.
-	heard   int64
-	heardAt time.Duration
 	// failures counts what went wrong since bytes arrived; problem is the
 	// last of it.
 	failures int
@@ -118,6 +119,15 @@ func (l *linkState) needsSession() bool {
 // alive reports whether nothing speaks against the link's session.
 func (l *linkState) alive() bool {
 	return l.session != nil && !l.session.draining && l.out == nil && !l.suspect
+}
+
+// sessions are all that the link has.
+func (l *linkState) sessions() []*session {
+	all := slices.Clone(l.completing)
+	if l.session != nil {
+		all = append(all, l.session)
+	}
+	return all
 }
 
 // usable reports whether the link can take requests.
@@ -175,10 +185,10 @@ func (l *linkState) attemptTimeout() time.Duration {
 // ban is for how long the link is left alone after its failures.
 func (l *linkState) ban() time.Duration { return doubled(leastBan, l.failures-1, mostBan) }
 
-// silence is how long nothing may arrive.
-func (l *linkState) silence() time.Duration {
+// silence is how long nothing may arrive on a session.
+func (l *linkState) silence(s *session) time.Duration {
 	least := max(firstSilence, 2*l.delay())
-	for _, r := range l.active {
+	for _, r := range l.on(s) {
 		if r.received > 0 {
 			least = leastSilence
 		}
@@ -223,37 +233,52 @@ func (d *download) supervise(ctx context.Context) {
 	}
 }
 
-// check finds out whether the link's session still works.
+// check finds out whether the link's sessions still work.
 func (d *download) check(l *linkState, now time.Duration) {
+	for _, s := range slices.Clone(l.completing) {
+		if d.listen(l, s, now); now-s.heardAt > l.silence(s) {
+			d.giveUpOn(l, s, stalled, now)
+		}
+	}
 	s := l.session
 	if s == nil || l.out != nil {
 		return
 	}
-	if received := s.Received(); received != l.heard {
-		l.heard, l.heardAt = received, now
-		// Without requests it is what others were cancelled for.
-		if l.suspect && !l.down && len(l.active) > 0 {
-			l.suspect = false
-			l.abandonAttempt()
-		}
-	}
-	awaited := len(l.active) > 0 || l.asking || d.race.by(l)
-	if !awaited || s.Held() || d.race.waits(l) {
-		l.heardAt = now
+	// Without requests it is what others were cancelled for.
+	if d.listen(l, s, now) && l.suspect && !l.down && len(l.on(s)) > 0 {
+		l.suspect = false
+		l.abandonAttempt()
 	}
 	switch {
 	case !s.draining && !s.Usable():
+		if !s.delivered && now-s.since < shortLife && now >= l.notBefore {
+			l.failures++
+			l.notBefore = now + l.ban()
+			l.problem = errors.New("the server says goodbye before it has answered")
+		}
 		d.lose(l, s)
-	case !l.suspect && now-l.heardAt > l.silence():
+	case !l.suspect && now-s.heardAt > l.silence(s):
 		l.suspect = true
 		l.failures++
-		l.problem = fmt.Errorf("nothing arrived for %v", (now - l.heardAt).Round(time.Millisecond))
+		l.problem = fmt.Errorf("nothing arrived for %v", (now - s.heardAt).Round(time.Millisecond))
 		d.Log.Info("link is silent", "link", l.Name)
-		if l.asking {
-			l.asking, d.asked = false, d.payload != nil
+		if l.asking != nil {
+			l.asking, d.asked = nil, d.payload != nil
 		}
 		l.wake()
 	}
+}
+
+// listen takes note of what a session received. It is not silent while nothing
+// is awaited of it, or it is not read.
+func (d *download) listen(l *linkState, s *session, now time.Duration) (heard bool) {
+	received := s.Received()
+	heard = received != s.heard
+	awaited := len(l.on(s)) > 0 || l.asking == s || d.race.on(l, s)
+	if heard || !awaited || s.Held() || d.race.waits(l) {
+		s.heard, s.heardAt = received, now
+	}
+	return heard
 }
 
 // rate finds out which links are slow.
@@ -528,7 +553,11 @@ func (d *download) exclude(l *linkState, err error) {
 		return
 	}
 	l.out = err
-	d.abandon(l, excluded, time.Since(d.start))
+	now := time.Since(d.start)
+	d.abandon(l, slices.Clone(l.active), excluded, now)
+	for len(l.completing) > 0 {
+		d.giveUpOn(l, l.completing[0], excluded, now)
+	}
 	if s := l.session; s != nil {
 		l.session = nil
 		d.close(l, s, false)
@@ -650,7 +679,9 @@ func (d *download) changed(l *linkState, c link.Change) {
 	case link.Up:
 		l.down = false
 		l.failures = 0
-		l.heardAt = time.Since(d.start)
+		for _, s := range l.sessions() {
+			s.heardAt = time.Since(d.start)
+		}
 		notify(l.hurry)
 		l.wake()
 	case link.Better:

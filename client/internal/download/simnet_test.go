@@ -42,6 +42,10 @@ type cable struct {
 	changed chan struct{}
 	conns   []*simConn
 	dials   []time.Time
+	// made are all connections that there were, and most is how many of them
+	// were open at a time.
+	made []*simConn
+	most int
 }
 
 func newCable() *cable { return &cable{factor: 1, changed: make(chan struct{})} }
@@ -80,6 +84,18 @@ func (c *cable) freeze() {
 	for _, conn := range c.established() {
 		close(conn.in.frozen)
 	}
+}
+
+// open is how many connections the client has not closed; c.mu is held.
+func (c *cable) open() (n int) {
+	for _, conn := range c.made {
+		select {
+		case <-conn.in.aborted:
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 func (c *cable) established() []*simConn {
@@ -168,6 +184,8 @@ func (n *simNet) dial(l simLink) func(context.Context, string) (link.Socket, err
 		if l.cable != nil {
 			l.cable.mu.Lock()
 			l.cable.conns = append(l.cable.conns, conn)
+			l.cable.made = append(l.cable.made, conn)
+			l.cable.most = max(l.cable.most, l.cable.open())
 			l.cable.mu.Unlock()
 		}
 		var socket link.Socket = simSocket{conn, l.rtt}

@@ -7,19 +7,27 @@ import (
 )
 
 // Frames that carry bodies, and the flag that says that the first byte of one
-// is the length of a padding at its end (RFC 9113, 6.1).
+// is the length of a padding at its end (RFC 9113, 6.1). Frames by which a
+// server ends the connection (6.8), or a stream (6.4), and the reason that
+// calls what the client does wrong (7).
 const (
-	frameData  = 0
-	flagPadded = 8
+	frameData     = 0
+	frameReset    = 3
+	frameGoAway   = 7
+	flagPadded    = 8
+	protocolError = 1
 )
 
-// dataCounter is a connection that counts what a server sends of bodies over
-// HTTP/2. Bodies that were cancelled go on arriving for a while, unseen by
-// those who asked for them.
+// dataCounter is a connection that reads along what a server sends over
+// HTTP/2. It counts bodies: those that were cancelled go on arriving for a
+// while, unseen by those who asked for them. And it notices goodbyes, which
+// net/http does not tell from a limit of streams that is reached.
 type dataCounter struct {
 	net.Conn
 	data    atomic.Int64
 	backlog *backlog
+	// goodbye says that the server takes no new requests.
+	goodbye atomic.Bool
 
 	// Of the reader alone: the header of the current frame, how much of it is
 	// here, what is left of the frame's content, and what of that is a body's.
@@ -29,6 +37,9 @@ type dataCounter struct {
 	body    int64
 	// padded says that the next byte is the length of the padding.
 	padded bool
+	// reason is what came of the reason of a reset, of reasonLeft bytes more.
+	reason     uint32
+	reasonLeft int
 }
 
 func newDataCounter(conn net.Conn, backlog *backlog) *dataCounter {
@@ -46,6 +57,15 @@ func (c *dataCounter) Read(p []byte) (int, error) {
 			c.content--
 			c.body = max(0, c.body-1-int64(rest[0]))
 			rest = rest[1:]
+		case c.reasonLeft > 0:
+			c.reasonLeft--
+			c.content--
+			c.reason = c.reason<<8 | uint32(rest[0])
+			rest = rest[1:]
+			if c.reasonLeft == 0 && c.reason == protocolError {
+				// net/http sends nothing more on such a connection.
+				c.goodbye.Store(true)
+			}
 		case c.content > 0:
 			part := min(c.content, int64(len(rest)))
 			if body := min(part, c.body); body > 0 {
@@ -70,9 +90,14 @@ func (c *dataCounter) Read(p []byte) (int, error) {
 // begin reads the header of a frame.
 func (c *dataCounter) begin() {
 	c.filled, c.content = 0, int64(binary.BigEndian.Uint32(c.header[:])>>8)
-	if c.header[frameTypeOffset] == frameData {
+	switch c.header[frameTypeOffset] {
+	case frameData:
 		c.body = c.content
 		c.padded = c.header[frameFlagsOffset]&flagPadded != 0 && c.content > 0
+	case frameReset:
+		c.reason, c.reasonLeft = 0, int(min(c.content, 4))
+	case frameGoAway:
+		c.goodbye.Store(true)
 	}
 }
 

@@ -55,3 +55,37 @@ func TestDataAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// Goodbyes are noticed however the frames are cut into reads: GOAWAY, and a
+// stream that is reset for an error of protocol, after which net/http sends
+// nothing more. Other resets end one stream.
+func TestGoodbyesAreNoticed(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind    byte
+		content []byte
+		goodbye bool
+	}{
+		"goodbye":                {frameGoAway, []byte{0, 0, 0, 9, 0, 0, 0, 0}, true},
+		"error of protocol":      {frameReset, []byte{0, 0, 0, 1}, true},
+		"refused stream":         {frameReset, []byte{0, 0, 0, 7}, false},
+		"cancelled stream":       {frameReset, []byte{0, 0, 0, 8}, false},
+		"data like a reset":      {frameData, []byte{0, 0, 0, 1}, false},
+		"settings with a 1 last": {4, []byte{0, 3, 0, 0, 0, 1}, false},
+	} {
+		for size := 1; size < 40; size++ {
+			var r recorder
+			r.Write(frame(frameData, 1, make([]byte, 5)))
+			r.Write(frame(test.kind, 3, test.content))
+			r.Write(frame(frameData, 1, []byte{0, 0, 0, 1}))
+			c := newDataCounter(&r, newBacklog())
+			for {
+				if n, err := c.Read(make([]byte, size)); n == 0 || err != nil {
+					break
+				}
+			}
+			if got := c.goodbye.Load(); got != test.goodbye {
+				t.Errorf("%s, reads of %d bytes: a goodbye is %v", name, size, got)
+			}
+		}
+	}
+}

@@ -126,7 +126,7 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 	protocol := tls.VersionName(state.Version) + " " + state.NegotiatedProtocol
 	return &Conn{
 		http:     client,
-		usable:   func() bool { return client.Err() == nil && client.Available() > 0 },
+		usable:   func() bool { return client.Err() == nil && !counter.goodbye.Load() },
 		received: received,
 		counter:  counter,
 		saver:    saver,
@@ -150,7 +150,8 @@ func secured(ctx context.Context, raw net.Conn, config *tls.Config) (*tls.Conn, 
 func (c *Conn) Close() error { return c.http.Close() }
 
 // Usable reports whether new requests can be sent: the connection is up and
-// the server has not said goodbye.
+// the server has not said goodbye. Where it allows no more requests at a time,
+// one waits until another has ended.
 func (c *Conn) Usable() bool { return c.usable() }
 
 // Received is the number of bytes that arrived, of whatever kind.

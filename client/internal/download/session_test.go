@@ -1,0 +1,146 @@
+package download
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
+)
+
+// connections are what the links had of them: how many in all, and how many at
+// a time.
+type connections struct{ made, most int }
+
+// counted downloads with rescue, and returns each link's connections.
+func counted(t *testing.T, handler http.Handler, change func(*Options, *network)) (rundir.Summary, *log, map[string]connections) {
+	t.Helper()
+	var net *network
+	summary, events := rescued(t, schedulers["alg3"], handler, "", func(o *Options, n *network) {
+		net = n
+		if change != nil {
+			change(o, n)
+		}
+	})
+	return summary, events, map[string]connections{
+		"wifi": {len(net.wifi.made), net.wifi.most},
+		"lte":  {len(net.lte.made), net.lte.most},
+	}
+}
+
+// A server that has no stream free is not going away: the next request waits
+// on the same connection.
+func TestServerLimitsStreams(t *testing.T) {
+	for _, limit := range []int{1, 2, 3, 100} {
+		for name, s := range schedulers {
+			t.Run(fmt.Sprintf("%d, %s", limit, name), func(t *testing.T) {
+				summary, _, links := counted(t, http.HandlerFunc(content), func(o *Options, n *network) {
+					o.Scheduler = s
+					n.server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: limit}
+				})
+				for name, c := range links {
+					if c.made != 1 {
+						t.Errorf("%s made %d connections, %d at a time", name, c.made, c.most)
+					}
+				}
+				within(t, "download time over ideal", seconds(summary.Download)/ideal(), 1, 1.7)
+			})
+		}
+	}
+}
+
+// A server that says goodbye to every connection after one request, and sends
+// what it owes slowly, has few connections at a time from each link.
+func TestGoodbyesWithSlowBodies(t *testing.T) {
+	handler := ranged(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+		content(&slowBody{w}, r)
+	})
+	_, _, links := counted(t, handler, func(o *Options, n *network) {
+		o.Scheduler = schedule.Alg1{UpperLimit: 100_000, FirstRequests: 200_000}
+	})
+	for name, c := range links {
+		if c.most > mostSessions {
+			t.Errorf("%s had %d connections at a time, want at most %d", name, c.most, mostSessions)
+		}
+	}
+}
+
+// slowBody sends 200 kB/s.
+type slowBody struct{ http.ResponseWriter }
+
+func (b *slowBody) Write(p []byte) (int, error) {
+	const piece = 4000
+	for sent := 0; sent < len(p); sent += piece {
+		time.Sleep(20 * time.Millisecond)
+		if n, err := b.ResponseWriter.Write(p[sent:min(len(p), sent+piece)]); err != nil {
+			return sent + n, err
+		}
+		b.ResponseWriter.(http.Flusher).Flush()
+	}
+	return len(p), nil
+}
+
+// A server that says goodbye to every connection that is idle is not asked
+// again and again while a reader pauses.
+func TestGoodbyesDuringAPause(t *testing.T) {
+	var dials atomic.Int64
+	var got bytes.Buffer
+	streamed(t, content, func(r io.Reader) {
+		io.CopyN(&got, r, 1_000_000)
+		time.Sleep(10 * time.Minute)
+		got.ReadFrom(r)
+	}, func(o *Options, n *simNet) {
+		n.server.IdleTimeout = 100 * time.Millisecond
+		for i := range o.Links {
+			dial := o.Links[i].Dial
+			o.Links[i].Dial = func(ctx context.Context, address string) (link.Socket, error) {
+				dials.Add(1)
+				return dial(ctx, address)
+			}
+		}
+	})
+	if !bytes.Equal(got.Bytes(), file) {
+		t.Errorf("%d bytes, want the file", got.Len())
+	}
+	// One in mostBan for each link.
+	if n := dials.Load(); n > 200 {
+		t.Errorf("%d connections in 10 minutes", n)
+	}
+}
+
+// What a server owes on a connection to which it said goodbye, and does not
+// send, comes over the next one, be there no other link.
+func TestGoodbyeAndSilence(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{"ranges": content, "no ranges": noRanges} {
+		t.Run(name, func(t *testing.T) {
+			var once sync.Once
+			handler := func(w http.ResponseWriter, r *http.Request) {
+				hangs := false
+				if r.Method == http.MethodGet {
+					once.Do(func() { hangs = true })
+				}
+				if !hangs {
+					answer(w, r)
+					return
+				}
+				w.Header().Set("Connection", "close")
+				answer(&shortBody{ResponseWriter: w, left: 300_000}, r)
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+			}
+			summary, _ := rescued(t, schedulers["alg3"], http.HandlerFunc(handler), "", func(o *Options, n *network) {
+				o.Links = o.Links[:1]
+			})
+			within(t, "download time", seconds(summary.Download), 0.6, 4)
+		})
+	}
+}
