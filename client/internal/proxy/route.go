@@ -69,8 +69,9 @@ func newRoutes(o download.Options, count func(string, int64)) *routes {
 		r.all = append(r.all, &route{
 			Link: l,
 			transport: &http.Transport{
-				DialContext:           func(ctx context.Context, _, address string) (net.Conn, error) { return dialSoon(ctx, l, address) },
-				TLSClientConfig:       o.TLS,
+				DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return dialSoon(ctx, l, address) },
+				// A transport writes in its configuration when it is used first.
+				TLSClientConfig:       o.TLS.Clone(),
 				TLSHandshakeTimeout:   10 * time.Second,
 				ForceAttemptHTTP2:     true,
 				DisableCompression:    true,

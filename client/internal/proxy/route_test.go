@@ -2,9 +2,12 @@ package proxy
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -67,6 +70,39 @@ func TestADeadKeptConnection(t *testing.T) {
 				o.deafen(t)
 			}
 		})
+	}
+}
+
+// Links that are used for the first time at once have no configuration in
+// common, nor with the engine.
+func TestLinksShareNoTLSConfiguration(t *testing.T) {
+	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "small") })
+	var config *tls.Config
+	var all *routes
+	start(t, o, func(o *Options) {
+		config = o.Engine.TLS
+		all = newRoutes(o.Engine, nil)
+	})
+	defer all.close()
+	var both sync.WaitGroup
+	for _, route := range all.all {
+		both.Go(func() {
+			request, _ := http.NewRequest(http.MethodGet, o.URL+"/f", nil)
+			response, err := all.over(route, request)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := io.Copy(io.Discard, response.Body); err != nil || response.ProtoMajor != 2 {
+				t.Errorf("%s, %v", response.Proto, err)
+			}
+			response.Body.Close()
+		})
+	}
+	both.Go(func() { config.Clone() })
+	both.Wait()
+	if config.NextProtos != nil {
+		t.Errorf("the engine is to offer %q, and nobody said so", config.NextProtos)
 	}
 }
 
