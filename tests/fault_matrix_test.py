@@ -59,8 +59,21 @@ def test_faults_of_links(linklab: Linklab, scenario: ScenarioFile) -> None:
 
 GET = (
     f"{REPOSITORY / 'build' / 'multilink'} get {{url}} --link wifi=wlan0 --link lte=rmnet0"
-    " --ca-file {ca} -o {output} --quiet --algorithm $algorithm"
+    " --ca-file {ca} -o {output} --quiet --algorithm $algorithm --checksum sha-256=$LINKLAB_SHA256"
 )
+
+COMPARE = "echo $(sha256sum < {output} | cut -c -64) = $LINKLAB_SHA256"
+"""What was saved, and what the server has."""
+
+
+def assert_whole(out: str, files: int) -> None:
+    """So many files were compared, and each is what the server has."""
+    sums = [line.split(" = ") for line in out.splitlines() if " = " in line]
+    assert len(sums) == files
+    for saved, served in sums:
+        assert len(served) == 64
+        assert saved == served
+
 
 # The faults are what happens after 0.4 s of each download.
 PROGRAM_FAULTS = {
@@ -83,14 +96,13 @@ def test_faults_of_devices_and_server(linklab: Linklab, scenario: ScenarioFile, 
     script = (
         "host=2; for algorithm in naive alg1 alg2 alg3; do"
         f" {GET} & sleep 0.4; {PROGRAM_FAULTS[fault]}; wait $!; echo code=$?;"
-        " sha256sum < {output}; ls -A $(dirname {output}) | wc -l; rm {output}; done"
+        f" {COMPARE}; ls -A $(dirname {{output}}) | wc -l; rm {{output}}; done"
     )
     done = linklab("exec", file, "--", "bash", "-c", script)
     assert done.code == 0, done.err
     words = done.out.split()
     assert [word for word in words if word.startswith("code=")] == ["code=0"] * 4
-    sums = {word for word in words if len(word) == 64}
-    assert len(sums) == 1
+    assert_whole(done.out, 4)
     assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * 4
 
 
@@ -133,13 +145,13 @@ def test_the_server_dies_and_comes_back(linklab: Linklab, scenario: ScenarioFile
     script = OWN_SERVER + (
         f"for algorithm in naive alg1 alg2 alg3; do serve; {GET.replace('{url}', '$url')} &"
         " client=$!; sleep 0.4; end -KILL; sleep 1.5; serve; wait $client; echo code=$?;"
-        " sha256sum < {output}; ls -A $(dirname {output}) | wc -l; rm {output}; end -TERM; done"
+        f" {COMPARE}; ls -A $(dirname {{output}}) | wc -l; rm {{output}}; end -TERM; done"
     )
     done = linklab("exec", file, "--", "bash", "-c", script)
     assert done.code == 0, done.err
     words = done.out.split()
     assert [word for word in words if word.startswith("code=")] == ["code=0"] * 4
-    assert len({word for word in words if len(word) == 64}) == 1
+    assert_whole(done.out, 4)
     assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * 4
 
 
@@ -166,13 +178,13 @@ def test_a_killed_client_is_resumed(linklab: Linklab, scenario: ScenarioFile) ->
         "algorithm=alg3; ls $(dirname {output}) | wc -l;"
         f" {GET} --run-dir {{output}}.1 & sleep 6; kill -KILL $!; wait $!; echo code=$?;"
         f" {GET} --run-dir {{output}}.2; echo code=$?; ls -A $(dirname {{output}}) | wc -l;"
-        " sha256sum < {output}; "
+        f" {COMPARE};"
         " python3 -c \"import json; print(sum(link['bytes'] for link in"
         " json.load(open('{output}.2/client.json'))['links'].values()))\""
     )
     done = linklab("exec", file, "--", "bash", "-c", script)
     assert done.code == 0, done.err
-    before, killed, resumed, left, *rest = done.out.split()
+    before, killed, resumed, left, *_, received = done.out.split()
     assert (before, killed, resumed, left) == ("0", "code=137", "code=0", "3")
-    assert len(rest[0]) == 64
-    assert 0 < int(rest[-1]) < 40_000_000
+    assert_whole(done.out, 1)
+    assert 0 < int(received) < 40_000_000
