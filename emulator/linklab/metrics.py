@@ -150,7 +150,7 @@ class _Link:
     @property
     def out(self) -> bool:
         """Whether nothing can pass to the client."""
-        return self.state is not None and self.state.rate_bps("down") == 0
+        return self.state is not None and self.state.is_out("down")
 
     @property
     def received_bytes(self) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from linklab.metrics import CATALOGUE, RunLabels, RunMetrics, families
@@ -24,12 +26,12 @@ def run() -> RunMetrics:
 
 STATE = LinkRecord(
     t_s=0.0, late_s=0.0, link="wifi", up=True, down_rate_bps=80_000_000, up_rate_bps=8_000_000,
-    delay_s=0.01, loss_ratio=0.001, carriers=2,
+    delay_s=0.01, jitter_s=0.0, loss_ratio=0.001, carriers=2,
 )  # fmt: skip
 
 
-def state(t_s: float, **changed: object) -> LinkRecord:
-    return msgspec.structs.replace(STATE, t_s=t_s, **changed)
+def state(t_s: float, **changed: Any) -> LinkRecord:
+    return replace(STATE, t_s=t_s, **changed)
 
 
 def tell(run: RunMetrics, *records: object) -> None:

@@ -5,30 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
 from linklab import plotting, scenario
-from linklab.models.layer import LinkState
 from linklab.plotting import Plot
-from linklab.records import QueueRecord, Tail
+from linklab.records import LinkRecord, QueueRecord, Tail
 
 EPILOG = """\
 examples:
   linklab plot hs-s7                        what its links could carry, in the terminal
   linklab plot tm --seed 3 -o tm.png        as a picture too
   linklab plot runs/hs-s7-alg3-seed1        what a run's links could carry and did"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Applied(LinkState):
-    """A line of `links.jsonl`, with everything that is drawn of it."""
-
-    t_s: float
-    link: Annotated[str, msgspec.Meta(min_length=1)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +62,7 @@ class _Summary(msgspec.Struct):
 
 def _of_run(directory: Path) -> Plot:
     """Raises ValueError where the files of the run are not what a run writes."""
-    applied = Tail(directory / "links.jsonl", _Applied).read()
+    applied = Tail(directory / "links.jsonl", LinkRecord).read()
     states = [(state.t_s, state.link, state) for state in applied]
     sent: dict[str, list[tuple[float, int]]] = {}
     for record in Tail(directory / "queues.jsonl", QueueRecord).read():

@@ -114,17 +114,17 @@ class _Course:
         self._out_since_s: float | None = None
 
     def add(self, t_s: float, state: LinkState) -> None:
-        passes = state.up and not state.blackout
-        self.down.add(t_s, state.down_rate_bps / 1e6 if passes and not state.hold_down else 0.0)
-        self.up.add(t_s, state.up_rate_bps / 1e6 if passes and not state.hold_up else 0.0)
-        self.delay.add(t_s, 2 * state.delay_s * 1e3 if passes else math.nan)
-        self.loss.add(t_s, state.loss_ratio * 100 if passes else math.nan)
+        self.down.add(t_s, state.rate_bps("down") / 1e6)
+        self.up.add(t_s, state.rate_bps("up") / 1e6)
+        reaches = state.up and not state.blackout
+        self.delay.add(t_s, 2 * state.delay_s * 1e3 if reaches else math.nan)
+        self.loss.add(t_s, state.loss_ratio * 100 if reaches else math.nan)
         self.signal.add(t_s, math.nan if state.signal_dbm is None else state.signal_dbm)
         if self._before is not None:
             for happening in between(self._before, state):
                 text = f"{happening.kind} {happening.detail}".strip()
                 self.marks.append(Mark(t_s, self.link, text))
-        out = not passes or state.hold_down
+        out = state.is_out("down")
         if out and self._out_since_s is None:
             self._out_since_s = t_s
         elif not out:

@@ -63,6 +63,15 @@ def test_links_that_carry_nothing_are_drawn(tmp_path: Path) -> None:
     assert "Wi-Fi carries nothing once, 2.500 s in all" in plot_terminal.text(plot, 79)
 
 
+def test_a_radio_that_sleeps_is_no_outage() -> None:
+    asleep = replace(FAST, hold_down=True, hold_up=True, rrc="idle")
+    states = [(0.0, "lte", asleep), (1.0, "lte", FAST), (2.0, "lte", replace(FAST, hold_down=True))]
+    plot = plotting.of_run("a run", states, {}, 3.0)
+    assert [series.values for series in plot.panels[0].series] == [[80.0, 0.0]]
+    assert [series.values for series in plot.panels[1].series] == [[20.0]]
+    assert plot.outages == [Outage("lte", 2.0, 3.0)]
+
+
 VALUES = st.lists(st.floats(0, 100), min_size=1, max_size=60)
 
 

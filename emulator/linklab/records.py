@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
+from linklab.models.layer import LinkState
 
-class LinkRecord(msgspec.Struct, frozen=True):
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkRecord(LinkState):
     """A line of `links.jsonl`: a link's state as applied."""
 
     t_s: float
     late_s: float
-    link: str
-    up: bool
-    down_rate_bps: int
-    up_rate_bps: int
-    delay_s: float
-    loss_ratio: float
-    blackout: bool = False
-    hold_down: bool = False
-    hold_up: bool = False
-    access_point: str = ""
-    carriers: int = 1
-    rrc: str = "connected"
-
-    def rate_bps(self, direction: str) -> int:
-        """What may pass in a direction; 0 in an outage. A radio that sleeps is none: it wakes up
-        for whatever comes."""
-        held = (self.hold_down if direction == "down" else self.hold_up) and self.rrc == "connected"
-        if self.blackout or not self.up or held:
-            return 0
-        return self.down_rate_bps if direction == "down" else self.up_rate_bps
+    link: Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class QueueRecord(msgspec.Struct, frozen=True):

@@ -100,10 +100,6 @@ class _Course:
         return min(link.model.next_s() for link in self.links.values())
 
 
-def _passes(state: LinkState) -> bool:
-    return state.up and not state.blackout and not state.hold_down
-
-
 def spans(scenario: Scenario, seed: int, links: Iterable[str]) -> Iterator[Span]:
     """The course of the named links, without end unless nothing can ever change again.
 
@@ -122,7 +118,7 @@ def spans(scenario: Scenario, seed: int, links: Iterable[str]) -> Iterator[Span]
         until_s = course.ask(t_s)
         for name, link in course.links.items():
             state = course.states[name]
-            if link.round_trips_left > 0 and _passes(state) and not state.hold_up:
+            if link.round_trips_left > 0 and state.passes("down") and state.passes("up"):
                 until_s = min(until_s, t_s + link.round_trips_left * 2 * state.delay_s)
         if until_s <= t_s:  # Handshakes without a delay are over at once.
             until_s = t_s
@@ -130,10 +126,10 @@ def spans(scenario: Scenario, seed: int, links: Iterable[str]) -> Iterator[Span]
         for name, link in course.links.items():
             state = course.states[name]
             rates[name] = 0.0
-            if not _passes(state):
+            if not state.passes("down"):
                 continue
             if link.round_trips_left > 0:
-                if not state.hold_up:
+                if state.passes("up"):
                     _advance_handshake(link, state, until_s - t_s)
             else:
                 rates[name] = state.down_rate_bps / 8 * goodput_ratio()

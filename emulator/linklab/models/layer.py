@@ -19,9 +19,13 @@ STEP_S = 0.02
 """How often models that follow load or movement are asked unless a scenario says otherwise."""
 
 
+CONNECTED = "connected"
+"""`rrc` of a radio that is awake, and of a link without one."""
+
+
 @dataclass(frozen=True, slots=True)
 class LinkState:
-    """A link at one instant. Rates count whole packets with the Ethernet header, as sch_htb.
+    """A link at one instant. Rates count whole packets with the Ethernet header.
 
     `up` is the carrier: while it is down nothing passes in either direction and the client
     sees it. `delay_s` is one way and the same both ways, `jitter_s` how far it strays
@@ -50,7 +54,28 @@ class LinkState:
     lease: int = 0
     signal_dbm: float | None = None
     carriers: int = 1
-    rrc: str = "connected"
+    rrc: str = CONNECTED
+
+    def _is_held(self, direction: str) -> bool:
+        return self.hold_down if direction == "down" else self.hold_up
+
+    def is_out(self, direction: str) -> bool:
+        """Whether what comes is lost or waits until the link changes by itself.
+
+        A radio that sleeps is not out: what comes wakes it. How long that takes is delay.
+        """
+        awake = self.rrc == CONNECTED
+        return not self.up or self.blackout or (awake and self._is_held(direction))
+
+    def passes(self, direction: str) -> bool:
+        """Whether a packet that waits leaves the queue at this instant."""
+        return not self.is_out(direction) and not self._is_held(direction)
+
+    def rate_bps(self, direction: str) -> int:
+        """What the link can carry now, "down" or "up"; 0 while it is out."""
+        if self.is_out(direction):
+            return 0
+        return self.down_rate_bps if direction == "down" else self.up_rate_bps
 
 
 @dataclass(frozen=True, slots=True)

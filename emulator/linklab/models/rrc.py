@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from linklab.models.layer import STEP_S, LinkState, Load, Steps
+from linklab.models.layer import CONNECTED, STEP_S, LinkState, Load, Steps
 
 IDLE = "idle"
 PROMOTION = "promotion"
-CONNECTED = "connected"
 DRX = "drx"
 
 
