@@ -207,12 +207,17 @@ func do(t *testing.T, client *http.Client, method, target string, body io.Reader
 	if err != nil {
 		t.Fatal(err)
 	}
+	return response, readAll(t, response)
+}
+
+func readAll(t *testing.T, response *http.Response) []byte {
+	t.Helper()
 	defer response.Body.Close()
 	got, err := io.ReadAll(response.Body)
 	if err != nil {
-		t.Fatalf("%s %s: %v after %d bytes", method, target, err, len(got))
+		t.Fatalf("%s %s: %v after %d bytes", response.Request.Method, response.Request.URL, err, len(got))
 	}
-	return response, got
+	return got
 }
 
 // direct is a client without a proxy; through one that uses it.

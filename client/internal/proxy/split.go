@@ -67,6 +67,11 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 	ctx, cancel := context.WithCancel(request.Context())
 	first := request.Clone(ctx)
 	first.Header.Set("Range", transport.RangeHeader(wanted.first()))
+	if !wanted.explicit {
+		// It has no meaning without Range (RFC 9110, 13.1.5), and must not get
+		// one: the answer would be without what describes the file (15.3.7).
+		first.Header.Del("If-Range")
+	}
 	// A range of an encoded body is of use to nobody who did not ask for it.
 	first.Header.Set(acceptEncoding, "identity")
 	response, route, err := s.routes.send(first)
@@ -104,7 +109,7 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 		body.rest, body.stall = part, time.AfterFunc(stallTime, cancel)
 		body.resume = func(rest ranges.Range) io.ReadCloser { return s.stream(request, resource, rest, func() {}) }
 	}
-	answer := wanted.answer(response, resource, whole)
+	answer := wanted.answer(response, resource, part, whole)
 	if rest := (ranges.Range{Offset: part.End(), Length: whole.End() - part.End()}); rest.Length > 0 {
 		if !resource.HasValidator() {
 			// Nothing would prove that several ranges are of one file.
@@ -248,9 +253,9 @@ const unbounded = 1<<63 - 1
 
 // wantedRange reads what a request asks for. It reports false if that can not
 // be put together from ranges: it is no GET, or asks for the last bytes or
-// several ranges, or is to change the protocol.
+// several ranges, or is to change the protocol, or holds only as it is.
 func wantedRange(request *http.Request) (w wanted, ok bool) {
-	if request.Method != http.MethodGet || request.Header.Get("Upgrade") != "" || hasBody(request) {
+	if request.Method != http.MethodGet || request.Header.Get("Upgrade") != "" || hasBody(request) || !mayVary(request.Header) {
 		return wanted{}, false
 	}
 	values := request.Header.Values("Range")
@@ -281,20 +286,4 @@ func wantedRange(request *http.Request) (w wanted, ok bool) {
 // first is the range to ask for first.
 func (w wanted) first() ranges.Range {
 	return ranges.Range{Offset: w.offset, Length: min(firstRange, w.end-w.offset)}
-}
-
-// answer turns the answer to the first request into that to the client's.
-func (w wanted) answer(response *http.Response, resource transport.Resource, whole ranges.Range) *http.Response {
-	answer := *response
-	answer.ContentLength = whole.Length
-	answer.Header = response.Header.Clone()
-	answer.Header.Set("Content-Length", strconv.FormatInt(whole.Length, 10))
-	if w.explicit {
-		answer.Header.Set("Content-Range", strings.Replace(transport.RangeHeader(whole), "=", " ", 1)+"/"+strconv.FormatInt(resource.Size, 10))
-		return &answer
-	}
-	answer.StatusCode, answer.Status = http.StatusOK, "200 OK"
-	answer.Header.Del("Content-Range")
-	answer.Header.Set("Accept-Ranges", "bytes")
-	return &answer
 }
