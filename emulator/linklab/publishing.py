@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
 import fcntl
 import hashlib
 import math
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 import time
@@ -31,6 +33,7 @@ from prometheus_client.samples import Sample
 from linklab import job, records, summary
 from linklab.job import Job
 from linklab.metrics import RunLabels, RunMetrics, families
+from linklab.owner import Owner, OwnerError, acting_as, owner_of
 from linklab.scenario import ScenarioError, load
 from linklab.statistics import FigureError, RunFigures
 
@@ -205,18 +208,47 @@ def free_slots(
     return starts[::-1]
 
 
-@contextlib.contextmanager
-def _ledger(directory: Path) -> Iterator[tuple[Path, list[Slot]]]:
-    """The slots given so far, and nobody else gives any meanwhile."""
-    path = directory / LEDGER
-    with path.open("a+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
+class _Ledger:
+    """A ledger that is locked until it is closed: nobody else gives slots meanwhile."""
+
+    def __init__(self, directory: Path) -> None:
+        path = directory / LEDGER
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            slots = [msgspec.json.decode(line, type=Slot) for line in file.read().splitlines()]
+            descriptor = os.open(path, flags, 0o666)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise _no_ledger(path) from None
+            raise
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+            os.close(descriptor)
+            raise _no_ledger(path)
+        self._file = os.fdopen(descriptor, "a+b")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            self._file.seek(0)
+            lines = self._file.read().splitlines()
+            self.slots = [msgspec.json.decode(line, type=Slot) for line in lines]
         except msgspec.DecodeError as error:
+            self.close()
             raise PublishError(f"{path}: {error}") from None
-        yield path, slots
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, slots: Iterable[Slot]) -> None:
+        """Writes down who has got which slot."""
+        self._file.write(b"".join(msgspec.json.encode(slot) + b"\n" for slot in slots))
+        self._file.flush()
+
+    def close(self) -> None:
+        """Lets others give slots."""
+        self._file.close()
+
+
+def _no_ledger(path: Path) -> PublishError:
+    return PublishError(f"{path} is no ledger of linklab's; allowed: a plain file with one name")
 
 
 def publish(
@@ -230,24 +262,32 @@ def publish(
     """Gives each run a slot and writes it into Prometheus' data directory, or into a file of
     OpenMetrics text for promtool elsewhere. One of `data` and `output` must be given.
 
-    A run that has a slot already stays where it is; a file gets it again all the same. PublishError
-    leaves no slot given.
+    A run that has a slot already stays where it is; a file gets it again all the same. Root acts as
+    the owner of the directory in which it writes. PublishError leaves no slot given.
     """
     runs = [finished_run(run_dir) for run_dir in dict.fromkeys(one.resolve() for one in run_dirs)]
-    directory = data if data is not None else (output or Path()).resolve().parent
+    directory = data if data is not None else (output or Path()).absolute().parent
     if not directory.is_dir():
         raise PublishError(f"{directory} is not a directory")
     if output is not None and output.is_dir():
         raise PublishError(f"{output} is a directory; allowed: a file's name")
-    if data is not None and not _is_prometheus_data(data):
-        raise PublishError(
-            f"{data} is not where a Prometheus keeps its data: {', '.join(_STORAGE)} are missing; "
-            "allowed: the directory of its --storage.tsdb.path (Debian: "
-            "/var/lib/prometheus/metrics2), or an empty one"
-        )
+    if output is not None and (output.is_symlink() or (output.exists() and not output.is_file())):
+        raise PublishError(f"{output} is no plain file; allowed: a file's name")
+    try:
+        owner = owner_of(directory)
+    except OwnerError as error:
+        raise PublishError(str(error)) from error
     now_s = time.time() if now_s is None else now_s
-    with _ledger(directory) as (path, ever_given):
-        given = [slot for slot in ever_given if slot.end_s > now_s - retention_s]
+    with contextlib.ExitStack() as stack:
+        with acting_as(owner):
+            if data is not None and not _is_prometheus_data(data):
+                raise PublishError(
+                    f"{data} is not where a Prometheus keeps its data: {', '.join(_STORAGE)} are "
+                    "missing; allowed: the directory of its --storage.tsdb.path (Debian: "
+                    "/var/lib/prometheus/metrics2), or an empty one"
+                )
+            ledger = stack.enter_context(contextlib.closing(_Ledger(directory)))
+        given = [slot for slot in ledger.slots if slot.end_s > now_s - retention_s]
         known = {slot.digest: slot for slot in given}
         distinct = {run.digest: run for run in runs}.values()
         fresh = [run for run in distinct if run.digest not in known]
@@ -261,14 +301,13 @@ def publish(
             new[run.digest] = Slot(label, run.digest, start_s, start_s + _seconds(run))
         slots = known | new
         if output is not None:
-            output.write_bytes(_text_of(distinct, slots))
+            text = _text_of(distinct, slots)
+            with acting_as(owner):
+                _replace(output, text)
         elif data is not None and fresh:
-            _backfill(_text_of(fresh, slots), data)
-        if new:
-            with path.open("ab") as file:
-                for slot in new.values():
-                    file.write(msgspec.json.encode(slot) + b"\n")
-            _give_to_owner(directory, path)
+            _backfill(_text_of(fresh, slots), data.resolve(), owner)
+        with acting_as(owner):
+            ledger.append(new.values())
     return [Published(run.directory, slots[run.digest], run.digest in known) for run in runs]
 
 
@@ -304,23 +343,43 @@ def _is_prometheus_data(directory: Path) -> bool:
     return not names or not names.isdisjoint((LEDGER, *_STORAGE))
 
 
-def _backfill(text: bytes, data: Path) -> None:
-    """Makes blocks of Prometheus' storage from OpenMetrics text; all of them or none."""
+def _replace(path: Path, content: bytes) -> None:
+    """Writes a file anew, whole or not at all, and follows no link. The ledger is locked."""
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    try:
+        with new.open("xb") as file:
+            file.write(content)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _backfill(text: bytes, data: Path, owner: Owner | None) -> None:
+    """Makes blocks of Prometheus' storage from OpenMetrics text; all of them or none. They are
+    the owner's, who must compact them."""
     promtool = shutil.which("promtool")
     if promtool is None:
         raise PublishError("promtool is missing: apt-get install prometheus, or use --output FILE")
-    with tempfile.TemporaryDirectory(prefix="linklab-publish-", dir=data) as work:
-        file, blocks = Path(work, "runs.om"), Path(work, "blocks")
-        file.write_bytes(text)
+    with acting_as(owner):
+        work = Path(tempfile.mkdtemp(prefix="linklab-publish-", dir=data))
+    try:
+        file, blocks = work / "runs.om", work / "blocks"
+        with acting_as(owner):
+            file.write_bytes(text)
         done = subprocess.run(
             [promtool, "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, blocks],
-            capture_output=True, text=True, check=False,
+            capture_output=True, text=True, check=False, cwd="/",
+            **(owner.of_process() if owner else {}),
         )  # fmt: skip
         if done.returncode != 0:
             raise PublishError(f"promtool: {(done.stderr or done.stdout).strip()}")
-        for block in sorted(blocks.glob(_BLOCK)):
-            _give_to_owner(data, block)
-            block.rename(data / block.name)
+        with acting_as(owner):
+            for block in sorted(blocks.glob(_BLOCK)):
+                block.rename(data / block.name)
+    finally:
+        with acting_as(owner):
+            shutil.rmtree(work, ignore_errors=True)
 
 
 _STORAGE = ("wal", "chunks_head")
@@ -328,11 +387,3 @@ _STORAGE = ("wal", "chunks_head")
 
 _BLOCK = "[0-9A-Z]" * 26
 """How Prometheus names a block of its storage: a ULID."""
-
-
-def _give_to_owner(directory: Path, made: Path) -> None:
-    """What root made in another user's directory becomes that user's, who must compact it."""
-    owner = directory.stat()
-    if os.geteuid() == 0 and owner.st_uid != 0:
-        for path in (made, *made.rglob("*")):
-            os.chown(path, owner.st_uid, owner.st_gid)

@@ -68,6 +68,8 @@ def test_writing_is_the_same_every_time() -> None:
     [
         ("download_s: 30.612, ", "", r"x: is no baseline: .*download_s.*\$\.cells\[0\]"),
         ("download_s: 30.612", "download_s: fast", r"\$\.cells\[0\]\.download_s"),
+        ("download_s: 30.612", "download_s: nan", "ao alg1 seed 1: download_s cannot be nan"),
+        ("efficiency: 0.978", "efficiency: inf", "efficiency cannot be inf"),
         ("cells:\n", "<<<<<<< ours\ncells:\n", r"x:\d+: not valid YAML"),
         ("seed: 10", "seed: 9", "ls alg3 seed 9 is there twice"),
         ("fingerprint:", "fingerprints:", "fingerprint"),
