@@ -38,8 +38,19 @@ func run(arguments ...string) (code int, stdout, stderr string) {
 // and the flags that every download from it needs.
 func serve(t *testing.T, handler http.Handler) (url string, flags []string) {
 	t.Helper()
+	return started(t, handler, true)
+}
+
+// serveHTTP1 does the same without HTTP/2.
+func serveHTTP1(t *testing.T, handler http.Handler) (url string, flags []string) {
+	t.Helper()
+	return started(t, handler, false)
+}
+
+func started(t *testing.T, handler http.Handler, http2 bool) (url string, flags []string) {
+	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
-	server.EnableHTTP2 = true
+	server.EnableHTTP2 = http2
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)

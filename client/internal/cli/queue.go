@@ -70,7 +70,7 @@ func newAdd() *cobra.Command {
 							return err
 						}
 					} else {
-						fmt.Fprintf(out, "%d %s %s\n", d.ID, d.State, d.Output)
+						fmt.Fprintf(out, "%d %s %s%s\n", d.ID, d.State, d.Output, warning(d))
 					}
 				}
 				return failed
@@ -92,6 +92,13 @@ func reason(d daemon.Download) string {
 		return ""
 	}
 	return ": " + d.Error
+}
+
+func warning(d daemon.Download) string {
+	if d.Warning == "" {
+		return ""
+	}
+	return ": warning: " + d.Warning
 }
 
 func retry(d daemon.Download) string {
@@ -213,7 +220,7 @@ func printDownloads(w io.Writer, downloads []daemon.Download) {
 			received += l.Received
 			throughput += l.Throughput
 		}
-		fmt.Fprintf(table, "%d\t%s\t%.1f\t%.1f\t%.1f\t%s%s%s\n", d.ID, d.State, float64(received)/1e6, float64(d.Size)/1e6, throughput/1e6, d.Output, reason(d), retry(d))
+		fmt.Fprintf(table, "%d\t%s\t%.1f\t%.1f\t%.1f\t%s%s%s%s\n", d.ID, d.State, float64(received)/1e6, float64(d.Size)/1e6, throughput/1e6, d.Output, reason(d), warning(d), retry(d))
 	}
 	table.Flush()
 }

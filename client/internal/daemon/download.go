@@ -43,6 +43,8 @@ type Download struct {
 	// Error says why the download failed, or why it still waits; when it is
 	// running, why it waited until the server answers.
 	Error string `json:"error,omitempty"`
+	// Warning says what is doubtful of a complete file.
+	Warning string `json:"warning,omitempty"`
 	// RetryAt is when a download that waits is tried again.
 	RetryAt time.Time `json:"retry_at,omitzero"`
 	// AddedAt, StartedAt and EndedAt are dates; the latter two are left out

@@ -210,7 +210,7 @@ func (q *Queue) download(ctx context.Context, e *entry) {
 	if summary.Size > 0 {
 		e.Size = summary.Size
 	}
-	e.SHA256 = summary.SHA256
+	e.SHA256, e.Warning = summary.SHA256, summary.Warning
 	reached, outage := new(allowance.CapError), new(download.Outage)
 	switch {
 	case err == nil:

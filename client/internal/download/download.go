@@ -101,6 +101,7 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 		Outcome:   rundir.Complete,
 		StartedAt: d.start.UnixNano(),
 		Download:  d.end.Nanoseconds(),
+		Warning:   d.warning,
 		Links:     map[string]rundir.LinkSummary{},
 	}
 	for _, l := range d.links {
@@ -154,6 +155,8 @@ type download struct {
 	race *race
 	// last is when the last byte arrived from any link.
 	last time.Duration
+	// warning is what is doubtful of a complete download.
+	warning string
 }
 
 // run downloads the resource and returns its checksum.

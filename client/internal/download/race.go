@@ -16,6 +16,9 @@ import (
 // raceLength is how many bytes decide which link is the fastest.
 const raceLength = 4 << 20
 
+// unprovenEnd is said of a file that looks whole, and may not be.
+const unprovenEnd = "the file may be cut short: the server told no length, and the connection ended without a goodbye (TLS close_notify)"
+
 // race is the download of a resource that comes only as a whole: all links
 // request it, and the first that has raceLength bytes or all goes on alone.
 // If it fails, there is another race, from the beginning.
@@ -172,9 +175,23 @@ func (d *download) receiveWhole(ctx context.Context, l *linkState, r *request, t
 			if !won {
 				return nil
 			}
+			if body.Unproven() {
+				d.doubt(l, r.received)
+			}
 			return d.resize(r.received)
 		}
 	}
+}
+
+// doubt warns of a file that may have been cut, unless a checksum will tell.
+func (d *download) doubt(l *linkState, bytes int64) {
+	if d.Verified || d.resource.SHA256 != nil {
+		return
+	}
+	d.mu.Lock()
+	d.warning = unprovenEnd
+	d.mu.Unlock()
+	d.Log.Warn(unprovenEnd, "link", l.Name, "bytes", bytes)
 }
 
 // win reports whether the link has won: nobody else has, and it has enough.

@@ -22,6 +22,8 @@ type Summary struct {
 	// Outcome is complete, failed or interrupted; Error says why.
 	Outcome string `json:"outcome"`
 	Error   string `json:"error"`
+	// Warning says what is doubtful of a complete file; empty if nothing is.
+	Warning string `json:"warning"`
 	// StartedAt is when the download began, in ns since 1970.
 	StartedAt int64 `json:"started_at_unix_ns"`
 	// Download is the time from before the first dial to the last byte

@@ -86,11 +86,12 @@ func (h *http1) another(ctx context.Context) (link.Socket, error) {
 	if err != nil || h.config == nil {
 		return socket, err
 	}
-	secure, err := secured(ctx, socket, h.config)
+	below := &endNoticer{Conn: socket}
+	secure, err := secured(ctx, below, h.config)
 	if err != nil {
 		return nil, err
 	}
-	return &securedSocket{secure, socket}, nil
+	return &securedSocket{secure, socket, below}, nil
 }
 
 // usable reports whether requests can be sent, over new connections if need
@@ -155,7 +156,8 @@ func (s *http1Socket) RoundTrip() (link.RoundTrip, error) {
 // securedSocket is TLS on a socket.
 type securedSocket struct {
 	net.Conn
-	raw link.Socket
+	raw   link.Socket
+	below *endNoticer
 }
 
 // Await does nothing: see http1Socket.

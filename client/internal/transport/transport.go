@@ -91,14 +91,15 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 		config.NextProtos = []string{"h2", "http/1.1"}
 	}
 	received := new(atomic.Int64)
-	secure, err := secured(ctx, &meteredConn{socket, received}, config)
+	below := &endNoticer{Conn: &meteredConn{socket, received}}
+	secure, err := secured(ctx, below, config)
 	if err != nil {
 		return nil, err
 	}
 	state := secure.ConnectionState()
 	if state.NegotiatedProtocol != "h2" {
 		config.NextProtos = []string{"http/1.1"}
-		first := &securedSocket{secure, socket}
+		first := &securedSocket{secure, socket, below}
 		return openHTTP1(first, again, config, tls.VersionName(state.Version)+" http/1.1", received), nil
 	}
 
@@ -238,8 +239,11 @@ func (c *Conn) Get(ctx context.Context, t Target, resource Resource, r ranges.Ra
 
 // Whole requests all of the resource, whose size may be unknown, without a
 // range.
-func (c *Conn) Whole(ctx context.Context, t Target, resource Resource) (io.ReadCloser, error) {
-	response, err := c.do(ctx, http.MethodGet, t, nil)
+func (c *Conn) Whole(ctx context.Context, t Target, resource Resource) (*WholeBody, error) {
+	var by net.Conn
+	response, err := c.do(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) { by = got.Conn },
+	}), http.MethodGet, t, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -248,9 +252,9 @@ func (c *Conn) Whole(ctx context.Context, t Target, resource Resource) (io.ReadC
 		return nil, err
 	}
 	if resource.Size >= 0 {
-		return &exactBody{response.Body, resource.Size}, nil
+		return &WholeBody{&exactBody{response.Body, resource.Size}, nil}, nil
 	}
-	return response.Body, nil
+	return newWholeBody(response, by), nil
 }
 
 func (c *Conn) do(ctx context.Context, method string, t Target, fields map[string]string) (*http.Response, error) {
@@ -270,7 +274,7 @@ func (c *Conn) do(ctx context.Context, method string, t Target, fields map[strin
 	if c.backlog != nil {
 		body.reader = &reader{backlog: c.backlog}
 		// It is called before anything else is sent.
-		request = request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		request = request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
 			WroteHeaders: func() { body.reader.sent(c.saver.newest) },
 		}))
 	}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+)
+
+const doubt = "the file may be cut short: "
+
+// lengthless answers GET with a body that ends with its connection, as servers
+// of HTTP/1.0 do, by TLS's close_notify or without.
+func lengthless(fields string, goodbye bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nETag: \"1\"\r\n%s\r\n", fields)
+		if r.Method == http.MethodGet {
+			conn.Write(file)
+		}
+		if goodbye {
+			conn.Close()
+		} else {
+			conn.(*tls.Conn).NetConn().Close()
+		}
+	}
+}
+
+// A body that ends with its connection, and that without a goodbye, is taken,
+// and doubted unless a checksum or a length proves that it is whole.
+func TestUnprovenEnds(t *testing.T) {
+	sum := sha256.Sum256(file)
+	checksum := fmt.Sprintf("--checksum=sha-256=%x", sum)
+	digest := "Repr-Digest: sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":\r\n"
+	length := fmt.Sprintf("Accept-Ranges: none\r\nContent-Length: %d\r\n", len(file))
+	chunks := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		w.(http.Flusher).Flush()
+		if r.Method == http.MethodGet {
+			bytes.NewReader(file).WriteTo(w)
+		}
+	}
+	t.Chdir(t.TempDir())
+	for name, test := range map[string]struct {
+		handler http.HandlerFunc
+		flag    string
+		doubted bool
+	}{
+		"close_notify":              {lengthless("", true), "", false},
+		"no close_notify":           {lengthless("", false), "", true},
+		"no close_notify, checksum": {lengthless("", false), checksum, false},
+		"no close_notify, digest":   {lengthless(digest, false), "", false},
+		"no close_notify, length":   {lengthless(length, false), "", false},
+		"chunks":                    {chunks, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, flags := serveHTTP1(t, test.handler)
+			flags = append([]string{"get", url, "--json", "--run-dir", name, "--link", "wifi=lo", "-o", name + "/copy"}, flags...)
+			if test.flag != "" {
+				flags = append(flags, test.flag)
+			}
+			code, stdout, stderr := run(flags...)
+			client, err := os.ReadFile(name + "/client.json")
+			got, readErr := os.ReadFile(name + "/copy")
+			if code != 0 || err != nil || readErr != nil || !bytes.Equal(got, file) {
+				t.Fatalf("exit code %d, stderr %q, %v, %v", code, stderr, err, readErr)
+			}
+			for where, found := range map[string]bool{
+				"stderr":      strings.Contains(stderr, doubt),
+				"stdout":      strings.Contains(stdout, `"warning":"`+doubt),
+				"client.json": strings.Contains(string(client), `"warning": "`+doubt),
+			} {
+				if found != test.doubted {
+					t.Errorf("%s: a warning is %v; stderr %q, stdout %q", where, found, stderr, stdout)
+				}
+			}
+		})
+	}
+}
+
+// The daemon says so wherever it says that the file is complete.
+func TestUnprovenEndsInTheDaemon(t *testing.T) {
+	url, flags := serveHTTP1(t, lengthless("", false))
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("files", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(socketVariable, "socket")
+	stop := startDaemon(t, append(flags, "--link", "wifi=lo")...)
+	defer stop()
+	if code, stdout, stderr := run("add", url, "--wait"); code != 0 || !strings.HasPrefix(stdout, "1 complete file.bin: warning: "+doubt) {
+		t.Errorf("add: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	if _, stdout, _ := run("status"); !strings.Contains(stdout, "file.bin: warning: "+doubt) {
+		t.Errorf("status says\n%s", stdout)
+	}
+	if _, stdout, _ := run("status", "1", "--json"); !strings.Contains(stdout, `"warning":"`+doubt) {
+		t.Errorf("status --json says %s", stdout)
+	}
+}
