@@ -205,11 +205,16 @@ def test_the_stack_downloads_unasked_is_scraped_and_can_be_changed(stack: Stack)
     until(lambda: scraped(rate), logs)
     print(f"a change is in Prometheus {time.monotonic() - changed_s:.1f} s after its command")
 
-    command = urllib.request.Request(
-        f"http://127.0.0.1:{stack.ports['LINKLAB_METRICS_PORT']}/command", b'{"next": true}',
-        {"X-Linklab": "test"},
-    )  # fmt: skip
-    with urllib.request.urlopen(command, timeout=10) as answer:
+    def command(token: str) -> urllib.request.Request:
+        return urllib.request.Request(
+            f"http://127.0.0.1:{stack.ports['LINKLAB_METRICS_PORT']}/command", b'{"next": true}',
+            {"X-Linklab": token},
+        )  # fmt: skip
+
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(command("test"), timeout=10)
+    kept = stack("exec", "-T", "emulator", "sh", "-c", "cat /var/cache/linklab/live/*.token")
+    with urllib.request.urlopen(command(kept.stdout.strip()), timeout=10) as answer:
         assert json.load(answer) == {"done": "on to the next algorithm"}
     until(lambda: len(scraped("count by (run) (last_over_time(linklab_run_info[5m]))")) == 2, logs)
 

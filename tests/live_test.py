@@ -45,10 +45,10 @@ class Live:
         self.process = process
         self.address = f"127.0.0.1:{port}"
 
-    def call(self, *words: str) -> Called:
-        """`linklab` in a second terminal."""
+    def call(self, *words: str, **more: str) -> Called:
+        """`linklab` in a second terminal; `more` is added to its environment."""
         done = subprocess.run(
-            command(*words, "--live", self.address), env=environment(), cwd=self.work,
+            command(*words, "--live", self.address), env={**environment(), **more}, cwd=self.work,
             capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         return Called(done.returncode, done.stdout, done.stderr)
@@ -194,14 +194,27 @@ def test_what_cannot_be_done_is_said(watched: tuple[Live, Prometheus]) -> None:
     assert "no access point is called 'ap9'; there are: ap1, ap2" in done.err
 
 
+def test_who_does_not_know_the_token_commands_nothing(watched: tuple[Live, Prometheus]) -> None:
+    lab, _ = watched
+    before = lab.status()["changed"]
+    done = lab.call("link", "wifi", "down", LINKLAB_LIVE_TOKEN="guessed-by-somebody")
+    assert done.code == 2
+    assert "a command needs the lab's token" in done.err
+    assert lab.status()["changed"] == before
+
+
 def test_an_interrupt_ends_everything_and_leaves_the_run_directories(tmp_path: Path) -> None:
     with live(tmp_path) as lab:
         lab.until(
             lambda: (tmp_path / "err").exists() and "downloading" in (tmp_path / "err").read_text()
         )
         lab.until(lambda: list(tmp_path.glob("runs/*/*/client.jsonl")))
+        said = (tmp_path / "err").read_text()
+        (token,) = [Path(line.split(": ")[1]) for line in said.splitlines() if "its token" in line]
+        assert token.stat().st_mode & 0o777 == 0o600
         lab.process.send_signal(signal.SIGINT)
         assert lab.process.wait(timeout=60) == 130
+    assert not token.exists()
     assert "everything that was started has been ended" in (tmp_path / "err").read_text()
     assert not [path for path in leftovers() if f"-{lab.process.pid}-" in path.name]
 

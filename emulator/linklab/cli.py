@@ -149,6 +149,10 @@ def _parser() -> argparse.ArgumentParser:
         "live", "keep downloading in real time, to be watched and changed",
         "It serves metrics for Prometheus. In a second terminal:\n"
         "  linklab link wifi down --for 3s\n  linklab link lte rate 10mbit\n  linklab next\n\n"
+        "Commands need the lab's token. Those of the same account find it; from other accounts and\n"
+        "machines (--listen): LINKLAB_LIVE_TOKEN=… linklab next --live ADDRESS. Whoever reaches the\n"
+        "address may read metrics and status. It is plain HTTP: use a tunnel over networks that\n"
+        "you do not trust.\n\n"
         "example:\n  linklab live live -a alg3,alg1",
     )  # fmt: skip
     live.add_argument("scenario", nargs="?", default="live", help="(default live)")

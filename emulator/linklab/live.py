@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from linklab import control, job, place, runner, summary
+from linklab import control, job, livetoken, place, runner, summary
 from linklab.control import Command
 from linklab.coreload import CoreLoad
 from linklab.exporter import Exporter
@@ -235,21 +235,36 @@ def _figures(run_dir: Path, error: str | None) -> tuple[RunFigures | None, str |
         return None, str(problem)
 
 
+def _keep_token(address: tuple[str, int], token: str) -> str:
+    """Where the token is to be found: in a file, or else here."""
+    try:
+        return str(livetoken.keep(address, token))
+    except OSError:
+        return f"{livetoken.ENVIRONMENT}={token}"
+
+
 def live(
     scenario: Scenario, algorithms: Sequence[str], *, seed: int, where: Place, parent: Path,
     address: tuple[str, int], dashboards: str | None = None,
 ) -> None:  # fmt: skip
-    """A live lab on `address` until it is interrupted; `dashboards` is where to look at it."""
+    """A live lab on `address` until it is interrupted; `dashboards` is where to look at it.
+
+    Raises TokenError where the environment names a token that is none.
+    """
+    token = livetoken.chosen()
     with contextlib.ExitStack() as stack:
         lab = LiveLab(scenario, algorithms, seed, where)
         stack.callback(lab.close)
-        server = LiveServer(address, lab.exporter, lab.status, lab.obey)
+        server = LiveServer(address, lab.exporter, lab.status, lab.obey, token)
         stack.callback(server.close)
+        kept = _keep_token(server.address, token)
+        stack.callback(livetoken.forget, server.address, token)
         directory = runner.new_directory(parent, time.strftime("%Y%m%d-%H%M%S-live"))
         print(
             f"live: {scenario.name}, {', '.join(algorithms)} in turn; metrics: {server.url}/metrics\n"
             f"run directories: {directory} (the last {KEPT_RUNS})\n"
-            "change it: linklab link wifi down | linklab link lte rate 10mbit | linklab next",
+            "change it: linklab link wifi down | linklab link lte rate 10mbit | linklab next\n"
+            f"who commands it needs its token, which `linklab link` of this account finds: {kept}",
             file=sys.stderr,
         )
         if dashboards:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from linklab import units
+from linklab import livetoken, units
 from linklab.control import Command
 from linklab.models.events import MIN_RATE_BPS
 from linklab.scenario import Scenario
@@ -19,7 +19,7 @@ DEFAULT_ADDRESS = ("127.0.0.1", 9464)
 """9464 is the port of Prometheus exporters in OpenTelemetry's specification, too."""
 
 GUARD = "X-Linklab"
-"""The header that a command must have; its value does not matter."""
+"""The header in which a command brings the lab's token (`livetoken.py`)."""
 
 REASSOCIATION_S = 0.3
 """How long a handover takes on a link without access points: plain reassociation (FACTS, Wi-Fi)."""
@@ -159,7 +159,7 @@ def send(address: tuple[str, int], command: Command) -> str:
     try:
         connection.request(
             "POST", "/command", msgspec.json.encode(command),
-            {GUARD: "linklab", "Host": shown(("localhost", address[1]))},
+            {GUARD: livetoken.known(address) or "", "Host": shown(("localhost", address[1]))},
         )  # fmt: skip
         answer = json.loads(connection.getresponse().read())
     except (OSError, http.client.HTTPException, ValueError) as error:

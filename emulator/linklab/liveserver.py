@@ -1,13 +1,14 @@
 """What a live lab answers to HTTP: its metrics, how it is doing, and commands.
 
-A page in a browser on the same machine must not command the lab: a command needs a header that
-no page can send to another site without asking, and the lab allows no site to; and a host name
-that is not rebound (DNS rebinding).
+Metrics and status are for whoever reaches the address. A command needs the lab's token
+(`livetoken.py`), whatever the address. Pages in a browser get none of it: the token goes in a
+header that no page can send to another site without asking, and the lab allows no site to; no
+request of another origin is obeyed, and none for a host name that may be rebound (DNS rebinding).
 """
 
 from __future__ import annotations
 
-import ipaddress
+import hmac
 import json
 import socket
 import threading
@@ -20,6 +21,7 @@ import msgspec
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from linklab import livetoken
 from linklab.control import Command
 from linklab.livecommand import GUARD, shown
 from linklab.records import RecordError
@@ -35,7 +37,7 @@ class LiveServer:
 
     def __init__(
         self, address: tuple[str, int], metrics: Collector, status: Callable[[], dict[str, Any]],
-        obey: Obey,
+        obey: Obey, token: str,
     ) -> None:  # fmt: skip
         class Handler(_Handler):
             pass
@@ -45,6 +47,7 @@ class LiveServer:
             staticmethod(status),
             staticmethod(obey),
         )
+        Handler.token = token
         try:
             self._server = _Server(address, Handler)
         except OSError as error:
@@ -83,6 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
     metrics: Collector
     status: Callable[[], dict[str, Any]]
     obey: Obey
+    token: str
     timeout = 10
 
     def do_GET(self) -> None:
@@ -107,8 +111,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         if not self._host_is_ours():
             self._refuse(HTTPStatus.FORBIDDEN, "this host name is not the lab's")
-        elif GUARD not in self.headers:
-            self._refuse(HTTPStatus.FORBIDDEN, f"a command needs the header {GUARD}")
+        elif not self._origin_is_ours():
+            self._refuse(HTTPStatus.FORBIDDEN, "a page of another site commands no lab")
+        elif not self._has_token():
+            self._refuse(
+                HTTPStatus.FORBIDDEN,
+                f"a command needs the lab's token: the lab says where it is when it starts; set "
+                f"{livetoken.ENVIRONMENT}",
+            )
         elif self.path != "/command":
             self._refuse(HTTPStatus.NOT_FOUND, "commands go to /command")
         else:
@@ -129,15 +139,24 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer_json(HTTPStatus.OK, {"done": said})
 
     def _host_is_ours(self) -> bool:
-        """Whether the request names this machine itself, as no rebound name does."""
+        """Whether the request names this machine, or the address at which it came, as no rebound
+        name does."""
         host = self.headers.get("Host", "")
         name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
-        if name == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(name).is_loopback
-        except ValueError:
-            return False
+        return name == self.connection.getsockname()[0] or livetoken.is_loopback(name)
+
+    def _origin_is_ours(self) -> bool:
+        """Whether no page of another origin has sent it; browsers always say so of a command."""
+        origin = self.headers.get("Origin")
+        site = self.headers.get("Sec-Fetch-Site", "none")
+        return site in ("none", "same-origin") and origin in (
+            None,
+            f"http://{self.headers['Host']}",
+        )
+
+    def _has_token(self) -> bool:
+        given = self.headers.get(GUARD, "")
+        return hmac.compare_digest(given.encode(), type(self).token.encode())
 
     def _refuse(self, status: HTTPStatus, why: str) -> None:
         self._answer_json(status, {"error": why})

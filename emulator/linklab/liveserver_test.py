@@ -14,7 +14,10 @@ from prometheus_client.registry import Collector
 from linklab.control import Command
 from linklab.livecommand import send
 from linklab.liveserver import LiveServer
+from linklab.livetoken import ENVIRONMENT
 from linklab.records import RecordError
+
+TOKEN = "known-to-the-labs-account"
 
 
 class Metrics(Collector):
@@ -32,7 +35,9 @@ class Lab:
     def __init__(self) -> None:
         self.metrics = Metrics()
         self.obeyed: list[Command] = []
-        self.server = LiveServer(("127.0.0.1", 0), self.metrics, lambda: {"runs": 3}, self.obey)
+        self.server = LiveServer(
+            ("127.0.0.1", 0), self.metrics, lambda: {"runs": 3}, self.obey, TOKEN
+        )
 
     def obey(self, command: Command) -> str:
         if command.link == "eth0":
@@ -53,7 +58,8 @@ class Lab:
 
 
 @pytest.fixture
-def lab() -> Iterator[Lab]:
+def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    monkeypatch.setenv(ENVIRONMENT, TOKEN)
     made = Lab()
     yield made
     made.server.close()
@@ -80,6 +86,28 @@ def test_a_command_is_obeyed(lab: Lab) -> None:
     assert lab.obeyed == [Command(link="wifi", carrier="down")]
 
 
+@pytest.mark.parametrize("token", ["", "1", "linklab", TOKEN[:-1], TOKEN + "x", "ä"])
+def test_who_does_not_know_the_token_commands_nothing(lab: Lab, token: str) -> None:
+    for headers in ({"X_Linklab": token}, {"X_Linklab": token, "Host": "localhost:9464"}):
+        status, _, text = lab.ask("POST", "/command", '{"next": true}', **headers)
+        assert status == 403
+        assert "needs the lab's token" in text
+    assert not lab.obeyed
+
+
+def test_on_all_addresses_too(lab: Lab) -> None:
+    server = LiveServer(("0.0.0.0", 0), lab.metrics, lambda: {"runs": 3}, lab.obey, TOKEN)
+    try:
+        for token, status in (("linklab", 403), (TOKEN, 200)):
+            connection = http.client.HTTPConnection("127.0.0.2", server.address[1], timeout=5)
+            headers = {"X-Linklab": token, "Host": "127.0.0.2"}
+            connection.request("POST", "/command", '{"next": true}', headers)
+            assert connection.getresponse().status == status
+            connection.close()
+    finally:
+        server.close()
+
+
 def test_a_command_that_cannot_be_carried_out_is_refused_with_the_reason(lab: Lab) -> None:
     with pytest.raises(RuntimeError, match="no link is called 'eth0'"):
         send(lab.server.address, Command(link="eth0", carrier="down"))
@@ -90,13 +118,20 @@ def test_a_command_that_cannot_be_carried_out_is_refused_with_the_reason(lab: La
     [
         ({}, 403),
         ({"Origin": "https://evil.example", "Content-Type": "text/plain"}, 403),
-        ({"X_Linklab": "1", "Host": "evil.example"}, 403),
-        ({"X_Linklab": "1", "Host": "127.0.0.1.evil.example:9464"}, 403),
-        ({"X_Linklab": "1", "Host": "192.0.2.7:9464"}, 403),
-        ({"X_Linklab": "1", "Host": ""}, 403),
-        ({"X_Linklab": "1", "Host": "localhost:9464"}, 200),
-        ({"X_Linklab": "1", "Host": "[::1]:9464"}, 200),
-        ({"X_Linklab": "1"}, 200),
+        ({"X_Linklab": TOKEN, "Host": "evil.example"}, 403),
+        ({"X_Linklab": TOKEN, "Host": "127.0.0.1.evil.example:9464"}, 403),
+        ({"X_Linklab": TOKEN, "Host": "192.0.2.7:9464"}, 403),
+        ({"X_Linklab": TOKEN, "Host": ""}, 403),
+        ({"X_Linklab": TOKEN, "Origin": "https://evil.example"}, 403),
+        ({"X_Linklab": TOKEN, "Origin": "null"}, 403),
+        ({"X_Linklab": TOKEN, "Origin": "http://localhost:3000", "Host": "localhost:9464"}, 403),
+        ({"X_Linklab": TOKEN, "Sec_Fetch_Site": "cross-site"}, 403),
+        ({"X_Linklab": TOKEN, "Sec_Fetch_Site": "same-site"}, 403),
+        ({"X_Linklab": TOKEN, "Sec_Fetch_Site": "same-origin"}, 200),
+        ({"X_Linklab": TOKEN, "Origin": "http://localhost:9464", "Host": "localhost:9464"}, 200),
+        ({"X_Linklab": TOKEN, "Host": "localhost:9464"}, 200),
+        ({"X_Linklab": TOKEN, "Host": "[::1]:9464"}, 200),
+        ({"X_Linklab": TOKEN}, 200),
     ],
 )
 def test_a_page_in_a_browser_cannot_command_the_lab(
@@ -114,14 +149,14 @@ def test_no_site_is_allowed_to_ask_with_the_header(lab: Lab) -> None:
 
 @pytest.mark.parametrize("body", ["", "{", '{"nxt": true}', '{"link": 3}', "[]", "\xff"])
 def test_what_is_no_command_is_refused(lab: Lab, body: str) -> None:
-    status, _, text = lab.ask("POST", "/command", body, X_Linklab="1")
+    status, _, text = lab.ask("POST", "/command", body, X_Linklab=TOKEN)
     assert status == 400
     assert json.loads(text)["error"]
     assert not lab.obeyed
 
 
 def test_a_body_too_long_for_a_command_is_not_read(lab: Lab) -> None:
-    assert lab.ask("POST", "/command", "x" * 5000, X_Linklab="1")[0] == 413
+    assert lab.ask("POST", "/command", "x" * 5000, X_Linklab=TOKEN)[0] == 413
 
 
 @pytest.mark.parametrize("path", ["/", "/status"])
@@ -133,7 +168,7 @@ def test_the_status_is_json(lab: Lab, path: str) -> None:
 
 def test_other_paths_are_not_found(lab: Lab) -> None:
     assert lab.ask("GET", "/nothing")[0] == 404
-    assert lab.ask("POST", "/nothing", "{}", X_Linklab="1")[0] == 404
+    assert lab.ask("POST", "/nothing", "{}", X_Linklab=TOKEN)[0] == 404
 
 
 def test_an_address_that_is_taken_is_said(lab: Lab) -> None:
@@ -142,4 +177,4 @@ def test_an_address_that_is_taken_is_said(lab: Lab) -> None:
 
     status: dict[str, Any] = {}
     with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{lab.server.address[1]}"):
-        LiveServer(lab.server.address, lab.metrics, lambda: status, nothing)
+        LiveServer(lab.server.address, lab.metrics, lambda: status, nothing, TOKEN)
