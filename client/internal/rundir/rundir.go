@@ -6,10 +6,14 @@ package rundir
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/ownfile"
+	"github.com/linklab/linklab/client/internal/printable"
 )
 
 // SampleInterval is the time between two Samples of a link.
@@ -35,12 +39,15 @@ func Open(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	events, err := os.OpenFile(filepath.Join(path, "client.jsonl"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o644)
+	events, err := ownfile.OpenOrCreate(filepath.Join(path, "client.jsonl"), 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
+	if err := events.Truncate(0); err != nil {
+		return nil, fmt.Errorf("run directory: %w", errors.Join(err, events.Close()))
+	}
 	buffer := bufio.NewWriterSize(events, 64<<10)
-	return &Dir{path: path, events: events, buffer: buffer, lines: json.NewEncoder(buffer)}, nil
+	return &Dir{path: path, events: events, buffer: buffer, lines: json.NewEncoder(printable.JSON(buffer))}, nil
 }
 
 // Record appends an event that happened at t after the start. The caller

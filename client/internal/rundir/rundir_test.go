@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -115,5 +116,85 @@ func TestErrorsAreReported(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(path); len(entries) != 2 {
 		t.Errorf("%v is in the run directory: a temporary file is left", entries)
+	}
+}
+
+// In a directory that others may write to, a link must not lead the events
+// into another file of the user's.
+func TestAPlantedLinkIsNotFollowed(t *testing.T) {
+	directory := t.TempDir()
+	victim := filepath.Join(directory, "victim")
+	for _, plant := range []func(victim, name string) error{os.Symlink, os.Link} {
+		if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Join(directory, "client.jsonl")
+		if err := plant(victim, name); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(directory); err == nil || !strings.HasPrefix(err.Error(), "run directory: "+name+" is not used, because ") {
+			t.Errorf("the error is %v", err)
+		}
+		if text, _ := os.ReadFile(victim); string(text) != "precious" {
+			t.Errorf("the file that the link leads to holds %q", text)
+		}
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestARunBeginsAnew(t *testing.T) {
+	directory := t.TempDir()
+	for _, options := range []map[string]any{{"a": strings.Repeat("x", 1000)}, {}} {
+		d, err := Open(directory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Record(0, &Start{Options: options})
+		if err := d.Close(Summary{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `{"t_ns":0,"event":"start","algorithm":"","links":null,"options":{}}` + "\n"
+	if text, err := os.ReadFile(filepath.Join(directory, "client.jsonl")); err != nil || string(text) != want {
+		t.Errorf("client.jsonl is %s (%v)", text, err)
+	}
+}
+
+// Whoever prints a run's files prints no control character of a server.
+func TestFilesOfARunArePrintable(t *testing.T) {
+	directory := t.TempDir()
+	const hostile = "\"\x1b[2J\u009b2J\u202e\x7f\""
+	d, err := Open(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Record(0, &Size{ETag: hostile})
+	d.Record(0, &Done{Error: hostile})
+	if err := d.Close(Summary{Error: hostile}); err != nil {
+		t.Fatal(err)
+	}
+	for name, first := range map[string]any{"client.jsonl": &Size{}, "client.json": &Summary{}} {
+		text, err := os.ReadFile(filepath.Join(directory, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := strings.IndexFunc(string(text), func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }); i >= 0 {
+			t.Errorf("%s holds %q", name, text)
+		}
+		if err := json.NewDecoder(strings.NewReader(string(text))).Decode(first); err != nil {
+			t.Error(err)
+		}
+		switch first := first.(type) {
+		case *Size:
+			if first.ETag != hostile {
+				t.Errorf("the ETag is %q", first.ETag)
+			}
+		case *Summary:
+			if first.Error != hostile {
+				t.Errorf("the error is %q", first.Error)
+			}
+		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+
+	"github.com/linklab/linklab/client/internal/printable"
 )
 
 // Summary is client.json, what a download came to.
@@ -73,7 +75,7 @@ func (s Summary) write(name string) error {
 	if err := temporary.Chmod(0o644); err != nil {
 		return err
 	}
-	if _, err := temporary.Write(append(text, '\n')); err != nil {
+	if _, err := printable.JSON(temporary).Write(append(text, '\n')); err != nil {
 		return err
 	}
 	return os.Rename(temporary.Name(), name)

@@ -1,0 +1,118 @@
+// Package printable makes text that others wrote, such as a server, fit to be
+// shown: on a terminal control characters move the cursor, rename the window
+// or type for the user, and others turn the direction of what follows.
+package printable
+
+import (
+	"bytes"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// mostQuoted and mostError are how many characters of a value, and of an
+// error, are shown: a server may send megabytes.
+const (
+	mostQuoted = 200
+	mostError  = 1000
+)
+
+// Text escapes what is not printable (strconv.IsPrint), line breaks included,
+// as Go writes it in strings.
+func Text(s string) string {
+	return text(s, func(r rune) bool { return strconv.IsPrint(r) })
+}
+
+// Lines is Text that leaves line breaks as they are.
+func Lines(s string) string {
+	return text(s, func(r rune) bool { return r == '\n' || strconv.IsPrint(r) })
+}
+
+func text(s string, asIs func(rune) bool) string {
+	var b strings.Builder
+	for i, r := range s {
+		_, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b.WriteString(`\x` + strconv.FormatUint(uint64(s[i]), 16))
+		case asIs(r):
+			b.WriteRune(r)
+		default:
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+// Quote returns the beginning of a value in quotes.
+func Quote(s string) string {
+	s, rest := cut(s, mostQuoted)
+	return strconv.Quote(s) + rest
+}
+
+// Error is an error whose text is shown by Text, and not at any length.
+func Error(err error) error {
+	if err == nil {
+		return nil
+	}
+	return shown{err}
+}
+
+type shown struct{ error }
+
+func (e shown) Error() string {
+	s, rest := cut(e.error.Error(), mostError)
+	return Text(s) + rest
+}
+
+func (e shown) Unwrap() error { return e.error }
+
+// cut returns the first most characters, and what tells that there are more.
+func cut(s string, most int) (begin, rest string) {
+	n := 0
+	for i := range s {
+		if n++; n > most {
+			return s[:i], "…"
+		}
+	}
+	return s, ""
+}
+
+// JSON returns a writer that writes JSON to w, and of each character that is
+// not printable its number (RFC 8259, section 7). Characters must not be
+// split between two writes.
+func JSON(w io.Writer) io.Writer { return jsonWriter{w} }
+
+type jsonWriter struct{ io.Writer }
+
+func (w jsonWriter) Write(p []byte) (int, error) {
+	if n, err := w.Writer.Write(escaped(p)); err != nil {
+		return min(n, len(p)), err
+	}
+	return len(p), nil
+}
+
+// escaped escapes in JSON; what is below U+0020 is escaped already, or lies
+// between values.
+func escaped(p []byte) []byte {
+	if !bytes.ContainsFunc(p, isHidden) {
+		return p
+	}
+	var b []byte
+	for _, r := range string(p) {
+		if !isHidden(r) {
+			b = utf8.AppendRune(b, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			digits := strconv.FormatUint(0x10000|uint64(unit), 16)[1:]
+			b = append(append(b, `\u`...), digits...)
+		}
+	}
+	return b
+}
+
+func isHidden(r rune) bool { return r > ' ' && !strconv.IsPrint(r) }

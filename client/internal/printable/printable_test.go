@@ -1,0 +1,65 @@
+package printable
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// hostile has what a terminal obeys: ESC, BEL, CSI of C1, DEL, a change of
+// direction and a byte that is no UTF-8.
+const hostile = "a\x1b]0;title\x07\u009b31m\x7f\u202eb\xff"
+
+func TestText(t *testing.T) {
+	for text, want := range map[string]string{
+		hostile:            `a\x1b]0;title\a\u009b31m\x7f\u202eb\xff`,
+		"404 Not Found":    "404 Not Found",
+		"größer 文件 🙂 a\\b": "größer 文件 🙂 a\\b",
+		"one\ntwo\tthree":  `one\ntwo\tthree`,
+		"\U000e0001":       `\U000e0001`,
+		"":                 "",
+	} {
+		if got := Text(text); got != want {
+			t.Errorf("Text(%q) = %s, want %s", text, got, want)
+		}
+	}
+	if got := Lines("one\r\ntwo"); got != `one\r`+"\ntwo" {
+		t.Errorf("Lines keeps %q", got)
+	}
+}
+
+func TestQuoteAndErrorAreBounded(t *testing.T) {
+	if got := Quote(`W/"1"` + "\x1b"); got != `"W/\"1\"\x1b"` {
+		t.Errorf("Quote gives %s", got)
+	}
+	if got, want := Quote(strings.Repeat("é", 1e6)), `"`+strings.Repeat("é", mostQuoted)+`"…`; got != want {
+		t.Errorf("Quote of a million characters gives %d bytes", len(got))
+	}
+	inner := errors.New("malformed: \x1b[2J\n" + strings.Repeat("x", 1e6))
+	err := Error(inner)
+	if got := err.Error(); !strings.HasPrefix(got, `malformed: \x1b[2J\nxx`) || len(got) > 2*mostError {
+		t.Errorf("Error gives %d bytes: %.50q", len(got), got)
+	}
+	if !errors.Is(err, inner) || Error(nil) != nil {
+		t.Error("Error hides what it wraps")
+	}
+}
+
+func TestJSONIsTheSameValue(t *testing.T) {
+	var out strings.Builder
+	value := map[string]string{"error": hostile[:len(hostile)-1] + "größer \U000e0001\n"}
+	encoder := json.NewEncoder(JSON(&out))
+	encoder.SetIndent("", "\t")
+	if err := encoder.Encode(value); err != nil {
+		t.Fatal(err)
+	}
+	want := "{\n\t\"error\": \"a\\u001b]0;title\\u0007\\u009b31m\\u007f\\u202ebgrößer \\udb40\\udc01\\n\"\n}\n"
+	if got := out.String(); got != want {
+		t.Errorf("written is %q, want %q", got, want)
+	}
+	var back map[string]string
+	if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back["error"] != value["error"] {
+		t.Errorf("read back is %q (%v)", back, err)
+	}
+}
