@@ -191,13 +191,15 @@ func preparer(options download.Options, directory string, exported *metrics.Metr
 		if r.Output, err = outputName(o.URL, r.Output); err != nil {
 			return nil, err
 		}
-		if !filepath.IsLocal(r.Output) {
+		// x, ./x and y/../x are one file.
+		r.Output = filepath.Clean(r.Output)
+		if !filepath.IsLocal(r.Output) || r.Output == "." {
 			return nil, fmt.Errorf("%q is not a name inside the daemon's directory", r.Output)
 		}
 		o.Verified = checksum != nil
 		name := filepath.Join(directory, r.Output)
 		o.Output = func() (download.Sink, error) {
-			return payload.Create(payload.Options{Name: name, Checksum: checksum, Resume: true, URL: resumeURL(o.URL)})
+			return payload.Create(payload.Options{Name: name, Checksum: checksum, Resume: true, URL: resumeURL(o.URL), NoReplace: true})
 		}
 		return func(ctx context.Context, to download.Recorder) (rundir.Summary, error) {
 			o.Recorders = []download.Recorder{to}

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -153,6 +154,75 @@ func TestARestartedDaemonGoesOn(t *testing.T) {
 	}
 }
 
+// A file that somebody saves under the name while the download is under way
+// stays, and so does what was downloaded.
+func TestTheDaemonReplacesNothing(t *testing.T) {
+	arrived, saved := make(chan struct{}), make(chan struct{})
+	var requests atomic.Int32
+	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			if requests.Add(1) == 1 {
+				close(arrived)
+			}
+			<-saved
+		}
+		content(w, r)
+	}))
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("files", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(socketVariable, "socket")
+	stop := startDaemon(t, append(flags, "--link", "wifi=lo", "--parallel", "1")...)
+	defer stop()
+	for _, output := range []string{"x", "y"} {
+		if code, _, stderr := run("add", url, "-o", output); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	for _, output := range []string{"x", "./x", "y/../x", "z//../x"} {
+		if code, _, stderr := run("add", url, "-o", output); code != 1 || !strings.Contains(stderr, "x: another download in the queue writes this file") {
+			t.Errorf("adding %s as well: exit code %d, stderr %q", output, code, stderr)
+		}
+	}
+	<-arrived
+	name := filepath.Join("files", "x")
+	if err := errors.Join(os.WriteFile(name, []byte("saved meanwhile"), 0o600), os.WriteFile(name[:len(name)-1]+"y", []byte("saved before"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	close(saved)
+	c := daemon.NewClient("socket")
+	defer c.Close()
+	for id, want := range map[int]string{1: name, 2: filepath.Join("files", "y")} {
+		if d, err := c.Wait(t.Context(), id); err != nil || d.State != daemon.Failed || d.Error != want+": the file exists: give another name or remove it" {
+			t.Errorf("the download ends as %+v, %v", d, err)
+		}
+	}
+	if text, err := os.ReadFile(name); string(text) != "saved meanwhile" {
+		t.Errorf("the file holds %.20q (%v)", text, err)
+	}
+	if code, _, stderr := run("add", url, "-o", "./x"); code != 1 || !strings.Contains(stderr, name+": the file exists") {
+		t.Errorf("adding ./x while x is there: exit code %d, stderr %q", code, stderr)
+	}
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	before := requests.Load()
+	if code, stdout, stderr := run("add", url, "-o", "./x", "--wait"); code != 0 || stdout != "3 complete x\n" {
+		t.Errorf("adding ./x again: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, file) {
+		t.Errorf("the file differs from the server's (%v)", err)
+	}
+	if requests.Load() != before {
+		t.Error("what was downloaded before was asked for again")
+	}
+	stop()
+	if entries, _ := os.ReadDir("files"); len(entries) != 2 {
+		t.Errorf("%v is in the directory, want x and y", entries)
+	}
+}
+
 // What the daemon can not begin because no link reaches the server it begins
 // when one does.
 func TestTheDaemonWaitsForTheServer(t *testing.T) {
@@ -212,6 +282,9 @@ func TestRequestsToTheDaemonThatAreWrong(t *testing.T) {
 	}
 	stop := startDaemon(t, append(flags, "--link", "lo")...)
 	defer stop()
+	if err := os.WriteFile("files/socket", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		line string
 		code int
@@ -222,6 +295,8 @@ func TestRequestsToTheDaemonThatAreWrong(t *testing.T) {
 		{"add http://h/f", 1, `"http://h/f" is not a URL to download`},
 		{"add " + url + " -o ../x", 1, `"../x" is not a name inside the daemon's directory`},
 		{"add " + url + " -o /etc/x", 1, `"/etc/x" is not a name inside the daemon's directory`},
+		{"add " + url + " -o a/..", 1, `"." is not a name inside the daemon's directory`},
+		{"add " + url + " -o socket/x", 1, "files/socket/x: not a directory"},
 		{"add " + url + " -o x.part", 1, `"x.part" ends in .part, as files of unfinished downloads do: give another name`},
 		{"add " + url + " --checksum md5=0", 1, "allowed is sha-256="},
 		{"cancel", 2, "cancel takes one number or more"},

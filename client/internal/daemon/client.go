@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+
+	"github.com/linklab/linklab/client/internal/unixsocket"
 )
 
 // Client talks to a daemon.
@@ -20,7 +22,7 @@ type Client struct{ http http.Client }
 func NewClient(path string) *Client {
 	return &Client{http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+			conn, err := unixsocket.Dial(ctx, path)
 			if err != nil {
 				return nil, fmt.Errorf("no daemon answers on %s (multilink serve starts one): %w", path, err)
 			}

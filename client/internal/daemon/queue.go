@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/allowance"
 	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/payload"
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
@@ -33,7 +33,7 @@ type Options struct {
 	// Parallel is how many downloads run at a time.
 	Parallel int
 	// Prepare checks a request, completes it and returns what does it. Its
-	// error is the user's.
+	// error is the user's. It gives a file one Output, however it was written.
 	Prepare func(*Request) (Run, error)
 	// Links are the allowances of the links; their accounts are kept.
 	Links []*allowance.Link
@@ -59,7 +59,6 @@ var (
 	ErrUnknown = errors.New("there is no such download")
 	ErrEnded   = errors.New("the download has ended")
 	ErrTaken   = errors.New("another download in the queue writes this file")
-	ErrExists  = errors.New("the file exists: give another name or remove it")
 )
 
 // RequestError says what is wrong with a request.
@@ -273,8 +272,12 @@ func (q *Queue) Add(r Request) (Download, error) {
 	if err != nil {
 		return Download{}, RequestError{err}
 	}
-	if _, err := os.Lstat(filepath.Join(q.Directory, r.Output)); err == nil {
-		return Download{}, fmt.Errorf("%s: %w", r.Output, ErrExists)
+	err = payload.CheckFree(filepath.Join(q.Directory, r.Output))
+	switch {
+	case errors.Is(err, payload.ErrExists):
+		return Download{}, err
+	case err != nil:
+		return Download{}, RequestError{err}
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/allowance"
 	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/payload"
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
@@ -208,7 +209,7 @@ func TestAFileIsWrittenByOneDownload(t *testing.T) {
 		if _, err := q.Add(Request{URL: "x"}); !errors.As(err, new(RequestError)) {
 			t.Errorf("adding nonsense: %v", err)
 		}
-		if _, err := q.Add(Request{URL: "1m", Output: "state.json"}); !errors.Is(err, ErrExists) {
+		if _, err := q.Add(Request{URL: "1m", Output: "state.json"}); !errors.Is(err, payload.ErrExists) {
 			t.Errorf("adding what is there: %v", err)
 		}
 		time.Sleep(2 * time.Minute)
@@ -453,6 +454,21 @@ func TestAStateThatCanNotBeRead(t *testing.T) {
 		}
 		if _, err := Open(Options{StateDirectory: directory}); err == nil || !strings.HasPrefix(err.Error(), path) || !strings.Contains(err.Error(), want) {
 			t.Errorf("state %q gives %v", text, err)
+		}
+	}
+}
+
+// In a directory that others may write to, what is in a file's place must be
+// the user's own.
+func TestAPlantedLinkIsNotFollowed(t *testing.T) {
+	for _, name := range []string{"lock", "state.json"} {
+		directory := t.TempDir()
+		victim, link := filepath.Join(directory, "victim"), filepath.Join(directory, name)
+		if err := errors.Join(os.WriteFile(victim, []byte(`{"format": 1}`), 0o600), os.Symlink(victim, link)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(Options{StateDirectory: directory}); err == nil || !strings.Contains(err.Error(), link+" is not used, because it is a symbolic link") {
+			t.Errorf("the error is %v", err)
 		}
 	}
 }

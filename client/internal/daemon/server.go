@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/payload"
 )
 
 // The protocol is HTTP with JSON bodies, because every language and curl
@@ -91,7 +93,7 @@ func refuse(w http.ResponseWriter, err error) {
 		status = http.StatusBadRequest
 	case errors.Is(err, ErrUnknown):
 		status = http.StatusNotFound
-	case errors.Is(err, ErrEnded), errors.Is(err, ErrTaken), errors.Is(err, ErrExists):
+	case errors.Is(err, ErrEnded), errors.Is(err, ErrTaken), errors.Is(err, payload.ErrExists):
 		status = http.StatusConflict
 	}
 	write(w, status, map[string]string{"error": err.Error()})

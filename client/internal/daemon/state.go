@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/linklab/linklab/client/internal/allowance"
+	"github.com/linklab/linklab/client/internal/ownfile"
 )
 
 // stateFormat is the version of state.json.
@@ -36,7 +38,7 @@ func openStore(directory string) (*store, state, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return nil, empty, fmt.Errorf("state directory: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(directory, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := ownfile.OpenOrCreate(filepath.Join(directory, "lock"), 0o600)
 	if err != nil {
 		return nil, empty, fmt.Errorf("state directory: %w", err)
 	}
@@ -57,10 +59,15 @@ func openStore(directory string) (*store, state, error) {
 }
 
 func (s *store) read() (kept state, err error) {
-	text, err := os.ReadFile(s.path)
+	file, err := ownfile.Open(s.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return state{Format: stateFormat}, nil
 	}
+	if err != nil {
+		return kept, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(file)
 	if err != nil {
 		return kept, err
 	}

@@ -8,13 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linklab/linklab/client/internal/ownfile"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -54,6 +53,9 @@ type Options struct {
 	// what an earlier one from URL left.
 	Resume bool
 	URL    string
+	// NoReplace leaves a file that has the name: Create and Commit fail with
+	// ErrExists.
+	NoReplace bool
 }
 
 // A checkpoint is made when so many bytes have been written since the last
@@ -63,25 +65,19 @@ const (
 	checkpointTime  = 5 * time.Second
 )
 
-// CheckName returns an error if the name may be that of another download's
-// part or state. Case does not tell names apart on every file system.
-func CheckName(name string) error {
-	for _, ending := range []string{".part", ".part.state", ".part.state.new"} {
-		if strings.HasSuffix(strings.ToLower(filepath.Clean(name)), ending) {
-			return fmt.Errorf("%q ends in %s, as files of unfinished downloads do: give another name", name, ending)
-		}
-	}
-	return nil
-}
-
 // Create opens the part for writing, or returns an error if that can not
 // become the file or if another process is writing it.
 func Create(o Options) (*File, error) {
 	if info, err := os.Stat(o.Name); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a directory: a file name is needed", o.Name)
 	}
+	if o.NoReplace {
+		if err := CheckFree(o.Name); err != nil {
+			return nil, err
+		}
+	}
 	for {
-		part, err := os.OpenFile(o.Name+".part", os.O_RDWR|os.O_CREATE, 0o666)
+		part, err := ownfile.OpenOrCreate(o.Name+".part", 0o666)
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +130,7 @@ func hasName(part *os.File) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	named, err := os.Stat(part.Name())
+	named, err := os.Lstat(part.Name())
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -315,7 +311,11 @@ func (f *File) rename() error {
 	if err := f.sync(); err != nil {
 		return err
 	}
-	if err := os.Rename(f.part.Name(), f.Name); err != nil {
+	move := os.Rename
+	if f.NoReplace {
+		move = give
+	}
+	if err := move(f.part.Name(), f.Name); err != nil {
 		return err
 	}
 	if err := os.Remove(f.stateName()); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -337,7 +337,7 @@ func (f *File) Abort(distrust bool) error {
 		if err = f.checkpoint(f.snapshot()); err != nil {
 			// There may be an older state, which is as true as before unless
 			// bytes are lost.
-			_, stateErr := os.Stat(f.stateName())
+			_, stateErr := os.Lstat(f.stateName())
 			keep = stateErr == nil && f.failed == nil
 		}
 	}
@@ -362,7 +362,7 @@ func (f *File) remove() error {
 
 // leave leaves what an earlier download left.
 func (f *File) leave() error {
-	_, stateErr := os.Stat(f.stateName())
+	_, stateErr := os.Lstat(f.stateName())
 	info, err := f.part.Stat()
 	if err == nil && stateErr != nil && info.Size() == 0 {
 		err = f.remove()

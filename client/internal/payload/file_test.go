@@ -186,19 +186,6 @@ func TestAReplacedPartIsNotRenamed(t *testing.T) {
 	}
 }
 
-func TestNamesOfUnfinishedDownloadsAreRefused(t *testing.T) {
-	for _, name := range []string{"x.part", "a/x.PART", "x.part.state", "x.part.state.new", ".part", "x.part/."} {
-		if err := CheckName(name); err == nil || !strings.Contains(err.Error(), "as files of unfinished downloads do: give another name") {
-			t.Errorf("CheckName(%q) returns %v", name, err)
-		}
-	}
-	for _, name := range []string{"x", "x.part1", "part", "x.part/y", "x.state"} {
-		if err := CheckName(name); err != nil {
-			t.Errorf("CheckName(%q) returns %v", name, err)
-		}
-	}
-}
-
 func TestCreateRefusesWhatCanNotBeWritten(t *testing.T) {
 	directory := t.TempDir()
 	if _, err := Create(Options{Name: directory}); err == nil || !strings.Contains(err.Error(), "is a directory") {

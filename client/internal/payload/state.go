@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/linklab/linklab/client/internal/ownfile"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -106,7 +107,12 @@ func parseState(text []byte) (s state, err error) {
 
 // readState reads the state file name.
 func readState(name string) (state, error) {
-	text, err := os.ReadFile(name)
+	file, err := ownfile.Open(name)
+	if err != nil {
+		return state{}, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(file)
 	if err != nil {
 		return state{}, err
 	}
@@ -117,15 +123,19 @@ func readState(name string) (state, error) {
 	return s, nil
 }
 
-// write replaces the state file name durably. URLs may hold secrets: only the
-// user may read it.
+// write replaces the state file name durably. Queries of URLs may hold
+// secrets: only the user may read it.
 func (s state) write(name string) error {
 	text, err := s.encode()
 	if err != nil {
 		return err
 	}
 	temporary := name + ".new"
-	if err := writeSynced(temporary, text); err != nil {
+	file, err := ownfile.Create(temporary, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := writeSynced(file, text); err != nil {
 		return errors.Join(err, os.Remove(temporary))
 	}
 	if err := os.Rename(temporary, name); err != nil {
@@ -135,12 +145,9 @@ func (s state) write(name string) error {
 	return nil
 }
 
-func writeSynced(name string, text []byte) error {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
+// writeSynced writes all of the file, and closes it.
+func writeSynced(file *os.File, text []byte) error {
+	_, err := file.Write(text)
 	if err == nil {
 		err = file.Sync()
 	}

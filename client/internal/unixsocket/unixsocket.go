@@ -1,13 +1,17 @@
-// Package unixsocket listens on UNIX sockets that belong to the user alone.
+// Package unixsocket listens on UNIX sockets that belong to the user alone, and
+// connects to such.
 package unixsocket
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/ownfile"
 )
 
 // Listen listens on a socket at path with mode 0600. It replaces a socket
@@ -30,12 +34,47 @@ func Listen(path string) (net.Listener, error) {
 	return net.Listen("unix", path)
 }
 
+// Dial connects to the socket at path, unless another user listens there, who
+// would learn what is said: allowed are this user and root.
+func Dial(ctx context.Context, path string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPeer(conn.(*net.UnixConn)); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return conn, nil
+}
+
+func checkPeer(conn *net.UnixConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	var peerErr error
+	if err := raw.Control(func(fd uintptr) {
+		peer, peerErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return err
+	}
+	if peerErr != nil {
+		return fmt.Errorf("who listens: %w", peerErr)
+	}
+	if int(peer.Uid) != os.Geteuid() && peer.Uid != 0 {
+		return fmt.Errorf("another user (%d) listens there: give another path", peer.Uid)
+	}
+	return nil
+}
+
 // lock lets one process at a time look for a stale socket at path and replace
 // it.
 func lock(path string) (unlock func(), err error) {
 	name := path + ".lock"
 	for {
-		file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		file, err := ownfile.OpenOrCreate(name, 0o600)
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +84,7 @@ func lock(path string) (unlock func(), err error) {
 		}
 		// The process that had the lock before removed the file.
 		opened, openedErr := file.Stat()
-		named, namedErr := os.Stat(name)
+		named, namedErr := os.Lstat(name)
 		if openedErr != nil || namedErr != nil || !os.SameFile(opened, named) {
 			file.Close()
 			continue

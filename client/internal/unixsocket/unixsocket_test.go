@@ -1,12 +1,16 @@
 package unixsocket
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestListen(t *testing.T) {
@@ -76,5 +80,65 @@ func TestOneOfManyListens(t *testing.T) {
 	}
 	if count != 1 {
 		t.Errorf("%d of %d listen on one path, want 1", count, many)
+	}
+}
+
+// In a directory that others may write to, the lock must not lead to another
+// file.
+func TestAPlantedLockIsNotUsed(t *testing.T) {
+	directory := t.TempDir()
+	path, victim := filepath.Join(directory, "socket"), filepath.Join(directory, "victim")
+	if err := os.Symlink(victim, path+".lock"); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := Listen(path); err == nil || !strings.HasPrefix(err.Error(), path+".lock is not used, because it is a symbolic link") {
+		t.Errorf("listening gives %v, %v", l, err)
+	}
+	if _, err := os.Lstat(victim); err == nil {
+		t.Error("the file that the link leads to was created")
+	}
+}
+
+func TestDialReachesTheUserAlone(t *testing.T) {
+	listen := func(path string) net.Listener {
+		l, err := Listen(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	path := filepath.Join(t.TempDir(), "socket")
+	l := listen(path)
+	defer l.Close()
+	conn, err := Dial(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+
+	if os.Geteuid() != 0 {
+		t.Skip("only root can listen as another user")
+	}
+	become := func(user uintptr) { // this thread alone
+		if _, _, err := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), user, ^uintptr(0)); err != 0 {
+			t.Fatal(err)
+		}
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	directory := t.TempDir()
+	if err := errors.Join(os.Chmod(filepath.Dir(directory), 0o711), os.Chmod(directory, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(directory, "socket")
+	become(65534)
+	theirs, err := net.Listen("unix", path)
+	become(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	if _, err := Dial(t.Context(), path); err == nil || err.Error() != path+": another user (65534) listens there: give another path" {
+		t.Errorf("connecting to another user's socket: %v", err)
 	}
 }

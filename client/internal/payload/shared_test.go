@@ -1,0 +1,98 @@
+package payload
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/linklab/linklab/client/internal/ranges"
+)
+
+// In a directory that others may write to, a link in the place of a file of a
+// download must not lead to another file of the user's.
+func TestPlantedLinksAreNotFollowed(t *testing.T) {
+	for _, ending := range []string{".part", ".part.state", ".part.state.new"} {
+		for how, plant := range map[string]func(victim, name string) error{"symbolic": os.Symlink, "hard": os.Link} {
+			t.Run(how+ending, func(t *testing.T) {
+				directory := t.TempDir()
+				o := Options{Name: filepath.Join(directory, "file"), Resume: true, URL: "https://h/f"}
+				victim := filepath.Join(directory, "victim")
+				text := []byte("precious")
+				if ending == ".part.state" {
+					// A state that is right in all but its place.
+					leave(t, o, resource)
+					var err error
+					if text, err = os.ReadFile(o.Name + ".part.state"); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.Remove(o.Name + ".part.state"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := os.WriteFile(victim, text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := plant(victim, o.Name+ending); err != nil {
+					t.Fatal(err)
+				}
+				f, err := Create(o)
+				if ending == ".part" {
+					if err == nil || !strings.Contains(err.Error(), o.Name+".part is not used, because ") {
+						t.Errorf("Create returns %v", err)
+					}
+				} else {
+					if err != nil {
+						t.Fatal(err)
+					}
+					have, err := f.Begin(resource, ranges.Range{Length: resource.Size})
+					if err != nil || have != nil {
+						t.Errorf("Begin returns %v, %v", have, err)
+					}
+					if _, err := f.WriteAt([]byte("text"), 0); err != nil {
+						t.Error(err)
+					}
+					if err := f.Abort(false); err != nil {
+						t.Error(err)
+					}
+					if s, err := readState(o.Name + ".part.state"); err != nil || len(s.Written) != 1 {
+						t.Errorf("the state is %+v (%v)", s, err)
+					}
+				}
+				if got, err := os.ReadFile(victim); err != nil || !bytes.Equal(got, text) {
+					t.Errorf("the file that the link leads to holds %q (%v)", got, err)
+				}
+			})
+		}
+	}
+}
+
+// Another user's file would stay theirs after the checksum.
+func TestTheFilesOfAnotherUserAreNotUsed(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make them")
+	}
+	const other = 65534
+	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
+	leave(t, o, resource)
+	if err := os.Chown(o.Name+".part.state", other, other); err != nil {
+		t.Fatal(err)
+	}
+	f, have := begin(t, o, resource)
+	if have != nil {
+		t.Errorf("the state of another user tells of %v", have)
+	}
+	if err := f.Abort(false); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(o.Name+".part", nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(o.Name+".part", other, other); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(o); err == nil || !strings.Contains(err.Error(), "file.part is not used, because it belongs to another user (65534)") {
+		t.Errorf("Create returns %v", err)
+	}
+}
