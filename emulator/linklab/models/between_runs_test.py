@@ -1,6 +1,5 @@
 import math
 import statistics
-from random import Random
 
 import pytest
 from hypothesis import given
@@ -13,31 +12,38 @@ STATE = LinkState(True, 80_000_000, 20_000_000, 0.025, 0.0, 0.0)
 SDS = st.floats(0, MAX_RELATIVE_SD)
 
 
-@given(SDS, st.integers())
-def test_one_positive_factor_per_run(relative_sd: float, seed: int) -> None:
-    layer = BetweenRuns(relative_sd, Random(seed))
-    assert abs(layer.factor - 1) <= 2.5 * relative_sd
+@given(SDS, st.floats(0, 1))
+def test_one_positive_factor_per_run(relative_sd: float, quantile: float) -> None:
+    layer = BetweenRuns(relative_sd, quantile)
+    assert abs(layer.factor - 1) <= 2.5 * relative_sd + 1e-9
     first = layer.apply(0.0, NO_LOAD, STATE)
     assert first.down_rate_bps > 0
     assert first.down_rate_bps == round(80_000_000 * layer.factor)
     assert first.up_rate_bps == round(20_000_000 * layer.factor)
     assert layer.apply(1000.0, NO_LOAD, STATE) == first
     assert layer.next_s() == math.inf
-    assert BetweenRuns(relative_sd, Random(seed)).factor == layer.factor
+    assert BetweenRuns(relative_sd, quantile).factor == layer.factor
 
 
 def test_no_deviation_changes_nothing() -> None:
-    assert BetweenRuns(0, Random(1)).apply(0.0, NO_LOAD, STATE) == STATE
+    assert BetweenRuns(0, 0.1).apply(0.0, NO_LOAD, STATE) == STATE
 
 
 def test_mean_and_deviation_over_many_runs() -> None:
-    factors = [BetweenRuns(0.3, Random(seed)).factor for seed in range(4000)]
-    assert max(abs(factor - 1) for factor in factors) <= 2.5 * 0.3
-    assert statistics.mean(factors) == pytest.approx(1, abs=3 * 0.3 / math.sqrt(4000))
-    assert statistics.stdev(factors) == pytest.approx(0.3 * 0.955, rel=0.04)
+    factors = [BetweenRuns(0.3, (n + 0.5) / 4000).factor for n in range(4000)]
+    assert factors == sorted(factors)
+    assert max(abs(factor - 1) for factor in factors) == pytest.approx(2.5 * 0.3, rel=0.01)
+    assert statistics.mean(factors) == pytest.approx(1, abs=1e-6)
+    assert statistics.stdev(factors) == pytest.approx(0.3 * 0.955, rel=0.001)
 
 
 @pytest.mark.parametrize("relative_sd", [-0.1, 0.39, math.nan])
 def test_deviations_that_make_no_sense(relative_sd: float) -> None:
     with pytest.raises(ValueError, match=r"allowed: 0 to 0\.38"):
-        BetweenRuns(relative_sd, Random(1))
+        BetweenRuns(relative_sd, 0.5)
+
+
+@pytest.mark.parametrize("quantile", [-0.1, 1.1, math.nan])
+def test_quantiles_that_make_no_sense(quantile: float) -> None:
+    with pytest.raises(ValueError, match="a quantile of"):
+        BetweenRuns(0.1, quantile)

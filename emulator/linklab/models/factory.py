@@ -11,7 +11,7 @@ from linklab.models.events import Event, Events
 from linklab.models.layer import NO_LOAD, Layer, LinkModel, LinkState, Load
 from linklab.models.on_off import OnOff
 from linklab.models.rrc import Rrc
-from linklab.models.seeds import random_for
+from linklab.models.seeds import quantile_for, random_for
 from linklab.models.trace import TracePlayback
 from linklab.models.wifi import Wifi
 from linklab.scenario import LinkSettings, Scenario
@@ -87,7 +87,7 @@ def _model(scenario: Scenario, name: str, seed: int) -> ScenarioLink:
         random = random_for(seed, name, "trace")
         layers.append(TracePlayback(link.trace.samples, link.trace.settings, random))
     if link.between_runs:
-        layers.append(BetweenRuns(link.between_runs, random_for(seed, name, "between runs")))
+        layers.append(BetweenRuns(link.between_runs, quantile_for(seed, name, "between runs")))
     if link.on_off is not None:
         layers.append(OnOff(link.on_off, random_for(seed, name, "on off")))
     if link.wifi is not None:

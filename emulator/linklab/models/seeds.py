@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import random
+from typing import Final
+
+BLOCK: Final = 10
+"""So many seeds in a row draw evenly: as many as the thesis made runs of each kind (3.3)."""
 
 
 def seed_for(run_seed: int, *names: str) -> int:
@@ -22,3 +26,16 @@ def seed_for(run_seed: int, *names: str) -> int:
 def random_for(run_seed: int, *names: str) -> random.Random:
     """A generator with the seed of `seed_for`."""
     return random.Random(seed_for(run_seed, *names))
+
+
+def quantile_for(run_seed: int, *names: str) -> float:
+    """A number from 0 to below 1, of which the seeds 1 to 10 have one in every tenth.
+
+    So have 11 to 20 and every further `BLOCK`, in an order of chance: Latin hypercube sampling
+    (McKay, Beckman and Conover, Technometrics 21, 1979). Ten runs then stand for what many would
+    show; each by itself is as random as any, and numbers for other names are independent of it.
+    """
+    block, place = divmod(run_seed - 1, BLOCK)
+    order = random_for(block, *names, "order")
+    tenths = sorted(range(BLOCK), key=lambda _: order.random())
+    return (tenths[place] + random_for(run_seed, *names).random()) / BLOCK
