@@ -59,7 +59,7 @@ def test_every_system_has_its_scenarios() -> None:
 
 @pytest.mark.parametrize("drops", range(5))
 def test_greenbag_s_drops_leave_the_average_as_it_is(drops: int) -> None:
-    """Figure 12: 121 s with recovery, whatever the number of drops; each from 6 to 25 s."""
+    """V-A4: stable with recovery, whatever their number; 110 % of 110 s, each from 6 to 25 s."""
     one = shipped(f"greenbag-drops-{drops}")
     assert len(one.events) == drops
     assert all(6 <= event.duration_s <= 25 for event in one.events)
