@@ -2,7 +2,7 @@
 
 usage: bench.py [SECTION…] [--quick] [--json FILE] [--keep DIR]
 
-`make bench` runs every section but `kernel`, `regress` and `campaign`. Nothing here fails because a target is missed.
+`make bench` runs every section but `kernel`, `regress`, `campaign` and `calibration`. Nothing here fails because a target is missed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from bench_calibration import calibration
 from bench_campaign import campaign
 from bench_client import client
 from bench_common import CORES, Bench, BenchError, Result
@@ -36,12 +37,15 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
     section.__name__: section
     for section in (
         repeatability, sensitivity, fidelity, models, speed, peers, client, live, kernel,
-        regress, campaign,
+        regress, campaign, calibration,
     )
 }  # fmt: skip
-UNASKED = tuple(name for name in SECTIONS if name not in ("kernel", "regress", "campaign"))
+UNASKED = tuple(
+    name for name in SECTIONS if name not in ("kernel", "regress", "campaign", "calibration")
+)
 """What runs when no section is named: the kernel build takes minutes and no target moves; 20 runs
-of the regression suite take more than an hour (`regress --quick`: minutes)."""
+of the regression suite take more than an hour (`regress --quick`: minutes); and the thesis' links
+are calibrated, for ten minutes, when their models have changed."""
 
 
 def _summary(section: Callable[[Bench], Result]) -> str:
@@ -53,7 +57,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bench.py",
         description="Measures what linklab promises; a missed target is no error.",
-        epilog=f"sections (all but kernel, regress and campaign unless named):\n{listed}",
+        epilog=f"sections (all but kernel, regress, campaign and calibration unless named):\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("sections", nargs="*", metavar="SECTION", help="what to measure")

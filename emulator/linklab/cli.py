@@ -98,13 +98,13 @@ def _parser() -> argparse.ArgumentParser:
 
     reproduce = command(
         "reproduce", "run a publication's experiments and set its figures beside the measured ones",
-        "example:\n  linklab reproduce thesis --runs 5",
+        "example:\n  linklab reproduce thesis --runs 5      half as many as the thesis made",
     )  # fmt: skip
     _run_options(reproduce)
     reproduce.add_argument("publication", choices=tuple(reproduction.PUBLICATIONS))
     reproduce.add_argument(
-        "--runs", type=_positive, default=5, metavar="N",
-        help="runs of each with seeds SEED…SEED+N-1, of which the median counts (default 5)",
+        "--runs", type=_positive, default=10, metavar="N",
+        help="runs of each with seeds SEED…SEED+N-1, of which the median counts (default 10)",
     )  # fmt: skip
     reproduce.add_argument("--parallel", type=_positive, metavar="N", help="as for compare")
 

@@ -63,6 +63,17 @@ def test_defaults(called: Called) -> None:
     assert compare.parallel is None
 
 
+def test_a_publication_is_reproduced_with_as_many_runs_as_the_thesis_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def reproduce(options: argparse.Namespace) -> int:
+        assert (options.publication, options.runs, options.seed) == ("thesis", 10, 1)
+        return 0
+
+    monkeypatch.setattr(comparing, "reproduce", reproduce)
+    assert cli.main(["reproduce", "thesis"]) == 0
+
+
 def test_options(called: Called) -> None:
     words = (
         "compare ls --seed 9223372036854775807 --runs 3 --parallel 2 --place guest --clock real"

@@ -101,6 +101,7 @@ def to_json(
                     "algorithm": row.algorithm,
                     "download_s": row.download_s,
                     "link_delta_s": row.link_delta_s,
+                    "spread": row.spread,
                     "source": row.source,
                 }
                 for row in one.published

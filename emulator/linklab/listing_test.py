@@ -103,8 +103,11 @@ def test_json_is_complete_and_stable(small: Scenario) -> None:
     }  # fmt: skip
     assert listed["links"]["lte"]["models"] == ["between_runs", "trace", "carriers", "rrc"]
     assert listed["published"] == [
-        {"algorithm": "alg3", "download_s": 1.5, "link_delta_s": None, "source": "table 1"}
-    ]
+        {
+            "algorithm": "alg3", "download_s": 1.5, "link_delta_s": None, "spread": None,
+            "source": "table 1",
+        }
+    ]  # fmt: skip
     assert listed["findings"] == [
         {"what": "energy of A against B", "value": "-8 %", "source": "figure 3"}
     ]

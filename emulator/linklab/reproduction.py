@@ -14,15 +14,17 @@ PUBLICATIONS: Final = {"thesis": ("hs-s6", "hs-s7", "ls", "ts", "tm", "ao")}
 """The scenarios of a publication, in the order of its tables (thesis table 5.12)."""
 
 CALIBRATION: Final = ("single-wifi", "single-lte")
-"""The links of a scenario were given the rates that these rows state: they show that the
-links are right, not that an algorithm is."""
+"""The links of a scenario were given the rates that these rows state, on other seeds
+(`calibration.py`): they show that the links are right, not that an algorithm is."""
 
 TOLERANCES: Final = {
-    "single-wifi": 0.02, "single-lte": 0.02,
+    "single-wifi": 0.05, "single-lte": 0.05,
     "naive": 0.05, "alg1": 0.15, "alg2": 0.15, "alg3": 0.10,
 }  # fmt: skip
 """How far a median may lie from the published one: one value per algorithm, whatever the
-scenario. Those of outcomes are what a fluid model of the thesis' links leaves unexplained."""
+scenario. Those of outcomes are what a fluid model of the thesis' links leaves unexplained.
+Those of links are two standard errors of a median of ten runs, 1.2533 σ/√n, of an LTE trace
+whose means over a download stray by 6 %."""
 
 
 @dataclass(frozen=True, slots=True)

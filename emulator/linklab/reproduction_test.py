@@ -23,7 +23,7 @@ def test_cells_say_how_far_they_are_off() -> None:
     one = replace(one, published=tuple(r for r in one.published if r.algorithm != "alg2"))
     runs = {
         "single-wifi": [measured(26.0)],
-        "single-lte": [measured(35.0)],
+        "single-lte": [measured(36.0)],
         "naive": [measured(t) for t in (18.0, 19.0, 30.0)],
         "alg1": [measured(17.88 * 1.2)],
     }

@@ -546,6 +546,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
                 st.floats(0.1, 1000),
                 TEXTS,
                 st.none() | st.floats(0, 1000),
+                st.none() | SHARES,
             ),
             max_size=3,
             unique_by=lambda row: row.algorithm,

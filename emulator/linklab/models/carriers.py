@@ -37,8 +37,8 @@ class CarrierSettings:
     logarithm has the standard deviation `delay_sigma` (0 to 3): with .3 nine of ten ramps take
     1.5 to 4.1 s, 2.6 s on average, which is the thesis' typical buildup. `slow_probability` of
     the ramps take `SLOW_S` instead, `never_probability` of the runs stay with the first carrier
-    (both 0 to 1); FACTS 3 has .2 for AlwaysOnline, whose slowest runs in thesis figure 5.6a lie
-    near .2 of the best.
+    (both 0 to 1); thesis figure 5.6a has such runs "around the 0.2 mark" of its axis, which is
+    20 Mbit/s if that ends at 10^8 bit/s.
 
     After `idle_s` (20 ms to 60 s) without downlink traffic everything begins anew; the default
     is the longest `sCellDeactivationTimer`. `key` says whose ramp it is: the "device"'s, or each

@@ -59,6 +59,7 @@ The form of the file (keys marked * are needed, the others show their defaults):
     client: {upper_limit: 1.2 MB, padding: 10 %, overlap: 60 %, window: 1 s, first_request: 1 MB}
     published:
       - {algorithm*: alg3, download*: 16.55 s, link_delta: 0.5 s, source: thesis table 5.12}
+                                  # spread: the rates' standard deviation over their median
     findings:                     # whatever else was published, in words
       - {what*: energy of eMPTCP against MPTCP, value*: -8 %, source: 'eMPTCP 4.3'}
 

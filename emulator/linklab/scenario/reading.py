@@ -100,7 +100,7 @@ _EVENT_CHANGES = ("carrier", *_LINK_CHANGES, "fade", "cap", "cross", "outage", "
 _EVENT_KEYS = Keys(("link",), ("at", "after", "for", *_EVENT_CHANGES))
 _TCP_KEYS = Keys((), ("congestion_control", "rmem_max", "wmem_max", "metrics_save", "mptcp"))
 _CLIENT_KEYS = Keys((), ("upper_limit", "padding", "overlap", "window", "first_request"))
-_PUBLISHED_KEYS = Keys(("algorithm", "download"), ("link_delta", "source"))
+_PUBLISHED_KEYS = Keys(("algorithm", "download"), ("link_delta", "spread", "source"))
 _FINDING_KEYS = Keys(("what", "value"), ("source",))
 
 
@@ -449,6 +449,7 @@ def _published(maps: list[Mapping]) -> tuple[Published, ...]:
             download_s=item.get("download", _time),
             source=item.get_or("source", str.strip, ""),
             link_delta_s=item.get("link_delta", _time) if item.has("link_delta") else None,
+            spread=item.get("spread", _share) if item.has("spread") else None,
         )
         if row.download_s == 0:
             item.fail("download", "'0 s' is no download; allowed: a duration such as '16.55 s'")

@@ -116,12 +116,16 @@ class ClientSettings:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a publication reports for one algorithm in this scenario."""
+    """What a publication reports for one algorithm in this scenario.
+
+    `spread` is the standard deviation of the runs' rates over their median.
+    """
 
     algorithm: str
     download_s: float
     source: str = ""
     link_delta_s: float | None = None
+    spread: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

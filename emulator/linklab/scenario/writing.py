@@ -77,6 +77,7 @@ def to_yaml(scenario: Scenario) -> str:
                 algorithm=row.algorithm,
                 download=units.format_duration(row.download_s),
                 link_delta=_formatted(units.format_duration, row.link_delta_s),
+                spread=_formatted(units.format_ratio, row.spread),
                 source=row.source or None,
             )
             for row in scenario.published
