@@ -13,11 +13,10 @@ ScenarioFile = Callable[..., Path]
 
 def nested(script: str, scenario: Path) -> list[str]:
     """A command for the client's place that runs a shell script with `$linklab` and `$scenario`."""
-    host = "/run/linklab/host"
     prelude = (
-        f"export PYTHONPATH=$PYTHONPATH:{host}{Path(__file__).parents[1]}/emulator"
+        f"export PYTHONPATH=$PYTHONPATH:{Path(__file__).parents[1]}/emulator"
         " LINKLAB_CACHE=/tmp/cache; cd /tmp;"
-        f" linklab='{host}{sys.executable} -m linklab'; scenario={host}{scenario};"
+        f" linklab='{sys.executable} -m linklab'; scenario={scenario};"
     )
     return ["bash", "-c", prelude + script]
 

@@ -105,10 +105,19 @@ def run(options: argparse.Namespace, contestant: str) -> int:
     return _single(options, Request(scenario, contestant, options.seed, shift_s=options.shift))
 
 
+def _from_here(command: tuple[str, ...]) -> tuple[str, ...]:
+    """A command whose program, if named by a relative path, lies where the user stands: the
+    client's place is another directory."""
+    program, *words = command
+    return (str(Path(program).absolute()) if "/" in program else program, *words)
+
+
 def execute(options: argparse.Namespace, command: tuple[str, ...]) -> int:
     """A user's command in the client's place, what it writes passed on; 0, or 1 if it failed."""
     scenario = find(options.scenario)
-    request = Request(scenario, None, options.seed, command=command, shift_s=options.shift)
+    request = Request(
+        scenario, None, options.seed, command=_from_here(command), shift_s=options.shift
+    )
     where = choose_place(options.place, options.clock)
     (finished,) = run_with_progress([request], where, options.out, 1, options.timeout)
     for name, stream in (("client.out", sys.stdout), ("client.err", sys.stderr)):

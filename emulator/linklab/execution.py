@@ -23,7 +23,7 @@ from linklab import job as manifest
 from linklab import server
 from linklab.contestants import CONTESTANTS, Contestant, Task
 from linklab.control import Inbox
-from linklab.job import Job, local
+from linklab.job import Job
 from linklab.lab import Lab, built
 from linklab.leftovers import scratch_prefix
 from linklab.models.factory import models
@@ -51,11 +51,11 @@ def _task(job: Job, scenario: Scenario, run_dir: Path, output: Path) -> Task:
     return Task(
         scenario=scenario,
         url=f"https://{SERVER_ADDRESS}/{Path(job.payload).name}",
-        ca_file=str(local(job.certificate_authority)),
+        ca_file=job.certificate_authority,
         output=str(output),
         run_dir=str(run_dir),
         sha256=job.payload_sha256,
-        multilink=str(local(job.multilink)),
+        multilink=job.multilink,
         wireless=str(output.parent / "wireless"),
     )
 
@@ -170,7 +170,7 @@ def _run_client(
     if mptcp:
         _enable_mptcp(lab)
     h2o = server.start(
-        lab.server, local(job.certificate), local(job.key), local(job.payload),
+        lab.server, Path(job.certificate), Path(job.key), Path(job.payload),
         run_dir, mptcp=mptcp,
     )  # fmt: skip
     stack.callback(h2o.stop)

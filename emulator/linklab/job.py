@@ -6,7 +6,6 @@ host or in the guest, so that both do the same on the same files.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final, Literal
 
@@ -54,9 +53,3 @@ def write(job: Job, run_dir: Path) -> None:
 def read(run_dir: Path) -> Job:
     """Reads the manifest; FileNotFoundError or msgspec.ValidationError if it is not one."""
     return msgspec.json.decode((run_dir / "run.json").read_bytes(), type=Job)
-
-
-def local(path: str) -> Path:
-    """A path of the manifest as the running system sees it (the guest sets LINKLAB_HOST_ROOT)."""
-    root = os.environ.get("LINKLAB_HOST_ROOT")
-    return Path(root) / path.lstrip("/") if root else Path(path)

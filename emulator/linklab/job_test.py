@@ -59,10 +59,3 @@ def test_another_manifest_is_refused(tmp_path: Path, changes: dict[str, Any], wo
 def test_a_directory_without_manifest_is_said(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"run\.json"):
         job.read(tmp_path)
-
-
-def test_the_guest_sees_paths_of_the_host_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LINKLAB_HOST_ROOT", raising=False)
-    assert job.local("/a/b") == Path("/a/b")
-    monkeypatch.setenv("LINKLAB_HOST_ROOT", "/run/linklab/host")
-    assert job.local("/a/b") == Path("/run/linklab/host/a/b")

@@ -1,4 +1,4 @@
-"""Where things are: the package, its data, the cache, and how the guest sees them.
+"""Where things are: the package, its data, the cache, and where the guest has its run directory.
 
 In a checkout the data are the repository's; an installed wheel brings them in the package.
 Everything that linklab makes outside a run directory lies under one cache
@@ -41,9 +41,6 @@ MULTILINK = _multilink()
 """The client that runs: what `LINKLAB_MULTILINK` names, else the checkout's build, else the one
 beside Python or on PATH."""
 
-GUEST_HOST_ROOT = Path("/run/linklab/host")
-"""Where the guest mounts the host's root a second time, out of reach of its own tmpfs."""
-
 GUEST_RUN_DIR = Path("/run/linklab/run")
 """Where the guest mounts the run directory, whatever its name on the host."""
 
@@ -55,8 +52,3 @@ def cache_dir() -> Path:
         return Path(explicit).resolve()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache").resolve() / "linklab"
-
-
-def in_guest(path: Path) -> Path:
-    """The path by which the guest reaches an absolute path of the host."""
-    return GUEST_HOST_ROOT / path.resolve().relative_to("/")

@@ -25,9 +25,3 @@ def test_the_most_special_setting_names_the_cache(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LINKLAB_CACHE", "beside")
     assert paths.cache_dir() == tmp_path / "beside"
-
-
-def test_the_guest_s_name_of_a_path(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    expected = paths.GUEST_HOST_ROOT / str(tmp_path).lstrip("/") / "real"
-    assert paths.in_guest(tmp_path / "link") == expected

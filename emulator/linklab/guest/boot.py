@@ -26,7 +26,7 @@ from typing import IO
 
 from linklab.guest.session import EXIT_FILE
 from linklab.leftovers import scratch_prefix
-from linklab.paths import GUEST_HOST_ROOT, PYTHON_PATH, cache_dir, in_guest
+from linklab.paths import PYTHON_PATH, cache_dir
 
 BASE_MEMORY_BYTES = 768 << 20
 """Memory of a guest beside the downloaded file: programs and page cache."""
@@ -71,19 +71,17 @@ def _guest_command() -> str:
     """The shell lines that start this very package inside the guest."""
     environment = {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        "HOME": "/tmp",
+        "HOME": "/run/linklab/home",
         "LANG": "C.UTF-8",
-        "LINKLAB_HOST_ROOT": str(GUEST_HOST_ROOT),
-        "PYTHONPATH": str(in_guest(PYTHON_PATH)),
+        "PYTHONPATH": str(PYTHON_PATH),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
         "SETUPTOOLS_USE_DISTUTILS": "stdlib",
     }
     exports = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
-    python = GUEST_HOST_ROOT / Path(sys.executable).relative_to("/")
-    return "\n".join(
-        [*exports, "cd /tmp", f"{shlex.quote(str(python))} -m linklab.guest.session\n"]
-    )
+    # -P: not from the directory where it stands, which is the host's /tmp with memory over it.
+    words = shlex.join([sys.executable, "-P", "-m", "linklab.guest.session"])
+    return "\n".join([*exports, "cd /tmp", f"{words}\n"])
 
 
 _without_lock = itertools.count()

@@ -1,17 +1,35 @@
-# The guest's first script, run by its /bin/sh as process 1 with the run directory
-# already mounted at /run/linklab/run: mounts what a Linux system expects, then
-# does what the run directory's `guest-command` says. That powers the guest off;
+# The guest's first script, run by its /bin/sh as process 1 with memory at /run and the
+# run directory already mounted at /run/linklab/run: mounts what a Linux system expects,
+# then does what the run directory's `guest-command` says. That powers the guest off;
 # coming back from it means that it failed to start, and the kernel panics.
+#
+# How many processes it starts is part of every figure: each draws random numbers.
 set -eu
 mount -t proc proc /proc
-mount -t sysfs sysfs /sys
-mount -t devtmpfs devtmpfs /dev
-mkdir -p /dev/pts /dev/shm
-mount -t devpts -o gid=5,mode=620,ptmxmode=666 devpts /dev/pts
-mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+mount -o remount,size=95% /run
+
+# /tmp, /dev/shm and /run show the host's files and can be written: memory lies over them.
+cd /run/linklab
+mkdir -p host new over/tmp/work over/dev/shm/work over/run/work over/none \
+  over/run/upper/linklab/run over/run/upper/linklab/home over/run/upper/lock over/run/upper/netns
+mkdir -m 1777 over/tmp/upper over/dev/shm/upper
+mount -n -t hostfs -o ro none host -o /
+over() { # DIRECTORY PLACE: a line of fstab(5)
+  lower=host/$1
+  [ -d "$lower" ] || lower=over/none
+  echo "$1 $2 overlay X-mount.mkdir,lowerdir=$PWD/$lower,upperdir=$PWD/over/$1/upper,workdir=$PWD/over/$1/work"
+}
+{
+  echo sysfs /sys sysfs
+  echo devtmpfs /dev devtmpfs
+  echo devpts /dev/pts devpts X-mount.mkdir,gid=5,mode=620,ptmxmode=666
+  over tmp /tmp
+  over dev/shm /dev/shm
+  over run "$PWD/new"
+} > fstab
+mount --all --fstab fstab
 ln -s /proc/self/fd /dev/fd
 ln -s pts/ptmx /dev/ptmx 2>/dev/null || true
-mkdir -p /run/linklab/host /run/netns /run/lock
-mount -t hostfs -o ro none /run/linklab/host -o /
-mount -t tmpfs -o mode=1777,size=95% tmpfs /tmp
+mount -n --move run new/linklab/run
+mount -n --move new /run
 . /run/linklab/run/guest-command

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linklab import summary
-from linklab.paths import in_guest
 from linklab.regression import figures, verdict
 from linklab.regression.figures import Bound, Cell, Values
 from linklab.regression.suite import Planned, Suite
@@ -50,8 +49,9 @@ def request(planned: Planned, directory: Path, shift_s: float) -> Request:
     entrant = planned.entrant
     command = None
     if entrant.command is not None:
-        suite_dir = str(in_guest(directory))
-        command = tuple(word.replace("{suite}", suite_dir) for word in entrant.command)
+        command = tuple(
+            word.replace("{suite}", str(directory.resolve())) for word in entrant.command
+        )
     return Request(
         planned.scenario,
         entrant.name if command is None else None,

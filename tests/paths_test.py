@@ -1,0 +1,112 @@
+"""A user's paths mean the same inside the guest, wherever they lie; and no figure changes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import site
+import subprocess
+import tempfile
+import venv
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, Linklab
+from linklab.paths import cache_dir
+
+ScenarioFile = Callable[..., Path]
+
+PROGRAM = """#!/bin/sh
+echo "$0 says: $(cat "$1") of $(dirname "$1")"
+ls "$(dirname "$0")"
+exec curl --silent --show-error --interface wlan0 --output "$LINKLAB_OUTPUT" "$LINKLAB_URL"
+"""
+
+
+def memory_of_run() -> str:
+    """A directory below /run that the user may write."""
+    own = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.geteuid()}")
+    return "/run" if os.access("/run", os.W_OK) else own
+
+
+@pytest.fixture(params=["/tmp", "/dev/shm", "/run"])
+def place(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A directory of the test's own below one that the guest lays memory over."""
+    parent = memory_of_run() if request.param == "/run" else request.param
+    if not os.access(parent, os.W_OK):
+        pytest.skip(f"{parent} cannot be written here")
+    with tempfile.TemporaryDirectory(prefix="Gäste haus-", dir=parent) as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Path]:
+    """A directory of the test's own that the guest shows as it is."""
+    with tempfile.TemporaryDirectory(prefix="elsewhere-", dir=REPOSITORY) as directory:
+        yield Path(directory)
+
+
+def checkout(directory: Path) -> Path:
+    """linklab's files and a Python environment of their own; returns its Python."""
+    for name in ("emulator", "profiles", "server"):
+        shutil.copytree(
+            REPOSITORY / name, directory / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    shutil.copytree(REPOSITORY / "build", directory / "build")
+    venv.create(directory / ".venv", with_pip=False, symlinks=True)
+    (library,) = (directory / ".venv" / "lib").glob("python*/site-packages")
+    (library / "tested.pth").write_text("".join(f"{one}\n" for one in site.getsitepackages()))
+    return directory / ".venv" / "bin" / "python"
+
+
+def elapsed(place: Path, scenario: Path) -> tuple[str, str]:
+    """Runs a program with everything of linklab's in `place`: what it said, and its time."""
+    python = checkout(place / "check out")
+    home = place / "home"
+    (home / ".cache" / "linklab").mkdir(parents=True)
+    (home / ".cache" / "linklab" / "kernel").symlink_to(cache_dir() / "kernel")
+    here = place / "hier"
+    here.mkdir()
+    (here / "prögram me").write_text(PROGRAM)
+    (here / "prögram me").chmod(0o755)
+    (here / "data").write_text("its data")
+    shutil.copy(scenario, here)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LINKLAB")}
+    done = subprocess.run(
+        [python, "-m", "linklab", "exec", scenario.name, "--out", "rüns", "--",
+         "./prögram me", here / "data"],
+        cwd=here, capture_output=True, text=True, check=False, timeout=300,
+        env={**kept, "HOME": str(home), "PYTHONPATH": str(place / "check out" / "emulator")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (run_dir,) = (here / "rüns").iterdir()
+    return done.stdout, (run_dir / "outcome.json").read_text()
+
+
+def test_everything_of_the_user_s_lies_below_what_the_guest_writes(
+    place: Path, elsewhere: Path, scenario: ScenarioFile
+) -> None:
+    file = scenario("paths", size="1 MB")
+    said, outcome = elapsed(place, file)
+    assert elapsed(elsewhere, file)[1] == outcome
+    here = place / "hier"
+    assert said.splitlines() == [
+        f"{here}/prögram me says: its data of {here}",
+        "data", "paths.yaml", "prögram me", "rüns",
+    ]  # fmt: skip
+
+
+def test_the_guest_s_own_files_stay_in_it(linklab: Linklab, scenario: ScenarioFile) -> None:
+    """What it writes at the places of the host's own files is seen by it alone."""
+    with tempfile.NamedTemporaryFile("w+", dir="/tmp") as file:
+        file.write("the host's")
+        file.flush()
+        script = (
+            f"cat {file.name}; echo; echo the guest\\'s > {file.name}; cat {file.name};"
+            f" rm {file.name}; ls {file.name}; touch /run/mine /dev/shm/mine /tmp/mine; echo $?"
+        )
+        done = linklab("exec", scenario("own", size="1 MB"), "--", "sh", "-c", script)
+        assert done.out.splitlines() == ["the host's", "the guest's", "0"], done.err
+        assert Path(file.name).read_text() == "the host's"
+    assert not any(Path(one, "mine").exists() for one in ("/run", "/dev/shm", "/tmp"))
