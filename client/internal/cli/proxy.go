@@ -1,13 +1,9 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -110,20 +106,8 @@ func runProxy(command *cobra.Command, f *proxyFlags, logs *logging) error {
 		o.Count = exported.Received
 		o.NewRecorder = func() download.Recorder { return exported.Download() }
 	}
-	p := proxy.New(o)
-	server := &http.Server{
-		Handler:           p,
-		ReadHeaderTimeout: 30 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-	}
-	defer context.AfterFunc(ctx, func() { server.Close() })()
 	fmt.Fprintf(command.OutOrStdout(), "multilink proxy on http://%s\n", listener.Addr())
-	if err = server.Serve(listener); errors.Is(err, http.ErrServerClosed) {
-		err = nil
-	}
-	p.Close()
-	return err
+	return proxy.New(o).Serve(ctx, listener)
 }
 
 // check reads the flags that only this command has.

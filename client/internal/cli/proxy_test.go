@@ -2,8 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,6 +122,97 @@ func TestProgramsUseTheProxy(t *testing.T) {
 	text := scrape(t, "metrics")
 	if !strings.Contains(text, `multilink_request_size_bytes_count{algorithm="alg3",link="wifi"`) || strings.Contains(text, "127.0.0.1") {
 		t.Errorf("the metrics are\n%s", text)
+	}
+}
+
+// Programs that follow redirects know of one host, the gateway's.
+func TestProgramsKeepCredentialsToTheirSite(t *testing.T) {
+	var mu sync.Mutex
+	got := map[string]string{}
+	note := func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		got[r.Host+r.URL.Path] = r.Header.Get("Authorization")
+	}
+	other := httptest.NewServer(http.HandlerFunc(note))
+	t.Cleanup(other.Close)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		note(w, r)
+		switch {
+		case r.Header.Get("Authorization") == "":
+			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.URL.Path == "/away":
+			http.Redirect(w, r, other.URL+"/there", http.StatusFound)
+		case r.URL.Path == "/within":
+			http.Redirect(w, r, "/here", http.StatusFound)
+		}
+	}))
+	t.Cleanup(site.Close)
+	gateway := "http://" + startProxy(t, "--link", "lo") + "/"
+	for name, words := range map[string][]string{
+		"curl":           {"curl", "-sSfL", "-u", "user:pw"},
+		"curl --anyauth": {"curl", "-sSfL", "--anyauth", "-u", "user:pw"},
+		"wget":           {"wget", "-q", "-O", "-", "--user=user", "--password=pw"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mu.Lock()
+			clear(got)
+			mu.Unlock()
+			program(t, append(words, gateway+site.URL+"/away")...)
+			program(t, append(words, gateway+site.URL+"/within")...)
+			const basic = "Basic dXNlcjpwdw=="
+			at := strings.TrimPrefix(site.URL, "http://")
+			mu.Lock()
+			defer mu.Unlock()
+			theirs, came := got[strings.TrimPrefix(other.URL, "http://")+"/there"]
+			if got[at+"/away"] != basic || got[at+"/here"] != basic || !came || theirs != "" {
+				t.Errorf("the sites got %v", got)
+			}
+		})
+	}
+}
+
+// NTLM, as curl speaks it, works through the proxy, for whoever proves who it
+// is.
+func TestCurlProvesWhoItIsByNTLM(t *testing.T) {
+	// Message 2 of MS-NLMP, 2.2.1.2, without names.
+	challenge := make([]byte, 56)
+	copy(challenge, "NTLMSSP\x00\x02")
+	copy(challenge[20:], "\x01\x82\x08\x00") // Unicode, NTLM, extended session security
+	copy(challenge[24:], "12345678")
+	challenge[16], challenge[44] = 56, 56 // where the names would be
+	var mu sync.Mutex
+	messages := map[string]byte{} // the last one by connection
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		text, _ := strings.CutPrefix(r.Header.Get("Authorization"), "NTLM ")
+		if message, err := base64.StdEncoding.DecodeString(text); err == nil && len(message) > 8 && message[8] > messages[r.RemoteAddr] {
+			messages[r.RemoteAddr] = message[8]
+		}
+		switch messages[r.RemoteAddr] {
+		case 3:
+			fmt.Fprintln(w, "for you alone")
+			return
+		case 1:
+			w.Header().Set("WWW-Authenticate", "NTLM "+base64.StdEncoding.EncodeToString(challenge))
+		default:
+			w.Header().Set("WWW-Authenticate", "NTLM")
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+	if !bytes.Contains(program(t, "curl", "--version"), []byte("NTLM")) {
+		t.Skip("curl is without NTLM")
+	}
+	curl := []string{"curl", "-sS", "--proxy", "http://" + startProxy(t, "--link", "lo"), "-w", "%{http_code}\n", server.URL + "/f"}
+	// What is said twice in one command goes over one connection.
+	if got := program(t, append(curl, "--ntlm", "-u", "user:pw", server.URL+"/g")...); string(got) != strings.Repeat("for you alone\n200\n", 2) {
+		t.Errorf("curl with a name gets %q", got)
+	}
+	if got := program(t, curl...); string(got) != "401\n" {
+		t.Errorf("curl without a name gets %q", got)
 	}
 }
 

@@ -27,3 +27,45 @@ func authScheme(credentials string) string {
 	scheme, _, _ := strings.Cut(strings.TrimSpace(credentials), " ")
 	return strings.ToLower(scheme)
 }
+
+// credentialSchemes are those of the credentials of a request.
+func credentialSchemes(header http.Header) (schemes []string) {
+	for _, credentials := range header.Values("Authorization") {
+		schemes = append(schemes, authScheme(credentials))
+	}
+	return schemes
+}
+
+// challenges are the schemes that WWW-Authenticate offers, in lower case
+// (RFC 9110, 11.6.1): of its list, the members that are not parameters of the
+// scheme before them.
+func challenges(header http.Header) (schemes []string) {
+	quoted, escaped := false, false
+	for member := range strings.FieldsFuncSeq(strings.Join(header.Values("Www-Authenticate"), ","), func(c rune) bool {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		}
+		return c == ',' && !quoted
+	}) {
+		member = strings.Trim(member, " \t")
+		end := strings.IndexAny(member, " \t=")
+		if end < 0 {
+			end = len(member)
+		}
+		if rest := strings.TrimLeft(member[end:], " \t"); end > 0 && !strings.HasPrefix(rest, "=") {
+			schemes = append(schemes, strings.ToLower(member[:end]))
+		}
+	}
+	return schemes
+}
+
+// authenticatesConnection reports whether credentials of a scheme are for all
+// requests of a connection, and for none of another (RFC 4559, 6; MS-NTHT).
+func authenticatesConnection(scheme string) bool {
+	return scheme == "ntlm" || scheme == "negotiate" || scheme == "kerberos"
+}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -34,18 +35,56 @@ func FuzzWantedRange(f *testing.F) {
 func FuzzGatewayURL(f *testing.F) {
 	f.Add("/https://host/path?query")
 	f.Add("/http:/user:secret@[::1]:8080/%2f#fragment")
+	f.Add("/anonymous/https://host/path")
 	f.Fuzz(func(t *testing.T, uri string) {
-		u, ok := gatewayURL(uri)
+		u, anonymous, ok := gatewayURL(uri)
 		if !ok {
 			return
 		}
-		if !isWeb(u) || !strings.HasPrefix(strings.TrimPrefix(uri, "/"), u.Scheme) {
+		text, prefixed := strings.CutPrefix(strings.TrimPrefix(uri, "/"), anonymousPrefix)
+		if !isWeb(u) || prefixed != anonymous || !strings.HasPrefix(text, u.Scheme) {
 			t.Fatalf("%q leads to %s", uri, u)
 		}
 		// Redirects lead through the gateway by such a text.
-		again, ok := gatewayURL("/" + u.String())
-		if !ok || again.String() != u.String() || again.Host != u.Host {
+		again, still, ok := gatewayURL(gatewayPath(u, anonymous))
+		if !ok || still != anonymous || again.String() != u.String() || again.Host != u.Host {
 			t.Errorf("%q leads to %q of host %q, which said again is %v, %v", uri, u, u.Host, again, ok)
+		}
+	})
+}
+
+// Wherever a site redirects to, credentials for it do not get to another.
+func FuzzRedirect(f *testing.F) {
+	for _, location := range []string{
+		"https://b.example/y", "//b.example", "/y?z#w", "mailto:a@b.example", "", "?", "http:/https://b.example/",
+		"https://a.example/%2e%2e/%2E%2e/.%2e/https://b.example/", "https://A.example:443/", "https://x:y@b.example/", `https:\\b.example\`,
+		"../../../https://b.example/", "https://b.example/https://a.example/", "HTTPS:b.example",
+	} {
+		f.Add(location)
+	}
+	site := &url.URL{Scheme: "https", Host: "a.example", Path: "/x/"}
+	gateway := &url.URL{Scheme: "http", Host: "127.0.0.1:8080"}
+	f.Fuzz(func(t *testing.T, location string) {
+		header := http.Header{"Location": {location}}
+		(&visit{site: site}).redirect(header)
+		text := header.Get("Location")
+		if text == "" {
+			return
+		}
+		// A client resolves it, with dots as it reads them.
+		to, err := gateway.Parse(gatewayPath(site, false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if to, err = to.Parse(dots.ReplaceAllString(text, ".")); err != nil {
+			return // not a URL, with or without a gateway
+		}
+		if to.Scheme != gateway.Scheme && to.Scheme != "https" {
+			return
+		}
+		target, anonymous, ok := gatewayURL(to.EscapedPath())
+		if to.Host != gateway.Host || ok && !anonymous && originOf(target) != "https://a.example" {
+			t.Errorf("%q becomes %q: a client goes to %s, %v", location, text, to, anonymous)
 		}
 	})
 }

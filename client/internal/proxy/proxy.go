@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
-	"strings"
+	"slices"
 	"sync"
+	"time"
 
 	stdlog "log"
 
@@ -47,6 +49,7 @@ type Proxy struct {
 	name    string
 	routes  *routes
 	forward *httputil.ReverseProxy
+	clients clients
 	// serving counts requests; closing is closed when tunnels must end.
 	serving sync.WaitGroup
 	closing chan struct{}
@@ -55,7 +58,7 @@ type Proxy struct {
 // bufferSize is what is copied to a client at a time, in bytes.
 const bufferSize = 128 << 10
 
-// New returns a proxy. Close it.
+// New returns a proxy, which is to Serve once.
 func New(o Options) *Proxy {
 	p := &Proxy{Options: o, name: "multilink-" + rand.Text(), closing: make(chan struct{})}
 	links := make([]download.Link, len(o.Engine.Links))
@@ -83,11 +86,32 @@ func New(o Options) *Proxy {
 	return p
 }
 
-// Close ends tunnels, and returns when no request is being served any more.
+// Serve serves the clients of a listener until ctx ends.
+func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{
+		Handler:           p,
+		ReadHeaderTimeout: 30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       p.clients.arrive,
+		ConnState:         p.clients.changed,
+	}
+	defer context.AfterFunc(ctx, func() { server.Close() })()
+	err := server.Serve(listener)
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	server.Close()
+	p.close()
+	return err
+}
+
+// close ends tunnels, and returns when no request is being served any more.
 // The HTTP server, which ends all others, must have been closed.
-func (p *Proxy) Close() {
+func (p *Proxy) close() {
 	close(p.closing)
 	p.serving.Wait()
+	p.clients.close()
 	p.routes.close()
 	p.Engine.Pool.Close()
 }
@@ -96,9 +120,6 @@ type buffers struct{ sync.Pool }
 
 func (b *buffers) Get() []byte  { return b.Pool.Get().(*[bufferSize]byte)[:] }
 func (b *buffers) Put(p []byte) { b.Pool.Put((*[bufferSize]byte)(p)) }
-
-// gatewayKey marks the context of a request that came through a prefixed URL.
-type gatewayKey struct{}
 
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.serving.Add(1)
@@ -121,31 +142,6 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// gateway serves /https://HOST/PATH.
-func (p *Proxy) gateway(w http.ResponseWriter, r *http.Request) {
-	if !isOurs(r.Host) {
-		http.Error(w, fmt.Sprintf("multilink: %q is not this proxy: use its address", r.Host), http.StatusMisdirectedRequest)
-		return
-	}
-	target, ok := gatewayURL(r.RequestURI)
-	if !ok {
-		http.Error(w, `multilink: this is a proxy for downloads over several links.
-Use it as the HTTP proxy of a program, or put its address before a URL:
-http://`+r.Host+`/https://HOST/PATH`, http.StatusNotFound)
-		return
-	}
-	// A page of another site has no business here. What a site serves
-	// through the gateway has the gateway's origin: see modify.
-	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		http.Error(w, "multilink: the gateway is not for pages of other sites", http.StatusForbidden)
-		return
-	}
-	r = r.WithContext(context.WithValue(r.Context(), gatewayKey{}, true))
-	r.URL, r.Host = target, target.Host
-	r.Header.Del("Cookie")
-	p.pass(w, r)
-}
-
 func (p *Proxy) pass(w http.ResponseWriter, r *http.Request) {
 	// An origin may answer before it has the whole request. Without this the
 	// HTTP server would end the request's body as soon as the answer begins,
@@ -153,18 +149,6 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request) {
 	// nothing to enable with HTTP/2.
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	p.forward.ServeHTTP(w, r)
-}
-
-// gatewayURL is the URL after the slash. Some clients make one slash of two.
-func gatewayURL(uri string) (*url.URL, bool) {
-	text := strings.TrimPrefix(uri, "/")
-	for _, scheme := range []string{"https", "http"} {
-		if rest, ok := strings.CutPrefix(text, scheme+":/"); ok {
-			u, err := url.Parse(scheme + "://" + strings.TrimPrefix(rest, "/"))
-			return u, err == nil && isWeb(u)
-		}
-	}
-	return nil, false
 }
 
 func isWeb(u *url.URL) bool {
@@ -183,18 +167,13 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 
 // modify completes an answer for the way back.
 func (p *Proxy) modify(response *http.Response) error {
-	request := response.Request
 	response.Header.Add("Via", p.via(response.Proto))
-	if request.Context().Value(gatewayKey{}) == nil {
-		return nil
+	if by := visitOf(response.Request); by != nil {
+		return by.modify(response)
 	}
-	// All sites have the gateway's origin: nothing of one may reach another.
-	response.Header.Del("Set-Cookie")
-	response.Header.Set("Content-Security-Policy", "sandbox")
-	if location := response.Header.Get("Location"); location != "" {
-		if to, err := request.URL.Parse(location); err == nil && isWeb(to) {
-			response.Header.Set("Location", "/"+to.String())
-		}
+	if slices.ContainsFunc(challenges(response.Header), authenticatesConnection) {
+		// Without it, clients must not answer (RFC 4559, 6).
+		response.Header.Add("Proxy-Support", "Session-Based-Authentication")
 	}
 	return nil
 }
@@ -206,8 +185,11 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p.Log.Warn("a request fails", "method", r.Method, "host", r.URL.Host, "error", err)
 	status := http.StatusBadGateway
-	if errors.Is(err, errLoop) {
+	switch {
+	case errors.Is(err, errLoop):
 		status = http.StatusLoopDetected
+	case errors.As(err, new(*unboundError)):
+		status = http.StatusForbidden
 	}
 	http.Error(w, "multilink: "+err.Error(), status)
 }

@@ -173,17 +173,14 @@ func start(t *testing.T, o *origin, change func(*Options)) (address string, coun
 	if change != nil {
 		change(&options)
 	}
-	p := New(options)
-	server := &http.Server{Handler: p}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		server.Serve(listener)
-	}()
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- New(options).Serve(ctx, listener) }()
 	t.Cleanup(func() {
-		server.Close()
-		<-done
-		p.Close()
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	})
 	return listener.Addr().String(), counts
 }
@@ -457,7 +454,7 @@ func TestRedirectsOfTheGatewayStayInIt(t *testing.T) {
 		w.WriteHeader(http.StatusFound)
 	})
 	address, _ := start(t, o, nil)
-	for path, want := range map[string]string{"/a": "/" + o.URL + "/b?c", "/x": "/https://other.example/y", "/m": "mailto:a@b.example"} {
+	for path, want := range map[string]string{"/a": "/" + o.URL + "/b?c", "/x": "/anonymous/https://other.example/y", "/m": "mailto:a@b.example"} {
 		response, _ := get(t, direct(t), "http://"+address+"/"+o.URL+path)
 		if location := response.Header.Get("Location"); response.StatusCode != 302 || location != want || response.Header.Get("Set-Cookie") != "" {
 			t.Errorf("%s: %s to %q, want %q", path, response.Status, location, want)
@@ -686,7 +683,7 @@ func TestRefusals(t *testing.T) {
 		{"/" + o.URL + "/f", nil, "evil.example:" + port, 421, `"evil.example:` + port + `" is not this proxy`},
 		{"/" + o.URL + "/f", nil, "localhost:" + port, 200, ""},
 		{"/" + o.URL + "/f", []string{"Sec-Fetch-Site", "cross-site"}, "", 403, "not for pages of other sites"},
-		{"/" + o.URL + "/f", []string{"Sec-Fetch-Site", "none"}, "", 200, ""},
+		{"/http://user:pw@host/f", nil, "", 400, "the URL holds credentials"},
 		{"/http://" + address + "/http://host/", nil, "", 508, "leads back to this proxy"},
 		{"/http://localhost:" + port + "/", nil, "", 508, "leads back to this proxy"},
 		{"/http://127.0.0.1:1/f", nil, "", 502, "connection refused"},
@@ -724,7 +721,7 @@ func TestRefusals(t *testing.T) {
 
 func TestWhoMayUseTheProxy(t *testing.T) {
 	p := New(Options{Allow: []netip.Prefix{netip.MustParsePrefix("192.168.1.0/24"), netip.MustParsePrefix("fd00::/8")}, Log: slog.New(slog.DiscardHandler)})
-	defer p.Close()
+	defer p.close()
 	for remote, want := range map[string]bool{
 		"127.0.0.1:99": true, "[::1]:99": true, "[::ffff:127.0.0.1]:99": true,
 		"192.168.1.77:99": true, "[::ffff:192.168.1.77]:99": true, "[fd00::1]:99": true,

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -59,31 +60,51 @@ func dialSoon(ctx context.Context, l download.Link, address string) (net.Conn, e
 type routes struct {
 	mu  sync.Mutex
 	all []*route
+	// ofOne says that they are for one client, with one connection in all.
+	ofOne bool
+	tls   *tls.Config
 	// count, if set, is told what links receive.
 	count func(link string, bytes int64)
 }
 
 func newRoutes(o download.Options, count func(string, int64)) *routes {
-	r := &routes{count: count}
+	r := &routes{tls: o.TLS, count: count}
 	for _, l := range o.Links {
-		r.all = append(r.all, &route{
-			Link: l,
-			transport: &http.Transport{
-				DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return dialSoon(ctx, l, address) },
-				// A transport writes in its configuration when it is used first.
-				TLSClientConfig:       o.TLS.Clone(),
-				TLSHandshakeTimeout:   10 * time.Second,
-				ForceAttemptHTTP2:     true,
-				DisableCompression:    true,
-				IdleConnTimeout:       idleTime,
-				MaxIdleConnsPerHost:   4,
-				ExpectContinueTimeout: time.Second,
-				// A connection of a link that has gone says nothing.
-				HTTP2: &http.HTTP2Config{SendPingTimeout: dialTimeout, PingTimeout: dialTimeout},
-			},
-		})
+		r.all = append(r.all, r.route(l))
 	}
 	return r
+}
+
+// newOfOne returns the same links, as they are to be tried now, for one client.
+func (r *routes) newOfOne() *routes {
+	own := &routes{ofOne: true, tls: r.tls, count: r.count}
+	for _, route := range r.best() {
+		own.all = append(own.all, own.route(route.Link))
+	}
+	return own
+}
+
+func (r *routes) route(l download.Link) *route {
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return dialSoon(ctx, l, address) },
+		// A transport writes in its configuration when it is used first.
+		TLSClientConfig:       r.tls.Clone(),
+		TLSHandshakeTimeout:   10 * time.Second,
+		DisableCompression:    true,
+		IdleConnTimeout:       idleTime,
+		ExpectContinueTimeout: time.Second,
+		Protocols:             new(http.Protocols),
+	}
+	transport.Protocols.SetHTTP1(true)
+	if r.ofOne {
+		transport.MaxConnsPerHost = 1
+	} else {
+		transport.MaxIdleConnsPerHost = 4
+		transport.Protocols.SetHTTP2(true)
+		// A connection of a link that has gone says nothing.
+		transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: dialTimeout, PingTimeout: dialTimeout}
+	}
+	return &route{Link: l, transport: transport}
 }
 
 // best returns the links in the order in which to try them: those that work,
@@ -120,6 +141,15 @@ func (r *routes) learn(s rundir.Summary) {
 	}
 }
 
+// settle keeps one client's requests on the link that has its connection.
+func (r *routes) settle(on *route) {
+	if r.ofOne {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.all = []*route{on}
+	}
+}
+
 func (r *routes) fail(failed *route) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,13 +172,15 @@ func (r *routes) send(request *http.Request) (response *http.Response, by *route
 	}
 	var failures []error
 	order := r.best()
+	links := len(order)
 	for i := 0; i < len(order); i++ {
 		route := order[i]
 		response, err := r.try(route, request)
 		if err == nil {
+			r.settle(route)
 			return response, route, nil
 		}
-		if errors.Is(err, errSilent) && i < len(r.all) {
+		if errors.Is(err, errSilent) && i < links {
 			// The link may have come back without its old connections.
 			route.transport.CloseIdleConnections()
 			order = append(order, route)
@@ -252,7 +284,7 @@ func (r *routes) dial(ctx context.Context, address string) (conn net.Conn, by *r
 }
 
 func (r *routes) close() {
-	for _, route := range r.all {
+	for _, route := range r.best() {
 		route.transport.CloseIdleConnections()
 	}
 }

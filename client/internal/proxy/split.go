@@ -33,6 +33,14 @@ type splitter struct {
 }
 
 func (s *splitter) RoundTrip(request *http.Request) (*http.Response, error) {
+	client := request.Context().Value(clientKey{}).(*client)
+	if own := client.pin(request, s.routes); own != nil {
+		response, err := own.RoundTrip(request)
+		if err != nil {
+			client.unpin(request)
+		}
+		return response, err
+	}
 	wanted, ok := wantedRange(request)
 	if !ok || !s.acquire() {
 		return s.routes.RoundTrip(request)

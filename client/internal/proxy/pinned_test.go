@@ -1,0 +1,188 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/linklab/linklab/client/internal/link"
+)
+
+// intranet authenticates connections as NTLM does: by two requests on one, for
+// all that follow on it.
+type intranet struct {
+	mu    sync.Mutex
+	stage map[string]int // by connection
+}
+
+func (s *intranet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch r.Header.Get("Authorization") {
+	case "NTLM hello":
+		s.stage[r.RemoteAddr] = 1
+		w.Header().Set("WWW-Authenticate", "NTLM challenge")
+	case "NTLM answer":
+		if s.stage[r.RemoteAddr] == 1 {
+			s.stage[r.RemoteAddr] = 2
+		}
+	}
+	if s.stage[r.RemoteAddr] == 2 {
+		content(w, r)
+		return
+	}
+	w.Header().Add("WWW-Authenticate", "NTLM")
+	w.WriteHeader(http.StatusUnauthorized)
+	fmt.Fprint(w, "who are you?")
+}
+
+// What one client authenticated no other one gets.
+func TestAnAuthenticatedConnectionIsOneClients(t *testing.T) {
+	for _, name := range []string{"first link", "second link"} {
+		t.Run(name, func(t *testing.T) {
+			o := serve(t, false, (&intranet{stage: map[string]int{}}).ServeHTTP)
+			address, counts := start(t, nil, func(o *Options) {
+				if name == "second link" {
+					o.Engine.Links[0].Dial = func(context.Context, string) (link.Socket, error) {
+						return nil, &net.OpError{Op: "dial", Err: fmt.Errorf("network is unreachable")}
+					}
+				}
+			})
+			alice, mallory := through(t, address), through(t, address)
+			refused := func(of string, client *http.Client) {
+				t.Helper()
+				for range 3 {
+					response, _ := get(t, client, o.URL+"/f")
+					if response.StatusCode != 401 {
+						t.Errorf("%s gets %s", of, response.Status)
+					}
+					if got := response.Header.Get("Proxy-Support"); got != "Session-Based-Authentication" {
+						t.Errorf("Proxy-Support is %q", got)
+					}
+				}
+			}
+			refused("who says nothing", alice)
+			for authorization, want := range map[string]int{"NTLM hello": 401} {
+				if response, _ := get(t, alice, o.URL+"/f", "Authorization", authorization); response.StatusCode != want {
+					t.Fatalf("%s: %s", authorization, response.Status)
+				}
+			}
+			if response, got := get(t, alice, o.URL+"/f", "Authorization", "NTLM answer"); response.StatusCode != 200 || !bytes.Equal(got, file) {
+				t.Fatalf("whoever answered gets %s", response.Status)
+			}
+			refused("another client", mallory)
+			// It stays with the client, with whatever it asks for.
+			for range 2 {
+				if response, got := get(t, alice, o.URL+"/f", "Range", "bytes=1000-"); response.StatusCode != 206 || !bytes.Equal(got, file[1000:]) {
+					t.Errorf("whoever answered gets %s", response.Status)
+				}
+			}
+			if response, _ := do(t, alice, http.MethodPost, o.URL+"/f", bytes.NewReader(file[:10])); response.StatusCode != 200 {
+				t.Errorf("whoever answered gets %s", response.Status)
+			}
+			refused("another client", mallory)
+			// And ends with its connection.
+			alice.CloseIdleConnections()
+			refused("who has come anew", alice)
+			used := map[string]string{"first link": "wifi", "second link": "lte"}[name]
+			if n, _ := counts.Load(used); n == nil || n.(int64) < int64(len(file)) {
+				t.Errorf("%v bytes were counted on %s", n, used)
+			}
+		})
+	}
+}
+
+// The gateway has no connections of one client.
+func TestTheGatewayAuthenticatesNoConnection(t *testing.T) {
+	o := serve(t, false, (&intranet{stage: map[string]int{}}).ServeHTTP)
+	address, _ := start(t, nil, nil)
+	for _, authorization := range []string{"NTLM hello", "negotiate YII=", "Kerberos x"} {
+		response, text := get(t, direct(t), "http://"+address+"/"+o.URL+"/f", "Authorization", authorization)
+		if response.StatusCode != 403 || !bytes.Contains(text, []byte("Use it as an HTTP proxy")) {
+			t.Errorf("%s: %s %q", authorization, response.Status, text)
+		}
+	}
+	if len(o.seen()) > 0 {
+		t.Error("the site was asked")
+	}
+}
+
+// A connection that is authenticated is closed when its client goes.
+func TestWhatIsOneClientsGoesWithIt(t *testing.T) {
+	o := serve(t, false, (&intranet{stage: map[string]int{}}).ServeHTTP)
+	closed := make(chan struct{})
+	address, _ := start(t, nil, func(o *Options) {
+		dial := o.Engine.Links[0].Dial
+		o.Engine.Links[0].Dial = func(ctx context.Context, address string) (link.Socket, error) {
+			socket, err := dial(ctx, address)
+			return &closedSocket{Socket: socket, closed: closed}, err
+		}
+	})
+	client := through(t, address)
+	get(t, client, o.URL+"/f", "Authorization", "NTLM hello")
+	select {
+	case <-closed:
+		t.Fatal("the connection is closed while the client is there")
+	default:
+	}
+	client.CloseIdleConnections()
+	<-closed
+}
+
+func TestChallenges(t *testing.T) {
+	for _, test := range []struct {
+		values []string
+		want   string
+	}{
+		{nil, "[]"},
+		{[]string{""}, "[]"},
+		{[]string{"NTLM"}, "[ntlm]"},
+		{[]string{"Negotiate YII=", "NTLM"}, "[negotiate ntlm]"},
+		{[]string{`Newauth realm="apps", type=1, title="Login to \"apps\", Basic x", Basic realm="simple"`}, "[newauth basic]"},
+		{[]string{`Digest realm = "a",nonce="b" , qop="auth,auth-int",NTLM TlRMTVNTUAAC==`}, "[digest ntlm]"},
+		{[]string{`realm="nobody's", =x, , Basic`}, "[basic]"},
+	} {
+		if got := fmt.Sprint(challenges(http.Header{"Www-Authenticate": test.values})); got != test.want {
+			t.Errorf("%q: %s, want %s", test.values, got, test.want)
+		}
+	}
+}
+
+// A client without connections of its own for a while still gets what others
+// get: what failed is forgotten.
+func TestAPinnedConnectionThatCanNotBeMadeAgain(t *testing.T) {
+	o := serve(t, false, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Header.Get("Authorization")) })
+	var mu sync.Mutex
+	broken := false
+	address, _ := start(t, nil, func(o *Options) {
+		for i, l := range o.Engine.Links {
+			o.Engine.Links[i].Dial = func(ctx context.Context, address string) (link.Socket, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if broken && l.Name == "wifi" {
+					return nil, &net.OpError{Op: "dial", Err: fmt.Errorf("network is unreachable")}
+				}
+				return l.Dial(ctx, address)
+			}
+		}
+	})
+	client := through(t, address)
+	if response, got := get(t, client, o.URL+"/f", "Authorization", "NTLM x"); response.StatusCode != 200 || string(got) != "NTLM x" {
+		t.Fatalf("%s %q", response.Status, got)
+	}
+	mu.Lock()
+	broken = true
+	mu.Unlock()
+	o.CloseClientConnections()
+	if response, _ := do(t, client, http.MethodPost, o.URL+"/f", bytes.NewReader(file[:10])); response.StatusCode != 502 {
+		t.Errorf("over the link that is gone: %s", response.Status)
+	}
+	if response, got := get(t, client, o.URL+"/f", "Authorization", "NTLM y"); response.StatusCode != 200 || string(got) != "NTLM y" {
+		t.Errorf("over the other link: %s %q", response.Status, got)
+	}
+}
