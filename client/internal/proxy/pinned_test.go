@@ -82,7 +82,7 @@ func TestAnAuthenticatedConnectionIsOneClients(t *testing.T) {
 					t.Errorf("whoever answered gets %s", response.Status)
 				}
 			}
-			if response, _ := do(t, alice, http.MethodPost, o.URL+"/f", bytes.NewReader(file[:10])); response.StatusCode != 200 {
+			if response, _ := do(t, alice, http.MethodPost, o.URL+"/f", bytes.NewReader(file[:100_000])); response.StatusCode != 200 {
 				t.Errorf("whoever answered gets %s", response.Status)
 			}
 			refused("another client", mallory)

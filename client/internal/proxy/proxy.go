@@ -95,6 +95,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       p.clients.arrive,
 		ConnState:         p.clients.changed,
+		ErrorLog:          slog.NewLogLogger(p.Log.Handler(), slog.LevelWarn),
 	}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	err := server.Serve(listener)
@@ -148,6 +149,11 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request) {
 	// and the transport the answer, since it can not read the body. There is
 	// nothing to enable with HTTP/2.
 	_ = http.NewResponseController(w).EnableFullDuplex()
+	if hasBody(r) {
+		body := &requestBody{ReadCloser: r.Body}
+		r = r.WithContext(context.WithValue(r.Context(), requestBodyKey{}, body))
+		r.Body = body
+	}
 	p.forward.ServeHTTP(w, r)
 }
 
@@ -168,6 +174,9 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 // modify completes an answer for the way back.
 func (p *Proxy) modify(response *http.Response) error {
 	response.Header.Add("Via", p.via(response.Proto))
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		endEarly(response.Header, response.Request)
+	}
 	if by := visitOf(response.Request); by != nil {
 		return by.modify(response)
 	}
@@ -191,5 +200,6 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, new(*unboundError)):
 		status = http.StatusForbidden
 	}
+	endEarly(w.Header(), r)
 	http.Error(w, "multilink: "+err.Error(), status)
 }

@@ -352,6 +352,48 @@ func TestAnEarlyAnswer(t *testing.T) {
 	}
 }
 
+// A request of which nobody wants the rest costs its connection, not a panic.
+func TestARequestThatIsNotReadToItsEnd(t *testing.T) {
+	o := serve(t, false, nil)
+	var said syncBuffer
+	address, _ := start(t, nil, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&said, nil)) })
+	client := through(t, address)
+	for range 10 {
+		for target, want := range map[string]int{o.URL + "/f": 200, "http://127.0.0.1:1/f": 502} {
+			for _, chunked := range []bool{false, true} {
+				var body io.Reader = bytes.NewReader(file[:200_000])
+				if chunked {
+					body = struct{ io.Reader }{body}
+				}
+				if response, _ := do(t, client, http.MethodPost, target, body); response.StatusCode != want {
+					t.Errorf("%s: %s", target, response.Status)
+				}
+			}
+		}
+	}
+	if strings.Contains(said.String(), "panic") {
+		t.Errorf("the log says %s", said.String())
+	}
+}
+
+// syncBuffer is what a proxy has logged.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
 func TestServersThatCanNotBeSplit(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"no ranges": func(w http.ResponseWriter, r *http.Request) { w.Write(file) },

@@ -1,0 +1,33 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"sync/atomic"
+)
+
+// requestBody is a client's, of which an origin may not want all.
+type requestBody struct {
+	io.ReadCloser
+	ended atomic.Bool
+}
+
+type requestBodyKey struct{}
+
+func (b *requestBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.ended.Store(true)
+	}
+	return n, err
+}
+
+// endEarly lets the connection to a client end with an answer that comes before
+// all of the request: net/http can not take another request on it, and panics
+// (go.dev/issue/68560).
+func endEarly(answer http.Header, request *http.Request) {
+	body, ok := request.Context().Value(requestBodyKey{}).(*requestBody)
+	if ok && !body.ended.Load() {
+		answer.Set("Connection", "close")
+	}
+}
