@@ -55,8 +55,10 @@ def test_a_killed_lab_on_the_host_leaves_nothing(linklab: Linklab, scenario: Sce
     file = scenario("killed", size="100 MB")
     script = (
         "namespaces() { ls -l /proc/[0-9]*/ns/net | awk '{print $NF}' | sort -u | wc -l; };"
-        " scratch() { ls -d /tmp/linklab-run-* | wc -l; };"  # The host's are seen too.
-        " scratch; ip -o link | wc -l; namespaces;"
+        # In a directory of its own: in /tmp are the host's too.
+        " scratch() { ls -d $TMPDIR/linklab-run-* | wc -l; };"
+        " export TMPDIR=/tmp/scratch; mkdir -p $TMPDIR/linklab-run-$$-runs;"
+        " ip -o link | wc -l; namespaces;"
         " $linklab run $scenario --place host --out /tmp/inner & sleep 3;"
         " pkill -KILL -f linklab.executio[n]; kill -KILL $!; sleep 1;"
         " ip -o link | wc -l; namespaces; pidof h2o multilink | wc -w;"
@@ -65,10 +67,8 @@ def test_a_killed_lab_on_the_host_leaves_nothing(linklab: Linklab, scenario: Sce
     done = linklab("exec", file, "--json", "--", *nested(script, file))
     run_dir = Path(done.json["run_dir"])
     before, after = [], []
-    scratch, *numbers = map(int, (run_dir / "client.out").read_text().split())
+    numbers = [int(word) for word in (run_dir / "client.out").read_text().split()]
     before, after = numbers[:2], numbers[2:4]
     assert before == after, (run_dir / "client.err").read_text()
     assert numbers[4] == 1, "the outer lab's server runs on, the inner one's does not"
-    assert numbers[5:] == [scratch + 1, 1], (
-        "clean removes the killed lab's scratch, not the running one's"
-    )
+    assert numbers[5:] == [2, 1], "clean removes the killed lab's scratch, not a running one's"
