@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/linklab/linklab/client/internal/printable"
 )
 
 // Exit codes; an interrupted program's is 128 plus the signal's number, as a
@@ -45,10 +47,10 @@ func Main(arguments []string, stdout, stderr io.Writer) int {
 	case err == nil:
 		return exitDone
 	case errors.As(err, new(usageError)):
-		fmt.Fprintf(stderr, "multilink: %v\nTry 'multilink --help'.\n", err)
+		fmt.Fprintf(stderr, "multilink: %s\nTry 'multilink --help'.\n", printable.Lines(err.Error()))
 		return exitUsage
 	}
-	fmt.Fprintf(stderr, "multilink: %v\n", err)
+	fmt.Fprintf(stderr, "multilink: %s\n", printable.Lines(err.Error()))
 	if interrupt := new(interruption); errors.As(context.Cause(ctx), interrupt) {
 		return 128 + int(interrupt.signal)
 	}

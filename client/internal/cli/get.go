@@ -3,10 +3,10 @@ package cli
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"path"
@@ -17,8 +17,10 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/payload"
+	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/progress"
 	"github.com/linklab/linklab/client/internal/rundir"
 )
@@ -44,7 +46,10 @@ func newGet(logs *logging) *cobra.Command {
 
 The URL is one of https, or of http if --checksum says what must arrive. If the
 server does not serve ranges, the fastest link brings the file alone. The file
-appears under its name only when it is whole; until then it is NAME.part.`,
+appears under its name only when it is whole; until then it is NAME.part.
+
+A user and password in the URL, https://USER:PASSWORD@HOST/PATH, are sent to
+HOST alone, and neither stored nor shown.`,
 		Example: `  multilink get https://example.org/file --link wlan0 --link rmnet0
   multilink get https://example.org/file --link wifi=wlan0 --link lte=rmnet0 --algorithm alg1 --upper-limit 2MB -o copy
   multilink get https://example.org/file --link wlan0 --algorithm single --json --run-dir results/1`,
@@ -107,7 +112,7 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 		err = errors.Join(err, dir.Close(summary))
 	}
 	if f.json {
-		return errors.Join(err, json.NewEncoder(stdout).Encode(summary))
+		return errors.Join(err, printJSON(stdout, summary))
 	}
 	if err == nil && !f.quiet {
 		printSummary(stdout, f.output, options.Links, summary)
@@ -122,7 +127,7 @@ func printSummary(w io.Writer, output string, links []download.Link, s rundir.Su
 	if s.Resumed > 0 {
 		whole = fmt.Sprintf("%d bytes, of these now ", s.Size)
 	}
-	fmt.Fprintf(w, "%s: %s%d bytes in %.3f s, %.2f Mbit/s, sha-256 %s\n", output, whole, arrived, seconds, 8*float64(arrived)/seconds/1e6, s.SHA256)
+	fmt.Fprintf(w, "%s: %s%d bytes in %.3f s, %.2f Mbit/s, sha-256 %s\n", printable.Text(output), whole, arrived, seconds, 8*float64(arrived)/seconds/1e6, s.SHA256)
 	for _, l := range links {
 		part := s.Links[l.Name]
 		fmt.Fprintf(w, "  %s: %d bytes in %d requests until %.3f s\n", l.Name, part.Bytes, part.Requests, float64(part.Finish)/1e9)
@@ -135,10 +140,15 @@ func (f *getFlags) options(rawURL string, flags *pflag.FlagSet) (o download.Opti
 	if err != nil {
 		return o, err
 	}
-	u, err := parseURL(rawURL, checksum)
+	given, err := parseURL(rawURL, checksum)
 	if err != nil {
 		return o, err
 	}
+	u, authorization := credentials.Cut(given)
+	if authorization != "" && u.Scheme != "https" {
+		return o, fmt.Errorf("the URL holds credentials, which over plain HTTP anybody on the way could read: allowed is https")
+	}
+	credentials.HideArgument(rawURL)
 	if f.output, err = outputName(u, f.output); err != nil {
 		return o, err
 	}
@@ -146,6 +156,9 @@ func (f *getFlags) options(rawURL string, flags *pflag.FlagSet) (o download.Opti
 		return o, err
 	}
 	o.URL, o.Verified = u, checksum != nil
+	if authorization != "" {
+		o.Header = http.Header{"Authorization": {authorization}}
+	}
 	o.Output = func() (download.Sink, error) {
 		return payload.Create(payload.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u)})
 	}
@@ -164,7 +177,7 @@ func resumeURL(u *url.URL) string {
 func parseURL(text string, checksum []byte) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && (u.Scheme != "http" || checksum == nil) || u.Hostname() == "" {
-		return nil, fmt.Errorf("%q is not a URL to download: allowed is https://HOST/PATH, and http:// with --checksum", text)
+		return nil, fmt.Errorf("%s is not a URL to download: allowed is https://HOST/PATH, and http:// with --checksum", printable.Quote(credentials.Hide(text)))
 	}
 	return u, nil
 }
@@ -176,7 +189,10 @@ func outputName(u *url.URL, given string) (string, error) {
 	}
 	name := path.Base(u.Path)
 	if name == "." || name == "/" {
-		return "", fmt.Errorf("%s does not end in a file name: give one with --output", u.Redacted())
+		return "", fmt.Errorf("%s does not end in a file name: give one with --output", u)
+	}
+	if printable.Text(name) != name {
+		return "", fmt.Errorf("the file name %q in the URL has characters that can not be printed: give one with --output", name)
 	}
 	return name, payload.CheckName(name)
 }

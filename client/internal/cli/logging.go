@@ -5,6 +5,8 @@ import (
 	"log/slog"
 
 	"github.com/spf13/pflag"
+
+	"github.com/linklab/linklab/client/internal/printable"
 )
 
 // logging says which log lines are written and how.
@@ -28,7 +30,7 @@ func (l *logging) logger(w io.Writer) (*slog.Logger, error) {
 	case "text":
 		return slog.New(slog.NewTextHandler(w, options)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, options)), nil
+		return slog.New(slog.NewJSONHandler(printable.JSON(w), options)), nil
 	}
 	return nil, usagef("--log-format %s: allowed are text and json", l.format)
 }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/linklab/linklab/client/internal/daemon"
+	"github.com/linklab/linklab/client/internal/printable"
 )
 
 // withDaemon runs f with a client of the daemon on the given socket.
@@ -65,12 +67,8 @@ func newAdd() *cobra.Command {
 							failed = errors.Join(failed, fmt.Errorf("download %d is %s%s", d.ID, d.State, reason(d)))
 						}
 					}
-					if asJSON {
-						if err := json.NewEncoder(out).Encode(d); err != nil {
-							return err
-						}
-					} else {
-						fmt.Fprintf(out, "%d %s %s%s\n", d.ID, d.State, d.Output, warning(d))
+					if err := printDownload(out, d, asJSON); err != nil {
+						return err
 					}
 				}
 				return failed
@@ -91,14 +89,14 @@ func reason(d daemon.Download) string {
 	if d.Error == "" {
 		return ""
 	}
-	return ": " + d.Error
+	return ": " + printable.Text(strings.ReplaceAll(d.Error, "\n", "; "))
 }
 
 func warning(d daemon.Download) string {
 	if d.Warning == "" {
 		return ""
 	}
-	return ": warning: " + d.Warning
+	return ": warning: " + printable.Text(d.Warning)
 }
 
 func retry(d daemon.Download) string {
@@ -143,7 +141,7 @@ func newStatus() *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return json.NewEncoder(out).Encode(status)
+					return printJSON(out, status)
 				}
 				printDownloads(out, status.Downloads)
 				printLinks(out, status.Links)
@@ -178,12 +176,8 @@ func newCancel() *cobra.Command {
 					if err != nil {
 						return err
 					}
-					if asJSON {
-						if err := json.NewEncoder(out).Encode(d); err != nil {
-							return err
-						}
-					} else {
-						fmt.Fprintf(out, "%d %s %s\n", d.ID, d.State, d.Output)
+					if err := printDownload(out, d, asJSON); err != nil {
+						return err
 					}
 				}
 				return nil
@@ -206,6 +200,19 @@ func parseIDs(arguments []string) (ids []int, err error) {
 	return ids, nil
 }
 
+// printJSON prints one line.
+func printJSON(w io.Writer, value any) error {
+	return json.NewEncoder(printable.JSON(w)).Encode(value)
+}
+
+func printDownload(w io.Writer, d daemon.Download, asJSON bool) error {
+	if asJSON {
+		return printJSON(w, d)
+	}
+	_, err := fmt.Fprintf(w, "%d %s %s%s\n", d.ID, d.State, printable.Text(d.Output), warning(d))
+	return err
+}
+
 func printDownloads(w io.Writer, downloads []daemon.Download) {
 	if len(downloads) == 0 {
 		fmt.Fprintln(w, "no downloads")
@@ -220,7 +227,7 @@ func printDownloads(w io.Writer, downloads []daemon.Download) {
 			received += l.Received
 			throughput += l.Throughput
 		}
-		fmt.Fprintf(table, "%d\t%s\t%.1f\t%.1f\t%.1f\t%s%s%s%s\n", d.ID, d.State, float64(received)/1e6, float64(d.Size)/1e6, throughput/1e6, d.Output, reason(d), warning(d), retry(d))
+		fmt.Fprintf(table, "%d\t%s\t%.1f\t%.1f\t%.1f\t%s%s%s%s\n", d.ID, d.State, float64(received)/1e6, float64(d.Size)/1e6, throughput/1e6, printable.Text(d.Output), reason(d), warning(d), retry(d))
 	}
 	table.Flush()
 }
@@ -237,7 +244,7 @@ func printLinks(w io.Writer, links []daemon.LinkStatus) {
 		if !l.Since.IsZero() {
 			since = l.Since.Format("2006-01-02")
 		}
-		fmt.Fprintf(table, "%s\t%.1f\t%s\t%s\n", l.Link, float64(l.Used)/1e6, limit, since)
+		fmt.Fprintf(table, "%s\t%.1f\t%s\t%s\n", printable.Text(l.Link), float64(l.Used)/1e6, limit, since)
 	}
 	table.Flush()
 }

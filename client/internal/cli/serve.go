@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linklab/linklab/client/internal/allowance"
+	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/daemon"
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/metrics"
@@ -185,8 +186,13 @@ func preparer(options download.Options, directory string, exported *metrics.Metr
 		if err != nil {
 			return nil, err
 		}
-		if o.URL, err = parseURL(r.URL, checksum); err != nil {
+		given, err := parseURL(r.URL, checksum)
+		if err != nil {
 			return nil, err
+		}
+		var authorization string
+		if o.URL, authorization = credentials.Cut(given); authorization != "" {
+			return nil, errors.New("the URL holds credentials, which the daemon does not take, because its queue is kept on the disk: use multilink get")
 		}
 		if r.Output, err = outputName(o.URL, r.Output); err != nil {
 			return nil, err

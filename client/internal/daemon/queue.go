@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/allowance"
+	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/payload"
 	"github.com/linklab/linklab/client/internal/rundir"
@@ -103,6 +104,7 @@ func Open(o Options) (*Queue, error) {
 		return nil, err
 	}
 	q := &Queue{Options: o, store: store, changed: make(chan struct{}, 1), lastID: kept.LastID, saved: kept.Links}
+	hidden := false
 	for _, d := range kept.Downloads {
 		e := &entry{Download: d, ended: make(chan struct{})}
 		if !e.State.Ended() {
@@ -114,11 +116,21 @@ func Open(o Options) (*Queue, error) {
 		} else {
 			close(e.ended)
 		}
+		// Earlier versions kept the credentials of URLs.
+		bare := credentials.Hide(e.URL)
+		hidden = hidden || bare != e.URL
+		e.URL = bare
 		q.entries = append(q.entries, e)
 	}
 	for _, l := range o.Links {
 		if usage, ok := kept.Links[l.Name]; ok {
 			l.Restore(usage)
+		}
+	}
+	if hidden {
+		if err := q.save(); err != nil {
+			q.Close()
+			return nil, err
 		}
 	}
 	return q, nil

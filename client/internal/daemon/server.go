@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/payload"
+	"github.com/linklab/linklab/client/internal/printable"
 )
 
 // The protocol is HTTP with JSON bodies, because every language and curl
@@ -103,7 +104,7 @@ func write(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	// A failure means that the other side has gone.
-	_ = json.NewEncoder(w).Encode(value)
+	_ = json.NewEncoder(printable.JSON(w)).Encode(value)
 }
 
 // Serve answers on the listener until ctx ends, and then ends what waits.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -129,12 +130,13 @@ func (d *download) connected(l *linkState, u *url.URL, conn *transport.Conn, eve
 	d.proceed(l)
 }
 
-// attemptError says of an attempt that ran out of time just that.
+// attemptError says of an attempt that ran out of time just that. The names in
+// a certificate, or of where a redirect leads, are the server's.
 func attemptError(attempt context.Context, err error) error {
 	if attempt.Err() != nil && !errors.As(err, new(permanent)) {
 		return context.Cause(attempt)
 	}
-	return err
+	return printable.Error(err)
 }
 
 // install makes the session that of the link. What an older one has still to

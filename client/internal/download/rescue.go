@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -642,7 +643,7 @@ func (d *download) rest(l *linkState, err error, least, now time.Duration) {
 // redirect lets the link go on where the server sends it.
 func (d *download) redirect(l *linkState, s *session, to *transport.RedirectError) {
 	if l.hops++; l.hops > maxHops {
-		err := fmt.Errorf("the server redirects more than %d times, at last to %s", maxHops, to.Location.Redacted())
+		err := fmt.Errorf("the server redirects more than %d times, at last to %s", maxHops, printable.Text(to.Location.String()))
 		if d.Rescue == nil {
 			d.fail(l, err)
 		} else {

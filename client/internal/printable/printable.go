@@ -53,7 +53,13 @@ func Quote(s string) string {
 	return strconv.Quote(s) + rest
 }
 
-// Error is an error whose text is shown by Text, and not at any length.
+// Message is Text of the beginning of a message.
+func Message(s string) string {
+	s, rest := cut(s, mostError)
+	return Text(s) + rest
+}
+
+// Error is an error whose text is a Message.
 func Error(err error) error {
 	if err == nil {
 		return nil
@@ -63,10 +69,7 @@ func Error(err error) error {
 
 type shown struct{ error }
 
-func (e shown) Error() string {
-	s, rest := cut(e.error.Error(), mostError)
-	return Text(s) + rest
-}
+func (e shown) Error() string { return Message(e.error.Error()) }
 
 func (e shown) Unwrap() error { return e.error }
 

@@ -20,7 +20,9 @@ import (
 
 	stdlog "log"
 
+	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/printable"
 )
 
 // Options says how a proxy works.
@@ -133,8 +135,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodConnect:
 		p.tunnel(w, r)
 	case r.URL.IsAbs():
+		if r.URL.User != nil && isWeb(r.URL) {
+			http.Error(w, "multilink: the URL holds credentials, which the proxy does not take: send them in Authorization", http.StatusBadRequest)
+			return
+		}
 		if !isWeb(r.URL) {
-			http.Error(w, fmt.Sprintf("multilink: %s is not a URL to forward: allowed are http:// and https://", r.URL.Redacted()), http.StatusBadRequest)
+			http.Error(w, fmt.Sprintf("multilink: %s is not a URL to forward: allowed are http:// and https://", printable.Quote(credentials.Hide(r.URL.String()))), http.StatusBadRequest)
 			return
 		}
 		p.pass(w, r)
@@ -201,5 +207,5 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 		status = http.StatusForbidden
 	}
 	endEarly(w.Header(), r)
-	http.Error(w, "multilink: "+err.Error(), status)
+	http.Error(w, "multilink: "+printable.Lines(err.Error()), status)
 }

@@ -3,6 +3,8 @@ package transport
 import (
 	"io"
 	"sync"
+
+	"github.com/linklab/linklab/client/internal/printable"
 )
 
 // backlogLimit is how many bytes of bodies may wait for their readers, for
@@ -143,6 +145,9 @@ func (b *readBody) Read(p []byte) (int, error) {
 	b.conn.delivered.Add(int64(n))
 	if b.reader != nil {
 		b.reader.read(int64(n))
+	}
+	if err != nil && err != io.EOF {
+		err = printable.Error(err)
 	}
 	return n, err
 }

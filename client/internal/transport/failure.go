@@ -6,7 +6,11 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/credentials"
+	"github.com/linklab/linklab/client/internal/printable"
 )
 
 // ErrTooLong says that a body goes on after the end of the requested range.
@@ -22,7 +26,7 @@ type MismatchError struct{ reason string }
 func (e *MismatchError) Error() string { return e.reason }
 
 func mismatch(format string, arguments ...any) error {
-	return &MismatchError{fmt.Sprintf(format, arguments...)}
+	return &MismatchError{printable.Message(fmt.Sprintf(format, arguments...))}
 }
 
 // StatusError is an answer that is no success.
@@ -36,9 +40,23 @@ type StatusError struct {
 
 func (e *StatusError) Error() string {
 	if e.Method == http.MethodHead {
-		return "the server answers HEAD with " + e.Status
+		return "the server answers HEAD with " + e.status()
 	}
-	return "the server answers " + e.Status
+	return "the server answers " + e.status()
+}
+
+// status is the code, and its usual phrase or in quotes what the server says.
+func (e *StatusError) status() string {
+	usual := http.StatusText(e.Code)
+	code := strconv.Itoa(e.Code)
+	switch phrase := strings.TrimPrefix(strings.TrimPrefix(e.Status, code), " "); phrase {
+	case "":
+		return code
+	case usual:
+		return code + " " + usual
+	default:
+		return code + " " + printable.Quote(phrase)
+	}
 }
 
 // Temporary reports whether the same request may succeed later.
@@ -55,7 +73,7 @@ func (e *StatusError) Temporary() bool {
 type RedirectError struct{ Location *url.URL }
 
 func (e *RedirectError) Error() string {
-	return fmt.Sprintf("the server redirects to %s", e.Location.Redacted())
+	return printable.Message(fmt.Sprintf("the server redirects to %s", e.Location))
 }
 
 // failure is the error of a response that is neither 200 nor 206.
@@ -65,10 +83,12 @@ func failure(response *http.Response) error {
 		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		location, err := response.Location()
 		if err != nil {
-			return mismatch("the server redirects to %q, which is no URL", response.Header.Get("Location"))
+			return mismatch("the server redirects to %q, which is no URL", credentials.Hide(response.Header.Get("Location")))
 		}
+		// A server has no credentials to give.
+		location, _ = credentials.Cut(location)
 		if location.Scheme != response.Request.URL.Scheme && location.Scheme != "https" || location.Hostname() == "" {
-			return mismatch("the server redirects to %s: allowed is https", location.Redacted())
+			return mismatch("the server redirects to %s: allowed is https", location)
 		}
 		return &RedirectError{location}
 	}

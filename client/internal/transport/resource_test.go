@@ -2,6 +2,7 @@ package transport
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,6 +20,27 @@ func TestParseContentRange(t *testing.T) {
 	} {
 		if _, _, _, err := parseContentRange(value); err == nil || !strings.Contains(err.Error(), "allowed is bytes FIRST-LAST/SIZE") {
 			t.Errorf("%q: error %v, want one that says what is allowed", value, err)
+		}
+	}
+}
+
+// What a server says is quoted where a terminal would obey it, and cut.
+func TestWhatAServerSaysIsPrintable(t *testing.T) {
+	const hostile = "\"\u009b2J\u202e\x7f\xff\""
+	r := Resource{Size: 10, ETag: `"1"`}
+	for name, err := range map[string]error{
+		"ETag":       r.checkValidator(&http.Response{Header: http.Header{"Etag": {hostile + strings.Repeat("x", 1e6)}}}),
+		"ETag first": Resource{ETag: hostile}.checkValidator(&http.Response{Header: http.Header{}}),
+		"status":     &StatusError{Code: 404, Status: "404 " + hostile + strings.Repeat("x", 1e6)},
+		"no phrase":  &StatusError{Code: 599, Status: "599"},
+		"range":      r.check(&http.Response{StatusCode: 416, Header: http.Header{"Content-Range": {hostile}}}, ranges.Range{Length: 10}),
+	} {
+		text := err.Error()
+		if i := strings.IndexFunc(text, func(c rune) bool { return !strconv.IsPrint(c) }); i >= 0 || len(text) > 2000 {
+			t.Errorf("%s: %d bytes, %.300q", name, len(text), text)
+		}
+		if name != "no phrase" && !strings.Contains(text, `\u009b2J\u202e\x7f\xff`) {
+			t.Errorf("%s: %s", name, text)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/ranges"
 )
 
@@ -283,7 +284,7 @@ func (c *Conn) do(ctx context.Context, method string, t Target, fields map[strin
 		if body.reader != nil {
 			body.reader.leave()
 		}
-		return nil, err
+		return nil, printable.Error(err)
 	}
 	body.ReadCloser, response.Body = response.Body, body
 	return response, nil

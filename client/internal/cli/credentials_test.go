@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const user, password = "anneliese", "geheim@!"
+
+// withCredentials is the URL with them.
+func withCredentials(url string) string {
+	return strings.Replace(url, "https://", "https://"+user+":geheim%40!@", 1)
+}
+
+// expectSecret fails if a text tells of the credentials, in any form.
+func expectSecret(t *testing.T, what, text string) {
+	t.Helper()
+	for _, secret := range []string{user, "geheim", base64.StdEncoding.EncodeToString([]byte(user + ":" + password))} {
+		if strings.Contains(text, secret) {
+			t.Errorf("%s holds %s: %.500q", what, secret, text)
+		}
+	}
+}
+
+// expectFilesSecret fails if a file here, or its name, tells of them.
+func expectFilesSecret(t *testing.T) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		names = append(names, path)
+		expectSecret(t, "a name", path)
+		text, err := os.ReadFile(path)
+		expectSecret(t, path, string(text))
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return names
+}
+
+// asProgram makes the test that calls it the program, when program runs it.
+func asProgram() {
+	if os.Getenv("MULTILINK_AS_PROGRAM") != "" {
+		os.Exit(Main(os.Args[2:], os.Stdout, os.Stderr))
+	}
+}
+
+// TestCredentialsInURLs runs the program as a process, whose arguments others
+// can read.
+func TestCredentialsInURLs(t *testing.T) {
+	asProgram()
+	var mu sync.Mutex
+	var child *exec.Cmd
+	var seen strings.Builder
+	requests, strangers, fails := 0, 0, false
+	look := func() {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child.Process.Pid))
+		if err != nil || !bytes.Contains(text, []byte("get\x00https://")) {
+			t.Errorf("the program's arguments are %q (%v)", text, err)
+		}
+		seen.Write(text)
+		seen.WriteString(scrape(t, "metrics"))
+	}
+	foreign, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		if r.Header.Get("Authorization") != "" {
+			strangers++
+		}
+		mu.Unlock()
+		content(w, r)
+	}))
+	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if requests++; requests == 1 {
+			look()
+		}
+		u, p, _ := r.BasicAuth()
+		switch {
+		case u != user || p != password:
+			w.Header().Set("WWW-Authenticate", "Basic")
+			http.Error(w, "who are you", http.StatusUnauthorized)
+			return
+		case r.URL.Path == "/moved":
+			http.Redirect(w, r, withCredentials("https://"+r.Host)+"/dir/file.bin", http.StatusFound)
+			return
+		case r.URL.Path == "/away":
+			http.Redirect(w, r, foreign, http.StatusFound)
+			return
+		case r.URL.Path == "/nowhere":
+			http.Redirect(w, r, "ftp://"+user+":geheim@h/", http.StatusFound)
+			return
+		case fails && r.Method == http.MethodGet && r.Header.Get("Range") != "":
+			w.Header().Set("ETag", `"1"`)
+			w.Header().Set("Content-Range", strings.Replace(r.Header.Get("Range"), "=", " ", 1)+fmt.Sprintf("/%d", len(file)))
+			w.WriteHeader(http.StatusPartialContent)
+			w.Write(file[:100])
+			http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		content(w, r)
+	}))
+	root := strings.TrimSuffix(url, "/dir/file.bin")
+	for name, test := range map[string]struct {
+		url   string
+		flags []string
+		fails bool
+		want  int
+	}{
+		"good":                      {withCredentials(url), nil, false, 0},
+		"good, JSON":                {withCredentials(url), []string{"--json", "--log-format", "json"}, false, 0},
+		"moved":                     {withCredentials(root + "/moved"), nil, false, 0},
+		"away":                      {withCredentials(root + "/away"), nil, false, 0},
+		"led to what is no way":     {withCredentials(root + "/nowhere"), nil, false, 1},
+		"cut off":                   {withCredentials(url), []string{"--no-rescue", "--algorithm", "naive"}, true, 1},
+		"wrong":                     {strings.Replace(url, "https://", "https://"+user+":geheim@", 1), nil, false, 1},
+		"nobody there":              {"https://" + user + ":geheim@127.0.0.1:1/f", nil, false, 1},
+		"over plain HTTP":           {"http://" + user + ":geheim@127.0.0.1:1/f", []string{"--checksum", "sha-256=" + strings.Repeat("0", 64)}, false, 2},
+		"over plain HTTP, unproven": {"http://" + user + ":geheim@127.0.0.1:1/f", nil, false, 2},
+		"no port":                   {"https://" + user + ":geheim@127.0.0.1:port/f", nil, false, 2},
+		"no escape":                 {"https://" + user + ":geheim%@127.0.0.1/f", nil, false, 2},
+		"a slash in the password":   {"https://" + user + ":geheim/@127.0.0.1/f", nil, false, 2},
+		"no scheme":                 {user + ":geheim@127.0.0.1/f", nil, false, 2},
+		"no file name":              {"https://" + user + ":geheim@127.0.0.1", nil, false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			arguments := append([]string{"-test.run=^TestCredentialsInURLs$", "get", test.url, "--link", "wifi=lo", "--link", "lte=lo", "--run-dir", "run",
+				"--log-level", "debug", "--give-up", "300ms", "--metrics", "unix:metrics"}, append(flags, test.flags...)...)
+			if test.want < 2 {
+				arguments = append(arguments, "-o", "copy")
+			}
+			mu.Lock()
+			requests, fails = 0, test.fails
+			seen.Reset()
+			child = exec.Command(os.Args[0], arguments...)
+			child.Env = append(os.Environ(), "MULTILINK_AS_PROGRAM=1")
+			var stdout, stderr bytes.Buffer
+			child.Stdout, child.Stderr = &stdout, &stderr
+			if err := child.Start(); err != nil {
+				t.Fatal(err)
+			}
+			mu.Unlock()
+			child.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if code := child.ProcessState.ExitCode(); code != test.want {
+				t.Errorf("exit code %d, want %d; stderr %s", code, test.want, &stderr)
+			}
+			expectSecret(t, "stdout", stdout.String())
+			expectSecret(t, "stderr", stderr.String())
+			expectSecret(t, "the list of processes, or the metrics", seen.String())
+			names := expectFilesSecret(t)
+			if got, _ := os.ReadFile("copy"); test.want == 0 && !bytes.Equal(got, file) {
+				t.Errorf("the file differs from the server's; the directory holds %v", names)
+			}
+			if asked := requests > 0; asked != strings.Contains(test.url, strings.TrimPrefix(root, "https://")) {
+				t.Errorf("the server got %d requests", requests)
+			}
+			if left := slices.Contains(names, "copy.part.state"); left != test.fails {
+				t.Errorf("the directory holds %v", names)
+			}
+		})
+	}
+	if strangers > 0 {
+		t.Errorf("another server got the credentials in %d requests", strangers)
+	}
+}
+
+// What the daemon is given outlives it on the disk.
+func TestTheDaemonTakesNoCredentials(t *testing.T) {
+	url, flags := serve(t, http.HandlerFunc(content))
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll("files", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// A queue of a version that took them.
+	if err := os.Mkdir("state", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	earlier := fmt.Sprintf(`{"format": 1, "last_id": 2, "downloads": [{"id": 1, "url": %q, "output": "x", "state": "queued"}, {"id": 2, "url": %q, "output": "y", "state": "complete"}]}`,
+		withCredentials(url), withCredentials(url))
+	if err := os.WriteFile("state/state.json", []byte(earlier), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(socketVariable, "socket")
+	stop := startDaemon(t, append(flags, "--link", "wifi=lo", "--log-level", "debug")...)
+	defer stop()
+	expectFilesSecret(t)
+	var shown strings.Builder
+	for _, arguments := range [][]string{{"add", withCredentials(url)}, {"add", withCredentials(url), "--json", "--wait"}} {
+		code, stdout, stderr := run(arguments...)
+		if code != 1 || stderr != "multilink: the URL holds credentials, which the daemon does not take, because its queue is kept on the disk: use multilink get\n" {
+			t.Errorf("add: exit code %d, stderr %q", code, stderr)
+		}
+		shown.WriteString(stdout + stderr)
+	}
+	if code, stdout, stderr := run("add", "https://"+user+":geheim@h:port/f"); code != 1 || !strings.Contains(stderr, "is not a URL to download") {
+		t.Errorf("add: exit code %d, stderr %q", code, stderr)
+		shown.WriteString(stdout + stderr)
+	}
+	for _, arguments := range [][]string{{"status"}, {"status", "--json"}} {
+		code, stdout, stderr := run(arguments...)
+		if code != 0 || !strings.Contains(stdout, "the URL holds credentials") {
+			t.Errorf("status: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+		}
+		shown.WriteString(stdout + stderr)
+	}
+	shown.WriteString(stop())
+	expectSecret(t, "what is shown", shown.String())
+	if names := expectFilesSecret(t); fmt.Sprint(names) != "[state/lock state/state.json]" {
+		t.Errorf("the files are %v", names)
+	}
+}
+
+// Who uses the proxy sends credentials as Authorization.
+func TestTheProxyTakesNoCredentialsInURLs(t *testing.T) {
+	asked := false
+	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked = true }))
+	proxy := startProxy(t, append(flags, "--link", "wifi=lo")...)
+	for _, target := range []string{"/" + withCredentials(url), withCredentials(url), "ftp://" + user + ":geheim@h/f"} {
+		out := string(program(t, "curl", "-sS", "--path-as-is", "--request-target", target, "http://"+proxy))
+		if !strings.Contains(out, "multilink: the URL holds credentials") && !strings.Contains(out, `multilink: "ftp://…@h/f" is not a URL`) {
+			t.Errorf("%s is answered with %q", target, out)
+		}
+		expectSecret(t, "the answer", out)
+	}
+	if asked {
+		t.Error("the server was asked")
+	}
+}

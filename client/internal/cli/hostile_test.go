@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// say starts a server on loopback that answers each connection's first
+// request with the text.
+func say(t *testing.T, config *tls.Config, answer string) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				if config != nil {
+					conn = tls.Server(conn, config)
+				}
+				if _, err := conn.Read(make([]byte, 4096)); err == nil {
+					io.WriteString(conn, answer)
+				}
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// otherNames is a certificate for names that rename a terminal's window.
+func otherNames(t *testing.T) (config *tls.Config, authority string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		DNSNames: []string{"other.example", "\x1b]0;owned\x07"},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority = filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, authority
+}
+
+// expectPrintable fails if a terminal would obey a text.
+func expectPrintable(t *testing.T, what, text string) {
+	t.Helper()
+	for i, r := range text {
+		if r != '\n' && !strconv.IsPrint(r) {
+			t.Errorf("%s holds %q in %.300q", what, r, text[max(0, i-100):])
+			return
+		}
+	}
+	if len(text) > 100_000 {
+		t.Errorf("%s has %d bytes", what, len(text))
+	}
+}
+
+// Whatever a server says, a terminal shows it and does not obey.
+func TestNobodyElseWritesToTheTerminal(t *testing.T) {
+	checksum := "sha-256=" + strings.Repeat("0", 64)
+	names, authority := otherNames(t)
+	huge := strings.Repeat("x", 500_000)
+	for name, test := range map[string]struct {
+		tls    *tls.Config
+		answer string
+		want   string
+	}{
+		"reason phrase":      {nil, "HTTP/1.1 404 \x1b]0;owned\x07\r\nContent-Length: 0\r\n\r\n", `404 "\x1b]0;owned\a"`},
+		"long reason phrase": {nil, "HTTP/1.1 404 " + huge + "\r\nContent-Length: 0\r\n\r\n", `404 "xxxx`},
+		"header":             {nil, "HTTP/1.1 200 OK\r\nETag: \x1b]0;owned\x07\r\n\r\n", `\x1b]0;owned\a`},
+		"no HTTP":            {nil, "\x1b]0;owned\x07\r\n\r\n", `\x1b]0;owned\a`},
+		"redirect":           {nil, "HTTP/1.1 302 Found\r\nLocation: ftp://\u009b2J\u202ehost/x\r\nContent-Length: 0\r\n\r\n", "ftp://%C2%9B2J%E2%80%AEhost/x: allowed is https"},
+		"redirect to a name": {nil, "HTTP/1.1 302 Found\r\nLocation: http://\u009b2J.invalid/x\r\nContent-Length: 0\r\n\r\n", `\u009b2J.invalid`},
+		"redirect, no URL":   {nil, "HTTP/1.1 302 Found\r\nLocation: http://user:secret@%zz\u009b2J/\r\nContent-Length: 0\r\n\r\n", `\u009b2J`},
+		"coding":             {nil, "HTTP/1.1 200 OK\r\nContent-Encoding: \u009b2J" + huge + "\r\nContent-Length: 9\r\n\r\n", `\u009b2J`},
+		"names of another":   {names, "", `\x1b]0;owned\a`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			address := "http://" + say(t, test.tls, test.answer) + "/f"
+			if test.tls != nil {
+				_, port, _ := strings.Cut(address, "127.0.0.1")
+				address = "https://localhost" + port
+			}
+			for _, format := range []string{"text", "json"} {
+				code, stdout, stderr := run("get", address, "--checksum", checksum, "--ca-file", authority, "--link", "wifi=lo", "--give-up", "300ms",
+					"--run-dir", "run", "--json", "--log-level", "debug", "--log-format", format)
+				if code != 1 || !strings.Contains(stderr, test.want) {
+					t.Errorf("exit code %d, stderr %.500q, want %q", code, stderr, test.want)
+				}
+				if strings.Contains(stderr, "secret") {
+					t.Errorf("stderr is %q", stderr)
+				}
+				expectPrintable(t, "stdout", stdout)
+				expectPrintable(t, "stderr", stderr)
+				for _, name := range []string{"run/client.jsonl", "run/client.json"} {
+					text, err := os.ReadFile(name)
+					if err != nil {
+						t.Error(err)
+					}
+					expectPrintable(t, name, string(text))
+				}
+			}
+		})
+	}
+}
+
+// The daemon tells of what servers said, and of names that programs gave it.
+func TestTheDaemonsStatusIsPrintable(t *testing.T) {
+	address := say(t, nil, "HTTP/1.1 404 \x1b]0;owned\x07\u009b2J\r\nContent-Length: 0\r\n\r\n")
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("files", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(socketVariable, "socket")
+	stop := startDaemon(t, "--link", "wifi=lo", "--log-level", "debug")
+	defer stop()
+	arguments := []string{"add", "http://" + address + "/f", "--checksum", "sha-256=" + strings.Repeat("0", 64)}
+	var shown strings.Builder
+	for _, output := range []string{"a\x1b[2J\u009b2J\t\n\u202eb", "c"} {
+		code, stdout, stderr := run(append(arguments, "-o", output, "--wait")...)
+		if code != 1 || !strings.Contains(stderr, `404 "\x1b]0;owned\a\u009b2J"`) {
+			t.Errorf("add: exit code %d, stderr %q", code, stderr)
+		}
+		shown.WriteString(stdout + stderr)
+	}
+	for _, arguments := range [][]string{{"status"}, {"status", "--json"}, {"status", "1"}} {
+		code, stdout, stderr := run(arguments...)
+		if code != 0 {
+			t.Errorf("%v: exit code %d, stderr %q", arguments, code, stderr)
+		}
+		shown.WriteString(stdout)
+	}
+	shown.WriteString(stop())
+	expectPrintable(t, "what is shown", shown.String())
+	if !strings.Contains(shown.String(), `failed  0.0  0.0  0.0     a\x1b[2J\u009b2J\t\n\u202eb: link wifi: the server answers HEAD with 404 "`) {
+		t.Errorf("shown is %s", shown.String())
+	}
+}
+
+func TestANameFromTheURLIsPrintable(t *testing.T) {
+	for _, name := range []string{"%1b%5b2J", "%c2%9b2J", "a%0ab", "%00", "%e2%80%aeb", "%ff"} {
+		code, _, stderr := run("get", "https://127.0.0.1/d/"+name, "--link", "lo")
+		if code != 2 || !strings.Contains(stderr, "in the URL has characters that can not be printed: give one with --output") {
+			t.Errorf("%s: exit code %d, stderr %q", name, code, stderr)
+		}
+		expectPrintable(t, "stderr", stderr)
+	}
+}
+
+// The proxy tells its clients what servers said.
+func TestTheProxysErrorsArePrintable(t *testing.T) {
+	proxy := startProxy(t, "--link", "wifi=lo")
+	address := say(t, nil, "HTTP/1.1 200 OK\r\nX: \x1b]0;owned\x07\r\n\r\n")
+	through := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: proxy})}
+	defer through.CloseIdleConnections()
+	response, err := (&http.Client{Transport: through}).Get("http://" + address + "/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusBadGateway || !strings.Contains(string(text), `\x1b]0;owned\a`) {
+		t.Errorf("%s %q (%v)", response.Status, text, err)
+	}
+	expectPrintable(t, "the answer", string(text))
+}
