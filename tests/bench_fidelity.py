@@ -18,8 +18,8 @@ RATE_AIM = 0.005
 RTT_AIM_S = 0.0002
 QUEUE_AIM_BYTES = FRAME
 
-BUCKET = 2 * FRAME
-"""A full HTB bucket of 1600 bytes lets two frames go at once: the second one on credit."""
+AT_ONCE = FRAME
+"""A link that has been idle lets the first frame of a burst go at once."""
 
 
 def fidelity(bench: Bench) -> Result:
@@ -179,14 +179,14 @@ def _queues(bench: Bench) -> Result:
         )  # fmt: skip
     bench.say("\n[bold]Drop-tail queue[/bold] (a burst of UDP)")
     bench.say(
-        "held: by a link that does not send yet; accepted: queue and HTB's bucket, whose\n"
-        f"1600 bytes let one frame go at once and a second on credit ({BUCKET} B)"
+        "held: by a link that does not send yet; accepted: the queue, and the first frame of the\n"
+        f"burst, which goes at once ({AT_ONCE} B)"
     )
     bench.console.print(shown)
     held_well = all(0 <= row["stated_bytes"] - row["held_bytes"] < FRAME for row in rows)
-    over = [row["accepted_bytes"] - row["stated_bytes"] - BUCKET for row in rows]
+    over = [row["accepted_bytes"] - row["stated_bytes"] - AT_ONCE for row in rows]
     bench.say(
-        "held: " + target("within one packet", held_well) + "; accepted less bucket: "
+        "held: " + target("within one packet", held_well) + "; accepted less one frame: "
         + target("within one packet", all(abs(one) <= QUEUE_AIM_BYTES for one in over))
     )  # fmt: skip
     return {"rows": rows, "held_within_packet": held_well}

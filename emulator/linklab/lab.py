@@ -103,14 +103,9 @@ class _Leg:
         )
 
     def apply(self, state: LinkState) -> None:
-        """Rates and gates, only where they differ from the present ones."""
-        for queue, rate_bps, held in (
-            (self.queues["down"], state.down_rate_bps, state.hold_down),
-            (self.queues["up"], state.up_rate_bps, state.hold_up),
-        ):
-            queue.set_held(held)
-            if rate_bps != queue.rate_bps:
-                queue.set_rate(rate_bps)
+        """Rates and delay, only where they differ from the present ones."""
+        self.queues["down"].set(state.down_rate_bps, is_held=state.hold_down)
+        self.queues["up"].set(state.up_rate_bps, is_held=state.hold_up)
         self.delay.set(_down_transit(state))
 
 
@@ -212,10 +207,11 @@ class ShapedLink:
         _route_client(client, self.path)
         client.run(["ss", "--kill", "--tcp", "src", self.path.lease(old)])
 
-    @property
-    def queues(self) -> dict[str, RateQueue]:
-        """The rate queues in use, by direction."""
-        return self._leg.queues
+    def settle(self) -> None:
+        """What rate queues have to do from time to time after a change."""
+        for leg in self._legs.values():
+            for queue in leg.queues.values():
+                queue.settle()
 
     def counters(self) -> dict[str, tuple[Counters, int]]:
         """By direction the rate queues' counters over all access points, and packets lost."""

@@ -1,9 +1,9 @@
 """Plays a scenario's link models into a running lab, timed absolutely.
 
 Tells each model what its link has carried, asks what the link is now, applies what differs,
-and sleeps until the first model wants to be asked again. Also works the gates of very slow
-links, samples the queues, and takes commands while the lab runs. Everything it does is
-written down with the time at which it really happened.
+and sleeps until the first model wants to be asked again. Also samples the queues, and takes
+commands while the lab runs. Everything it does is written down with the time at which it
+really happened.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from linklab.models.factory import ScenarioLink
 from linklab.models.layer import NO_LOAD, LinkState, Load, Steps
 from linklab.saturated import goodput_ratio
 from linklab.scenario import SAMPLE_S
-from linklab.shaping import GATE_OPEN_S, RateQueue
 from linklab.signalfile import SignalFile
 from linklab.timer import Timer
 
@@ -103,8 +102,6 @@ class Player:
         for name, link in self._lab.links.items():
             self._record(name, link.state, 0.0, 0.0)
             self._show_signal(link, link.state)
-            for queue in link.queues.values():
-                self._open_next(queue, queue.changes, 0.0)
             self._ask_again(name)
 
     def play(self, until: list[int]) -> list[int]:
@@ -161,7 +158,6 @@ class Player:
 
     def _apply(self, name: str, link: ShapedLink, state: LinkState, due_s: float) -> None:
         before = link.state
-        worked = {queue: queue.changes for queue in link.queues.values()}
         link.apply(state)
         late_s = self.now_s() - due_s
         self._record(name, state, due_s, late_s)
@@ -173,9 +169,6 @@ class Player:
         self._show_signal(link, state)
         for happening in between(before, state):
             self._write_event(due_s, name, happening)
-        for queue in link.queues.values():
-            if queue.changes != worked.get(queue):  # Else its gate is being worked already.
-                self._open_next(queue, queue.changes, due_s)
 
     def _load(self, name: str) -> Load:
         link = self._lab.links[name]
@@ -224,24 +217,6 @@ class Player:
             self._write_event(due_s, command.link, Happening("live", command.event().kind))
             self._advance(command.link, due_s)
 
-    def _open_next(self, queue: RateQueue, changes: int, since_s: float) -> None:
-        """Lets one frame through a period from `since_s`, and so on until the rate changes."""
-        period_s = queue.gate_period_s
-        if period_s is None or queue.changes != changes:
-            return
-
-        def open_gate(due_s: float) -> None:
-            if queue.changes == changes:
-                queue.open_gate()
-                self._at(due_s + GATE_OPEN_S, close_gate)
-
-        def close_gate(due_s: float) -> None:
-            if queue.changes == changes:
-                queue.close_gate()
-                self._open_next(queue, changes, due_s - GATE_OPEN_S)
-
-        self._at(since_s + period_s, open_gate)
-
     def _show_signal(self, link: ShapedLink, state: LinkState) -> None:
         if self._signal is not None:
             self._signal.show(link.path.device, state.signal_dbm)
@@ -261,6 +236,7 @@ class Player:
     def _write_sample(self, late_s: float) -> None:
         t_s = self.now_s()
         for name, link in self._lab.links.items():
+            link.settle()
             for direction, (queue, lost_packets) in link.counters().items():
                 line = {
                     "t_s": t_s,

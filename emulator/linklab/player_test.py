@@ -18,7 +18,6 @@ from linklab.models.events import Event, Events
 from linklab.models.factory import ScenarioLink
 from linklab.models.layer import NO_LOAD, Layer, LinkState, Load, Steps
 from linklab.player import Player
-from linklab.shaping import GATE_OPEN_S
 from linklab.signalfile import SignalFile
 from linklab.tc import Counters
 
@@ -26,28 +25,6 @@ FAST = LinkState(
     up=True, down_rate_bps=80_000_000, up_rate_bps=20_000_000,
     delay_s=0.005, jitter_s=0.0, loss_ratio=0.0,
 )  # fmt: skip
-PERIOD_S = 0.025
-
-
-class Queue:
-    """A rate queue that notes when its gate was worked, in seconds since it was made."""
-
-    def __init__(self) -> None:
-        self.changes = 0
-        self.gate_period_s: float | None = None
-        self.opened: list[float] = []
-        self.closed: list[float] = []
-        self._begun = time.monotonic()
-
-    def set_period(self, period_s: float | None) -> None:
-        self.changes += 1
-        self.gate_period_s = period_s
-
-    def open_gate(self) -> None:
-        self.opened.append(time.monotonic() - self._begun)
-
-    def close_gate(self) -> None:
-        self.closed.append(time.monotonic() - self._begun)
 
 
 class Link:
@@ -56,9 +33,9 @@ class Link:
     def __init__(self, device: str, on_apply: Callable[["Link", LinkState], None]) -> None:
         self.state = FAST
         self.applied: list[LinkState] = []
-        self.queues = {"down": Queue(), "up": Queue()}
         self.path = SimpleNamespace(device=device, client_network="10.1.0.0/24")
         self.reads = 0
+        self.settled = 0
         self._count = itertools.count(1)
         self._on_apply = on_apply
 
@@ -66,6 +43,9 @@ class Link:
         self.applied.append(state)
         self._on_apply(self, state)
         self.state = state
+
+    def settle(self) -> None:
+        self.settled += 1
 
     def counters(self) -> dict[str, tuple[Counters, int]]:
         read = Counters(next(self._count), 0, 7, 1514, 1)
@@ -203,6 +183,7 @@ def test_queues_are_sampled_all_the_time_and_at_the_end(stage: Stage) -> None:
     }  # fmt: skip
     assert (wifi_down[0]["queue_bytes"], wifi_down[0]["dropped_packets"]) == (1514, 7)
     assert wifi_down[0]["lost_packets"] == 3
+    assert {link.settled for link in stage.links.values()} == {5}
 
 
 class Watching:
@@ -281,55 +262,6 @@ def test_the_signal_is_shown_as_it_changes(stage: Stage) -> None:
     stage.on_apply = lambda link, state: stage.end_client()
     stage.play(layers={"wifi": Fading(wants_load=False)}, signal=SignalFile(path))
     assert path.read_text().splitlines()[2].split()[3] == "-62."
-
-
-def gated(stage: Stage, *events: Event) -> Queue:
-    """The Wi-Fi downlink's queue after 110 ms in which it is very slow from 5 ms on."""
-    queue = stage.links["wifi"].queues["down"]
-
-    def on_apply(link: Link, state: LinkState) -> None:
-        if link.path.device == "rmnet0":
-            stage.end_client()
-        elif state.down_rate_bps == 1000 and link.state.down_rate_bps != 1000:
-            queue.set_period(PERIOD_S)
-        elif state.down_rate_bps == 2000:
-            queue.set_period(None)
-
-    stage.on_apply = on_apply
-    stage.play(rate("wifi", 0.005, 1000), *events, rate("lte", 0.12, 3000))
-    return queue
-
-
-def test_a_gate_opens_once_in_every_period_and_closes_again(stage: Stage) -> None:
-    queue = gated(stage)
-    assert len(queue.opened) == len(queue.closed) == 4  # At 30, 55, 80 and 105 ms
-    for number, (opened, closed) in enumerate(zip(queue.opened, queue.closed, strict=True), 1):
-        assert opened >= 0.005 + number * PERIOD_S
-        assert closed >= 0.005 + number * PERIOD_S + GATE_OPEN_S
-    assert stage.links["wifi"].queues["up"].opened == []
-    assert stage.links["lte"].queues["down"].opened == []
-
-
-def test_a_change_of_something_else_does_not_open_the_gate_more_often(stage: Stage) -> None:
-    queue = gated(
-        stage, Event("wifi", 0.035, loss_ratio=0.01), Event("wifi", 0.065, loss_ratio=0.02)
-    )
-    assert len(queue.opened) == 4
-
-
-@pytest.mark.parametrize(("at_s", "closed"), [(0.06, 1), (0.07, 2)])
-def test_a_gate_rests_once_the_rate_is_up_again(stage: Stage, at_s: float, closed: int) -> None:
-    """Whether it was open then, which the change of rate itself sees to, or closed."""
-    queue = gated(stage, rate("wifi", at_s, 2000))
-    assert (len(queue.opened), len(queue.closed)) == (2, closed)
-
-
-def test_a_link_that_is_slow_from_the_start_has_its_gate_worked(stage: Stage) -> None:
-    queue = stage.links["lte"].queues["up"]
-    queue.gate_period_s = PERIOD_S
-    stage.on_apply = lambda link, state: stage.end_client()
-    stage.play(rate("wifi", 0.06, 4000))
-    assert len(queue.opened) == 2
 
 
 def test_only_what_is_readable_is_returned(stage: Stage) -> None:

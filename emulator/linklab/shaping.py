@@ -1,48 +1,40 @@
 """Shaping one direction of a link with the kernel's queueing disciplines, over netlink.
 
-The access node's egress holds the rate and the queue: an HTB class with a
-byte-limited drop-tail leaf. The core node's egress holds delay, jitter and loss:
+The access node's egress holds the rate and the queue: an HFSC class whose upper limit is the rate,
+with a byte-limited drop-tail leaf. The core node's egress holds delay, jitter and loss:
 netem. They are never in one qdisc, because netem's limit counts delayed packets
 (Jurgelionis et al., MASCOTS 2015), and never on an end host, whose TCP would see
 the queue (TCP small queues).
 
-The leaf is `plug`, which is bfifo with a gate. HTB charges each packet at the
-rate of the moment, so at 10 kbit/s one packet leaves a debt of 1.2 s that holds
-the link down long after the rate is up again (Linux sch_htb, htb_accnt_tokens).
-Below `MIN_HTB_RATE_BPS` the class therefore stays at that rate and the gate lets
-one packet through per interval; the debt never exceeds `MAX_DEBT_S`. A link that is
-held, as a sleeping radio's, has its gate closed altogether.
+HFSC and not HTB: both charge a packet when it leaves, but HTB counts what is owed for it in
+seconds at the rate of that moment (Linux sch_htb, htb_accnt_tokens). After a change it owes too
+much or too little: at 1 and 3 Mbit/s alternating every 100 ms it carries .975 of the capacity, and
+after 10 kbit/s one packet holds the link for 1.2 s. HFSC begins a class' curve anew with every
+change (sch_hfsc, hfsc_change_usc) and forgets what was owed, so that we can say it: the new
+curve begins with a pause as long as the `Debt` takes at the new rate.
+
+The leaf is `plug`, always open: bfifo with a message that has the interface look at its queue
+again. Without it what HFSC planned by the old curve would come first.
 """
 
 from __future__ import annotations
 
+import math
 import sys
+import time
 from dataclasses import dataclass
 
 from pyroute2 import IPRoute
 
 from linklab import tc
+from linklab.debt import Debt
 from linklab.models.loss import gemodel
-from linklab.tc import Channel, Counters, TcError
-
-FRAME_BYTES = 1514
-"""A full frame as the qdiscs count it: 1500 bytes of IP and the Ethernet header."""
-
-MAX_DEBT_S = 0.02
-"""The longest time by which a change to a higher rate may come late."""
-
-MIN_HTB_RATE_BPS = int(FRAME_BYTES * 8 / MAX_DEBT_S)
-
-BURST_BYTES = 1600
-"""HTB's bucket: about one frame, so that the link never sends faster than its rate."""
+from linklab.tc import Channel, Counters, Curve, TcError
 
 TIMER_SLACK_S = 0.005
-"""What the bucket holds besides on a real clock, at the link's rate. A timer that comes late loses
-what the bucket cannot hold, and with one frame in it that begins at 60 µs at 12 Mbit/s. A radio's
-bursts last as long: one A-MPDU takes the air for up to 5.484 ms (IEEE 802.11, aPPDUMaxTime)."""
-
-GATE_OPEN_S = MAX_DEBT_S / 2
-"""How long the gate opens for one frame: the next one would need `MAX_DEBT_S`."""
+"""How late a timer may come on a real clock without costing rate where the rate changes; without a
+change nothing is lost. A radio's bursts last as long: one A-MPDU takes the air for up to 5.484 ms
+(IEEE 802.11, aPPDUMaxTime)."""
 
 NETEM_LIMIT_PACKETS = 1_000_000
 """Delayed packets that netem may hold: out of the way, the queue is the leaf's."""
@@ -50,6 +42,11 @@ NETEM_LIMIT_PACKETS = 1_000_000
 IN_ORDER_RATE_BYTES_PER_S = 2**32 - 1
 """netem keeps packets in order where a rate is set (sch_netem, netem_enqueue), as
 Wi-Fi and LTE do; this rate is too high to shape."""
+
+_HELD = Curve(0, 2**32 - 1, 1)
+"""Nothing for 71 minutes, the longest pause of a curve, and then a byte per second."""
+
+_CATCH_UP_BYTES_PER_S = 2**31
 
 _SEED_STEP = 0x9E3779B97F4A7C15
 """2^64 divided by the golden ratio: spreads consecutive seeds (Steele et al., SplitMix)."""
@@ -67,80 +64,67 @@ class RateQueue:
     """Rate and drop-tail queue of one direction, on an access node's interface.
 
     `channel` is a tc socket in the node's namespace, `index` the interface there; `slack_s` is
-    how late a timer may come without costing rate. `changes` counts what a worker of the gate has
-    to know of: whoever works it looks anew when it moved.
+    how late a timer may come without costing rate. A held queue sends nothing and drops nothing
+    that it has room for.
     """
 
     def __init__(
         self, channel: Channel, index: int, rate_bps: int, queue_bytes: int, slack_s: float = 0.0
     ) -> None:
         self._channel = channel
-        self._slack_s = slack_s
         self._index = index
-        self._get = tc.get_qdisc(index, _LEAF)
-        self._closed = True
-        self._held = False
-        self.changes = 0
-        channel.request(tc.add_htb(index, _ROOT, _CLASS & 0xFFFF))
-        self._set_class(rate_bps, new=True)
-        channel.request(tc.add_plug(index, _LEAF, _CLASS, queue_bytes))
-        self._rest()
-
-    def _set_class(self, rate_bps: int, *, new: bool = False) -> None:
-        slow = rate_bps < MIN_HTB_RATE_BPS
-        burst_bytes = 1 if slow else BURST_BYTES + round(rate_bps / 8 * self._slack_s)
-        self._channel.request(
-            tc.htb_class(
-                self._index, _CLASS, _ROOT, max(rate_bps, MIN_HTB_RATE_BPS) // 8,
-                burst_bytes, FRAME_BYTES, new=new,
-            )
-        )  # fmt: skip
+        self._get = tc.get_qdisc(index, _ROOT)
+        self._debt = Debt(slack_s)
+        self._pauses = False
         self.rate_bps = rate_bps
-
-    def _rest(self) -> None:
-        """Puts the gate where it stays between two workings of it."""
-        if self._held or self.rate_bps < MIN_HTB_RATE_BPS:
-            self.close_gate()
-        else:
-            self.open_gate()
+        self.is_held = False
+        channel.request(tc.add_hfsc(index, _ROOT, _CLASS & 0xFFFF))
+        channel.request(tc.hfsc_class(index, _CLASS, _ROOT, self._steady, new=True))
+        channel.request(tc.add_plug(index, _LEAF, _CLASS, queue_bytes))
+        channel.request(tc.open_plug(index, _LEAF, _CLASS))
+        self._debt.pay(time.monotonic_ns(), 0, is_backlogged=False)
+        self._debt.go_on(rate_bps)
 
     @property
-    def gate_period_s(self) -> float | None:
-        """Seconds from one frame to the next where the gate has to be worked, else None."""
-        if self._held or self.rate_bps >= MIN_HTB_RATE_BPS:
-            return None
-        return FRAME_BYTES * 8 / self.rate_bps
+    def _steady(self) -> Curve:
+        return Curve(0, 0, self.rate_bps // 8)
 
-    def set_rate(self, rate_bps: int) -> None:
-        """Changes the rate at once; the queue and what is in it stay.
+    def set(self, rate_bps: int, *, is_held: bool) -> None:
+        """Changes the rate at once; the queue and what is in it stay. The same again does nothing.
 
-        Where `gate_period_s` says so afterwards, somebody has to `open_gate` for
-        `GATE_OPEN_S` once per period.
+        Somebody has to call `settle` from time to time afterwards.
         """
-        self.changes += 1
-        if rate_bps < MIN_HTB_RATE_BPS:
-            self.close_gate()
-        self._set_class(rate_bps)
-        self._rest()
+        if (rate_bps, is_held) == (self.rate_bps, self.is_held):
+            return
+        self.rate_bps, self.is_held = rate_bps, is_held
+        counters = self.counters()
+        is_backlogged = counters.queue_packets > 0
+        self._debt.pay(time.monotonic_ns(), counters.sent_bytes, is_backlogged=is_backlogged)
+        self._debt.go_on(0 if is_held else rate_bps)
+        self._begin(_HELD if is_held else self._curve())
+        if is_backlogged:
+            self._channel.request(tc.open_plug(self._index, _LEAF, _CLASS))
 
-    def set_held(self, held: bool) -> None:
-        """Stops the queue without dropping what is in it, or lets it go on."""
-        if held != self._held:
-            self.changes += 1
-            self._held = held
-            self._rest()
+    def _curve(self) -> Curve:
+        debt_bytes = self._debt.bytes
+        if debt_bytes > 0:
+            return Curve(0, math.ceil(debt_bytes * 8e6 / self.rate_bps), self.rate_bps // 8)
+        if debt_bytes < 0:
+            catch_up_us = math.ceil(-debt_bytes * 1e6 / _CATCH_UP_BYTES_PER_S)
+            return Curve(round(-debt_bytes * 1e6 / catch_up_us), catch_up_us, self.rate_bps // 8)
+        return self._steady
 
-    def open_gate(self) -> None:
-        """Packets flow at the class' rate."""
-        if self._closed:
-            self._closed = False
-            self._channel.request(tc.plug_gate(self._index, _LEAF, _CLASS, is_open=True))
+    def _begin(self, curve: Curve) -> None:
+        self._channel.request(tc.hfsc_class(self._index, _CLASS, _ROOT, curve))
+        self._pauses = curve.first_us > 0 and not self.is_held
 
-    def close_gate(self) -> None:
-        """Nothing leaves; the queue fills and then drops."""
-        if not self._closed:
-            self._closed = True
-            self._channel.request(tc.plug_gate(self._index, _LEAF, _CLASS, is_open=False))
+    def settle(self) -> None:
+        """Takes the pause of the last change out of the curve once the queue is empty.
+
+        HFSC would make it again before the first packet after every idle time (rtsc_min).
+        """
+        if self._pauses and self.counters().queue_packets == 0:
+            self._begin(self._steady)
 
     def counters(self) -> Counters:
         """What the queue has counted."""
@@ -211,7 +195,7 @@ def probe() -> None:
     with IPRoute() as netlink:
         netlink.link("set", index=1, state="up")
         RateQueue(Channel(), 1, 10_000_000, 100_000)
-        netlink.tc("del", "htb", 1, handle=_ROOT)
+        netlink.tc("del", "hfsc", 1, handle=_ROOT)
         Delay(Channel(), 1, Transit(0.01, 0.001, 0.01), 1)
 
 
@@ -219,6 +203,6 @@ if __name__ == "__main__":
     try:
         probe()
     except TcError as error:
-        sys.exit(f"the kernel lacks a qdisc of tc-htb, sch_plug or tc-netem ({error.strerror})")
+        sys.exit(f"the kernel lacks a qdisc of tc-hfsc, sch_plug or tc-netem ({error.strerror})")
     except (OSError, ShapingError) as error:
         sys.exit(f"{error}")

@@ -1,15 +1,15 @@
 import struct
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from linklab import shaping
-from linklab.shaping import MIN_HTB_RATE_BPS, Delay, RateQueue, ShapingError, Transit
+from linklab.shaping import Delay, RateQueue, ShapingError, Transit
 from linklab.tc import Channel, Counters
 
 INDEX = 7
-OPEN, SHUT = "open", "shut"
-_PLUG = {3: "add-plug", 2: OPEN, 0: SHUT}
+OPEN = "open"
 
 
 class Recorder(Channel):
@@ -19,6 +19,7 @@ class Recorder(Channel):
         self.sent: list[tcmsg] = []
         self.raw: list[bytes] = []
         self._seed = seed
+        self.count(0)
 
     def request(self, message: bytes | bytearray) -> bytes:
         read = tcmsg(bytes(message))
@@ -30,29 +31,32 @@ class Recorder(Channel):
         self.raw.append(bytes(message))
         return b""
 
+    def count(self, sent_bytes: int, queue_packets: int = 0) -> None:
+        """What the counters say from now on."""
+        self._counted = (sent_bytes, sent_bytes // 1514, 5, 0, 0, 0, queue_packets, 1514)
+
     def _answer(self) -> bytes:
         seed = seed_of(self.raw[-1]) if self._seed is None else self._seed
-        stats = struct.pack("=QIIIIIII", 3028, 2, 5, 0, 0, 0, 1, 1514)
+        stats = struct.pack("=QIIIIIII", *self._counted)
         attributes = (
             struct.pack("=HH", 40, 2) + bytes(24) + struct.pack("=HHQ", 12, 14, seed)
             + struct.pack("=HH", 4 + len(stats), 3) + stats
         )  # fmt: skip
         return struct.pack("=IHHII", 36 + len(attributes), 36, 0, 0, 0) + bytes(20) + attributes
 
-    def taken(self) -> list[str]:
-        """What was sent since the last time: class rates in bytes/s and gate actions."""
-        words = []
+    def taken(self) -> list[Any]:
+        """What was sent since the last time, class curves as tuples."""
+        words: list[Any] = []
         for message in self.sent:
             kind = message.get_attr("TCA_KIND")
             options = message.get_attr("TCA_OPTIONS")
-            new = "add" if message["header"]["flags"] & 0x400 else "change"
-            if kind == "plug":
-                words.append(_PLUG[options["action"]])
-            elif message["header"]["type"] == 40:
-                parameters = options.get_attr("TCA_HTB_PARMS")
-                words.append(f"{new}-class {parameters['rate']}")
+            if message["header"]["type"] == 40:
+                curve = options.get_attr("TCA_HFSC_USC")
+                words.append((curve["m1"], curve["d"], curve["m2"]))
+            elif message["header"]["flags"] & 0x400:
+                words.append(f"add {kind}")
             else:
-                words.append(f"{new} {kind}")
+                words.append(OPEN)
         self.sent.clear()
         return words
 
@@ -67,6 +71,18 @@ def netlink() -> Recorder:
     return Recorder()
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Time stands still, and goes on by seconds when this is called."""
+    now_ns = [10**9]
+    monkeypatch.setattr("linklab.shaping.time.monotonic_ns", lambda: now_ns[0])
+
+    def go_on(seconds: float) -> None:
+        now_ns[0] += round(seconds * 1e9)
+
+    return go_on
+
+
 def queue(netlink: Recorder, rate_bps: int) -> RateQueue:
     return RateQueue(netlink, INDEX, rate_bps, 500_000)
 
@@ -75,111 +91,132 @@ def delay(netlink: Recorder, seed: int = 1) -> Delay:
     return Delay(netlink, INDEX, Transit(0.005, 0.001, 0.003), seed)
 
 
-def test_a_queue_is_built_with_its_limit_before_its_gate_opens(netlink: Recorder) -> None:
-    built = queue(netlink, 80_000_000)
+def test_a_queue_is_built_with_its_limit_and_opened(netlink: Recorder) -> None:
+    queue(netlink, 80_000_000)
     assert netlink.sent[2].get_attr("TCA_OPTIONS")["limit"] == 500_000
-    assert netlink.taken() == ["add htb", "add-class 10000000", "add-plug", OPEN]
-    assert built.gate_period_s is None
+    assert netlink.taken() == ["add hfsc", (0, 0, 10_000_000), "add plug", OPEN]
 
 
-def test_a_very_slow_queue_starts_closed_at_the_least_rate_of_the_class(netlink: Recorder) -> None:
-    built = queue(netlink, 10_000)
-    assert netlink.taken() == ["add htb", f"add-class {MIN_HTB_RATE_BPS // 8}", "add-plug"]
-    assert built.gate_period_s == pytest.approx(1514 * 8 / 10_000)
-
-
-def test_the_least_rate_itself_needs_no_gate(netlink: Recorder) -> None:
-    built = queue(netlink, MIN_HTB_RATE_BPS)
-    assert built.gate_period_s is None
-    assert netlink.taken()[-1] == OPEN
-    assert queue(netlink, MIN_HTB_RATE_BPS - 1).gate_period_s is not None
-    # One frame at the least rate is in debt for no longer than is promised.
-    debt_s = 1514 / (MIN_HTB_RATE_BPS // 8)
-    assert debt_s == pytest.approx(shaping.MAX_DEBT_S, rel=1e-4)
-
-
-def test_rates_change_in_the_class_alone(netlink: Recorder) -> None:
+def test_a_rate_changes_by_a_new_curve(netlink: Recorder) -> None:
     built = queue(netlink, 80_000_000)
     netlink.taken()
-    built.set_rate(1_000_000)
-    assert netlink.taken() == ["change-class 125000"]
+    built.set(1_000_000, is_held=False)
+    assert netlink.taken() == [(0, 0, 125_000)]
     assert built.rate_bps == 1_000_000
-    assert built.changes == 1
 
 
-@pytest.mark.parametrize(("slack_s", "bucket_s"), [(0.0, 160e-6), (0.005, 5160e-6)])
-def test_the_bucket_holds_a_frame_and_what_late_timers_would_lose(
-    netlink: Recorder, slack_s: float, bucket_s: float
-) -> None:
-    built = RateQueue(netlink, INDEX, 80_000_000, 500_000, slack_s)
-    built.set_rate(10_000)
-    built.set_rate(80_000_000)
-    sizes = [
-        message.get_attr("TCA_OPTIONS").get_attr("TCA_HTB_PARMS")["buffer"] * 64e-9
-        for message in netlink.sent
-        if message["header"]["type"] == 40
-    ]
-    assert sizes == pytest.approx([bucket_s, 8 / (MIN_HTB_RATE_BPS), bucket_s], rel=0.01)
-
-
-def test_the_gate_closes_before_a_slow_rate_and_opens_after_it(netlink: Recorder) -> None:
+def test_the_same_again_is_not_asked_for(netlink: Recorder) -> None:
     built = queue(netlink, 80_000_000)
+    built.set(80_000_000, is_held=True)
     netlink.taken()
-    built.set_rate(10_000)
-    assert netlink.taken() == [SHUT, f"change-class {MIN_HTB_RATE_BPS // 8}"]
-    built.set_rate(20_000)
-    assert netlink.taken() == [f"change-class {MIN_HTB_RATE_BPS // 8}"]
-    assert built.gate_period_s == pytest.approx(1514 * 8 / 20_000)
-    built.set_rate(80_000_000)
-    assert netlink.taken() == ["change-class 10000000", OPEN]
-    assert built.changes == 3
-
-
-def test_a_rate_change_while_the_gate_is_open_closes_it(netlink: Recorder) -> None:
-    built = queue(netlink, 10_000)
-    built.open_gate()
-    netlink.taken()
-    built.set_rate(20_000)
-    assert netlink.taken()[0] == SHUT
-
-
-def test_a_gate_is_told_only_what_is_new(netlink: Recorder) -> None:
-    built = queue(netlink, 10_000)
-    netlink.taken()
-    built.close_gate()
+    built.set(80_000_000, is_held=True)
     assert netlink.taken() == []
-    built.open_gate()
-    built.open_gate()
-    assert netlink.taken() == [OPEN]
-    built.close_gate()
-    built.close_gate()
-    assert netlink.taken() == [SHUT]
 
 
-def test_a_held_queue_stays_shut_whatever_its_rate(netlink: Recorder) -> None:
+def test_what_is_owed_is_a_pause_at_the_new_rate(
+    netlink: Recorder, clock: Callable[[float], None]
+) -> None:
+    """Of a frame begun 4 ms ago at 1 Mbit/s 1014 bytes are left: 2704 us at 3 Mbit/s."""
+    built = queue(netlink, 1_000_000)
+    netlink.taken()
+    netlink.count(sent_bytes=1514, queue_packets=1)
+    clock(0.004)
+    built.set(3_000_000, is_held=False)
+    assert netlink.taken() == [(0, 2704, 375_000), OPEN]
+    clock(0.001)
+    built.set(10_000, is_held=False)
+    assert netlink.taken() == [(0, 511_200, 1_250), OPEN]
+
+
+def test_an_empty_queue_owes_the_rest_of_its_last_frame_and_then_nothing(
+    netlink: Recorder, clock: Callable[[float], None]
+) -> None:
+    built = queue(netlink, 1_000_000)
+    netlink.taken()
+    netlink.count(sent_bytes=1514)
+    clock(0.004)
+    built.set(3_000_000, is_held=False)
+    assert netlink.taken() == [(0, 2704, 375_000)]
+    clock(0.003)
+    built.set(1_000_000, is_held=False)
+    assert netlink.taken() == [(0, 0, 125_000)]
+
+
+@pytest.mark.parametrize(("late_s", "caught_up_bytes"), [(0.002, 2_000), (0.010, 5_000)])
+def test_a_backlog_that_lags_catches_up_as_much_as_the_slack_allows(
+    netlink: Recorder, clock: Callable[[float], None], late_s: float, caught_up_bytes: int
+) -> None:
+    built = RateQueue(netlink, INDEX, 8_000_000, 500_000, 0.005)
+    netlink.taken()
+    netlink.count(sent_bytes=15_140, queue_packets=1)
+    clock(0.01514 + late_s)
+    built.set(4_000_000, is_held=False)
+    (first, us, rate), opened = netlink.taken()
+    assert (rate, opened) == (500_000, OPEN)
+    assert first * us / 1e6 == pytest.approx(caught_up_bytes, rel=1e-3)
+    assert us <= 10
+
+
+def test_a_lag_is_lost_where_the_queue_was_empty_or_no_timer_is_late(
+    netlink: Recorder, clock: Callable[[float], None]
+) -> None:
+    for slack_s, backlog in ((0.005, 0), (0.0, 1)):
+        built = RateQueue(netlink, INDEX, 8_000_000, 500_000, slack_s)
+        netlink.taken()
+        netlink.count(sent_bytes=0, queue_packets=backlog)
+        clock(0.002)
+        built.set(4_000_000, is_held=False)
+        assert netlink.taken()[0] == (0, 0, 500_000)
+
+
+def test_a_held_queue_pauses_for_as_long_as_a_curve_can(netlink: Recorder) -> None:
     built = queue(netlink, 80_000_000)
     netlink.taken()
-    built.set_held(True)
-    assert netlink.taken() == [SHUT]
-    built.set_rate(40_000_000)
-    built.set_held(True)
-    assert netlink.taken() == ["change-class 5000000"]
-    assert built.changes == 2
-    built.set_held(False)
-    assert netlink.taken() == [OPEN]
-    assert built.changes == 3
+    built.set(80_000_000, is_held=True)
+    built.set(40_000_000, is_held=True)
+    assert netlink.taken() == [(0, 2**32 - 1, 1)] * 2
+    built.set(40_000_000, is_held=False)
+    assert netlink.taken() == [(0, 0, 5_000_000)]
 
 
-def test_the_gate_of_a_held_queue_is_not_worked(netlink: Recorder) -> None:
-    built = queue(netlink, 10_000)
-    built.set_held(True)
-    assert built.gate_period_s is None
-    built.set_held(False)
-    assert built.gate_period_s == pytest.approx(1514 * 8 / 10_000)
-    assert netlink.taken()[-1] == "add-plug"  # Shut before, and shut again
+def test_time_in_which_a_queue_is_held_pays_nothing(
+    netlink: Recorder, clock: Callable[[float], None]
+) -> None:
+    built = queue(netlink, 1_000_000)
+    netlink.count(sent_bytes=1514, queue_packets=1)
+    built.set(1_000_000, is_held=True)
+    clock(10.0)
+    netlink.taken()
+    built.set(1_000_000, is_held=False)
+    assert netlink.taken() == [(0, 12_112, 125_000), OPEN]
 
 
-def test_counters_are_those_of_the_leaf(netlink: Recorder) -> None:
+def test_a_pause_goes_once_the_queue_is_empty(
+    netlink: Recorder, clock: Callable[[float], None]
+) -> None:
+    built = queue(netlink, 1_000_000)
+    built.settle()
+    netlink.count(sent_bytes=1514, queue_packets=1)
+    built.set(3_000_000, is_held=False)
+    netlink.taken()
+    built.settle()
+    assert netlink.taken() == []
+    netlink.count(sent_bytes=3028)
+    built.settle()
+    built.settle()
+    assert netlink.taken() == [(0, 0, 375_000)]
+
+
+def test_a_held_queue_stays_so_while_it_is_empty(netlink: Recorder) -> None:
+    built = queue(netlink, 1_000_000)
+    built.set(1_000_000, is_held=True)
+    netlink.taken()
+    built.settle()
+    assert netlink.taken() == []
+
+
+def test_counters_are_read(netlink: Recorder) -> None:
+    netlink.count(3028, queue_packets=1)
     assert queue(netlink, 80_000_000).counters() == Counters(3028, 2, 5, 1514, 1)
 
 

@@ -11,6 +11,7 @@ import os
 import socket
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _NETLINK_ROUTE = 0
 _NLMSG_ERROR = 2
@@ -19,20 +20,17 @@ _REQUEST, _ACK, _ECHO, _EXCL, _CREATE = 0x1, 0x4, 0x8, 0x200, 0x400
 _ROOT_PARENT = 0xFFFFFFFF
 
 _TCA_KIND, _TCA_OPTIONS, _TCA_STATS = 1, 2, 3
-_TCA_HTB_PARMS, _TCA_HTB_INIT = 1, 2
+_TCA_HFSC_FSC, _TCA_HFSC_USC = 2, 3
 _NETEM_LOSS, _NETEM_RATE = 5, 6
 _NETEM_LATENCY64, _NETEM_JITTER64, _NETEM_SEED = 10, 11, 14
 _NETEM_LOSS_GE = 2
-_PLUG_BUFFER, _PLUG_RELEASE_INDEFINITE, _PLUG_LIMIT = 0, 2, 3
-_LINKLAYER_ETHERNET = 1
+_PLUG_RELEASE_INDEFINITE, _PLUG_LIMIT = 2, 3
 
 _HEADER = struct.Struct("=IHHII")
 _TCMSG = struct.Struct("=BxxxiIII")
 _ATTRIBUTE = struct.Struct("=HH")
 _STATS = struct.Struct("=QIIIIIII")
-
-TICK_NS = 64
-"""HTB's unit of time (PSCHED_SHIFT of 6 in net/pkt_sched.h)."""
+_CURVE = struct.Struct("=III")
 
 
 class TcError(OSError):
@@ -89,27 +87,32 @@ def _message(
     return _HEADER.pack(_HEADER.size + len(body), kind, _REQUEST | flags, 0, 0) + body
 
 
-def add_htb(index: int, handle: int, default_minor: int) -> bytes:
-    """An HTB root qdisc whose packets go to the class `default_minor` (tc-htb(8))."""
-    init = struct.pack("=IIIII", 3, 10, default_minor, 0, 0)
+def add_hfsc(index: int, handle: int, default_minor: int) -> bytes:
+    """An HFSC root qdisc whose packets go to the class `default_minor` (tc-hfsc(7))."""
     return _message(
-        _NEWQDISC, _ACK | _CREATE | _EXCL, index, handle, _ROOT_PARENT, "htb",
-        _attribute(_TCA_HTB_INIT, init),
+        _NEWQDISC, _ACK | _CREATE | _EXCL, index, handle, _ROOT_PARENT, "hfsc",
+        struct.pack("=H", default_minor),
     )  # fmt: skip
 
 
-def htb_class(
-    index: int, handle: int, parent: int, rate_bytes_per_s: int, burst_bytes: int,
-    quantum_bytes: int, *, new: bool = False,
-) -> bytes:  # fmt: skip
-    """An HTB class of one rate and no more; changing it keeps its queue and its tokens."""
-    rate = struct.pack("=BBHhHI", 0, _LINKLAYER_ETHERNET, 0, -1, 0, rate_bytes_per_s)
-    burst = max(1, burst_bytes * 1_000_000_000 // rate_bytes_per_s // TICK_NS)
-    parameters = rate + rate + struct.pack("=IIIII", burst, burst, quantum_bytes, 0, 0)
+class Curve(NamedTuple):
+    """A service curve from now on: bytes/s for the first microseconds, and bytes/s afterwards."""
+
+    first_bytes_per_s: int
+    first_us: int
+    bytes_per_s: int
+
+
+_UNLIMITED = Curve(0, 0, 2**31)
+
+
+def hfsc_class(index: int, handle: int, parent: int, curve: Curve, *, new: bool = False) -> bytes:
+    """An HFSC class with an upper limit; changing it keeps its queue and begins the curve anew."""
+    options = _attribute(_TCA_HFSC_USC, _CURVE.pack(*curve))
+    if new:
+        options = _attribute(_TCA_HFSC_FSC, _CURVE.pack(*_UNLIMITED)) + options
     flags = _ACK | (_CREATE | _EXCL if new else 0)
-    return _message(
-        _NEWCLASS, flags, index, handle, parent, "htb", _attribute(_TCA_HTB_PARMS, parameters)
-    )
+    return _message(_NEWCLASS, flags, index, handle, parent, "hfsc", options)
 
 
 def _plug(index: int, handle: int, parent: int, flags: int, action: int, limit: int) -> bytes:
@@ -119,14 +122,13 @@ def _plug(index: int, handle: int, parent: int, flags: int, action: int, limit: 
 
 
 def add_plug(index: int, handle: int, parent: int, limit_bytes: int) -> bytes:
-    """A closed plug: a FIFO of so many bytes with a gate (Linux net/sched/sch_plug.c)."""
+    """A closed plug: a FIFO of so many bytes (Linux net/sched/sch_plug.c)."""
     return _plug(index, handle, parent, _CREATE | _EXCL, _PLUG_LIMIT, limit_bytes)
 
 
-def plug_gate(index: int, handle: int, parent: int, *, is_open: bool) -> bytes:
-    """Opens a plug's gate until it is closed, or closes it."""
-    action = _PLUG_RELEASE_INDEFINITE if is_open else _PLUG_BUFFER
-    return _plug(index, handle, parent, 0, action, 0)
+def open_plug(index: int, handle: int, parent: int) -> bytes:
+    """Opens a plug for good. The interface looks at its queues at once, however often this comes."""
+    return _plug(index, handle, parent, 0, _PLUG_RELEASE_INDEFINITE, 0)
 
 
 def _share(ratio: float) -> int:

@@ -9,7 +9,7 @@ from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
 from linklab import tc
 from linklab.namespace import network_of
-from linklab.tc import Channel, Counters, TcError
+from linklab.tc import Channel, Counters, Curve, TcError
 
 INDEX, ROOT, CLASS, LEAF = 7, 0x10000, 0x10001, 0x100000
 ADD, CHANGE = 0x1 | 0x4 | 0x200 | 0x400, 0x1 | 0x4
@@ -33,39 +33,36 @@ def netem(**changes: Any) -> bytes:
     return tc.netem(INDEX, ROOT, **given)
 
 
-def test_an_htb_leads_to_its_default_class() -> None:
-    read, options = decoded(tc.add_htb(INDEX, ROOT, 1))
+def test_an_hfsc_leads_to_its_default_class() -> None:
+    read, options = decoded(tc.add_hfsc(INDEX, ROOT, 1))
     assert (read["handle"], read["parent"], read["header"]["flags"]) == (ROOT, 0xFFFFFFFF, ADD)
-    assert read.get_attr("TCA_KIND") == "htb"
-    init = options.get_attr("TCA_HTB_INIT")  # type: ignore[attr-defined]
-    assert (init["version"], init["defcls"]) == (3, 1)
+    assert read.get_attr("TCA_KIND") == "hfsc"
+    assert options["defcls"] == 1
 
 
-def test_a_class_has_its_rate_as_ceiling_and_its_burst_in_time() -> None:
-    read, options = decoded(tc.htb_class(INDEX, CLASS, ROOT, 10_000_000, 1600, 1514, new=True))
+def test_a_class_is_limited_by_its_curve() -> None:
+    curve = Curve(1_000, 20_000, 10_000_000)
+    read, options = decoded(tc.hfsc_class(INDEX, CLASS, ROOT, curve, new=True))
     assert (read["handle"], read["parent"], read["header"]["flags"]) == (CLASS, ROOT, ADD)
-    parameters = options.get_attr("TCA_HTB_PARMS")  # type: ignore[attr-defined]
-    assert (parameters["rate"], parameters["ceil"]) == (10_000_000, 10_000_000)
-    assert parameters["rate___reserved"] == 1  # TC_LINKLAYER_ETHERNET: no rate table needed
-    ticks = 160e-6 / (tc.TICK_NS * 1e-9)
-    assert (parameters["buffer"], parameters["cbuffer"]) == (ticks, ticks)
-    assert parameters["quantum"] == 1514
-    changed, _ = decoded(tc.htb_class(INDEX, CLASS, ROOT, 10_000_000, 1600, 1514))
+    limit = options.get_attr("TCA_HFSC_USC")  # type: ignore[attr-defined]
+    assert (limit["m1"], limit["d"], limit["m2"]) == curve
+    share = options.get_attr("TCA_HFSC_FSC")  # type: ignore[attr-defined]
+    assert share["m2"] > 1_250_000_000  # Over 10 Gbit/s: the limit alone decides
+    assert options.get_attr("TCA_HFSC_RSC") is None  # type: ignore[attr-defined]
+
+
+def test_a_change_of_a_class_says_nothing_but_its_limit() -> None:
+    changed, options = decoded(tc.hfsc_class(INDEX, CLASS, ROOT, Curve(0, 0, 125)))
     assert changed["header"]["flags"] == CHANGE
+    assert [name for name, _ in options["attrs"]] == ["TCA_HFSC_USC"]
 
 
-def test_a_burst_is_never_nothing() -> None:
-    _, options = decoded(tc.htb_class(INDEX, CLASS, ROOT, 1_250_000_000, 1, 1514))
-    assert options.get_attr("TCA_HTB_PARMS")["buffer"] == 1  # type: ignore[attr-defined]
-
-
-def test_a_plug_is_made_with_its_limit_and_worked_by_its_action() -> None:
+def test_a_plug_is_made_with_its_limit_and_opened() -> None:
     read, options = decoded(tc.add_plug(INDEX, LEAF, CLASS, 500_000))
     assert (read["handle"], read["parent"], read["header"]["flags"]) == (LEAF, CLASS, ADD)
     assert (options["action"], options["limit"]) == (3, 500_000)
-    for is_open, action in ((True, 2), (False, 0)):  # linux/pkt_sched.h, TCQ_PLUG_*
-        read, options = decoded(tc.plug_gate(INDEX, LEAF, CLASS, is_open=is_open))
-        assert (options["action"], read["header"]["flags"]) == (action, CHANGE)
+    read, options = decoded(tc.open_plug(INDEX, LEAF, CLASS))
+    assert (options["action"], read["header"]["flags"]) == (2, CHANGE)  # linux/pkt_sched.h
 
 
 def test_netem_states_everything() -> None:
@@ -105,12 +102,17 @@ def test_the_kernel_answers(namespace: int) -> None:
     with network_of(namespace):
         channel = Channel()
     try:
-        channel.request(tc.add_htb(1, ROOT, 1))
-        channel.request(tc.htb_class(1, CLASS, ROOT, 10_000_000, 1600, 1514, new=True))
-        channel.request(tc.htb_class(1, CLASS, ROOT, 20_000_000, 1600, 1514))
+        try:
+            channel.request(tc.add_hfsc(1, ROOT, 1))
+        except TcError as error:
+            if error.errno == errno.ENOENT:
+                pytest.skip("this kernel has no HFSC; the guest's has")
+            raise
+        channel.request(tc.hfsc_class(1, CLASS, ROOT, Curve(0, 0, 1_250_000), new=True))
+        channel.request(tc.hfsc_class(1, CLASS, ROOT, Curve(0, 1000, 2_500_000)))
         assert tc.counters(channel.request(tc.get_qdisc(1, ROOT))) == Counters(0, 0, 0, 0, 0)
         with pytest.raises(TcError, match="tc: ") as refused:
-            channel.request(tc.add_htb(1, ROOT, 1))
+            channel.request(tc.add_hfsc(1, ROOT, 1))
         assert refused.value.errno == errno.EEXIST
         with pytest.raises(TcError):
             channel.request(tc.get_qdisc(1, LEAF))

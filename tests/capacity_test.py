@@ -1,0 +1,105 @@
+"""What a link that changes carries: the integral of its rates, in virtual time."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from bisect import bisect_right
+from collections.abc import Callable
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+import pytest
+from conftest import PROBES, Linklab, lines
+
+FRAME = 1514
+ACK = 66
+START_S = 0.2
+SLOW_BPS, FAST_BPS = 10e3, 300e6
+
+Rates = list[tuple[float, float]]
+"""When a rate begins, in seconds, and the rate."""
+
+
+def alternating(one_bps: float, other_bps: float, period_s: float) -> Callable[[float], Rates]:
+    return lambda seconds: [
+        (number * period_s, (one_bps, other_bps)[number % 2])
+        for number in range(math.ceil(seconds / period_s))
+    ]
+
+
+def at_random(seed: int, fastest_bps: float) -> Callable[[float], Rates]:
+    """Any rate, each decade alike, for 20 to 500 ms."""
+
+    def rates(seconds: float) -> Rates:
+        drawn, t_s, made = random.Random(seed), 0.0, []
+        while t_s < seconds:
+            power = drawn.uniform(math.log10(SLOW_BPS), math.log10(fastest_bps))
+            made.append((t_s, 10**power))
+            t_s = round(t_s + drawn.uniform(0.02, 0.5), 3)
+        return made
+
+    return rates
+
+
+@pytest.mark.parametrize(
+    ("name", "rates", "seconds", "frame"),
+    [
+        ("299-301", alternating(299e3, 301e3, 0.1), 5, FRAME),
+        ("99-101", alternating(99e3, 101e3, 0.1), 8, FRAME),
+        ("1-3", alternating(1e6, 3e6, 0.1), 4, FRAME),
+        ("steep", alternating(SLOW_BPS, FAST_BPS, 0.02), 2, FRAME),
+        ("any", at_random(1, FAST_BPS), 5, FRAME),
+        ("slow", at_random(2, 1e6), 20, FRAME),
+        ("slow-acks", at_random(3, 1e6), 10, ACK),
+        ("middle", at_random(4, 10e6), 8, 700),
+    ],
+)
+def test_a_backlogged_link_carries_its_integral_at_any_time(
+    linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path,
+    name: str, rates: Callable[[float], Rates], seconds: int, frame: int,
+) -> None:  # fmt: skip
+    """Within .5 % or two full frames, before and after every frame."""
+    steps = rates(seconds + 1)
+    (tmp_path / "steps.csv").write_text(
+        "t,down_mbit\n" + "".join(f"{t_s:g},{rate_bps / 1e6:.6f}\n" for t_s, rate_bps in steps)
+    )
+    file = scenario(
+        name, lte="down: 300 Mbit/s, up: 10 Mbit/s, rtt: 20 ms, queue: 4 MB, "
+        "trace: {file: ./steps.csv, rate: recorded}",
+    )  # fmt: skip
+    fastest_bps = max(rate_bps for _, rate_bps in steps)
+    done = linklab(
+        "exec", file, "--json", "--", "python3", PROBES / "downlink.py", "rmnet0",
+        1.1 * fastest_bps, seconds, START_S, frame,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    run_dir = Path(done.json["run_dir"])
+    applied: Rates = [
+        (line["t_s"], line["down_rate_bps"] / 8)
+        for line in lines(run_dir / "links.jsonl")
+        if line["link"] == "lte"
+    ]
+    assert len(applied) >= len([t_s for t_s, _ in steps if t_s < seconds])
+    starts_s = [t_s for t_s, _ in applied]
+    carried = [
+        0.0,
+        *accumulate((after[0] - t_s) * rate for (t_s, rate), after in pairwise(applied)),
+    ]
+
+    def integral(t_s: float) -> float:
+        number = bisect_right(starts_s, t_s) - 1
+        return carried[number] + (t_s - starts_s[number]) * applied[number][1]
+
+    arrivals = json.loads((run_dir / "arrivals.json").read_text())["arrivals"]
+    begun = integral(arrivals[0][1] / 1e9)
+    backlogged = [t_ns / 1e9 for _, t_ns in arrivals if t_ns / 1e9 <= START_S + seconds]
+    for number, t_s in enumerate(backlogged):
+        allowed = integral(t_s) - begun
+        tolerance = max(2 * FRAME, 0.005 * allowed)
+        assert allowed - tolerance <= number * frame, t_s
+        assert (number + 1) * frame <= allowed + tolerance, t_s
+    # The time after the last frame counts as well.
+    end = integral(START_S + seconds) - begun
+    assert len(backlogged) * frame >= end - max(2 * FRAME, 0.005 * end)
