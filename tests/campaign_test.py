@@ -26,26 +26,47 @@ LOOPBACK = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
 """As the manual says: else they listen everywhere."""
 
 
-class Cluster:
-    """A Dask scheduler and workers, started as the manual says, on loopback."""
+def certificate(directory: Path) -> tuple[Path, Path]:
+    """A certificate that signs itself, and its key, made as the manual says."""
+    directory.mkdir(exist_ok=True)
+    cert, key = directory / "tls.pem", directory / "tls.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "365", "-subj",
+         "/CN=campaign", "-keyout", key, "-out", cert],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return cert, key
 
-    def __init__(self, directory: Path) -> None:
+
+class Cluster:
+    """A Dask scheduler and workers, started as the manual says, on loopback; with TLS if wanted."""
+
+    def __init__(self, directory: Path, *, tls: bool = False) -> None:
         self._directory = directory
         self._file = directory / "scheduler.json"
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._start("scheduler", *LOOPBACK, "--port", "0")
+        self._options: tuple[object, ...] = LOOPBACK
+        self.certificates: tuple[object, ...] = ()
+        """Options of `linklab campaign`."""
+        protocol: tuple[str, ...] = ()
+        if tls:
+            cert, key = certificate(directory)
+            self._options += ("--tls-ca-file", cert, "--tls-cert", cert, "--tls-key", key)
+            self.certificates = ("--tls-ca", cert, "--tls-cert", cert, "--tls-key", key)
+            protocol = ("--protocol", "tls")
+        self._start("scheduler", *self._options, *protocol, "--port", "0")
         until(lambda: self._file.exists() and self._file.stat().st_size > 0, "no scheduler")
         self.address = str(json.loads(self._file.read_text())["address"])
 
     def worker(self, **more: str) -> subprocess.Popen[bytes]:
         """Starts a worker; `more` is added to its environment."""
-        return self._start("worker", *LOOPBACK, "--nthreads", "1", "--no-nanny", **more)
+        return self._start("worker", *self._options, "--nthreads", "1", "--no-nanny", **more)
 
-    def _start(self, what: str, *options: str, **more: str) -> subprocess.Popen[bytes]:
+    def _start(self, what: str, *options: object, **more: str) -> subprocess.Popen[bytes]:
         log = (self._directory / f"{what}-{len(self._processes)}.log").open("wb")
         with log:
             process = subprocess.Popen(
-                [DASK, what, "--scheduler-file", self._file, *options],
+                [DASK, what, "--scheduler-file", self._file, *map(str, options)],
                 cwd=self._directory, env={
                     **environment(), "DASK_TEMPORARY_DIRECTORY": str(self._directory), **more
                 },
@@ -71,6 +92,16 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     directory = tmp_path / "cluster"
     directory.mkdir()
     made = Cluster(directory)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[Cluster]:
+    """A scheduler with TLS, without workers."""
+    made = Cluster(tmp_path / "cluster", tls=True)
     try:
         yield made
     finally:
@@ -129,17 +160,20 @@ def guest_of(process: subprocess.Popen[Any]) -> bool:
     return False
 
 
-def test_two_workers_over_tcp_come_to_what_compare_comes_to(
-    tmp_path: Path, scenario: ScenarioFile, cluster: Cluster, linklab: Linklab
+def test_two_workers_over_tls_come_to_what_compare_comes_to(
+    tmp_path: Path, scenario: ScenarioFile, guarded: Cluster, linklab: Linklab
 ) -> None:
     short = scenario("short", wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 10 ms, loss: 0.1 %")
     before = scratch()
-    cluster.worker()
-    cluster.worker()
+    guarded.worker()
+    guarded.worker()
     file = campaign(tmp_path, seeds=3)
+    assert guarded.address.startswith("tls://127.0.0.1:")
     done = linklab(
-        "campaign", file, "--scheduler", cluster.address, "--out", tmp_path / "out", "--json"
-    )
+        "campaign", file, "--scheduler", guarded.address, *guarded.certificates,
+        "--out", tmp_path / "out", "--json",
+    )  # fmt: skip
+    assert "without TLS" not in done.err
     assert done.code == 0, done.err
     alone = linklab("compare", short, "-a", "alg3,alg1", "--runs", "3", "--json")
     assert alone.code == 0, alone.err
@@ -154,6 +188,27 @@ def test_two_workers_over_tcp_come_to_what_compare_comes_to(
                 ours, theirs = tmp_path / "out" / label / what, plain / label / what
                 assert ours.read_bytes() == theirs.read_bytes(), f"{label}/{what}"
     assert scratch() <= before
+
+
+def test_who_has_no_certificate_of_the_clusters_gets_no_runs(
+    tmp_path: Path, scenario: ScenarioFile, guarded: Cluster, linklab: Linklab
+) -> None:
+    scenario("short")
+    file = campaign(tmp_path, seeds=1)
+    cert, key = certificate(tmp_path / "other")
+    foreign = ("--tls-ca", cert, "--tls-cert", cert, "--tls-key", key)
+    plain = guarded.address.replace("tls://", "tcp://")
+    for words, said in (
+        ((guarded.address,), "needs certificates; needed: --tls-ca"),
+        ((guarded.address, *foreign), "or not to these certificates"),
+        ((plain,), "no scheduler answers at tcp://"),
+        ((plain, *guarded.certificates), "is without TLS: certificates go with tls://"),
+        (("tcp://192.0.2.7:8786",), "allowed: tls:// anywhere, tcp:// on 127.0.0.1"),
+    ):
+        done = linklab("campaign", file, "--scheduler", *words, "--out", tmp_path / "out")
+        assert done.code == 2
+        assert said in done.err
+    assert whole(tmp_path / "out") == {}
 
 
 def test_a_lost_worker_loses_nothing_and_a_late_one_takes_part(

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 import linklab
-from linklab import contestants, importcommand, livecommand, plotcommand, reproduction
+from linklab import address, contestants, importcommand, livecommand, plotcommand, reproduction
 from linklab.control import Command
 from linklab.paths import PROFILES
 from linklab.scenario import Scenario, ScenarioError
@@ -122,13 +122,20 @@ def _parser() -> argparse.ArgumentParser:
         "campaign", "run a matrix of scenarios, algorithms and seeds, on several machines too",
         "What is whole in --out is not run again: after Ctrl-C call it once more.\n\nexamples:\n"
         "  linklab campaign profiles/campaigns/thesis.yaml\n"
-        "  here='--host 127.0.0.1 --dashboard-address 127.0.0.1:0'\n"
-        "  dask scheduler $here --port 8786 &\n"
-        "  dask worker $here --nthreads 1 --nworkers 2 tcp://127.0.0.1:8786 &\n"
-        "  linklab campaign mine.yaml --scheduler tcp://127.0.0.1:8786\n\n"
-        "Whoever reaches a Dask scheduler or worker can run programs as its user, and without\n"
-        "these options they listen everywhere: open them to networks that you trust only, or use\n"
-        "Dask's TLS (tls://…, settings in DASK_DISTRIBUTED__COMM__TLS__…).",
+        "  linklab campaign mine.yaml --jobs 2\n\n"
+        "On several machines, by TLS; tls.key, which is for all of them, is what lets in:\n"
+        "  openssl req -x509 -newkey rsa:2048 -noenc -days 365 -subj /CN=campaign \\\n"
+        "    -keyout tls.key -out tls.pem\n"
+        "  tls='--tls-ca-file tls.pem --tls-cert tls.pem --tls-key tls.key'\n"
+        "  export DASK_TEMPORARY_DIRECTORY=$(mktemp -d)\n"
+        "  dask scheduler $tls --protocol tls --host 192.0.2.7 --port 8786 \\\n"
+        "    --dashboard-address 127.0.0.1:0 &\n"
+        "  dask worker $tls --host 192.0.2.7 --dashboard-address 127.0.0.1:0 \\\n"
+        "    --nthreads 1 --nworkers 2 tls://192.0.2.7:8786 &\n"
+        "  linklab campaign mine.yaml --scheduler tls://192.0.2.7:8786 \\\n"
+        "    --tls-ca tls.pem --tls-cert tls.pem --tls-key tls.key\n\n"
+        "Whoever reaches a Dask scheduler or worker without TLS can run programs as its user:\n"
+        "tcp:// is taken on the loopback only, where that is every user of the machine.",
     )  # fmt: skip
     _campaign_options(campaign)
 
@@ -274,12 +281,21 @@ def _campaign_options(parser: argparse.ArgumentParser) -> None:
     workers = parser.add_mutually_exclusive_group()
     workers.add_argument(
         "--scheduler", metavar="ADDRESS",
-        help="of a Dask cluster, such as tcp://192.0.2.7:8786 (default: workers on this machine)",
+        help="of a Dask cluster, such as tls://192.0.2.7:8786 (default: workers on this machine)",
     )  # fmt: skip
     workers.add_argument(
         "--jobs", type=_positive, metavar="N",
         help="workers on this machine, each on a core of its own (default: all)",
     )  # fmt: skip
+    for name, what in (
+        ("ca", "whom of a tls:// cluster to trust"), ("cert", "who this is"), ("key", "its key"),
+    ):  # fmt: skip
+        parser.add_argument(
+            f"--tls-{name}",
+            type=Path,
+            metavar="FILE",
+            help=f"{what}, in PEM (or as Dask is set up)",
+        )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="for run directories (runs/campaign-NAME)"
     )
@@ -319,7 +335,7 @@ def _address_option(parser: argparse.ArgumentParser, name: str, summary: str) ->
 
 def _address(text: str) -> tuple[str, int]:
     try:
-        return livecommand.parse_address(text)
+        return address.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -517,6 +533,9 @@ def _regress(options: argparse.Namespace) -> int:
 def _campaign(options: argparse.Namespace) -> int:
     from linklab.campaign import command
 
+    given = [name for name in ("tls_ca", "tls_cert", "tls_key") if getattr(options, name)]
+    if given and (len(given) != 3 or not options.scheduler):
+        raise UsageError("--tls-ca, --tls-cert and --tls-key go together, and with --scheduler")
     return command.run(options)
 
 

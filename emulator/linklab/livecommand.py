@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from linklab import livetoken, units
+from linklab.address import shown
 from linklab.control import Command
 from linklab.models.events import MIN_RATE_BPS
 from linklab.scenario import Scenario
@@ -133,24 +134,6 @@ def in_words(command: Command) -> str:
 def _said(value: object) -> bool:
     """Whether a field of a command was given: a loss of 0 is, and equals False."""
     return value is not None and value is not False
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """`127.0.0.1:9464`, `[::1]:9464`, `:9464` (all addresses). ValueError saying what is allowed."""
-    host, colon, port = text.rpartition(":")
-    try:
-        number = int(port)
-    except ValueError:
-        number = -1
-    if not colon or not 0 <= number <= 65535:
-        raise ValueError(f"{text!r} is not an address; allowed: an address such as 127.0.0.1:9464")
-    return (host.strip("[]") or "0.0.0.0", number)
-
-
-def shown(address: tuple[str, int]) -> str:
-    """The address as in a URL."""
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def send(address: tuple[str, int], command: Command) -> str:

@@ -19,7 +19,6 @@ from linklab.livecommand import (
     feasible,
     in_words,
     lasting,
-    parse_address,
     send,
 )
 from linklab.scenario import Scenario
@@ -120,15 +119,6 @@ def test_a_command_in_words() -> None:
     assert in_words(Command(link="wifi", carrier="down", duration_s=3.0)) == (
         "wifi: carrier down for 3 s"
     )
-
-
-def test_addresses() -> None:
-    assert parse_address("127.0.0.1:9464") == ("127.0.0.1", 9464)
-    assert parse_address("[::1]:1") == ("::1", 1)
-    assert parse_address(":80") == ("0.0.0.0", 80)
-    for bad in ("127.0.0.1", "x:y", "x:70000", "9464"):
-        with pytest.raises(ValueError, match="allowed: an address such as"):
-            parse_address(bad)
 
 
 def test_where_no_lab_answers_the_error_says_what_to_do() -> None:

@@ -22,8 +22,9 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from linklab import livetoken
+from linklab.address import is_loopback, shown
 from linklab.control import Command
-from linklab.livecommand import GUARD, shown
+from linklab.livecommand import GUARD
 from linklab.records import RecordError
 
 MAX_COMMAND_BYTES = 4096
@@ -143,7 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
         name does."""
         host = self.headers.get("Host", "")
         name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
-        return name == self.connection.getsockname()[0] or livetoken.is_loopback(name)
+        return name == self.connection.getsockname()[0] or is_loopback(name)
 
     def _origin_is_ours(self) -> bool:
         """Whether no page of another origin has sent it; browsers always say so of a command."""

@@ -8,11 +8,11 @@ HTTP, so between machines through a tunnel, or a network whose members may know 
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import os
 import secrets
 from pathlib import Path
 
+from linklab.address import is_loopback
 from linklab.paths import cache_dir
 
 ENVIRONMENT = "LINKLAB_LIVE_TOKEN"
@@ -79,16 +79,6 @@ def _aliases(host: str) -> tuple[str, ...]:
     """Other addresses under which a lab of this machine may have been started; none for those
     of other machines, which must not be told this one's tokens."""
     return ("127.0.0.1", "localhost", "::1", *_ANY) if is_loopback(host) else ()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host's name or address is this machine's alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _file(host: str, port: int) -> Path:

@@ -3,6 +3,10 @@
 Runs are handed out one by one, each to a worker that has nothing to do: a run takes seconds and
 a message milliseconds. So a worker that joins later takes part from its next second on, one whose
 machine differs never gets a run, and what a lost one was at is given to another.
+
+Whoever may speak to a scheduler or worker of Dask can have it run any program. So ours take nobody
+without the key, which is in the memory of this process and its workers, and nowhere else; those
+that are there already are spoken to by TLS, or on the loopback.
 """
 
 from __future__ import annotations
@@ -16,13 +20,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
+from pathlib import Path
 from typing import Final
 
 import dask
 import msgspec
 from distributed import Client, Future, LocalCluster, wait
 from distributed.comm.core import CommClosedError
+from distributed.security import Security
 
+from linklab.address import is_loopback
 from linklab.campaign import machine, work
 from linklab.campaign.parcel import Parcel, Reply
 from linklab.leftovers import scratch_prefix
@@ -68,22 +75,40 @@ Tell = Callable[[str], None]
 """Called with one line for the user."""
 
 
+@dataclass(frozen=True)
+class Certificates:
+    """Files in PEM: who is trusted, and who this is."""
+
+    ca: Path
+    cert: Path
+    key: Path
+
+
 @contextmanager
 def embedded(workers: int) -> Iterator[Client]:
     """A cluster on this machine, for this process alone: `workers` processes, on loopback."""
+    security = Security.temporary()
     with (
         tempfile.TemporaryDirectory(prefix=scratch_prefix("run")) as scratch,
-        dask.config.set(temporary_directory=scratch),
+        dask.config.set({"temporary_directory": scratch, **_NO_PAGES}),
         ExitStack() as stack,
     ):
         with _undisturbed():
             cluster = LocalCluster(
                 n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
-                protocol="tcp://", dashboard_address="127.0.0.1:0", memory_limit=0,
+                protocol="tls://", security=security, dashboard_address=None, memory_limit=0,
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                 local_directory=scratch, silence_logs=logging.CRITICAL,
             )  # fmt: skip
             stack.enter_context(cluster)
-        yield stack.enter_context(Client(cluster))
+        yield stack.enter_context(Client(cluster, security=security))
+
+
+_NO_PAGES: Final[dict[str, list[str]]] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
+"""Dask serves pages with logs and stacks to whoever asks, and cannot be told not to listen."""
 
 
 @contextmanager
@@ -110,18 +135,72 @@ def _undisturbed() -> Iterator[None]:
 
 
 @contextmanager
-def existing(address: str) -> Iterator[Client]:
-    """The cluster of a scheduler. Raises ClusterError if it does not answer."""
+def existing(address: str, certificates: Certificates | None, tell: Tell) -> Iterator[Client]:
+    """The cluster of a scheduler; without certificates by those of Dask's own configuration.
+
+    Raises ClusterError if it does not answer, or must not be spoken to like that.
+    """
+    security = _security(address, certificates, tell)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
-        client = Client(address, timeout=PATIENCE_S)
+        client = Client(address, timeout=PATIENCE_S, security=security)
     except (OSError, ValueError, CommClosedError) as error:
         raise ClusterError(
-            f"no scheduler answers at {address}: start one with "
-            f"`dask scheduler --host 127.0.0.1 --dashboard-address 127.0.0.1:0` ({str(error).splitlines()[0]})"
+            f"no scheduler answers at {address}, or not to these certificates: `linklab campaign "
+            f"--help` says how to start one ({str(error).splitlines()[0]})"
         ) from error
     with client:
         yield client
+
+
+def _security(address: str, certificates: Certificates | None, tell: Tell) -> Security:
+    """What a scheduler is spoken to with. Raises ClusterError."""
+    scheme, colon, rest = address.partition("://")
+    if not colon:
+        scheme, rest = "tcp", address
+    if scheme == "tcp":
+        if certificates is not None:
+            raise ClusterError(f"{address} is without TLS: certificates go with tls://{rest}")
+        if not is_loopback(rest.rpartition(":")[0].strip("[]")):
+            raise ClusterError(
+                f"{address} is without TLS: whoever reaches a scheduler or worker can run programs "
+                "as its user; allowed: tls:// anywhere, tcp:// on 127.0.0.1 (`linklab campaign --help`)"
+            )
+        tell(
+            f"{address} is without TLS: any user of this machine can run programs as the user of "
+            "its scheduler and workers (`linklab campaign --help`)"
+        )
+        return Security(require_encryption=False)
+    if scheme != "tls":
+        raise ClusterError(
+            f"{address} is no scheduler's address; allowed: such as tls://192.0.2.7:8786"
+        )
+    made = Security(require_encryption=True) if certificates is None else _of_files(certificates)
+    known = made.get_tls_config_for_role("client")
+    if not (known["ca_file"] and known["cert"]):
+        raise ClusterError(
+            f"{address} needs certificates; needed: --tls-ca, --tls-cert and --tls-key, or Dask's "
+            "own settings (DASK_DISTRIBUTED__COMM__TLS__…)"
+        )
+    try:
+        made.get_connection_args("client")
+    except OSError as error:
+        raise ClusterError(
+            f"the certificates for {address} are none that belong together: {error}"
+        ) from error
+    return made
+
+
+def _of_files(certificates: Certificates) -> Security:
+    for path in (certificates.ca, certificates.cert, certificates.key):
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise ClusterError(f"{path}: cannot be read: {error.strerror}") from error
+    return Security(
+        require_encryption=True, tls_ca_file=str(certificates.ca),
+        tls_client_cert=str(certificates.cert), tls_client_key=str(certificates.key),
+    )  # fmt: skip
 
 
 class Dispatch:

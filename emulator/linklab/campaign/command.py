@@ -63,10 +63,16 @@ def _cluster(options: argparse.Namespace, campaign: Campaign) -> AbstractContext
     from linklab.campaign import cluster
 
     if options.scheduler:
-        return cluster.existing(options.scheduler)
+        files = (options.tls_ca, options.tls_cert, options.tls_key)
+        certificates = cluster.Certificates(*files) if all(files) else None
+        return cluster.existing(options.scheduler, certificates, _say)
     largest = max(one.payload.size_bytes for one in campaign.scenarios)
     most = options.jobs or len(os.sched_getaffinity(0))
     return cluster.embedded(min(most, side_by_side(memory_bytes(largest))))
+
+
+def _say(line: str) -> None:
+    print(f"linklab: {line}", file=sys.stderr)
 
 
 def _work(
@@ -89,7 +95,7 @@ def _work(
 
         def tell(line: str) -> None:
             if bar.disable:
-                print(f"linklab: {line}", file=sys.stderr)
+                _say(line)
             else:
                 bar.console.print(f"linklab: {line}", markup=False, highlight=False)
 

@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from linklab.campaign import cluster, command
-from linklab.campaign.cluster import ClusterError
+from linklab.campaign import command
 from linklab.campaign.matrix import Campaign
 from linklab.cli import main
 from linklab.runner import Request
@@ -30,20 +29,6 @@ def test_programs_of_the_users_have_rows_too(small: Scenario) -> None:
     assert rows["mine"].failures == ("no luck",)
 
 
-def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "PATIENCE_S", 0.3)
-    with (
-        pytest.raises(ClusterError, match=r"no scheduler answers at tcp://127\.0\.0\.1:1: start"),
-        cluster.existing("tcp://127.0.0.1:1"),
-    ):
-        pass
-    with (
-        pytest.raises(ClusterError, match="no scheduler answers at nonsense"),
-        cluster.existing("nonsense://x"),
-    ):
-        pass
-
-
 def test_a_file_that_is_wrong_is_exit_code_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -51,3 +36,14 @@ def test_a_file_that_is_wrong_is_exit_code_2(
     file.write_text("name: sweep\nmatrices: []\n")
     assert main(["campaign", str(file)]) == 2
     assert f"{file}:2: matrices: there is nothing to run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [("--tls-ca", "x"), ("--scheduler", "tls://127.0.0.1:1", "--tls-ca", "x"),
+              ("--tls-ca", "x", "--tls-cert", "x", "--tls-key", "x")],
+)  # fmt: skip
+def test_certificates_go_together_and_with_a_scheduler(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["campaign", "x.yaml", *words]) == 2
+    assert "go together, and with --scheduler" in capsys.readouterr().err
