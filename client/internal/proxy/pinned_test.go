@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
 )
@@ -150,6 +151,48 @@ func TestChallenges(t *testing.T) {
 		if got := fmt.Sprint(challenges(http.Header{"Www-Authenticate": test.values})); got != test.want {
 			t.Errorf("%q: %s, want %s", test.values, got, test.want)
 		}
+	}
+}
+
+// What is authenticated is on one link: a better one does not have it.
+func TestOneClientsConnectionStaysOnItsLink(t *testing.T) {
+	o := serve(t, false, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.RemoteAddr) })
+	dials := map[string]int{}
+	var own *routes
+	start(t, nil, func(o *Options) {
+		for i, l := range o.Engine.Links {
+			o.Engine.Links[i].Dial = func(ctx context.Context, address string) (link.Socket, error) {
+				dials[l.Name]++
+				if dials["wifi"] == 1 && l.Name == "wifi" {
+					return nil, &net.OpError{Op: "dial", Err: fmt.Errorf("network is unreachable")}
+				}
+				return l.Dial(ctx, address)
+			}
+		}
+		own = newRoutes(o.Engine, nil).newOfOne()
+	})
+	defer own.close()
+	var first string
+	for range 2 {
+		request, _ := http.NewRequest(http.MethodGet, o.URL+"/f", nil)
+		response, err := own.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := string(readAll(t, response))
+		if first == "" {
+			first = at
+		}
+		if at != first {
+			t.Errorf("the server saw a connection from %s and one from %s", first, at)
+		}
+		// That the first link failed is forgotten after a while.
+		for _, route := range own.all {
+			route.failed = time.Time{}
+		}
+	}
+	if dials["wifi"] != 1 || dials["lte"] != 1 {
+		t.Errorf("the links were dialed %v times", dials)
 	}
 }
 
