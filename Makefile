@@ -81,7 +81,7 @@ client-all: packages ## the client for linux/amd64, linux/arm64 and android/arm6
 	@$(SETUP)/client all build
 
 .PHONY: release
-release: setup ## clients, guest kernel, wheel, images and checksums in build/release
+release: packages $(VENV)/.installed ## clients, guest kernel (built anew), wheel, images and checksums in build/release
 	@$(SETUP)/release $(PYTHON) build/release
 
 .PHONY: fuzz

@@ -142,3 +142,47 @@ def test_every_image_there_is_becomes_part_of_a_release(tmp_path: Path) -> None:
         f"linklab-{name}-image.tar.gz": f"saved linklab-{name}:1.2.dev3-abc\n".encode()
         for name in names
     }
+
+
+def test_a_release_builds_its_kernel_anew(tmp_path: Path) -> None:
+    """Only the compiling is stood for: it takes minutes."""
+    cache, repository = tmp_path / "cache", tmp_path / "repository"
+    named = subprocess.run(
+        [sys.executable, "-c", "from linklab.guest import kernel as k; print(k.key(k.source_version()))"],
+        capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+    poisoned = cache / "kernel" / f"linux-{named}"
+    poisoned.parent.mkdir(parents=True)
+    poisoned.write_text("of nobody knows where")
+    shutil.copytree(REPOSITORY / "emulator", repository / "emulator", symlinks=True)
+    (repository / "emulator/setup/client").write_text(
+        '#!/bin/sh\ntouch "$2/multilink-linux-amd64"\n'
+    )
+    python = tmp_path / "python"
+    python.write_text(
+        "#!/bin/sh\n"
+        'case "$1 $2" in\n'
+        '  "-m hatchling") if [ "$3" = version ]; then echo 1.2.3; else touch "$7/linklab-1.2.3.whl"; fi ;;\n'
+        f'  "-m linklab.guest") at=$LINKLAB_CACHE/kernel/linux-{named}\n'
+        '    [ -e "$at" ] || { mkdir -p "$LINKLAB_CACHE/kernel" && echo built >"$at"; } ;;\n'
+        f'  *) exec {sys.executable} "$@" ;;\n'
+        "esac\n"
+    )
+    python.chmod(0o755)
+    for words in (["init", "-q"], ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit",
+                  "-q", "--allow-empty", "-m", "x"]):  # fmt: skip
+        subprocess.run(["git", "-C", repository, *words], check=True)
+    output = tmp_path / "release"
+    path = tmp_path / "bin"
+    path.mkdir()
+    for engine in ("docker", "podman"):
+        (path / engine).write_text("#!/bin/sh\nexit 1\n")
+        (path / engine).chmod(0o755)
+    subprocess.run(
+        [repository / "emulator/setup/release", python, output],
+        env={**os.environ, "LINKLAB_CACHE": str(cache), "PATH": f"{path}:{os.environ['PATH']}"},
+        check=True, capture_output=True,
+    )  # fmt: skip
+    assert (output / poisoned.name).read_text() == "built\n"
+    assert poisoned.name in (output / "SHA256SUMS").read_text()
+    assert poisoned.read_text() == "of nobody knows where"

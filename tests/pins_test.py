@@ -1,0 +1,103 @@
+"""What others make and linklab builds upon is named by what it is, not by a tag that they can move."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import REPOSITORY
+
+BY_TAG: dict[str, str] = {}
+"""Images that stay by tag, and why."""
+
+_DIGEST = re.compile(r"(?P<image>[^@:\s]+)(?::(?P<tag>[^@\s]+))?@sha256:(?P<digest>[0-9a-f]{64})")
+_COMMIT = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
+WORKFLOWS = sorted([
+    *(REPOSITORY / ".github").rglob("*.yml"), *(REPOSITORY / ".github").rglob("*.yaml"),
+])  # fmt: skip
+DOCKERFILES = sorted(REPOSITORY.glob("*/Dockerfile"))
+
+
+def values(node: Any, *keys: str) -> Iterator[Any]:
+    """The values of these keys, anywhere in a document."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key in keys:
+                yield value
+            yield from values(value, *keys)
+    elif isinstance(node, list):
+        for one in node:
+            yield from values(one, *keys)
+
+
+def images() -> Iterator[tuple[str, str]]:
+    """Where an image of others is named, and how."""
+    for path in WORKFLOWS:
+        found = values(yaml.safe_load(path.read_text()), "container", "image")
+        yield from ((path.name, one) for one in found if isinstance(one, str))
+    for path in DOCKERFILES:
+        text = path.read_text()
+        arguments = dict(re.findall(r"^ARG (\w+)=(\S+)$", text, re.MULTILINE))
+        stages = set(re.findall(r" AS (\w+)$", text, re.MULTILINE))
+        for one in re.findall(r"^FROM (\S+)", text, re.MULTILINE):
+            image = arguments.get(one.strip("${}"), one)
+            if image != "scratch" and image not in stages:
+                yield f"{path.parent.name}/{path.name}", image
+    services = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())["services"]
+    for service in services.values():
+        if "build" not in service:
+            yield "compose.yaml", re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", service["image"])
+
+
+def test_there_is_something_to_pin() -> None:
+    assert {path.name for path in WORKFLOWS} >= {"release.yml", "test.yml", "action.yml"}
+    assert {where for where, _ in images()} == {
+        "release.yml", "test.yml", "client/Dockerfile", "emulator/Dockerfile", "server/Dockerfile",
+        "compose.yaml",
+    }  # fmt: skip
+
+
+def test_images_are_named_by_digest() -> None:
+    by_tag = {image for _, image in images() if not _DIGEST.fullmatch(image)}
+    assert by_tag == set(BY_TAG), "an image goes by a tag, or no longer does"
+
+
+def test_an_image_is_the_same_everywhere() -> None:
+    digests: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+    for _, image in images():
+        match = _DIGEST.fullmatch(image)
+        if match:
+            digests[match["image"], match["tag"]].add(match["digest"])
+    assert all(len(found) == 1 for found in digests.values()), digests
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_actions_are_named_by_commit_and_say_their_version(path: Path) -> None:
+    text = path.read_text()
+    for used in values(yaml.safe_load(text), "uses"):
+        if used.startswith("./"):
+            continue
+        assert _COMMIT.fullmatch(used), used
+        assert re.search(rf"{re.escape(used)}  # v\d+\.\d+\.\d+$", text, re.MULTILINE), used
+
+
+def test_a_release_takes_nothing_from_a_cache() -> None:
+    release = yaml.safe_load((REPOSITORY / ".github/workflows/release.yml").read_text())
+    used = [one.split("@")[0] for one in values(release, "uses")]
+    assert set(used) == {
+        "actions/checkout", "actions/upload-artifact", "actions/download-artifact"
+    }  # fmt: skip
+
+
+def test_go_of_the_image_is_go_of_the_client() -> None:
+    """Else an image that is older than go.mod asks would download another Go."""
+    wanted = re.search(r"^go (\S+)$", (REPOSITORY / "client/go.mod").read_text(), re.MULTILINE)
+    assert wanted is not None
+    for _, image in images():
+        if image.startswith("golang:"):
+            assert image.startswith(f"golang:{wanted[1]}-bookworm@")
