@@ -61,7 +61,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     ("name", "mean_bps", "columns"),
     [
         ("csv", 20e6 / 3, ["up"]),
-        ("mahimahi", 12_032_000, []),
+        ("mahimahi", 12_112_000, []),
         ("cellreplay", 11_200_000, []),
         ("ucc", 20e6 / 3, ["up", "rtt"]),
         ("iperf3", pytest.approx(20e6, rel=0.01), []),

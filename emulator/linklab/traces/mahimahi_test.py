@@ -11,9 +11,10 @@ from linklab.traces.lines import MAX_LINE_BYTES
 from linklab.traces.trace import Sample, TraceError
 
 NS_PER_MS = 1_000_000
+FRAME = 1514
 
 
-def read(content: bytes | str, bin_ms: int = 100, opportunity_bytes: int = 1504) -> list[Sample]:
+def read(content: bytes | str, bin_ms: int = 100, opportunity_bytes: int = FRAME) -> list[Sample]:
     raw = content.encode() if isinstance(content, str) else content
     return list(mahimahi.read(io.BytesIO(raw), "x.up", bin_ms, opportunity_bytes).samples)
 
@@ -22,33 +23,33 @@ def lines(times_ms: list[int]) -> str:
     return "".join(f"{time}\n" for time in times_ms)
 
 
-def opportunities(trace: list[Sample], opportunity_bytes: int = 1504) -> Fraction:
+def opportunities(trace: list[Sample], opportunity_bytes: int = FRAME) -> Fraction:
     bits_ns = sum(sample.down_bps * sample.length_ns for sample in trace)
     return Fraction(bits_ns, 8 * opportunity_bytes * 10**9)
 
 
 def test_one_packet_per_millisecond_is_12_mbit() -> None:
-    assert read(lines(list(range(1, 201)))) == [Sample(100 * NS_PER_MS, 12_032_000)] * 2
+    assert read(lines(list(range(1, 201)))) == [Sample(100 * NS_PER_MS, 12_112_000)] * 2
 
 
 def test_a_trace_shorter_than_a_bin_is_its_mean() -> None:
-    assert read("1\n") == [Sample(NS_PER_MS, 12_032_000)]
-    assert read("0\n3\n3\n4\n") == [Sample(4 * NS_PER_MS, 12_032_000)]
+    assert read("1\n") == [Sample(NS_PER_MS, 12_112_000)]
+    assert read("0\n3\n3\n4\n") == [Sample(4 * NS_PER_MS, 12_112_000)]
 
 
 def test_a_timestamp_closes_its_millisecond() -> None:
-    assert [sample.down_bps for sample in read(lines([100, 101, 200]))] == [120_320, 240_640]
+    assert [sample.down_bps for sample in read(lines([100, 101, 200]))] == [121_120, 242_240]
 
 
 def test_bins_without_opportunities_are_zero() -> None:
-    assert [sample.down_bps for sample in read(lines([0, 350, 400]))] == [120_320, 0, 0, 240_640]
+    assert [sample.down_bps for sample in read(lines([0, 350, 400]))] == [121_120, 0, 0, 242_240]
 
 
 def test_the_last_bin_ends_at_the_last_timestamp() -> None:
     halves = read(lines([100, 150]))
-    assert halves == [Sample(100 * NS_PER_MS, 120_320), Sample(50 * NS_PER_MS, 240_640)]
+    assert halves == [Sample(100 * NS_PER_MS, 121_120), Sample(50 * NS_PER_MS, 242_240)]
     joined = read(lines([100, 149]))
-    assert joined == [Sample(149 * NS_PER_MS, round(2 * 1504 * 8 / 0.149))]
+    assert joined == [Sample(149 * NS_PER_MS, round(2 * FRAME * 8 / 0.149))]
 
 
 def test_bins_and_bytes_are_parameters() -> None:
@@ -90,7 +91,7 @@ def test_reads_across_its_blocks() -> None:
         ("1\n" + "9" * 5000, "x.up:2: '9999999999999999999999999999999999999999…' is too much"),
         ("0\n0\n", "x.up: the last timestamp is 0, so that the trace lasts for no time; allowed"),
         (b"1\n" + b"2" * (3 * MAX_LINE_BYTES), "x.up:2: the line is too long; allowed: one"),
-        ("1\n" * 1_000_000, "x.up: 1000000 opportunities in 1 ms are 12032000 Mbit/s; allowed"),
+        ("1\n" * 1_000_000, "x.up: 1000000 opportunities in 1 ms are 12112000 Mbit/s; allowed"),
     ],
 )
 def test_errors_say_line_reason_and_what_is_allowed(content: bytes | str, message: str) -> None:
@@ -112,8 +113,10 @@ times = st.lists(st.integers(0, 2000), min_size=1, max_size=300).map(sorted)
 
 @given(times.filter(lambda values: values[-1] > 0), st.integers(1, 300), st.integers(1, 9000))
 @example([1], 1, 1)
-@example([0, 0, 7], 10, 1504)
-def test_no_byte_is_lost_or_added(values: list[int], bin_ms: int, opportunity_bytes: int) -> None:
+@example([0, 0, 7], 10, FRAME)
+def test_no_opportunity_is_lost_or_added(
+    values: list[int], bin_ms: int, opportunity_bytes: int
+) -> None:
     trace = read(lines(values), bin_ms, opportunity_bytes)
     rounding = Fraction(sum(sample.length_ns for sample in trace), 2 * 10**9)
     carried = opportunities(trace, opportunity_bytes) * opportunity_bytes * 8
