@@ -35,6 +35,11 @@ def values(node: Any, *keys: str) -> Iterator[Any]:
             yield from values(one, *keys)
 
 
+def pinned(image: str) -> str:
+    """What an image is where no variable names another."""
+    return re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", image)
+
+
 def images() -> Iterator[tuple[str, str]]:
     """Where an image of others is named, and how."""
     for path in WORKFLOWS:
@@ -42,16 +47,15 @@ def images() -> Iterator[tuple[str, str]]:
         yield from ((path.name, one) for one in found if isinstance(one, str))
     for path in DOCKERFILES:
         text = path.read_text()
-        arguments = dict(re.findall(r"^ARG (\w+)=(\S+)$", text, re.MULTILINE))
         stages = set(re.findall(r" AS (\w+)$", text, re.MULTILINE))
         for one in re.findall(r"^FROM (\S+)", text, re.MULTILINE):
-            image = arguments.get(one.strip("${}"), one)
+            image = pinned(one)
             if image != "scratch" and image not in stages:
                 yield f"{path.parent.name}/{path.name}", image
     services = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())["services"]
     for service in services.values():
         if "build" not in service:
-            yield "compose.yaml", re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", service["image"])
+            yield "compose.yaml", pinned(service["image"])
 
 
 def test_there_is_something_to_pin() -> None:
