@@ -17,8 +17,11 @@ from types import FrameType
 
 import linklab
 from linklab import address, contestants, importcommand, livecommand, plotcommand, reproduction
+from linklab.complaint import complain
 from linklab.control import Command
+from linklab.job import require_no_credentials
 from linklab.paths import PROFILES
+from linklab.printable import printable
 from linklab.scenario import Scenario, ScenarioError
 from linklab.traces.trace import TraceError
 
@@ -144,7 +147,8 @@ def _parser() -> argparse.ArgumentParser:
         "The program finds LINKLAB_URL, LINKLAB_CA, LINKLAB_OUTPUT and LINKLAB_SHA256 in its\n"
         "environment (SSL_CERT_FILE and CURL_CA_BUNDLE too); {url}, {ca} and {output} in its\n"
         "arguments are filled in. Both links are devices: wlan0 and rmnet0. Where one has a radio,\n"
-        "LINKLAB_WIRELESS names a file with its signal strength, as in /proc/net/wireless.\n\n"
+        "LINKLAB_WIRELESS names a file with its signal strength, as in /proc/net/wireless.\n"
+        "run.json keeps the command: no URL in it may hold a user or password.\n\n"
         "example:\n  linklab exec static-80-50 -- aria2c --ca-certificate={ca} \\\n"
         "    --multiple-interface=wlan0,rmnet0 -s2 -x2 -k1M -d /tmp {url}",
     )  # fmt: skip
@@ -411,7 +415,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(_COMMANDS[options.name](options))
     except (ScenarioError, UsageError) as error:
-        print(f"linklab: {error}", file=sys.stderr)
+        complain(error)
         return 2
     except KeyboardInterrupt:
         print("linklab: interrupted; everything that was started has been ended", file=sys.stderr)
@@ -420,7 +424,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (OSError, RuntimeError) as error:
-        print(f"linklab: {error}", file=sys.stderr)
+        complain(error)
         return 2
 
 
@@ -456,7 +460,7 @@ def _validate(options: argparse.Namespace) -> int:
         print(json.dumps(results, indent=2))
     else:
         for result in results:
-            print(result["error"] or f"{result['file']}: valid")
+            print(printable(result["error"] or f"{result['file']}: valid"))
     return 0 if all(result["valid"] for result in results) else 2
 
 
@@ -578,7 +582,7 @@ def _publish(options: argparse.Namespace) -> int:
         print(json.dumps([publishing.to_json(one) for one in done], indent=2))
         return 0
     for one in done:
-        print(publishing.in_words(one))
+        print(printable(publishing.in_words(one)))
     return 0
 
 
@@ -587,6 +591,10 @@ def _exec(options: argparse.Namespace) -> int:
 
     if not options.command:
         raise UsageError("exec needs a command: linklab exec SCENARIO -- COMMAND…")
+    try:
+        require_no_credentials(options.command)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     return comparing.execute(options, tuple(options.command))
 
 

@@ -118,12 +118,16 @@ def test_what_follows_the_dashes_is_the_user_s(called: Called) -> None:
         ("exec ls", "exec needs a command: linklab exec SCENARIO -- COMMAND"),
         ("exec ls --", "exec needs a command"),
         ("exec ls curl -- x", "unrecognized arguments: curl"),
+        ("exec ls -- curl https://me:secret@h/f", "run.json would keep; allowed: a URL without"),
+        ("exec ls -- curl --proxy=HTTP://token@h:1 {url}", "a URL in the command holds a user"),
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused(
     called: Called, capsys: pytest.CaptureFixture[str], line: str, words: str
 ) -> None:
-    assert words in refused(capsys, *line.split())
+    said = refused(capsys, *line.split())
+    assert words in said
+    assert "secret" not in said
     assert called == []
 
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from linklab import place, reproduction, runner, statistics, summary, tables
+from linklab.complaint import complain
 from linklab.contestants import obstacle
 from linklab.guest.__main__ import build_kernel
 from linklab.place import Place
@@ -84,7 +85,7 @@ def _single(options: argparse.Namespace, request: Request) -> int:
         }, indent=2))  # fmt: skip
         return 1 if isinstance(figures, str) else 0
     if isinstance(figures, str):
-        print(f"linklab: {request.label}: {figures}", file=sys.stderr)
+        complain(f"{request.label}: {figures}")
         print(f"run directory: {finished.run_dir}", file=sys.stderr)
         return 1
     print(
@@ -139,7 +140,7 @@ def execute(options: argparse.Namespace, command: tuple[str, ...]) -> int:
             "received_bytes": outcome and outcome.received_bytes,
         }, indent=2))  # fmt: skip
     elif outcome is None:
-        print(f"linklab: {finished.error}", file=sys.stderr)
+        complain(finished.error)
     else:
         received = ", ".join(f"{k} {v / 1e6:.1f} MB" for k, v in outcome.received_bytes.items())
         print(
@@ -266,7 +267,7 @@ def reproduce(options: argparse.Namespace) -> int:
     else:
         tables.show_reproduction(cells, Console())
         for failure in failures:
-            print(f"linklab: {failure}", file=sys.stderr)
+            complain(failure)
         print(
             f"{len(requests)} runs in {wall_s:.0f} s; run directories: {options.out}/{parent.name}"
         )

@@ -206,6 +206,18 @@ def test_a_lab_that_failed_under_a_program_of_the_user_s_is_said(
     assert b"linklab: H2O ended with -9\n" in capsysbinary.readouterr().err
 
 
+def test_a_terminal_does_not_obey_a_failure(
+    runs: Runs, options: Namespace, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    options.json = False
+    runs.error = lambda request: "H2O ended: \x1b]0;owned\x07\u202e"
+    assert comparing.execute(options, ("curl",)) == 1
+    assert comparing.run(options, "naive") == 1
+    said = capsysbinary.readouterr().err.decode()
+    assert said.count("H2O ended: \\x1b]0;owned\\x07\\u202e\n") == 2
+    assert said.replace("\n", "").isprintable()
+
+
 def test_every_command_shifts_its_clients(
     runs: Runs, options: Namespace, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -6,12 +6,26 @@ host or in the guest, so that both do the same on the same files.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
 FORMAT: Final = 1
+
+_WITH_CREDENTIALS = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*@", re.IGNORECASE)
+
+
+def require_no_credentials(command: Sequence[str]) -> None:
+    """ValueError where a user's command holds a URL with a user or password: a manifest is kept,
+    copied and shown. The lab's server asks for none."""
+    if any(_WITH_CREDENTIALS.search(word) for word in command):
+        raise ValueError(
+            "a URL in the command holds a user or password, which run.json would keep; allowed: "
+            "a URL without, and a file from which the program reads them"
+        )
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

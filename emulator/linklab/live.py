@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from linklab import control, job, livetoken, place, runner, summary
+from linklab.complaint import complain
 from linklab.control import Command
 from linklab.coreload import CoreLoad
 from linklab.exporter import Exporter
@@ -143,7 +144,7 @@ class LiveLab:
             self._runs += 1
             if error is not None:
                 failures += 1
-                print(f"linklab: {algorithm} failed: {error}", file=sys.stderr)
+                complain(f"{algorithm} failed: {error}")
                 if failures == self._runs >= max(2, len(self._algorithms)):
                     raise runner.RunError("every run has failed: there is nothing to watch")
                 time.sleep(PATIENCE_S)
@@ -202,7 +203,7 @@ class LiveLab:
                     machine.write(msgspec.json.encode(record) + b"\n")
                     self._warn(record.busy_ratio)
                 except RecordError as error:
-                    print(f"linklab: {error}", file=sys.stderr)
+                    complain(error)
 
     def _warn(self, busy_ratio: float) -> None:
         """Says loudly when the machine cannot keep up, and when it can again."""

@@ -11,6 +11,7 @@ import msgspec
 
 from linklab import plotting, scenario
 from linklab.plotting import Plot
+from linklab.printable import printable
 from linklab.records import LinkRecord, QueueRecord, Tail
 
 EPILOG = """\
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         from linklab import plot_terminal
 
         columns = shutil.get_terminal_size((80, 24)).columns
-        print(plot_terminal.text(plot, min(columns, 160) - 1), end="")
+        print(printable(plot_terminal.text(plot, min(columns, 160) - 1)), end="")
     if options.output is not None:
         from linklab import plot_png
 

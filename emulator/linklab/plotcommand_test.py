@@ -87,6 +87,20 @@ def test_a_run_in_the_terminal_and_as_a_picture(
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_terminal_does_not_obey_a_run_of_somebody_else(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run.rename(run.with_name("run\x1b[2J"))
+    with (run / "links.jsonl").open("a") as file:
+        for point in ("a", "\x1b]0;owned\x07"):
+            file.write(json.dumps(state(1.5, "lte", access_point=point)) + "\n")
+    assert cli.main(["plot", str(run)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("run\\x1b[2J\n")
+    assert "\\x1b]0;owned\\x07" in out
+    assert out.replace("\n", "").isprintable()
+
+
 def test_a_run_under_way_has_neither_figures_nor_whole_lines(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

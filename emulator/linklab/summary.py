@@ -14,6 +14,9 @@ from linklab.records import QueueRecord, RecordError, Tail
 from linklab.scenario import ScenarioError, load
 from linklab.statistics import FigureError, RunFigures
 
+_MOST_WORDS = 500
+"""How many characters of a program's last line an error quotes."""
+
 
 class UnreadableError(OSError):
     """A file of a run directory that is not what the lab writes; the message says which and why."""
@@ -76,8 +79,9 @@ def write(run_dir: Path) -> RunFigures:
 
 
 def _last_words(run_dir: Path) -> str:
+    """The end of what the client's program said, for an error."""
     for name in ("client.err", "client.out"):
         lines = (run_dir / name).read_text(errors="replace").strip().splitlines()
         if lines:
-            return lines[-1]
+            return lines[-1][:_MOST_WORDS]
     return "it said nothing"

@@ -66,6 +66,7 @@ def test_multilink_is_measured_by_itself(run_dir: Path) -> None:
         ("first\nlast\n\n", "other", "last"),
         ("", "only out\n", "only out"),
         ("\n", " ", "it said nothing"),
+        ("", "x" * 1_000_000, "x{500}"),
     ],
 )
 def test_a_client_that_failed_has_the_last_word(

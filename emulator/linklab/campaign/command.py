@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -26,7 +25,9 @@ from rich.progress import (
 from linklab import comparing, statistics, tables
 from linklab.campaign import folder, machine, parcel
 from linklab.campaign.matrix import Campaign, load
+from linklab.complaint import complain
 from linklab.guest.boot import memory_bytes, side_by_side
+from linklab.printable import printable
 from linklab.statistics import RunFigures
 
 if TYPE_CHECKING:
@@ -65,14 +66,10 @@ def _cluster(options: argparse.Namespace, campaign: Campaign) -> AbstractContext
     if options.scheduler:
         files = (options.tls_ca, options.tls_cert, options.tls_key)
         certificates = cluster.Certificates(*files) if all(files) else None
-        return cluster.existing(options.scheduler, certificates, _say)
+        return cluster.existing(options.scheduler, certificates, complain)
     largest = max(one.payload.size_bytes for one in campaign.scenarios)
     most = options.jobs or len(os.sched_getaffinity(0))
     return cluster.embedded(min(most, side_by_side(memory_bytes(largest))))
-
-
-def _say(line: str) -> None:
-    print(f"linklab: {line}", file=sys.stderr)
 
 
 def _work(
@@ -95,9 +92,9 @@ def _work(
 
         def tell(line: str) -> None:
             if bar.disable:
-                _say(line)
+                complain(line)
             else:
-                bar.console.print(f"linklab: {line}", markup=False, highlight=False)
+                bar.console.print(f"linklab: {printable(line)}", markup=False, highlight=False)
 
         dispatch = Dispatch(client, facts, tell)
         dispatch.find_workers()

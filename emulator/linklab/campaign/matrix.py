@@ -33,6 +33,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from linklab.contestants import CONTESTANTS
+from linklab.job import require_no_credentials
 from linklab.paths import PROFILES
 from linklab.runner import Request
 from linklab.scenario import Scenario, ScenarioError, document, find, parse
@@ -210,6 +211,7 @@ def _words(text: str) -> tuple[str, ...]:
         raise ValueError(f"{text!r} is no command: {error}") from error
     if not words:
         raise ValueError("an empty command; allowed: a program and its arguments")
+    require_no_credentials(words)
     return words
 
 

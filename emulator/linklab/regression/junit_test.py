@@ -48,7 +48,7 @@ def test_every_cell_is_a_case_and_every_scenario_a_suite(tmp_path: Path) -> None
         "download time 10.000 s -> 12.000 s (+20.0%, allowed ±0.100 s)"
     )
     hung, unfounded = root.iter("error")
-    assert hung.get("message") == "\ufffd[31mhung\ufffd <&\"' ]]>"
+    assert hung.get("message") == "\\x1b[31mhung\\x00 <&\"' ]]>"
     assert unfounded.text == "ao alg3 seed 3 has no baseline: re-baseline"
     (better,) = (one.text for one in root.iter("system-out") if "better" in (one.text or ""))
     assert better is not None

@@ -25,7 +25,7 @@ def test_a_table_of_changes_and_what_deviates() -> None:
         "worse:\n"
         "  ls alg3 seed 2: download time 10.000 s -> 12.000 s (+20.0%, allowed ±0.100 s)\n"
         "could not be told:\n"
-        "  ao alg3 seed 1: \ufffd[31mhung\ufffd <&\"' ]]>\n"
+        "  ao alg3 seed 1: \\x1b[31mhung\\x00 <&\"' ]]>\n"
         "better:\n"
         "  ao alg3 seed 2: download time 10.000 s -> 8.000 s (-20.0%, allowed ±0.100 s)\n"
         "linklab: ao alg3 seed 3 has no baseline: re-baseline"

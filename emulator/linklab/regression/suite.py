@@ -40,6 +40,7 @@ from pathlib import Path
 
 from linklab import units
 from linklab.contestants import CONTESTANTS
+from linklab.job import require_no_credentials
 from linklab.regression.figures import FIGURES, Bound, Cell, parse_bound
 from linklab.scenario import Payload, Scenario, document, find
 from linklab.scenario.fields import Keys, Mapping, guess, integer, within
@@ -292,6 +293,7 @@ def _words(text: str) -> tuple[str, ...]:
         raise ValueError(f"{text!r} is no command: {error}") from error
     if not words:
         raise ValueError("an empty command; allowed: a program and its arguments")
+    require_no_credentials(words)
     return words
 
 

@@ -93,6 +93,7 @@ def test_a_path_is_one_beside_the_suite(tmp_path: Path) -> None:
         ("scenario: ls, algorithms: [alg1], seeds: [7]", "scenario: static-80-50", r":6: .*static-80-50 alg3 seed 1 is in the suite already"),
         ("name: own, command: \"'", "name: alg3, command: \"'", r":8: exec\[0\].name: 'alg3' is taken"),
         ("my client'", "my client", r":8: exec\[0\].command: .* is no command: No closing quotation"),
+        ("command: \"'", "command: \"curl https://me:secret@h/f '", r":8: exec\[0\].command: a URL in the command holds a user or password"),
         ("verify: 2", "verify: few", r":9: verify: 'few' is not a whole number"),
         ("2 % or 30 ms", "2", r":10: bounds.download: '2' is no bound of the download time"),
         ("algorithm: alg3, download", "algorithm: alg4, download", r":12: exceptions\[0\]: holds for no download"),

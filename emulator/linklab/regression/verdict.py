@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from linklab.printable import printable
 from linklab.regression.figures import FIGURES, Bound, Cell, Figure, Values
 
 
@@ -62,7 +63,7 @@ class Checked:
     def in_words(self) -> str:
         """What deviates, or what went wrong, in one line without what a terminal would obey."""
         words = self.reason or "; ".join(map(str, self.deviations))
-        return "".join(one if one.isprintable() else "\ufffd" for one in words)
+        return printable(words, keep="")
 
 
 def deviations(baseline: Values, now: Values, bounds: Mapping[str, Bound]) -> tuple[Deviation, ...]:
