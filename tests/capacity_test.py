@@ -103,3 +103,25 @@ def test_a_backlogged_link_carries_its_integral_at_any_time(
     # The time after the last frame counts as well.
     end = integral(START_S + seconds) - begun
     assert len(backlogged) * frame >= end - max(2 * FRAME, 0.005 * end)
+
+
+def test_every_opportunity_of_a_recording_passes_a_packet(
+    linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
+) -> None:
+    """As in Mahimahi: 2 and 3 of them per 100 ms alternating, and after 3 s one per 100 ms."""
+    times_ms = [200 * n + ms for n in range(15) for ms in (50, 100, 133, 167, 200)]
+    times_ms += range(3100, 6001, 100)
+    (tmp_path / "lone.down").write_text("".join(f"{ms}\n" for ms in times_ms))
+    done = linklab("import", "lone.down", "--format", "mahimahi", "-o", "lone.csv")
+    assert done.code == 0, done.err
+    file = scenario(
+        "lone",
+        lte="down: 1 Mbit/s, up: 1 Mbit/s, rtt: 20 ms, trace: {file: ./lone.csv, rate: recorded}",
+    )
+    probe = ("python3", PROBES / "downlink.py", "rmnet0", 2e6, 6, 0)
+    done = linklab("exec", file, "--json", "--", *probe)
+    assert done.code == 0, done.err
+    arrived = json.loads((Path(done.json["run_dir"]) / "arrivals.json").read_text())["arrivals"]
+    for until_ms in range(500, 6001, 100):
+        passed = sum(1 for _, t_ns in arrived if t_ns / 1e6 <= until_ms)
+        assert abs(passed - sum(1 for ms in times_ms if ms <= until_ms)) <= 1, until_ms
