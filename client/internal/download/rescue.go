@@ -298,6 +298,9 @@ func (d *download) rate(now time.Duration) {
 // onTrial reports whether the link failed, and nothing has come since.
 func (l *linkState) onTrial() bool { return l.failovers > 0 && l.pace.Total() == 0 }
 
+// patience is how long a request that was just sent is left to the link.
+func (l *linkState) patience() time.Duration { return max(leastSlow, 2*l.delay()) }
+
 // isSlow reports whether the link is slow for longer than by chance.
 func (l *linkState) isSlow(now time.Duration) bool {
 	return l.slowSince > 0 && now-l.slowSince >= max(leastSlow, slowTrips*l.rtt.Min)
@@ -446,14 +449,17 @@ func (d *download) urgent(l *linkState, now time.Duration) (ranges.Range, string
 		case other == l:
 		case other.suspect || other.down:
 			reason = stalled
-		case other.isSlow(now):
+		case other.isSlow(now) && !l.isSlow(now):
 			reason = slow
 		}
 		if reason == "" {
 			continue
 		}
 		for _, r := range other.active {
-			if r.Offset <= first && first < r.limit {
+			// Two slow links would take it from each other for ever, and none
+			// of it would come.
+			young := reason == slow && now-r.issued < other.patience()
+			if r.Offset <= first && first < r.limit && r.left() > 0 && !young {
 				left := d.drop(other, r, now)
 				d.failedOver(other, l, left.Length, reason, now)
 				return left, other.Name, true
@@ -470,7 +476,7 @@ func (d *download) steal(l *linkState, works []schedule.Work, now time.Duration)
 	for x, other := range d.links {
 		// A request that is just sent is not taken over because nothing came
 		// yet: it would be taken back for the same reason.
-		patience := max(leastSlow, 2*other.delay())
+		patience := other.patience()
 		for _, r := range other.active {
 			if works[x].Usable && works[x].Rate == 0 && r.received == 0 && now-r.issued < patience {
 				continue

@@ -1,0 +1,141 @@
+package download
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/order"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// stopper closes enough when there were too many requests.
+type stopper struct {
+	left   int
+	enough chan struct{}
+}
+
+func (s *stopper) Record(_ time.Duration, e rundir.Event) {
+	if _, ok := e.(*rundir.Request); ok {
+		if s.left--; s.left == 0 {
+			close(s.enough)
+		}
+	}
+}
+
+// readUnless reads all, unless there are more than so many requests before.
+func readUnless(t *testing.T, requests int, handler http.HandlerFunc, change func(*Options, *simNet)) {
+	t.Helper()
+	var got bytes.Buffer
+	whole := false
+	var stop *stopper
+	summary, _ := streamed(t, handler, func(r io.Reader) {
+		done := make(chan struct{})
+		go func() {
+			got.ReadFrom(r)
+			close(done)
+		}()
+		select {
+		case <-done:
+			whole = true
+		case <-stop.enough:
+		case <-time.After(20 * time.Minute):
+		}
+	}, func(o *Options, n *simNet) {
+		stop = &stopper{requests, make(chan struct{})}
+		o.Recorders = append(o.Recorders, stop)
+		change(o, n)
+	})
+	switch {
+	case stop.left <= 0:
+		t.Errorf("there were %d requests", requests)
+	case !whole:
+		t.Error("it hangs")
+	case summary.Outcome == rundir.Complete && !bytes.Equal(got.Bytes(), file):
+		t.Errorf("%d bytes that are not the file", got.Len())
+	}
+}
+
+// Two slow links do not take what the reader needs from each other for ever.
+func TestBothLinksAreSlow(t *testing.T) {
+	readUnless(t, 2000, content, func(o *Options, n *simNet) {
+		for i := range o.Links {
+			o.Links[i].Dial = n.dial(simLink{rate: 60e3, rtt: 30 * time.Millisecond})
+		}
+	})
+}
+
+// A request of which all has come, and not yet been counted, is not taken over:
+// nothing would be left of it to ask for.
+func TestNothingIsNotUrgent(t *testing.T) {
+	window := order.NewWindow(1000)
+	part := ranges.Range{Length: 1000}
+	if _, err := window.Begin(transport.Resource{Size: 1000}, part); err != nil {
+		t.Fatal(err)
+	}
+	waiting := func() *linkState {
+		return &linkState{meter: throughput.NewMeter(time.Second), pace: throughput.NewPace(paceWindow), health: newHealth()}
+	}
+	l, other := waiting(), waiting()
+	other.suspect = true
+	r := &request{Range: part, limit: 1000, received: 1000, session: &session{Conn: &transport.Conn{}}, cancel: func() {}}
+	other.active = []*request{r}
+	d := &download{links: []*linkState{l, other}, window: window, payload: ranges.NewPayload(part)}
+	if taken, _, ok := d.urgent(l, time.Second); ok {
+		t.Errorf("%+v is taken over", taken)
+	}
+	r.received = 900
+	if taken, _, ok := d.urgent(l, time.Second); !ok || taken != (ranges.Range{Offset: 900, Length: 100}) {
+		t.Errorf("%+v is taken over, want the last 100 bytes", taken)
+	}
+}
+
+// Whatever the server answers, a reader gets the file or an error, with few
+// requests.
+func TestRandomAnswers(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			var mu sync.Mutex
+			random := rand.New(rand.NewPCG(seed, 5))
+			draw := func(n int) int {
+				mu.Lock()
+				defer mu.Unlock()
+				return random.IntN(n)
+			}
+			handler := ranged(func(w http.ResponseWriter, r *http.Request) {
+				switch k := draw(20); {
+				case k < 4:
+					r.Header.Del("Range")
+					content(&slowBody{w}, r)
+				case k < 6:
+					w.Header().Set("Connection", "close")
+					content(&lateBody{ResponseWriter: w, late: time.Duration(draw(900)) * time.Millisecond}, r)
+				case k < 8:
+					w.Header().Set("Connection", "close")
+					content(w, r)
+				case k < 10:
+					content(&shortBody{ResponseWriter: w, left: 1 + draw(100_000)}, r)
+					panic(http.ErrAbortHandler)
+				case k < 11:
+					content(&shortBody{ResponseWriter: w, left: 1 + draw(100_000)}, r)
+					<-r.Context().Done()
+				case k < 14:
+					content(&slowBody{w}, r)
+				default:
+					content(w, r)
+				}
+			})
+			readUnless(t, 2000, handler, func(o *Options, n *simNet) {
+				n.server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: []int{1, 2, 3, 10, 100}[seed%5]}
+			})
+		})
+	}
+}
