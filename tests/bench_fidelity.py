@@ -179,8 +179,8 @@ def _queues(bench: Bench) -> Result:
         )  # fmt: skip
     bench.say("\n[bold]Drop-tail queue[/bold] (a burst of UDP)")
     bench.say(
-        "held: by a link that does not send yet; accepted: the queue, and the first frame of the\n"
-        f"burst, which goes at once ({AT_ONCE} B)"
+        "held: by a link that does not send yet; accepted: the queue, and the first frame of\n"
+        f"the burst, which goes at once ({AT_ONCE} B)"
     )
     bench.console.print(shown)
     held_well = all(0 <= row["stated_bytes"] - row["held_bytes"] < FRAME for row in rows)
