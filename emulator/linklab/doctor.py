@@ -12,7 +12,7 @@ from pathlib import Path
 
 from linklab import place
 from linklab.contestants import CONTESTANTS, missing_packages
-from linklab.guest import kernel
+from linklab.guest import confinement, kernel
 from linklab.guest.boot import GuestError, memory_directory
 from linklab.paths import MULTILINK, cache_dir
 
@@ -59,6 +59,8 @@ def findings() -> Iterator[Finding]:
     yield Finding(
         "guest place", guest is None, guest or f"{kernel.cached()}, {memory}", needed=False
     )
+    around = confinement.fence()
+    yield Finding("confinement", around.name != "none", around.words, needed=False)
     host = place.host_obstacle()
     yield Finding("host place", host is None, host or "root, namespaces and netem", needed=False)
     for contestant in CONTESTANTS.values():

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from linklab import doctor, place
-from linklab.guest import kernel
+from linklab.guest import confinement, kernel
 from linklab.guest.boot import GuestError
+from linklab.guest.confinement import Fence
 
 
 @pytest.fixture
@@ -21,11 +22,24 @@ def healthy(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(place, "host_obstacle", lambda: None)
     monkeypatch.setattr(kernel, "cached", lambda: Path("/cache/linux-abc"))
     monkeypatch.setattr(doctor, "memory_directory", lambda: Path("/dev/shm"))
+    fenced(monkeypatch, Fence("namespaces", "in namespaces"))
 
 
 def report(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     code = doctor.report(as_json=False)
     return code, capsys.readouterr().out
+
+
+def fenced(monkeypatch: pytest.MonkeyPatch, fence: Fence) -> None:
+    monkeypatch.setattr(confinement, "fence", lambda: fence)
+
+
+def test_a_guest_that_is_not_confined_is_said(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fenced(monkeypatch, Fence("none", "NOT CONFINED: why"))
+    assert doctor.report(as_json=False) == 0
+    assert "-   confinement  NOT CONFINED: why" in capsys.readouterr().out
 
 
 def test_all_is_well(healthy: None, capsys: pytest.CaptureFixture[str]) -> None:

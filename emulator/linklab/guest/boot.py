@@ -1,8 +1,8 @@
 """Boots the guest on a run directory and waits for it.
 
 The guest is one unprivileged program, pinned to one core (two host processes that
-bounce between cores cost a factor of three). It sees the host's files read-only;
-only the run directory, its working directory, can be written (kernel.patch). Its
+bounce between cores cost a factor of three), and confined (confinement.py): it sees
+most of the host's files and can write the run directory, its working directory. Its
 kernel command line holds nothing that differs between machines, because it seeds
 the guest's randomness.
 """
@@ -15,6 +15,7 @@ import fcntl
 import functools
 import itertools
 import os
+import select
 import shlex
 import shutil
 import subprocess
@@ -24,6 +25,8 @@ import time
 from pathlib import Path
 from typing import IO
 
+from linklab.guest import confinement
+from linklab.guest.remains import keep_plain
 from linklab.guest.session import EXIT_FILE
 from linklab.leftovers import scratch_prefix
 from linklab.paths import PYTHON_PATH, cache_dir
@@ -49,6 +52,14 @@ class GuestError(RuntimeError):
 def _compile_package() -> None:
     """Compiles this package once per process: the guest, read-only, would at every boot."""
     compileall.compile_dir(Path(__file__).parents[1], quiet=2)
+
+
+@functools.cache
+def _say_what_is_not_confined() -> None:
+    """Once per process, and loudly."""
+    fence = confinement.fence()
+    if fence.name == "none":
+        print(f"linklab: THE GUEST IS {fence.words}", file=sys.stderr)
 
 
 def memory_bytes(payload_bytes: int) -> int:
@@ -138,8 +149,9 @@ def side_by_side(memory: int) -> int:
 class Guest:
     """A guest that is booting or running on a prepared run directory.
 
-    `fileno` becomes readable when it has ended. `close` ends it and removes what it
-    left outside the run directory; use it as a context manager. `core` is where it runs.
+    `fileno` becomes readable when it has ended. `close` ends it, removes what it left
+    outside the run directory, and of what it left inside what is no plain file; use it as a
+    context manager. `core` is where it runs.
     """
 
     def __init__(
@@ -148,23 +160,32 @@ class Guest:
         self.run_dir = run_dir
         self._console = run_dir / "console.log"
         self._timeout_s = timeout_s
+        self._broken = ""
         self.deadline = time.monotonic() + timeout_s
         (run_dir / "guest-init").write_text((Path(__file__).parent / "init.sh").read_text())
         (run_dir / "guest-command").write_text(_guest_command())
         _compile_package()
+        _say_what_is_not_confined()
         with contextlib.ExitStack() as stack:
             scratch = tempfile.mkdtemp(prefix=scratch_prefix("guest"), dir=memory_directory(memory))
             stack.callback(shutil.rmtree, scratch, ignore_errors=True)
             self.core, lock = reserve_core()
             if lock is not None:
                 stack.callback(lock.close)
-            with self._console.open("wb") as log:
+            # Every process of the guest holds the other end: at its end all of them are gone.
+            self._alive, inherited = os.pipe()
+            stack.callback(os.close, self._alive)
+            with self._console.open("wb") as log, os.fdopen(inherited, "wb"):
                 self._process = subprocess.Popen(
                     [
                         "setpriv", "--pdeathsig", "KILL", "taskset", "--cpu-list", str(self.core),
-                        str(kernel), *kernel_arguments(clock, seed, memory),
+                        *confinement.confined(
+                            [str(kernel), *kernel_arguments(clock, seed, memory)],
+                            run_dir, Path(scratch), kernel,
+                        ),
                     ],
                     cwd=run_dir,
+                    pass_fds=[inherited],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -175,7 +196,7 @@ class Guest:
                         "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
                     },
                 )  # fmt: skip
-            stack.callback(self._kill)
+            stack.callback(self._settle)
             self._descriptor = os.pidfd_open(self._process.pid)
             stack.callback(os.close, self._descriptor)
             self._resources = stack.pop_all()
@@ -194,10 +215,20 @@ class Guest:
         """Ends the guest if it still runs."""
         self._resources.close()
 
-    def _kill(self) -> None:
+    def _settle(self) -> None:
+        """Nothing of the guest runs any more; only plain files are in the run directory."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
+        select.select([self._alive], [], [])
+        try:
+            removed = keep_plain(self.run_dir)
+        except OSError as error:
+            self._broken = f"what the guest left cannot be looked through: {error}"
+            return
+        if removed:
+            with self._console.open("a") as log:
+                log.write(f"linklab: removed what is no plain file: {', '.join(removed)}\n")
 
     def exit_code(self) -> int:
         """The execution's exit code; GuestError if the guest hung or did not get that far."""
@@ -206,9 +237,13 @@ class Guest:
                 f"the guest was still running after {self._timeout_s:.0f} s of wall-clock time "
                 f"and was ended; its console: {self._console}"
             )
+        self._settle()
+        if self._broken:
+            raise GuestError(self._broken)
         try:
             return int((self.run_dir / EXIT_FILE).read_text())
         except (FileNotFoundError, ValueError):
+            self._console.touch()  # The guest may have removed it.
             tail = self._console.read_text(errors="replace").strip().splitlines()[-5:]
             words = "\n  ".join(tail) or "(nothing)"
             raise GuestError(

@@ -11,8 +11,9 @@ from typing import IO
 
 import pytest
 
-from linklab.guest import boot
+from linklab.guest import boot, confinement
 from linklab.guest.boot import Guest, GuestError
+from linklab.guest.confinement import Fence
 from linklab.paths import REPOSITORY
 
 
@@ -135,6 +136,8 @@ def test_a_guest_that_does_not_finish_shows_the_end_of_its_console(guests: Guest
     assert said.endswith("line 2\n  line 3\n  line 4\n  line 5\n  Kernel panic")
     with pytest.raises(GuestError, match=r"\(nothing\)"):
         guests.ended("silent", "exit 0").exit_code()
+    with pytest.raises(GuestError, match=r"\(nothing\)"):
+        guests.ended("removed", "rm console.log").exit_code()
     with pytest.raises(GuestError, match="without finishing"):
         guests.ended("half", "printf '' > guest-exit").exit_code()
 
@@ -149,6 +152,48 @@ def test_a_guest_that_hangs_is_ended_and_leaves_nothing(guests: Guests, scratch:
         pid = guest._process.pid
     assert not Path(f"/proc/{pid}").exists()
     assert list(scratch.iterdir()) == []
+
+
+def test_what_a_guest_left_is_plain_before_it_is_read(guests: Guests, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("7")
+    guest = guests.ended("run", f"ln -s {victim} guest-exit; mkfifo error; echo said")
+    with pytest.raises(GuestError, match=r"without finishing"):
+        guest.exit_code()
+    console = (guest.run_dir / "console.log").read_text()
+    assert console == "said\nlinklab: removed what is no plain file: 'error', 'guest-exit'\n"
+    assert not (guest.run_dir / "error").exists()
+    assert victim.read_text() == "7"
+
+
+def test_a_guest_s_console_is_not_written_through_a_link(guests: Guests, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    guest = guests.ended("run", f"ln -sf {victim} console.log; echo 0 > guest-exit")
+    assert guest.exit_code() == 0
+    assert victim.read_text() == "mine"
+
+
+def test_nothing_of_an_ended_guest_runs_on(guests: Guests) -> None:
+    """Also what its first process did not wait for, which might still write."""
+    guest = guests.boot("run", "echo > begun; while :; do echo more; done > log & exec sleep 60")
+    while not (guest.run_dir / "begun").exists():
+        assert select.select([guest], [], [], 0.02)[0] == []
+    guest.close()
+    size = (guest.run_dir / "log").stat().st_size
+    assert select.select([], [], [], 0.1)[0] == []
+    assert (guest.run_dir / "log").stat().st_size == size
+
+
+def test_a_guest_that_is_not_confined_is_said_once(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(confinement, "fence", lambda: Fence("none", "NOT CONFINED: why"))
+    boot._say_what_is_not_confined.cache_clear()
+    for name in ("one", "two"):
+        assert guests.ended(name, "echo 0 > guest-exit").exit_code() == 0
+    boot._say_what_is_not_confined.cache_clear()
+    assert capsys.readouterr().err == "linklab: THE GUEST IS NOT CONFINED: why\n"
 
 
 def test_a_kernel_that_cannot_be_started_leaves_nothing(
