@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from linklab import place, reproduction, runner, statistics, summary, tables
+from linklab import place, plainfile, reproduction, runner, statistics, summary, tables
 from linklab.complaint import complain
 from linklab.contestants import obstacle
 from linklab.guest.__main__ import build_kernel
@@ -123,9 +123,9 @@ def execute(options: argparse.Namespace, command: tuple[str, ...]) -> int:
     (finished,) = run_with_progress([request], where, options.out, 1, options.timeout)
     for name, stream in (("client.out", sys.stdout), ("client.err", sys.stderr)):
         path = finished.run_dir / name
-        if path.exists() and not options.json:
+        if os.path.lexists(path) and not options.json:
             stream.flush()
-            with path.open("rb") as file:
+            with plainfile.opened(path) as file:
                 shutil.copyfileobj(file, stream.buffer)
             stream.buffer.flush()
     outcome = None if finished.error is not None else summary.outcome_of(finished.run_dir)

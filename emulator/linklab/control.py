@@ -6,12 +6,12 @@ new ten times a second. A file, because it is what a guest and its host both see
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
+from linklab import plainfile
 from linklab.models.events import Event
 
 FILE = "control.jsonl"
@@ -52,11 +52,8 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 def send(run_dir: Path, command: Command) -> None:
     """Appends a command for the lab that runs in `run_dir`."""
     line = msgspec.json.encode(command) + b"\n"
-    descriptor = os.open(run_dir / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        os.write(descriptor, line)
-    finally:
-        os.close(descriptor)
+    with plainfile.appending(run_dir / FILE) as file:
+        file.write(line)
 
 
 class Inbox:

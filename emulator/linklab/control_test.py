@@ -1,6 +1,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from linklab import control
 from linklab.control import Command, Inbox
 from linklab.models.events import Event
@@ -20,6 +22,13 @@ def test_commands_arrive_in_order_and_once(tmp_path: Path) -> None:
     assert inbox.read() == []
     control.send(tmp_path, sent[2])
     assert inbox.read() == sent[2:]
+
+
+def test_commands_are_not_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / control.FILE).symlink_to("victim")
+    with pytest.raises(OSError, match="plain file"):
+        control.send(tmp_path, control.Command(next=True))
+    assert not (tmp_path / "victim").exists()
 
 
 def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from linklab import plainfile
+
 FORMAT: Final = 1
 
 _WITH_CREDENTIALS = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*@", re.IGNORECASE)
@@ -66,4 +68,4 @@ def write(job: Job, run_dir: Path) -> None:
 
 def read(run_dir: Path) -> Job:
     """Reads the manifest; FileNotFoundError or msgspec.ValidationError if it is not one."""
-    return msgspec.json.decode((run_dir / "run.json").read_bytes(), type=Job)
+    return msgspec.json.decode(plainfile.read(run_dir / "run.json"), type=Job)

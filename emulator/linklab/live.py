@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from linklab import control, job, livetoken, place, runner, summary
+from linklab import control, job, livetoken, place, plainfile, runner, summary
 from linklab.complaint import complain
 from linklab.control import Command
 from linklab.coreload import CoreLoad
@@ -188,7 +188,7 @@ class LiveLab:
     def _watch(self, running: runner.Running) -> bool:
         """Waits for the run's end; True if it had to be broken off for the next one."""
         load = CoreLoad(running.core)
-        with (running.run_dir / MACHINE_FILE).open("wb", buffering=0) as machine:
+        with plainfile.appending(running.run_dir / MACHINE_FILE) as machine:
             while True:
                 ready, _, _ = select.select([running, self._reader], [], [], TICK_S)
                 if running in ready:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 from pathlib import Path
 
 import msgspec
 
-from linklab import plotting, scenario
+from linklab import plainfile, plotting, scenario
 from linklab.plotting import Plot
 from linklab.printable import printable
 from linklab.records import LinkRecord, QueueRecord, Tail
@@ -70,7 +71,7 @@ def _of_run(directory: Path) -> Plot:
         if record.direction == "down":
             sent.setdefault(record.link, []).append((record.t_s, record.sent_bytes))
     summary = directory / "summary.json"
-    download_s = _download_s(summary) if summary.exists() else None
+    download_s = _download_s(summary) if os.path.lexists(summary) else None
     plot = plotting.of_run(directory.resolve().name, states, sent, download_s)
     if not states or plot.end_s <= 0:
         raise ValueError(
@@ -81,6 +82,6 @@ def _of_run(directory: Path) -> Plot:
 
 def _download_s(summary: Path) -> float:
     try:
-        return msgspec.json.decode(summary.read_bytes(), type=_Summary).download_s
+        return msgspec.json.decode(plainfile.read(summary), type=_Summary).download_s
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{summary}: is no summary of a run: {error}") from error

@@ -30,7 +30,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
-from linklab import job, records, summary
+from linklab import job, plainfile, records, summary
 from linklab.job import Job
 from linklab.metrics import RunLabels, RunMetrics, families
 from linklab.owner import Owner, OwnerError, acting_as, owner_of
@@ -97,7 +97,7 @@ class Published:
 def finished_run(run_dir: Path) -> FinishedRun:
     """Reads what identifies a run. PublishError where the directory is none, or not finished."""
     try:
-        identity = hashlib.sha256((run_dir / "run.json").read_bytes())
+        identity = hashlib.sha256(plainfile.read(run_dir / "run.json"))
         made = job.read(run_dir)
         links = tuple(load(run_dir / "scenario.yaml", any_name=True).links)
     except FileNotFoundError as error:
@@ -106,11 +106,13 @@ def finished_run(run_dir: Path) -> FinishedRun:
         ) from None
     except (msgspec.DecodeError, ScenarioError) as error:
         raise PublishError(f"{run_dir}: {error}") from None
-    endings = [run_dir / name for name in ("outcome.json", "error") if (run_dir / name).exists()]
+    endings = [
+        run_dir / name for name in ("outcome.json", "error") if os.path.lexists(run_dir / name)
+    ]
     if not endings:
         raise PublishError(f"{run_dir}: the run has not finished")
     for path in endings:
-        identity.update(path.read_bytes())
+        identity.update(plainfile.read(path))
     try:
         figures = summary.figures_of(run_dir)
     except (FigureError, FileNotFoundError):

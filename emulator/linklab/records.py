@@ -9,6 +9,7 @@ from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
+from linklab import plainfile
 from linklab.models.layer import LinkState
 
 
@@ -104,7 +105,7 @@ class Tail(Generic[R]):
     def read(self) -> list[R]:
         """What is new since the last call; nothing where there is no file. Raises RecordError."""
         try:
-            with self._path.open("rb") as file:
+            with plainfile.opened(self._path) as file:
                 file.seek(self._offset)
                 text = file.read()
         except FileNotFoundError:

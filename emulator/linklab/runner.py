@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from linklab import authority, job, oracle, payload
+from linklab import authority, job, oracle, payload, plainfile
 from linklab.guest import kernel
 from linklab.guest.boot import Guest, memory_bytes, side_by_side
 from linklab.job import Job
@@ -226,8 +226,8 @@ def verdict(running: Running) -> str | None:
     if code == 0:
         return None
     noted = running.run_dir / "error"
-    if noted.exists():
-        return noted.read_text().strip()
+    with contextlib.suppress(OSError):
+        return plainfile.read(noted).decode(errors="replace").strip()
     return f"the lab ended with {code}; its console: {running.run_dir / 'console.log'}"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import msgspec
 
-from linklab import stalls, statistics
+from linklab import plainfile, stalls, statistics
 from linklab.job import read
 from linklab.outcome import Outcome
 from linklab.records import QueueRecord, RecordError, Tail
@@ -38,8 +39,8 @@ def _figures_of(run_dir: Path) -> RunFigures:
     job = read(run_dir)
     outcome = outcome_of(run_dir)
     client = run_dir / "client.json"
-    if client.exists():
-        summary = statistics.parse_client(client.read_bytes())
+    if os.path.lexists(client):
+        summary = statistics.parse_client(plainfile.read(client))
         return _with_stalls(statistics.figures(scenario, job.seed, summary), run_dir, job.shift_s)
     if outcome.exit_code != 0:
         raise FigureError(f"the client ended with {outcome.exit_code}: {_last_words(run_dir)}")
@@ -66,7 +67,7 @@ def _with_stalls(figures: RunFigures, run_dir: Path, shift_s: float) -> RunFigur
 
 def outcome_of(run_dir: Path) -> Outcome:
     """What the lab noted of the client's process."""
-    return msgspec.json.decode((run_dir / "outcome.json").read_bytes(), type=Outcome)
+    return msgspec.json.decode(plainfile.read(run_dir / "outcome.json"), type=Outcome)
 
 
 def write(run_dir: Path) -> RunFigures:
@@ -74,14 +75,14 @@ def write(run_dir: Path) -> RunFigures:
     cannot be written."""
     figures = figures_of(run_dir)
     text = msgspec.json.format(msgspec.json.encode(asdict(figures)), indent=2)
-    (run_dir / "summary.json").write_bytes(text + b"\n")
+    plainfile.write(run_dir / "summary.json", text + b"\n")
     return figures
 
 
 def _last_words(run_dir: Path) -> str:
     """The end of what the client's program said, for an error."""
     for name in ("client.err", "client.out"):
-        lines = (run_dir / name).read_text(errors="replace").strip().splitlines()
+        lines = plainfile.read(run_dir / name).decode(errors="replace").strip().splitlines()
         if lines:
             return lines[-1][:_MOST_WORDS]
     return "it said nothing"

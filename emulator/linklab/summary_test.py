@@ -1,4 +1,6 @@
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,31 @@ def test_a_peer_that_brought_too_little_has_no_figures(run_dir: Path, arrived: i
     ended(run_dir, output_bytes=arrived)
     with pytest.raises(FigureError, match=rf"^{arrived or 0} bytes arrived instead of 1000000$"):
         summary.write(run_dir)
+
+
+@pytest.mark.parametrize(
+    "name", ["scenario.yaml", "run.json", "outcome.json", "client.json", "queues.jsonl"]
+)
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("victim")])
+def test_no_link_is_followed_and_no_pipe_waited_for(
+    run_dir: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    ended(run_dir)
+    (run_dir / name).unlink(missing_ok=True)
+    make(run_dir / name)
+    (run_dir / "victim").write_text("a secret")
+    with pytest.raises(OSError, match=rf"{name}.*plain file|plain file.*{name}") as error:
+        summary.figures_of(run_dir)
+    assert "a secret" not in str(error.value)
+
+
+def test_the_summary_is_not_written_through_a_link(run_dir: Path) -> None:
+    ended(run_dir)
+    (run_dir / "victim").write_text("kept")
+    (run_dir / "summary.json").symlink_to("victim")
+    with pytest.raises(OSError, match="plain file"):
+        summary.write(run_dir)
+    assert (run_dir / "victim").read_text() == "kept"
 
 
 def test_a_program_of_the_user_s_need_not_write_the_file(run_dir: Path) -> None:

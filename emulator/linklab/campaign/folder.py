@@ -17,6 +17,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from linklab import plainfile
 from linklab.campaign import machine
 from linklab.campaign.parcel import PART_PREFIX, Parcel, unpack
 from linklab.statistics import RunFigures
@@ -77,7 +78,7 @@ def keep(path: Path, label: str, packed: bytes) -> Path:
 
 def figures_of(run_dir: Path) -> RunFigures:
     """The figures of a run that has some. Raises OSError, msgspec.DecodeError."""
-    return msgspec.json.decode((run_dir / "summary.json").read_bytes(), type=RunFigures)
+    return msgspec.json.decode(plainfile.read(run_dir / "summary.json"), type=RunFigures)
 
 
 def _remove(path: Path) -> None:

@@ -3,6 +3,8 @@ directory when it has ended. Bytes both ways, because they may share no file."""
 
 from __future__ import annotations
 
+import os
+import stat
 import tempfile
 import zlib
 from dataclasses import replace
@@ -10,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from linklab import plainfile
 from linklab.runner import Request
 from linklab.scenario import load, to_yaml
 
@@ -78,12 +81,14 @@ def unwrap(parcel: Parcel, directory: Path) -> Request:
 
 
 def pack(directory: Path) -> bytes:
-    """Every file below a directory, compressed."""
-    files = {
-        path.relative_to(directory).as_posix(): path.read_bytes()
-        for path in sorted(directory.rglob("*"))
-        if path.is_file()
-    }
+    """Every plain file below a directory, compressed."""
+    paths = sorted(
+        Path(where, name)
+        for where, _, names in os.walk(directory, followlinks=False)
+        for name in names
+        if stat.S_ISREG(Path(where, name).lstat().st_mode)
+    )
+    files = {path.relative_to(directory).as_posix(): plainfile.read(path) for path in paths}
     return zlib.compress(msgspec.msgpack.encode(files))
 
 

@@ -1,3 +1,4 @@
+import os
 import zlib
 from pathlib import Path
 
@@ -34,6 +35,18 @@ def test_a_command_of_the_users_arrives(tmp_path: Path) -> None:
         "static-80-50-mine-seed1",
     )
     assert to_yaml(got.scenario) == to_yaml(sent.scenario)
+
+
+def test_only_plain_files_travel(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("a secret")
+    there = tmp_path / "there"
+    (there / "traces").mkdir(parents=True)
+    (there / "traces" / "kept").write_text("kept")
+    (there / "link").symlink_to(tmp_path / "victim")
+    (there / "directory").symlink_to(tmp_path)
+    os.mkfifo(there / "pipe")
+    parcel.unpack(parcel.pack(there), tmp_path / "back")
+    assert [path.name for path in (tmp_path / "back").rglob("*")] == ["traces", "kept"]
 
 
 def test_a_directory_comes_back_byte_for_byte(tmp_path: Path) -> None:

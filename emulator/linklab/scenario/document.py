@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, BinaryIO, Final, NoReturn
 
 import yaml
 from yaml.composer import Composer
@@ -39,10 +39,13 @@ MAX_SCALAR: Final = 20_000
 """Characters of one value: some pages of description."""
 
 
-def read(path: Path, shown: str, limits: Limits = LIMITS) -> str:
+def read(
+    path: Path, shown: str, limits: Limits = LIMITS,
+    opener: Callable[[Path], BinaryIO] = lambda path: path.open("rb"),
+) -> str:  # fmt: skip
     """The text of a file. Raises ScenarioError where it cannot be read, is too large or no text."""
     try:
-        with path.open("rb") as file:
+        with opener(path) as file:
             content = file.read(limits.size_bytes + 1)
     except OSError as error:
         raise ScenarioError(f"{shown}: cannot be read: {error.strerror}") from error

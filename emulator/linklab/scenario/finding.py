@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from linklab import plainfile
 from linklab.paths import PROFILES
 from linklab.scenario import document
 from linklab.scenario.document import ScenarioError
@@ -21,7 +22,11 @@ def load(path: str | os.PathLike[str], *, any_name: bool = False) -> Scenario:
     """
     file = Path(path)
     shown = _shown(file)
-    return parse(document.read(file, shown), shown, path=file, stem=None if any_name else file.stem)
+    if any_name:
+        return parse(
+            document.read(file, shown, opener=plainfile.opened), shown, path=file, stem=None
+        )
+    return parse(document.read(file, shown), shown, path=file, stem=file.stem)
 
 
 def find(name_or_path: str, directory: Path = PROFILES) -> Scenario:
