@@ -25,6 +25,7 @@ import time
 from pathlib import Path
 from typing import IO
 
+from linklab.complaint import complain
 from linklab.guest import confinement
 from linklab.guest.remains import keep_plain
 from linklab.guest.session import EXIT_FILE
@@ -59,7 +60,7 @@ def _say_what_is_not_confined() -> None:
     """Once per process, and loudly."""
     fence = confinement.fence()
     if fence.name == "none":
-        print(f"linklab: THE GUEST IS {fence.words}", file=sys.stderr)
+        complain(f"THE GUEST IS {fence.words}")
 
 
 def memory_bytes(payload_bytes: int) -> int:
