@@ -88,6 +88,16 @@ release: packages $(VENV)/.installed ## clients, guest kernel (built anew), whee
 fuzz: packages ## feed the client's parsers what nobody expects (TIME=2m of each)
 	@$(SETUP)/client fuzz $(or $(TIME),2m)
 
+.PHONY: soak
+soak: packages ## the client beside a hostile server, with the race detector (TIME=10m SEED=1)
+	@$(SETUP)/client soak $(or $(TIME),10m) $(or $(SEED),1)
+
+.PHONY: soak-lab
+soak-lab: setup ## the same over emulated links, for TIME=1h of the guest's (SEED=1)
+	@$(SETUP)/client soak-program build/soak
+	@$(LINKLAB) exec tests/soak.yaml --timeout 36000 --seed $(or $(SEED),1) -- $(CURDIR)/build/soak -test.v \
+		-test.timeout 0 -soak.lab -soak.largest 300000 -soak.time $(or $(TIME),1h) -soak.seed $(or $(SEED),1)
+
 .PHONY: live
 live: setup ## a lab to watch in real time, with Debian's Prometheus beside it (ARGS="hs-s7 -a alg3")
 	@dashboards/prometheus/beside $(LINKLAB) $(ARGS)

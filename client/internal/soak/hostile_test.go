@@ -1,0 +1,576 @@
+package soak
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"log"
+	"math/big"
+	random "math/rand/v2"
+	"net"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// mood is how the server treats a file from the first request to the last.
+type mood string
+
+const (
+	// ranged files come in ranges. Whatever else the server does, they can be
+	// downloaded.
+	ranged mood = "ranged"
+	// whole files come as a whole only, at times without a length.
+	whole mood = "whole"
+	// turning files come in ranges at first, late, and then as a whole.
+	turning mood = "turning"
+	// fickle files come as a whole at times, instead of the range that was
+	// asked for. A client may give up.
+	fickle mood = "fickle"
+)
+
+var moods = []mood{ranged, ranged, ranged, whole, turning, fickle}
+
+// limits are the values of MAX_CONCURRENT_STREAMS; a connection gets one.
+var limits = []int{1, 1, 2, 3, 10, 100}
+
+// An answer is what happens to a request. How often each comes is in answers.
+type answer string
+
+const (
+	plain    answer = "plain"
+	slow     answer = "slow"
+	late     answer = "goodbye, late body"
+	goodbye  answer = "goodbye"
+	reset    answer = "reset of the stream"
+	broken   answer = "reset of the connection"
+	mute     answer = "no answer"
+	stuck    answer = "no more after some bytes"
+	frozen   answer = "nothing more on the connection"
+	busy     answer = "503"
+	unranged answer = "200 for 206"
+)
+
+// patience is how long the server lets a client wait in vain.
+const patience = 40 * time.Second
+
+var answers = []struct {
+	answer
+	weight int
+}{
+	{plain, 35}, {slow, 25}, {late, 6}, {goodbye, 8}, {reset, 8}, {broken, 5}, {mute, 3}, {stuck, 3}, {frozen, 2}, {busy, 4},
+}
+
+// hostile is a server of files that do not exist until they are asked for: a
+// seed and a name tell content, size, mood, and what happens to the nth
+// request for it.
+type hostile struct {
+	seed uint64
+	// largest is the size of the largest file in bytes.
+	largest int
+	// slowest is the rate of slow answers in bytes per second.
+	slowest float64
+	blob    []byte
+	servers []*http.Server
+	doors   []*door
+	// ca is a file with the server's authority.
+	ca []byte
+
+	mu       sync.Mutex
+	asked    map[string]int
+	answered map[answer]int
+	accepted int
+	// open are the connections of each client, on each link, and most is how
+	// many there were at a time.
+	open map[flow]map[*watched]struct{}
+	most map[flow]int
+}
+
+// flow is what a client may have several connections of: a port, which is one
+// client's, and the addresses, which are one link's.
+type flow struct {
+	client string
+	from   string
+	to     string
+}
+
+func newHostile(seed uint64, largest int, hosts []string) (*hostile, error) {
+	h := &hostile{
+		seed: seed, largest: largest, slowest: float64(largest) / 8, blob: make([]byte, 2*largest+1),
+		asked: map[string]int{}, answered: map[answer]int{},
+		open: map[flow]map[*watched]struct{}{}, most: map[flow]int{},
+	}
+	source := random.NewChaCha8([32]byte{byte(seed)})
+	source.Read(h.blob)
+	certificate, authority, err := certify(hosts)
+	if err != nil {
+		return nil, err
+	}
+	h.ca = authority
+	serve := func(limit int, protocols ...string) {
+		config := &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: protocols}
+		server := &http.Server{Handler: h, TLSConfig: config, ErrorLog: log.New(io.Discard, "", 0)}
+		server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connectionKey{}, c.(*tls.Conn).NetConn())
+		}
+		server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: limit}
+		server.Protocols = new(http.Protocols)
+		server.Protocols.SetHTTP1(true)
+		server.Protocols.SetHTTP2(protocols[0] == "h2")
+		d := &door{connections: make(chan net.Conn), closed: make(chan struct{})}
+		h.servers, h.doors = append(h.servers, server), append(h.doors, d)
+		go server.ServeTLS(d, "", "")
+	}
+	for _, limit := range limits {
+		serve(limit, "h2", "http/1.1")
+	}
+	serve(0, "http/1.1")
+	return h, nil
+}
+
+func (h *hostile) close() {
+	h.mu.Lock()
+	for _, open := range h.open {
+		for w := range open {
+			w.TCPConn.Close()
+			w.thaw()
+		}
+	}
+	h.mu.Unlock()
+	for i, s := range h.servers {
+		s.Close()
+		h.doors[i].Close()
+	}
+}
+
+// admit lets the clients in that come to the listener, which is that of one
+// client. Each connection is one of HTTP/2 with some limit, or one of HTTP/1.1
+// unless only HTTP/2 is wanted.
+func (h *hostile) admit(client string, l net.Listener, onlyHTTP2 bool) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		h.mu.Lock()
+		h.accepted++
+		// HTTP/1.1 is the last one.
+		kinds := len(h.doors) + 1
+		if onlyHTTP2 {
+			kinds = len(h.doors) - 1
+		}
+		kind := min(h.source("connection", h.accepted).IntN(kinds), len(h.doors)-1)
+		w := h.watch(client, conn.(*net.TCPConn))
+		h.mu.Unlock()
+		select {
+		case h.doors[kind].connections <- w:
+		case <-h.doors[kind].closed:
+			w.Close()
+			return
+		}
+	}
+}
+
+// watch counts a connection; h.mu is held.
+func (h *hostile) watch(client string, conn *net.TCPConn) *watched {
+	from, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
+	to, _, _ := net.SplitHostPort(conn.LocalAddr().String())
+	f := flow{client, from, to}
+	w := &watched{TCPConn: conn, server: h, of: f, thawed: make(chan struct{})}
+	w.thaw = sync.OnceFunc(func() { close(w.thawed) })
+	if h.open[f] == nil {
+		h.open[f] = map[*watched]struct{}{}
+	}
+	h.open[f][w] = struct{}{}
+	n := 0
+	for other := range h.open[f] {
+		if other.established() {
+			n++
+		}
+	}
+	h.most[f] = max(h.most[f], n)
+	return w
+}
+
+// source is a source of chance that depends on the seed, a name and a number.
+func (h *hostile) source(name string, n int) *random.Rand {
+	sum := fnv.New64a()
+	fmt.Fprintf(sum, "%s %d", name, n)
+	return random.New(random.NewPCG(h.seed, sum.Sum64()))
+}
+
+// file is what a path stands for.
+func (h *hostile) file(path string) (content []byte, m mood) {
+	r := h.source(path, 0)
+	size := 1 + r.IntN(h.largest)
+	if r.IntN(4) == 0 {
+		size = 1 + r.IntN(h.largest/100)
+	}
+	m = moods[r.IntN(len(moods))]
+	begin := r.IntN(len(h.blob) - size)
+	return h.blob[begin : begin+size], m
+}
+
+// draw decides what happens to the next request for a file.
+func (h *hostile) draw(r *http.Request) (answer, *random.Rand) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked[r.URL.Path]++
+	n := h.asked[r.URL.Path]
+	chance := h.source(r.URL.Path, n)
+	_, m := h.file(r.URL.Path)
+	a := plain
+	weight := 0
+	for _, w := range answers {
+		weight += w.weight
+	}
+	drawn := chance.IntN(weight)
+	for _, w := range answers {
+		if drawn -= w.weight; drawn < 0 {
+			a = w.answer
+			break
+		}
+	}
+	switch {
+	case r.Method == http.MethodHead && (a == late || a == stuck || a == unranged):
+		a = plain
+	case r.Method == http.MethodHead:
+	case m == fickle && chance.IntN(4) == 0:
+		a = unranged
+	case m == turning && h.asked["GET "+r.URL.Path] < 2: // one of each link
+		a = late
+	case m == turning:
+		a = unranged
+	}
+	h.asked[r.Method+" "+r.URL.Path]++
+	h.answered[a]++
+	return a, chance
+}
+
+func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	content, m := h.file(r.URL.Path)
+	a, chance := h.draw(r)
+	lengthless := m == whole && len(content)%2 == 1
+	w.Header().Set("ETag", `"`+r.URL.Path[1:]+`"`)
+	if m == whole {
+		r.Header.Del("Range")
+		w = &edited{ResponseWriter: w, edit: func(header http.Header) {
+			header.Del("Accept-Ranges")
+			if lengthless {
+				header.Del("Content-Length")
+			}
+		}}
+	}
+	// Some bytes come before what goes wrong.
+	some := 1 + chance.IntN(1+len(content)/2)
+	send := func(w http.ResponseWriter) {
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+	}
+	gone := func(d time.Duration) {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-r.Context().Done():
+		}
+	}
+	switch a {
+	case plain:
+		send(w)
+	case slow, unranged:
+		if a == unranged {
+			r.Header.Del("Range")
+		}
+		send(&edited{ResponseWriter: w, rate: h.slowest * (1 + 9*chance.Float64())})
+	case goodbye:
+		w.Header().Set("Connection", "close")
+		send(w)
+	case late:
+		w.Header().Set("Connection", "close")
+		send(&edited{ResponseWriter: w, late: time.Duration(chance.IntN(1500)) * time.Millisecond})
+	case reset:
+		send(&edited{ResponseWriter: w, left: some})
+		panic(http.ErrAbortHandler)
+	case broken:
+		send(&edited{ResponseWriter: w, left: some})
+		connection(r).reset()
+		panic(http.ErrAbortHandler)
+	case mute:
+		gone(patience)
+		panic(http.ErrAbortHandler)
+	case stuck:
+		send(&edited{ResponseWriter: w, left: some})
+		gone(patience)
+		panic(http.ErrAbortHandler)
+	case frozen:
+		send(&edited{ResponseWriter: w, left: some})
+		connection(r).freeze(patience)
+		gone(patience)
+		panic(http.ErrAbortHandler)
+	case busy:
+		w.Header().Set("Retry-After", strconv.Itoa(chance.IntN(2)))
+		http.Error(w, "busy", http.StatusServiceUnavailable)
+	}
+}
+
+// edited is an answer that is not as it should be.
+type edited struct {
+	http.ResponseWriter
+	edit func(http.Header)
+	// late is how long the body comes after the header.
+	late time.Duration
+	// rate in bytes per second bounds the body, if it is set.
+	rate float64
+	// left is how many bytes of the body come, if it is set.
+	left  int
+	begun bool
+}
+
+func (e *edited) WriteHeader(code int) {
+	if e.edit != nil {
+		e.edit(e.Header())
+	}
+	e.ResponseWriter.WriteHeader(code)
+}
+
+func (e *edited) flush() {
+	if inner, ok := e.ResponseWriter.(*edited); ok {
+		inner.flush()
+		return
+	}
+	e.ResponseWriter.(http.Flusher).Flush()
+}
+
+func (e *edited) Write(p []byte) (int, error) {
+	if !e.begun {
+		e.begun = true
+		if e.late > 0 {
+			e.flush()
+			time.Sleep(e.late)
+		}
+	}
+	cut := e.left > 0 && e.left <= len(p)
+	if cut {
+		p = p[:e.left]
+	}
+	for sent := 0; sent < len(p); {
+		piece := len(p) - sent
+		if e.rate > 0 {
+			piece = min(piece, 8<<10)
+			time.Sleep(time.Duration(float64(piece) / e.rate * 1e9))
+		}
+		n, err := e.ResponseWriter.Write(p[sent : sent+piece])
+		if sent += n; err != nil {
+			return sent, err
+		}
+		if e.rate > 0 {
+			e.flush()
+		}
+	}
+	if e.left -= len(p); cut {
+		e.flush()
+		return len(p), io.ErrShortWrite
+	}
+	return len(p), nil
+}
+
+// watched is a connection that may be counted, reset and frozen.
+type watched struct {
+	*net.TCPConn
+	server *hostile
+	of     flow
+	once   sync.Once
+
+	mu     sync.Mutex
+	ice    bool
+	thawed chan struct{}
+	thaw   func()
+}
+
+// connection is that of a request.
+func connection(r *http.Request) *watched { return r.Context().Value(connectionKey{}).(*watched) }
+
+type connectionKey struct{}
+
+// tcpEstablished is a state of TCP_INFO (linux/net/tcp_states.h).
+const tcpEstablished = 1
+
+// established reports whether neither side has closed the connection.
+func (w *watched) established() bool {
+	raw, err := w.SyscallConn()
+	if err != nil {
+		return false
+	}
+	up := false
+	raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		up = err == nil && info.State == tcpEstablished
+	})
+	return up
+}
+
+func (w *watched) reset() {
+	w.SetLinger(0)
+	w.Close()
+}
+
+// freeze lets nothing pass any more, and closes the connection after a while.
+func (w *watched) freeze(d time.Duration) {
+	w.mu.Lock()
+	w.ice = true
+	w.mu.Unlock()
+	time.AfterFunc(d, func() { w.Close() })
+}
+
+func (w *watched) await() {
+	w.mu.Lock()
+	ice := w.ice
+	w.mu.Unlock()
+	if ice {
+		<-w.thawed
+	}
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.await()
+	return w.TCPConn.Write(p)
+}
+
+func (w *watched) Close() error {
+	w.once.Do(func() {
+		w.thaw()
+		w.server.mu.Lock()
+		delete(w.server.open[w.of], w)
+		w.server.mu.Unlock()
+	})
+	return w.TCPConn.Close()
+}
+
+// door is a listener to which connections are brought.
+type door struct {
+	connections chan net.Conn
+	closed      chan struct{}
+	once        sync.Once
+}
+
+func (d *door) Accept() (net.Conn, error) {
+	select {
+	case c := <-d.connections:
+		return c, nil
+	case <-d.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (d *door) Close() error   { d.once.Do(func() { close(d.closed) }); return nil }
+func (d *door) Addr() net.Addr { return &net.TCPAddr{} }
+
+// certify makes a certificate for hosts that is its own authority.
+func certify(hosts []string) (tls.Certificate, []byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: "soak"},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().AddDate(1, 0, 0),
+	}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, authority, nil
+}
+
+// listenIn listens in the network namespace of a process; in this one if the
+// process is 0.
+func listenIn(process int, address string) (net.Listener, error) {
+	if process == 0 {
+		return net.Listen("tcp4", address)
+	}
+	type result struct {
+		net.Listener
+		error
+	}
+	done := make(chan result)
+	go func() {
+		// The thread is not given back: it is in another namespace.
+		runtime.LockOSThread()
+		fd, err := syscall.Open(fmt.Sprintf("/proc/%d/ns/net", process), syscall.O_RDONLY, 0)
+		if err == nil {
+			err = unix.Setns(fd, unix.CLONE_NEWNET)
+			syscall.Close(fd)
+		}
+		if err != nil {
+			done <- result{nil, err}
+			return
+		}
+		l, err := net.Listen("tcp4", address)
+		done <- result{l, err}
+	}()
+	r := <-done
+	return r.Listener, r.error
+}
+
+// names answers every question for an address with the same one, as a name
+// server does (RFC 1035, section 4).
+func names(conn net.PacketConn, address [4]byte) {
+	question := make([]byte, 512)
+	for {
+		n, from, err := conn.ReadFrom(question)
+		if err != nil {
+			return
+		}
+		end := 12
+		for end < n && question[end] != 0 {
+			end += 1 + int(question[end])
+		}
+		if end += 5; end > n {
+			continue
+		}
+		reply := append([]byte(nil), question[:end]...)
+		reply[2], reply[3] = 0x84, 0 // an answer, with authority
+		copy(reply[6:12], make([]byte, 6))
+		if kind := question[end-3]; kind == 1 {
+			reply[7] = 1
+			reply = append(reply, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4)
+			reply = append(reply, address[:]...)
+		}
+		conn.WriteTo(reply, from)
+	}
+}
+
+// counts says how often each answer was given.
+func (h *hostile) counts() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var said []string
+	for _, a := range []answer{plain, slow, late, goodbye, reset, broken, mute, stuck, frozen, busy, unranged} {
+		said = append(said, fmt.Sprintf("%s %d", a, h.answered[a]))
+	}
+	return fmt.Sprintf("%d connections; %s", h.accepted, strings.Join(said, ", "))
+}

@@ -1,0 +1,463 @@
+// Package soak lets the whole client, as a user runs it, download from a
+// server that does all that it should not for as long as one likes. The same
+// seed makes the same files, moods and answers.
+package soak
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	random "math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/cli"
+)
+
+var (
+	seed     = flag.Uint64("soak.seed", 1, "of files, answers and clients")
+	duration = flag.Duration("soak.time", 0, "how long downloads begin (default: two of each client)")
+	largest  = flag.Int("soak.largest", 4<<20, "size of the largest file in bytes")
+	inLab    = flag.Bool("soak.lab", false, "use the links of the lab in which `linklab exec` runs this, with the server beside its H2O (default: loopback)")
+)
+
+const (
+	// asClient in the environment makes the test's binary multilink.
+	asClient = "MULTILINK_SOAK_CLIENT"
+	// hang is how long a download may take, in which all links fail several
+	// times.
+	hang = 5 * time.Minute
+	// giveUp is how long a client waits for a byte: longer than the server
+	// lets it.
+	giveUp = "90s"
+	// parallel is how many downloads daemon and proxy do at a time.
+	parallel = 2
+
+	// sessions is how many a link has in a download (download.mostSessions),
+	// and http1 how many connections one of them may be.
+	sessions = 4
+	http1    = 3
+	// spare is how many more the proxy has: it begins a file with one request
+	// on a connection of its own, and keeps four of them.
+	spare = parallel + 4
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asClient) != "" {
+		os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// client is what downloads, with a port of the server to itself.
+type client struct {
+	name string
+	// base is the URL of the directory of its files.
+	base string
+	// most is how many connections it may have on a link.
+	most int
+	// flags are those of all commands that download.
+	flags []string
+}
+
+// soak is a run.
+type soak struct {
+	t       *testing.T
+	server  *hostile
+	started time.Time
+	// directory is where all is.
+	directory string
+
+	mu sync.Mutex
+	// ended counts downloads by client and how they ended, longest says which
+	// took longest.
+	ended   map[string]int
+	longest string
+	took    time.Duration
+}
+
+func TestSoak(t *testing.T) {
+	s := &soak{t: t, started: time.Now(), directory: t.TempDir(), ended: map[string]int{}}
+	host, hosts, flags, process := s.place()
+	server, err := newHostile(*seed, *largest, []string{host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.close()
+	s.server = server
+	ca := filepath.Join(s.directory, "ca.pem")
+	if err := os.WriteFile(ca, server.ca, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags = append(flags, "--ca-file", ca, "--give-up", giveUp)
+
+	open := func(name string, most int) client {
+		c := client{name: name, most: most, flags: flags}
+		var port string
+		for i, ip := range hosts {
+			at := net.JoinHostPort(ip, "0")
+			if i > 0 {
+				at = net.JoinHostPort(ip, port)
+			}
+			l, err := listenIn(process, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, port, _ = net.SplitHostPort(l.Addr().String())
+			t.Cleanup(func() { l.Close() })
+			go server.admit(name, l, most == sessions)
+		}
+		c.base = "https://" + net.JoinHostPort(host, port) + "/"
+		return c
+	}
+	var wg sync.WaitGroup
+	// Calls follow each other: each of two ports sees the last connections of
+	// one call end before those of the next but one begin.
+	h2 := []client{open("get h2 a", sessions), open("get h2 b", sessions)}
+	any := []client{open("get a", sessions*http1), open("get b", sessions*http1)}
+	wg.Go(func() { s.repeat("get h2", func(n int, r *random.Rand) { s.get(h2[n%2], n, r) }) })
+	wg.Go(func() { s.repeat("get", func(n int, r *random.Rand) { s.get(any[n%2], n, r) }) })
+
+	proxied := open("proxy", parallel*sessions*http1+spare)
+	proxy, stopProxy := s.start("proxy", append(flags, "--listen", "127.0.0.1:0", "--streams", strconv.Itoa(parallel)), "multilink proxy on ")
+	served := open("serve", parallel*sessions*http1)
+	socket := filepath.Join(s.directory, "socket")
+	_, stopDaemon := s.start("serve", append(flags, "--socket", socket, "--directory", s.directory, "--log-level", "info",
+		"--state-dir", filepath.Join(s.directory, "state"), "--parallel", strconv.Itoa(parallel)), "the daemon listens")
+	for i := range parallel {
+		wg.Go(func() {
+			s.repeat(fmt.Sprint("proxy ", i), func(n int, r *random.Rand) { s.proxied(proxied, proxy, fmt.Sprintf("proxy-%d-%d", i, n), r) })
+		})
+		wg.Go(func() {
+			s.repeat(fmt.Sprint("serve ", i), func(n int, r *random.Rand) { s.added(served, socket, fmt.Sprintf("serve-%d-%d", i, n)) })
+		})
+	}
+	wg.Wait()
+	stopProxy()
+	stopDaemon()
+	for _, c := range append(append(h2, any...), proxied, served) {
+		s.checkConnections(c)
+	}
+	t.Logf("seed %d, %v: %v", *seed, time.Since(s.started).Round(time.Second), s.ended)
+	t.Logf("the longest: %s, %v", s.longest, s.took.Round(time.Millisecond))
+	t.Log(server.counts())
+}
+
+// place is where the server is: its name, its addresses, the flags that lead
+// clients there, and a process in whose network namespace it is. On loopback
+// all links are the same device, and the server has an address for each, which
+// a name server of the link tells.
+func (s *soak) place() (host string, hosts, flags []string, process int) {
+	if *inLab {
+		u, err := url.Parse(os.Getenv("LINKLAB_URL"))
+		if err != nil || u.Hostname() == "" {
+			s.t.Fatal("LINKLAB_URL is no URL: linklab exec sets it")
+		}
+		return u.Hostname(), []string{u.Hostname()}, []string{"--link", "wifi=wlan0", "--link", "lte=rmnet0"}, processOf(s.t, "h2o")
+	}
+	for i, l := range []string{"wifi", "lte"} {
+		ip := net.IPv4(127, 0, 0, byte(2+i))
+		conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.t.Cleanup(func() { conn.Close() })
+		go names(conn, [4]byte(ip.To4()))
+		hosts = append(hosts, ip.String())
+		flags = append(flags, "--link", l+"=lo", "--dns", l+"="+conn.LocalAddr().String())
+	}
+	return "soak.test", hosts, flags, 0
+}
+
+func processOf(t *testing.T, program string) int {
+	names, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, name := range names {
+		if text, _ := os.ReadFile(name); strings.TrimSpace(string(text)) == program {
+			id, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+			return id
+		}
+	}
+	t.Fatalf("no program %q runs", program)
+	return 0
+}
+
+// repeat calls f with numbers from 0 and a source of chance of its own until
+// the time is over.
+func (s *soak) repeat(name string, f func(int, *random.Rand)) {
+	for n := 0; ; n++ {
+		over := n >= 2
+		if *duration > 0 {
+			over = time.Since(s.started) >= *duration
+		}
+		if over || s.t.Failed() {
+			return
+		}
+		begun := time.Now()
+		f(n, s.server.source(name, n))
+		s.mu.Lock()
+		if took := time.Since(begun); took > s.took {
+			s.took, s.longest = took, fmt.Sprintf("%s, call %d", name, n)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// command is a call of multilink.
+func (s *soak) command(arguments ...string) (*exec.Cmd, *said) {
+	c := exec.Command("/proc/self/exe", arguments...)
+	c.Env = append(os.Environ(), asClient+"=1", "no_proxy=*")
+	c.Dir = s.directory
+	out := &said{}
+	c.Stdout, c.Stderr = out, out
+	return c, out
+}
+
+// said is what a program has printed so far.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *said) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *said) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// sound fails if a program crashed or found a race.
+func (s *soak) sound(what, text string) {
+	for _, word := range []string{"panic:", "DATA RACE", "fatal error:", "SIGSEGV", "goroutine "} {
+		if strings.Contains(text, word) {
+			s.t.Errorf("%s: %s\n%s", what, word, text)
+			return
+		}
+	}
+}
+
+// call runs multilink to its end, and makes it tell where it hangs if it does.
+func (s *soak) call(what string, arguments ...string) (code int, text string) {
+	c, out := s.command(arguments...)
+	if err := c.Start(); err != nil {
+		s.t.Error(err)
+		return -1, ""
+	}
+	watchdog := time.AfterFunc(hang, func() {
+		s.t.Errorf("%s hangs", what)
+		c.Process.Signal(syscall.SIGQUIT)
+	})
+	c.Wait()
+	watchdog.Stop()
+	s.sound(what, out.String())
+	return c.ProcessState.ExitCode(), out.String()
+}
+
+// start runs multilink until stop, and returns what follows ready in the line
+// that it prints when it is ready.
+func (s *soak) start(name string, flags []string, ready string) (after string, stop func()) {
+	c, out := s.command(append([]string{name}, flags...)...)
+	if err := c.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		c.Wait()
+		close(exited)
+	}()
+	for {
+		if _, text, ok := strings.Cut(out.String(), ready); ok && strings.Contains(text, "\n") {
+			after, _, _ = strings.Cut(text, "\n")
+			break
+		}
+		select {
+		case <-exited:
+			s.t.Fatalf("%s does not start: %s", name, out)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return after, func() {
+		select {
+		case <-exited:
+			s.t.Errorf("%s ended before its time", name)
+		default:
+		}
+		c.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-exited:
+		case <-time.After(hang):
+			s.t.Errorf("%s does not end", name)
+			c.Process.Signal(syscall.SIGQUIT)
+			<-exited
+		}
+		s.sound(name, out.String())
+		if code := c.ProcessState.ExitCode(); code != 0 {
+			s.t.Errorf("%s ends with %d: %s", name, code, out)
+		}
+	}
+}
+
+// note counts how a download ended. One may fail only where its server lets
+// nobody succeed, or if it is may.
+func (s *soak) note(client, path string, failure string, may bool) {
+	_, m := s.server.file("/" + path)
+	how := "whole"
+	if failure != "" {
+		how = "failed"
+		changes := (m == fickle || m == turning) && strings.Contains(failure, "ignores Range")
+		if !may && !changes {
+			s.t.Errorf("%s: %s, a file that is %s, failed: %s", client, path, m, failure)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended[fmt.Sprintf("%s: %s, %s", client, m, how)]++
+}
+
+// right compares a file that is said to be whole.
+func (s *soak) right(client, path string, got []byte, err error) {
+	if want, m := s.server.file("/" + path); err != nil || !bytes.Equal(got, want) {
+		s.t.Errorf("%s: %s, a file that is %s, has %d bytes that are not the %d of the server's (%v)", client, path, m, len(got), len(want), err)
+	}
+}
+
+// get downloads a file by `multilink get`, with any algorithm.
+func (s *soak) get(c client, n int, r *random.Rand) {
+	path := fmt.Sprintf("%s-%d", strings.ReplaceAll(c.name, " ", "-"), n)
+	algorithm := []string{"naive", "alg1", "alg2", "alg3"}[r.IntN(4)]
+	name := filepath.Join(s.directory, path)
+	code, text := s.call(path, append([]string{"get", c.base + path, "-o", name, "--quiet", "--algorithm", algorithm,
+		"--first-request", fmt.Sprint(*largest / 20), "--upper-limit", fmt.Sprint(*largest / 40)}, c.flags...)...)
+	switch code {
+	case 0:
+		got, err := os.ReadFile(name)
+		s.right(c.name, path, got, err)
+		s.note(c.name, path, "", false)
+	case 1:
+		s.note(c.name, path, text, false)
+	default:
+		s.t.Errorf("%s: exit code %d: %s", path, code, text)
+	}
+	s.remove(name)
+}
+
+// remove removes a file and what a call that failed left of it.
+func (s *soak) remove(name string) {
+	for _, suffix := range []string{"", ".part", ".part.state"} {
+		if err := os.Remove(name + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			s.t.Error(err)
+		}
+	}
+}
+
+// proxied reads a file, or the end of one, through the proxy. What it can not
+// deliver it cuts, so that nobody takes it for whole.
+func (s *soak) proxied(c client, proxy, path string, r *random.Rand) {
+	want, m := s.server.file("/" + path)
+	ctx, cancel := context.WithTimeout(context.Background(), hang)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, proxy+"/"+c.base+path, nil)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	if from := r.IntN(len(want)); r.IntN(3) == 0 && m == ranged {
+		request.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
+	}
+	response, err := (&http.Transport{DisableKeepAlives: true, DisableCompression: true}).RoundTrip(request)
+	if err != nil {
+		s.hung(ctx, path, err)
+		s.note(c.name, path, err.Error(), true)
+		return
+	}
+	defer response.Body.Close()
+	got, err := io.ReadAll(response.Body)
+	switch {
+	case err != nil:
+		s.hung(ctx, path, err)
+		s.note(c.name, path, err.Error(), true)
+		return
+	case response.StatusCode == http.StatusOK:
+	case response.StatusCode == http.StatusPartialContent && request.Header.Get("Range") != "":
+		var first, last, size int
+		if _, err := fmt.Sscanf(response.Header.Get("Content-Range"), "bytes %d-%d/%d", &first, &last, &size); err != nil || size != len(want) || first < 0 || last >= size || first > last {
+			s.t.Errorf("%s: Content-Range %q of %d bytes: %v", path, response.Header.Get("Content-Range"), len(want), err)
+			return
+		}
+		want = want[first : last+1]
+	default:
+		s.note(c.name, path, response.Status, true)
+		return
+	}
+	if !bytes.Equal(got, want) {
+		s.t.Errorf("%s, a file that is %s: %d bytes that are not the %d of the server's, status %s", path, m, len(got), len(want), response.Status)
+	}
+	s.note(c.name, path, "", false)
+}
+
+func (s *soak) hung(ctx context.Context, what string, err error) {
+	if ctx.Err() != nil {
+		s.t.Errorf("%s hangs: %v", what, err)
+	}
+}
+
+// added lets the daemon download a file.
+func (s *soak) added(c client, socket, path string) {
+	code, text := s.call(path, "add", c.base+path, "--wait", "--json", "--socket", socket)
+	var d struct{ State, Error string }
+	line, _, _ := strings.Cut(text, "\n")
+	if err := json.Unmarshal([]byte(line), &d); err != nil {
+		s.t.Errorf("%s: exit code %d: %s", path, code, text)
+		return
+	}
+	name := filepath.Join(s.directory, path)
+	switch d.State {
+	case "complete":
+		got, err := os.ReadFile(name)
+		s.right(c.name, path, got, err)
+		s.note(c.name, path, "", false)
+	default:
+		s.note(c.name, path, cmp.Or(d.Error, d.State), false)
+	}
+	s.remove(name)
+}
+
+// checkConnections compares how many connections a client had at a time with
+// how many it may have.
+func (s *soak) checkConnections(c client) {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	seen := 0
+	for f, n := range s.server.most {
+		if f.client != c.name {
+			continue
+		}
+		seen++
+		s.t.Logf("%s, link %s to %s: %d connections at a time, at most %d are allowed", c.name, f.from, f.to, n, c.most)
+		if n > c.most {
+			s.t.Errorf("%s, link %s to %s: %d connections at a time, at most %d are allowed", c.name, f.from, f.to, n, c.most)
+		}
+	}
+	if seen != 2 {
+		s.t.Errorf("%s used %d links", c.name, seen)
+	}
+}
