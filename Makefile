@@ -36,13 +36,14 @@ $(MULTILINK): $(CLIENT_SOURCES) $(SETUP)/client | packages
 
 .PHONY: kernel
 kernel: $(VENV)/.installed
-	@$(PYTHON) -m linklab.guest
+	@$(PYTHON) -m linklab.places.guest
 
 .PHONY: lint
 lint: setup ## formatters and linters of both languages
 	@$(VENV)/bin/ruff format --check emulator tests dashboards
 	@$(VENV)/bin/ruff check emulator tests dashboards
 	@$(VENV)/bin/mypy
+	@said=$$(PYTHONPATH=emulator $(VENV)/bin/lint-imports --no-cache) || { echo "$$said"; exit 1; }
 	@$(SETUP)/client lint
 
 .PHONY: format

@@ -30,7 +30,7 @@ from bench_models import models
 from bench_regress import regress
 from bench_repeat import repeatability, sensitivity
 from bench_speed import kernel, speed
-from linklab.loopback import LoopbackError
+from linklab.regression.loopback import LoopbackError
 from rich.console import Console
 
 SECTIONS: dict[str, Callable[[Bench], Result]] = {

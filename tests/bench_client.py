@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 from bench_common import Bench, Result, table, target
-from linklab import loopback
-from linklab.loopback import Cost, Server, measure
-from linklab.paths import MULTILINK
+from linklab.core.paths import MULTILINK
+from linklab.regression import loopback
+from linklab.regression.loopback import Cost, Server, measure
 
 TARGET_BPS = 2e9
 """Bits per second of processor time."""

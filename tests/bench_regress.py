@@ -13,7 +13,7 @@ from typing import Any
 
 from bench_common import REPOSITORY, Bench, BenchError, Result, environment, table, target
 from bench_repeat import busy_loops
-from linklab.cli import DEFAULT_SUITE
+from linklab.commands.cli import DEFAULT_SUITE
 from linklab.regression import suite as suites
 from linklab.regression.figures import FIGURES, Cell
 from planted import BENIGN, REGRESSIONS, build

@@ -86,7 +86,7 @@ def kernel(bench: Bench) -> Result:
     with tempfile.TemporaryDirectory(prefix="linklab-bench-cache-") as cache:
         begun = time.monotonic()
         build = subprocess.Popen(
-            [sys.executable, "-m", "linklab.guest"], env=environment(LINKLAB_CACHE=cache)
+            [sys.executable, "-m", "linklab.places.guest"], env=environment(LINKLAB_CACHE=cache)
         )
         try:
             code = build.wait()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, Linklab, command, environment
-from linklab.guest import confinement
-from linklab.paths import cache_dir
+from linklab.core.paths import cache_dir
+from linklab.places.guest import confinement
 
 ScenarioFile = Callable[..., Path]
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import REPOSITORY, command, environment
-from linklab.metrics import CATALOGUE
+from linklab.metrics.families import CATALOGUE
 from prometheus import CONFIGURATION, DASHBOARDS, Asked, Prometheus, asked, filled_in, prometheus
 
 GRAFANA = REPOSITORY / "dashboards" / "grafana"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, Linklab, lines
-from linklab.contestants import RESCUED
+from linklab.runs.clients import RESCUED
 
 ScenarioFile = Callable[..., Path]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from conftest import PROBES, Linklab, command, environment, lines
-from linklab import control
-from linklab.control import Command
+from linklab.lab import control
+from linklab.lab.control import Command
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY, Called, command, environment
-from linklab.leftovers import find as leftovers
+from linklab.core.scratch import find as leftovers
 from prometheus import Asked, Prometheus, asked, free_port, prometheus
 
 SCENARIO = """name: quick

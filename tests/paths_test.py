@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, Linklab
-from linklab.paths import cache_dir
+from linklab.core.paths import cache_dir
 
 ScenarioFile = Callable[..., Path]
 

@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from linklab.paths import REPOSITORY
+from linklab.core.paths import REPOSITORY
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 from conftest import REPOSITORY, Linklab
-from linklab.paths import PROFILES
+from linklab.core.paths import PROFILES
 from linklab.regression import baseline, fingerprint, suite
 
 README = (REPOSITORY / "README.md").read_text()

@@ -148,7 +148,7 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path) -> None:
     """Only the compiling is stood for: it takes minutes."""
     cache, repository = tmp_path / "cache", tmp_path / "repository"
     named = subprocess.run(
-        [sys.executable, "-c", "from linklab.guest import kernel as k; print(k.key(k.source_version()))"],
+        [sys.executable, "-c", "from linklab.places.guest import kernel as k; print(k.key(k.source_version()))"],
         capture_output=True, text=True, check=True,
     ).stdout.strip()  # fmt: skip
     poisoned = cache / "kernel" / f"linux-{named}"
@@ -163,7 +163,7 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path) -> None:
         "#!/bin/sh\n"
         'case "$1 $2" in\n'
         '  "-m hatchling") if [ "$3" = version ]; then echo 1.2.3; else touch "$7/linklab-1.2.3.whl"; fi ;;\n'
-        f'  "-m linklab.guest") at=$LINKLAB_CACHE/kernel/linux-{named}\n'
+        f'  "-m linklab.places.guest") at=$LINKLAB_CACHE/kernel/linux-{named}\n'
         '    [ -e "$at" ] || { mkdir -p "$LINKLAB_CACHE/kernel" && echo built >"$at"; } ;;\n'
         f'  *) exec {sys.executable} "$@" ;;\n'
         "esac\n"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, Linklab, command, environment
-from linklab.guest import kernel
+from linklab.places.guest import kernel
 
 ScenarioFile = Callable[..., Path]
 

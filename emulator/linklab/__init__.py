@@ -6,7 +6,7 @@ __version__: str
 def __getattr__(name: str) -> str:
     """`__version__`, which takes asking git."""
     if name == "__version__":
-        from linklab.versions import own_version
+        from linklab.core.version import own_version
 
         return own_version()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,6 @@
 
 import sys
 
-from linklab.cli import main
+from linklab.commands.cli import main
 
 sys.exit(main())

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from linklab import listing, oracle, scenario
-from linklab.models.factory import models
-from linklab.saturated import goodput_ratio, spans
+from linklab import scenario
+from linklab.links import oracle
+from linklab.links.full_load import goodput_ratio, spans
+from linklab.links.stack import models
+from linklab.report import listing
 from linklab.scenario import Scenario
 
 NAMES = scenario.names_in()

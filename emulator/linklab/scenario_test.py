@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linklab import scenario
+from linklab.core.paths import PROFILES
 from linklab.models.between_runs import MAX_RELATIVE_SD
 from linklab.models.carriers import CarrierSettings
 from linklab.models.events import MIN_RATE_BPS, Event
@@ -17,7 +18,6 @@ from linklab.models.roaming import HANDOVERS, AccessPoint, RoamingSettings, Wayp
 from linklab.models.rrc import RrcSettings
 from linklab.models.stations import StationSettings
 from linklab.models.wifi import WifiSettings
-from linklab.paths import PROFILES
 from linklab.scenario import (
     ClientSettings,
     Finding,

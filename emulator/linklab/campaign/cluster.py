@@ -29,10 +29,10 @@ from distributed import Client, Future, LocalCluster, wait
 from distributed.comm.core import CommClosedError
 from distributed.security import Security
 
-from linklab.address import is_loopback
 from linklab.campaign import machine, work
-from linklab.campaign.parcel import Parcel, Reply
-from linklab.leftovers import scratch_prefix
+from linklab.campaign.wire_format import Parcel, Reply
+from linklab.core.scratch import scratch_prefix
+from linklab.live.address import is_loopback
 
 TRIES: Final = 3
 """How often a run whose lab fails is tried: guests that find no memory find some later."""

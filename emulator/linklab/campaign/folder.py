@@ -17,10 +17,10 @@ from typing import Final, Literal
 
 import msgspec
 
-from linklab import plainfile
 from linklab.campaign import machine
-from linklab.campaign.parcel import PART_PREFIX, Parcel, unpack
-from linklab.statistics import RunFigures
+from linklab.campaign.wire_format import PART_PREFIX, Parcel, unpack
+from linklab.core import plain_file
+from linklab.runs.run_figures import RunFigures
 
 NOTE: Final = "campaign.json"
 
@@ -78,7 +78,7 @@ def keep(path: Path, label: str, packed: bytes) -> Path:
 
 def figures_of(run_dir: Path) -> RunFigures:
     """The figures of a run that has some. Raises OSError, msgspec.DecodeError."""
-    return msgspec.json.decode(plainfile.read(run_dir / "summary.json"), type=RunFigures)
+    return msgspec.json.decode(plain_file.read(run_dir / "summary.json"), type=RunFigures)
 
 
 def _remove(path: Path) -> None:

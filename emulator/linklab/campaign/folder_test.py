@@ -4,12 +4,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from linklab.campaign import folder, parcel
+from linklab.campaign import folder, wire_format
 from linklab.campaign.folder import FolderError
-from linklab.campaign.parcel import Parcel
-from linklab.runner import Request
+from linklab.campaign.wire_format import Parcel
+from linklab.runs.run_figures import RunFigures
+from linklab.runs.runner import Request
 from linklab.scenario import Payload, Scenario
-from linklab.statistics import RunFigures
 
 FACTS = {"multilink": "1"}
 FIGURES = RunFigures(1.0, 8e6, 0.5, 0.5, None, {}, 0.0)
@@ -19,7 +19,7 @@ FIGURES = RunFigures(1.0, 8e6, 0.5, 0.5, None, {}, 0.0)
 def asked(small: Scenario) -> dict[str, Parcel]:
     """Two runs that are wanted."""
     requests = [Request(small, "alg3", seed) for seed in (1, 2)]
-    return {one.label: parcel.wrap(one, None, FACTS) for one in requests}
+    return {one.label: wire_format.wrap(one, None, FACTS) for one in requests}
 
 
 def bring(out: Path, label: str, tmp_path: Path) -> Path:
@@ -27,7 +27,7 @@ def bring(out: Path, label: str, tmp_path: Path) -> Path:
     made = tmp_path / "made"
     made.mkdir(exist_ok=True)
     (made / "summary.json").write_bytes(msgspec.json.encode(asdict(FIGURES)))
-    return folder.keep(out, label, parcel.pack(made))
+    return folder.keep(out, label, wire_format.pack(made))
 
 
 def test_what_is_whole_is_known_the_next_time(tmp_path: Path, asked: dict[str, Parcel]) -> None:
@@ -37,7 +37,7 @@ def test_what_is_whole_is_known_the_next_time(tmp_path: Path, asked: dict[str, P
         bring(out, "small-alg3-seed1", tmp_path)
     (out / "small-alg3-seed2").mkdir()
     (out / "small-alg3-seed2" / "summary.json").write_text("{")
-    (out / f"{parcel.PART_PREFIX}x" / "small-alg3-seed2").mkdir(parents=True)
+    (out / f"{wire_format.PART_PREFIX}x" / "small-alg3-seed2").mkdir(parents=True)
     with folder.opened(out, "sweep", FACTS, asked) as whole:
         assert whole == {"small-alg3-seed1": FIGURES}
         run_dir = bring(out, "small-alg3-seed2", tmp_path)
@@ -70,7 +70,7 @@ def test_figures_of_other_programs_or_scenarios_are_not_mixed(
     ):
         pass
     larger = Request(replace(small, payload=Payload(2_000_000, 1)), "alg3", 1)
-    changed = {larger.label: parcel.wrap(larger, None, FACTS)}
+    changed = {larger.label: wire_format.wrap(larger, None, FACTS)}
     with (
         pytest.raises(FolderError, match="small-alg3-seed1: was another scenario or command"),
         folder.opened(out, "sweep", FACTS, changed),

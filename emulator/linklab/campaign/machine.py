@@ -14,9 +14,9 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from linklab.contestants import CONTESTANTS
-from linklab.paths import PYTHON_PATH, SERVER_CONFIGURATION
-from linklab.versions import versions
+from linklab.core.paths import PYTHON_PATH, SERVER_CONFIGURATION
+from linklab.places.versions import versions
+from linklab.runs.clients import CONTESTANTS
 
 _SAME = ("multilink_sha256", "guest_kernel")
 _PYTHON_PACKAGES = ("msgspec", "pyroute2", "pyyaml")

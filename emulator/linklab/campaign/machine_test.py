@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from linklab.campaign import machine
-from linklab.paths import MULTILINK
+from linklab.core.paths import MULTILINK
 
 
 def test_a_machine_is_like_itself() -> None:

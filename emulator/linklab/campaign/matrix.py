@@ -32,10 +32,10 @@ from typing import Final
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from linklab.contestants import CONTESTANTS
-from linklab.job import require_no_credentials
-from linklab.paths import PROFILES
-from linklab.runner import Request
+from linklab.core.paths import PROFILES
+from linklab.runs.clients import CONTESTANTS
+from linklab.runs.job import require_no_credentials
+from linklab.runs.runner import Request
 from linklab.scenario import Scenario, ScenarioError, document, find, parse
 from linklab.scenario.fields import Keys, guess, integer, within
 from linklab.scenario.fields import Mapping as Fields

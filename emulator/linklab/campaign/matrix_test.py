@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from linklab.campaign import matrix
-from linklab.paths import PROFILES
+from linklab.core.paths import PROFILES
 from linklab.scenario import ScenarioError, names_in
 
 SMALL = """\

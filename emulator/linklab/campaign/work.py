@@ -21,14 +21,15 @@ from types import FrameType
 
 import msgspec
 
-from linklab import place, runner, summary
 from linklab.campaign import machine
-from linklab.campaign.parcel import Parcel, Reply, pack, unwrap
-from linklab.contestants import obstacle
-from linklab.guest import kernel
-from linklab.leftovers import scratch_prefix
-from linklab.paths import PYTHON_PATH
-from linklab.statistics import FigureError
+from linklab.campaign.wire_format import Parcel, Reply, pack, unwrap
+from linklab.core.paths import PYTHON_PATH
+from linklab.core.scratch import scratch_prefix
+from linklab.places import choice
+from linklab.places.guest import kernel
+from linklab.runs import runner, summary
+from linklab.runs.clients import obstacle
+from linklab.runs.run_figures import FigureError
 
 
 def facts() -> dict[str, str]:
@@ -76,7 +77,7 @@ def _failure(parcel: Parcel, scratch: Path, run_dir: Path) -> tuple[str | None, 
         given.mkdir()
         request = unwrap(parcel, given)
         limit = parcel.timeout_s or runner.watchdog_s(request.scenario)
-        where = place.choose("guest", "virtual")
+        where = choice.choose("guest", "virtual")
         runner.prepare(request, run_dir, where)
         with contextlib.closing(runner.begin(request, run_dir, where, limit)) as running:
             select.select([running], [], [], limit)

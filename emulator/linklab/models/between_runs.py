@@ -7,7 +7,8 @@ from dataclasses import replace
 from statistics import NormalDist
 from typing import Final
 
-from linklab.models.layer import LinkState, Load
+from linklab.core.link_state import LinkState
+from linklab.models.layer import Load
 
 TRUNCATED_AT: Final = 2.5
 """Standard deviations beyond which no run lies: one in 80 would."""

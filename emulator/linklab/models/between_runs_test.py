@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linklab.core.link_state import LinkState
 from linklab.models.between_runs import MAX_RELATIVE_SD, BetweenRuns
-from linklab.models.layer import NO_LOAD, LinkState
+from linklab.models.layer import NO_LOAD
 
 STATE = LinkState(True, 80_000_000, 20_000_000, 0.025, 0.0, 0.0)
 SDS = st.floats(0, MAX_RELATIVE_SD)

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
-from linklab.models.layer import STEP_S, LinkState, Load, Steps
+from linklab.core.link_state import LinkState
+from linklab.models.layer import STEP_S, Load, Steps
 
 SLOW_S = (10.0, 20.0)
 """Between these a slow ramp lies, uniformly (thesis 3.1.4 and 5.1.1)."""

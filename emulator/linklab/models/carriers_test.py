@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from linklab.core.link_state import LinkState
 from linklab.models.carriers import Carriers, CarrierSettings
-from linklab.models.layer import NO_LOAD, STEP_S, LinkState, Load
+from linklab.models.layer import NO_LOAD, STEP_S, Load
 
 PLATEAU_BPS = 60_000_000
 BASE = LinkState(True, PLATEAU_BPS, 10_000_000, 0.025, 0.0, 0.0)

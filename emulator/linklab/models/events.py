@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from linklab.models.layer import STEP_S, LinkState, Load, Steps
+from linklab.core.link_state import LinkState
+from linklab.models.layer import STEP_S, Load, Steps
 
 T = TypeVar("T", int, float)
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linklab.core.link_state import LinkState
 from linklab.models.events import MIN_RATE_BPS, Event, Events
-from linklab.models.layer import NO_LOAD, LinkState, Load
+from linklab.models.layer import NO_LOAD, Load
 
 STATE = LinkState(
     up=True, down_rate_bps=80_000_000, up_rate_bps=20_000_000,

@@ -15,67 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from linklab.core.link_state import LinkState
+
 STEP_S = 0.02
 """How often models that follow load or movement are asked unless a scenario says otherwise."""
-
-
-CONNECTED = "connected"
-"""`rrc` of a radio that is awake, and of a link without one."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinkState:
-    """A link at one instant. Rates count whole packets with the Ethernet header.
-
-    `up` is the carrier: while it is down nothing passes in either direction and the client
-    sees it. `delay_s` is one way and the same both ways, `jitter_s` how far it strays
-    (tc-netem). `loss_ratio` is the mean share of downlink packets lost, in bursts of
-    `loss_burst_packets` on average (1 means independent losses). `blackout` loses every packet
-    both ways without the client being told. `hold_down` and `hold_up` stop a queue without
-    dropping what is in it, as a sleeping LTE radio does; the queue goes on to fill.
-
-    What a phone can see of it: `access_point` is where the link is attached ("" where the
-    scenario names none, or between two), `lease` counts the addresses that the client got from
-    0 (another lease is another address: sockets die), `signal_dbm` the received signal
-    strength, `carriers` the aggregated LTE carriers, `rrc` the radio's state.
-    """
-
-    up: bool
-    down_rate_bps: int
-    up_rate_bps: int
-    delay_s: float
-    jitter_s: float
-    loss_ratio: float
-    loss_burst_packets: float = 1.0
-    blackout: bool = False
-    hold_down: bool = False
-    hold_up: bool = False
-    access_point: str = ""
-    lease: int = 0
-    signal_dbm: float | None = None
-    carriers: int = 1
-    rrc: str = CONNECTED
-
-    def _is_held(self, direction: str) -> bool:
-        return self.hold_down if direction == "down" else self.hold_up
-
-    def is_out(self, direction: str) -> bool:
-        """Whether what comes is lost or waits until the link changes by itself.
-
-        A radio that sleeps is not out: what comes wakes it. How long that takes is delay.
-        """
-        awake = self.rrc == CONNECTED
-        return not self.up or self.blackout or (awake and self._is_held(direction))
-
-    def passes(self, direction: str) -> bool:
-        """Whether a packet that waits leaves the queue at this instant."""
-        return not self.is_out(direction) and not self._is_held(direction)
-
-    def rate_bps(self, direction: str) -> int:
-        """What the link can carry now, "down" or "up"; 0 while it is out."""
-        if self.is_out(direction):
-            return 0
-        return self.down_rate_bps if direction == "down" else self.up_rate_bps
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linklab.models.layer import NO_LOAD, LinkModel, LinkState, Load, Steps
+from linklab.core.link_state import LinkState
+from linklab.models.layer import NO_LOAD, LinkModel, Load, Steps
 
 BASE = LinkState(
     up=True, down_rate_bps=8_000_000, up_rate_bps=1_000_000,

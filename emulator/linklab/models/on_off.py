@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from linklab.models.layer import LinkState, Load
+from linklab.core.link_state import LinkState
+from linklab.models.layer import Load
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from linklab.models.layer import NO_LOAD, LinkState
+from linklab.core.link_state import LinkState
+from linklab.models.layer import NO_LOAD
 from linklab.models.on_off import OnOff, OnOffSettings
 
 BASE = LinkState(True, 12_000_000, 5_000_000, 0.01, 0.0, 0.0)

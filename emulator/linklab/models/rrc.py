@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from linklab.models.layer import CONNECTED, STEP_S, LinkState, Load, Steps
+from linklab.core.link_state import CONNECTED, LinkState
+from linklab.models.layer import STEP_S, Load, Steps
 
 IDLE = "idle"
 PROMOTION = "promotion"

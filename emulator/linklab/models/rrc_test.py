@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from linklab.models.layer import NO_LOAD, STEP_S, LinkState, Load
+from linklab.core.link_state import LinkState
+from linklab.models.layer import NO_LOAD, STEP_S, Load
 from linklab.models.rrc import Rrc, RrcSettings
 
 BASE = LinkState(True, 40_000_000, 10_000_000, 0.025, 0.0, 0.0)

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final
 
+from linklab.core.link_state import LinkState
 from linklab.models.events import MIN_RATE_BPS
-from linklab.models.layer import LinkState, Load
+from linklab.models.layer import Load
 from linklab.traces.trace import MAX_RATE_BPS, NS_PER_S, Sample
 
 ENDS: Final = ("loop", "hold", "stop")

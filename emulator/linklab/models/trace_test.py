@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linklab.models.layer import NO_LOAD, LinkState
+from linklab.core.link_state import LinkState
+from linklab.models.layer import NO_LOAD
 from linklab.models.trace import ENDS, TracePlayback, TraceSettings
 from linklab.traces import library, plain
 from linklab.traces.trace import MAX_RATE_BPS, NS_PER_S, Sample

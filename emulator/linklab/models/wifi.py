@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from random import Random
 
+from linklab.core.link_state import LinkState
 from linklab.models import phy
 from linklab.models.air import ACCESS, Access, Air
-from linklab.models.layer import STEP_S, LinkState, Load
+from linklab.models.layer import STEP_S, Load
 from linklab.models.loss import Losses, combined
 from linklab.models.roaming import Roaming, RoamingSettings
 from linklab.models.stations import ALONE, Stations, StationSettings

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from linklab.core.link_state import LinkState
 from linklab.models.air import ACCESS_BG, ACCESS_G, FRAME_BYTES
-from linklab.models.layer import NO_LOAD, LinkState, Load
+from linklab.models.layer import NO_LOAD, Load
 from linklab.models.loss import gemodel
 from linklab.models.phy import Standard
 from linklab.models.roaming import HANDOVERS, AccessPoint, RoamingSettings, Waypoint

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from linklab import summary
 from linklab.regression import figures, verdict
 from linklab.regression.figures import Bound, Cell, Values
 from linklab.regression.suite import Planned, Suite
 from linklab.regression.verdict import Checked, Status
-from linklab.runner import Finished, Request
-from linklab.statistics import FigureError, RunFigures
+from linklab.runs import summary
+from linklab.runs.run_figures import FigureError, RunFigures
+from linklab.runs.runner import Finished, Request
 
 Runs = Callable[[Sequence[Request]], Sequence[Finished]]
 """Runs requests, in any order, and returns each once it has ended."""

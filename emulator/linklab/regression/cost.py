@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from linklab.loopback import Cost, measure, room, serving, sparse
-from linklab.paths import MULTILINK
+from linklab.core.paths import MULTILINK
+from linklab.regression.loopback import Cost, measure, room, serving, sparse
 from linklab.regression.suite import CostPlan, Program, Suite
 from linklab.scenario import ScenarioError
 

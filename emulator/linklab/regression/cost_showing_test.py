@@ -3,9 +3,9 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from linklab.loopback import Cost
 from linklab.regression import cost_showing
 from linklab.regression.cost import CostReport, Gate
+from linklab.regression.loopback import Cost
 
 OWN = Gate("own", 0.0012, 31 << 20, 1.85, 1.4, 3.0, 2.5)
 SLOW = Gate("sl|ow", 0.0052, 31 << 20, 7.0, 1.4, 3.0, 2.5)

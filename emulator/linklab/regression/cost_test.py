@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linklab.loopback import Cost
 from linklab.regression.cost import gate
+from linklab.regression.loopback import Cost
 from linklab.regression.suite import Program
 
 PROGRAM = Program("own", ("own",), cpu=2.0, memory=3.0)

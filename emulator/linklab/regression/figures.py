@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from linklab import units
-from linklab.statistics import RunFigures
+from linklab.core import units
+from linklab.runs.run_figures import RunFigures
 
 
 class Cell(NamedTuple):

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from linklab.regression import figures
 from linklab.regression.figures import FIGURES, Bound, Cell, parse_bound
-from linklab.statistics import LinkFigures, RunFigures
+from linklab.runs.run_figures import LinkFigures, RunFigures
 
 BY_BOUND = {one.bound: one for one in FIGURES}
 

@@ -29,14 +29,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from linklab.contestants import CONTESTANTS
-from linklab.guest import kernel
+from linklab.places.guest import kernel
+from linklab.places.versions import versions
 from linklab.regression.suite import Suite
+from linklab.runs.clients import CONTESTANTS
 from linklab.scenario import Scenario, to_yaml
-from linklab.versions import versions
 
 _PYTHON_PACKAGES = ("msgspec", "pyroute2", "pyyaml")
-"""What `linklab.execution` imports in the guest."""
+"""What `linklab.runs.execution` imports in the guest."""
 
 _DEBIAN_PACKAGES = {"H2O": "h2o", "Mininet": "mininet"}
 _MPTCP_PACKAGES = {"iproute2": "iproute2"}

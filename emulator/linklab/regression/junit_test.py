@@ -3,10 +3,10 @@ from xml.etree import ElementTree as xml
 
 import pytest
 
-from linklab.loopback import Cost
 from linklab.regression import junit
 from linklab.regression.cost import CostReport, Gate
 from linklab.regression.figures import Cell, Values
+from linklab.regression.loopback import Cost
 from linklab.regression.suite import DEFAULT_BOUNDS
 from linklab.regression.verdict import Checked, Report, Status, deviations
 

@@ -38,10 +38,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from linklab import units
-from linklab.contestants import CONTESTANTS
-from linklab.job import require_no_credentials
+from linklab.core import units
 from linklab.regression.figures import FIGURES, Bound, Cell, parse_bound
+from linklab.runs.clients import CONTESTANTS
+from linklab.runs.job import require_no_credentials
 from linklab.scenario import Payload, Scenario, document, find
 from linklab.scenario.fields import Keys, Mapping, guess, integer, within
 from linklab.scenario.reading import NAME

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from linklab.cli import DEFAULT_SUITE
-from linklab.contestants import RESCUED
+from linklab.commands.cli import DEFAULT_SUITE
 from linklab.regression import baseline, fingerprint, suite
 from linklab.regression.figures import Bound, Cell
 from linklab.regression.suite import DEFAULT_BOUNDS
+from linklab.runs.clients import RESCUED
 from linklab.scenario import ScenarioError
 
 HERE = Path("profiles/regression/mine.yaml")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from linklab.printable import printable
+from linklab.core.printable import printable
 from linklab.regression.figures import FIGURES, Bound, Cell, Figure, Values
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from linklab import plainfile
-from linklab.paths import PROFILES
+from linklab.core import plain_file
+from linklab.core.paths import PROFILES
 from linklab.scenario import document
 from linklab.scenario.document import ScenarioError
 from linklab.scenario.fields import guess
@@ -24,7 +24,7 @@ def load(path: str | os.PathLike[str], *, any_name: bool = False) -> Scenario:
     shown = _shown(file)
     if any_name:
         return parse(
-            document.read(file, shown, opener=plainfile.opened), shown, path=file, stem=None
+            document.read(file, shown, opener=plain_file.opened), shown, path=file, stem=None
         )
     return parse(document.read(file, shown), shown, path=file, stem=file.stem)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from linklab import units
+from linklab.core import units
 from linklab.scenario.fields import Keys, Mapping, integer, one_of, within
 
 S = TypeVar("S")

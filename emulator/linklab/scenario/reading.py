@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Final, TypeVar
 
-from linklab import units
+from linklab.core import units
 from linklab.models import phy
 from linklab.models.between_runs import MAX_RELATIVE_SD
 from linklab.models.carriers import CarrierSettings
@@ -24,14 +24,7 @@ from linklab.models.stations import StationSettings
 from linklab.models.trace import TracePlayback, TraceSettings
 from linklab.models.wifi import WifiSettings
 from linklab.scenario import document, models
-from linklab.scenario.fields import (
-    Keys,
-    Mapping,
-    boolean,
-    integer,
-    one_of,
-    within,
-)
+from linklab.scenario.fields import Keys, Mapping, boolean, integer, one_of, within
 from linklab.scenario.quantities import Row, keys, read
 from linklab.scenario.settings import (
     DEVICES,

@@ -29,7 +29,7 @@ SAMPLE_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """The file that is downloaded: bytes generated from `seed` (see linklab.payload)."""
+    """The file that is downloaded: bytes generated from `seed` (see linklab.lab.payload)."""
 
     size_bytes: int
     seed: int = 1

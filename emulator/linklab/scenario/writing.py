@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import yaml
 
-from linklab import units
+from linklab.core import units
 from linklab.models.events import Event
 from linklab.models.wifi import WifiSettings
 from linklab.scenario import models

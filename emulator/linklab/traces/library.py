@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import Final
 
-from linklab.paths import PROFILES
+from linklab.core.paths import PROFILES
 from linklab.traces import plain
 from linklab.traces.generator import generate
 from linklab.traces.recipes import SHIPPED, Shipped, comments

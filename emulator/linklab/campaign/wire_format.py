@@ -1,0 +1,123 @@
+"""What travels between the submitting machine and a worker: a run that is wanted, and its
+directory when it has ended. Bytes both ways, because they may share no file."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+import zlib
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from linklab.core import plain_file
+from linklab.runs.runner import Request
+from linklab.scenario import load, to_yaml
+
+
+class ParcelError(RuntimeError):
+    """A parcel that is not what linklab sends."""
+
+
+class Parcel(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that is wanted. `scenario` is its canonical YAML, `traces` are the files that it
+    names; `machine` is what a worker must be like (`machine.py`)."""
+
+    scenario: str
+    traces: dict[str, bytes]
+    contestant: str | None
+    name: str | None
+    command: tuple[str, ...] | None
+    seed: int
+    shift_s: float
+    timeout_s: float | None
+    machine: dict[str, str]
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a run. `failure` says why there are no figures; `again` that another try may
+    bring them, because the lab failed and not what was tested. `files` is the run directory."""
+
+    failure: str | None
+    again: bool
+    wall_s: float
+    files: bytes
+
+
+def wrap(request: Request, timeout_s: float | None, machine: dict[str, str]) -> Parcel:
+    """The request with everything that it needs of this machine's files."""
+    links = dict(request.scenario.links)
+    traces: dict[str, bytes] = {}
+    for link, settings in request.scenario.links.items():
+        if settings.trace is not None:
+            sent = PurePosixPath(link, settings.trace.file.name)
+            traces[str(sent)] = settings.trace.file.read_bytes()
+            links[link] = replace(settings, trace=replace(settings.trace, file=Path(sent)))
+    return Parcel(
+        scenario=to_yaml(replace(request.scenario, links=links)),
+        traces=traces,
+        contestant=request.contestant,
+        name=request.name,
+        command=request.command,
+        seed=request.seed,
+        shift_s=request.shift_s,
+        timeout_s=timeout_s,
+        machine=machine,
+    )
+
+
+def unwrap(parcel: Parcel, directory: Path) -> Request:
+    """The request again, its files in `directory`. Raises ScenarioError, ParcelError."""
+    for name, content in parcel.traces.items():
+        _write(directory, name, content)
+    file = directory / "scenario.yaml"
+    file.write_text(parcel.scenario, encoding="utf-8")
+    return Request(
+        load(file, any_name=True), parcel.contestant, parcel.seed,
+        command=parcel.command, shift_s=parcel.shift_s, name=parcel.name,
+    )  # fmt: skip
+
+
+def pack(directory: Path) -> bytes:
+    """Every plain file below a directory, compressed."""
+    paths = sorted(
+        Path(where, name)
+        for where, _, names in os.walk(directory, followlinks=False)
+        for name in names
+        if stat.S_ISREG(Path(where, name).lstat().st_mode)
+    )
+    files = {path.relative_to(directory).as_posix(): plain_file.read(path) for path in paths}
+    return zlib.compress(msgspec.msgpack.encode(files))
+
+
+def unpack(packed: bytes, directory: Path) -> None:
+    """Makes `directory` of what `pack` made, whole or not at all: it must not be there.
+
+    Raises ParcelError.
+    """
+    try:
+        files = msgspec.msgpack.decode(zlib.decompress(packed), type=dict[str, bytes])
+    except (zlib.error, msgspec.DecodeError) as error:
+        raise ParcelError(f"{directory.name}: what came back is damaged: {error}") from error
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=PART_PREFIX, dir=directory.parent) as temporary:
+        made = Path(temporary, directory.name)
+        made.mkdir()
+        for name, content in files.items():
+            _write(made, name, content)
+        made.rename(directory)
+
+
+PART_PREFIX = ".arriving-"
+"""What a directory is called while its files are written."""
+
+
+def _write(directory: Path, name: str, content: bytes) -> None:
+    relative = PurePosixPath(name)
+    if relative.is_absolute() or ".." in relative.parts or not relative.parts:
+        raise ParcelError(f"{name!r} is no file of a run directory")
+    path = directory / relative
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)

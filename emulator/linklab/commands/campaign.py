@@ -1,0 +1,165 @@
+"""`linklab campaign`: from a file to run directories and tables."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from linklab.campaign import folder, machine, wire_format
+from linklab.campaign.matrix import Campaign, load
+from linklab.commands import compare
+from linklab.core.complaint import complain
+from linklab.core.printable import printable
+from linklab.places.guest.boot import memory_bytes, side_by_side
+from linklab.report import tables
+from linklab.runs import run_figures
+from linklab.runs.run_figures import RunFigures
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from linklab.campaign.cluster import Errand
+
+Results = dict[str, RunFigures | str]
+"""By run: its figures, or why there are none."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs what is missing of a campaign and compares all of it; 1 if a run failed.
+
+    Raises ScenarioError, FolderError, ClusterError where it cannot be run as given.
+    """
+    from linklab.campaign.cluster import Errand  # Dask is slow to load.
+
+    campaign = load(options.file)
+    compare.choose_place("guest", "virtual")
+    facts = machine.facts()
+    parcels = {
+        one.label: wire_format.wrap(one, options.timeout, facts) for one in campaign.requests
+    }
+    out = options.out or Path("runs", f"campaign-{campaign.name}")
+    begun = time.monotonic()
+    with folder.opened(out, campaign.name, facts, parcels) as whole:
+        results: Results = dict(whole)
+        errands = [Errand(label, one) for label, one in parcels.items() if label not in whole]
+        per_worker = _work(options, campaign, errands, facts, out, results) if errands else {}
+    _tell(options, campaign, out, results, len(whole), per_worker, time.monotonic() - begun)
+    return 1 if any(isinstance(one, str) for one in results.values()) else 0
+
+
+def _cluster(options: argparse.Namespace, campaign: Campaign) -> AbstractContextManager[Client]:
+    from linklab.campaign import cluster
+
+    if options.scheduler:
+        files = (options.tls_ca, options.tls_cert, options.tls_key)
+        certificates = cluster.Certificates(*files) if all(files) else None
+        return cluster.existing(options.scheduler, certificates, complain)
+    largest = max(one.payload.size_bytes for one in campaign.scenarios)
+    most = options.jobs or len(os.sched_getaffinity(0))
+    return cluster.embedded(min(most, side_by_side(memory_bytes(largest))))
+
+
+def _work(
+    options: argparse.Namespace, campaign: Campaign, errands: list[Errand],
+    facts: dict[str, str], out: Path, results: Results,
+) -> dict[str, int]:  # fmt: skip
+    """Has the errands run and keeps what comes back; how many each worker has done."""
+    from linklab.campaign.cluster import Dispatch
+
+    console = Console(stderr=True)
+    done: Counter[str] = Counter()
+    with (
+        _cluster(options, campaign) as client,
+        Progress(
+            TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(),
+            TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(),
+            console=console, disable=not console.is_terminal, transient=True,
+        ) as bar,
+    ):  # fmt: skip
+
+        def tell(line: str) -> None:
+            if bar.disable:
+                complain(line)
+            else:
+                bar.console.print(f"linklab: {printable(line)}", markup=False, highlight=False)
+
+        dispatch = Dispatch(client, facts, tell)
+        dispatch.find_workers()
+        task = bar.add_task("starting", total=len(errands))
+
+        def started(_: str) -> None:
+            count = len(dispatch.workers)
+            bar.update(task, description=f"{count} worker{'s' if count != 1 else ''}")
+
+        for one in dispatch.run_all(errands, started):
+            if one.reply.files:
+                run_dir = folder.keep(out, one.label, one.reply.files)
+            results[one.label] = one.reply.failure or folder.figures_of(run_dir)
+            done[one.worker] += 1
+            bar.update(task, advance=1)
+            if one.reply.failure:
+                tell(f"{one.label}: {one.reply.failure}")
+    return dict(done)
+
+
+def comparisons(
+    campaign: Campaign, results: Mapping[str, RunFigures | str]
+) -> list[run_figures.Comparison]:
+    """A comparison for each scenario, its algorithms in the order of the file. Pure."""
+    made = []
+    for scenario in campaign.scenarios:
+        runs: dict[str, list[RunFigures]] = {}
+        failures: dict[str, list[str]] = {}
+        for one in campaign.requests:
+            if one.scenario.name == scenario.name:
+                name = one.contestant or one.name or ""
+                figures, failed = runs.setdefault(name, []), failures.setdefault(name, [])
+                result = results[one.label]
+                if isinstance(result, str):
+                    failed.append(result)
+                else:
+                    figures.append(result)
+        made.append(run_figures.compare(scenario, runs, failures))
+    return made
+
+
+def _tell(
+    options: argparse.Namespace, campaign: Campaign, out: Path, results: Results,
+    there: int, per_worker: dict[str, int], wall_s: float,
+) -> None:  # fmt: skip
+    compared = comparisons(campaign, results)
+    if options.json:
+        print(json.dumps({
+            "campaign": campaign.name,
+            "run_dir": str(out.resolve()),
+            "runs": len(results),
+            "runs_there_before": there,
+            "runs_per_worker": per_worker,
+            "wall_s": wall_s,
+            "failures": {k: v for k, v in results.items() if isinstance(v, str)},
+            "comparisons": [tables.to_json(one) for one in compared],
+        }, indent=2))  # fmt: skip
+        return
+    console = Console()
+    for one in compared:
+        tables.show(one, console)
+    before = f", {there} of which were there already" if there else ""
+    by = f" on {len(per_worker)} workers" if len(per_worker) > 1 else ""
+    print(f"{len(results)} runs{before}, in {wall_s:.0f} s{by}; run directories: {out}")

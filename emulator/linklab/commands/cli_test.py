@@ -1,0 +1,245 @@
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linklab import scenario
+from linklab.commands import cli, doctor
+from linklab.commands import compare as comparing
+from linklab.core import scratch
+from linklab.places.choice import PlaceError
+from linklab.runs import clients, runner
+
+Called = list[tuple[argparse.Namespace, Any]]
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """Puts back the handler of SIGTERM that a command line replaces."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> Called:
+    """What `run`, `compare` and `exec` were called with; nothing is run."""
+    calls: Called = []
+
+    def note(options: argparse.Namespace, what: object) -> int:
+        calls.append((options, what))
+        return 0
+
+    for name in ("run", "compare", "execute"):
+        monkeypatch.setattr(comparing, name, note)
+    return calls
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What is said to a command line that cannot be carried out, always with code 2."""
+    try:
+        code: Any = cli.main(words)
+    except SystemExit as end:
+        code = end.code
+    captured = capsys.readouterr()
+    assert code == 2
+    assert captured.out == ""
+    return captured.err
+
+
+def test_defaults(called: Called) -> None:
+    assert cli.main(["run", "hs-s7"]) == 0
+    assert cli.main(["compare", "hs-s7", "ls"]) == 0
+    (run, algorithm), (compare, algorithms) = called
+    assert algorithm == "alg3"
+    assert algorithms == list(clients.ALGORITHMS)
+    assert (run.scenario, compare.scenarios) == ("hs-s7", ["hs-s7", "ls"])
+    for options in (run, compare):
+        assert (options.seed, options.place, options.clock) == (1, "auto", "auto")
+        assert (options.out, options.timeout, options.shift) == (Path("runs"), None, 0.0)
+        assert options.json is False
+    assert compare.runs == 1
+    assert compare.parallel is None
+
+
+def test_a_publication_is_reproduced_with_as_many_runs_as_the_thesis_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def reproduce(options: argparse.Namespace) -> int:
+        assert (options.publication, options.runs, options.seed) == ("thesis", 10, 1)
+        return 0
+
+    monkeypatch.setattr(comparing, "reproduce", reproduce)
+    assert cli.main(["reproduce", "thesis"]) == 0
+
+
+def test_options(called: Called) -> None:
+    words = (
+        "compare ls --seed 9223372036854775807 --runs 3 --parallel 2 --place guest --clock real"
+        " --out /o --timeout 2.5 --shift 1e-6 --json"
+    )
+    cli.main([*words.split(), "-a", "alg1, peers,alg1"])
+    ((options, algorithms),) = called
+    assert algorithms == ["alg1", *clients.PEERS]
+    assert (options.seed, options.runs, options.parallel) == (2**63 - 1, 3, 2)
+    assert (options.place, options.clock, options.out) == ("guest", "real", Path("/o"))
+    assert (options.timeout, options.shift, options.json) == (2.5, 1e-6, True)
+
+
+def test_what_follows_the_dashes_is_the_user_s(called: Called) -> None:
+    cli.main(["exec", "--seed", "7", "ls", "--", "curl", "--seed", "8", "--", "{url}"])
+    ((options, command),) = called
+    assert command == ("curl", "--seed", "8", "--", "{url}")
+    assert (options.scenario, options.seed) == ("ls", 7)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", "the following arguments are required: COMMAND"),
+        ("fly", "invalid choice: 'fly'"),
+        ("run", "the following arguments are required: scenario"),
+        ("run ls -a alg4", "no algorithm is called 'alg4'; there are: single-wifi, "),
+        ("run ls -a alg1,alg2", "run takes one algorithm, not alg1, alg2: use compare"),
+        ("run ls -a peers", "run takes one algorithm"),
+        ("run ls --seed -1", "'-1' is not a seed; allowed: 0 to 2^63-1"),
+        ("run ls --seed 9223372036854775808", "is not a seed"),
+        ("run ls --seed 1.5", "'1.5' is not a seed"),
+        ("run ls --shift=-1", "'-1' is not a number of seconds"),
+        ("run ls --shift soon", "'soon' is not a number of seconds"),
+        ("run ls --timeout nan", "'nan' is not a number of seconds"),
+        ("run ls --timeout inf", "'inf' is not a number of seconds"),
+        ("run ls --place moon", "invalid choice: 'moon'"),
+        ("run ls -- curl", "unrecognized arguments"),
+        ("compare ls --runs 0", "'0' is not a number of at least 1"),
+        ("compare ls --parallel two", "'two' is not a number of at least 1"),
+        ("compare ls -a alg1,", "no algorithm is called ''"),
+        ("exec ls", "exec needs a command: linklab exec SCENARIO -- COMMAND"),
+        ("exec ls --", "exec needs a command"),
+        ("exec ls curl -- x", "unrecognized arguments: curl"),
+        ("exec ls -- curl https://me:secret@h/f", "run.json would keep; allowed: a URL without"),
+        ("exec ls -- curl --proxy=HTTP://token@h:1 {url}", "a URL in the command holds a user"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(
+    called: Called, capsys: pytest.CaptureFixture[str], line: str, words: str
+) -> None:
+    said = refused(capsys, *line.split())
+    assert words in said
+    assert "secret" not in said
+    assert called == []
+
+
+def test_a_scenario_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, "run", "hs-s8")
+    assert said.startswith("linklab: no scenario is called 'hs-s8' (did you mean 'hs-s")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (runner.RunError("full"), 2, "linklab: full\n"),
+        (PlaceError("nowhere"), 2, "linklab: nowhere\n"),
+        (PermissionError(13, "Permission denied", "/o"), 2, "Permission denied: '/o'\n"),
+        (KeyboardInterrupt(), 130, "linklab: interrupted"),
+    ],
+)
+def test_errors_are_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    error: BaseException, code: int, words: str,
+) -> None:  # fmt: skip
+    def fail(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(comparing, "run", fail)
+    assert cli.main(["run", "ls"]) == code
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
+
+
+def test_the_code_of_a_run_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "run", lambda *_: 1)
+    assert cli.main(["run", "ls"]) == 1
+
+
+def test_sigterm_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "run", lambda *_: signal.raise_signal(signal.SIGTERM))
+    assert cli.main(["run", "ls"]) == 130
+
+
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--version"], ["--help"], ["compare", "--help"], ["exec", "--help"]):
+        with pytest.raises(SystemExit) as end:
+            cli.main(words)
+        assert end.value.code == 0
+    out = capsys.readouterr().out
+    assert "linklab exec [options] SCENARIO -- COMMAND…" in out
+    assert "`peers` adds curl-wifi" in out
+
+
+def test_scenario_files_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("name: bad\nlink: {}\n")
+    assert cli.main(["validate", "hs-s7"]) == 0
+    assert capsys.readouterr().out == "hs-s7: valid\n"
+    assert cli.main(["validate", "hs-s7", str(bad)]) == 2
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "hs-s7: valid"
+    assert "bad.yaml:2: unknown key 'link' (did you mean 'links'?)" in second
+    assert cli.main(["validate", "--json", str(bad)]) == 2
+    (read,) = json.loads(capsys.readouterr().out)
+    assert (read["file"], read["valid"]) == (str(bad), False)
+    assert read["error"] == second
+
+
+def test_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["scenarios"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.split()[:3] == ["hs-s7", "250", "MB"] for line in lines)
+    assert all(len(line) <= 80 for line in lines)
+    assert cli.main(["scenarios", "--json"]) == 0
+    listed = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    assert listed["hs-s7"]["payload_bytes"] == 250_000_000
+    assert listed["hs-s7"]["oracle_s"] is None
+    assert set(listed) == set(scenario.names_in())
+
+
+def test_some_scenarios_are_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["scenarios", "hs-s7", "emptcp-on-off", "hs-s7"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("hs-s7  ") == 1
+    assert "alg3 16.55 s (thesis table 5.12)" in text
+    assert "time of eMPTCP against MPTCP: +22 % (figure 8)" in text
+    assert cli.main(["scenarios", "hs-s7", "--json"]) == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert 10 < listed["oracle_s"] < 20
+    assert cli.main(["scenarios", "static-80-50", "--oracle", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)[0]["oracle_s"] == pytest.approx(6.5, abs=0.01)
+    assert captured.err == ""  # No bar where nobody watches.
+
+
+def test_a_scenario_to_tell_of_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "did you mean 'hs-s7'" in refused(capsys, "scenarios", "hs-s8")
+
+
+def test_doctor_and_clean(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "report", lambda *, as_json: 1 if as_json else 0)
+    assert (cli.main(["doctor"]), cli.main(["doctor", "--json"])) == (0, 1)
+    monkeypatch.setattr(scratch, "remove", lambda *, cache: [f"removed {cache}"])
+    assert (cli.main(["clean"]), cli.main(["clean", "--cache"])) == (0, 0)
+    assert capsys.readouterr().out == "removed False\nremoved True\n"
+
+
+def test_words_come_from_the_command_line(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["linklab", "run", "ls"])
+    assert cli.main() == 0
+    assert called[0][0].scenario == "ls"

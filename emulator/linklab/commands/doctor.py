@@ -1,0 +1,90 @@
+"""What works on this machine, what does not, and what would change that."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from linklab.core.paths import MULTILINK, cache_dir
+from linklab.places import choice
+from linklab.places.guest import confinement, kernel
+from linklab.places.guest.boot import GuestError, memory_directory
+from linklab.runs.clients import CONTESTANTS, missing_packages
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. `needed` tells whether every run depends on it."""
+
+    what: str
+    fine: bool
+    words: str
+    needed: bool = True
+
+
+def _system() -> str:
+    try:
+        lines = Path("/etc/os-release").read_text().splitlines()
+    except OSError:
+        return platform.platform()
+    names = dict(line.split("=", 1) for line in lines if "=" in line)
+    return names.get("PRETTY_NAME", "").strip('"') + f", {platform.machine()}"
+
+
+def findings() -> Iterator[Finding]:
+    """Looks at everything, cheapest first."""
+    yield Finding("system", True, f"{_system()}, Linux {platform.release()}")
+    cores = len(os.sched_getaffinity(0))
+    yield Finding("cores", True, f"{cores}: as many guests side by side")
+    for program, package in (("h2o", "h2o"), ("mnexec", "mininet"), ("setpriv", "util-linux")):
+        path = shutil.which(program)
+        yield Finding(package, path is not None, path or f"missing: apt-get install {package}")
+    yield Finding(
+        "client",
+        MULTILINK.exists(),
+        str(MULTILINK) if MULTILINK.exists() else "not built: make setup",
+    )
+    guest = choice.guest_obstacle()
+    if guest is None and kernel.cached() is None:
+        guest = "the kernel is not built yet: make setup"
+    try:
+        memory = f"memory in {memory_directory()}"
+    except GuestError as error:
+        guest, memory = guest or str(error), ""
+    yield Finding(
+        "guest place", guest is None, guest or f"{kernel.cached()}, {memory}", needed=False
+    )
+    around = confinement.fence()
+    yield Finding("confinement", around.name != "none", around.words, needed=False)
+    host = choice.host_obstacle()
+    yield Finding("host place", host is None, host or "root, namespaces and netem", needed=False)
+    for contestant in CONTESTANTS.values():
+        if missing_packages([contestant.name]):
+            yield Finding(contestant.name, False, f"apt-get install {contestant.needs}", False)
+    free = shutil.disk_usage(_existing(cache_dir())).free
+    yield Finding("cache", free > 2e9, f"{cache_dir()}, {free / 1e9:.0f} GB free (2 needed)")
+
+
+def _existing(path: Path) -> Path:
+    return path if path.exists() else _existing(path.parent)
+
+
+def report(*, as_json: bool) -> int:
+    """Prints the findings; 0 if some place can run a lab, else 1."""
+    found = list(findings())
+    places = [finding for finding in found if finding.what.endswith(" place")]
+    usable = all(one.fine for one in found if one.needed) and any(one.fine for one in places)
+    if as_json:
+        print(json.dumps({"usable": usable, "findings": [asdict(one) for one in found]}, indent=2))
+    else:
+        for one in found:
+            print(
+                f"{'ok ' if one.fine else 'NO ' if one.needed else '-  '} {one.what:<12} {one.words}"
+            )
+        print("\nlabs can run here" if usable else "\nno lab can run here yet: see NO and - above")
+    return 0 if usable else 1

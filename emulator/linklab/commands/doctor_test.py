@@ -1,0 +1,114 @@
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from linklab.commands import doctor
+from linklab.places import choice
+from linklab.places.guest import confinement, kernel
+from linklab.places.guest.boot import GuestError
+from linklab.places.guest.confinement import Fence
+
+
+@pytest.fixture
+def healthy(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which everything works."""
+    (tmp_path / "multilink").write_text("")
+    monkeypatch.setattr(doctor, "MULTILINK", tmp_path / "multilink")
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=10e9))
+    monkeypatch.setattr(choice, "guest_obstacle", lambda: None)
+    monkeypatch.setattr(choice, "host_obstacle", lambda: None)
+    monkeypatch.setattr(kernel, "cached", lambda: Path("/cache/linux-abc"))
+    monkeypatch.setattr(doctor, "memory_directory", lambda: Path("/dev/shm"))
+    fenced(monkeypatch, Fence("namespaces", "in namespaces"))
+
+
+def report(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    code = doctor.report(as_json=False)
+    return code, capsys.readouterr().out
+
+
+def fenced(monkeypatch: pytest.MonkeyPatch, fence: Fence) -> None:
+    monkeypatch.setattr(confinement, "fence", lambda: fence)
+
+
+def test_a_guest_that_is_not_confined_is_said(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fenced(monkeypatch, Fence("none", "NOT CONFINED: why"))
+    assert doctor.report(as_json=False) == 0
+    assert "-   confinement  NOT CONFINED: why" in capsys.readouterr().out
+
+
+def test_all_is_well(healthy: None, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out = report(capsys)
+    assert code == 0
+    assert out.rstrip().endswith("\nlabs can run here")
+    assert all(line.startswith("ok ") for line in out.splitlines()[:-2])
+    assert "guest place  /cache/linux-abc, memory in /dev/shm" in out
+
+
+def test_for_machines(healthy: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.report(as_json=True) == 0
+    read = json.loads(capsys.readouterr().out)
+    assert read["usable"] is True
+    assert {"what", "fine", "words", "needed"} == set(read["findings"][0])
+    assert "guest place" in {finding["what"] for finding in read["findings"]}
+
+
+def test_a_missing_program_is_named_with_its_package(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "mnexec" else name)
+    code, out = report(capsys)
+    assert code == 1
+    assert "NO  mininet      missing: apt-get install mininet\n" in out
+    assert "no lab can run here yet" in out
+
+
+def test_a_missing_peer_hinders_nothing(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "aria2c" else name)
+    code, out = report(capsys)
+    assert code == 0
+    assert "-   aria2-8      apt-get install aria2\n" in out
+
+
+def test_one_place_is_enough(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(choice, "host_obstacle", lambda: "not root")
+    code, out = report(capsys)
+    assert code == 0
+    assert "-   host place   not root\n" in out
+
+    monkeypatch.setattr(kernel, "cached", lambda: None)
+    code, out = report(capsys)
+    assert code == 1
+    assert "-   guest place  the kernel is not built yet: make setup\n" in out
+
+
+def test_a_guest_without_memory_is_no_place(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused() -> Path:
+        raise GuestError("nowhere to keep it")
+
+    monkeypatch.setattr(doctor, "memory_directory", refused)
+    assert "-   guest place  nowhere to keep it\n" in report(capsys)[1]
+
+
+def test_a_full_disk_and_an_unbuilt_client_are_said(
+    healthy: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1e9))
+    monkeypatch.setattr(doctor, "MULTILINK", tmp_path / "nowhere")
+    code, out = report(capsys)
+    assert code == 1
+    assert f"NO  cache        {tmp_path}/cache, 1 GB free (2 needed)\n" in out
+    assert "NO  client       not built: make setup\n" in out

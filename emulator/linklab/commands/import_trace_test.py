@@ -1,0 +1,191 @@
+"""Tests of `linklab import` as called from a shell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linklab import scenario
+from linklab.commands import cli
+from linklab.traces import plain
+
+RECORDINGS = Path(__file__).parents[1] / "traces" / "recordings"
+
+UCC = """\
+Timestamp,DL_bitrate,UL_bitrate,State,PINGAVG
+2019.12.16_13.40.04,8000,2000,D,50
+2019.12.16_13.40.05,4000,1000,D,-
+2019.12.16_13.40.06,8000,2000,D,70
+"""
+SOURCES = {
+    "csv": "t,down_mbit,up_mbit\n0,8,2\n1,4,1\n2,8,2\n",
+    "mahimahi": "".join(f"{time}\n" for time in range(1, 3001)),
+    "cellreplay": "".join(f"{time}\n" for time in range(1, 3001)),
+    "ucc": UCC,
+    "iperf3": (RECORDINGS / "iperf3-tcp-reverse.json").read_text(),
+}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a recording in each format."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in SOURCES.items():
+        Path(f"{name}.trace").write_text(text)
+    return tmp_path
+
+
+def imported(*words: str) -> int:
+    """What the command ends with, also where its options are refused."""
+    try:
+        return cli.main(["import", *words])
+    except SystemExit as end:
+        assert isinstance(end.code, int)
+        return end.code
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What is said to an import that is not possible; it leaves nothing behind."""
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    assert imported(*words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
+    return captured.err.removeprefix("linklab: ").removesuffix("\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "mean_bps", "columns"),
+    [
+        ("csv", 20e6 / 3, ["up"]),
+        ("mahimahi", 12_112_000, []),
+        ("cellreplay", 11_200_000, []),
+        ("ucc", 20e6 / 3, ["up", "rtt"]),
+        ("iperf3", pytest.approx(20e6, rel=0.01), []),
+    ],
+)
+def test_a_recording_becomes_a_trace_that_a_scenario_plays(
+    capsys: pytest.CaptureFixture[str], name: str, mean_bps: Any, columns: list[str]
+) -> None:
+    told = ["--format", "cellreplay"] if name == "cellreplay" else []
+    assert imported(f"{name}.trace", "--json", *told) == 0
+    captured = capsys.readouterr()
+    read = json.loads(captured.out)
+    assert captured.err == ""
+    assert (read["format"], read["source"]) == (name, f"{name}.trace")
+    assert read["destination"] == f"{name}.csv"
+    assert read["columns"] == columns
+    assert read["down"]["mean_bps"] == mean_bps
+    assert read["samples"] == len(plain.load(Path(f"{name}.csv")))
+    assert (read["up"] is not None) == ("up" in columns)
+    file = Path("played.yaml")
+    file.write_text(
+        "name: played\npayload: {size: 1 MB}\nlinks:\n"
+        "  wifi: {down: 60 Mbit/s, up: 20 Mbit/s, rtt: 10 ms}\n"
+        "  lte: {down: 20 Mbit/s, up: 10 Mbit/s, rtt: 40 ms,\n"
+        f"    trace: {{file: ./{name}.csv}}}}\n"
+    )
+    assert scenario.find(str(file)).links["lte"].trace is not None
+
+
+def test_a_recording_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert imported("ucc.trace", "-o", "drive.csv", "--licence", "CC-BY-4.0") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "drive.csv: 3 samples from ucc ucc.trace",
+        "down 3.0 s, mean 6.67 Mbit/s, CV 0.28, autocorrelation -0.67 at 1 s, - at 10 s",
+        "     0 gaps over 0.5 s, longest 0.0 s",
+        "up   3.0 s, mean 1.67 Mbit/s, CV 0.28, autocorrelation -0.67 at 1 s, - at 10 s",
+        "     0 gaps over 0.5 s, longest 0.0 s",
+    ]
+    assert Path("drive.csv").read_text().startswith("# licence: CC-BY-4.0\n")
+
+
+def test_notes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert imported("ucc.trace", "--keep", "up") == 0
+    assert "note: left out, as not named to be kept: rtt\n" in capsys.readouterr().out
+
+
+def test_options_reach_the_import(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("light").write_text("0 24 0 1\n")
+    words = "--format cellreplay --uplink mahimahi.trace --light light --bin 0.5 --json"
+    assert imported("cellreplay.trace", *words.split(), "--opportunity-bytes", "700") == 0
+    read = json.loads(capsys.readouterr().out)
+    assert (read["samples"], read["columns"]) == (6, ["up", "rtt"])
+    assert read["down"]["mean_bps"] == read["up"]["mean_bps"] == 5_600_000
+    assert imported("ucc.trace", "--keep", "", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["columns"] == []
+    phone = str(RECORDINGS / "iperf3-udp-forward-server.json")
+    assert imported(phone, "--device", "server", "-o", "phone.csv", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["down"]["mean_bps"] == pytest.approx(8e6, rel=0.05)
+
+
+def test_the_trace_is_put_here_whatever_the_recordings_place_and_name(here: Path) -> None:
+    there = here / "there"
+    there.mkdir()
+    for name, output in (("a", "a.csv"), ("b.down.txt", "b.down.csv"), (".c", ".c.csv")):
+        (there / name).write_text(SOURCES["csv"])
+        assert imported(str(there / name)) == 0
+        assert (here / output).exists()
+    assert sorted(there.iterdir()) == [there / ".c", there / "a", there / "b.down.txt"]
+
+
+def test_what_is_there_is_replaced_only_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("csv.csv").write_text("mine")
+    said = refused(capsys, "csv.trace")
+    assert said == "csv.csv: exists; allowed: another name, or overwriting it"
+    assert imported("csv.trace", "--force") == 0
+    assert plain.load(Path("csv.csv")) == plain.load(Path("csv.trace"))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "bad:1: the file is empty; needed: a trace"),
+        ("# nothing\n", "bad:1: there are only comments; needed: a trace"),
+        ("hello\n", "bad:1: 'hello' begins no trace; allowed: csv ("),
+        ("t,down_mbit\n0,1\n1,x\n", "bad:3: down_mbit: 'x' is not a number; allowed: 0 to 10000 Mb"),
+        ("1\n3\n2\n", "bad:3: 2 is less than 3 before it; allowed: 3 or more"),
+        ("0 24 0 1\n", "bad:1: this is CellReplay's light trace"),
+        (UCC.replace("4000", "fast"), "bad:3: DL_bitrate: 'fast' is not a number; allowed: 0 to"),
+        (UCC + "2019.12.16_13.40.07,1,2,D," + "9" * 140_000, "bad:5: is no line of CSV: field larger"),
+        ("{}", "bad:1: 'start' is missing; needed: the output of iperf3 -J"),
+        ('{"start":' + "[" * 5000, "bad:1: is nested too deeply; allowed: the output of iperf3 -J"),
+    ],
+)  # fmt: skip
+def test_a_recording_that_is_none_is_named(
+    capsys: pytest.CaptureFixture[str], content: str, said: str
+) -> None:
+    Path("bad").write_text(content)
+    assert refused(capsys, "bad").startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("none", "none: cannot be read: No such file or directory"),
+        (".", ".: cannot be read: Is a directory"),
+        ("..", "..: cannot be read: Is a directory"),
+        ("/", "/: cannot be read: Is a directory"),
+        ("csv.trace -o . --force", ".: is a directory; allowed: the name of a file"),
+        ("csv.trace -o none/x.csv", "none/x.csv: cannot be written: No such file or directory"),
+        ("csv.trace --bin 1", "csv.trace: csv has no bins; allowed: with mahimahi or cellreplay"),
+        ("csv.trace --keep up,down", "csv.trace: 'down' is nothing to keep; allowed: up, rtt, loss"),
+        ("mahimahi.trace --bin nan", "mahimahi.trace: bins of nan s; allowed: whole milliseconds"),
+        ("mahimahi.trace --uplink .", ".: cannot be read: Is a directory"),
+        ("mahimahi.trace --device client", "mahimahi.trace: mahimahi has no ends; allowed: a device"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_imported_is_said(
+    capsys: pytest.CaptureFixture[str], words: str, said: str
+) -> None:
+    assert refused(capsys, *words.split()).startswith(said)
+
+
+def test_options_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ("", "csv.trace --format pcap", "csv.trace --bin x", "csv.trace --device tablet"):
+        assert imported(*words.split()) == 2
+        assert "usage: linklab import" in capsys.readouterr().err

@@ -1,0 +1,89 @@
+"""`linklab plot`: a scenario or a run, drawn in the terminal and as a PNG."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from linklab import scenario
+from linklab.core import plain_file
+from linklab.core.printable import printable
+from linklab.core.records import LinkRecord, QueueRecord, Tail
+from linklab.report import plotting
+from linklab.report.plotting import Plot
+
+EPILOG = """\
+examples:
+  linklab plot hs-s7                        what its links could carry, in the terminal
+  linklab plot tm --seed 3 -o tm.png        as a picture too
+  linklab plot runs/hs-s7-alg3-seed1        what a run's links could carry and did"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `linklab plot`, but for `--seed`."""
+    parser.add_argument("what", metavar="SCENARIO|RUN", help="a scenario, or a run directory")
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", help="how much of a scenario (default: the oracle's)"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE.png", help="write a picture")
+    parser.add_argument("--no-terminal", action="store_true", help="draw nothing in the terminal")
+    parser.add_argument("--json", action="store_true", help="print what is drawn for machines")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Draws; ScenarioError for an unknown scenario, ValueError for a time that is none."""
+    if options.seconds is not None and not 0 < options.seconds <= plotting.MAX_SECONDS:
+        raise ValueError(f"--seconds {options.seconds:g}; allowed: up to {plotting.MAX_SECONDS:g}")
+    directory = Path(options.what)
+    if (directory / "links.jsonl").is_file():
+        plot = _of_run(directory)
+    else:
+        plot = plotting.of_scenario(scenario.find(options.what), options.seed, options.seconds)
+    if options.json:
+        print(json.dumps(plotting.to_json(plot)))
+    elif not options.no_terminal:
+        from linklab.report import plot_terminal
+
+        columns = shutil.get_terminal_size((80, 24)).columns
+        print(printable(plot_terminal.text(plot, min(columns, 160) - 1)), end="")
+    if options.output is not None:
+        from linklab.report import plot_png
+
+        plot_png.draw(plot, options.output)
+    return 0
+
+
+class _Summary(msgspec.Struct):
+    """What is drawn of `summary.json`."""
+
+    download_s: float
+
+
+def _of_run(directory: Path) -> Plot:
+    """Raises ValueError where the files of the run are not what a run writes."""
+    applied = Tail(directory / "links.jsonl", LinkRecord).read()
+    states = [(state.t_s, state.link, state) for state in applied]
+    sent: dict[str, list[tuple[float, int]]] = {}
+    for record in Tail(directory / "queues.jsonl", QueueRecord).read():
+        if record.direction == "down":
+            sent.setdefault(record.link, []).append((record.t_s, record.sent_bytes))
+    summary = directory / "summary.json"
+    download_s = _download_s(summary) if os.path.lexists(summary) else None
+    plot = plotting.of_run(directory.resolve().name, states, sent, download_s)
+    if not states or plot.end_s <= 0:
+        raise ValueError(
+            f"{directory}: nothing was recorded of the links: there is nothing to draw"
+        )
+    return plot
+
+
+def _download_s(summary: Path) -> float:
+    try:
+        return msgspec.json.decode(plain_file.read(summary), type=_Summary).download_s
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{summary}: is no summary of a run: {error}") from error

@@ -1,0 +1,180 @@
+"""Tests of `linklab plot RUN`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linklab.commands import cli
+
+STATE = {
+    "late_s": 0.0, "up": True, "down_rate_bps": 80_000_000, "up_rate_bps": 20_000_000,
+    "delay_s": 0.005, "jitter_s": 0.0, "loss_ratio": 0.0,
+}  # fmt: skip
+COUNTERS = {"queue_bytes": 0, "dropped_packets": 0, "lost_packets": 0}
+
+
+def state(t_s: float, link: str = "wifi", **changes: Any) -> dict[str, Any]:
+    return {"t_s": t_s, "link": link, **STATE, **changes}
+
+
+def sample(t_s: float, sent_bytes: int, link: str = "wifi", way: str = "down") -> dict[str, Any]:
+    return {"t_s": t_s, "link": link, "direction": way, "sent_bytes": sent_bytes, **COUNTERS}
+
+
+def write(file: Path, lines: list[dict[str, Any]]) -> None:
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of 2 s with 8 Mbit/s over Wi-Fi, which loses everything after a second."""
+    directory = tmp_path / "hs-s7-alg3-seed1"
+    directory.mkdir()
+    write(directory / "links.jsonl", [state(0.0), state(0.0, "lte"), state(1.0, blackout=True)])
+    write(
+        directory / "queues.jsonl",
+        [sample(1.0, 1_000_000), sample(1.0, 7, way="up"), sample(2.0, 1_000_000)],
+    )
+    (directory / "summary.json").write_text('{"download_s": 1.5, "efficiency": 0.9}')
+    return directory
+
+
+def drawn(run: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    assert cli.main(["plot", str(run), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(run: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What is said instead of each of the three kinds of drawing."""
+    picture = run.parent / "plot.png"
+    said = set()
+    for words in (["--json"], [], ["--no-terminal", "-o", str(picture)]):
+        assert cli.main(["plot", str(run), *words]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        said.add(captured.err)
+    assert not picture.exists()
+    (one,) = said
+    assert one.count("\n") == 1
+    return one.removeprefix("linklab: ").removesuffix("\n")
+
+
+def test_what_a_run_recorded_is_drawn(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plot = drawn(run, capsys)
+    assert (plot["title"], plot["end_s"]) == ("hs-s7-alg3-seed1", 2.0)
+    assert plot["finishes_s"] == {"download": 1.5}
+    assert plot["outages"] == [{"link": "wifi", "start_s": 1.0, "end_s": 2.0}]
+    assert plot["events"] == [{"t_s": 1.0, "link": "wifi", "text": "outage"}]
+    wifi, lte, used = plot["panels"][0]["series"]
+    assert (wifi["t_s"], wifi["value"]) == ([0.0, 1.0], [80.0, 0.0])
+    assert (lte["link"], lte["t_s"], lte["value"]) == ("lte", [0.0], [80.0])
+    assert (used["label"], used["t_s"], used["value"]) == ("Wi-Fi used", [0.0, 1.0], [8.0, 0.0])
+
+
+def test_a_run_in_the_terminal_and_as_a_picture(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = run.parent / "plot.png"
+    assert cli.main(["plot", str(run), "-o", str(picture)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("hs-s7-alg3-seed1\n")
+    assert "    1.500 s  download finished\n" in out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_terminal_does_not_obey_a_run_of_somebody_else(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run.rename(run.with_name("run\x1b[2J"))
+    with (run / "links.jsonl").open("a") as file:
+        for point in ("a", "\x1b]0;owned\x07"):
+            file.write(json.dumps(state(1.5, "lte", access_point=point)) + "\n")
+    assert cli.main(["plot", str(run)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("run\\x1b[2J\n")
+    assert "\\x1b]0;owned\\x07" in out
+    assert out.replace("\n", "").isprintable()
+
+
+def test_a_run_under_way_has_neither_figures_nor_whole_lines(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / "summary.json").unlink()
+    for name in ("links.jsonl", "queues.jsonl"):
+        with (run / name).open("a") as file:
+            file.write('{"t_s": 3.0, "li')
+    plot = drawn(run, capsys)
+    assert (plot["end_s"], plot["finishes_s"]) == (2.0, {})
+
+
+def test_a_run_without_samples_shows_its_capacity(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / "queues.jsonl").unlink()
+    series = drawn(run, capsys)["panels"][0]["series"]
+    assert [one["label"] for one in series] == ["Wi-Fi", "LTE"]
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "said"),
+    [
+        ("links.jsonl", '{"t_s": 2.0, "link": "wifi"}', ":4: Object missing required field `up`"),
+        ("links.jsonl", json.dumps({"link": "wifi", **STATE}), ":4: Object missing required field `t_s`"),
+        ("links.jsonl", json.dumps({"t_s": 2.0, **STATE}), ":4: Object missing required field `link`"),
+        ("links.jsonl", json.dumps(state(2.0, "")), ":4: Expected `str` of length >= 1 - at `$.link`"),
+        ("links.jsonl", json.dumps(state(2.0, delay_s="1")), ":4: Expected `float`, got `str` - at"),
+        ("links.jsonl", "[]", ":4: Expected `object`, got `array`"),
+        ("links.jsonl", "x", ":4: JSON is malformed"),
+        ("queues.jsonl", '{"direction": "down"}', ":4: Object missing required field `t_s`"),
+        ("queues.jsonl", '{"t_s": 1, "link": "wifi"}', ":4: Object missing required field `direction`"),
+        ("queues.jsonl", "7", ":4: Expected `object`, got `int`"),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_none_is_named(
+    run: Path, capsys: pytest.CaptureFixture[str], name: str, line: str, said: str
+) -> None:
+    with (run / name).open("a") as file:
+        file.write(line + "\n")
+    assert refused(run, capsys).startswith(f"{run / name}{said}")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"{}", "Object missing required field `download_s`"),
+        (b'{"download_s": null}', "Expected `float`, got `null` - at `$.download_s`"),
+        (b"[]", "Expected `object`, got `array`"),
+        (b"", "Input data was truncated"),
+        (b'{"download_s": "\xff"}', ""),
+    ],
+)
+def test_a_summary_that_is_none_is_named(
+    run: Path, capsys: pytest.CaptureFixture[str], content: bytes, said: str
+) -> None:
+    (run / "summary.json").write_bytes(content)
+    start = f"{run / 'summary.json'}: is no summary of a run: {said}"
+    assert refused(run, capsys).startswith(start)
+
+
+@pytest.mark.parametrize("states", [[], [state(0.0), state(0.0, "lte")]])
+def test_where_nothing_was_recorded_nothing_is_drawn(
+    run: Path, capsys: pytest.CaptureFixture[str], states: list[dict[str, Any]]
+) -> None:
+    write(run / "links.jsonl", states)
+    write(run / "queues.jsonl", [])
+    (run / "summary.json").unlink()
+    nothing = f"{run}: nothing was recorded of the links: there is nothing to draw"
+    assert refused(run, capsys) == nothing
+
+
+def test_a_directory_that_is_no_run_is_no_scenario_either(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(run)
+    run.mkdir()
+    refused(run, capsys)

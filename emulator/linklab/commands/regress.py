@@ -1,0 +1,196 @@
+"""`linklab regress`: from a command line's options to a verdict."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from linklab.commands import compare
+from linklab.regression import baseline as baselines
+from linklab.regression import checking, cost, cost_showing, fingerprint, junit, showing
+from linklab.regression import suite as suites
+from linklab.regression.baseline import Baseline, BaselineError
+from linklab.regression.checking import Measured
+from linklab.regression.fingerprint import Fingerprint
+from linklab.regression.suite import Suite
+from linklab.regression.verdict import Report, Status
+from linklab.runs import runner, summary
+from linklab.runs.runner import Finished, Request
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs a suite and compares it with its baseline, or makes that anew.
+
+    Or measures what its programs cost, on the real clock. 0: as the baseline or better, within
+    the limits; 1: something is worse; 2: could not be told. Raises
+    BaselineError where the baseline does not belong to this suite or machine.
+    """
+    suite = suites.load(options.suite)
+    if options.real_clock:
+        return _on_the_real_clock(suite, options)
+    path = options.baseline or suite.baseline
+    where = compare.choose_place("guest", "virtual")
+    entrants = {one.entrant for one in suite.planned}
+    compare.require([one.name for one in entrants if one.command is None])
+    prints = fingerprint.taken(suite)
+    try:
+        old = _old(path, suite, prints, update=options.update)
+    except BaselineError as error:
+        unfounded = Report(suite.name, str(path), (), 0, 0.0, 0.0, problems=(str(error),))
+        _write_reports(options, unfounded)
+        raise
+    parent = runner.new_directory(options.out, time.strftime("%Y%m%d-%H%M%S-regress"))
+    parallel = options.jobs or compare.most_side_by_side(where)
+    finished: list[Finished] = []
+
+    def run_all(requests: Sequence[Request]) -> Sequence[Finished]:
+        finished.extend(
+            compare.run_with_progress(requests, where, parent, parallel, options.timeout)
+        )
+        return finished
+
+    begun = time.monotonic()
+    measured = checking.measure(suite, run_all, options.shift)
+    wall_s = time.monotonic() - begun
+    problems = _unfounded(suite, old) if old and not options.update else []
+    report = Report(
+        suite=suite.name,
+        baseline=str(path),
+        checked=tuple(checking.check(measured, old.cells if old else {}, suite.bounds_of)),
+        verified=len(suite.verified()),
+        wall_s=wall_s,
+        virtual_s=sum(_virtual_s(one) for one in finished),
+        run_dir=str(parent),
+        problems=tuple(problems),
+    )
+    if options.update:
+        return _update(options, path, prints, measured, report, old)
+    _tell(options, report)
+    return report.exit_code
+
+
+def _on_the_real_clock(suite: Suite, options: argparse.Namespace) -> int:
+    report = cost.run(suite)
+    if options.junit:
+        _write(options.junit, junit.render_cost(report, _now()))
+    if options.markdown:
+        _write(options.markdown, cost_showing.markdown(report))
+    if options.json:
+        print(json.dumps(cost_showing.to_json(report), indent=2))
+    else:
+        Console().print(cost_showing.table(report))
+    return report.exit_code
+
+
+def _old(path: Path, suite: Suite, prints: Fingerprint, *, update: bool) -> Baseline | None:
+    """The baseline, if there is one to compare with; BaselineError where there has to be."""
+    if update:
+        try:
+            return baselines.load(path)
+        except BaselineError:
+            return None
+    found = baselines.load(path)
+    different = fingerprint.differences(found.fingerprint, prints)
+    if different:
+        listed = "".join(f"\n  {one}" for one in different)
+        raise BaselineError(
+            f"{path}: the baseline was made with other programs or scenarios; what differs says "
+            f"nothing about the client. Re-baseline: --update --reason TEXT{listed}"
+        )
+    return found
+
+
+def _unfounded(suite: Suite, old: Baseline) -> list[str]:
+    """Cells of the suite that have no baseline, and the other way round."""
+    cells = {one.cell for one in suite.planned}
+    return [
+        *(f"{one} has no baseline: re-baseline" for one in sorted(cells - old.cells.keys())),
+        *(
+            f"{one} is in the baseline only: re-baseline"
+            for one in sorted(old.cells.keys() - cells)
+        ),
+    ]
+
+
+def _virtual_s(finished: Finished) -> float:
+    try:
+        return summary.outcome_of(finished.run_dir).elapsed_ns / 1e9
+    except (OSError, msgspec.DecodeError):  # The cell says so.
+        return 0.0
+
+
+def _update(
+    options: argparse.Namespace, path: Path, prints: Fingerprint, measured: Sequence[Measured],
+    report: Report, old: Baseline | None,
+) -> int:  # fmt: skip
+    """Writes the baseline unless a download failed or did not repeat itself."""
+    if old or options.json:
+        _tell(options, report)
+    failed = [
+        f"{one.planned.cell}: {one.trouble or one.failure}"
+        for one in measured
+        if one.trouble or one.failure
+    ]
+    if failed:
+        listed = "".join(f"\n  {one}" for one in failed)
+        raise BaselineError(f"{path}: not written, because not everything was downloaded{listed}")
+    made = Baseline(
+        reason=" ".join(options.reason.split()),
+        made_on=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        fingerprint=prints,
+        cells={one.planned.cell: one.values for one in measured if one.values is not None},
+    )
+    _write(path, baselines.write(made))
+    if not options.json:
+        print(f"{path}: {len(made.cells)} downloads are the baseline now")
+    return 0
+
+
+def _tell(options: argparse.Namespace, report: Report) -> None:
+    """Prints the report, and writes it where that was asked for."""
+    _write_reports(options, report)
+    if options.json:
+        return
+    console = Console()
+    if report.checked:
+        console.print(showing.table(report, console.width))
+    print(report.in_one_line)
+    if report.of(Status.WORSE) or report.of(Status.ERROR):
+        print("what a run's links could carry and did: linklab plot RUN")
+    print(f"run directories: {_shown(report.run_dir)}")
+
+
+def _write_reports(options: argparse.Namespace, report: Report) -> None:
+    """What machines read."""
+    if options.junit:
+        _write(options.junit, junit.render(report, _now()))
+    if options.markdown:
+        _write(options.markdown, showing.markdown(report))
+    if options.json:
+        print(json.dumps(showing.to_json(report), indent=2))
+
+
+def _now() -> str:
+    now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+    return now.isoformat(timespec="seconds")
+
+
+def _shown(path: str) -> str:
+    """A path from here where it lies below."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

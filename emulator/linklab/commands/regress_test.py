@@ -1,0 +1,276 @@
+"""`linklab regress` from the command line to files and exit codes, with runs that are stood for."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from linklab.commands import cli, compare
+from linklab.places.choice import Place
+from linklab.regression import baseline, fingerprint
+from linklab.regression.fingerprint import Fingerprint
+from linklab.runs import job, runner
+from linklab.runs.job_test import JOB
+from linklab.runs.outcome import Outcome
+from linklab.runs.runner import Finished, Request
+from linklab.scenario import Scenario, to_yaml
+
+SUITE = """\
+name: mine
+algorithms: [curl-wifi, own]
+scenarios: [{scenario: small.yaml}]
+exec:
+  - {name: own, command: "{suite}/own {url}"}
+verify: 1
+"""
+
+
+class Runs:
+    """Stands for `runner.run_all`: downloads take what `elapsed_s` says."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.elapsed_s: Callable[[Request], float] = lambda request: 0.2
+        self.error: Callable[[Request], str | None] = lambda request: None
+        self.exit_code: Callable[[Request], int] = lambda request: 0
+        self.damage: Callable[[Request, Path], None] = lambda request, run_dir: None
+
+    def __call__(
+        self, requests: Sequence[Request], where: Place, parent: Path, *, parallel: int,
+        timeout_s: float | None, started: Callable[[Request], None],
+    ) -> Iterator[Finished]:  # fmt: skip
+        for request in requests:
+            started(request)
+        for request in reversed(requests):  # Runs end in any order.
+            self.requests.append(request)
+            run_dir = runner.new_directory(parent, request.label)
+            (run_dir / "scenario.yaml").write_text(to_yaml(request.scenario))
+            (run_dir / "client.out").write_text("")
+            (run_dir / "client.err").write_text("could not\n")
+            manifest = msgspec.structs.replace(JOB, contestant=request.contestant)
+            job.write(manifest, run_dir)
+            error = self.error(request)
+            if error is None:
+                outcome = Outcome(
+                    exit_code=self.exit_code(request),
+                    elapsed_ns=round(self.elapsed_s(request) * 1e9),
+                    received_bytes={"wifi": 600_000, "lte": 500_000},
+                    output_bytes=request.scenario.payload.size_bytes,
+                )
+                (run_dir / "outcome.json").write_bytes(msgspec.json.encode(outcome))
+            self.damage(request, run_dir)
+            yield Finished(request, run_dir, error, 0.5)
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: Scenario) -> Runs:
+    made = Runs()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(runner, "run_all", made)
+    monkeypatch.setattr(
+        compare, "choose_place", lambda *_: Place("guest", "virtual", "figures repeat exactly")
+    )
+    monkeypatch.setattr(
+        fingerprint, "taken", lambda _: Fingerprint({"Go": "go1.26"}, {"small": "a"})
+    )
+    (tmp_path / "small.yaml").write_text(to_yaml(small))
+    (tmp_path / "mine.yaml").write_text(SUITE)
+    return made
+
+
+def regress(*words: str) -> int:
+    return cli.main(["regress", "mine.yaml", *words])
+
+
+@pytest.fixture
+def based(runs: Runs, capsys: pytest.CaptureFixture[str]) -> Runs:
+    """The runs' figures are the baseline."""
+    assert regress("--update", "--reason", "first") == 0
+    capsys.readouterr()
+    runs.requests.clear()
+    return runs
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_first_baseline(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert regress("--update", "--reason", " the\nfirst ") == 0
+    made = baseline.load(Path("mine.baseline.yaml"))
+    assert made.reason == "the first"
+    assert [str(cell) for cell in made.cells] == ["small curl-wifi seed 1", "small own seed 1"]
+    assert made.fingerprint.programs == {"Go": "go1.26"}
+    assert "2 downloads are the baseline now" in capsys.readouterr().out
+
+
+def test_every_cell_is_run_and_one_twice(based: Runs) -> None:
+    assert regress() == 0
+    assert len(based.requests) == 3
+    (curl,) = {one.contestant for one in based.requests if one.contestant}
+    assert curl == "curl-wifi"
+    own = [one for one in based.requests if one.command]
+    assert {one.name for one in own} == {"own"}
+    assert own[0].command is not None
+    assert own[0].command[0] == f"{Path.cwd()}/own"
+
+
+def test_the_same_figures_are_no_regression(
+    based: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert regress("--json") == 0
+    read = printed(capsys)
+    assert read["counts"] == {"same": 2, "better": 0, "worse": 0, "error": 0}
+    assert read["virtual_s"] == pytest.approx(0.6)
+    assert all(Path(cell["run_dir"], "summary.json").exists() for cell in read["cells"])
+
+
+def test_a_slower_program_is_named_with_how_much(
+    based: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    based.elapsed_s = lambda request: 0.4 if request.name == "own" else 0.2
+    assert regress("--junit", "out/j.xml", "--markdown", "out/m.md") == 1
+    said = capsys.readouterr().out
+    assert "small own seed 1: download time 0.200 s -> 0.400 s (+100.0%," in said
+    assert "1 same, 1 worse" in said
+    assert "<failure" in Path("out/j.xml").read_text()
+    assert Path("out/m.md").read_text().startswith("### linklab: regression")
+
+
+def test_a_faster_program_is_told_too(based: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    based.elapsed_s = lambda _: 0.1
+    assert regress() == 0
+    said = capsys.readouterr().out
+    assert "better:" in said
+    assert "small own seed 1: download time 0.200 s -> 0.100 s (-50.0%," in said
+
+
+def test_a_program_that_fails_now_is_a_regression(
+    based: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    based.exit_code = lambda request: 7 if request.name == "own" else 0
+    assert regress() == 1
+    assert "the download fails: the client ended with 7: could not" in capsys.readouterr().out
+
+
+def test_a_lab_that_hangs_is_no_regression_but_no_pass(
+    based: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    based.error = lambda request: "the guest was still running" if request.name == "own" else None
+    assert regress("--json") == 2
+    assert printed(capsys)["counts"]["error"] == 1
+
+
+def remove_outcome(run_dir: Path) -> None:
+    (run_dir / "outcome.json").unlink()
+
+
+def outcome_is_a_directory(run_dir: Path) -> None:
+    remove_outcome(run_dir)
+    (run_dir / "outcome.json").mkdir()
+
+
+def cut_outcome(run_dir: Path) -> None:
+    (run_dir / "outcome.json").write_text('{"exit_code": 0')
+
+
+def break_scenario(run_dir: Path) -> None:
+    (run_dir / "scenario.yaml").write_text("name: [")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (remove_outcome, "No such file or directory"), (outcome_is_a_directory, "Is a directory"),
+        (cut_outcome, "Input data was truncated"), (break_scenario, "scenario.yaml:1: not valid"),
+    ],
+)  # fmt: skip
+def test_a_run_that_cannot_be_read_is_an_error_of_its_cell_alone(
+    based: Runs, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None], said: str
+) -> None:
+    based.damage = lambda request, run_dir: damage(run_dir) if request.name == "own" else None
+    assert regress("--json") == 2
+    report = printed(capsys)
+    assert report["counts"] == {"same": 1, "better": 0, "worse": 0, "error": 1}
+    (broken,) = [cell for cell in report["cells"] if cell["status"] == "error"]
+    assert said in broken["reason"]
+
+
+def test_figures_that_do_not_repeat_are_an_error(
+    based: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The cells of a suite of two that is verified once: the second."""
+    taken = iter((0.2, 0.200000001, 0.2))
+    based.elapsed_s = lambda request: next(taken) if request.name == "own" else 0.2
+    assert regress() == 2
+    assert "a second run of the same differs: 0.200000001 s" in capsys.readouterr().out
+
+
+def test_what_a_second_run_died_of_is_said(based: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    ends = iter(("no room", None))
+    based.error = lambda request: next(ends) if request.name == "own" else None
+    assert regress() == 2
+    assert "; then no room" in " ".join(capsys.readouterr().out.split())
+
+
+def test_another_fingerprint_runs_nothing_and_names_what_differs(
+    based: Runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Fingerprint({"Go": "go1.27"}, {"small": "a"})
+    monkeypatch.setattr(fingerprint, "taken", lambda _: other)
+    assert regress("--junit", "j.xml", "--markdown", "m.md") == 2
+    said = capsys.readouterr().err
+    assert "go1.26 then, go1.27 now" in Path("j.xml").read_text()
+    assert Path("m.md").read_text().startswith("### linklab: could not be told")
+    assert "Re-baseline: --update --reason TEXT\n  Go: go1.26 then, go1.27 now" in said
+    assert not based.requests
+    assert regress("--update", "--reason", "Go 1.27") == 0
+    assert baseline.load(Path("mine.baseline.yaml")).fingerprint == other
+
+
+def test_without_a_baseline_nothing_is_run(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert regress() == 2
+    assert "there is no baseline yet" in capsys.readouterr().err
+    assert not runs.requests
+
+
+@pytest.mark.parametrize(
+    ("algorithms", "said"),
+    [("curl-wifi, own, curl-lte", "small curl-lte seed 1 has no baseline: re-baseline"),
+     ("curl-wifi", "small own seed 1 is in the baseline only: re-baseline")],
+)  # fmt: skip
+def test_cells_that_stand_alone_are_no_silent_pass(
+    based: Runs, capsys: pytest.CaptureFixture[str], algorithms: str, said: str
+) -> None:
+    Path("mine.yaml").write_text(SUITE.replace("curl-wifi, own", algorithms))
+    assert regress() == 2
+    assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_failed_becomes_no_baseline(based: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    before = Path("mine.baseline.yaml").read_text()
+    based.exit_code = lambda request: 7 if request.name == "own" else 0
+    assert regress("--update", "--reason", "x") == 2
+    assert "small own seed 1: the client ended with 7" in capsys.readouterr().err
+    assert Path("mine.baseline.yaml").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--update",), "--update needs --reason"),
+        (("--update", "--reason", " "), "--update needs --reason"),
+        (("--reason", "x"), "--reason goes with --update"),
+        (("--real-clock", "--baseline", "x"), "leave out --baseline"),
+        (("--real-clock",), "has no `cost`"),
+    ],
+)
+def test_requests_that_make_no_sense(
+    runs: Runs, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+) -> None:
+    assert regress(*words) == 2
+    assert said in capsys.readouterr().err
+    assert not runs.requests

@@ -1,0 +1,82 @@
+"""The server alone, for tests on hardware: H2O with payloads on an address that phones reach.
+
+`python -m linklab.commands.standalone_server` is what the image of `server/Dockerfile` runs (compose.yaml, profile
+`field`). It makes the payloads and a certificate for the address, leaves the authority's
+certificate where it can be fetched, and becomes H2O.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from linklab.core.paths import cache_dir
+from linklab.core.scratch import scratch_prefix
+from linklab.lab import authority, payload
+from linklab.lab.authority import AuthorityError
+from linklab.lab.h2o import configuration
+from linklab.lab.payload import PayloadError
+from linklab.scenario import Payload
+
+PORT = 8443
+SIZES_BYTES = (10_000_000, 100_000_000, 250_000_000)
+"""A quick look, what peers were measured with, and the thesis' file."""
+
+CA_NAME = "ca.pem"
+_DNS_NAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*")
+
+
+def address_of(text: str) -> str:
+    """The address that the server is to be known by: an IP address or a DNS name. ValueError."""
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        if _DNS_NAME.fullmatch(text) and not text.replace(".", "").isdigit():
+            return text
+    given = f"{text!r} is none" if text else "it is not set"
+    raise ValueError(
+        f"LINKLAB_FIELD_ADDRESS must be the address of this machine that clients reach ({given}); "
+        "allowed: an IP address or a DNS name"
+    )
+
+
+def prepare(address: str, cache: Path, work: Path) -> Path:
+    """Makes what H2O serves and H2O's configuration, in `work`; returns the configuration."""
+    made = authority.ensure(cache / "authority", (address, "localhost", "127.0.0.1"))
+    for size_bytes in SIZES_BYTES:
+        payload.ensure(Payload(size_bytes), cache / "payloads")
+    shutil.copy(made.ca_cert, cache / CA_NAME)
+    conf = work / "h2o.conf"
+    conf.write_text(
+        configuration(
+            ("0.0.0.0", PORT), made.cert, made.key, cache / "payloads",
+            access_log=Path("|cat"), error_log=work / "h2o-error.log",
+        )
+    )  # fmt: skip
+    return conf
+
+
+def main() -> None:
+    """Becomes H2O. SystemExit with one line of error where that cannot be."""
+    cache = cache_dir()
+    try:
+        address = address_of(os.environ.get("LINKLAB_FIELD_ADDRESS", ""))
+        conf = prepare(address, cache, Path(tempfile.mkdtemp(prefix=scratch_prefix("field"))))
+    except (ValueError, AuthorityError, PayloadError, OSError) as error:
+        sys.exit(f"linklab: {error}")
+    shown = f"[{address}]" if ":" in address else address
+    for size_bytes in SIZES_BYTES:
+        print(f"https://{shown}:{PORT}/payload-{size_bytes}-1.bin")
+    print(
+        f"clients need {cache / CA_NAME}: docker compose cp server:{cache / CA_NAME} .", flush=True
+    )
+    os.execvp("h2o", ["h2o", "-m", "worker", "-c", str(conf)])
+
+
+if __name__ == "__main__":
+    main()

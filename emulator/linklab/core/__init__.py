@@ -1,0 +1,1 @@
+"""What everything else is made of: units, records of the run directory, paths."""

@@ -1,0 +1,65 @@
+"""Files of a run directory, which a program in the guest may have replaced by anything.
+
+A link would lead to a file of the host's, a pipe or device would keep its reader waiting: here
+only plain files are opened. What a guest left is cleared as it ends (`places/guest/remains.py`); this
+is for what is read and written while it runs, or after linklab was killed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+_SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class NotPlainError(OSError):
+    """A name in a run directory that stands for something else than a plain file."""
+
+
+def opened(path: Path) -> BinaryIO:
+    """The file to be read. Raises OSError, NotPlainError where it is a link, pipe or device."""
+    return os.fdopen(_descriptor(path, os.O_RDONLY), "rb")
+
+
+def appending(path: Path) -> BinaryIO:
+    """The file to be written at its end, made if it is not there. Raises as `opened`, also where
+    the file has a second name, which may be anywhere."""
+    return os.fdopen(_descriptor(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab", buffering=0)
+
+
+def read(path: Path) -> bytes:
+    """All of the file. Raises as `opened`."""
+    with opened(path) as file:
+        return file.read()
+
+
+def write(path: Path, content: bytes) -> None:
+    """Makes this all of the file. Raises as `appending`."""
+    with os.fdopen(_descriptor(path, os.O_WRONLY | os.O_CREAT), "wb") as file:
+        file.truncate()
+        file.write(content)
+
+
+def _descriptor(path: Path, flags: int) -> int:
+    try:
+        descriptor = os.open(path, flags | _SAFELY, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # A link; a pipe without reader, a socket.
+            raise _not_plain(path) from None
+        raise
+    status = os.fstat(descriptor)
+    written_elsewhere = flags & os.O_WRONLY and status.st_nlink > 1
+    if stat.S_ISREG(status.st_mode) and not written_elsewhere:
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise _not_plain(path)
+
+
+def _not_plain(path: Path) -> NotPlainError:
+    return NotPlainError(errno.EINVAL, "is no plain file", str(path))

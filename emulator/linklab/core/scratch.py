@@ -1,0 +1,74 @@
+"""What a killed linklab may have left on the machine, and removing just that.
+
+Processes and namespaces end with the process that made them; what can be left are
+scratch directories, each named after the process that it belonged to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, get_args
+
+from linklab.core.paths import cache_dir
+
+Kind = Literal["field", "guest", "loopback", "matplotlib", "run"]
+"""What a scratch directory is for."""
+
+_NAME = re.compile(rf"linklab-(?:{'|'.join(get_args(Kind))})-(\d+)-\w+")
+
+_CACHED = ("authority", "cores", "kernel", "live", "payloads")
+"""What linklab keeps in the cache directory, which a user may have made for other things too."""
+
+
+def scratch_prefix(kind: Kind) -> str:
+    """Prefix for a scratch directory of this process."""
+    return f"linklab-{kind}-{os.getpid()}-"
+
+
+def find() -> Iterator[Path]:
+    """Scratch directories of ours whose process is gone, and unfinished kernel builds."""
+    for place in sorted(_scratch_places()):
+        for path in sorted(Path(place).glob("linklab-*")):
+            match = _NAME.fullmatch(path.name)
+            if match and _is_our_directory(path) and not _alive(int(match[1])):
+                yield path
+    builds = cache_dir() / "kernel"
+    for path in sorted(builds.glob("build-*")):
+        match = re.fullmatch(r"build-(\d+)-\w+", path.name)
+        if match and not _alive(int(match[1])):
+            yield path
+
+
+def remove(*, cache: bool) -> Iterator[str]:
+    """Removes what `find` finds, with `cache` also the cache; yields a line for each."""
+    cached = [path for name in _CACHED if (path := cache_dir() / name).exists()] if cache else []
+    for path in [*find(), *cached]:
+        shutil.rmtree(path, ignore_errors=True)
+        yield f"could not remove {path}" if path.exists() else f"removed {path}"
+    if cache:
+        with contextlib.suppress(OSError):  # Not there, or not empty.
+            cache_dir().rmdir()
+
+
+def _scratch_places() -> set[str]:
+    return {tempfile.gettempdir(), os.environ.get("TMPDIR", "/tmp"), "/dev/shm", "/var/tmp"}
+
+
+def _is_our_directory(path: Path) -> bool:
+    """Whether it is a directory, not a link to one, and the caller's."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+
+
+def _alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()

@@ -1,0 +1,103 @@
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from linklab.core import scratch as leftovers
+from linklab.core.scratch import Kind
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The one place that is searched, instead of the machine's."""
+    directory = tmp_path / "scratch"
+    directory.mkdir()
+    monkeypatch.setattr(leftovers, "_scratch_places", lambda: {str(directory), "/nowhere"})
+    return directory
+
+
+def filled(path: Path) -> Path:
+    path.mkdir(parents=True)
+    (path / "file").write_text("content")
+    return path
+
+
+def test_directories_of_the_dead_are_found_and_no_others(
+    scratch: Path, cache: Path, dead_pid: int
+) -> None:
+    ours = {filled(scratch / f"linklab-{kind}-{dead_pid}-a_b1") for kind in get_args(Kind)}
+    filled(scratch / f"linklab-guest-{os.getpid()}-abc")
+    filled(scratch / f"linklab-notes-{dead_pid}-abc")
+    filled(scratch / f"linklab-guest-{dead_pid}-abc.kept")
+    filled(scratch / f"my-linklab-guest-{dead_pid}-abc")
+    filled(scratch / "linklab-guest-notes")
+    (scratch / f"linklab-guest-{dead_pid}-file").write_text("a file")
+    (scratch / f"linklab-run-{dead_pid}-link").symlink_to(filled(scratch / "elsewhere"))
+    assert set(leftovers.find()) == ours
+    assert set(leftovers.remove(cache=False)) == {f"removed {path}" for path in ours}
+    assert not any(path.exists() for path in ours)
+    assert len(list(scratch.iterdir())) == 8
+    assert (scratch / "elsewhere" / "file").exists()
+
+
+def test_those_of_other_users_are_left(
+    scratch: Path, cache: Path, dead_pid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(scratch / f"linklab-guest-{dead_pid}-abc")
+    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    assert list(leftovers.find()) == []
+
+
+def test_unfinished_builds_are_found(scratch: Path, cache: Path, dead_pid: int) -> None:
+    dead = filled(cache / "kernel" / f"build-{dead_pid}-abc")
+    filled(cache / "kernel" / f"build-{os.getpid()}-abc")
+    (cache / "kernel" / "build.log").write_text("log")
+    assert list(leftovers.find()) == [dead]
+
+
+def test_the_cache_goes_only_when_asked_for_and_only_what_is_linklab_s(
+    scratch: Path, cache: Path
+) -> None:
+    parts = {filled(cache / name) for name in ("authority", "cores", "kernel", "payloads")}
+    foreign = filled(cache / "thesis")
+    assert list(leftovers.remove(cache=False)) == []
+    assert all(path.exists() for path in parts)
+    assert set(leftovers.remove(cache=True)) == {f"removed {path}" for path in parts}
+    assert list(cache.iterdir()) == [foreign]
+    assert (foreign / "file").exists()
+
+
+def test_an_empty_cache_goes_altogether_and_a_missing_one_is_no_error(
+    scratch: Path, cache: Path
+) -> None:
+    filled(cache / "kernel")
+    assert list(leftovers.remove(cache=True)) == [f"removed {cache / 'kernel'}"]
+    assert not cache.exists()
+    assert list(leftovers.remove(cache=True)) == []
+
+
+def test_what_cannot_be_removed_is_said(
+    scratch: Path, cache: Path, dead_pid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = filled(scratch / f"linklab-guest-{dead_pid}-abc")
+    monkeypatch.setattr(shutil, "rmtree", lambda path, ignore_errors: None)
+    assert list(leftovers.remove(cache=False)) == [f"could not remove {kept}"]
+
+
+def test_what_is_made_is_what_is_found(scratch: Path, cache: Path, dead_pid: int) -> None:
+    for kind in ("guest", "run"):
+        with tempfile.TemporaryDirectory(prefix=leftovers.scratch_prefix(kind), dir=scratch) as one:
+            assert list(leftovers.find()) == []  # Its process is alive.
+            dead = Path(one).with_name(re.sub(r"-\d+-", f"-{dead_pid}-", Path(one).name))
+            filled(dead)
+            assert list(leftovers.find()) == [dead]
+            list(leftovers.remove(cache=False))
+
+
+def test_the_usual_places_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/mine")
+    assert {"/mine", "/dev/shm", "/var/tmp", tempfile.gettempdir()} == leftovers._scratch_places()

@@ -1,0 +1,1 @@
+"""The lab: hosts, cables, queueing disciplines, the player, H2O."""

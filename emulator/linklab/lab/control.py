@@ -1,0 +1,82 @@
+"""Changes to a lab while it runs: commands in a file of the run directory.
+
+`linklab link` and `linklab next` append lines to `control.jsonl`; the player reads what is
+new ten times a second. A file, because it is what a guest and its host both see.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from linklab.core import plain_file
+from linklab.models.events import Event
+
+FILE = "control.jsonl"
+
+PERIOD_S = 0.1
+"""How often a running lab looks for commands."""
+
+
+class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One change: what of `link` becomes otherwise from now on, in base units.
+
+    `next` goes on to the next algorithm of a live lab.
+    """
+
+    link: str = ""
+    carrier: str | None = None
+    down_rate_bps: int | None = None
+    up_rate_bps: int | None = None
+    rtt_s: float | None = None
+    loss_ratio: float | None = None
+    outage: bool = False
+    handover: str | None = None
+    duration_s: float | None = None
+    next: bool = False
+
+    def event(self) -> Event:
+        """What it does to its link."""
+        event = Event(
+            link=self.link, carrier=self.carrier, down_rate_bps=self.down_rate_bps,
+            up_rate_bps=self.up_rate_bps, rtt_s=self.rtt_s, loss_ratio=self.loss_ratio,
+            outage=self.outage, handover=self.handover,
+        )  # fmt: skip
+        if self.duration_s is None:
+            return event
+        return replace(event, duration_s=self.duration_s)
+
+
+def send(run_dir: Path, command: Command) -> None:
+    """Appends a command for the lab that runs in `run_dir`."""
+    line = msgspec.json.encode(command) + b"\n"
+    with plain_file.appending(run_dir / FILE) as file:
+        file.write(line)
+
+
+class Inbox:
+    """The commands of a run directory that have not been read yet."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._path = run_dir / FILE
+        self._offset = 0
+
+    def read(self) -> list[Command | str]:
+        """Whole new lines as commands; for one that is none, what is wrong with it."""
+        try:
+            with self._path.open("rb") as file:  # Anew: hostfs keeps an open file's old size.
+                file.seek(self._offset)
+                text = file.read()
+        except FileNotFoundError:
+            return []
+        whole = text[: text.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        commands: list[Command | str] = []
+        for line in whole.splitlines():
+            try:
+                commands.append(msgspec.json.decode(line, type=Command))
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                commands.append(f"{FILE}: {error}")
+        return commands

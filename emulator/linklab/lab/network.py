@@ -1,0 +1,436 @@
+"""The lab: Mininet hosts joined by cables, addressed, routed and shaped.
+
+Uses Mininet's hosts and links but not its traffic control (mininet#650 deletes
+and re-adds qdiscs), its network class (which changes the machine's sysctls) or
+its clean-up (which kills by name pattern). Interfaces are created inside the
+hosts' namespaces, never in the machine's own, so labs cannot meet. The process that
+holds a lab is the first of a PID namespace or of a guest, so nothing outlives it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO
+
+from mininet.link import Link
+from mininet.node import Node
+from pyroute2 import IPRoute
+
+from linklab.core.link_state import LinkState
+from linklab.lab import topology
+from linklab.lab.namespace import network_of, open_netlink, write_sysctls
+from linklab.lab.offload import switch_off
+from linklab.lab.shaping import Delay, RateQueue, Transit
+from linklab.lab.tc import Channel, Counters
+from linklab.lab.topology import SERVER_ADDRESS, Access, LinkPath, Port
+from linklab.models.seeds import seed_for
+from linklab.scenario import Scenario, TcpSettings
+
+_BRIDGE = "air"
+_BRIDGE_DISABLED, _BRIDGE_FORWARDING = 0, 3  # linux/if_bridge.h
+
+
+class LabError(RuntimeError):
+    """The lab could not be built or a program in it could not be started."""
+
+
+@dataclass
+class Host:
+    """A node of the lab: its Mininet shell, netlink sockets and interface indices."""
+
+    name: str
+    node: Node
+    netlink: IPRoute
+    channel: Channel
+    indices: dict[str, int] = field(default_factory=dict)
+
+    def start(
+        self,
+        argv: list[str],
+        *,
+        stdout: IO[bytes] | int = subprocess.DEVNULL,
+        stderr: IO[bytes] | int = subprocess.DEVNULL,
+        environment: dict[str, str] | None = None,
+        directory: Path | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Starts a program on this host."""
+        return subprocess.Popen(
+            ["mnexec", "-a", str(self.node.pid), *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            env=environment,
+            cwd=directory,
+        )
+
+    def run(self, argv: list[str]) -> None:
+        """Runs a program on this host to its end; LabError with its words if it fails."""
+        done = subprocess.run(
+            ["mnexec", "-a", str(self.node.pid), *argv], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            words = (done.stderr or done.stdout).strip()
+            raise LabError(f"{self.name}: {' '.join(argv)}: {words}")
+
+
+class _Leg:
+    """The qdiscs of one access node and of the core's ports around it, both directions."""
+
+    def __init__(
+        self, access: Access, hosts: dict[str, Host], state: LinkState,
+        queues: tuple[int, int], seed: int, slack_s: float,
+    ) -> None:  # fmt: skip
+        self.access = access
+
+        def rate_queue(port: Port, rate_bps: int, queue_bytes: int) -> RateQueue:
+            host = hosts[port.node]
+            index = host.indices[port.interface]
+            return RateQueue(host.channel, index, rate_bps, queue_bytes, slack_s)
+
+        self.queues = {
+            "down": rate_queue(access.down, state.down_rate_bps, queues[0]),
+            "up": rate_queue(access.up, state.up_rate_bps, queues[1]),
+        }
+        core = hosts[access.core.node]
+        self.delay = Delay(
+            core.channel, core.indices[access.core.interface], _down_transit(state), seed
+        )
+
+    def apply(self, state: LinkState) -> None:
+        """Rates and delay, only where they differ from the present ones."""
+        self.queues["down"].set(state.down_rate_bps, is_held=state.hold_down)
+        self.queues["up"].set(state.up_rate_bps, is_held=state.hold_up)
+        self.delay.set(_down_transit(state))
+
+
+def _down_transit(state: LinkState) -> Transit:
+    if state.blackout:
+        return Transit(state.delay_s, state.jitter_s, 1.0)
+    return Transit(state.delay_s, state.jitter_s, state.loss_ratio, state.loss_burst_packets)
+
+
+def _up_transit(state: LinkState) -> Transit:
+    return Transit(state.delay_s, state.jitter_s, 1.0 if state.blackout else 0.0)
+
+
+class ShapedLink:
+    """The qdiscs of one link, its carrier, and which access point the client is attached to."""
+
+    def __init__(
+        self, path: LinkPath, hosts: dict[str, Host], state: LinkState, queues: tuple[int, int],
+        seed: int, slack_s: float,
+    ) -> None:  # fmt: skip
+        self.path = path
+        self._hosts = hosts
+        self._legs = {}
+        for number, access in enumerate(path.accesses):
+            names = () if number == 0 else (access.node,)
+            self._legs[access.node] = _Leg(
+                access, hosts, state, queues, seed_for(seed, path.name, "down", *names), slack_s
+            )
+        self._leg = next(iter(self._legs.values()))
+        core = hosts[path.core]
+        self._up_delay = Delay(
+            core.channel, core.indices[path.core_up.interface], _up_transit(state),
+            seed_for(seed, path.name, "up"),
+        )  # fmt: skip
+        self.state = replace(state, up=True, lease=0, access_point="")
+        for leg in self._legs.values():
+            self._set_attached(leg, attached=False)
+        self.apply(state)
+
+    def apply(self, state: LinkState) -> None:
+        """Puts the link into `state`, touching only what differs from the present one.
+
+        No packet passes a new rate or delay before a carrier goes or an old one after it comes.
+        """
+        before = self.state
+        if before.up and not state.up:
+            self._set_carrier("down")
+        if state.access_point != before.access_point and before.access_point in self._legs:
+            self._set_attached(self._leg, attached=False)
+        self._leg = self._legs.get(state.access_point, self._leg)
+        self._leg.apply(state)
+        self._up_delay.set(_up_transit(state))
+        if state.access_point != before.access_point and state.access_point in self._legs:
+            self._route_down()
+            self._set_attached(self._leg, attached=True)
+        if state.lease != before.lease:
+            self._renumber(before.lease, state.lease)
+        if state.up and not before.up:
+            self._set_carrier("up")
+        if state.up and (True, state.access_point, state.lease) != (
+            before.up, before.access_point, before.lease,
+        ):  # fmt: skip
+            self._add_client_neighbour(state.lease)
+        self.state = state
+
+    def _set_carrier(self, state: str) -> None:
+        host = self._hosts[self.path.carrier.node]
+        host.netlink.link("set", index=host.indices[self.path.carrier.interface], state=state)
+
+    def _set_attached(self, leg: _Leg, *, attached: bool) -> None:
+        """Opens or shuts the air between the client and an access point."""
+        port = leg.access.air
+        if port is not None:
+            air = self._hosts[port.node]
+            state = _BRIDGE_FORWARDING if attached else _BRIDGE_DISABLED
+            # By its full name, because pyroute2 takes `state` for the interface's own.
+            air.netlink.brport("set", index=air.indices[port.interface], IFLA_BRPORT_STATE=state)
+
+    def _route_down(self) -> None:
+        """Leads what is for the client to the access point that it is attached to."""
+        core = self._hosts[self.path.core]
+        core.netlink.route(
+            "replace", dst=self.path.client_network, gateway=self._leg.access.up.address,
+            oif=core.indices[self._leg.access.core.interface],
+        )  # fmt: skip
+
+    def _add_client_neighbour(self, lease: int) -> None:
+        access = self._leg.access
+        _add_neighbour(
+            self._hosts[access.node], access.down, self.path.client, self.path.lease(lease)
+        )
+
+    def _renumber(self, old: int, new: int) -> None:
+        """Gives the client another address; its old sockets are aborted, as Android does."""
+        client = self._hosts[self.path.client.node]
+        index = client.indices[self.path.client.interface]
+        client.netlink.addr("del", index=index, address=self.path.lease(old), prefixlen=24)
+        client.netlink.addr("add", index=index, address=self.path.lease(new), prefixlen=24)
+        _route_client(client, self.path)
+        client.run(["ss", "--kill", "--tcp", "src", self.path.lease(old)])
+
+    def settle(self) -> None:
+        """What rate queues have to do from time to time after a change."""
+        for leg in self._legs.values():
+            for queue in leg.queues.values():
+                queue.settle()
+
+    def counters(self) -> dict[str, tuple[Counters, int]]:
+        """By direction the rate queues' counters over all access points, and packets lost."""
+        lost = {
+            "down": sum(leg.delay.counters().dropped_packets for leg in self._legs.values()),
+            "up": self._up_delay.counters().dropped_packets,
+        }
+        return {
+            direction: (self.queue_counters(direction), lost[direction])
+            for direction in ("down", "up")
+        }
+
+    def queue_counters(self, direction: str) -> Counters:
+        """The counters of the rate queues of a direction, over all access points together."""
+        counted = [leg.queues[direction].counters() for leg in self._legs.values()]
+        if len(counted) == 1:
+            return counted[0]
+        return Counters(
+            sent_bytes=sum(one.sent_bytes for one in counted),
+            sent_packets=sum(one.sent_packets for one in counted),
+            dropped_packets=sum(one.dropped_packets for one in counted),
+            queue_bytes=sum(one.queue_bytes for one in counted),
+            queue_packets=sum(one.queue_packets for one in counted),
+        )
+
+
+def _mac(port: Port) -> str:
+    """A locally administered address that is the same in every lab."""
+    if port.address:
+        kind, octets = 0, bytes(int(octet) for octet in port.address.split("."))
+    else:
+        kind, octets = 1, zlib.crc32(port.interface.encode()).to_bytes(4, "big")
+    return f"02:{kind:02x}:" + ":".join(f"{octet:02x}" for octet in octets)
+
+
+def _add_neighbour(host: Host, own: Port, other: Port, address: str = "") -> None:
+    """Tells a host the other end's MAC, so that no ARP waits in the shaped queues."""
+    host.netlink.neigh(
+        "replace", dst=address or other.address, lladdr=_mac(other),
+        ifindex=host.indices[own.interface], state="permanent",
+    )  # fmt: skip
+
+
+@dataclass
+class Lab:
+    """A running lab: its hosts and its shaped links."""
+
+    hosts: dict[str, Host]
+    links: dict[str, ShapedLink]
+
+    @property
+    def client(self) -> Host:
+        """The end host with both links."""
+        return self.hosts[topology.CLIENT]
+
+    @property
+    def server(self) -> Host:
+        """The end host that serves the payload."""
+        return self.hosts[topology.SERVER]
+
+
+def _start_host(name: str) -> Host:
+    node = Node(name)
+    try:
+        write_sysctls(
+            node.pid,
+            {
+                "net.ipv6.conf.all.disable_ipv6": "1",
+                "net.ipv6.conf.default.disable_ipv6": "1",
+                "net.ipv4.ip_forward": "1",
+                "net.ipv4.conf.all.rp_filter": "0",
+                "net.ipv4.conf.default.rp_filter": "0",
+            },
+        )
+        netlink = open_netlink(node.pid)
+        with network_of(node.pid):
+            channel = Channel()
+        netlink.link("set", index=1, state="up")
+    except BaseException:
+        node.terminate()
+        raise
+    return Host(name, node, netlink, channel)
+
+
+def _skip_indices(host: Host) -> None:
+    """Makes the host's interfaces count from higher on than those at the other ends.
+
+    Linux tells a changed carrier at once only if a cable's ends have different indices, and up
+    to a second late otherwise (net/core/link_watch.c, linkwatch_urgent_event).
+    """
+    host.netlink.link("add", ifname="skipped", kind="veth", peer="skipped-peer")
+    host.netlink.link("del", index=host.netlink.link_lookup(ifname="skipped")[0])
+
+
+def _connect(hosts: dict[str, Host], one: Port, two: Port) -> None:
+    first, second = hosts[one.node], hosts[two.node]
+    Link(
+        first.node, second.node, intfName1=one.interface, intfName2=two.interface,
+        addr1=_mac(one), addr2=_mac(two),
+    )  # fmt: skip
+    for host, port in ((first, one), (second, two)):
+        index = host.netlink.link_lookup(ifname=port.interface)[0]
+        host.indices[port.interface] = index
+        if port.address:
+            host.netlink.addr("add", index=index, address=port.address, prefixlen=24)
+        host.netlink.link("set", index=index, state="up")
+        with network_of(host.node.pid):
+            switch_off(port.interface)
+    if one.address and two.address:
+        _add_neighbour(first, one, two)
+        _add_neighbour(second, two, one)
+
+
+def _wait_until_up(host: Host, index: int) -> None:
+    """Until then a bridge refuses to open a port (Linux br_set_port_state)."""
+    for _ in range(1000):
+        if host.netlink.get_links(index)[0].get_attr("IFLA_OPERSTATE") == "UP":
+            return
+        time.sleep(0.001)
+    raise LabError(f"an interface of {host.name} does not come up")
+
+
+def _join_air(hosts: dict[str, Host], path: LinkPath) -> None:
+    """Makes the air a bridge between the client and its access points.
+
+    Ports towards access points learn nothing, so that what is for the gateway goes wherever
+    the client is attached; all access points share the gateway's address, IP and MAC.
+    """
+    air = hosts[topology.AIR]
+    air.netlink.link("add", ifname=_BRIDGE, kind="bridge", br_stp_state=0)
+    bridge = air.netlink.link_lookup(ifname=_BRIDGE)[0]
+    air.netlink.link("set", index=bridge, state="up")
+    for access in path.accesses:
+        assert access.air is not None
+        index = air.indices[access.air.interface]
+        air.netlink.link("set", index=index, master=bridge)
+        air.netlink.brport("set", index=index, learning=0)
+        _wait_until_up(air, index)
+    air.netlink.link("set", index=air.indices[path.carrier.interface], master=bridge)
+    client, gateway = hosts[topology.CLIENT], path.accesses[0].down
+    _add_neighbour(client, path.client, gateway)
+
+
+def _route_client(client: Host, path: LinkPath) -> None:
+    """The client's default routes through this link: its own table, and by priority."""
+    for place in ({"table": path.table}, {"priority": path.table}):
+        client.netlink.route(
+            "replace", dst="default", gateway=path.accesses[0].down.address,
+            oif=client.indices[path.client.interface], **place,
+        )  # fmt: skip
+
+
+def _route(hosts: dict[str, Host], path: LinkPath) -> None:
+    """Routes between the client and the server's one address through this link."""
+
+    def add(host: Host, port: Port, gateway: Port, dst: str) -> None:
+        host.netlink.route(
+            "replace", gateway=gateway.address, oif=host.indices[port.interface], dst=dst
+        )
+
+    client = hosts[topology.CLIENT]
+    _route_client(client, path)
+    network = path.client_network.partition("/")[0]
+    client.netlink.rule("add", src=network, src_len=24, table=path.table, priority=path.table)
+    client.netlink.rule("add", oifname=path.device, table=path.table, priority=path.table + 100)
+    to_server = f"{SERVER_ADDRESS}/32"
+    for access in path.accesses:
+        add(hosts[access.node], access.up, access.core, to_server)
+    add(hosts[path.core], path.core_up, path.server, to_server)
+    add(hosts[path.core], path.accesses[0].core, path.accesses[0].up, path.client_network)
+    add(hosts[topology.SERVER], path.server, path.core_up, path.client_network)
+
+
+def tcp_sysctls(settings: TcpSettings) -> dict[str, str]:
+    """The sysctls of an end host for a scenario's TCP settings."""
+    return {
+        "net.ipv4.tcp_congestion_control": settings.congestion_control,
+        "net.ipv4.tcp_rmem": f"4096 131072 {settings.rmem_max_bytes}",
+        "net.ipv4.tcp_wmem": f"4096 65536 {settings.wmem_max_bytes}",
+        "net.ipv4.tcp_no_metrics_save": "0" if settings.metrics_save else "1",
+    }
+
+
+@contextlib.contextmanager
+def built(
+    scenario: Scenario, states: dict[str, LinkState], seed: int, slack_s: float
+) -> Iterator[Lab]:
+    """A lab for `scenario` with its links in `states`; gone when the block ends.
+
+    The randomness of losses and jitter comes from `seed`; `slack_s` is how late the clock's timers
+    may come without costing rate.
+    """
+    paths = {
+        name: topology.link_path(name, settings.access_points)
+        for name, settings in scenario.links.items()
+    }
+    with contextlib.ExitStack() as stack:
+        hosts: dict[str, Host] = {}
+        middle = [node for path in paths.values() for node in path.nodes]
+        for name in (topology.CLIENT, *middle, topology.SERVER):
+            host = _start_host(name)
+            stack.callback(host.node.terminate)
+            stack.callback(host.netlink.close)
+            stack.callback(host.channel.close)
+            hosts[name] = host
+        _skip_indices(hosts[topology.CLIENT])
+        for name in (topology.CLIENT, topology.SERVER):
+            write_sysctls(hosts[name].node.pid, tcp_sysctls(scenario.tcp))
+        hosts[topology.SERVER].netlink.addr("add", index=1, address=SERVER_ADDRESS, prefixlen=32)
+        links = {}
+        for name, settings in scenario.links.items():
+            path = paths[name]
+            for one, two in path.cables:
+                _connect(hosts, one, two)
+            if path.accesses[0].air is not None:
+                _join_air(hosts, path)
+            _route(hosts, path)
+            links[name] = ShapedLink(
+                path, hosts, states[name],
+                (settings.queue_down_bytes, settings.queue_up_bytes), seed, slack_s,
+            )  # fmt: skip
+        yield Lab(hosts, links)

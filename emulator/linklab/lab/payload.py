@@ -1,0 +1,148 @@
+"""The file that is downloaded: bytes generated from a seed, never kept in the repository.
+
+The bytes are the keystream of AES-128 in counter mode (NIST SP 800-38A 6.5) from counter
+zero, with the first 16 bytes of SHA-256("linklab payload SEED") as the key: random noise as
+in thesis 3.1.4, which nothing on the way can compress. Anybody can make them again:
+
+    key=$(printf 'linklab payload 1' | sha256sum | cut -c1-32)
+    head -c 250000000 /dev/zero |
+        openssl enc -aes-128-ctr -K $key -iv 00000000000000000000000000000000 | sha256sum
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from linklab.core import units
+from linklab.scenario import Payload
+
+MTIME_S = 946_684_800
+"""2000-01-01T00:00:00Z: H2O's ETag is made of modification time and size, and the same
+download must have the same ETag everywhere."""
+
+_CHUNK_BYTES = 1 << 20
+
+
+class PayloadError(RuntimeError):
+    """The payload cannot be made: no room, no right, or not what the scenario says."""
+
+
+def ensure(payload: Payload, directory: Path) -> Path:
+    """The payload's file in `directory`, made if it is missing, truncated or altered.
+
+    The directory is for payloads only, so that a server may serve it. The file is readable
+    by everybody and has beside it `NAME.sha256` (as sha256sum writes it). A cached file counts
+    as whole if its size, its time of modification and its recorded hash are as they were
+    made; its bytes are hashed only when they are generated. Raises PayloadError.
+    """
+    path = directory / f"payload-{payload.size_bytes}-{payload.seed}.bin"
+    if _is_whole(path, payload):
+        return path
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        directory.chmod(0o755)
+        with _locked(directory / f".{path.name}.lock"):
+            if not _is_whole(path, payload):
+                _make(path, payload)
+    except OSError as error:
+        raise PayloadError(_explain(error, payload, directory)) from error
+    return path
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a payload as recorded when `ensure` made the file. Raises FileNotFoundError."""
+    return _sidecar(path).read_text(encoding="ascii").split(maxsplit=1)[0]
+
+
+def chunks(payload: Payload) -> Iterator[bytes]:
+    """The payload's bytes in pieces of at most 1 MiB."""
+    # Imported here because it is slow to load and the guest never needs it.
+    from cryptography.hazmat.primitives.ciphers import Cipher
+    from cryptography.hazmat.primitives.ciphers.algorithms import AES
+    from cryptography.hazmat.primitives.ciphers.modes import CTR
+
+    key = hashlib.sha256(f"linklab payload {payload.seed}".encode()).digest()[:16]
+    keystream = Cipher(AES(key), CTR(bytes(16))).encryptor()
+    zeros = bytes(_CHUNK_BYTES)
+    for offset in range(0, payload.size_bytes, _CHUNK_BYTES):
+        yield keystream.update(zeros[: payload.size_bytes - offset])
+
+
+def _sidecar(path: Path) -> Path:
+    return path.with_name(path.name + ".sha256")
+
+
+def _is_whole(path: Path, payload: Payload) -> bool:
+    try:
+        status = path.stat()
+        recorded = sha256_of(path)
+    except (OSError, ValueError, IndexError):
+        return False
+    return (
+        status.st_size == payload.size_bytes
+        and status.st_mtime_ns == MTIME_S * 10**9
+        and len(recorded) == 64
+        and payload.sha256 in (None, recorded)
+    )
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Only one process is in the block; the lock goes with the process."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _make(path: Path, payload: Payload) -> None:
+    """Generates the file; the lock is held, so that fixed temporary names are ours."""
+    temporary = path.with_name(f".{path.name}.part")
+    sidecar = _sidecar(path)
+    sidecar_temporary = sidecar.with_name(f".{sidecar.name}.part")
+    try:
+        with temporary.open("wb") as file:
+            sha256 = _write(file, payload)
+            if payload.sha256 not in (None, sha256):
+                raise PayloadError(
+                    f"payload of {units.format_size(payload.size_bytes)} from seed {payload.seed}: "
+                    f"its SHA-256 is {sha256}, but the scenario says {payload.sha256}"
+                )
+            os.fchmod(file.fileno(), 0o644)
+            file.flush()
+            os.fsync(file.fileno())
+        os.utime(temporary, (MTIME_S, MTIME_S))
+        sidecar_temporary.write_text(f"{sha256}  {path.name}\n", encoding="ascii")
+        sidecar_temporary.chmod(0o644)
+        sidecar_temporary.replace(sidecar)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+        sidecar_temporary.unlink(missing_ok=True)
+
+
+def _write(file: IO[bytes], payload: Payload) -> str:
+    """Writes the bytes and returns their SHA-256."""
+    digest = hashlib.sha256()
+    for chunk in chunks(payload):
+        digest.update(chunk)
+        file.write(chunk)
+    return digest.hexdigest()
+
+
+def _explain(error: OSError, payload: Payload, directory: Path) -> str:
+    size = units.format_size(payload.size_bytes)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        free = shutil.disk_usage(directory).free
+        return (
+            f"no room for the payload of {size} in {directory}: {os.strerror(error.errno)}, "
+            f"{free / 1e6:.1f} MB free; make room or set LINKLAB_CACHE to a larger place"
+        )
+    return f"the payload of {size} cannot be written to {directory}: {error.strerror or error}"

@@ -1,0 +1,101 @@
+"""The range server: H2O with the project's configuration, on the lab's server host."""
+
+from __future__ import annotations
+
+import pwd
+import socket
+import stat
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from linklab.lab.h2o import configuration
+from linklab.lab.namespace import network_of
+from linklab.lab.network import Host, LabError
+from linklab.lab.topology import SERVER_ADDRESS
+
+PORT = 443
+START_TIMEOUT_S = 10.0
+
+
+@dataclass
+class Server:
+    """A running H2O."""
+
+    process: subprocess.Popen[bytes]
+    error_log: Path
+
+    def check(self) -> None:
+        """Raises LabError with the end of H2O's error log if it has died."""
+        code = self.process.poll()
+        if code is not None:
+            raise LabError(f"H2O ended with {code}: {_last_line(self.error_log)}")
+
+    def stop(self) -> None:
+        """Ends H2O and waits for it."""
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(errors="replace").strip().splitlines() if path.exists() else []
+    return lines[-1] if lines else "it said nothing"
+
+
+def least_user(file: Path) -> str:
+    """The user with the fewest rights who can read `file`: nobody, or else its owner.
+
+    LabError where the owner has no name, by which alone H2O knows users.
+    """
+    open_to_all = all(parent.stat().st_mode & stat.S_IXOTH for parent in file.parents)
+    if open_to_all and file.stat().st_mode & stat.S_IROTH:
+        return "nobody"
+    owner = file.stat().st_uid
+    try:
+        return pwd.getpwuid(owner).pw_name
+    except KeyError:
+        raise LabError(
+            f"only user {owner}, who has no name on this machine, can read {file}: "
+            "set LINKLAB_CACHE to a directory that everybody may enter"
+        ) from None
+
+
+def start(
+    host: Host, certificate: Path, key: Path, payload: Path, run_dir: Path, *, mptcp: bool = False
+) -> Server:
+    """Starts H2O on `host` and returns once it listens; LabError if it does not.
+
+    With `mptcp` its listeners speak Multipath TCP too (mptcpize's preload).
+    """
+    conf = run_dir / "h2o.conf"
+    error_log = run_dir / "h2o-error.log"
+    conf.write_text(
+        configuration(
+            (SERVER_ADDRESS, PORT), certificate, key, payload.parent,
+            access_log=run_dir / "h2o-access.jsonl", error_log=error_log, user=least_user(payload),
+        )
+    )  # fmt: skip
+    argv = ["h2o", "-m", "worker", "-c", str(conf)]
+    if mptcp:
+        argv = ["mptcpize", "run", *argv]
+    with error_log.open("ab") as output:
+        process = host.start(argv, stdout=output, stderr=output, directory=run_dir)
+    server = Server(process, error_log)
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while not _listens(host):
+        server.check()
+        if time.monotonic() > deadline:
+            server.stop()
+            raise LabError(f"H2O does not listen on port {PORT}: {_last_line(error_log)}")
+        time.sleep(0.005)
+    return server
+
+
+def _listens(host: Host) -> bool:
+    with network_of(host.node.pid), socket.socket() as probe:
+        return probe.connect_ex((SERVER_ADDRESS, PORT)) == 0

@@ -1,0 +1,167 @@
+"""The links of a publication's scenarios, such that each alone does what was published. Pure.
+
+What a link alone does is known without a lab: its model at full load (`full_load.py`). A lab is
+slower by what the oracle leaves out, slow start before all; `lab_ratio` says by how much. The
+seeds are none that `linklab reproduce` uses, so that its single-link rows say whether the links
+are right. `python tests/bench.py calibration` finds the keys of the profiles.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from linklab.links.full_load import spans
+from linklab.links.oracle import HORIZON_S
+from linklab.models.between_runs import MAX_RELATIVE_SD
+from linklab.scenario import Scenario
+
+SEEDS: Final = range(1001, 1201)
+
+BIN_S: Final = 1.0
+"""A run's rate is the median of its seconds: the thesis' tables have medians of medians (3.4)."""
+
+_SINGLE: Final = "single-"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a link is to do alone: the median download and the rates' standard deviation over
+    their median, over the runs."""
+
+    download_s: float
+    spread: float
+
+
+ASSUMED: Final[Mapping[tuple[str, str], Target]] = {("ls", "lte"): Target(31.48, 0.095)}
+"""Links, by scenario and name, of which nothing was published alone.
+
+ls: 65.87 Mbit/s is LTE's mean over its multi-link rows (thesis 5.1.2), and 6.26 that of their σ.
+hs-s7's row says what a reported rate is worth as a download: 59.19 of 61.37 Mbit/s.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """What a link does alone over many runs, in the terms of `Target`."""
+
+    download_s: float
+    spread: float
+
+
+def targets(scenario: Scenario) -> dict[str, Target]:
+    """What each link is to do alone, as far as anything says so."""
+    found = {link: one for (name, link), one in ASSUMED.items() if name == scenario.name}
+    for row in scenario.published:
+        if row.algorithm.startswith(_SINGLE) and row.spread is not None:
+            found[row.algorithm.removeprefix(_SINGLE)] = Target(row.download_s, row.spread)
+    return {link: found[link] for link in scenario.links if link in found}
+
+
+def alone(scenario: Scenario, link: str, seeds: Iterable[int] = SEEDS) -> Alone:
+    """What `link` does alone at full load. Raises KeyError for a link that the scenario lacks."""
+    runs = [_run(scenario, link, seed) for seed in seeds]
+    rates = [rate for _, rate in runs]
+    return Alone(
+        statistics.median(download_s for download_s, _ in runs),
+        statistics.stdev(rates) / statistics.median(rates),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A link's keys `down` and `between_runs`."""
+
+    down_bps: int
+    between_runs: float
+
+
+def calibrated(
+    scenario: Scenario,
+    link: str,
+    target: Target,
+    *,
+    lab_ratio: float = 1.0,
+    seeds: Iterable[int] = SEEDS,
+    most_steps: int = 8,
+) -> Found:
+    """With what `link` comes to its target.
+
+    `lab_ratio` is how much longer a download takes in a lab. Four digits of `down` and three of
+    `between_runs` are found: as a profile states them. Where the link strays more than its target
+    by itself, or no `between_runs` is enough, it is the least or the most there is.
+    """
+    seeds = tuple(seeds)
+    settings = scenario.links[link]
+    found = Found(settings.down_rate_bps, settings.between_runs)
+    for _ in range(most_steps):
+        seen = alone(given(scenario, link, found), link, seeds)
+        down_bps = found.down_bps * seen.download_s * lab_ratio / target.download_s
+        # What strays by itself and what strays between runs add up as variances.
+        square = found.between_runs**2 + target.spread**2 - seen.spread**2
+        spread = min(MAX_RELATIVE_SD, math.sqrt(max(0.0, square)))
+        following = Found(int(float(f"{down_bps:.4g}")), round(spread, 3))
+        if following == found:
+            break
+        found = following
+    return found
+
+
+def given(scenario: Scenario, link: str, found: Found) -> Scenario:
+    """The scenario with these keys in `link`, as far as they count at full load: queue and B of
+    the algorithms stay as they are."""
+    settings = scenario.links[link]
+    trace = settings.trace
+    if trace is not None and trace.settings.down_mean_bps is not None:
+        trace = replace(trace, settings=replace(trace.settings, down_mean_bps=found.down_bps))
+    changed = replace(
+        settings, down_rate_bps=found.down_bps, between_runs=found.between_runs, trace=trace
+    )
+    return replace(scenario, links={**scenario.links, link: changed})
+
+
+def _run(scenario: Scenario, link: str, seed: int) -> tuple[float, float]:
+    """Seconds of a download over the link alone, and the median of its seconds' rates."""
+    times, sums = _progress(scenario, link, seed)
+    begin_s, end_s = times[0], times[-1]
+    seconds = int((end_s - begin_s) / BIN_S)
+    if seconds == 0:
+        return end_s, sums[-1] / (end_s - begin_s)
+    got = [_at(times, sums, begin_s + BIN_S * n) for n in range(seconds + 1)]
+    return end_s, statistics.median(after - before for before, after in pairwise(got)) / BIN_S
+
+
+def _progress(scenario: Scenario, link: str, seed: int) -> tuple[list[float], list[float]]:
+    """When how many bytes of the payload have come, from the first to the last one."""
+    if link not in scenario.links:
+        raise KeyError(link)
+    size = float(scenario.payload.size_bytes)
+    times: list[float] = []
+    sums: list[float] = []
+    got = 0.0
+    for span in spans(scenario, seed, [link]):
+        rate = span.payload_bytes_per_s[link]
+        if not times and rate > 0:
+            times.append(span.start_s)
+            sums.append(0.0)
+        if rate > 0 and got + rate * (span.end_s - span.start_s) >= size:
+            return [*times, span.start_s + (size - got) / rate], [*sums, size]
+        if span.end_s > HORIZON_S:
+            break
+        got += rate * (span.end_s - span.start_s)
+        if times:
+            times.append(span.end_s)
+            sums.append(got)
+    raise ValueError(f"{scenario.name}: {link} alone does not deliver the payload, seed {seed}")
+
+
+def _at(times: list[float], sums: list[float], t_s: float) -> float:
+    """Bytes at a time, between the known ones in proportion."""
+    after = min(bisect_right(times, t_s), len(times) - 1)
+    share = (t_s - times[after - 1]) / (times[after] - times[after - 1])
+    return sums[after - 1] + min(1.0, share) * (sums[after] - sums[after - 1])

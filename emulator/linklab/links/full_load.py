@@ -1,0 +1,149 @@
+"""A scenario's links as they are while a client keeps them full from the start. Pure.
+
+Link models follow the load, so what a link could have carried is only known for a stated
+load. The oracle and `linklab plot` state this one: every link has one connection, its
+handshakes cannot be avoided, and from then on its queue never runs empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from linklab.core.link_state import LinkState
+from linklab.links.stack import models
+from linklab.models.layer import LinkModel, Load
+from linklab.scenario import PACKET_BYTES, Scenario
+
+SEGMENT_BYTES = 1448
+"""TCP payload of a full packet: 1500 less 20 IPv4 (RFC 791), 20 TCP (RFC 9293) and 12 for
+the timestamp option with its padding (RFC 7323)."""
+
+TLS_RECORD_BYTES = 16384
+"""Largest plaintext of a TLS 1.3 record (RFC 8446 5.1), which H2O fills for bulk data."""
+
+TLS_OVERHEAD_BYTES = 22
+"""Per record: 5 header, 1 content type (RFC 8446 5.2), 16 authentication tag (AES-GCM)."""
+
+FRAME_BYTES = 16384
+"""Payload of an HTTP/2 DATA frame: SETTINGS_MAX_FRAME_SIZE at its initial value (RFC 9113
+6.5.2), up to which H2O fills frames."""
+
+FRAME_OVERHEAD_BYTES = 9
+"""The frame header (RFC 9113 4.1)."""
+
+HANDSHAKE_ROUND_TRIPS = 3
+"""TCP's handshake (RFC 9293 3.5), TLS 1.3's (RFC 8446 2), and the request up to the first
+byte of its response."""
+
+ACK_BYTES = 66
+"""A pure acknowledgement as the qdiscs count it: Ethernet 14, IPv4 20, TCP 32."""
+
+SEGMENTS_PER_ACK = 2
+"""Delayed acknowledgements (RFC 9293 3.8.6.3)."""
+
+
+def goodput_ratio() -> float:
+    """Payload bytes per byte that the bottleneck counts, for bulk data over HTTP/2: 0.9546."""
+    return (
+        SEGMENT_BYTES / PACKET_BYTES
+        * (TLS_RECORD_BYTES / (TLS_RECORD_BYTES + TLS_OVERHEAD_BYTES))
+        * (FRAME_BYTES / (FRAME_BYTES + FRAME_OVERHEAD_BYTES))
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From `start_s` to `end_s` nothing changes: each link's state, and what it delivers."""
+
+    start_s: float
+    end_s: float
+    states: dict[str, LinkState]
+    payload_bytes_per_s: dict[str, float]
+
+
+@dataclass(slots=True)
+class _Link:
+    model: LinkModel
+    queue_bytes: int
+    round_trips_left: float = HANDSHAKE_ROUND_TRIPS
+    sent_bytes: float = 0.0
+
+    def load(self, received_bytes: float, state: LinkState | None) -> Load:
+        packets = self.sent_bytes / PACKET_BYTES
+        acks = packets / SEGMENTS_PER_ACK
+        waits = state is None or state.hold_up or self.round_trips_left > 0
+        return Load(
+            down_bytes=round(self.sent_bytes),
+            down_packets=round(packets),
+            up_bytes=round(acks * ACK_BYTES),
+            up_packets=round(acks),
+            down_backlog_bytes=0 if self.round_trips_left > 0 else self.queue_bytes,
+            up_backlog_bytes=ACK_BYTES if waits else 0,
+            received_bytes=round(received_bytes),
+            connections=frozenset((1,)),
+        )
+
+
+@dataclass(slots=True)
+class _Course:
+    """Where the simulation stands."""
+
+    links: dict[str, _Link]
+    states: dict[str, LinkState] = field(default_factory=dict)
+    received_bytes: float = 0.0
+
+    def ask(self, t_s: float) -> float:
+        """Asks every model for the time `t_s`; returns when one has to be asked again."""
+        for name, link in self.links.items():
+            load = link.load(self.received_bytes, self.states.get(name))
+            self.states[name] = link.model.at(t_s, load)
+        return min(link.model.next_s() for link in self.links.values())
+
+
+def spans(scenario: Scenario, seed: int, links: Iterable[str]) -> Iterator[Span]:
+    """The course of the named links, without end unless nothing can ever change again.
+
+    The last span's `end_s` is then infinite. Handshakes advance by the share of round trips
+    that the time allows while packets pass, and wait while they do not. Delay lies before the
+    bottleneck, so that a rate counts from the instant it is set.
+    """
+    made = models(scenario, seed)
+    course = _Course({
+        name: _Link(made[name], scenario.links[name].queue_down_bytes)
+        for name in scenario.links
+        if name in set(links)
+    })  # fmt: skip
+    t_s = 0.0
+    while True:
+        until_s = course.ask(t_s)
+        for name, link in course.links.items():
+            state = course.states[name]
+            if link.round_trips_left > 0 and state.passes("down") and state.passes("up"):
+                until_s = min(until_s, t_s + link.round_trips_left * 2 * state.delay_s)
+        if until_s <= t_s:  # Handshakes without a delay are over at once.
+            until_s = t_s
+        rates = {}
+        for name, link in course.links.items():
+            state = course.states[name]
+            rates[name] = 0.0
+            if not state.passes("down"):
+                continue
+            if link.round_trips_left > 0:
+                if state.passes("up"):
+                    _advance_handshake(link, state, until_s - t_s)
+            else:
+                rates[name] = state.down_rate_bps / 8 * goodput_ratio()
+                link.sent_bytes += state.down_rate_bps / 8 * (until_s - t_s)
+        if until_s > t_s:
+            yield Span(t_s, until_s, dict(course.states), rates)
+        if until_s == float("inf"):
+            return
+        course.received_bytes += sum(rates.values()) * (until_s - t_s)
+        t_s = until_s
+
+
+def _advance_handshake(link: _Link, state: LinkState, time_s: float) -> None:
+    rtt_s = 2 * state.delay_s
+    left = link.round_trips_left - time_s / rtt_s if rtt_s else 0.0
+    link.round_trips_left = left if left > 1e-9 else 0.0

@@ -1,0 +1,62 @@
+import itertools
+import math
+
+import pytest
+
+from linklab import scenario
+from linklab.links.full_load import Span, goodput_ratio, spans
+from linklab.scenario import Scenario
+
+
+def make(lte: str, *events: str) -> Scenario:
+    listed = "".join(f"  - {{{event}}}\n" for event in events)
+    return scenario.parse(
+        "name: full\npayload: {size: 10 MB}\nlinks:\n"
+        "  wifi: {down: 8 Mbit/s, up: 1 Mbit/s, rtt: 0 s}\n"
+        f"  lte: {{down: 80 Mbit/s, up: 1 Mbit/s, {lte}}}\n"
+        + (f"events:\n{listed}" if events else "")
+    )
+
+
+def course(one: Scenario, until_s: float = 20.0) -> list[Span]:
+    return list(itertools.takewhile(lambda span: span.start_s < until_s, spans(one, 1, one.links)))
+
+
+def test_handshakes_come_first_and_then_the_whole_rate() -> None:
+    first, rest = course(make("rtt: 100 ms"))
+    assert first.start_s == 0
+    assert first.end_s == pytest.approx(0.3)
+    assert first.payload_bytes_per_s["wifi"] == pytest.approx(1e6 * goodput_ratio())
+    assert first.payload_bytes_per_s["lte"] == 0
+    assert rest.end_s == math.inf
+    assert rest.payload_bytes_per_s["lte"] == pytest.approx(1e7 * goodput_ratio())
+
+
+def test_spans_follow_each_other_without_a_gap() -> None:
+    seen = course(make("rtt: 100 ms, carriers: {count: 3}, rrc: {}"), 5.0)
+    assert seen[0].start_s == 0
+    assert all(one.end_s == two.start_s for one, two in itertools.pairwise(seen))
+    assert all(span.end_s > span.start_s for span in seen)
+
+
+def test_a_full_link_brings_up_its_carriers_and_wakes_its_radio() -> None:
+    lte = "rtt: 100 ms, carriers: {count: 2, delay: 1 s, sigma: 0, slow: 0 %}, rrc: {}"
+    states = [(span.start_s, span.states["lte"]) for span in course(make(lte), 5.0)]
+    assert states[0][1].rrc == "promotion"  # The first packet waits from the start
+    connected_s = next(t for t, state in states if state.rrc == "connected")
+    assert connected_s == pytest.approx(0.26)
+    both_s = next(t for t, state in states if state.carriers == 2)
+    assert both_s == pytest.approx(connected_s + 0.3 + 0.05 + 1.0, abs=0.03)
+
+
+def test_nothing_passes_in_an_outage_and_handshakes_wait_for_its_end() -> None:
+    one = make("rtt: 100 ms", "at: 0 s, link: lte, outage: true, for: 1 s")
+    rates = {span.start_s: span.payload_bytes_per_s["lte"] for span in course(one)}
+    assert [t for t, rate in rates.items() if rate > 0] == [pytest.approx(1.3)]
+
+
+def test_bytes_received_trigger_events() -> None:
+    one = make("rtt: 0 s", "after: 5 MB, link: lte, carrier: down")
+    down_s = next(span.start_s for span in course(one) if not span.states["lte"].up)
+    arrives_s = 5e6 / (11e6 * goodput_ratio())
+    assert arrives_s <= down_s <= arrives_s + 0.0201

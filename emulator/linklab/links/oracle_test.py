@@ -1,0 +1,154 @@
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linklab import scenario
+from linklab.links import oracle
+from linklab.links.full_load import goodput_ratio
+from linklab.scenario import Payload, Scenario
+
+G = 1448 / 1514 * 16384 / 16406 * 16384 / 16393
+
+
+def make(wifi: str, lte: str, *events: str, size: str = "1 MB") -> Scenario:
+    lines = [
+        "name: oracle",
+        f"payload: {{size: {size}}}",
+        "links:",
+        f"  wifi: {{up: 1 Mbit/s, {wifi}}}",
+        f"  lte: {{up: 1 Mbit/s, {lte}}}",
+        "events:" if events else "",
+        *(f"  - {{{event}}}" for event in events),
+    ]
+    return scenario.parse("\n".join(lines))
+
+
+SLOW = "down: 8 Mbit/s, rtt: 0 s"  # 1 MB/s on the wire, G MB/s of payload
+
+
+def test_goodput_ratio() -> None:
+    assert goodput_ratio() == pytest.approx(G, rel=1e-12)
+    assert goodput_ratio() == pytest.approx(0.9546, abs=5e-5)
+
+
+def test_two_links_without_delay() -> None:
+    one = make(SLOW, SLOW)
+    assert oracle.oracle_s(one) == pytest.approx(0.5 / G, rel=1e-12)
+    assert oracle.single_link_s(one, "wifi") == pytest.approx(1 / G, rel=1e-12)
+
+
+def test_three_round_trips_come_before_the_first_byte() -> None:
+    one = make("down: 8 Mbit/s, rtt: 10 ms", "down: 8 Mbit/s, rtt: 100 ms")
+    assert oracle.single_link_s(one, "wifi") == pytest.approx(0.03 + 1 / G, rel=1e-12)
+    assert oracle.single_link_s(one, "lte") == pytest.approx(0.3 + 1 / G, rel=1e-12)
+    # Wi-Fi works alone from 0.03 to 0.3 s and delivers 0.27 G MB, then both share the rest.
+    assert oracle.oracle_s(one) == pytest.approx(0.3 + (1 - 0.27 * G) / (2 * G), rel=1e-12)
+
+
+def test_a_small_payload_is_over_before_the_second_link_begins() -> None:
+    one = make("down: 8 Mbit/s, rtt: 10 ms", "down: 8 Mbit/s, rtt: 2 s")
+    assert oracle.oracle_s(one) == pytest.approx(0.03 + 1 / G, rel=1e-12)
+
+
+def test_a_lost_carrier_delivers_nothing() -> None:
+    one = make(
+        SLOW,
+        SLOW,
+        "at: 0.25 s, link: wifi, carrier: down",
+        "at: 0.5 s, link: wifi, carrier: up",
+    )
+    # Without the outage 1/(2G) = 0.524 s; wifi misses 0.25 s, which both then make up for.
+    assert oracle.oracle_s(one) == pytest.approx(0.5 / G + 0.125, rel=1e-12)
+
+
+def test_a_change_of_rate_counts_from_its_instant() -> None:
+    one = make(SLOW, SLOW, "at: 0.25 s, link: lte, down: 16 Mbit/s")
+    # 0.5 G MB until 0.25 s, then 3 G MB/s.
+    assert oracle.oracle_s(one) == pytest.approx(0.25 + (1 - 0.5 * G) / (3 * G), rel=1e-12)
+
+
+def test_handshakes_wait_for_the_carrier() -> None:
+    events = ("at: 0 s, link: wifi, carrier: down", "at: 5 s, link: wifi, carrier: up")
+    one = make("down: 8 Mbit/s, rtt: 10 ms", SLOW, *events)
+    assert oracle.single_link_s(one, "wifi") == pytest.approx(5.03 + 1 / G, rel=1e-12)
+
+
+def test_handshakes_go_on_after_an_outage_and_with_another_rtt() -> None:
+    events = (
+        "at: 0.1 s, link: wifi, carrier: down",  # one of three round trips done
+        "at: 1 s, link: wifi, carrier: up, rtt: 50 ms",
+    )
+    one = make("down: 8 Mbit/s, rtt: 100 ms", SLOW, *events)
+    assert oracle.single_link_s(one, "wifi") == pytest.approx(1.1 + 1 / G, rel=1e-12)
+
+
+def test_events_at_the_start_replace_the_initial_state() -> None:
+    one = make(SLOW, SLOW, "at: 0 s, link: wifi, down: 16 Mbit/s")
+    assert oracle.single_link_s(one, "wifi") == pytest.approx(0.5 / G, rel=1e-12)
+
+
+def test_never() -> None:
+    one = make(
+        SLOW, SLOW, "at: 0.1 s, link: wifi, carrier: down", "at: 0.1 s, link: lte, carrier: down"
+    )
+    assert oracle.oracle_s(one) == math.inf
+    assert oracle.single_link_s(one, "lte") == math.inf
+
+
+def test_done_exactly_when_the_links_go_down() -> None:
+    size_bytes = 100_000
+    done_s = size_bytes / (2e6 * G)
+    late = f"{done_s * 1.001:.6f} s"
+    early = f"{done_s * 0.999:.6f} s"
+    for at, expected in ((late, pytest.approx(done_s)), (early, math.inf)):
+        events = [f"at: {at}, link: {link}, carrier: down" for link in ("wifi", "lte")]
+        assert oracle.oracle_s(make(SLOW, SLOW, *events, size="100 kB")) == expected
+
+
+def test_loss_and_jitter_do_not_move_the_bound() -> None:
+    steady = make("down: 8 Mbit/s, rtt: 10 ms", SLOW)
+    lossy = make("down: 8 Mbit/s, rtt: 10 ms, loss: 5 %, jitter: 2 ms", SLOW)
+    assert oracle.oracle_s(steady) == oracle.oracle_s(lossy)
+
+
+def test_an_unknown_link() -> None:
+    with pytest.raises(KeyError):
+        oracle.single_link_s(make(SLOW, SLOW), "nr")
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds"),
+    [
+        # rate x G x t summed by hand, e.g. (800 Mbit/G + 80*0.03 + 50*0.09)/130 Mbit/s
+        ("static-80-50", (800 / G + 80 * 0.03 + 50 * 0.09) / 130),
+        ("static-7-66", (800 / G + 7.5 * 0.03 + 66.7 * 0.09) / 74.2),
+        ("wifi-gone", (800 / G + 60 * 0.03 + 40 * 0.12 + 60 * 3) / 100),
+        ("wifi-outage", (800 / G + 60 * 0.03 + 40 * 0.12 + 59.99 * 3) / 100),
+        ("wifi-collapse", (800 / G + 60 * 0.03 + 40 * 0.12 - 59 * 2) / 41),
+    ],
+)
+def test_shipped_scenarios(name: str, seconds: float) -> None:
+    assert oracle.oracle_s(scenario.find(name)) == pytest.approx(seconds, rel=1e-9)
+
+
+MBITS = st.integers(1, 1000)
+
+
+@given(MBITS, MBITS, st.integers(0, 200), st.integers(0, 200), st.floats(0.01, 5), MBITS)
+def test_two_links_are_never_worse_than_one_and_more_is_never_slower(
+    wifi: int, lte: int, wifi_rtt: int, lte_rtt: int, at_s: float, later: int
+) -> None:
+    one = make(
+        f"down: {wifi} Mbit/s, rtt: {wifi_rtt} ms",
+        f"down: {lte} Mbit/s, rtt: {lte_rtt} ms",
+        f"at: {at_s:.6f} s, link: wifi, down: {later} Mbit/s",
+        size="10 MB",
+    )
+    both = oracle.oracle_s(one)
+    assert both <= min(oracle.single_link_s(one, link) for link in ("wifi", "lte")) + 1e-9
+    assert both <= oracle.oracle_s(replace(one, payload=Payload(11_000_000)))
+    faster = replace(one.links["wifi"], down_rate_bps=(wifi + 1) * 1_000_000)
+    assert oracle.oracle_s(replace(one, links={**one.links, "wifi": faster})) <= both + 1e-9

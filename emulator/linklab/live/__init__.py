@@ -1,0 +1,1 @@
+"""A lab in real time, to be watched and changed."""

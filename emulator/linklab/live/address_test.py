@@ -1,0 +1,23 @@
+"""Tests of address.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from linklab.live import address
+
+
+def test_addresses() -> None:
+    assert address.parse("127.0.0.1:9464") == ("127.0.0.1", 9464)
+    assert address.parse("[::1]:1") == ("::1", 1)
+    assert address.parse(":80") == ("0.0.0.0", 80)
+    for bad in ("127.0.0.1", "x:y", "x:70000", "9464"):
+        with pytest.raises(ValueError, match="allowed: an address such as"):
+            address.parse(bad)
+
+
+def test_what_is_this_machines_alone() -> None:
+    for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost"):
+        assert address.is_loopback(host)
+    for host in ("0.0.0.0", "::", "192.0.2.7", "127.0.0.1.example", "localhost.example", ""):
+        assert not address.is_loopback(host)

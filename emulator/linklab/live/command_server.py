@@ -1,0 +1,177 @@
+"""What a live lab answers to HTTP: its metrics, how it is doing, and commands.
+
+Metrics and status are for whoever reaches the address. A command needs the lab's token
+(`token.py`), whatever the address. Pages in a browser get none of it: the token goes in a
+header that no page can send to another site without asking, and the lab allows no site to; no
+request of another origin is obeyed, and none for a host name that may be rebound (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import socket
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import msgspec
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from linklab.core.records import RecordError
+from linklab.lab.control import Command
+from linklab.live import token as livetoken
+from linklab.live.address import is_loopback, shown
+from linklab.live.link_command import GUARD
+
+MAX_COMMAND_BYTES = 4096
+
+Obey = Callable[[Command], str]
+"""Carries a command out and says what comes of it; ValueError where it cannot be."""
+
+
+class LiveServer:
+    """Serves `/metrics`, `/status` and `POST /command` on `address` until `close`."""
+
+    def __init__(
+        self, address: tuple[str, int], metrics: Collector, status: Callable[[], dict[str, Any]],
+        obey: Obey, token: str,
+    ) -> None:  # fmt: skip
+        class Handler(_Handler):
+            pass
+
+        Handler.metrics, Handler.status, Handler.obey = (
+            metrics,
+            staticmethod(status),
+            staticmethod(obey),
+        )
+        Handler.token = token
+        try:
+            self._server = _Server(address, Handler)
+        except OSError as error:
+            raise OSError(f"cannot listen on {shown(address)}: {error.strerror}") from None
+        self.address = (address[0], self._server.server_port)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """Where it answers, without a path."""
+        return f"http://{shown(self.address)}"
+
+    def close(self) -> None:
+        """Stops answering."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
+        super().__init__(address, handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away in the middle of an answer is none of our business."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    metrics: Collector
+    status: Callable[[], dict[str, Any]]
+    obey: Obey
+    token: str
+    timeout = 10
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path == "/metrics":
+            self._metrics()
+        elif not self._host_is_ours():
+            self._refuse(HTTPStatus.FORBIDDEN, "this host name is not the lab's")
+        elif path in ("/", "/status"):
+            self._answer_json(HTTPStatus.OK, type(self).status())
+        else:
+            self._refuse(HTTPStatus.NOT_FOUND, "there are /metrics, /status and POST /command")
+
+    def _metrics(self) -> None:
+        encode, kind = choose_encoder(self.headers.get("Accept", ""))
+        try:
+            content = encode(self.metrics)
+        except (RecordError, OSError) as error:
+            return self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+        return self._answer(HTTPStatus.OK, content, kind)
+
+    def do_POST(self) -> None:
+        if not self._host_is_ours():
+            self._refuse(HTTPStatus.FORBIDDEN, "this host name is not the lab's")
+        elif not self._origin_is_ours():
+            self._refuse(HTTPStatus.FORBIDDEN, "a page of another site commands no lab")
+        elif not self._has_token():
+            self._refuse(
+                HTTPStatus.FORBIDDEN,
+                f"a command needs the lab's token: the lab says where it is when it starts; set "
+                f"{livetoken.ENVIRONMENT}",
+            )
+        elif self.path != "/command":
+            self._refuse(HTTPStatus.NOT_FOUND, "commands go to /command")
+        else:
+            self._command()
+
+    def _command(self) -> None:
+        try:
+            length = int(self.headers.get("Content-Length", ""))
+        except ValueError:
+            return self._refuse(HTTPStatus.LENGTH_REQUIRED, "how long is the command?")
+        if not 0 <= length <= MAX_COMMAND_BYTES:
+            return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "that is no command")
+        try:
+            command = msgspec.json.decode(self.rfile.read(length), type=Command)
+            said = type(self).obey(command)
+        except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
+            return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+        return self._answer_json(HTTPStatus.OK, {"done": said})
+
+    def _host_is_ours(self) -> bool:
+        """Whether the request names this machine, or the address at which it came, as no rebound
+        name does."""
+        host = self.headers.get("Host", "")
+        name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
+        return name == self.connection.getsockname()[0] or is_loopback(name)
+
+    def _origin_is_ours(self) -> bool:
+        """Whether no page of another origin has sent it; browsers always say so of a command."""
+        origin = self.headers.get("Origin")
+        site = self.headers.get("Sec-Fetch-Site", "none")
+        return site in ("none", "same-origin") and origin in (
+            None,
+            f"http://{self.headers['Host']}",
+        )
+
+    def _has_token(self) -> bool:
+        given = self.headers.get(GUARD, "")
+        return hmac.compare_digest(given.encode(), type(self).token.encode())
+
+    def _refuse(self, status: HTTPStatus, why: str) -> None:
+        self._answer_json(status, {"error": why})
+
+    def _answer_json(self, status: HTTPStatus, content: dict[str, Any]) -> None:
+        self._answer(status, json.dumps(content, indent=2).encode() + b"\n", "application/json")
+
+    def _answer(self, status: HTTPStatus, content: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """A scrape a second is not worth a line."""

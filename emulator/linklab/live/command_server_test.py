@@ -1,0 +1,180 @@
+"""Tests of liveserver.py: what it answers, and to whom not."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from linklab.core.records import RecordError
+from linklab.lab.control import Command
+from linklab.live.command_server import LiveServer
+from linklab.live.link_command import send
+from linklab.live.token import ENVIRONMENT
+
+TOKEN = "known-to-the-labs-account"
+
+
+class Metrics(Collector):
+    broken = False
+
+    def collect(self) -> Iterator[Metric]:
+        if self.broken:
+            raise RecordError("links.jsonl:3: nonsense")
+        yield GaugeMetricFamily("linklab_lateness_seconds", "Late.", value=0.5)
+
+
+class Lab:
+    """A server on a free port, and what it was commanded."""
+
+    def __init__(self) -> None:
+        self.metrics = Metrics()
+        self.obeyed: list[Command] = []
+        self.server = LiveServer(
+            ("127.0.0.1", 0), self.metrics, lambda: {"runs": 3}, self.obey, TOKEN
+        )
+
+    def obey(self, command: Command) -> str:
+        if command.link == "eth0":
+            raise ValueError("no link is called 'eth0'")
+        self.obeyed.append(command)
+        return "so be it"
+
+    def ask(
+        self, method: str, path: str, body: str | None = None, **headers: str
+    ) -> tuple[int, str, str]:
+        connection = http.client.HTTPConnection(*self.server.address, timeout=5)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, named)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, answer.headers["Content-Type"], text
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    monkeypatch.setenv(ENVIRONMENT, TOKEN)
+    made = Lab()
+    yield made
+    made.server.close()
+
+
+def test_metrics_in_both_formats_of_prometheus(lab: Lab) -> None:
+    status, kind, text = lab.ask("GET", "/metrics")
+    assert (status, kind.split(";")[0]) == (200, "text/plain")
+    assert "linklab_lateness_seconds 0.5\n" in text
+    _, kind, text = lab.ask("GET", "/metrics", Accept="application/openmetrics-text")
+    assert kind.split(";")[0] == "application/openmetrics-text"
+    assert text.endswith("# EOF\n")
+
+
+def test_metrics_that_cannot_be_had_are_an_error_and_no_empty_answer(lab: Lab) -> None:
+    lab.metrics.broken = True
+    status, _, text = lab.ask("GET", "/metrics")
+    assert status == 500
+    assert "links.jsonl:3" in text
+
+
+def test_a_command_is_obeyed(lab: Lab) -> None:
+    assert send(lab.server.address, Command(link="wifi", carrier="down")) == "so be it"
+    assert lab.obeyed == [Command(link="wifi", carrier="down")]
+
+
+@pytest.mark.parametrize("token", ["", "1", "linklab", TOKEN[:-1], TOKEN + "x", "ä"])
+def test_who_does_not_know_the_token_commands_nothing(lab: Lab, token: str) -> None:
+    for headers in ({"X_Linklab": token}, {"X_Linklab": token, "Host": "localhost:9464"}):
+        status, _, text = lab.ask("POST", "/command", '{"next": true}', **headers)
+        assert status == 403
+        assert "needs the lab's token" in text
+    assert not lab.obeyed
+
+
+def test_on_all_addresses_too(lab: Lab) -> None:
+    server = LiveServer(("0.0.0.0", 0), lab.metrics, lambda: {"runs": 3}, lab.obey, TOKEN)
+    try:
+        for token, status in (("linklab", 403), (TOKEN, 200)):
+            connection = http.client.HTTPConnection("127.0.0.2", server.address[1], timeout=5)
+            headers = {"X-Linklab": token, "Host": "127.0.0.2"}
+            connection.request("POST", "/command", '{"next": true}', headers)
+            assert connection.getresponse().status == status
+            connection.close()
+    finally:
+        server.close()
+
+
+def test_a_command_that_cannot_be_carried_out_is_refused_with_the_reason(lab: Lab) -> None:
+    with pytest.raises(RuntimeError, match="no link is called 'eth0'"):
+        send(lab.server.address, Command(link="eth0", carrier="down"))
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 403),
+        ({"Origin": "https://evil.example", "Content-Type": "text/plain"}, 403),
+        ({"X_Linklab": TOKEN, "Host": "evil.example"}, 403),
+        ({"X_Linklab": TOKEN, "Host": "127.0.0.1.evil.example:9464"}, 403),
+        ({"X_Linklab": TOKEN, "Host": "192.0.2.7:9464"}, 403),
+        ({"X_Linklab": TOKEN, "Host": ""}, 403),
+        ({"X_Linklab": TOKEN, "Origin": "https://evil.example"}, 403),
+        ({"X_Linklab": TOKEN, "Origin": "null"}, 403),
+        ({"X_Linklab": TOKEN, "Origin": "http://localhost:3000", "Host": "localhost:9464"}, 403),
+        ({"X_Linklab": TOKEN, "Sec_Fetch_Site": "cross-site"}, 403),
+        ({"X_Linklab": TOKEN, "Sec_Fetch_Site": "same-site"}, 403),
+        ({"X_Linklab": TOKEN, "Sec_Fetch_Site": "same-origin"}, 200),
+        ({"X_Linklab": TOKEN, "Origin": "http://localhost:9464", "Host": "localhost:9464"}, 200),
+        ({"X_Linklab": TOKEN, "Host": "localhost:9464"}, 200),
+        ({"X_Linklab": TOKEN, "Host": "[::1]:9464"}, 200),
+        ({"X_Linklab": TOKEN}, 200),
+    ],
+)
+def test_a_page_in_a_browser_cannot_command_the_lab(
+    lab: Lab, headers: dict[str, str], status: int
+) -> None:
+    assert lab.ask("POST", "/command", '{"next": true}', **headers)[0] == status
+    assert bool(lab.obeyed) == (status == 200)
+
+
+def test_no_site_is_allowed_to_ask_with_the_header(lab: Lab) -> None:
+    status, _, text = lab.ask("OPTIONS", "/command", Origin="https://evil.example")
+    assert status == 501
+    assert "Access-Control-Allow" not in text
+
+
+@pytest.mark.parametrize("body", ["", "{", '{"nxt": true}', '{"link": 3}', "[]", "\xff"])
+def test_what_is_no_command_is_refused(lab: Lab, body: str) -> None:
+    status, _, text = lab.ask("POST", "/command", body, X_Linklab=TOKEN)
+    assert status == 400
+    assert json.loads(text)["error"]
+    assert not lab.obeyed
+
+
+def test_a_body_too_long_for_a_command_is_not_read(lab: Lab) -> None:
+    assert lab.ask("POST", "/command", "x" * 5000, X_Linklab=TOKEN)[0] == 413
+
+
+@pytest.mark.parametrize("path", ["/", "/status"])
+def test_the_status_is_json(lab: Lab, path: str) -> None:
+    status, kind, text = lab.ask("GET", path)
+    assert (status, kind, json.loads(text)) == (200, "application/json", {"runs": 3})
+    assert lab.ask("GET", path, Host="evil.example")[0] == 403
+
+
+def test_other_paths_are_not_found(lab: Lab) -> None:
+    assert lab.ask("GET", "/nothing")[0] == 404
+    assert lab.ask("POST", "/nothing", "{}", X_Linklab=TOKEN)[0] == 404
+
+
+def test_an_address_that_is_taken_is_said(lab: Lab) -> None:
+    def nothing(_: Command) -> str:
+        return ""
+
+    status: dict[str, Any] = {}
+    with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{lab.server.address[1]}"):
+        LiveServer(lab.server.address, lab.metrics, lambda: status, nothing, TOKEN)

@@ -1,0 +1,163 @@
+"""`linklab link …`: what its words ask of a live lab, what of it can be had, and asking for it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from linklab.core import units
+from linklab.lab.control import Command
+from linklab.live import token
+from linklab.live.address import shown
+from linklab.models.events import MIN_RATE_BPS
+from linklab.scenario import Scenario
+from linklab.scenario.reading import MAX_RATE_BPS, MAX_RTT_S, MAX_TIME_S, MIN_LENGTH_S
+
+DEFAULT_ADDRESS = ("127.0.0.1", 9464)
+"""9464 is the port of Prometheus exporters in OpenTelemetry's specification, too."""
+
+GUARD = "X-Linklab"
+"""The header in which a command brings the lab's token (`token.py`)."""
+
+REASSOCIATION_S = 0.3
+"""How long a handover takes on a link without access points: plain reassociation (FACTS, Wi-Fi)."""
+
+OUTAGE_S = 3.0
+"""How long an outage takes unless it is said."""
+
+CHANGES = {
+    "down": "the carrier goes", "up": "the carrier comes", "outage": "everything is lost, for 3 s unless --for says",
+    "handover": "to the access point VALUE, or the next", "rate": "VALUE such as 10mbit",
+    "rtt": "VALUE such as 80ms", "loss": "VALUE such as 1%",
+}  # fmt: skip
+"""What can become of a link, and what is said with it."""
+
+LIMITS: dict[str, tuple[float, float, Callable[[Any], str]]] = {
+    "down_rate_bps": (MIN_RATE_BPS, MAX_RATE_BPS, units.format_rate),
+    "up_rate_bps": (MIN_RATE_BPS, MAX_RATE_BPS, units.format_rate),
+    "rtt_s": (0.0, MAX_RTT_S, units.format_duration),
+    "loss_ratio": (0.0, 1.0, units.format_ratio),
+    "duration_s": (MIN_LENGTH_S, MAX_TIME_S, units.format_duration),
+}
+"""What a command may ask for: what a scenario may."""
+
+
+def command_of(link: str, change: str, value: str | None, duration: str | None) -> Command:
+    """The command for the words `link CHANGE [VALUE] [--for DURATION]`. ValueError (UnitError)
+    where they are none."""
+    span_s = None if duration is None else units.parse_duration(duration)
+    if change in ("down", "up", "outage") and value is not None:
+        raise ValueError(f"{change!r} takes no value, but {value!r} was given")
+    match change:
+        case "down" | "up":
+            return Command(link=link, carrier=change, duration_s=span_s)
+        case "outage":
+            return Command(
+                link=link, outage=True, duration_s=OUTAGE_S if span_s is None else span_s
+            )
+        case "handover":
+            return Command(link=link, handover=value or "next")
+    if value is None:
+        raise ValueError(f"{change!r} needs a value: {CHANGES[change]}")
+    match change:
+        case "rate":
+            return Command(link=link, down_rate_bps=units.parse_rate(value), duration_s=span_s)
+        case "rtt":
+            return Command(link=link, rtt_s=units.parse_duration(value), duration_s=span_s)
+        case _:
+            return Command(link=link, loss_ratio=units.parse_ratio(value), duration_s=span_s)
+
+
+def lasting(standing: Command | None, command: Command) -> Command | None:
+    """What of all commands on a link so far holds for runs to come too. Pure."""
+    if command.duration_s is not None or command.handover is not None:
+        return standing
+    fields: dict[str, Any] = (
+        msgspec.structs.asdict(standing) if standing else {"link": command.link}
+    )
+    fields |= {
+        name: value for name, value in msgspec.structs.asdict(command).items() if _said(value)
+    }
+    if fields.get("carrier") == "up":  # As the scenario has it.
+        fields["carrier"] = None
+    made = Command(**fields)
+    return None if made == Command(link=command.link) else made
+
+
+def feasible(scenario: Scenario, command: Command) -> Command:
+    """The command as this scenario's links can carry it out; ValueError where they cannot. Pure."""
+    if command.next:
+        return command
+    if command.link not in scenario.links:
+        raise ValueError(
+            f"no link is called {command.link!r}; there are: {', '.join(scenario.links)}"
+        )
+    if command == Command(link=command.link, duration_s=command.duration_s):
+        raise ValueError("the command changes nothing")
+    if command.carrier not in (None, "up", "down"):
+        raise ValueError(f"a carrier cannot be {command.carrier!r}; allowed: up, down")
+    for name, (least, most, shown_as) in LIMITS.items():
+        value = getattr(command, name)
+        if value is not None and not least <= value <= most:
+            raise ValueError(
+                f"{name} cannot be {value:g}; allowed: {shown_as(least)} to {shown_as(most)}"
+            )
+    if command.handover is None:
+        return command
+    points = scenario.links[command.link].access_points
+    if not points:
+        return Command(link=command.link, carrier="down", duration_s=REASSOCIATION_S)
+    if command.handover not in ("next", *points):
+        raise ValueError(
+            f"no access point is called {command.handover!r}; there are: {', '.join(points)}"
+        )
+    return command
+
+
+def in_words(command: Command) -> str:
+    """What a command does, for people. Pure."""
+    if command.next:
+        return "on to the next algorithm"
+    fields = msgspec.structs.asdict(command)
+    said = [
+        f"{name} {value}"
+        for name, value in fields.items()
+        if name not in ("link", "duration_s") and _said(value)
+    ]
+    span = "" if command.duration_s is None else f" for {command.duration_s:g} s"
+    return f"{command.link}: {', '.join(said)}{span}"
+
+
+def _said(value: object) -> bool:
+    """Whether a field of a command was given: a loss of 0 is, and equals False."""
+    return value is not None and value is not False
+
+
+def send(address: tuple[str, int], command: Command) -> str:
+    """Gives a live lab a command; what it says to that. RuntimeError where it does not or cannot."""
+    connection = http.client.HTTPConnection(*address, timeout=5)
+    try:
+        connection.request(
+            "POST", "/command", msgspec.json.encode(command),
+            {GUARD: token.known(address) or "", "Host": shown(("localhost", address[1]))},
+        )  # fmt: skip
+        answer = json.loads(connection.getresponse().read())
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise RuntimeError(
+            f"no live lab answers at {shown(address)} ({error}): start one with `linklab live`, "
+            "or name its address with --live"
+        ) from None
+    finally:
+        connection.close()
+    match answer:
+        case {"error": str(why)}:
+            raise RuntimeError(why)
+        case {"done": str(done)}:
+            return done
+    raise RuntimeError(
+        f"what answers at {shown(address)} is no live lab: name the address of one with --live"
+    )

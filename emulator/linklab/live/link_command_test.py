@@ -1,0 +1,180 @@
+"""Tests of livecommand.py."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from linklab import scenario
+from linklab.lab.control import Command
+from linklab.live.link_command import (
+    OUTAGE_S,
+    REASSOCIATION_S,
+    command_of,
+    feasible,
+    in_words,
+    lasting,
+    send,
+)
+from linklab.scenario import Scenario
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("wifi", "down", None, None), Command(link="wifi", carrier="down")),
+        (("wifi", "up", None, None), Command(link="wifi", carrier="up")),
+        (("wifi", "down", None, "3s"), Command(link="wifi", carrier="down", duration_s=3.0)),
+        (("lte", "rate", "10mbit", None), Command(link="lte", down_rate_bps=10_000_000)),
+        (("lte", "rtt", "80 ms", "1 min"), Command(link="lte", rtt_s=0.08, duration_s=60.0)),
+        (("lte", "loss", "1%", None), Command(link="lte", loss_ratio=0.01)),
+        (("lte", "outage", None, None), Command(link="lte", outage=True, duration_s=OUTAGE_S)),
+        (("wifi", "handover", None, None), Command(link="wifi", handover="next")),
+        (("wifi", "handover", "ap2", None), Command(link="wifi", handover="ap2")),
+    ],
+)
+def test_words_become_a_command(
+    words: tuple[str, str, str | None, str | None], command: Command
+) -> None:
+    assert command_of(*words) == command
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("lte", "rate", None, None), "'rate' needs a value"),
+        (("lte", "rate", "10", None), "'10' has no unit; allowed: a rate"),
+        (("lte", "down", "10mbit", None), "'down' takes no value"),
+        (("lte", "loss", "10 ms", None), "is a duration; allowed: a ratio"),
+        (("lte", "down", None, "soon"), "allowed: a duration"),
+    ],
+)
+def test_words_that_are_none(words: tuple[str, str, str | None, str | None], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        command_of(*words)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (Command(link="eth0", carrier="up"), "no link is called 'eth0'; there are: wifi, lte"),
+        (Command(link="wifi"), "the command changes nothing"),
+        (Command(link="wifi", duration_s=3.0), "the command changes nothing"),
+        (Command(link="wifi", carrier="sideways"), "allowed: up, down"),
+        (Command(link="wifi", down_rate_bps=0), "down_rate_bps cannot be 0"),
+        (
+            Command(link="wifi", down_rate_bps=40_000_000_000),
+            "down_rate_bps cannot be 4e.10; allowed: .* to 10 Gbit/s",
+        ),
+        (Command(link="wifi", rtt_s=2e10), "rtt_s cannot be 2e.10; allowed: 0 .*s to 10 s"),
+        (Command(link="wifi", loss_ratio=math.nan), "loss_ratio cannot be nan"),
+        (Command(link="wifi", duration_s=1e9, outage=True), "duration_s cannot be 1e.09"),
+        (Command(link="wifi", carrier="down", duration_s=-1.0), "duration_s cannot be -1"),
+        (Command(link="wifi", loss_ratio=1.5), "loss_ratio cannot be 1.5; allowed: 0 % to 100 %"),
+    ],
+)
+def test_what_the_scenarios_links_cannot_do(small: Scenario, command: Command, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        feasible(small, command)
+
+
+def test_a_handover_without_access_points_is_a_short_outage(small: Scenario) -> None:
+    assert feasible(small, Command(link="lte", handover="next")) == Command(
+        link="lte", carrier="down", duration_s=REASSOCIATION_S
+    )
+
+
+def test_a_handover_goes_to_an_access_point_that_there_is() -> None:
+    roaming = scenario.parse(ROAMING)
+    assert feasible(roaming, Command(link="wifi", handover="next")).handover == "next"
+    with pytest.raises(ValueError, match="no access point is called 'ap9'; there are: ap1, ap2"):
+        feasible(roaming, Command(link="wifi", handover="ap9"))
+
+
+def test_what_lasts_for_the_runs_to_come() -> None:
+    standing = lasting(None, Command(link="wifi", down_rate_bps=10))
+    standing = lasting(standing, Command(link="wifi", carrier="down"))
+    assert standing == Command(link="wifi", down_rate_bps=10, carrier="down")
+    assert lasting(standing, Command(link="wifi", rtt_s=1.0, duration_s=3.0)) == standing
+    assert lasting(standing, Command(link="wifi", handover="next")) == standing
+    standing = lasting(standing, Command(link="wifi", carrier="up"))
+    assert standing == Command(link="wifi", down_rate_bps=10)
+    assert lasting(None, Command(link="wifi", carrier="up")) is None
+
+
+def test_no_loss_takes_back_an_earlier_loss() -> None:
+    standing = lasting(None, Command(link="wifi", loss_ratio=0.01))
+    none = Command(link="wifi", loss_ratio=0.0)
+    assert lasting(standing, none) == none
+    assert in_words(none) == "wifi: loss_ratio 0.0"
+
+
+def test_a_command_in_words() -> None:
+    assert in_words(Command(next=True)) == "on to the next algorithm"
+    assert in_words(Command(link="wifi", carrier="down", duration_s=3.0)) == (
+        "wifi: carrier down for 3 s"
+    )
+
+
+def test_where_no_lab_answers_the_error_says_what_to_do() -> None:
+    with pytest.raises(RuntimeError, match="no live lab answers at 127.0.0.1:1 .*linklab live"):
+        send(("127.0.0.1", 1), Command(next=True))
+
+
+@pytest.fixture
+def answering() -> Iterator[Callable[[bytes], tuple[str, int]]]:
+    """Starts a server whose answer to everything is the one given; its address."""
+    with ExitStack() as started:
+
+        def start(answer: bytes) -> tuple[str, int]:
+            class Handler(BaseHTTPRequestHandler):
+                def do_POST(self) -> None:
+                    self.send_response(200)
+                    self.send_header("Content-Length", str(len(answer)))
+                    self.end_headers()
+                    self.wfile.write(answer)
+
+                def log_message(self, format: str, *args: object) -> None:
+                    pass
+
+            server = started.enter_context(HTTPServer(("127.0.0.1", 0), Handler))
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            started.callback(server.shutdown)
+            return ("127.0.0.1", server.server_port)
+
+        yield start
+
+
+def test_what_a_lab_says(answering: Callable[[bytes], tuple[str, int]]) -> None:
+    assert send(answering(b'{"done": "wifi: up"}'), Command(next=True)) == "wifi: up"
+    with pytest.raises(RuntimeError, match=r"^there is one algorithm only$"):
+        send(answering(b'{"error": "there is one algorithm only"}'), Command(next=True))
+
+
+@pytest.mark.parametrize(
+    "answer", [b'{"message": "not found"}', b"[]", b"7", b"null", b'"done"', b'{"error": {}}']
+)
+def test_an_answer_that_is_no_labs(
+    answering: Callable[[bytes], tuple[str, int]], answer: bytes
+) -> None:
+    address = answering(answer)
+    said = rf"^what answers at 127\.0\.0\.1:{address[1]} is no live lab: .* with --live$"
+    with pytest.raises(RuntimeError, match=said):
+        send(address, Command(next=True))
+
+
+ROAMING = """name: roaming
+payload: {size: 1 MB}
+links:
+  wifi:
+    up: 20 Mbit/s
+    rtt: 10 ms
+    down: 60 Mbit/s
+    radio: {standard: n, access_points: [{name: ap1}, {name: ap2}]}
+  lte: {down: 40 Mbit/s, up: 10 Mbit/s, rtt: 40 ms}
+"""

@@ -1,0 +1,277 @@
+"""`live`: a lab in real time that keeps downloading, can be watched and changed.
+
+A live lab is a sequence of ordinary runs, one algorithm after the other, each with its own run
+directory; what is seen live can be looked at later like any run. Each begins with the scenario
+anew. What a user has changed stays changed, from run to run, until it is changed again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from linklab.core import plain_file
+from linklab.core.complaint import complain
+from linklab.core.records import MACHINE_FILE, MachineRecord, RecordError
+from linklab.lab import control
+from linklab.lab.control import Command
+from linklab.live import token as livetoken
+from linklab.live.command_server import LiveServer
+from linklab.live.core_load import CoreLoad
+from linklab.live.exporter import Exporter
+from linklab.live.link_command import feasible, in_words, lasting
+from linklab.places import choice
+from linklab.places.choice import Place
+from linklab.runs import job, runner, summary
+from linklab.runs.run_figures import FigureError, RunFigures
+from linklab.runs.runner import Request
+from linklab.scenario import Scenario
+
+LATE_S = 0.02
+"""From one step of the link models on, the emulator counts as late."""
+
+BUSY_RATIO = 0.97
+"""A core that is busier than this has no time left, and links carry less than they could."""
+
+BUSY_TICKS = 3
+"""For so many seconds on end: starting a lab takes all of a core, too."""
+
+TICK_S = 1.0
+
+KEPT_RUNS = 20
+"""Run directories of one live lab that stay; older ones are removed."""
+
+PATIENCE_S = 5.0
+"""How long a run may take to end when the next one is asked for, and the pause after a failure."""
+
+
+def choose_place(wanted: str) -> Place:
+    """The host where it can be used, since it is faster, else the guest; the real clock.
+
+    Raises PlaceError where neither can be had.
+    """
+    if wanted != "auto":
+        return choice.choose(wanted, "real")
+    obstacle = choice.host_obstacle()
+    if obstacle is None:
+        return Place("host", "real", "live, and the host has netem")
+    guest = choice.choose("guest", "real")
+    return Place(guest.name, guest.clock, f"live, and no host place: {obstacle}")
+
+
+class LiveLab:
+    """Runs of `algorithms` in turn until somebody interrupts.
+
+    All algorithms of a turn have the same seed, the next turn the next one.
+    """
+
+    def __init__(
+        self, scenario: Scenario, algorithms: Sequence[str], seed: int, where: Place
+    ) -> None:
+        self.exporter = Exporter()
+        self._scenario = scenario
+        self._algorithms = algorithms
+        self._seed = seed
+        self._where = where
+        self._lock = threading.Lock()
+        self._standing: dict[str, Command] = {}
+        self._running: tuple[Request, Path] | None = None
+        self._kept: deque[Path] = deque()
+        self._runs = 0
+        self._next_asked_at: float | None = None
+        self._busy_ticks = 0
+        self._behind = False
+        self._reader, self._waker = os.pipe()
+
+    def close(self) -> None:
+        """Gives back what it holds."""
+        os.close(self._reader)
+        os.close(self._waker)
+
+    def status(self) -> dict[str, Any]:
+        """What is going on, for people and machines."""
+        with self._lock:
+            running = self._running
+            changed = [msgspec.to_builtins(one) for one in self._standing.values()]
+        return {
+            "scenario": self._scenario.name,
+            "algorithms": list(self._algorithms),
+            "running": running[0].contestant if running else None,
+            "run_dir": str(running[1]) if running else None,
+            "runs": self._runs,
+            "place": self._where.name,
+            "clock": self._where.clock,
+            "changed": changed,
+            "lateness_s": self.exporter.lateness_s,
+        }
+
+    def obey(self, command: Command) -> str:
+        """Changes the lab now and, unless it is something that passes, for the runs to come.
+
+        ValueError where the scenario's links cannot do it.
+        """
+        command = feasible(self._scenario, command)
+        with self._lock:
+            if command.next:
+                self._next_asked_at = time.monotonic()
+                os.write(self._waker, b".")
+            else:
+                standing = lasting(self._standing.get(command.link), command)
+                self._standing.pop(command.link, None)
+                if standing is not None:
+                    self._standing[command.link] = standing
+            if self._running is not None:
+                control.send(self._running[1], command)
+            return in_words(command)
+
+    def run(self, directory: Path) -> None:
+        """Runs, in directories below `directory`, until an exception such as KeyboardInterrupt.
+
+        Raises RunError where nothing works.
+        """
+        failures = 0
+        while True:
+            turn, which = divmod(self._runs, len(self._algorithms))
+            algorithm = self._algorithms[which]
+            error = self._one(Request(self._scenario, algorithm, self._seed + turn), directory)
+            self._runs += 1
+            if error is not None:
+                failures += 1
+                complain(f"{algorithm} failed: {error}")
+                if failures == self._runs >= max(2, len(self._algorithms)):
+                    raise runner.RunError("every run has failed: there is nothing to watch")
+                time.sleep(PATIENCE_S)
+
+    def _one(self, request: Request, directory: Path) -> str | None:
+        """One run; why it failed, or None."""
+        run_dir = runner.new_directory(directory, request.label)
+        runner.prepare(request, run_dir, self._where, live=True)
+        with self._lock:
+            for command in self._standing.values():
+                control.send(run_dir, command)
+            self._running = (request, run_dir)
+            self._next_asked_at = None
+        self.exporter.begin(run_dir, job.read(run_dir), tuple(self._scenario.links))
+        began = time.monotonic()
+        print(f"{request.contestant}: downloading…", file=sys.stderr)
+        with contextlib.closing(
+            runner.begin(request, run_dir, self._where, float("inf"))
+        ) as running:
+            broken_off = self._watch(running)
+            error = None if broken_off else runner.verdict(running)
+        with self._lock:
+            self._running = None
+            broken_off = broken_off or self._next_asked_at is not None
+        figures, error = (None, None) if broken_off else _figures(run_dir, error)
+        if broken_off:
+            self.exporter.forget()
+            print(f"{request.contestant}: broken off", file=sys.stderr)
+        else:
+            self.exporter.end(figures)
+        if figures is not None:
+            print(
+                f"{request.contestant}: {figures.download_s:.2f} s, "
+                f"{figures.goodput_bps / 1e6:.1f} Mbit/s, efficiency {figures.efficiency:.3f}, "
+                f"next after {time.monotonic() - began - figures.download_s:.1f} s",
+                file=sys.stderr,
+            )
+        self._keep(run_dir)
+        return error
+
+    def _watch(self, running: runner.Running) -> bool:
+        """Waits for the run's end; True if it had to be broken off for the next one."""
+        load = CoreLoad(running.core)
+        with plain_file.appending(running.run_dir / MACHINE_FILE) as machine:
+            while True:
+                ready, _, _ = select.select([running, self._reader], [], [], TICK_S)
+                if running in ready:
+                    return False
+                if self._reader in ready:
+                    os.read(self._reader, 4096)
+                asked_at = self._next_asked_at
+                if asked_at is not None and time.monotonic() - asked_at > PATIENCE_S:
+                    return True
+                try:
+                    record = MachineRecord(self.exporter.now_s, load.ratio())
+                    machine.write(msgspec.json.encode(record) + b"\n")
+                    self._warn(record.busy_ratio)
+                except RecordError as error:
+                    complain(error)
+
+    def _warn(self, busy_ratio: float) -> None:
+        """Says loudly when the machine cannot keep up, and when it can again."""
+        lateness_s = self.exporter.lateness_s
+        self._busy_ticks = self._busy_ticks + 1 if busy_ratio >= BUSY_RATIO else 0
+        behind = lateness_s > LATE_S or self._busy_ticks >= BUSY_TICKS
+        if behind and not self._behind:
+            print(
+                f"linklab: THIS MACHINE CANNOT KEEP UP: the emulator is late by "
+                f"{lateness_s * 1e3:.0f} ms, its core is {busy_ratio:.0%} busy. The links are not "
+                "what the scenario says; take lower rates, or the virtual clock (linklab compare)",
+                file=sys.stderr,
+            )
+        elif self._behind and not behind:
+            print("linklab: the machine keeps up again", file=sys.stderr)
+        self._behind = behind
+
+    def _keep(self, run_dir: Path) -> None:
+        self._kept.append(run_dir)
+        if len(self._kept) > KEPT_RUNS:
+            shutil.rmtree(self._kept.popleft(), ignore_errors=True)
+
+
+def _figures(run_dir: Path, error: str | None) -> tuple[RunFigures | None, str | None]:
+    if error is not None:
+        return None, error
+    try:
+        return summary.write(run_dir), None
+    except (FigureError, OSError) as problem:
+        return None, str(problem)
+
+
+def _keep_token(address: tuple[str, int], token: str) -> str:
+    """Where the token is to be found: in a file, or else here."""
+    try:
+        return str(livetoken.keep(address, token))
+    except OSError:
+        return f"{livetoken.ENVIRONMENT}={token}"
+
+
+def live(
+    scenario: Scenario, algorithms: Sequence[str], *, seed: int, where: Place, parent: Path,
+    address: tuple[str, int], dashboards: str | None = None,
+) -> None:  # fmt: skip
+    """A live lab on `address` until it is interrupted; `dashboards` is where to look at it.
+
+    Raises TokenError where the environment names a token that is none.
+    """
+    token = livetoken.chosen()
+    with contextlib.ExitStack() as stack:
+        lab = LiveLab(scenario, algorithms, seed, where)
+        stack.callback(lab.close)
+        server = LiveServer(address, lab.exporter, lab.status, lab.obey, token)
+        stack.callback(server.close)
+        kept = _keep_token(server.address, token)
+        stack.callback(livetoken.forget, server.address, token)
+        directory = runner.new_directory(parent, time.strftime("%Y%m%d-%H%M%S-live"))
+        print(
+            f"live: {scenario.name}, {', '.join(algorithms)} in turn; metrics: {server.url}/metrics\n"
+            f"run directories: {directory} (the last {KEPT_RUNS})\n"
+            "change it: linklab link wifi down | linklab link lte rate 10mbit | linklab next\n"
+            f"who commands it needs its token, which `linklab link` of this account finds: {kept}",
+            file=sys.stderr,
+        )
+        if dashboards:
+            print(f"open {dashboards}", file=sys.stderr)
+        lab.run(directory)

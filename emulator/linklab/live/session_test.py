@@ -1,0 +1,227 @@
+"""Tests of live.py with runs that take no lab; the whole thing: tests/live_test.py."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linklab.lab.control import FILE, Command
+from linklab.live import session as live
+from linklab.live.session import KEPT_RUNS, LiveLab, choose_place
+from linklab.places import choice
+from linklab.places.choice import Place, PlaceError
+from linklab.runs import job, runner, summary
+from linklab.runs.job import Job
+from linklab.runs.run_figures import RunFigures
+from linklab.runs.runner import Request, RunError
+from linklab.scenario import Scenario
+
+GUEST = Place("guest", "real", "test")
+FIGURES = RunFigures(
+    download_s=1.0, goodput_bps=8e6, oracle_s=0.9, efficiency=0.9, link_delta_s=None, links={}
+)
+
+
+class Enough(Exception):
+    """Ends a live lab that would go on for ever."""
+
+
+class FakeRun:
+    """A run that is over at once, or never."""
+
+    core = None
+
+    def __init__(self, run_dir: Path, *, ends: bool) -> None:
+        self.run_dir = run_dir
+        self._reader, self._writer = os.pipe()
+        if ends:
+            os.write(self._writer, b".")
+
+    def fileno(self) -> int:
+        return self._reader
+
+    def close(self) -> None:
+        os.close(self._reader)
+        os.close(self._writer)
+
+
+class Runs:
+    """What a live lab runs: each request, and what happens while it does."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[str | None, int]] = []
+        self.directories: list[Path] = []
+        self.during: Callable[[int], None] = lambda _: None
+        self.error: str | None = None
+        self.ends = True
+
+    def prepare(self, request: Request, run_dir: Path, _: Place, *, live: bool) -> None:
+        job.write(
+            Job(
+                scenario=request.scenario.name, contestant=request.contestant, command=None,
+                seed=request.seed, place="guest", clock="real", reason="test", shift_s=0.0,
+                live=live, started_at="2026-11-21T06:19:34+00:00", payload="", payload_sha256="",
+                multilink="", certificate_authority="", certificate="", key="", versions={},
+            ),
+            run_dir,
+        )  # fmt: skip
+
+    def begin(self, request: Request, run_dir: Path, _: Place, timeout_s: float) -> FakeRun:
+        assert timeout_s == float("inf")
+        self.begun.append((request.contestant, request.seed))
+        self.directories.append(run_dir)
+        self.during(len(self.begun))
+        return FakeRun(run_dir, ends=self.ends)
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    made = Runs()
+    monkeypatch.setattr(runner, "prepare", made.prepare)
+    monkeypatch.setattr(runner, "begin", made.begin)
+    monkeypatch.setattr(runner, "verdict", lambda _: made.error)
+    monkeypatch.setattr(summary, "write", lambda _: FIGURES)
+    monkeypatch.setattr(live, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(live, "TICK_S", 0.01)
+    return made
+
+
+@pytest.fixture
+def lab(small: Scenario) -> Iterator[LiveLab]:
+    made = LiveLab(small, ["alg3", "alg1"], 5, GUEST)
+    yield made
+    made.close()
+
+
+def stop_at(number: int) -> Callable[[int], None]:
+    def stop(begun: int) -> None:
+        if begun == number:
+            raise Enough
+
+    return stop
+
+
+def exported(lab: LiveLab) -> dict[str, list[tuple[dict[str, Any], float]]]:
+    return {
+        metric.name: [(sample.labels, sample.value) for sample in metric.samples]
+        for metric in lab.exporter.collect()
+    }
+
+
+def test_algorithms_take_turns_and_share_a_turns_seed(
+    lab: LiveLab, runs: Runs, tmp_path: Path
+) -> None:
+    runs.during = stop_at(5)
+    with pytest.raises(Enough):
+        lab.run(tmp_path)
+    assert all(job.read(run_dir).live for run_dir in runs.directories)
+    assert runs.begun == [("alg3", 5), ("alg1", 5), ("alg3", 6), ("alg1", 6), ("alg3", 7)]
+    found = exported(lab)
+    assert {labels["algorithm"]: value for labels, value in found["linklab_run_failed"]} == {
+        "alg3": 0, "alg1": 0,
+    }  # fmt: skip
+    assert {labels["seed"] for labels, _ in found["linklab_run_download_seconds"]} == {"6"}
+
+
+def test_what_was_changed_stays_changed(lab: LiveLab, runs: Runs, tmp_path: Path) -> None:
+    def change(begun: int) -> None:
+        if begun == 1:
+            assert (
+                lab.obey(Command(link="lte", down_rate_bps=10**7)) == "lte: down_rate_bps 10000000"
+            )
+            lab.obey(Command(link="wifi", carrier="down", duration_s=1.0))
+        if begun == 3:
+            raise Enough
+
+    runs.during = change
+    with pytest.raises(Enough):
+        lab.run(tmp_path)
+    sent = [
+        [json.loads(line) for line in (run_dir / FILE).read_text().splitlines()]
+        for run_dir in runs.directories
+    ]
+    standing = {"link": "lte", "down_rate_bps": 10**7}
+    passing = {"link": "wifi", "carrier": "down", "duration_s": 1.0}
+    assert sent == [[standing, passing], [standing], [standing]]
+    assert lab.status()["changed"] == [standing]
+
+
+def test_a_run_that_does_not_end_when_asked_is_broken_off_and_no_failure(
+    lab: LiveLab, runs: Runs, tmp_path: Path
+) -> None:
+    def go_on(begun: int) -> None:
+        if begun == 2:
+            raise Enough
+        lab.obey(Command(next=True))
+
+    runs.ends = False
+    runs.during = go_on
+    with pytest.raises(Enough):
+        lab.run(tmp_path)
+    assert json.loads((runs.directories[0] / FILE).read_text()) == {"next": True}
+    assert "linklab_run_failed" not in exported(lab)
+
+
+def test_a_failed_run_is_said_and_counted_and_the_next_one_begins(
+    lab: LiveLab, runs: Runs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail_once(begun: int) -> None:
+        runs.error = "no memory" if begun == 1 else None
+        if begun == 3:
+            raise Enough
+
+    runs.during = fail_once
+    with pytest.raises(Enough):
+        lab.run(tmp_path)
+    assert "alg3 failed: no memory" in capsys.readouterr().err
+    failed = exported(lab)["linklab_run_failed"]
+    assert {labels["algorithm"]: value for labels, value in failed} == {"alg3": 1, "alg1": 0}
+
+
+def test_a_lab_in_which_nothing_works_ends(lab: LiveLab, runs: Runs, tmp_path: Path) -> None:
+    runs.error = "no memory"
+    with pytest.raises(RunError, match="every run has failed"):
+        lab.run(tmp_path)
+    assert len(runs.begun) == 2
+
+
+def test_old_run_directories_go(lab: LiveLab, runs: Runs, tmp_path: Path) -> None:
+    runs.during = stop_at(KEPT_RUNS + 4)
+    with pytest.raises(Enough):
+        lab.run(tmp_path)
+    ended = runs.directories[:-1]
+    assert [path.exists() for path in ended] == [False] * 3 + [True] * KEPT_RUNS
+
+
+def test_it_says_loudly_when_the_machine_cannot_keep_up(
+    lab: LiveLab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for busy_ratio in (1.0, 1.0, 0.5, 1.0, 1.0):
+        lab._warn(busy_ratio)
+    assert capsys.readouterr().err == ""
+    lab._warn(1.0)
+    lab._warn(1.0)
+    said = capsys.readouterr().err
+    assert said.count("THIS MACHINE CANNOT KEEP UP") == 1
+    assert "its core is 100% busy" in said
+    lab._warn(0.5)
+    assert capsys.readouterr().err == "linklab: the machine keeps up again\n"
+
+
+def test_the_host_comes_first_and_why_not_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "host_obstacle", lambda: None)
+    monkeypatch.setattr(choice, "guest_obstacle", lambda: None)
+    assert str(choose_place("auto")).startswith("place: host, clock: real")
+    assert (choose_place("guest").name, choose_place("guest").clock) == ("guest", "real")
+    monkeypatch.setattr(choice, "host_obstacle", lambda: "no netem")
+    assert (
+        str(choose_place("auto")) == "place: guest, clock: real (live, and no host place: no netem)"
+    )
+    monkeypatch.setattr(choice, "guest_obstacle", lambda: "no kernel")
+    with pytest.raises(PlaceError, match="no kernel"):
+        choose_place("auto")

@@ -1,0 +1,209 @@
+"""Tests of metrics.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from linklab.core.records import ClientRecord, EventRecord, LinkRecord, MachineRecord, QueueRecord
+from linklab.metrics.families import CATALOGUE, RunLabels, RunMetrics, families
+from linklab.runs.run_figures import LinkFigures, RunFigures
+
+LABELS = RunLabels("r", "s", "alg3", "1")
+FIGURES = RunFigures(
+    download_s=10.0, goodput_bps=8e6, oracle_s=9.0, efficiency=0.9, link_delta_s=0.5,
+    links={"wifi": LinkFigures(6, 0.6, wasted_bytes=1), "lte": LinkFigures(4, 0.4, wasted_bytes=0)},
+    stalled_s=0.2,
+)  # fmt: skip
+
+
+@pytest.fixture
+def run() -> RunMetrics:
+    return RunMetrics(LABELS, ("wifi", "lte"), {"place": "guest", "clock": "real"})
+
+
+STATE = LinkRecord(
+    t_s=0.0, late_s=0.0, link="wifi", up=True, down_rate_bps=80_000_000, up_rate_bps=8_000_000,
+    delay_s=0.01, jitter_s=0.0, loss_ratio=0.001, carriers=2,
+)  # fmt: skip
+
+
+def state(t_s: float, **changed: Any) -> LinkRecord:
+    return replace(STATE, t_s=t_s, **changed)
+
+
+def tell(run: RunMetrics, *records: object) -> None:
+    for record in records:
+        run.record(record.t_s, record)  # type: ignore[attr-defined,arg-type]
+
+
+def value(run: RunMetrics, name: str, **labels: str) -> float:
+    (found,) = [
+        one.value for one in run.samples()
+        if one.name == name and labels.items() <= one.labels.items()
+    ]  # fmt: skip
+    return float(found)
+
+
+def test_every_series_carries_the_run(run: RunMetrics) -> None:
+    tell(run, state(0.0), ClientRecord(0, "start"))
+    run.conclude(FIGURES)
+    for sample in run.samples():
+        assert LABELS.of().items() <= sample.labels.items()
+
+
+def test_counters_are_there_from_the_start_and_client_metrics_only_with_a_client(
+    run: RunMetrics,
+) -> None:
+    assert value(run, "linklab_link_sent_bytes_total", link="lte", direction="up") == 0
+    assert value(run, "linklab_events_total", link="wifi", kind="carrier-down") == 0
+    assert not [one for one in run.samples() if one.name.startswith("multilink_")]
+
+
+def test_a_links_state_in_base_units(run: RunMetrics) -> None:
+    tell(run, state(0.0))
+    assert value(run, "linklab_link_rate_bytes_per_second", direction="down") == 10e6
+    assert value(run, "linklab_link_rate_bytes_per_second", direction="up") == 1e6
+    assert value(run, "linklab_link_delay_seconds") == 0.01
+    assert value(run, "linklab_link_loss_ratio") == 0.001
+    assert value(run, "linklab_link_carriers") == 2
+    assert value(run, "linklab_link_up") == 1
+
+
+def test_outages_count_whether_the_client_sees_them_or_not(run: RunMetrics) -> None:
+    tell(run, state(0.0), state(1.0, up=False), state(1.25), state(2.0, blackout=True))
+    assert value(run, "linklab_link_outage_seconds_total", link="wifi") == 0.25
+    assert value(run, "linklab_link_rate_bytes_per_second", direction="down") == 0
+    assert value(run, "linklab_link_up") == 1
+    assert value(run, "linklab_link_loss_ratio") == 1
+    run.advance(4.0)
+    run.advance(3.0)
+    assert value(run, "linklab_link_outage_seconds_total", link="wifi") == 2.25
+    assert value(run, "linklab_link_outage_seconds_total", link="lte") == 0
+
+
+def test_a_trace_that_is_at_0_is_an_outage_and_a_sleeping_radio_is_none(run: RunMetrics) -> None:
+    tell(run, state(0.0, hold_down=True), state(3.0, hold_up=True))
+    assert value(run, "linklab_link_outage_seconds_total", link="wifi") == 3.0
+    assert value(run, "linklab_link_rate_bytes_per_second", direction="down") == 10e6
+    assert value(run, "linklab_link_rate_bytes_per_second", direction="up") == 0
+    tell(run, state(4.0, hold_down=True, hold_up=True, rrc="idle"))
+    run.advance(9.0)
+    assert value(run, "linklab_link_outage_seconds_total", link="wifi") == 3.0
+    assert value(run, "linklab_link_rate_bytes_per_second", direction="down") == 10e6
+
+
+def test_a_handover_is_leaving_an_access_point(run: RunMetrics) -> None:
+    tell(run, state(0.0, access_point="ap1"), state(1.0, access_point=""))
+    assert value(run, "linklab_link_handovers_total", link="wifi") == 1
+    tell(run, state(1.05, access_point="ap2"), state(2.0, access_point="ap1"))
+    assert value(run, "linklab_link_handovers_total", link="wifi") == 2
+
+
+def test_lateness_is_the_worst_of_five_seconds(run: RunMetrics) -> None:
+    tell(run, state(0.0, late_s=0.03), state(4.0, late_s=0.001))
+    assert value(run, "linklab_lateness_seconds") == 0.03
+    tell(run, QueueRecord(5.5, "wifi", "down", 1, 2, 3, 4, late_s=0.002))
+    assert value(run, "linklab_lateness_seconds") == 0.002
+    run.advance(11.0)
+    assert value(run, "linklab_lateness_seconds") == 0
+
+
+def test_how_busy_the_machine_is(run: RunMetrics) -> None:
+    assert value(run, "linklab_busy_ratio") == 0
+    tell(run, MachineRecord(3.0, 0.5))
+    assert value(run, "linklab_busy_ratio") == 0.5
+    assert run.now_s == 3.0
+
+
+def test_queues_and_events_are_counted(run: RunMetrics) -> None:
+    tell(run, QueueRecord(0.5, "lte", "down", 100, 20, 3, 4), EventRecord(0.6, "lte", "rrc"))
+    tell(run, EventRecord(0.7, "lte", "rrc"), EventRecord(0.8, "", "next"))
+    assert value(run, "linklab_link_sent_bytes_total", link="lte", direction="down") == 100
+    assert value(run, "linklab_link_queue_bytes", link="lte", direction="down") == 20
+    assert value(run, "linklab_link_dropped_packets_total", link="lte", direction="down") == 3
+    assert value(run, "linklab_link_lost_packets_total", link="lte", direction="down") == 4
+    assert value(run, "linklab_events_total", link="lte", kind="rrc") == 2
+    assert value(run, "linklab_events_total", link="", kind="next") == 1
+
+
+def test_the_clients_requests(run: RunMetrics) -> None:
+    tell(
+        run,
+        ClientRecord(0, "size", bytes=1000_000),
+        ClientRecord(1, "request", "wifi", length=20_000),
+        ClientRecord(2, "request", "wifi", length=400_000),
+        ClientRecord(3, "sample", "wifi", received_bytes=15_000, rtt_ns=20_000_000),
+    )
+    assert value(run, "multilink_requests_in_flight", link="wifi") == 2
+    assert value(run, "multilink_received_bytes_total", link="wifi") == 15_000
+    assert value(run, "multilink_rtt_seconds", link="wifi") == 0.02
+    assert value(run, "multilink_request_size_bytes_bucket", link="wifi", le="16384.0") == 0
+    assert value(run, "multilink_request_size_bytes_bucket", link="wifi", le="65536.0") == 1
+    assert value(run, "multilink_request_size_bytes_bucket", link="wifi", le="+Inf") == 2
+    assert value(run, "multilink_request_size_bytes_sum", link="wifi") == 420_000
+    tell(
+        run,
+        ClientRecord(4, "end", "wifi", bytes=20_000),
+        ClientRecord(5, "end", "wifi", bytes=60_000, wasted_bytes=40_000),
+        ClientRecord(6, "late", "lte", bytes=500),
+        ClientRecord(7, "failover", "wifi", bytes=300_000),
+    )
+    assert value(run, "multilink_requests_in_flight", link="wifi") == 0
+    assert value(run, "multilink_received_bytes_total", link="wifi") == 120_000
+    assert value(run, "multilink_wasted_bytes_total", link="wifi") == 40_000
+    assert value(run, "multilink_wasted_bytes_total", link="lte") == 500
+    assert value(run, "multilink_failovers_total", link="wifi") == 1
+    assert value(run, "multilink_failovers_total", link="lte") == 0
+    assert value(run, "multilink_download_progress_ratio") == 0.08
+
+
+def test_a_resumed_download_begins_with_what_is_there(run: RunMetrics) -> None:
+    tell(run, ClientRecord(0, "size", bytes=1000, resumed_bytes=600))
+    assert value(run, "multilink_download_progress_ratio") == 0.6
+    tell(run, ClientRecord(1, "sample", "wifi", received_bytes=300))
+    assert value(run, "multilink_download_progress_ratio") == 0.9
+
+
+def test_a_run_has_figures_only_once_it_is_over(run: RunMetrics) -> None:
+    assert not list(run.figures())
+    run.conclude(FIGURES)
+    assert value(run, "linklab_run_failed") == 0
+    assert value(run, "linklab_run_download_seconds") == 10.0
+    assert value(run, "linklab_run_link_delta_seconds") == 0.5
+    assert value(run, "linklab_run_link_received_bytes", link="lte") == 4
+    run.conclude(None)
+    assert [(one.name, one.value) for one in run.figures()] == [("linklab_run_failed", 1.0)]
+
+
+def test_families_hold_each_series_in_one_piece_and_in_the_order_of_time(run: RunMetrics) -> None:
+    tell(run, state(0.0), ClientRecord(0, "request", "wifi", length=1))
+    run.conclude(FIGURES)
+    stamped = [one._replace(timestamp=t) for t in (2.0, 1.0) for one in run.samples()]
+    made = families(stamped)
+    assert sum(len(metric.samples) for metric in made) == len(stamped)
+    assert [metric.name for metric in made] == [
+        name.removesuffix("_total") for name in CATALOGUE
+        if name in {metric.name for metric in made}
+        or name.removesuffix("_total") in {metric.name for metric in made}
+    ]  # fmt: skip
+    for metric in made:
+        series: dict[tuple[str, ...], list[float]] = {}
+        last = None
+        for one in metric.samples:
+            key = (one.name, *sorted(f"{k}={v}" for k, v in one.labels.items()))
+            assert key not in series or key == last
+            series.setdefault(key, []).append(float(one.timestamp or 0))
+            last = key
+        assert all(times == [1.0, 2.0] for times in series.values())
+
+
+def test_all_metrics_of_a_whole_run_are_in_the_catalogue_and_the_other_way_round(
+    run: RunMetrics,
+) -> None:
+    tell(run, state(0.0), ClientRecord(0, "sample", "wifi", rtt_ns=1))
+    run.conclude(FIGURES)
+    names = {metric.name for metric in families(run.samples())}
+    assert names == {name.removesuffix("_total") for name in CATALOGUE}

@@ -1,0 +1,25 @@
+"""What a run's manifest says in Prometheus: its label and the labels of its series."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from linklab.metrics.families import RunLabels, RunMetrics
+from linklab.runs.job import Job
+
+
+def run_label(made: Job, run_dir: Path) -> str:
+    """What a run is called in Prometheus: when it was started, and its directory."""
+    return f"{re.sub('[^0-9T]', '', made.started_at[:19])}-{run_dir.resolve().name}"
+
+
+def new_metrics(label: str, made: Job, links: Sequence[str]) -> RunMetrics:
+    """The metrics of a run that nothing is known of but its manifest."""
+    algorithm = made.contestant or made.name or Path((made.command or ["exec"])[0]).name
+    info = {
+        "place": made.place, "clock": made.clock,
+        "revision": made.versions.get("revision", "unknown"),
+    }  # fmt: skip
+    return RunMetrics(RunLabels(label, made.scenario, algorithm, str(made.seed)), links, info)

@@ -1,0 +1,1 @@
+"""Where a lab runs: in the guest or on the host."""

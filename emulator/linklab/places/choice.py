@@ -1,0 +1,91 @@
+"""Which place and clock a run gets, and why."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from linklab.core.paths import PYTHON_PATH
+from linklab.places.guest import kernel
+
+PLACES = ("auto", "host", "guest")
+CLOCKS = ("auto", "virtual", "real")
+
+
+class PlaceError(RuntimeError):
+    """The place or clock that was asked for is not to be had on this machine."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run happens: `name` host or guest, `clock` virtual or real."""
+
+    name: str
+    clock: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"place: {self.name}, clock: {self.clock} ({self.reason})"
+
+
+@functools.cache
+def host_obstacle() -> str | None:
+    """Why the host place cannot be used here, or None.
+
+    Tries it: a throw-away network namespace gets the very qdiscs that a lab uses.
+    """
+    if os.geteuid() != 0:
+        return "not root"
+    try:
+        done = subprocess.run(
+            ["unshare", "--net", sys.executable, "-m", "linklab.lab.shaping"],
+            capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
+        )  # fmt: skip
+    except FileNotFoundError:
+        return "unshare (util-linux) is missing"
+    if done.returncode == 0:
+        return None
+    lines = done.stderr.strip().splitlines()
+    return lines[-1] if lines else "no network namespace can be made"
+
+
+def guest_obstacle() -> str | None:
+    """Why the guest place cannot be used here, or None."""
+    if platform.machine() != "x86_64":
+        return f"User Mode Linux needs x86-64, this machine is {platform.machine()}"
+    if kernel.cached() is None:
+        try:
+            kernel.source_version()
+        except kernel.KernelError as error:
+            return str(error)
+    return None
+
+
+def choose(place: str, clock: str) -> Place:
+    """The place and clock for a request of `auto` or a name each.
+
+    Prefers the guest in virtual time, where figures repeat exactly; takes the host
+    with the real clock where there is no guest. Raises PlaceError when what is
+    asked for cannot be had.
+    """
+    no_guest = guest_obstacle()
+    if place == "host" or (place == "auto" and no_guest is not None):
+        if clock == "virtual":
+            remedy = ": use --place guest" if no_guest is None else f", but: {no_guest}"
+            raise PlaceError(f"virtual time exists only in the guest{remedy}")
+        no_host = host_obstacle()
+        if no_host is not None:
+            if no_guest is not None:
+                raise PlaceError(f"neither place can be used; guest: {no_guest}; host: {no_host}")
+            raise PlaceError(f"the host place cannot be used: {no_host}; use --place guest")
+        return Place("host", "real", "as asked" if place == "host" else f"no guest: {no_guest}")
+    if no_guest is not None:
+        raise PlaceError(f"the guest place cannot be used: {no_guest}")
+    if clock == "real":
+        return Place("guest", "real", "the real clock was asked for")
+    return Place("guest", "virtual", "figures repeat exactly")

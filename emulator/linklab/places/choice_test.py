@@ -1,0 +1,107 @@
+import os
+import platform
+import stat
+from pathlib import Path
+
+import pytest
+
+from linklab.places import choice
+from linklab.places.choice import Place, PlaceError
+from linklab.places.guest import kernel
+
+NO_GUEST, NO_HOST = "no source package", "not root"
+
+
+def choose(
+    monkeypatch: pytest.MonkeyPatch, asked: str, clock: str, *, guest: bool, host: bool
+) -> Place:
+    monkeypatch.setattr(choice, "guest_obstacle", lambda: None if guest else NO_GUEST)
+    monkeypatch.setattr(choice, "host_obstacle", lambda: None if host else NO_HOST)
+    return choice.choose(asked, clock)
+
+
+@pytest.mark.parametrize(
+    ("asked", "clock", "guest", "host", "expected"),
+    [
+        ("auto", "auto", True, True, Place("guest", "virtual", "figures repeat exactly")),
+        ("auto", "auto", True, False, Place("guest", "virtual", "figures repeat exactly")),
+        ("auto", "virtual", True, True, Place("guest", "virtual", "figures repeat exactly")),
+        ("auto", "real", True, True, Place("guest", "real", "the real clock was asked for")),
+        ("auto", "auto", False, True, Place("host", "real", f"no guest: {NO_GUEST}")),
+        ("auto", "real", False, True, Place("host", "real", f"no guest: {NO_GUEST}")),
+        ("host", "auto", True, True, Place("host", "real", "as asked")),
+        ("host", "real", False, True, Place("host", "real", "as asked")),
+        ("guest", "real", True, False, Place("guest", "real", "the real clock was asked for")),
+    ],
+)
+def test_what_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+    asked: str, clock: str, guest: bool, host: bool, expected: Place,
+) -> None:  # fmt: skip
+    assert choose(monkeypatch, asked, clock, guest=guest, host=host) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "clock", "guest", "host", "words"),
+    [
+        ("guest", "auto", False, True, f"^the guest place cannot be used: {NO_GUEST}$"),
+        ("host", "auto", True, False, f"^the host place .*: {NO_HOST}; use --place guest$"),
+        ("host", "auto", False, False, f"^neither place .*guest: {NO_GUEST}; host: {NO_HOST}$"),
+        ("auto", "auto", False, False, f"^neither place .*guest: {NO_GUEST}; host: {NO_HOST}$"),
+        ("host", "virtual", True, True, "only in the guest: use --place guest$"),
+        ("host", "virtual", False, True, f"only in the guest, but: {NO_GUEST}$"),
+        ("auto", "virtual", False, True, f"only in the guest, but: {NO_GUEST}$"),
+    ],
+)
+def test_what_cannot_be_had_is_refused_with_a_remedy_that_works(
+    monkeypatch: pytest.MonkeyPatch,
+    asked: str, clock: str, guest: bool, host: bool, words: str,
+) -> None:  # fmt: skip
+    with pytest.raises(PlaceError, match=words):
+        choose(monkeypatch, asked, clock, guest=guest, host=host)
+
+
+def test_the_line_that_is_said() -> None:
+    assert str(Place("guest", "virtual", "why")) == "place: guest, clock: virtual (why)"
+
+
+def test_a_guest_needs_its_processor_and_a_kernel_or_its_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing() -> str:
+        raise kernel.KernelError("apt-get install it")
+
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    assert choice.guest_obstacle() == "User Mode Linux needs x86-64, this machine is aarch64"
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(kernel, "source_version", missing)
+    monkeypatch.setattr(kernel, "cached", lambda: None)
+    assert choice.guest_obstacle() == "apt-get install it"
+    monkeypatch.setattr(kernel, "cached", lambda: Path("/linux"))
+    assert choice.guest_obstacle() is None
+    monkeypatch.setattr(kernel, "cached", lambda: None)
+    monkeypatch.setattr(kernel, "source_version", lambda: "6.12")
+    assert choice.guest_obstacle() is None
+
+
+def host_obstacle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str | None) -> object:
+    """What is said where root's `unshare` is a shell script, or missing."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if script is not None:
+        program = tmp_path / "unshare"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return choice.host_obstacle.__wrapped__()
+
+
+def test_the_host_place_is_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert host_obstacle(monkeypatch, tmp_path, None) == "unshare (util-linux) is missing"
+    said = "echo warning >&2; echo no netem >&2; exit 1"
+    assert host_obstacle(monkeypatch, tmp_path, said) == "no netem"
+    silent = host_obstacle(monkeypatch, tmp_path, "exit 1")
+    assert silent == "no network namespace can be made"
+    tried = '[ "$1" = --net ] && [ "$4" = linklab.lab.shaping ] && [ -n "$PYTHONPATH" ]'
+    assert host_obstacle(monkeypatch, tmp_path, tried) is None
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert choice.host_obstacle.__wrapped__() == "not root"

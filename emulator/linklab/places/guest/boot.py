@@ -1,0 +1,252 @@
+"""Boots the guest on a run directory and waits for it.
+
+The guest is one unprivileged program, pinned to one core (two host processes that
+bounce between cores cost a factor of three), and confined (confinement.py): it sees
+most of the host's files and can write the run directory, its working directory. Its
+kernel command line holds nothing that differs between machines, because it seeds
+the guest's randomness.
+"""
+
+from __future__ import annotations
+
+import compileall
+import contextlib
+import fcntl
+import functools
+import itertools
+import os
+import select
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import IO
+
+from linklab.core.complaint import complain
+from linklab.core.paths import GUEST_EXIT_FILE, PYTHON_PATH, cache_dir
+from linklab.core.scratch import scratch_prefix
+from linklab.places.guest import confinement
+from linklab.places.guest.remains import keep_plain
+
+BASE_MEMORY_BYTES = 768 << 20
+"""Memory of a guest beside the downloaded file: programs and page cache."""
+
+START_NS = 1_767_225_600_000_000_000
+"""The guest's clock at boot in virtual time: 2026-01-01 00:00 UTC."""
+
+_MOUNT_RUN_DIR = (
+    "mount -t tmpfs tmpfs /run; mkdir -p /run/linklab/run;"
+    " mount -t hostfs none /run/linklab/run -o /proc/self/cwd;"
+    " . /run/linklab/run/guest-init"
+)
+
+
+class GuestError(RuntimeError):
+    """The guest did not do its work; the message ends with where its console log is."""
+
+
+@functools.cache
+def _compile_package() -> None:
+    """Compiles this package once per process: the guest, read-only, would at every boot."""
+    compileall.compile_dir(PYTHON_PATH / "linklab", quiet=2)
+
+
+@functools.cache
+def _say_what_is_not_confined() -> None:
+    """Once per process, and loudly."""
+    fence = confinement.fence()
+    if fence.name == "none":
+        complain(f"THE GUEST IS {fence.words}")
+
+
+def memory_bytes(payload_bytes: int) -> int:
+    """A guest's memory for a payload: the file lies in a tmpfs. Taken only as it is used."""
+    return BASE_MEMORY_BYTES + payload_bytes
+
+
+def kernel_arguments(clock: str, seed: int, memory: int) -> list[str]:
+    """The kernel command line for a clock (`virtual` or `real`), a run's seed and bytes of memory."""
+    travel = ["time-travel=inf-cpu", f"time-travel-start={START_NS}"]
+    return [
+        f"mem={memory >> 20}M", "rootfstype=hostfs", "rootflags=/", "ro", "quiet", "panic=-1",
+        "con=null", "con0=null,fd:1", f"linklab.seed={seed}",
+        *(travel if clock == "virtual" else []),
+        "init=/bin/sh", "--", "-c", f'"{_MOUNT_RUN_DIR}"',
+    ]  # fmt: skip
+
+
+def _guest_command() -> str:
+    """The shell lines that start this very package inside the guest."""
+    environment = {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/run/linklab/home",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": str(PYTHON_PATH),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+        "SETUPTOOLS_USE_DISTUTILS": "stdlib",
+    }
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
+    # -P: not from the directory where it stands, which is the host's /tmp with memory over it.
+    words = shlex.join([sys.executable, "-P", "-m", "linklab.runs.guest_session"])
+    return "\n".join([*exports, "cd /tmp", f"{words}\n"])
+
+
+_without_lock = itertools.count()
+
+
+def reserve_core() -> tuple[int, IO[str] | None]:
+    """A core that no other guest of this user is pinned to, and the lock that keeps it.
+
+    Where all are taken, each in turn without a lock.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    directory = cache_dir() / "cores"
+    directory.mkdir(parents=True, exist_ok=True)
+    for core in cores:
+        lock = (directory / str(core)).open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            continue
+        return core, lock
+    return cores[next(_without_lock) % len(cores)], None
+
+
+def memory_directory(needed: int = BASE_MEMORY_BYTES) -> Path:
+    """A directory for the guest's memory: in RAM if possible, and allowing execution.
+
+    UML maps its memory executable, so a noexec mount (Docker's /dev/shm) will not do.
+    Raises GuestError where none has `needed` bytes free.
+    """
+    refused = []
+    for candidate in dict.fromkeys((os.environ.get("TMPDIR"), "/dev/shm", "/tmp", "/var/tmp")):
+        if not candidate or not os.access(candidate, os.W_OK):
+            continue
+        status = os.statvfs(candidate)
+        if status.f_flag & os.ST_NOEXEC:
+            refused.append(f"{candidate} forbids execution")
+        elif status.f_bavail * status.f_frsize < needed:
+            refused.append(f"{candidate} has less than {needed >> 20} MiB free")
+        else:
+            return Path(candidate)
+    raise GuestError(
+        f"nowhere to keep the guest's memory ({', '.join(refused) or 'nothing is writable'}): "
+        "set TMPDIR to a directory (in a container: --tmpfs /tmp:exec,size=2g)"
+    )
+
+
+def side_by_side(memory: int) -> int:
+    """How many guests with `memory` bytes each find room together; at least one."""
+    status = os.statvfs(memory_directory(memory))
+    return max(1, status.f_bavail * status.f_frsize // memory)
+
+
+class Guest:
+    """A guest that is booting or running on a prepared run directory.
+
+    `fileno` becomes readable when it has ended. `close` ends it, removes what it left
+    outside the run directory, and of what it left inside what is no plain file; use it as a
+    context manager. `core` is where it runs.
+    """
+
+    def __init__(
+        self, kernel: Path, run_dir: Path, *, clock: str, seed: int, memory: int, timeout_s: float
+    ) -> None:
+        self.run_dir = run_dir
+        self._console = run_dir / "console.log"
+        self._timeout_s = timeout_s
+        self._broken = ""
+        self.deadline = time.monotonic() + timeout_s
+        (run_dir / "guest-init").write_text((Path(__file__).parent / "init.sh").read_text())
+        (run_dir / "guest-command").write_text(_guest_command())
+        _compile_package()
+        _say_what_is_not_confined()
+        with contextlib.ExitStack() as stack:
+            scratch = tempfile.mkdtemp(prefix=scratch_prefix("guest"), dir=memory_directory(memory))
+            stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+            self.core, lock = reserve_core()
+            if lock is not None:
+                stack.callback(lock.close)
+            # Every process of the guest holds the other end: at its end all of them are gone.
+            self._alive, inherited = os.pipe()
+            stack.callback(os.close, self._alive)
+            with self._console.open("wb") as log, os.fdopen(inherited, "wb"):
+                self._process = subprocess.Popen(
+                    [
+                        "setpriv", "--pdeathsig", "KILL", "taskset", "--cpu-list", str(self.core),
+                        *confinement.confined(
+                            [str(kernel), *kernel_arguments(clock, seed, memory)],
+                            run_dir, Path(scratch), kernel,
+                        ),
+                    ],
+                    cwd=run_dir,
+                    pass_fds=[inherited],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env={
+                        "HOME": scratch,
+                        "TMPDIR": scratch,
+                        "PATH": os.environ.get("PATH", os.defpath),
+                        "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
+                    },
+                )  # fmt: skip
+            stack.callback(self._settle)
+            self._descriptor = os.pidfd_open(self._process.pid)
+            stack.callback(os.close, self._descriptor)
+            self._resources = stack.pop_all()
+
+    def __enter__(self) -> Guest:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        """A descriptor that is readable once the guest has ended."""
+        return self._descriptor
+
+    def close(self) -> None:
+        """Ends the guest if it still runs."""
+        self._resources.close()
+
+    def _settle(self) -> None:
+        """Nothing of the guest runs any more; only plain files are in the run directory."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        select.select([self._alive], [], [])
+        try:
+            removed = keep_plain(self.run_dir)
+        except OSError as error:
+            self._broken = f"what the guest left cannot be looked through: {error}"
+            return
+        if removed:
+            with self._console.open("a") as log:
+                log.write(f"linklab: removed what is no plain file: {', '.join(removed)}\n")
+
+    def exit_code(self) -> int:
+        """The execution's exit code; GuestError if the guest hung or did not get that far."""
+        if self._process.poll() is None:
+            raise GuestError(
+                f"the guest was still running after {self._timeout_s:.0f} s of wall-clock time "
+                f"and was ended; its console: {self._console}"
+            )
+        self._settle()
+        if self._broken:
+            raise GuestError(self._broken)
+        try:
+            return int((self.run_dir / GUEST_EXIT_FILE).read_text())
+        except (FileNotFoundError, ValueError):
+            self._console.touch()  # The guest may have removed it.
+            tail = self._console.read_text(errors="replace").strip().splitlines()[-5:]
+            words = "\n  ".join(tail) or "(nothing)"
+            raise GuestError(
+                "the guest ended without finishing; "
+                f"the end of its console ({self._console}):\n  {words}"
+            ) from None

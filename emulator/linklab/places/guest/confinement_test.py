@@ -1,0 +1,153 @@
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from linklab.places.guest import confinement, landlock
+from linklab.places.guest.confinement import Fence
+
+Confine = Callable[[str], subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(autouse=True)
+def tried_anew() -> Iterator[None]:
+    confinement.fence.cache_clear()
+    yield
+    confinement.fence.cache_clear()
+
+
+@pytest.fixture
+def refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """No namespaces: the one way to have them on this machine says that they are refused."""
+
+    def install() -> None:
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / "bwrap").write_text("#!/bin/sh\necho none for you >&2\nexit 1\n")
+        (tmp_path / "bin" / "bwrap").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+
+    return install
+
+
+@pytest.fixture(params=["namespaces", "landlock"])
+def confine(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    refuse: Callable[[], None],
+) -> Confine:  # fmt: skip
+    """Runs a shell script as a guest runs, in a home of the test's own."""
+    if request.param == "landlock":
+        refuse()
+    if confinement.fence().name != request.param:
+        pytest.skip(f"this machine has no such fence: {confinement.fence().words}")
+    home = tmp_path / "home"
+    for path in ("home/.ssh", "home/.config/gh", "home/project", "home/run", "scratch"):
+        (tmp_path / path).mkdir(parents=True)
+    for path in (".ssh/id", ".config/gh/hosts.yml", ".netrc", ".bashrc", "project/source"):
+        (home / path).write_text("content")
+    monkeypatch.setenv("HOME", str(home))
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            confinement.confined(["sh", "-c", script], home / "run", tmp_path / "scratch"),
+            cwd=home / "run", capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+    return run
+
+
+def test_it_writes_its_two_directories_alone(confine: Confine, tmp_path: Path) -> None:
+    done = confine(
+        "echo 1 > here && mkdir below && mv here below/there && rm below/there &&"
+        " ln -s / below/link && mkfifo below/pipe && echo kept > kept &&"
+        f" echo 2 > {tmp_path}/scratch/memory || exit 1;"
+        " for file in ../project/source ../.bashrc ../new /tmp/linklab-new; do"
+        " (echo changed > $file) && exit 2; done; rm ../project/source && exit 3;"
+        " mv ../project/source . && exit 4; ln ../project/source hard && exit 5;"
+        " mkdir ../project/directory && exit 6; ln -s / ../link && exit 7;"
+        " truncate -s 0 ../project/source && exit 8; exit 0"
+    )
+    assert done.returncode == 0, done.stderr
+    home = tmp_path / "home"
+    assert (home / "run" / "kept").read_text() == "kept\n"
+    assert (tmp_path / "scratch" / "memory").read_text() == "2\n"
+    assert (home / "project" / "source").read_text() == "content"
+    assert {path.name for path in home.iterdir()} == {
+        ".ssh", ".config", ".netrc", ".bashrc", "project", "run",
+    }  # fmt: skip
+
+
+def test_modes_owners_and_times_stay_in_namespaces(confine: Confine, tmp_path: Path) -> None:
+    """Landlock has no rights for them (confinement.py): should it get some, this says so."""
+    source = tmp_path / "home" / "project" / "source"
+    before = source.stat()
+    done = confine("chmod 777 ../project/source; touch -d 2001-01-01 ../project/source")
+    kept = source.stat() == before
+    assert kept == (confinement.fence().name == "namespaces"), done.stderr
+
+
+def test_it_reads_what_is_no_secret(confine: Confine) -> None:
+    done = confine(
+        "cat ../project/source ../.bashrc /etc/passwd > /dev/null && ls / /etc > /dev/null || exit 1;"
+        " for file in ../.ssh/id ../.config/gh/hosts.yml ../.netrc /etc/shadow /etc/gshadow; do"
+        ' [ -n "$(cat $file)" ] && echo $file can be read; done; exit 0'
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_it_sees_no_process_but_its_own(confine: Confine) -> None:
+    """/proc of another one leads to its memory, and to files that are not confined."""
+    with subprocess.Popen(["sleep", "60"]) as other:
+        try:
+            done = confine(
+                f"cat /proc/{other.pid}/environ /proc/{other.pid}/root/etc/passwd;"
+                f" kill -0 {other.pid} && echo reached"
+            )
+        finally:
+            other.kill()
+    assert done.stdout == ""
+
+
+def test_it_reaches_no_network(confine: Confine) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        done = confine(f"bash -c 'echo > /dev/tcp/127.0.0.1/{port}' && echo reached")
+    assert done.stdout == ""
+
+
+def test_what_a_run_needs_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in (".ssh", ".docker", ".aws"):
+        (tmp_path / name).mkdir()
+    (tmp_path / ".netrc").symlink_to(tmp_path / "kept-elsewhere")
+    (tmp_path / "kept-elsewhere").write_text("password")
+    (tmp_path / ".pypirc").symlink_to("nowhere")
+    (tmp_path / ".npmrc").symlink_to(tmp_path / ".aws")
+    needed = [tmp_path / ".docker" / "runs" / "one"]
+    of_home = [one for one in confinement.secrets(needed) if tmp_path in one.parents]
+    assert of_home == [tmp_path / name for name in (".aws", ".ssh", "kept-elsewhere")]
+
+
+def test_namespaces_come_first_then_landlock_then_words(
+    refuse: Callable[[], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    refuse()
+    monkeypatch.setattr(landlock, "abi", lambda: 3)
+    assert confinement.fence() == Fence(
+        "landlock", "by Landlock, version 3; no namespaces: none for you"
+    )
+    confinement.fence.cache_clear()
+    monkeypatch.setattr(landlock, "abi", lambda: 2)
+    assert confinement.fence().name == "none"
+    assert "NOT CONFINED" in confinement.fence().words
+    assert "no Landlock (version 2 of 3)" in confinement.fence().words
+    assert confinement.confined(["kernel"], tmp_path, tmp_path) == ["kernel"]
+    monkeypatch.setenv("PATH", "/nowhere")
+    confinement.fence.cache_clear()
+    monkeypatch.setattr(landlock, "abi", lambda: 0)
+    words = confinement.fence().words
+    assert "no namespaces (bwrap is missing: apt-get install bubblewrap)" in words
+    assert "no Landlock (not in this kernel)" in words

@@ -1,0 +1,200 @@
+import os
+import platform
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from linklab.places.guest import kernel
+from linklab.places.guest.kernel import KernelError
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """A configuration and a patch in place of the shipped ones."""
+    made = tmp_path / "kernel.config", tmp_path / "kernel.patch"
+    for path, name in zip(made, ("_CONFIG", "_PATCH"), strict=True):
+        path.write_text(f"content of {path.name}")
+        monkeypatch.setattr(kernel, name, path)
+    return made
+
+
+@pytest.fixture
+def source(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An x86-64 machine with the source package in version 1."""
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(kernel, "source_version", lambda: "1")
+
+
+def no_source() -> str:
+    raise KernelError("apt-get install it")
+
+
+def built(cache: Path, name: str, age_s: int = 0) -> Path:
+    path = cache / "kernel" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("kernel")
+    os.utime(path, (1e9 - age_s, 1e9 - age_s))
+    return path
+
+
+def program(directory: Path, name: str, script: str) -> None:
+    path = directory / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_the_key_changes_with_everything_that_makes_the_kernel(files: tuple[Path, Path]) -> None:
+    config, patch = files
+    keys = [kernel.key("1"), kernel.key("2")]
+    config.write_text("another")
+    keys.append(kernel.key("1"))
+    patch.write_text("another")
+    keys.append(kernel.key("1"))
+    # What one part loses and the next gains is a change too.
+    config.write_text("anothera")
+    patch.write_text("nother")
+    keys.append(kernel.key("1"))
+    assert len(set(keys)) == len(keys)
+    assert kernel.key("1") == keys[-1]
+    assert all(len(key) == 16 for key in keys)
+
+
+def test_the_kernel_in_the_cache_is_the_one_with_the_key(cache: Path, source: None) -> None:
+    assert kernel.cached() is None
+    built(cache, "linux-0123456789abcdef")
+    assert kernel.cached() is None
+    right = built(cache, f"linux-{kernel.key('1')}", age_s=1000)
+    assert kernel.cached() == right
+    assert kernel.ensure() == right
+
+
+def test_without_the_source_the_newest_kernel_will_do(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel, "source_version", no_source)
+    assert kernel.cached() is None
+    built(cache, "linux-old", age_s=1000)
+    newest = built(cache, "linux-newest")
+    built(cache, "linux-older", age_s=2000)
+    built(cache, "build.log")
+    assert kernel.cached() == newest
+
+
+def test_the_source_s_version_is_debian_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(kernel, "SOURCE_ARCHIVE", tmp_path / "archive")
+    (tmp_path / "archive").write_text("")
+    program(tmp_path, "dpkg-query", 'for name; do :; done; echo "$name is 6.12.1"')
+    assert kernel.source_version() == "linux-source-6.12 is 6.12.1"
+
+    (tmp_path / "archive").unlink()
+    with pytest.raises(KernelError, match=r"its source is missing: apt-get install linux-source"):
+        kernel.source_version()
+    (tmp_path / "archive").write_text("")
+    program(tmp_path, "dpkg-query", "exit 1")
+    with pytest.raises(KernelError, match=r"apt-get install .* gcc make flex.*`make setup`"):
+        kernel.source_version()
+
+
+def test_other_processors_are_shown_the_host_place(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    with pytest.raises(KernelError, match="this is aarch64: use --place host"):
+        kernel.ensure()
+
+
+def test_whoever_comes_second_waits_for_the_build(
+    cache: Path, source: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(2)
+    builds = []
+
+    def build(directory: Path, progress: kernel.Progress) -> Path:
+        builds.append(directory)
+        progress("building", 0.5)
+        time.sleep(0.05)  # Time for the other one to build too, were it not locked out.
+        return built(cache, f"linux-{kernel.key('1')}")
+
+    def ensure(_: int) -> Path:
+        together.wait()
+        return kernel.ensure()
+
+    monkeypatch.setattr(kernel, "_build", build)
+    with ThreadPoolExecutor(2) as pool:
+        paths = set(pool.map(ensure, range(2)))
+    assert len(builds) == 1
+    assert paths == {cache / "kernel" / f"linux-{kernel.key('1')}"}
+
+
+def test_a_build_that_fails_shows_its_log_and_leaves_no_work(
+    cache: Path, source: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "archive").write_text("no archive")
+    monkeypatch.setattr(kernel, "SOURCE_ARCHIVE", tmp_path / "archive")
+    with pytest.raises(KernelError) as error:
+        kernel.ensure()
+    said = str(error.value)
+    assert said.startswith("building the guest kernel failed (tar -x -J), log in ")
+    assert str(cache / "kernel" / "build.log") in said
+    assert "tar: " in said.splitlines()[-1]
+    assert {path.name for path in (cache / "kernel").iterdir()} == {"build.log", "lock"}
+
+
+def test_a_build_step_by_step(
+    cache: Path, source: None, files: tuple[Path, Path], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """With programs that note how they are called instead of the real ones."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    monkeypatch.setenv("ARCH", "arm64")
+    files[0].write_text("CONFIG_NET=y\n# CONFIG_PCI is not set\nCONFIG_BLOCK=n\n")
+    calls = tmp_path / "calls"
+    note = f'echo "$(basename "$0") $*" >> {calls}'
+    program(tools, "tar", f"{note}; mkdir {kernel.SOURCE_PACKAGE}")
+    program(tools, "patch", note)
+    program(
+        tools, "make",
+        f"{note}; [ -z \"$ARCH\" ] || exit 1; printf 'CONFIG_NET=y\\n' > .config;"
+        " echo '  CC one'; echo '  CC two'; echo binary > linux",
+    )  # fmt: skip
+    program(tools, "strip", f'{note}; cp "$3" "$2"')
+    said: list[tuple[str, float]] = []
+    path = kernel.ensure(lambda what, fraction: said.append((what, fraction)))
+    assert path.read_text() == "binary\n"
+    assert os.access(path, os.X_OK)
+    assert kernel.cached() == path
+    steps = [line.split() for line in calls.read_text().splitlines()]
+    assert [step[0] for step in steps] == ["tar", "patch", "make", "make", "strip"]
+    assert f"KCONFIG_ALLCONFIG={files[0]}" in steps[2]
+    assert steps[2][-1] == "allnoconfig"
+    assert (steps[3][1], steps[3][-1]) == ("ARCH=um", "linux")
+    assert said[0] == ("unpacking the kernel source", 0.0)
+    assert said[-1] == ("building the guest kernel", 2 / kernel.EXPECTED_STEPS)
+
+
+def test_an_answer_that_the_source_does_not_take_is_named(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    files[0].write_text("CONFIG_NET=y\nCONFIG_NET_SCH_NETEM=y\nCONFIG_BLOCK=n\n")
+    config = tmp_path / ".config"
+    config.write_text("CONFIG_NET=y\n# CONFIG_NET_SCH_NETEM is not set\n")
+    with pytest.raises(KernelError, match="did not take CONFIG_NET_SCH_NETEM=y of kernel.config"):
+        kernel._check_configuration(config)
+    config.write_text("CONFIG_NET=y\nCONFIG_NET_SCH_NETEM=y\n")
+    kernel._check_configuration(config)
+    config.write_text("CONFIG_NET=y\nCONFIG_NET_SCH_NETEM=y\nCONFIG_BLOCK=y\n")
+    with pytest.raises(KernelError, match="CONFIG_BLOCK=n"):
+        kernel._check_configuration(config)
+
+
+def test_the_shipped_configuration_has_what_the_lab_needs() -> None:
+    lines = set(kernel._CONFIG.read_text().splitlines())
+    for name in ("UML_TIME_TRAVEL_SUPPORT", "NET_SCH_NETEM", "NET_SCH_HFSC", "NET_SCH_PLUG",
+                 "MPTCP", "VETH", "HOSTFS", "STATIC_LINK"):  # fmt: skip
+        assert f"CONFIG_{name}=y" in lines

@@ -1,0 +1,377 @@
+"""`publish`: finished runs into Prometheus, as if they had happened lately (DESIGN, Metrics).
+
+A run in virtual time has no date, so each gets a slot of Prometheus' time of its own: far enough
+in the past not to meet what is being scraped now, and well within what Prometheus keeps. A
+ledger beside the data remembers whose slot is whose.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import errno
+import fcntl
+import hashlib
+import math
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics.exposition import generate_latest
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
+
+from linklab.core import plain_file, records
+from linklab.metrics.families import families
+from linklab.metrics.manifest import new_metrics, run_label
+from linklab.publish.owner import Owner, OwnerError, acting_as, owner_of
+from linklab.runs import job, summary
+from linklab.runs.job import Job
+from linklab.runs.run_figures import FigureError, RunFigures
+from linklab.scenario import ScenarioError, load
+
+LEDGER = "linklab-published.jsonl"
+
+STEP_S = 1
+"""A sample a second, as a live run is scraped."""
+
+LEAST_AGE_S = 3 * 3600
+"""Prometheus' newest data, which is not in blocks yet, reaches up to 3 h back."""
+
+REST_S = 300
+"""Nothing between two slots: Prometheus answers with a value that is up to 5 min old."""
+
+RETENTION_S = 15 * 86400
+"""How long Prometheus keeps data unless told otherwise."""
+
+MARGIN_S = 86400
+"""A slot that Prometheus would forget within a day is none."""
+
+
+class PublishError(RuntimeError):
+    """A run cannot be published; the message says which and why."""
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """A line of the ledger: whose time in Prometheus it is, in Unix seconds."""
+
+    run: str
+    digest: str
+    start_s: int
+    end_s: int
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run directory that can be published.
+
+    `label` is the value of `run`. `digest` is of its manifest and outcome: runs that share it are
+    the same run, wherever its directory was moved.
+    """
+
+    directory: Path
+    label: str
+    digest: str
+    job: Job
+    links: tuple[str, ...]
+    figures: RunFigures | None
+    lasted_s: float
+
+
+@dataclass(frozen=True)
+class Published:
+    """What came of one run directory: its slot, and whether it had been there before."""
+
+    run_dir: Path
+    slot: Slot
+    before: bool
+
+
+def finished_run(run_dir: Path) -> FinishedRun:
+    """Reads what identifies a run. PublishError where the directory is none, or not finished."""
+    try:
+        identity = hashlib.sha256(plain_file.read(run_dir / "run.json"))
+        made = job.read(run_dir)
+        links = tuple(load(run_dir / "scenario.yaml", any_name=True).links)
+    except FileNotFoundError as error:
+        raise PublishError(
+            f"{run_dir} is not a run directory: {error.filename} is missing"
+        ) from None
+    except (msgspec.DecodeError, ScenarioError) as error:
+        raise PublishError(f"{run_dir}: {error}") from None
+    endings = [
+        run_dir / name for name in ("outcome.json", "error") if os.path.lexists(run_dir / name)
+    ]
+    if not endings:
+        raise PublishError(f"{run_dir}: the run has not finished")
+    for path in endings:
+        identity.update(plain_file.read(path))
+    try:
+        figures = summary.figures_of(run_dir)
+    except (FigureError, FileNotFoundError):
+        figures = None
+    try:
+        times = [t_s for t_s, _ in records.read_all(run_dir, made.shift_s)]
+    except records.RecordError as error:
+        raise PublishError(str(error)) from None
+    return FinishedRun(
+        directory=run_dir,
+        label=run_label(made, run_dir),
+        digest=identity.hexdigest()[:16],
+        job=made,
+        links=links,
+        figures=figures,
+        lasted_s=max(times, default=0.0),
+    )
+
+
+def samples(run: FinishedRun, start_s: int) -> Iterator[Sample]:
+    """Every series of a run, a sample a second from `start_s` on; its figures with the last."""
+    told = new_metrics(run.label, run.job, run.links)
+    waiting = records.read_all(run.directory, run.job.shift_s)
+    following = next(waiting, None)
+    last = _seconds(run)
+    for second in range(0, last + 1, STEP_S):
+        while following is not None and following[0] <= second:
+            told.record(*following)
+            following = next(waiting, None)
+        told.advance(second)
+        if second == last:
+            told.conclude(run.figures)
+        for sample in told.samples():
+            yield sample._replace(timestamp=start_s + second)
+
+
+def _seconds(run: FinishedRun) -> int:
+    return max(1, math.ceil(run.lasted_s))
+
+
+class _Text(Collector):
+    """Metrics for an exposition format of prometheus_client."""
+
+    def __init__(self, metrics: list[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> list[Metric]:
+        return self._metrics
+
+
+def openmetrics(runs: Sequence[tuple[FinishedRun, int]]) -> bytes:
+    """The runs as OpenMetrics text, each from its Unix second on."""
+    everything = [sample for run, start_s in runs for sample in samples(run, start_s)]
+    text: bytes = generate_latest(_Text(families(everything)))  # type: ignore[no-untyped-call]
+    return text
+
+
+def free_slots(
+    lengths_s: Sequence[int], taken: Sequence[tuple[int, int]], now_s: float, retention_s: float
+) -> list[int]:
+    """Where slots of these lengths begin: as late as may be, in this order, meeting none that is
+    taken (start and end) and none another. Pure. Raises PublishError where there is no room.
+    """
+    busy = sorted(taken)
+    starts: list[int] = []
+    end_s = int(now_s) - LEAST_AGE_S
+    oldest_s = now_s - max(retention_s - MARGIN_S, retention_s / 2)
+    for length_s in reversed(lengths_s):
+        start_s = (end_s - length_s) // 60 * 60
+        for taken_start_s, taken_end_s in reversed(busy):
+            if start_s < taken_end_s + REST_S and taken_start_s < start_s + length_s + REST_S:
+                start_s = (taken_start_s - REST_S - length_s) // 60 * 60
+        if start_s < oldest_s:
+            raise PublishError(
+                f"no room for {len(lengths_s)} runs in what Prometheus keeps "
+                f"({retention_s / 86400:g} days): publish fewer, or raise its retention and --retention"
+            )
+        starts.append(start_s)
+        end_s = start_s - REST_S
+    return starts[::-1]
+
+
+class _Ledger:
+    """A ledger that is locked until it is closed: nobody else gives slots meanwhile."""
+
+    def __init__(self, directory: Path) -> None:
+        path = directory / LEDGER
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(path, flags, 0o666)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise _no_ledger(path) from None
+            raise
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+            os.close(descriptor)
+            raise _no_ledger(path)
+        self._file = os.fdopen(descriptor, "a+b")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            self._file.seek(0)
+            lines = self._file.read().splitlines()
+            self.slots = [msgspec.json.decode(line, type=Slot) for line in lines]
+        except msgspec.DecodeError as error:
+            self.close()
+            raise PublishError(f"{path}: {error}") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, slots: Iterable[Slot]) -> None:
+        """Writes down who has got which slot."""
+        self._file.write(b"".join(msgspec.json.encode(slot) + b"\n" for slot in slots))
+        self._file.flush()
+
+    def close(self) -> None:
+        """Lets others give slots."""
+        self._file.close()
+
+
+def _no_ledger(path: Path) -> PublishError:
+    return PublishError(f"{path} is no ledger of linklab's; allowed: a plain file with one name")
+
+
+def publish(
+    run_dirs: Sequence[Path],
+    *,
+    data: Path | None = None,
+    output: Path | None = None,
+    retention_s: float = RETENTION_S,
+    now_s: float | None = None,
+) -> list[Published]:
+    """Gives each run a slot and writes it into Prometheus' data directory, or into a file of
+    OpenMetrics text for promtool elsewhere. One of `data` and `output` must be given.
+
+    A run that has a slot already stays where it is; a file gets it again all the same. Root acts as
+    the owner of the directory in which it writes. PublishError leaves no slot given.
+    """
+    runs = [finished_run(run_dir) for run_dir in dict.fromkeys(one.resolve() for one in run_dirs)]
+    directory = data if data is not None else (output or Path()).absolute().parent
+    if not directory.is_dir():
+        raise PublishError(f"{directory} is not a directory")
+    if output is not None and output.is_dir():
+        raise PublishError(f"{output} is a directory; allowed: a file's name")
+    if output is not None and (output.is_symlink() or (output.exists() and not output.is_file())):
+        raise PublishError(f"{output} is no plain file; allowed: a file's name")
+    try:
+        owner = owner_of(directory)
+    except OwnerError as error:
+        raise PublishError(str(error)) from error
+    now_s = time.time() if now_s is None else now_s
+    with contextlib.ExitStack() as stack:
+        with acting_as(owner):
+            if data is not None and not _is_prometheus_data(data):
+                raise PublishError(
+                    f"{data} is not where a Prometheus keeps its data: {', '.join(_STORAGE)} are "
+                    "missing; allowed: the directory of its --storage.tsdb.path (Debian: "
+                    "/var/lib/prometheus/metrics2), or an empty one"
+                )
+            ledger = stack.enter_context(contextlib.closing(_Ledger(directory)))
+        given = [slot for slot in ledger.slots if slot.end_s > now_s - retention_s]
+        known = {slot.digest: slot for slot in given}
+        distinct = {run.digest: run for run in runs}.values()
+        fresh = [run for run in distinct if run.digest not in known]
+        starts = free_slots(
+            [_seconds(run) for run in fresh],
+            [(slot.start_s, slot.end_s) for slot in given], now_s, retention_s,
+        )  # fmt: skip
+        new: dict[str, Slot] = {}
+        for run, start_s in zip(fresh, starts, strict=True):
+            label = _unused(run.label, {slot.run for slot in (*given, *new.values())})
+            new[run.digest] = Slot(label, run.digest, start_s, start_s + _seconds(run))
+        slots = known | new
+        if output is not None:
+            text = _text_of(distinct, slots)
+            with acting_as(owner):
+                _replace(output, text)
+        elif data is not None and fresh:
+            _backfill(_text_of(fresh, slots), data.resolve(), owner)
+        with acting_as(owner):
+            ledger.append(new.values())
+    return [Published(run.directory, slots[run.digest], run.digest in known) for run in runs]
+
+
+def to_json(one: Published) -> dict[str, object]:
+    """What came of a run directory, for machines."""
+    return {"run_dir": str(one.run_dir), "before": one.before, **msgspec.structs.asdict(one.slot)}
+
+
+def in_words(one: Published) -> str:
+    """What came of a run directory, for people: where to find it in Grafana."""
+    start, end = (
+        datetime.datetime.fromtimestamp(second).strftime("%Y-%m-%d %H:%M:%S")
+        for second in (one.slot.start_s, one.slot.end_s)
+    )
+    how = "published before" if one.before else "published"
+    return f"{one.slot.run}: {how}, {start} to {end}"
+
+
+def _unused(label: str, taken: set[str]) -> str:
+    candidates = (label, *(f"{label}-{n}" for n in range(2, len(taken) + 3)))
+    return next(one for one in candidates if one not in taken)
+
+
+def _text_of(runs: Iterable[FinishedRun], slots: Mapping[str, Slot]) -> bytes:
+    return openmetrics([
+        (replace(run, label=slots[run.digest].run), slots[run.digest].start_s) for run in runs
+    ])  # fmt: skip
+
+
+def _is_prometheus_data(directory: Path) -> bool:
+    """Whether a Prometheus keeps its data there, or may yet."""
+    names = {path.name for path in directory.iterdir()}
+    return not names or not names.isdisjoint((LEDGER, *_STORAGE))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Writes a file anew, whole or not at all, and follows no link. The ledger is locked."""
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    try:
+        with new.open("xb") as file:
+            file.write(content)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _backfill(text: bytes, data: Path, owner: Owner | None) -> None:
+    """Makes blocks of Prometheus' storage from OpenMetrics text; all of them or none. They are
+    the owner's, who must compact them."""
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        raise PublishError("promtool is missing: apt-get install prometheus, or use --output FILE")
+    with acting_as(owner):
+        work = Path(tempfile.mkdtemp(prefix="linklab-publish-", dir=data))
+    try:
+        file, blocks = work / "runs.om", work / "blocks"
+        with acting_as(owner):
+            file.write_bytes(text)
+        done = subprocess.run(
+            [promtool, "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, blocks],
+            capture_output=True, text=True, check=False, cwd="/",
+            **(owner.of_process() if owner else {}),
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise PublishError(f"promtool: {(done.stderr or done.stdout).strip()}")
+        with acting_as(owner):
+            for block in sorted(blocks.glob(_BLOCK)):
+                block.rename(data / block.name)
+    finally:
+        with acting_as(owner):
+            shutil.rmtree(work, ignore_errors=True)
+
+
+_STORAGE = ("wal", "chunks_head")
+"""What Prometheus makes in its data directory when it starts (its documentation, Storage)."""
+
+_BLOCK = "[0-9A-Z]" * 26
+"""How Prometheus names a block of its storage: a ULID."""

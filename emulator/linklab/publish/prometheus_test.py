@@ -1,0 +1,305 @@
+"""Tests of publishing.py: slots and the ledger. What Prometheus makes of it: tests/dashboards_test.py."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linklab.publish.prometheus import (
+    LEAST_AGE_S,
+    LEDGER,
+    REST_S,
+    RETENTION_S,
+    Published,
+    PublishError,
+    free_slots,
+    publish,
+)
+
+NOW_S = 1_800_000_000.0
+SCENARIO = """name: small
+payload: {size: 1 MB}
+links:
+  wifi: {down: 60 Mbit/s, up: 20 Mbit/s, rtt: 10 ms}
+  lte: {down: 40 Mbit/s, up: 10 Mbit/s, rtt: 40 ms}
+"""
+MANIFEST = {
+    "format": 1, "scenario": "small", "contestant": "alg3", "command": None, "seed": 1,
+    "place": "guest", "clock": "virtual", "reason": "", "shift_s": 0.0,
+    "started_at": "2026-11-21T06:19:34+00:00", "payload": "", "payload_sha256": "",
+    "multilink": "", "certificate_authority": "", "certificate": "", "key": "", "versions": {},
+}  # fmt: skip
+CLIENT = {
+    "algorithm": "alg3", "outcome": "complete", "size_bytes": 1_000_000, "download_ns": 2 * 10**9,
+    "links": {"wifi": {"bytes": 600_000, "finish_ns": 10**9}, "lte": {"bytes": 400_000}},
+}  # fmt: skip
+
+
+def run_dir(path: Path, **changed: object) -> Path:
+    """A run of 2.3 s that came to its figures."""
+    path.mkdir(parents=True)
+    (path / "scenario.yaml").write_text(SCENARIO)
+    (path / "run.json").write_text(json.dumps({**MANIFEST, **changed}))
+    (path / "client.json").write_text(json.dumps(CLIENT))
+    (path / "outcome.json").write_text(
+        json.dumps({"exit_code": 0, "elapsed_ns": 1, "received_bytes": {}, "output_bytes": 1})
+    )
+    queue = {"t_s": 2.3, "link": "wifi", "direction": "down", "sent_bytes": 7, "queue_bytes": 0,
+             "dropped_packets": 0, "lost_packets": 0}  # fmt: skip
+    (path / "queues.jsonl").write_text(json.dumps(queue) + "\n")
+    return path
+
+
+def publish_text(tmp_path: Path, *run_dirs: Path) -> tuple[list[Published], list[str]]:
+    output = tmp_path / "runs.om"
+    output.unlink(missing_ok=True)
+    made = publish(run_dirs, output=output, now_s=NOW_S)
+    return made, output.read_text().splitlines() if output.exists() else []
+
+
+lengths = st.lists(st.integers(1, 2000), max_size=8)
+
+
+@given(first=lengths, second=lengths)
+def test_slots_are_old_enough_in_order_and_apart(first: list[int], second: list[int]) -> None:
+    taken: list[tuple[int, int]] = []
+    for lengths_s in (first, second):
+        starts = free_slots(lengths_s, taken, NOW_S, RETENTION_S)
+        assert starts == sorted(starts)
+        taken += [(start, start + length) for start, length in zip(starts, lengths_s, strict=True)]
+    taken.sort()
+    for (_, end_s), (start_s, _) in pairwise(taken):
+        assert start_s - end_s >= REST_S
+    for start_s, end_s in taken:
+        assert end_s <= NOW_S - LEAST_AGE_S
+        assert start_s > NOW_S - RETENTION_S
+
+
+def test_a_slot_that_prometheus_would_soon_forget_is_none() -> None:
+    with pytest.raises(PublishError, match="no room for 1 runs"):
+        free_slots([86400 * 14], [], NOW_S, RETENTION_S)
+
+
+def test_a_run_is_text_with_a_sample_a_second(tmp_path: Path) -> None:
+    (made,), text = publish_text(tmp_path, run_dir(tmp_path / "runs" / "a"))
+    assert made.slot.run == "20261121T061934-a"
+    assert made.slot.end_s - made.slot.start_s == 3
+    assert text[-1] == "# EOF"
+    sent = [
+        line.rsplit(" ", 2)[1:] for line in text
+        if line.startswith("linklab_link_sent_bytes_total")
+        and 'link="wifi"' in line and 'direction="down"' in line
+    ]  # fmt: skip
+    start_s = made.slot.start_s
+    assert sent == [["0.0", f"{start_s + n}"] for n in range(3)] + [["7.0", f"{start_s + 3}"]]
+    assert any(
+        line.startswith("linklab_run_download_seconds{") and line.endswith(f" 2.0 {start_s + 3}")
+        for line in text
+    )
+
+
+def test_publishing_again_changes_nothing_also_when_the_directory_has_moved(tmp_path: Path) -> None:
+    first = run_dir(tmp_path / "runs" / "a")
+    (made,), before = publish_text(tmp_path, first)
+    moved = first.rename(tmp_path / "moved")
+    (again,), text = publish_text(tmp_path, moved)
+    assert again.before and not made.before
+    assert again.slot == made.slot
+    assert text == before
+    assert len((tmp_path / LEDGER).read_text().splitlines()) == 1
+
+
+def test_what_is_no_target_is_refused_and_left_alone(tmp_path: Path) -> None:
+    directory = run_dir(tmp_path / "runs" / "a")
+    parent = tmp_path / "prometheus"
+    (parent / "metrics2").mkdir(parents=True)
+    with pytest.raises(PublishError, match="is a directory; allowed: a file's name"):
+        publish([directory], output=parent, now_s=NOW_S)
+    with pytest.raises(PublishError, match="wal, chunks_head are missing; allowed: .*metrics2"):
+        publish([directory], data=parent, now_s=NOW_S)
+    assert [path.name for path in parent.iterdir()] == ["metrics2"]
+
+
+def test_runs_that_are_called_the_same_stay_apart(tmp_path: Path) -> None:
+    one = run_dir(tmp_path / "x" / "a")
+    other = run_dir(tmp_path / "y" / "a", seed=2)
+    made, _ = publish_text(tmp_path, one, other)
+    assert [each.slot.run for each in made] == ["20261121T061934-a", "20261121T061934-a-2"]
+    assert made[1].slot.start_s - made[0].slot.end_s >= REST_S
+
+
+def test_a_slot_that_prometheus_has_forgotten_is_given_anew(tmp_path: Path) -> None:
+    directory = run_dir(tmp_path / "runs" / "a")
+    (made,), _ = publish_text(tmp_path, directory)
+    later = publish([directory], output=tmp_path / "runs.om", now_s=NOW_S + 2 * RETENTION_S)
+    assert not later[0].before
+    assert later[0].slot.run == made.slot.run
+    assert later[0].slot.start_s > made.slot.start_s
+
+
+def test_a_failed_run_is_published_as_failed(tmp_path: Path) -> None:
+    directory = run_dir(tmp_path / "a")
+    (directory / "client.json").write_text(json.dumps({**CLIENT, "outcome": "failed"}))
+    _, text = publish_text(tmp_path, directory)
+    (failed,) = [line for line in text if line.startswith("linklab_run_failed{")]
+    assert failed.split()[-2] == "1.0"
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ("run.json", "is not a run directory"),
+        ("scenario.yaml", "scenario.yaml: cannot be read"),
+        ("outcome.json", "has not finished"),
+    ],
+)
+def test_what_is_no_finished_run_is_refused_and_gets_no_slot(
+    tmp_path: Path, missing: str, said: str
+) -> None:
+    directory = run_dir(tmp_path / "a")
+    (directory / missing).unlink()
+    with pytest.raises(PublishError, match=said):
+        publish([directory], output=tmp_path / "runs.om", now_s=NOW_S)
+    assert not (tmp_path / LEDGER).exists()
+
+
+def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
+    directory = run_dir(tmp_path / "a")
+    with (directory / "queues.jsonl").open("a") as file:
+        file.write('{"t_s": 3}\n')
+    with pytest.raises(PublishError, match=r"queues.jsonl:2: .*link"):
+        publish([directory], output=tmp_path / "runs.om", now_s=NOW_S)
+
+
+# --- Root in other people's directories.
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def theirs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory of nobody's that nobody can reach; for root only."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can act as others")
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        made = Path(name, "metrics2")
+        (made / "wal").mkdir(parents=True)
+        os.chown(made, NOBODY, NOBODY)
+        yield made
+
+
+def roots_file(theirs: Path) -> Path:
+    """What root must neither change nor give away."""
+    path = theirs.parent / "shadow"
+    path.write_text('{"run":"x","digest":"y","start_s":1,"end_s":2}\n')
+    return path
+
+
+def state(path: Path) -> tuple[str, int]:
+    return path.read_text(), path.stat().st_uid
+
+
+@pytest.fixture
+def promtool(theirs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stands for promtool: makes a block of what it is called with, and says who it is."""
+    programs = theirs.parent / "bin"
+    programs.mkdir()
+    program = programs / "promtool"
+    program.write_text(
+        '#!/bin/sh\nmkdir -p "$6/01ARZ3NDEKTSV4RRFFQ69G5FAV" || exit 1\n'
+        'grep -E "^(Uid|Gid|Groups|CapEff)" /proc/self/status '
+        '>"$6/01ARZ3NDEKTSV4RRFFQ69G5FAV/status"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    return program
+
+
+@pytest.mark.usefixtures("promtool")
+def test_root_publishes_as_the_owner_of_the_directory(theirs: Path, tmp_path: Path) -> None:
+    publish([run_dir(tmp_path / "a")], data=theirs, now_s=NOW_S)
+    (block,) = theirs.glob("01*")
+    status = (block / "status").read_text().split("\n")
+    assert status[0].split() == ["Uid:"] + [str(NOBODY)] * 4
+    assert status[1].split() == ["Gid:"] + [str(NOBODY)] * 4
+    assert status[2].split() in (["Groups:"], ["Groups:", str(NOBODY)])
+    assert status[3].split() == ["CapEff:", "0" * 16]
+    assert {path.name for path in theirs.iterdir()} == {"wal", LEDGER, block.name}
+    made = [theirs / LEDGER, block, block / "status"]
+    assert [path.stat().st_uid for path in made] == [NOBODY] * 3
+    assert (os.geteuid(), os.getegid()) == (0, 0)
+    publish([run_dir(tmp_path / "b", seed=2)], output=theirs / "runs.om", now_s=NOW_S)
+    assert (theirs / "runs.om").stat().st_uid == NOBODY
+    assert len((theirs / LEDGER).read_text().splitlines()) == 2
+
+
+@pytest.mark.usefixtures("promtool")
+@pytest.mark.parametrize("hard", [False, True])
+def test_root_follows_no_link_in_the_place_of_the_ledger(
+    theirs: Path, tmp_path: Path, hard: bool
+) -> None:
+    secret = roots_file(theirs)
+    before = state(secret)
+    if hard:
+        (theirs / LEDGER).hardlink_to(secret)
+    else:
+        (theirs / LEDGER).symlink_to(secret)
+    with pytest.raises((PublishError, PermissionError), match=LEDGER):
+        publish([run_dir(tmp_path / "a")], data=theirs, now_s=NOW_S)
+    assert state(secret) == before
+
+
+def test_root_follows_no_link_in_the_place_of_the_output(theirs: Path, tmp_path: Path) -> None:
+    secret = roots_file(theirs)
+    before = state(secret)
+    (theirs / "runs.om").symlink_to(secret)
+    with pytest.raises(PublishError, match="runs.om is no plain file"):
+        publish([run_dir(tmp_path / "a")], output=theirs / "runs.om", now_s=NOW_S)
+    (theirs / ".runs.om.new").symlink_to(secret)
+    (theirs / "runs.om").unlink()
+    publish([run_dir(tmp_path / "a2")], output=theirs / "runs.om", now_s=NOW_S)
+    assert state(secret) == before
+
+
+def test_root_gives_nothing_away_that_a_block_links_to(
+    theirs: Path, tmp_path: Path, promtool: Path
+) -> None:
+    secret = roots_file(theirs)
+    before = state(secret)
+    with promtool.open("a") as file:
+        file.write(f'ln -s {secret} "$6/01ARZ3NDEKTSV4RRFFQ69G5FAV/index"\n')
+    publish([run_dir(tmp_path / "a")], data=theirs, now_s=NOW_S)
+    assert state(secret) == before
+
+
+@pytest.mark.usefixtures("promtool")
+def test_root_goes_no_way_that_others_could_change(theirs: Path, tmp_path: Path) -> None:
+    roots = theirs / "looks-like-metrics2"
+    (roots / "wal").mkdir(parents=True)
+    other = theirs.parent / "link"
+    other.symlink_to(theirs)
+    os.chown(other, 12345, 12345, follow_symlinks=False)
+    for way, whose in ((roots, "nobody"), (other, "user 12345")):
+        with pytest.raises(PublishError, match=f"belongs to {whose}, who could have .* lead else"):
+            publish([run_dir(tmp_path / whose)], data=way, now_s=NOW_S)
+    shared = theirs.parent / "shared"
+    (shared / "metrics2" / "wal").mkdir(parents=True)
+    shared.chmod(0o777)
+    with pytest.raises(PublishError, match="shared can be written by others than root"):
+        publish([run_dir(tmp_path / "c")], data=shared / "metrics2", now_s=NOW_S)
+    assert not list(theirs.parent.rglob(LEDGER))
+
+
+def test_a_ledger_that_is_no_plain_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / LEDGER)
+    with pytest.raises(PublishError, match="is no ledger of linklab's"):
+        publish([run_dir(tmp_path / "a")], output=tmp_path / "runs.om", now_s=NOW_S)

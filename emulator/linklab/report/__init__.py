@@ -1,0 +1,1 @@
+"""What people see of scenarios and runs: tables, lists, plots."""

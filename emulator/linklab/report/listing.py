@@ -1,0 +1,183 @@
+"""Scenarios as a list, one by one, and as JSON: what `linklab scenarios` shows. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from linklab.core import units
+from linklab.links import oracle
+from linklab.scenario import LinkSettings, Scenario
+
+WIDTH = 80
+
+_TITLES = {"wifi": "Wi-Fi", "lte": "LTE"}
+_OWN = "Own design"
+
+
+def publication(scenario: Scenario) -> str:
+    """Whose scenario it is: its source up to the first number, comma or colon, else our own."""
+    match = re.match(r"[^\d,:]*[^\d,:\s]", scenario.source)
+    return match.group() if match else _OWN
+
+
+def overview(scenarios: Iterable[Scenario], oracles: Mapping[str, float] | None = None) -> str:
+    """A line for each, by publication; with `oracles` (seconds by name) their times, too."""
+    groups: dict[str, list[Scenario]] = {}
+    for one in scenarios:
+        groups.setdefault(publication(one), []).append(one)
+    names = max((len(one.name) for group in groups.values() for one in group), default=0)
+    blocks = []
+    for group in sorted(groups, key=str.casefold):
+        lines = [group]
+        for one in groups[group]:
+            line = f"  {one.name:<{names}} {_size(one.payload.size_bytes):>8}"
+            if oracles is not None:
+                line += f" {_seconds(oracles[one.name]):>9}"
+            title = re.sub(rf"^{re.escape(group)}, ", "", one.title, flags=re.IGNORECASE)
+            title = textwrap.shorten(title, WIDTH - len(line) - 2, placeholder="…")
+            lines.append(f"{line}  {title[:1].upper()}{title[1:]}".rstrip())
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def details(scenario: Scenario) -> str:
+    """Everything that one would ask about a scenario before running it."""
+    both_s = oracle.oracle_s(scenario)
+    alone = [
+        f"{_TITLES[link]} alone {_seconds(oracle.single_link_s(scenario, link))}"
+        for link in scenario.links
+    ]
+    rows: list[tuple[str, str]] = [
+        ("source", scenario.source),
+        ("about", scenario.description),
+        ("file", str(scenario.path or "")),
+        ("payload", _size(scenario.payload.size_bytes)),
+    ]
+    rows += [(_TITLES[name], _link(link)) for name, link in scenario.links.items()]
+    rows.append(("events", str(len(scenario.events)) if scenario.events else ""))
+    rows.append(("oracle", f"{_seconds(both_s)}; {', '.join(alone)}"))
+    for row in scenario.published:
+        rows.append(("published", f"{row.algorithm} {_seconds(row.download_s)}{_of(row.source)}"))
+    for finding in scenario.findings:
+        rows.append(("published", f"{finding.what}: {finding.value}{_of(finding.source)}"))
+    lines = [f"{scenario.name}  {scenario.title}".rstrip()]
+    before = ""
+    for label, text in rows:
+        if text:
+            lines += _wrapped("" if label == before else label, text)
+            before = label
+    return "\n".join(lines)
+
+
+def to_json(
+    scenarios: Iterable[Scenario], oracles: Mapping[str, float] | None = None
+) -> list[dict[str, object]]:
+    """The same for machines, base units; `oracle_s` is null unless `oracles` has it finite."""
+    return [
+        {
+            "name": one.name,
+            "title": one.title,
+            "description": one.description,
+            "publication": publication(one),
+            "source": one.source,
+            "file": str(one.path) if one.path else None,
+            "payload_bytes": one.payload.size_bytes,
+            "oracle_s": _finite((oracles or {}).get(one.name)),
+            "links": {
+                name: {
+                    "down_rate_bps": link.down_rate_bps,
+                    "up_rate_bps": link.up_rate_bps,
+                    "rtt_s": link.rtt_s,
+                    "loss_ratio": link.loss_ratio,
+                    "models": [word for word, _ in _models(link)],
+                }
+                for name, link in one.links.items()
+            },
+            "events": len(one.events),
+            "published": [
+                {
+                    "algorithm": row.algorithm,
+                    "download_s": row.download_s,
+                    "link_delta_s": row.link_delta_s,
+                    "spread": row.spread,
+                    "source": row.source,
+                }
+                for row in one.published
+            ],
+            "findings": [
+                {"what": row.what, "value": row.value, "source": row.source} for row in one.findings
+            ],
+        }
+        for one in scenarios
+    ]
+
+
+def oracles(
+    scenarios: Sequence[Scenario], done: Callable[[int], None] = lambda _: None
+) -> dict[str, float]:
+    """Every scenario's oracle time by name; `done` is told how many are there after each."""
+    times = {}
+    for number, one in enumerate(scenarios, 1):
+        times[one.name] = oracle.oracle_s(one)
+        done(number)
+    return times
+
+
+def _link(link: LinkSettings) -> str:
+    parts = [
+        f"{units.format_rate(link.down_rate_bps)} down, {units.format_rate(link.up_rate_bps)} up",
+        f"RTT {units.format_duration(link.rtt_s)}",
+    ]
+    if link.loss_ratio:
+        parts.append(f"loss {units.format_ratio(link.loss_ratio)}")
+    return ", ".join([*parts, *(words for _, words in _models(link))])
+
+
+def _models(link: LinkSettings) -> list[tuple[str, str]]:
+    """The key and a few words for every model that a link has."""
+    found = []
+    if link.between_runs:
+        found.append(("between_runs", f"±{units.format_ratio(link.between_runs)} between runs"))
+    if link.trace is not None:
+        found.append(("trace", f"trace {link.trace.file.stem}"))
+    if link.on_off is not None:
+        limit = units.format_rate(link.on_off.off_rate_bps)
+        found.append(("on_off", f"at times {limit} at most"))
+    if link.wifi is not None:
+        points = len(link.wifi.roaming.access_points)
+        places = f"{points} access point{'s' if points > 1 else ''}"
+        found.append(("radio", f"802.11{link.wifi.standard}, {places}"))
+        if count := link.wifi.stations.count:
+            found.append(("stations", f"{count} other station{'s' if count > 1 else ''}"))
+    if link.carriers is not None:
+        found.append(("carriers", f"{link.carriers.count} carriers"))
+    if link.rrc is not None:
+        found.append(("rrc", "RRC"))
+    return found
+
+
+def _wrapped(label: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=f"  {label:<11}", subsequent_indent=" " * 15,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _size(size_bytes: int) -> str:
+    """Unlike in a file, 90.75 MB are not 90750 kB."""
+    return f"{size_bytes / 1e6:g} MB" if size_bytes >= 1e6 else units.format_size(size_bytes)
+
+
+def _of(source: str) -> str:
+    return f" ({source})" if source else ""
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f} s" if math.isfinite(value) else "never"
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,125 @@
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from linklab import scenario
+from linklab.links import oracle
+from linklab.report import listing
+from linklab.scenario import Scenario
+
+TEXT = """\
+name: small
+title: Paper, two links
+source: 'Paper, 4.2, figure 3'
+payload: {size: 1.25 MB}
+links:
+  wifi: {down: 8 Mbit/s, up: 1 Mbit/s, rtt: 0 s, loss: 1 %, on_off: {rate: 1 Mbit/s},
+         radio: {standard: g, access_points: [{name: ap1}]}, stations: {count: 2}}
+  lte: {down: 2 Mbit/s, up: 1 Mbit/s, rtt: 50 ms, between_runs: 5 %, carriers: {count: 2},
+        rrc: {}, trace: {file: lte-walking}}
+events:
+  - {at: 9 s, link: wifi, for: 1 s, carrier: down}
+published:
+  - {algorithm: alg3, download: 1.5 s, source: table 1}
+findings:
+  - {what: energy of A against B, value: -8 %, source: figure 3}
+"""
+
+
+@pytest.fixture
+def small() -> Scenario:
+    return scenario.parse(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("source", "whose"),
+    [
+        ("thesis 5.2.2, tables 5.6 and 5.12", "thesis"),
+        ("eMPTCP, 4.3, figure 8", "eMPTCP"),
+        ("MPTCP study, table 1", "MPTCP study"),
+        ("super-aggregation, appendix", "super-aggregation"),
+        ("Own design: links of ours", "Own design"),
+        ("", "Own design"),
+        ("802.11", "Own design"),
+    ],
+)
+def test_a_publication_is_the_source_up_to_the_place_in_it(
+    small: Scenario, source: str, whose: str
+) -> None:
+    assert listing.publication(replace(small, source=source)) == whose
+
+
+def test_a_line_for_each_below_its_publication(small: Scenario) -> None:
+    other = replace(small, name="a-longer-name", title="Mine " + "and " * 30, source="")
+    huge = replace(small, name="b", payload=replace(small.payload, size_bytes=256_000), source="")
+    assert listing.overview([other, small, huge]).splitlines() == [
+        "Own design",
+        "  a-longer-name  1.25 MB  Mine and and and and and and and and and and and and…",
+        "  b               256 kB  Paper, two links",
+        "",
+        "Paper",
+        "  small          1.25 MB  Two links",
+    ]
+    timed = listing.overview([other, small], {"a-longer-name": 2.5, "small": math.inf})
+    assert "  small          1.25 MB     never  Two links" in timed.splitlines()
+    assert "  a-longer-name  1.25 MB    2.50 s  Mine and" in timed
+    assert all(len(line) <= listing.WIDTH for line in timed.splitlines())
+    assert listing.overview([]) == ""
+
+
+def test_details_say_everything(small: Scenario) -> None:
+    text = listing.details(replace(small, description="word " * 40))
+    assert all(len(line) <= listing.WIDTH for line in text.splitlines())
+    joined = " ".join(text.split())
+    for words in (
+        "small Paper, two links source Paper, 4.2, figure 3 about word word",
+        "payload 1.25 MB",
+        "Wi-Fi 8 Mbit/s down, 1 Mbit/s up, RTT 0 s, loss 1 %, at times 1 Mbit/s at most, 802.11g, "
+        "1 access point, 2 other stations",
+        "LTE 2 Mbit/s down, 1 Mbit/s up, RTT 50 ms, ±5 % between runs, trace lte-walking, "
+        "2 carriers, RRC",
+        "events 1",
+        f"oracle {oracle.oracle_s(small):.2f} s; Wi-Fi alone "
+        f"{oracle.single_link_s(small, 'wifi'):.2f} s, LTE alone",
+        "published alg3 1.50 s (table 1) energy of A against B: -8 % (figure 3)",
+    ):
+        assert words in joined
+
+
+def test_json_is_complete_and_stable(small: Scenario) -> None:
+    (listed,) = json.loads(json.dumps(listing.to_json([small]), allow_nan=False))
+    assert list(listed) == [
+        "name", "title", "description", "publication", "source", "file", "payload_bytes",
+        "oracle_s", "links", "events", "published", "findings",
+    ]  # fmt: skip
+    assert (listed["publication"], listed["payload_bytes"], listed["events"]) == (
+        "Paper",
+        1250000,
+        1,
+    )
+    assert listed["links"]["wifi"] == {
+        "down_rate_bps": 8_000_000, "up_rate_bps": 1_000_000, "rtt_s": 0.0, "loss_ratio": 0.01,
+        "models": ["on_off", "radio", "stations"],
+    }  # fmt: skip
+    assert listed["links"]["lte"]["models"] == ["between_runs", "trace", "carriers", "rrc"]
+    assert listed["published"] == [
+        {
+            "algorithm": "alg3", "download_s": 1.5, "link_delta_s": None, "spread": None,
+            "source": "table 1",
+        }
+    ]  # fmt: skip
+    assert listed["findings"] == [
+        {"what": "energy of A against B", "value": "-8 %", "source": "figure 3"}
+    ]
+    assert listed["oracle_s"] is None
+    for seconds, written in ((2.5, 2.5), (math.inf, None)):
+        assert listing.to_json([small], {"small": seconds})[0]["oracle_s"] == written
+
+
+def test_oracles_tell_how_far_they_are(small: Scenario) -> None:
+    told: list[int] = []
+    times = listing.oracles([small, replace(small, name="other")], told.append)
+    assert times == {"small": oracle.oracle_s(small), "other": oracle.oracle_s(small)}
+    assert told == [1, 2]

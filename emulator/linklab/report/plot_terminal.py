@@ -1,0 +1,74 @@
+"""A plot as text, as wide as the terminal."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import plotext
+
+from linklab.report.plotting import NAMES, Panel, Plot, envelope
+
+PANEL_ROWS = 12
+MAX_MARKS = 12
+
+
+def text(plot: Plot, columns: int) -> str:
+    """The plot in `columns` columns: a link is drawn with the first letter of its name."""
+    lines = [plot.title, ""]
+    for panel in plot.panels[:1]:
+        lines += _panel(panel, plot, columns)
+    for panel in plot.panels[1:]:
+        lines += _ranges(panel, plot)
+    lines += _outages(plot)
+    for mark in plot.marks[:MAX_MARKS]:
+        lines.append(f"{mark.t_s:9.3f} s  {NAMES.get(mark.link, mark.link)}: {mark.text}")
+    if len(plot.marks) > MAX_MARKS:
+        lines.append(f"           and {len(plot.marks) - MAX_MARKS} more events")
+    for what, t_s in plot.finishes_s.items():
+        lines.append(f"{t_s:9.3f} s  {what} finished")
+    return "\n".join(lines) + "\n"
+
+
+def _panel(panel: Panel, plot: Plot, columns: int) -> list[str]:
+    figure: Any = plotext.figure
+    figure.clear()
+    figure.plot_size(columns, PANEL_ROWS + 4)
+    for series in panel.series:
+        times, values = envelope(series, plot.end_s, columns)
+        known = [(t, v) for t, v in zip(times, values, strict=True) if not math.isnan(v)]
+        if not known:
+            continue
+        marker = "." if series.dashed else series.link[0]
+        figure.draw(figure.signal(*zip(*known, strict=True), marker=marker))
+    figure.draw(figure.signal([0.0], [0.0], marker=" "))  # The axis begins at nothing.
+    drawn = plotext.uncolorize(str(figure.build()))
+    figure.clear()
+    return [f"{panel.title}, {panel.unit}", *drawn.splitlines()]
+
+
+def _ranges(panel: Panel, plot: Plot) -> list[str]:
+    """A panel in one line per series: where most of its values lie."""
+    lines = []
+    for series in panel.series:
+        known = [
+            value
+            for t_s, value in zip(series.times_s, series.values, strict=True)
+            if not math.isnan(value) and t_s <= plot.end_s
+        ]
+        if known:
+            low, high = min(known), max(known)
+            values = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+            lines.append(f"{panel.title}, {series.label}: {values} {panel.unit}")
+    return lines
+
+
+def _outages(plot: Plot) -> list[str]:
+    lines = []
+    for link, name in NAMES.items():
+        own = [one for one in plot.outages if one.link == link]
+        if own:
+            total_s = sum(one.end_s - one.start_s for one in own)
+            times = "once" if len(own) == 1 else f"{len(own)} times"
+            lines.append(f"{name} carries nothing {times}, {total_s:.3f} s in all")
+    return lines

@@ -1,0 +1,276 @@
+"""What there is to draw of a scenario's links, or of a run's: series, spans and marks. Pure.
+
+A scenario is drawn as its links are while both are kept full (`full_load.py`), so with the
+oracle's finishing time. A run is drawn as it was: what the links could carry, and what they did.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from linklab.core.link_state import LinkState
+from linklab.lab.transitions import between
+from linklab.links import oracle
+from linklab.links.full_load import spans
+from linklab.scenario import Scenario
+
+COLOURS: Final = {"wifi": "#5794F2", "lte": "#FF9830"}
+"""A link has one colour everywhere: blue and orange, which every eye tells apart."""
+
+NAMES: Final = {"wifi": "Wi-Fi", "lte": "LTE"}
+
+MAX_SECONDS: Final = 3600.0
+
+
+@dataclass(slots=True)
+class Series:
+    """One line of a panel: values that hold from their time on; NaN where there is nothing.
+
+    `dashed` tells a second quantity of the same link from the first, in grey too.
+    """
+
+    link: str
+    label: str
+    times_s: list[float] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    dashed: bool = False
+
+    def add(self, t_s: float, value: float) -> None:
+        """The value from `t_s` on; the same again is left out."""
+        if not self.values or not _same(self.values[-1], value):
+            self.times_s.append(t_s)
+            self.values.append(value)
+
+
+def _same(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))
+
+
+@dataclass(slots=True)
+class Panel:
+    """Series that share an axis."""
+
+    title: str
+    unit: str
+    series: list[Series]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing but zero to see."""
+        values = (value for series in self.series for value in series.values)
+        return all(value == 0 or math.isnan(value) for value in values)
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A time in which a link carried nothing."""
+
+    link: str
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happened to a link at one time."""
+
+    t_s: float
+    link: str
+    text: str
+
+
+@dataclass(slots=True)
+class Plot:
+    """Everything that a drawing shows, in the order of time, from 0 to `end_s`.
+
+    `finishes_s` are finishing times by what finishes then.
+    """
+
+    title: str
+    end_s: float
+    panels: list[Panel]
+    outages: list[Outage]
+    marks: list[Mark]
+    finishes_s: dict[str, float]
+
+
+class _Course:
+    """Collects a link's states one after the other."""
+
+    def __init__(self, link: str) -> None:
+        name = NAMES.get(link, link)
+        self.link = link
+        self.down = Series(link, name)
+        self.up = Series(link, f"{name} up", dashed=True)
+        self.delay = Series(link, name)
+        self.loss = Series(link, name)
+        self.signal = Series(link, name)
+        self.outages: list[Outage] = []
+        self.marks: list[Mark] = []
+        self._before: LinkState | None = None
+        self._out_since_s: float | None = None
+
+    def add(self, t_s: float, state: LinkState) -> None:
+        self.down.add(t_s, state.rate_bps("down") / 1e6)
+        self.up.add(t_s, state.rate_bps("up") / 1e6)
+        reaches = state.up and not state.blackout
+        self.delay.add(t_s, 2 * state.delay_s * 1e3 if reaches else math.nan)
+        self.loss.add(t_s, state.loss_ratio * 100 if reaches else math.nan)
+        self.signal.add(t_s, math.nan if state.signal_dbm is None else state.signal_dbm)
+        if self._before is not None:
+            for happening in between(self._before, state):
+                text = f"{happening.kind} {happening.detail}".strip()
+                self.marks.append(Mark(t_s, self.link, text))
+        out = state.is_out("down")
+        if out and self._out_since_s is None:
+            self._out_since_s = t_s
+        elif not out:
+            self.end(t_s)
+        self._before = state
+
+    @property
+    def has_signal(self) -> bool:
+        return not all(math.isnan(value) for value in self.signal.values)
+
+    def end(self, t_s: float) -> None:
+        if self._out_since_s is not None and t_s > self._out_since_s:
+            self.outages.append(Outage(self.link, self._out_since_s, t_s))
+        self._out_since_s = None
+
+
+def _panels(courses: Iterable[_Course], more: Sequence[Series] = ()) -> list[Panel]:
+    made = list(courses)
+    panels = [
+        Panel("capacity, downlink", "Mbit/s", [*(one.down for one in made), *more]),
+        Panel("capacity, uplink", "Mbit/s", [one.up for one in made]),
+        Panel("round trip", "ms", [one.delay for one in made]),
+        Panel("loss", "%", [one.loss for one in made]),
+        Panel("signal", "dBm", [one.signal for one in made if one.has_signal]),
+    ]
+    return [panel for panel in panels if not panel.is_empty] or panels[:1]
+
+
+def of_scenario(scenario: Scenario, seed: int, seconds: float | None = None) -> Plot:
+    """The links of a scenario under full load: for a fifth longer than the oracle takes, or
+    for `seconds`.
+    """
+    finishes_s = {"both links": oracle.oracle_s(scenario, seed)}
+    for link in scenario.links:
+        finishes_s[f"{NAMES.get(link, link)} alone"] = oracle.single_link_s(scenario, link, seed)
+    end_s = seconds or min(1.2 * finishes_s["both links"], MAX_SECONDS)
+    courses = {link: _Course(link) for link in scenario.links}
+    for span in spans(scenario, seed, scenario.links):
+        if span.start_s >= end_s:
+            break
+        for link, state in span.states.items():
+            courses[link].add(span.start_s, state)
+    return _plot(f"{scenario.name}, seed {seed}, links kept full", end_s, courses, finishes_s)
+
+
+def of_run(
+    title: str,
+    states: Iterable[tuple[float, str, LinkState]],
+    sent_bytes: Mapping[str, Sequence[tuple[float, int]]],
+    download_s: float | None,
+) -> Plot:
+    """A run: the states as applied (time, link, state), and each link's downlink counter over
+    time. `download_s` is None where the run has no figure.
+    """
+    courses: dict[str, _Course] = {}
+    last_s = 0.0 if download_s is None else download_s
+    for t_s, link, state in states:
+        courses.setdefault(link, _Course(link)).add(t_s, state)
+        last_s = max(last_s, t_s)
+    used = []
+    for link, samples in sent_bytes.items():
+        series = Series(link, f"{NAMES.get(link, link)} used", dashed=True)
+        before_s, before = 0.0, 0
+        for t_s, sent in samples:
+            if t_s > before_s:
+                series.add(before_s, (sent - before) * 8 / (t_s - before_s) / 1e6)
+            before_s, before = t_s, sent
+            last_s = max(last_s, t_s)
+        used.append(series)
+    finishes_s = {} if download_s is None else {"download": download_s}
+    return _plot(title, last_s, courses, finishes_s, used)
+
+
+def _plot(
+    title: str, end_s: float, courses: dict[str, _Course], finishes_s: dict[str, float],
+    more: Sequence[Series] = (),
+) -> Plot:  # fmt: skip
+    for course in courses.values():
+        course.end(end_s)
+    return Plot(
+        title=title,
+        end_s=end_s,
+        panels=_panels(courses.values(), more),
+        outages=[outage for one in courses.values() for outage in one.outages],
+        marks=sorted((mark for one in courses.values() for mark in one.marks), key=_when),
+        finishes_s={what: t_s for what, t_s in finishes_s.items() if math.isfinite(t_s)},
+    )
+
+
+def _when(mark: Mark) -> float:
+    return mark.t_s
+
+
+def envelope(series: Series, end_s: float, columns: int) -> tuple[list[float], list[float]]:
+    """A series as a line of at most 2 × `columns` points up to `end_s`.
+
+    Where it changes faster than a column is wide, the column has its least and largest value,
+    so that no drop falls between two points. NaN points are gaps.
+    """
+    width_s = end_s / columns
+    times: list[float] = []
+    values: list[float] = []
+    index, last = 0, math.nan
+    for column in range(columns):
+        start_s = column * width_s
+        seen = [] if math.isnan(last) else [last]
+        while index < len(series.times_s) and series.times_s[index] < start_s + width_s:
+            last = series.values[index]
+            seen.append(last)
+            index += 1
+        known = [value for value in seen if not math.isnan(value)]
+        if not known:
+            times.append(start_s)
+            values.append(math.nan)
+            continue
+        rising = known.index(min(known)) <= known.index(max(known))
+        low, high = min(known), max(known)
+        times += [start_s, start_s + width_s / 2]
+        values += [low, high] if rising else [high, low]
+    return times, values
+
+
+def to_json(plot: Plot) -> dict[str, Any]:
+    """Everything that is drawn, for machines; NaN becomes null."""
+    return {
+        "title": plot.title,
+        "end_s": plot.end_s,
+        "finishes_s": plot.finishes_s,
+        "panels": [
+            {
+                "title": panel.title,
+                "unit": panel.unit,
+                "series": [
+                    {
+                        "link": one.link,
+                        "label": one.label,
+                        "t_s": one.times_s,
+                        "value": [None if math.isnan(v) else v for v in one.values],
+                    }
+                    for one in panel.series
+                ],
+            }
+            for panel in plot.panels
+        ],
+        "outages": [
+            {"link": one.link, "start_s": one.start_s, "end_s": one.end_s} for one in plot.outages
+        ],
+        "events": [{"t_s": one.t_s, "link": one.link, "text": one.text} for one in plot.marks],
+    }

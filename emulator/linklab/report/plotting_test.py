@@ -1,0 +1,126 @@
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linklab import scenario
+from linklab.commands import cli
+from linklab.core.link_state import LinkState
+from linklab.links import oracle
+from linklab.report import plot_png, plot_terminal, plotting
+from linklab.report.plotting import Outage, Plot, Series
+
+FAST = LinkState(
+    up=True, down_rate_bps=80_000_000, up_rate_bps=20_000_000,
+    delay_s=0.005, jitter_s=0.0, loss_ratio=0.0,
+)  # fmt: skip
+
+
+@pytest.fixture
+def gone() -> Plot:
+    return plotting.of_scenario(scenario.find("wifi-gone"), 1)
+
+
+def test_a_scenario_is_drawn_to_a_fifth_past_its_oracle(gone: Plot) -> None:
+    one = scenario.find("wifi-gone")
+    assert gone.end_s == pytest.approx(1.2 * oracle.oracle_s(one))
+    assert gone.finishes_s["both links"] == oracle.oracle_s(one)
+    assert gone.finishes_s["Wi-Fi alone"] == oracle.single_link_s(one, "wifi")
+    assert gone.outages == [Outage("wifi", 2.0, 5.0)]
+    assert [(mark.t_s, mark.text) for mark in gone.marks] == [
+        (2.0, "carrier-down"),
+        (5.0, "carrier-up"),
+    ]
+    capacity = gone.panels[0]
+    assert (capacity.series[0].times_s, capacity.series[0].values) == ([0, 2, 5], [60, 0, 60])
+    assert [panel.title for panel in gone.panels] == [
+        "capacity, downlink", "capacity, uplink", "round trip",
+    ]  # fmt: skip  # No loss and no signal: no panels of them
+
+
+def test_a_run_shows_capacity_against_use() -> None:
+    states = [(0.0, "wifi", FAST), (2.0, "wifi", replace(FAST, blackout=True))]
+    sent = {"wifi": [(1.0, 5_000_000), (2.0, 10_000_000), (3.0, 10_000_000)]}
+    plot = plotting.of_run("a run", states, sent, 2.5)
+    assert plot.end_s == 3.0
+    assert plot.outages == [Outage("wifi", 2.0, 3.0)]
+    used = plot.panels[0].series[-1]
+    assert (used.label, used.times_s, used.values) == ("Wi-Fi used", [0.0, 2.0], [40.0, 0.0])
+    assert plot.finishes_s == {"download": 2.5}
+
+
+def test_a_run_is_drawn_to_the_end_of_its_download() -> None:
+    assert plotting.of_run("a run", [(0.0, "wifi", FAST)], {}, 2.5).end_s == 2.5
+
+
+def test_links_that_carry_nothing_are_drawn(tmp_path: Path) -> None:
+    plot = plotting.of_run("a run", [(0.0, "wifi", replace(FAST, up=False))], {}, 2.5)
+    assert [panel.title for panel in plot.panels] == ["capacity, downlink"]
+    assert plot.outages == [Outage("wifi", 0.0, 2.5)]
+    plot_png.draw(plot, tmp_path / "plot.png")
+    assert "Wi-Fi carries nothing once, 2.500 s in all" in plot_terminal.text(plot, 79)
+
+
+def test_a_radio_that_sleeps_is_no_outage() -> None:
+    asleep = replace(FAST, hold_down=True, hold_up=True, rrc="idle")
+    states = [(0.0, "lte", asleep), (1.0, "lte", FAST), (2.0, "lte", replace(FAST, hold_down=True))]
+    plot = plotting.of_run("a run", states, {}, 3.0)
+    assert [series.values for series in plot.panels[0].series] == [[80.0, 0.0]]
+    assert [series.values for series in plot.panels[1].series] == [[20.0]]
+    assert plot.outages == [Outage("lte", 2.0, 3.0)]
+
+
+VALUES = st.lists(st.floats(0, 100), min_size=1, max_size=60)
+
+
+@given(VALUES, st.integers(1, 40))
+def test_an_envelope_loses_no_extreme(values: list[float], columns: int) -> None:
+    series = Series("wifi", "Wi-Fi", [number * 0.1 for number in range(len(values))], values)
+    times, drawn = plotting.envelope(series, len(values) * 0.1, columns)
+    assert (min(drawn), max(drawn)) == (min(values), max(values))
+    assert len(times) == len(drawn) <= 2 * columns
+    assert times == sorted(times)
+
+
+def test_an_envelope_keeps_gaps() -> None:
+    series = Series("wifi", "Wi-Fi", [0.0, 1.0, 2.0], [5.0, math.nan, 7.0])
+    times, drawn = plotting.envelope(series, 4.0, 4)
+    assert [t for t, value in zip(times, drawn, strict=True) if math.isnan(value)] == []
+    _, finer = plotting.envelope(series, 4.0, 8)
+    assert any(math.isnan(value) for value in finer)
+
+
+def test_the_terminal_drawing_fits_and_is_plain(gone: Plot) -> None:
+    drawn = plot_terminal.text(gone, 79)
+    assert all(len(line) <= 79 for line in drawn.splitlines())
+    assert "\x1b" not in drawn
+    assert "w" in drawn.split("┌")[1].split("└")[0]
+    assert "10.246 s  both links finished" in drawn
+
+
+def test_the_same_plot_is_the_same_picture(gone: Plot, tmp_path: Path) -> None:
+    for name in ("one.png", "two.png"):
+        plot_png.draw(gone, tmp_path / name)
+    one, two = ((tmp_path / name).read_bytes() for name in ("one.png", "two.png"))
+    assert one == two
+    assert one.startswith(b"\x89PNG")
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[Any]) -> None:
+    assert cli.main(["plot", "wifi-outage", "--json"]) == 0
+    drawn = json.loads(capsys.readouterr().out)
+    assert drawn["finishes_s"]["both links"] > 10
+    picture = tmp_path / "plot.png"
+    assert cli.main(["plot", "wifi-outage", "--no-terminal", "-o", str(picture)]) == 0
+    assert capsys.readouterr().out == ""
+    assert picture.stat().st_size > 10_000
+    assert cli.main(["plot", "wifi-outag"]) == 2
+    assert "did you mean 'wifi-outage'" in capsys.readouterr().err
+    assert cli.main(["plot", "wifi-outage", "--seconds", "0"]) == 2
+    assert cli.main(["plot", "wifi-gone", "--no-terminal", "-o", str(tmp_path / "no" / "x")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 2

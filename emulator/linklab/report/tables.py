@@ -1,0 +1,297 @@
+"""A comparison as a table for people and as JSON for machines.
+
+The table fits 80 columns for linklab's two links. Text carries everything, colour only
+repeats it, and a console that cannot show block characters gets ASCII.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.segment import Segment
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from linklab.report.reproduction import Cell, count
+from linklab.runs.run_figures import Comparison, LinkRow, Row, Spread
+
+_LINK_TITLES = {"wifi": "Wi-Fi", "lte": "LTE"}
+_NOTHING = "-"
+_MIN_BAR = 5
+_MAX_BAR = 30
+_PUBLISHED_WELL = 0.05
+_PUBLISHED_FAIRLY = 0.15
+
+
+class EfficiencyBar:
+    """A bar as wide as its cell allows, filled in the ratio of efficiency; eighths of a cell."""
+
+    def __init__(self, ratio: float) -> None:
+        self.ratio = min(max(ratio, 0.0), 1.0)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(_MIN_BAR, min(options.max_width, _MAX_BAR))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = min(options.max_width, _MAX_BAR)
+        if options.ascii_only:
+            full = round(self.ratio * width)
+            yield Segment("#" * full + "." * (width - full))
+            return
+        eighths = round(self.ratio * width * 8)
+        bar = "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+        yield Segment(bar, Style(color="green"))
+        yield Segment(" " * (width - len(bar)))
+
+
+def renderable(comparison: Comparison, *, width: int, ascii_only: bool = False) -> RenderableType:
+    """The comparison for a console that is `width` columns wide."""
+    size = f"{comparison.size_bytes / 1e6:g} MB"
+    facts = [size, f"oracle {_number(comparison.oracle_s)} s"]
+    runs = {row.runs for row in comparison.rows if row.runs}
+    if runs and runs != {1}:
+        count = str(runs.pop()) if len(runs) == 1 else f"{min(runs)} to {max(runs)}"
+        facts.append(f"medians of {count} runs")
+    head = Text(comparison.scenario, style="bold")
+    if comparison.title:
+        head.append(f"  {comparison.title}", style="not bold")
+    parts: list[RenderableType] = [head, Text(", ".join(facts), style="dim")]
+    parts.append(_table(comparison, width, ascii_only))
+    parts += _notes(comparison)
+    return Group(*parts)
+
+
+def render(comparison: Comparison, *, width: int = 80, color: bool = False) -> str:
+    """The comparison as text; without `color` not one escape sequence."""
+    stream = io.StringIO()
+    console = Console(
+        file=stream,
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        legacy_windows=False,
+    )
+    console.print(renderable(comparison, width=width))
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+
+
+def show(comparison: Comparison, console: Console) -> None:
+    """Prints the comparison on `console`, as wide as that is."""
+    ascii_only = console.options.ascii_only
+    console.print(renderable(comparison, width=console.width, ascii_only=ascii_only))
+
+
+def show_reproduction(cells: Sequence[Cell], console: Console) -> None:
+    """Prints published figures beside measured ones, and how many are inside the tolerance."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("scenario", no_wrap=True)
+    table.add_column("algorithm", no_wrap=True)
+    for header in ("published\ns", "measured\ns", "error\n%", "allowed\n%"):
+        table.add_column(header, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    last = ""
+    for cell in cells:
+        error = _NOTHING if cell.error_ratio is None else f"{cell.error_ratio * 100:+.1f}"
+        verdict = "inside" if cell.inside else "outside"
+        table.add_row(
+            cell.scenario if cell.scenario != last else "",
+            cell.algorithm,
+            f"{cell.published_s:.2f}",
+            _NOTHING if cell.measured_s is None else f"{cell.measured_s:.2f}",
+            error,
+            f"{cell.tolerance * 100:.0f}",
+            Text(
+                f"{verdict} (calibration)" if cell.calibration else verdict,
+                style="green" if cell.inside else "red",
+            ),
+        )
+        last = cell.scenario
+    console.print(table)
+    for name, calibration in (("calibration", True), ("outcomes", False)):
+        counted = count(cells, calibration=calibration)
+        console.print(f"{name}: {counted.inside} of {counted.cells} inside")
+
+
+def _table(comparison: Comparison, width: int, ascii_only: bool) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+
+    def right(header: str) -> None:
+        table.add_column(header, justify="right", no_wrap=True)
+
+    table.add_column("algorithm", no_wrap=True, vertical="bottom")
+    right("time\ns")
+    for link in comparison.links:
+        right(f"{_title(link)}\ndone s")
+    for link in comparison.links:
+        right(f"{_title(link)}\nMB")
+    right("diff\ns" if ascii_only else "Δ\ns")
+    right("goodput\nMbit/s")
+    right("effi-\nciency")
+    if comparison.has_published:
+        right("publ.\ns")
+        right("error\n%")
+    cells = [_cells(row, comparison) for row in comparison.rows]
+    with_bar = _width(table, cells) + 1 + _MIN_BAR <= width
+    if with_bar:
+        table.add_column("", min_width=_MIN_BAR, max_width=_MAX_BAR)
+    for row, texts in zip(comparison.rows, cells, strict=True):
+        bar = [EfficiencyBar(row.efficiency.median) if row.efficiency else ""] if with_bar else []
+        table.add_row(*texts, *bar)
+    return table
+
+
+def _width(table: Table, rows: list[list[Text]]) -> int:
+    """What the columns so far need, with one column between them."""
+    total = len(table.columns) - 1
+    for index, column in enumerate(table.columns):
+        header = max(len(line) for line in str(column.header).splitlines())
+        total += max([header, *(row[index].cell_len for row in rows)])
+    return total
+
+
+def _cells(row: Row, comparison: Comparison) -> list[Text]:
+    cells = [Text(row.algorithm), Text(_median(row.download_s), style="bold")]
+    links = [row.links.get(name) for name in comparison.links]
+    cells += [Text(_median(link.finish_s if link else None)) for link in links]
+    cells += [Text(_megabytes(link)) for link in links]
+    cells.append(Text(_median(row.link_delta_s)))
+    cells.append(Text(_median(row.goodput_bps, scale=1e-6, digits=1)))
+    cells.append(Text(_median(row.efficiency, digits=3)))
+    if comparison.has_published:
+        cells.append(Text(_number(row.published_s)))
+        cells.append(_error(row.error_ratio))
+    return cells
+
+
+def _title(link: str) -> str:
+    return _LINK_TITLES.get(link, link)
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    if value is None:
+        return _NOTHING
+    return f"{value:.{digits}f}" if math.isfinite(value) else "never"
+
+
+def _median(value: Spread | None, *, scale: float = 1.0, digits: int = 2) -> str:
+    return _NOTHING if value is None else _number(value.median * scale, digits)
+
+
+def _megabytes(link: LinkRow | None) -> str:
+    return _NOTHING if link is None else f"{link.bytes.median / 1e6:.1f}"
+
+
+def _error(ratio: float | None) -> Text:
+    if ratio is None:
+        return Text(_NOTHING)
+    style = "red"
+    if abs(ratio) <= _PUBLISHED_FAIRLY:
+        style = "green" if abs(ratio) <= _PUBLISHED_WELL else "yellow"
+    percent = round(ratio * 100, 1)
+    return Text(f"{percent:+.1f}" if percent else "0.0", style=style)
+
+
+def _notes(comparison: Comparison) -> list[RenderableType]:
+    """What has no column: spread over runs, wasted bytes, failures."""
+    notes = []
+    spreads = [
+        f"{row.algorithm} {row.download_s.min:.2f}-{row.download_s.max:.2f}"
+        f" (sd {row.download_s.sd:.2f})"
+        for row in comparison.rows
+        if row.download_s and row.download_s.count > 1
+    ]
+    if spreads:
+        notes.append(Text("time from-to in s: " + ", ".join(spreads), style="dim"))
+    wasted = [
+        f"{row.algorithm} {total / 1e6:.1f}"
+        for row in comparison.rows
+        if (total := _wasted(row)) >= 0.05e6
+    ]
+    if wasted:
+        notes.append(Text("received in vain, MB: " + ", ".join(wasted), style="dim"))
+    for row in comparison.rows:
+        for reason in dict.fromkeys(row.failures):
+            count = row.failures.count(reason)
+            times = f" ({count} runs)" if count > 1 else ""
+            notes.append(Text(f"{row.algorithm} failed{times}: {reason}", style="red"))
+    return list(notes)
+
+
+def _wasted(row: Row) -> float:
+    return sum(link.wasted_bytes.median for link in row.links.values() if link.wasted_bytes)
+
+
+# --- JSON.
+
+
+def to_json(comparison: Comparison) -> dict[str, object]:
+    """The comparison as plain data, for json.dump. Keys are stable; units are in the keys.
+
+    scenario, title          strings
+    size_bytes               payload
+    oracle_s                 null where the links never deliver the payload
+    rows[]                   in the order asked for:
+      algorithm
+      runs, failures[]       runs with figures; reasons of those without
+      download_s, goodput_bps, efficiency, link_delta_s     medians, null where unknown
+      published_s, published_link_delta_s, error_ratio      null where nothing is published
+      links{name}            bytes, share, finish_s, rtt_min_s, wasted_bytes, requests
+      spread{metric}         min, max, sd of each metric above that has a median; a link's
+                             metrics lie in links{name}.spread
+    """
+    return {
+        "scenario": comparison.scenario,
+        "title": comparison.title,
+        "size_bytes": comparison.size_bytes,
+        "oracle_s": comparison.oracle_s if math.isfinite(comparison.oracle_s) else None,
+        "rows": [_row_json(row) for row in comparison.rows],
+    }
+
+
+def _row_json(row: Row) -> dict[str, object]:
+    metrics = {
+        "download_s": row.download_s,
+        "goodput_bps": row.goodput_bps,
+        "efficiency": row.efficiency,
+        "link_delta_s": row.link_delta_s,
+    }
+    return {
+        "algorithm": row.algorithm,
+        "runs": row.runs,
+        "failures": list(row.failures),
+        **_medians(metrics),
+        "published_s": row.published_s,
+        "published_link_delta_s": row.published_link_delta_s,
+        "error_ratio": row.error_ratio,
+        "links": {name: _link_json(link) for name, link in row.links.items()},
+        "spread": _spreads(metrics),
+    }
+
+
+def _link_json(link: LinkRow) -> dict[str, object]:
+    metrics = {
+        "bytes": link.bytes,
+        "share": link.share,
+        "finish_s": link.finish_s,
+        "rtt_min_s": link.rtt_min_s,
+        "wasted_bytes": link.wasted_bytes,
+        "requests": link.requests,
+    }
+    return {**_medians(metrics), "spread": _spreads(metrics)}
+
+
+def _medians(metrics: dict[str, Spread | None]) -> dict[str, float | None]:
+    return {name: value.median if value else None for name, value in metrics.items()}
+
+
+def _spreads(metrics: dict[str, Spread | None]) -> dict[str, dict[str, float]]:
+    return {
+        name: {"min": value.min, "max": value.max, "sd": value.sd}
+        for name, value in metrics.items()
+        if value
+    }

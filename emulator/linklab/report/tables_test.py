@@ -1,0 +1,137 @@
+import io
+import json
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from linklab import scenario
+from linklab.report import tables
+from linklab.runs import run_figures
+from linklab.runs.run_figures import Comparison, LinkFigures, RunFigures
+
+
+def run(name: str, download_s: float, wifi_s: float | None, lte_s: float | None) -> RunFigures:
+    """A run in which the links' shares follow their finishing times."""
+    one = scenario.find(name)
+    ends = {"wifi": wifi_s, "lte": lte_s}
+    total = sum(end for end in ends.values() if end)
+    links = {
+        link: LinkFigures(
+            bytes=round(one.payload.size_bytes * end / total),
+            share=end / total,
+            finish_s=end,
+            rtt_min_s=0.015,
+            wasted_bytes=400_000 if link == "lte" else 0,
+            requests=10,
+        )
+        for link, end in ends.items()
+        if end
+    }
+    base = run_figures.peer_figures(one, 1, download_s, {"wifi": 1})
+    delta = abs(wifi_s - lte_s) if wifi_s and lte_s else None
+    return replace(base, links=links, link_delta_s=delta)
+
+
+@pytest.fixture
+def published() -> Comparison:
+    runs = {
+        "single-wifi": [run("ls", 278.18, 278.18, None)],
+        "naive": [run("ls", 139.2, 139.2, 16.5)],
+        "alg3": [run("ls", 29.1, 29.1, 29.0), run("ls", 29.3, 29.2, 29.3)],
+        "aria2-2": [run_figures.peer_figures(scenario.find("ls"), 1, 30.0, {"wifi": 5, "lte": 9})],
+    }
+    return run_figures.compare(scenario.find("ls"), runs, {"alg1": ["H2O ended with 1"] * 2})
+
+
+@pytest.fixture
+def own() -> Comparison:
+    runs = {"alg3": [run("static-80-50", 6.7, 6.7, 6.6)]}
+    return run_figures.compare(scenario.find("static-80-50"), runs)
+
+
+def test_a_table_with_published_figures_fits_80_columns(published: Comparison) -> None:
+    text = tables.render(published)
+    lines = text.splitlines()
+    assert max(len(line) for line in lines) <= 80
+    assert "\x1b" not in text
+    assert "…" not in text
+    assert lines[0].startswith("ls  Thesis, Low-Speed Wi-Fi")
+    assert lines[1] == "250 MB, oracle 32.78 s, medians of 1 to 2 runs"
+    rows = {line.split()[0]: line.split() for line in lines[4:]}
+    assert rows["single-wifi"][:4] == ["single-wifi", "278.18", "278.18", "-"]
+    assert rows["naive"][-2:] == ["139.26", "0.0"]
+    assert rows["alg3"][:4] == ["alg3", "29.20", "29.15", "29.15"]
+    assert rows["aria2-2"][2:4] == ["-", "-"]
+    assert "alg3 29.10-29.30 (sd 0.14)" in text
+    assert "received in vain, MB: naive 0.4, alg3 0.4" in " ".join(text.split())
+    assert "alg1 failed (2 runs): H2O ended with 1" in text
+
+
+def test_without_published_figures_there_is_a_bar(own: Comparison) -> None:
+    lines = tables.render(own).splitlines()
+    assert max(len(line) for line in lines) <= 80
+    row = next(line for line in lines if line.startswith("alg3"))
+    assert "█" in row
+    assert "publ." not in lines[2]
+
+
+def test_a_wide_console_shows_both(published: Comparison) -> None:
+    text = tables.render(published, width=120)
+    assert "publ." in text
+    assert "█" in text
+
+
+def test_a_plain_console_gets_ascii(own: Comparison) -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    tables.show(own, Console(file=stream, width=80, force_terminal=False))
+    stream.flush()
+    text = raw.getvalue().decode("ascii")
+    assert "diff" in text
+    assert "####" in text
+
+
+def test_colour_only_on_request(published: Comparison) -> None:
+    assert "\x1b[" in tables.render(published, color=True)
+
+
+def test_a_scenario_that_never_ends_is_shown(own: Comparison) -> None:
+    never = replace(own, oracle_s=float("inf"))
+    assert "oracle never" in tables.render(never)
+    assert tables.to_json(never)["oracle_s"] is None
+
+
+def test_json_keys_are_stable(published: Comparison) -> None:
+    document = json.loads(json.dumps(tables.to_json(published), allow_nan=False))
+    assert list(document) == ["scenario", "title", "size_bytes", "oracle_s", "rows"]
+    row = next(row for row in document["rows"] if row["algorithm"] == "alg3")
+    assert list(row) == [
+        "algorithm",
+        "runs",
+        "failures",
+        "download_s",
+        "goodput_bps",
+        "efficiency",
+        "link_delta_s",
+        "published_s",
+        "published_link_delta_s",
+        "error_ratio",
+        "links",
+        "spread",
+    ]
+    assert row["download_s"] == pytest.approx(29.2)
+    assert row["spread"]["download_s"]["max"] == pytest.approx(29.3)
+    assert set(row["links"]["wifi"]) == {
+        "bytes",
+        "share",
+        "finish_s",
+        "rtt_min_s",
+        "wasted_bytes",
+        "requests",
+        "spread",
+    }
+    failed = next(row for row in document["rows"] if row["algorithm"] == "alg1")
+    assert (failed["download_s"], failed["runs"], len(failed["failures"])) == (None, 0, 2)
+    assert failed["published_s"] == 29.63
+    assert failed["error_ratio"] is None

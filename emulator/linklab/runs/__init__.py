@@ -1,0 +1,1 @@
+"""One run: prepared, executed, and what it came to."""

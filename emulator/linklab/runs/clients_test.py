@@ -1,0 +1,110 @@
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from linklab.runs import clients
+from linklab.runs.clients import CONTESTANTS, Task
+from linklab.scenario import ClientSettings, Scenario
+
+GET = ["/build/multilink", "get", "https://10.0.0.1/payload.bin"]
+WIFI, LTE = ["--link", "wifi=wlan0"], ["--link", "lte=rmnet0"]
+WIFI_B = [*WIFI, "--bandwidth", "wifi=78000000bit/s"]
+LTE_B = [*LTE, "--bandwidth", "lte=52000000bit/s"]
+THESIS = ["--first-request", "2000000B", "--overlap", "0.5", "--window", "2.0s"]
+FILES = [
+    "--ca-file", "/ca.pem", "--checksum", "sha-256=abcd", "--run-dir", "/run", "-o", "/tmp/x/out",
+]  # fmt: skip
+TASK, RESCUE = (
+    ["--no-rescue", "--resume=false", *FILES],
+    ["--rescue", "--wireless-file", "/wireless", *FILES],
+)
+CURL = ["curl", "--silent", "--show-error", "--fail"]
+CURL_CA, CURL_OUT = ["--cacert", "/ca.pem"], ["--output", "/tmp/x/out", GET[2]]
+
+COMMANDS = {
+    "single-wifi": [*GET, "--algorithm", "single", *WIFI, *TASK],
+    "single-lte": [*GET, "--algorithm", "single", *LTE, *TASK],
+    "naive": [*GET, "--algorithm", "naive", *WIFI, *LTE, *TASK],
+    "alg1": [
+        *GET, "--algorithm", "alg1", *WIFI, *LTE, "--upper-limit", "3000000B", *THESIS, *TASK,
+    ],
+    "alg2": [*GET, "--algorithm", "alg2", *WIFI_B, *LTE_B, *THESIS, *TASK],
+    "alg3": [*GET, "--algorithm", "alg3", *WIFI_B, *LTE_B, "--padding", "0.2", *THESIS, *TASK],
+    "alg3-plain": [*GET, "--algorithm", "alg3", *WIFI_B, *LTE_B, *THESIS, "--plain", *TASK],
+    "naive-rescue": [*GET, "--algorithm", "naive", *WIFI, *LTE, *RESCUE],
+    "alg1-rescue": [
+        *GET, "--algorithm", "alg1", *WIFI, *LTE, "--upper-limit", "3000000B", *THESIS, *RESCUE,
+    ],
+    "alg2-rescue": [*GET, "--algorithm", "alg2", *WIFI_B, *LTE_B, *THESIS, *RESCUE],
+    "alg3-rescue": [
+        *GET, "--algorithm", "alg3", *WIFI_B, *LTE_B, "--padding", "0.2", *THESIS, *RESCUE,
+    ],
+    "curl-wifi": [*CURL, *CURL_CA, "--interface", "wlan0", *CURL_OUT],
+    "curl-lte": [*CURL, *CURL_CA, "--interface", "rmnet0", *CURL_OUT],
+    "mptcp": ["mptcpize", "run", *CURL, *CURL_CA, *CURL_OUT],
+    **{
+        f"aria2-{n}": [
+            "aria2c", "--no-conf", "--quiet", "--file-allocation=none",
+            "--console-log-level=error", "--ca-certificate=/ca.pem",
+            "--multiple-interface=wlan0,rmnet0", "-s", str(n), "-x", str(n), "-k", "1M",
+            "-d", "/tmp/x", "-o", "out", GET[2],
+        ]
+        for n in (2, 8)
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def task(small: Scenario) -> Task:
+    client = ClientSettings(
+        upper_limit_bytes=3_000_000, padding=0.2, overlap=0.5, window_s=2.0,
+        first_request_bytes=2_000_000,
+    )  # fmt: skip
+    return Task(
+        scenario=replace(small, client=client),
+        url=GET[2],
+        ca_file="/ca.pem",
+        output="/tmp/x/out",
+        run_dir="/run",
+        sha256="abcd",
+        multilink=GET[0],
+        wireless="/wireless",
+    )
+
+
+@pytest.mark.parametrize("name", CONTESTANTS)
+def test_the_command_of_every_contestant(task: Task, name: str) -> None:
+    assert CONTESTANTS[name].command(task) == COMMANDS[name]
+
+
+def test_links_and_protocols() -> None:
+    assert {name: one.links for name, one in CONTESTANTS.items() if len(one.links) == 1} == {
+        "single-wifi": ("wifi",), "single-lte": ("lte",),
+        "curl-wifi": ("wifi",), "curl-lte": ("lte",),
+    }  # fmt: skip
+    assert [name for name, one in CONTESTANTS.items() if one.mptcp] == ["mptcp"]
+    assert all(CONTESTANTS[name].needs is None for name in clients.ALGORITHMS)
+    assert set(clients.PEERS) <= set(CONTESTANTS)
+
+
+def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    present = {"mptcpize"}
+    monkeypatch.setattr(shutil, "which", lambda name: name if name in present else None)
+    assert clients.missing_packages(list(CONTESTANTS)) == ["aria2", "curl"]
+    assert clients.missing_packages(["alg3", "mptcp"]) == []
+    assert clients.obstacle(["alg3", "aria2-2"]) == "missing programs: apt-get install aria2"
+    present |= {"aria2c", "curl"}  # aria2's program is not called like its package.
+    assert clients.missing_packages(list(CONTESTANTS)) == []
+
+
+def test_a_client_that_is_not_built_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    monkeypatch.setattr(clients, "MULTILINK", tmp_path / "multilink")
+    assert "multilink; make setup builds it" in (clients.obstacle(["curl-lte", "alg3"]) or "")
+    assert clients.obstacle(["curl-lte", "aria2-8"]) is None
+    (tmp_path / "multilink").touch()
+    assert clients.obstacle(["alg3"]) is None

@@ -1,0 +1,233 @@
+"""Executes a prepared run directory in the place where this process is.
+
+`python -m linklab.runs.execution RUN_DIR` is what `linklab run` starts on the host and
+what the guest executes after boot: there is no second implementation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+from pyroute2 import NetlinkError
+
+from linklab.core.scratch import scratch_prefix
+from linklab.lab import server
+from linklab.lab.control import Inbox
+from linklab.lab.network import Lab, built
+from linklab.lab.player import Player
+from linklab.lab.shaping import TIMER_SLACK_S
+from linklab.lab.signal_file import SignalFile
+from linklab.lab.topology import LINK_PATHS, SERVER_ADDRESS
+from linklab.links.stack import models
+from linklab.runs import job as manifest
+from linklab.runs.clients import CONTESTANTS, Contestant, Task
+from linklab.runs.job import Job
+from linklab.runs.outcome import Outcome
+from linklab.scenario import Scenario, ScenarioError, load
+
+
+class Interrupted(Exception):
+    """SIGINT or SIGTERM reached the lab."""
+
+
+class _Next(Exception):
+    """Somebody who watches wants the next run."""
+
+
+def _go_on() -> None:
+    raise _Next
+
+
+def _task(job: Job, scenario: Scenario, run_dir: Path, output: Path) -> Task:
+    return Task(
+        scenario=scenario,
+        url=f"https://{SERVER_ADDRESS}/{Path(job.payload).name}",
+        ca_file=job.certificate_authority,
+        output=str(output),
+        run_dir=str(run_dir),
+        sha256=job.payload_sha256,
+        multilink=job.multilink,
+        wireless=str(output.parent / "wireless"),
+    )
+
+
+def _user_command(words: list[str], task: Task) -> list[str]:
+    """A user's command with `{url}`, `{ca}` and `{output}` filled in."""
+    values = {"{url}": task.url, "{ca}": task.ca_file, "{output}": task.output}
+    filled = []
+    for word in words:
+        for name, value in values.items():
+            word = word.replace(name, value)
+        filled.append(word)
+    return filled
+
+
+def _environment(task: Task, home: Path) -> dict[str, str]:
+    keep = {name: os.environ[name] for name in ("PATH", "LANG", "TERM") if name in os.environ}
+    return {
+        **keep,
+        "HOME": str(home),
+        "LINKLAB_URL": task.url,
+        "LINKLAB_CA": task.ca_file,
+        "LINKLAB_OUTPUT": task.output,
+        "LINKLAB_SHA256": task.sha256,
+        "LINKLAB_RUN_DIR": task.run_dir,
+        "LINKLAB_WIRELESS": task.wireless,
+        "SSL_CERT_FILE": task.ca_file,
+        "CURL_CA_BUNDLE": task.ca_file,
+    }
+
+
+def _enable_mptcp(lab: Lab) -> None:
+    """Full mesh over both links (ip-mptcp(8)); the client opens the second subflow."""
+    for host in (lab.client, lab.server):
+        host.run(["ip", "mptcp", "limits", "set", "subflow", "2", "add_addr_accepted", "2"])
+    for path in LINK_PATHS.values():
+        lab.client.run(
+            ["ip", "mptcp", "endpoint", "add", path.client.address, "dev", path.device, "subflow"]
+        )
+
+
+def _received(lab: Lab) -> dict[str, int]:
+    counters = {}
+    for name, path in LINK_PATHS.items():
+        index = lab.client.indices[path.device]
+        link = lab.client.netlink.get_links(index)[0]
+        counters[name] = int(link.get_attr("IFLA_STATS64")["rx_bytes"])
+    return counters
+
+
+def _play(player: Player, client: subprocess.Popen[bytes], h2o: server.Server) -> None:
+    """Plays until the client ends; LabError when the server dies first."""
+    descriptors = [os.pidfd_open(process.pid) for process in (client, h2o.process)]
+    try:
+        if descriptors[0] not in player.play(descriptors):
+            h2o.check()
+    except _Next:
+        _end(client)
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+    client.wait()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Asks the client to end, gives it two seconds, then kills it."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def execute(run_dir: Path) -> Outcome:
+    """Builds the lab that `run_dir` describes, runs its client, writes what came of it.
+
+    Raises LabError when the lab cannot be built or the server dies; whatever
+    happens, nothing of the lab is left.
+    """
+    job = manifest.read(run_dir)
+    scenario = load(run_dir / "scenario.yaml", any_name=True)
+    contestant = CONTESTANTS[job.contestant] if job.contestant else None
+    with contextlib.ExitStack() as stack:
+        scratch = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix=scratch_prefix("run")))
+        )
+        task = _task(job, scenario, run_dir, scratch / "payload")
+        links = models(scenario, job.seed)
+        states = {name: model.at(0.0) for name, model in links.items()}
+        slack_s = TIMER_SLACK_S if job.clock == "real" else 0.0
+        lab = stack.enter_context(built(scenario, states, job.seed, slack_s))
+        player = Player(
+            lab, links, run_dir, sample_s=scenario.sample_s,
+            counts_payload=any(event.after_bytes is not None for event in scenario.events),
+            signal=SignalFile(Path(task.wireless)),
+            inbox=Inbox(run_dir) if job.clock == "real" else None,
+            on_next=_go_on, may_be_late=job.live,
+        )  # fmt: skip
+        outcome = _run_client(stack, lab, player, job, scenario, contestant, task)
+    (run_dir / "outcome.json").write_bytes(msgspec.json.encode(outcome) + b"\n")
+    return outcome
+
+
+def _run_client(
+    stack: contextlib.ExitStack, lab: Lab, player: Player, job: Job, scenario: Scenario,
+    contestant: Contestant | None, task: Task,
+) -> Outcome:  # fmt: skip
+    run_dir, scratch = Path(task.run_dir), Path(task.output).parent
+    mptcp = scenario.tcp.mptcp or (contestant is not None and contestant.mptcp)
+    if mptcp:
+        _enable_mptcp(lab)
+    h2o = server.start(
+        lab.server, Path(job.certificate), Path(job.key), Path(job.payload),
+        run_dir, mptcp=mptcp,
+    )  # fmt: skip
+    stack.callback(h2o.stop)
+    argv = contestant.command(task) if contestant else _user_command(job.command or [], task)
+    before = _received(lab)
+    player.start()
+    try:
+        if job.shift_s:
+            time.sleep(job.shift_s)
+        with (run_dir / "client.out").open("wb") as out, (run_dir / "client.err").open("wb") as err:
+            started_ns = time.monotonic_ns()
+            process = lab.client.start(
+                argv, stdout=out, stderr=err,
+                environment=_environment(task, scratch), directory=scratch,
+            )  # fmt: skip
+            try:
+                _play(player, process, h2o)
+            finally:
+                _end(process)
+            elapsed_ns = time.monotonic_ns() - started_ns
+    finally:
+        player.stop()
+    after = _received(lab)
+    output = Path(task.output)
+    return Outcome(
+        exit_code=process.returncode,
+        elapsed_ns=elapsed_ns,
+        received_bytes={name: after[name] - before[name] for name in after},
+        output_bytes=output.stat().st_size if output.exists() else None,
+    )
+
+
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+
+
+def _interrupt(signum: int, _: FrameType | None) -> None:
+    for one in _INTERRUPTS:  # A second one must not disturb the clean-up.
+        signal.signal(one, lambda *_: None)
+    raise Interrupted(signal.Signals(signum).name)
+
+
+def main(arguments: list[str]) -> int:
+    """Executes the run directory named by the one argument; 0, or 1 with one line of error."""
+    for signum in _INTERRUPTS:
+        signal.signal(signum, _interrupt)
+    run_dir = Path(arguments[0])
+    try:
+        execute(run_dir)
+    except (NetlinkError, OSError, RuntimeError, ScenarioError) as error:
+        (run_dir / "error").write_text(f"{error}\n")
+        print(f"linklab: {error}", file=sys.stderr)
+        return 1
+    except Interrupted as error:
+        (run_dir / "error").write_text(f"interrupted by {error}\n")
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,132 @@
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyroute2 import NetlinkError
+
+from linklab.lab.network import LabError
+from linklab.runs import execution
+from linklab.runs.clients import Task
+from linklab.scenario import Scenario, ScenarioError
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """Puts back the handlers of signals that an execution replaces."""
+    before = {signum: signal.getsignal(signum) for signum in execution._INTERRUPTS}
+    yield
+    for signum, handler in before.items():
+        signal.signal(signum, handler)
+
+
+@pytest.fixture
+def task(small: Scenario) -> Task:
+    return Task(
+        small, "https://10.0.0.1/p", "/ca.pem", "/out", "/run", "abcd", "/multilink", "/wireless"
+    )
+
+
+def test_words_of_the_user_s_are_filled_in(task: Task) -> None:
+    words = ["curl", "--cacert={ca}", "{url}?a={url}", "{output}", "{other}", "{}"]
+    assert execution._user_command(words, task) == [
+        "curl", "--cacert=/ca.pem", "https://10.0.0.1/p?a=https://10.0.0.1/p", "/out", "{other}",
+        "{}",
+    ]  # fmt: skip
+
+
+def test_the_client_s_environment_holds_nothing_of_the_user_s(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/bin")
+    monkeypatch.setenv("HTTPS_PROXY", "http://elsewhere")
+    monkeypatch.setenv("GODEBUG", "http2debug=1")
+    for name in ("LANG", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    assert execution._environment(task, Path("/home")) == {
+        "PATH": "/bin",
+        "HOME": "/home",
+        "LINKLAB_URL": "https://10.0.0.1/p",
+        "LINKLAB_CA": "/ca.pem",
+        "LINKLAB_OUTPUT": "/out",
+        "LINKLAB_SHA256": "abcd",
+        "LINKLAB_RUN_DIR": "/run",
+        "LINKLAB_WIRELESS": "/wireless",
+        "SSL_CERT_FILE": "/ca.pem",
+        "CURL_CA_BUNDLE": "/ca.pem",
+    }
+
+
+def test_a_client_is_asked_to_end_before_it_is_killed() -> None:
+    polite = subprocess.Popen(["sleep", "60"])
+    execution._end(polite)
+    assert polite.returncode == -signal.SIGINT
+    execution._end(polite)  # One that has ended is left alone.
+
+    stubborn = subprocess.Popen(
+        ["sh", "-c", "trap '' INT; echo ready; while :; do sleep .1; done"], stdout=subprocess.PIPE
+    )
+    assert stubborn.stdout is not None
+    assert stubborn.stdout.readline() == b"ready\n"
+    with pytest.MonkeyPatch.context() as patch:
+        wait = stubborn.wait
+        patch.setattr(stubborn, "wait", lambda timeout=None: wait(timeout and 0.05))
+        execution._end(stubborn)
+    assert stubborn.returncode == -signal.SIGKILL
+    stubborn.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (LabError("H2O ended with 1"), "H2O ended with 1"),
+        (
+            OSError(2, "No such file or directory", "/x"),
+            "[Errno 2] No such file or directory: '/x'",
+        ),
+        (NetlinkError(95, "Operation not supported"), "Operation not supported"),
+        (ScenarioError("scenario.yaml:1: wrong"), "scenario.yaml:1: wrong"),
+    ],
+)
+def test_what_goes_wrong_is_noted_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    error: Exception, words: str,
+) -> None:  # fmt: skip
+    def fail(_: Path) -> None:
+        raise error
+
+    monkeypatch.setattr(execution, "execute", fail)
+    assert execution.main([str(tmp_path)]) == 1
+    noted = (tmp_path / "error").read_text()
+    assert words in noted
+    assert noted.count("\n") == 1
+    assert capsys.readouterr().err == f"linklab: {noted}"
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_cleans_up_undisturbed_by_a_second_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signum: signal.Signals
+) -> None:
+    cleaned = []
+
+    def interrupted(_: Path) -> None:
+        try:
+            signal.raise_signal(signum)
+            time.sleep(60)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)
+            cleaned.append(True)
+
+    monkeypatch.setattr(execution, "execute", interrupted)
+    assert execution.main([str(tmp_path)]) == 130
+    assert (tmp_path / "error").read_text() == f"interrupted by {signum.name}\n"
+    assert cleaned == [True]
+
+
+def test_success_leaves_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "execute", lambda run_dir: None)
+    assert execution.main([str(tmp_path)]) == 0
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,71 @@
+"""The manifest of a run directory (`run.json`): what is to be run, where and with what.
+
+Written before the lab starts and read by the process that runs the lab, on the
+host or in the guest, so that both do the same on the same files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from linklab.core import plain_file
+
+FORMAT: Final = 1
+
+_WITH_CREDENTIALS = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*@", re.IGNORECASE)
+
+
+def require_no_credentials(command: Sequence[str]) -> None:
+    """ValueError where a user's command holds a URL with a user or password: a manifest is kept,
+    copied and shown. The lab's server asks for none."""
+    if any(_WITH_CREDENTIALS.search(word) for word in command):
+        raise ValueError(
+            "a URL in the command holds a user or password, which run.json would keep; allowed: "
+            "a URL without, and a file from which the program reads them"
+        )
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One run. Paths are absolute on the host.
+
+    `contestant` is the name of an algorithm or peer, or None where `command` holds
+    a program of the user's (`linklab exec`), which may have a `name`. `shift_s` delays the
+    client's start. A `live` run is watched, not measured: it goes on where the emulator comes
+    late.
+    """
+
+    format: Literal[1] = FORMAT
+    scenario: str
+    contestant: str | None
+    name: str | None = None
+    command: list[str] | None
+    seed: int
+    place: str
+    clock: str
+    reason: str
+    shift_s: float
+    live: bool = False
+    started_at: str
+    payload: str
+    payload_sha256: str
+    multilink: str
+    certificate_authority: str
+    certificate: str
+    key: str
+    versions: dict[str, str]
+
+
+def write(job: Job, run_dir: Path) -> None:
+    """Writes the manifest."""
+    text = msgspec.json.format(msgspec.json.encode(job), indent=2)
+    (run_dir / "run.json").write_bytes(text + b"\n")
+
+
+def read(run_dir: Path) -> Job:
+    """Reads the manifest; FileNotFoundError or msgspec.ValidationError if it is not one."""
+    return msgspec.json.decode(plain_file.read(run_dir / "run.json"), type=Job)

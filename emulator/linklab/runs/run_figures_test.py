@@ -1,0 +1,183 @@
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linklab import scenario
+from linklab.links import oracle
+from linklab.runs import run_figures
+from linklab.runs.run_figures import FigureError, LinkFigures, RunFigures
+from linklab.scenario import Scenario
+
+
+@pytest.fixture(scope="module")
+def hs() -> Scenario:
+    return scenario.find("hs-s7")
+
+
+def client(**changes: Any) -> bytes:
+    document: dict[str, Any] = {
+        "version": "0.1.0",
+        "go": "go1.26",
+        "algorithm": "alg3",
+        "url": "https://10.0.0.1/payload",
+        "size_bytes": 250_000_000,
+        "sha256": "",
+        "outcome": "complete",
+        "error": "",
+        "started_at_unix_ns": 1,
+        "download_ns": 16_000_000_000,
+        "links": {
+            "lte": {
+                "device": "rmnet0",
+                "bytes": 100_000_000,
+                "finish_ns": 15_500_000_000,
+                "requests": 90,
+                "rtt_min_ns": 50_000_000,
+                "rtt_last_ns": 60_000_000,
+                "peak_bps": 6e7,
+                "wasted_bytes": 0,
+            },
+            "wifi": {
+                "device": "wlan0",
+                "bytes": 150_000_000,
+                "finish_ns": 16_000_000_000,
+                "requests": 120,
+                "rtt_min_ns": 15_000_000,
+                "rtt_last_ns": 16_000_000,
+                "peak_bps": 8e7,
+                "wasted_bytes": 7,
+            },
+        },
+    }
+    return json.dumps(document | changes).encode()
+
+
+def test_figures_of_one_run(hs: Scenario) -> None:
+    figures = run_figures.figures(hs, 1, run_figures.parse_client(client()))
+    assert figures.download_s == 16.0
+    assert figures.goodput_bps == 125e6
+    assert figures.oracle_s == oracle.oracle_s(hs)
+    assert figures.efficiency == pytest.approx(oracle.oracle_s(hs) / 16.0)
+    assert figures.link_delta_s == 0.5
+    assert list(figures.links) == ["wifi", "lte"]
+    assert figures.links["wifi"] == LinkFigures(150_000_000, 0.6, 16.0, 0.015, 7, 120)
+
+
+def test_a_single_link_has_no_delta(hs: Scenario) -> None:
+    document = json.loads(client())
+    del document["links"]["lte"]
+    figures = run_figures.figures(hs, 1, run_figures.parse_client(json.dumps(document).encode()))
+    assert figures.link_delta_s is None
+    assert figures.links["wifi"].share == 1.0
+
+
+def test_a_link_that_received_nothing_has_no_finish(hs: Scenario) -> None:
+    document = json.loads(client())
+    document["links"]["lte"] |= {"bytes": 0, "finish_ns": 0, "rtt_min_ns": 0}
+    figures = run_figures.figures(hs, 1, run_figures.parse_client(json.dumps(document).encode()))
+    assert figures.link_delta_s is None
+    assert figures.links["lte"].finish_s is None
+    assert figures.links["lte"].rtt_min_s is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"outcome": "failed", "error": "reset"}, "the download is failed: reset"),
+        ({"outcome": "interrupted"}, "interrupted: no reason given"),
+        ({"size_bytes": 5}, "5 bytes downloaded instead of 250000000"),
+        ({"sha256": "0" * 64}, "SHA-256 is 0000"),
+        ({"download_ns": 0}, "a download of 0.0 s"),
+    ],
+)
+def test_a_run_without_figures_says_why(
+    hs: Scenario, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(FigureError, match=message):
+        run_figures.figures(hs, 1, run_figures.parse_client(client(**changes)))
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[", b'{"links": 3}', b"\xff"])
+def test_a_summary_that_is_none_is_refused(content: bytes) -> None:
+    with pytest.raises(FigureError, match=r"^client.json: "):
+        run_figures.parse_client(content)
+
+
+def test_keys_of_later_versions_are_ignored() -> None:
+    assert run_figures.parse_client(client(failovers=2)).algorithm == "alg3"
+
+
+def test_figures_of_a_peer(hs: Scenario) -> None:
+    figures = run_figures.peer_figures(hs, 1, 20.0, {"lte": 104, "wifi": 156})
+    assert figures.goodput_bps == 100e6
+    assert figures.link_delta_s is None
+    assert figures.links["wifi"] == LinkFigures(bytes=150_000_000, share=0.6)
+    with pytest.raises(FigureError, match="no link received anything"):
+        run_figures.peer_figures(hs, 1, 20.0, {"lte": 0})
+
+
+def run(hs: Scenario, download_s: float, delta_s: float | None = 0.5) -> RunFigures:
+    base = run_figures.figures(hs, 1, run_figures.parse_client(client()))
+    return replace(
+        base,
+        download_s=download_s,
+        goodput_bps=2e9 / download_s,
+        efficiency=base.oracle_s / download_s,
+        link_delta_s=delta_s,
+    )
+
+
+def test_medians_are_per_metric(hs: Scenario) -> None:
+    runs = [run(hs, 16.0, 3.0), run(hs, 20.0, None), run(hs, 17.0, 1.0)]
+    middle = run_figures.median(runs)
+    assert middle.download_s == 17.0
+    assert middle.goodput_bps == pytest.approx(2e9 / 17)
+    assert middle.link_delta_s == 2.0
+    assert middle.links == runs[0].links
+    assert run_figures.median(runs[:1]) == runs[0]
+    with pytest.raises(ValueError, match="no runs"):
+        run_figures.median([])
+
+
+def test_spread() -> None:
+    assert run_figures.spread([1, 2, 3]) == run_figures.Spread(2.0, 1.0, 3.0, 1.0, 3)
+    assert run_figures.spread([4]) == run_figures.Spread(4.0, 4.0, 4.0, 0.0, 1)
+    with pytest.raises(ValueError, match="no values"):
+        run_figures.spread([])
+
+
+@given(st.lists(st.floats(1e-3, 1e6), min_size=1))
+def test_a_median_lies_within_the_extremes(values: list[float]) -> None:
+    of = run_figures.spread(values)
+    assert of.min <= of.median <= of.max
+    assert of.sd >= 0
+    assert of.count == len(values)
+
+
+def test_compare(hs: Scenario) -> None:
+    runs = {"alg3": [run(hs, 16.0), run(hs, 17.0)], "aria2-2": [run(hs, 18.0)]}
+    comparison = run_figures.compare(hs, runs, {"naive": ["H2O ended"], "aria2-2": ["hung"]})
+    assert [row.algorithm for row in comparison.rows] == ["alg3", "aria2-2", "naive"]
+    assert comparison.links == ("wifi", "lte")
+    assert comparison.has_published
+    alg3, aria2, naive = comparison.rows
+    assert alg3.runs == 2
+    assert alg3.download_s is not None
+    assert alg3.download_s.median == 16.5
+    assert alg3.published_s == 16.55
+    assert alg3.published_link_delta_s == 0.5
+    assert alg3.error_ratio == pytest.approx((16.5 - 16.55) / 16.55)
+    assert alg3.links["wifi"].share.median == 0.6
+    assert (aria2.published_s, aria2.error_ratio, aria2.failures) == (None, None, ("hung",))
+    assert (naive.runs, naive.download_s, naive.error_ratio) == (0, None, None)
+    assert naive.published_s == 18.99
+
+
+def test_links_of_a_run_outside_the_lab_come_last(hs: Scenario) -> None:
+    figures = run_figures.peer_figures(hs, 1, 20.0, {"usb": 50, "wifi": 50})
+    assert list(figures.links) == ["wifi", "usb"]
+    assert run_figures.compare(hs, {"x": [figures]}).links == ("wifi", "lte", "usb")

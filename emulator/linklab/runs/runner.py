@@ -1,0 +1,278 @@
+"""Prepares run directories, has them executed side by side, and gathers what came of them."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import functools
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from linklab.core import plain_file
+from linklab.core.paths import MULTILINK, PYTHON_PATH, cache_dir
+from linklab.core.scratch import scratch_prefix
+from linklab.lab import authority, payload
+from linklab.links import oracle
+from linklab.places.choice import Place
+from linklab.places.guest import kernel
+from linklab.places.guest.boot import Guest, memory_bytes, side_by_side
+from linklab.places.versions import versions
+from linklab.runs import job
+from linklab.runs.job import Job
+from linklab.scenario import Scenario, to_yaml
+
+MIN_WATCHDOG_S = 120.0
+"""Wall-clock time that every run may take, however short its download."""
+
+WATCHDOG_FACTOR = 6.0
+"""Further wall-clock seconds per second of the slowest link's download: a guest on a busy
+core still runs faster than real time."""
+
+
+class RunError(RuntimeError):
+    """A run did not come to a figure; the message says why and where its directory is."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One run that is wanted: a contestant by name, or a command of the user's, which is called
+    `name` or like its program."""
+
+    scenario: Scenario
+    contestant: str | None
+    seed: int
+    command: tuple[str, ...] | None = None
+    shift_s: float = 0.0
+    name: str | None = None
+
+    @property
+    def label(self) -> str:
+        """What the run is called on screen and on disk."""
+        name = self.contestant or self.name or Path((self.command or ("exec",))[0]).name
+        return f"{self.scenario.name}-{name}-seed{self.seed}"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A request that has ended: its directory, and its error if it failed."""
+
+    request: Request
+    run_dir: Path
+    error: str | None
+    wall_s: float
+
+
+def new_directory(parent: Path, name: str) -> Path:
+    """Makes a run directory that was not there before."""
+    parent.mkdir(parents=True, exist_ok=True)
+    for suffix in ("", *(f"-{n}" for n in range(2, 10_000))):
+        with contextlib.suppress(FileExistsError):
+            path = parent / f"{name}{suffix}"
+            path.mkdir()
+            return path.resolve()
+    raise RunError(f"{parent} holds ten thousand runs called {name}: clear it out")
+
+
+_authority = functools.cache(authority.ensure)
+"""Checking the certificates costs more than a manifest: once per process will do."""
+
+
+def _with_traces(scenario: Scenario, run_dir: Path) -> Scenario:
+    """The scenario with its traces copied into the run directory, which has to be whole."""
+    links = dict(scenario.links)
+    for name, link in links.items():
+        if link.trace is not None:
+            copy = Path("traces", f"{name}-{link.trace.file.name}")
+            (run_dir / copy.parent).mkdir(exist_ok=True)
+            shutil.copyfile(link.trace.file, run_dir / copy)
+            links[name] = replace(link, trace=replace(link.trace, file=copy))
+    return replace(scenario, links=links)
+
+
+def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False) -> None:
+    """Fills a new run directory with the scenario as run and the manifest."""
+    cache = cache_dir()
+    certificates = _authority(cache / "authority")
+    served = payload.ensure(request.scenario.payload, cache / "payloads")
+    (run_dir / "scenario.yaml").write_text(to_yaml(_with_traces(request.scenario, run_dir)))
+    job.write(
+        Job(
+            scenario=request.scenario.name,
+            contestant=request.contestant,
+            name=request.name,
+            command=list(request.command) if request.command else None,
+            seed=request.seed,
+            place=place.name,
+            clock=place.clock,
+            reason=place.reason,
+            shift_s=request.shift_s,
+            live=live,
+            started_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            payload=str(served),
+            payload_sha256=payload.sha256_of(served),
+            multilink=str(MULTILINK),
+            certificate_authority=str(certificates.ca_cert),
+            certificate=str(certificates.cert),
+            key=str(certificates.key),
+            versions=versions(),
+        ),
+        run_dir,
+    )
+
+
+def watchdog_s(scenario: Scenario) -> float:
+    """Wall-clock seconds after which a run counts as hung."""
+    slowest = max(oracle.single_link_s(scenario, link) for link in scenario.links)
+    return MIN_WATCHDOG_S + WATCHDOG_FACTOR * min(slowest, 3600.0)
+
+
+class _HostRun:
+    """An execution on the host, as a child process with the same face as a Guest.
+
+    It is the first process of a PID namespace: when it dies, however that comes, the
+    kernel ends every process of its lab, and with them go the network namespaces.
+    """
+
+    core = None
+    """Its processes run wherever there is room."""
+
+    def __init__(self, run_dir: Path, timeout_s: float) -> None:
+        self.run_dir = run_dir
+        self.deadline = time.monotonic() + timeout_s
+        self._timeout_s = timeout_s
+        with contextlib.ExitStack() as stack:
+            # Made here, because the execution is process 1 to itself: by that number
+            # `linklab clean` could not tell that it is gone.
+            scratch = tempfile.mkdtemp(prefix=scratch_prefix("run"))
+            stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+            with (run_dir / "console.log").open("wb") as log:
+                self._process = subprocess.Popen(
+                    ["setpriv", "--pdeathsig", "KILL",
+                     "unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc",
+                     sys.executable, "-m", "linklab.runs.execution", str(run_dir)],
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                    env={
+                        **os.environ,
+                        "PYTHONPATH": str(PYTHON_PATH),
+                        "TMPDIR": scratch,
+                    },
+                    start_new_session=True,
+                )  # fmt: skip
+            stack.callback(self._end)
+            self._descriptor = os.pidfd_open(self._process.pid)
+            stack.callback(os.close, self._descriptor)
+            self._resources = stack.pop_all()
+
+    def fileno(self) -> int:
+        """A descriptor that is readable once the execution has ended."""
+        return self._descriptor
+
+    def close(self) -> None:
+        """Ends the execution if it still runs, politely first."""
+        self._resources.close()
+
+    def _end(self) -> None:
+        patience = time.monotonic() + 10
+        while self._process.poll() is None and time.monotonic() < patience:
+            # More than once: process 1 of a namespace ignores it until it has a handler.
+            os.killpg(self._process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=0.2)
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def exit_code(self) -> int:
+        """The execution's exit code; RunError if it hangs."""
+        code = self._process.poll()
+        if code is None:
+            raise RunError(
+                f"the lab was still running after {self._timeout_s:.0f} s and was ended; "
+                f"its console: {self.run_dir / 'console.log'}"
+            )
+        return code
+
+
+Running = Guest | _HostRun
+"""An execution that has been started: `fileno` is readable once it has ended."""
+
+
+def begin(request: Request, run_dir: Path, place: Place, timeout_s: float) -> Running:
+    """Starts a prepared run, which counts as hung after `timeout_s`. Close what this returns."""
+    if place.name == "host":
+        return _HostRun(run_dir, timeout_s)
+    return Guest(
+        kernel.ensure(),
+        run_dir,
+        clock=place.clock,
+        seed=request.seed,
+        memory=memory_bytes(request.scenario.payload.size_bytes),
+        timeout_s=timeout_s,
+    )
+
+
+def verdict(running: Running) -> str | None:
+    """None where the lab ran to an end, else what went wrong."""
+    try:
+        code = running.exit_code()
+    except RuntimeError as error:
+        return str(error)
+    if code == 0:
+        return None
+    noted = running.run_dir / "error"
+    with contextlib.suppress(OSError):
+        return plain_file.read(noted).decode(errors="replace").strip()
+    return f"the lab ended with {code}; its console: {running.run_dir / 'console.log'}"
+
+
+def run_all(
+    requests: Sequence[Request],
+    place: Place,
+    parent: Path,
+    *,
+    parallel: int,
+    timeout_s: float | None = None,
+    started: Callable[[Request], None] = lambda _: None,
+) -> Iterator[Finished]:
+    """Runs every request, at most `parallel` at a time, and yields each as it ends.
+
+    Fewer at a time where the guests would not find memory: they take it as they use it,
+    and one that finds none dies.
+
+    When the caller stops early (an exception, Ctrl-C), what still runs is ended.
+    """
+    if place.name == "guest":
+        largest = max((one.scenario.payload.size_bytes for one in requests), default=0)
+        parallel = min(parallel, side_by_side(memory_bytes(largest)))
+    waiting = list(reversed(requests))
+    running: dict[Running, tuple[Request, float]] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < parallel:
+                request = waiting.pop()
+                run_dir = new_directory(parent, request.label)
+                prepare(request, run_dir, place)
+                limit = watchdog_s(request.scenario) if timeout_s is None else timeout_s
+                running[begin(request, run_dir, place, limit)] = (request, time.monotonic())
+                started(request)
+            next_deadline = min(one.deadline for one in running)
+            patience = max(0.0, next_deadline - time.monotonic())
+            ready, _, _ = select.select(list(running), [], [], patience)
+            late = [one for one in running if one.deadline <= time.monotonic()]
+            for one in ready or late:
+                request, begun = running.pop(one)
+                with contextlib.closing(one):
+                    error = verdict(one)
+                yield Finished(request, one.run_dir, error, time.monotonic() - begun)
+    finally:
+        for one in running:
+            one.close()

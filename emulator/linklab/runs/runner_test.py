@@ -1,0 +1,265 @@
+import contextlib
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from linklab.models.events import Event
+from linklab.places.choice import Place
+from linklab.runs import job, runner
+from linklab.runs.runner import Request, RunError
+from linklab.scenario import Scenario, load
+
+HOST = Place("host", "real", "as asked")
+
+
+def test_directories_are_always_new(tmp_path: Path) -> None:
+    parent = tmp_path / "runs" / "deep"
+    made = [runner.new_directory(parent, "one") for _ in range(3)]
+    assert [path.name for path in made] == ["one", "one-2", "one-3"]
+    (made[1] / "figure").write_text("kept")
+    made[0].rmdir()
+    assert runner.new_directory(parent, "one").name == "one"
+    assert (made[1] / "figure").exists()
+    assert made[0].is_absolute()
+
+
+def test_a_name_that_is_used_up_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken(path: Path, parents: bool = False, exist_ok: bool = False) -> None:
+        if not exist_ok:
+            raise FileExistsError
+
+    monkeypatch.setattr(Path, "mkdir", taken)
+    with pytest.raises(RunError, match="ten thousand runs called one"):
+        runner.new_directory(tmp_path, "one")
+
+
+def test_labels(small: Scenario) -> None:
+    assert Request(small, "alg3", 7).label == "small-alg3-seed7"
+    command = ("/usr/bin/curl", "-o", "x", "{url}")
+    assert Request(small, None, 1, command=command).label == "small-curl-seed1"
+    assert Request(small, None, 1).label == "small-exec-seed1"
+
+
+def test_the_watchdog_leaves_time_for_the_slowest_link(small: Scenario) -> None:
+    # 1 MB over 40 Mbit/s: 0.2095 s of data and three round trips of 40 ms.
+    assert runner.watchdog_s(small) == pytest.approx(120 + 6 * 0.3295, rel=1e-3)
+    never = replace(small, events=(Event("wifi", 0.0, carrier="down"),))
+    assert runner.watchdog_s(never) == 120 + 6 * 3600
+
+
+def test_a_run_directory_is_prepared(small: Scenario, cache: Path, tmp_path: Path) -> None:
+    run_dir = runner.new_directory(tmp_path, "run")
+    request = Request(small, None, 3, command=("true", "{url}"), shift_s=1e-6)
+    runner.prepare(request, run_dir, HOST)
+    assert load(run_dir / "scenario.yaml", any_name=True) == small
+    written = job.read(run_dir)
+    assert (written.scenario, written.contestant, written.seed) == ("small", None, 3)
+    assert written.command == ["true", "{url}"]
+    assert (written.place, written.clock, written.reason) == ("host", "real", "as asked")
+    assert written.shift_s == 1e-6
+    for path in (written.payload, written.certificate_authority, written.certificate, written.key):
+        assert Path(path).is_relative_to(cache)
+        assert Path(path).is_file()
+
+
+class Running:
+    """A run that ends when the test writes into its pipe, or is ended."""
+
+    def __init__(self, request: Request, run_dir: Path, timeout_s: float) -> None:
+        self.request = request
+        self.run_dir = run_dir
+        self.deadline = time.monotonic() + timeout_s
+        self.code: int | None = None
+        self.closed = False
+        self._reader, self._writer = os.pipe()
+
+    def fileno(self) -> int:
+        return self._reader
+
+    def end(self, code: int) -> None:
+        self.code = code
+        os.write(self._writer, b".")
+
+    def exit_code(self) -> int:
+        if self.code is None:
+            raise RunError("it hangs")
+        return self.code
+
+    def close(self) -> None:
+        assert not self.closed
+        self.closed = True
+        os.close(self._reader)
+        os.close(self._writer)
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[Running]:
+    """Every run that was begun; nothing is prepared."""
+    runs: list[Running] = []
+
+    def begin(request: Request, run_dir: Path, place: Place, timeout_s: float) -> Running:
+        assert place == HOST
+        runs.append(Running(request, run_dir, timeout_s))
+        return runs[-1]
+
+    monkeypatch.setattr(runner, "prepare", lambda request, run_dir, place: None)
+    monkeypatch.setattr(runner, "begin", begin)
+    return runs
+
+
+def requests(small: Scenario, count: int) -> list[Request]:
+    return [Request(small, "alg3", seed) for seed in range(count)]
+
+
+def test_at_most_so_many_run_at_a_time_in_order(
+    small: Scenario, begun: list[Running], tmp_path: Path
+) -> None:
+    started: list[int] = []
+    running = runner.run_all(
+        requests(small, 4), HOST, tmp_path, parallel=2,
+        started=lambda request: started.append(request.seed),
+    )  # fmt: skip
+
+    def next_seed() -> int:
+        return next(running).request.seed
+
+    # The generator begins runs and then waits, so what is to end must end by itself.
+    original = Running.fileno
+
+    def end_newest(run: Running) -> int:
+        if run is begun[-1] and run.code is None:
+            run.end(0)
+        return original(run)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Running, "fileno", end_newest)
+        assert next_seed() == 1
+        assert started == [0, 1]
+        assert [run.closed for run in begun] == [False, True]
+        assert next_seed() == 2
+        assert started == [0, 1, 2]
+        assert next_seed() == 3
+    begun[0].end(0)
+    assert next_seed() == 0
+    assert list(running) == []
+    assert all(run.closed for run in begun)
+
+
+def ended(small: Scenario, begun: list[Running], parent: Path, code: int, note: str) -> str | None:
+    """The error of a run that ends with `code` and left `note` as its error."""
+    running = runner.run_all(requests(small, 1), HOST, parent, parallel=1)
+
+    def end(run: Running) -> int:
+        if note:
+            (run.run_dir / "error").write_text(note)
+        if run.code is None:
+            run.end(code)
+        return run._reader
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Running, "fileno", end)
+        (finished,) = running
+    assert begun[-1].closed
+    return finished.error
+
+
+def test_errors_are_those_that_the_run_noted(
+    small: Scenario, begun: list[Running], tmp_path: Path
+) -> None:
+    assert ended(small, begun, tmp_path, 0, "") is None
+    assert ended(small, begun, tmp_path, 1, "H2O ended with -9\n") == "H2O ended with -9"
+    said = ended(small, begun, tmp_path, 137, "")
+    assert said is not None
+    assert said.startswith("the lab ended with 137")
+    assert said.endswith("console.log")
+
+
+def test_a_run_that_hangs_is_ended_and_the_others_go_on(
+    small: Scenario, begun: list[Running], tmp_path: Path
+) -> None:
+    running = runner.run_all(requests(small, 2), HOST, tmp_path, parallel=1, timeout_s=0.02)
+    first = next(running)
+    assert (first.error, first.request.seed) == ("it hangs", 0)
+    assert first.wall_s >= 0.02
+    assert begun[0].closed
+    assert next(running).request.seed == 1
+    assert list(running) == []
+
+
+@pytest.mark.parametrize("stop", ["close", "error"])
+def test_whoever_stops_early_leaves_nothing_running(
+    small: Scenario, begun: list[Running], tmp_path: Path, stop: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def interrupt(run: Running) -> str | None:
+        raise KeyboardInterrupt
+
+    running = runner.run_all(requests(small, 3), HOST, tmp_path, parallel=2, timeout_s=0.01)
+    if stop == "close":
+        next(running)
+        running.close()  # type: ignore[attr-defined]
+    else:
+        monkeypatch.setattr(runner, "verdict", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            next(running)
+    assert len(begun) == 2
+    assert all(run.closed for run in begun)
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    directory = tmp_path / "tmp"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    return directory
+
+
+@contextlib.contextmanager
+def on_host(run_dir: Path, scratch: Path) -> Iterator[runner._HostRun]:
+    """An execution on the host, with what must hold before and after."""
+    run_dir.mkdir()
+    run = runner._HostRun(run_dir, 30)
+    try:
+        (made,) = scratch.iterdir()
+        assert made.name.startswith(f"linklab-run-{os.getpid()}-")
+        yield run
+    finally:
+        run.close()
+    assert list(scratch.iterdir()) == []
+    run.close()  # A second time is no error.
+
+
+def test_an_execution_on_the_host_says_why_it_failed(
+    namespace: int, scratch: Path, tmp_path: Path
+) -> None:
+    with on_host(tmp_path / "empty", scratch) as run:
+        os.waitid(os.P_PIDFD, run.fileno(), os.WEXITED | os.WNOWAIT)
+        assert run.exit_code() == 1
+        assert "run.json" in str(runner.verdict(run))
+
+
+def test_an_execution_on_the_host_is_ended_however_early(
+    namespace: int, scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Process 1 of a namespace ignores SIGTERM until it has a handler, here after 0.3 s."""
+    program = tmp_path / "python"
+    program.write_text(
+        f"#!/bin/sh\n: > {tmp_path}/begun; sleep .3; trap 'exit 0' TERM; while :; do sleep .05; done\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with on_host(tmp_path / "run", scratch) as run:
+        with pytest.raises(RunError, match=r"running after 30 s and was ended.*console\.log"):
+            run.exit_code()
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.001)
+        begun = time.monotonic()
+        run.close()
+        assert time.monotonic() - begun < 5
+        assert run.exit_code() == 0

@@ -1,0 +1,35 @@
+"""How long a download stood still. Pure.
+
+It is the lab that tells, by its samples of the links' queues, and not the program, which may read
+what arrives late and in large parts. Waits that are shorter than a sample (`sample` of the
+scenario, 0.5 s) do not show.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+from linklab.core.records import QueueRecord
+
+_FRAME_BYTES = 1514
+"""Queues that together sent less than a full frame between two samples brought no payload: what
+they sent were acknowledgements and the like."""
+
+
+def stalled_s(records: Iterable[QueueRecord], end_s: float) -> float:
+    """Seconds up to `end_s` in which no link's downlink carried a frame, of `queues.jsonl`.
+
+    What comes before the first arrival is the wait for a connection, and no stall.
+    """
+    sent: dict[str, int] = {}
+    totals: dict[float, int] = {}
+    for record in records:
+        if record.direction == "down" and record.t_s <= end_s:
+            sent[record.link] = record.sent_bytes
+            totals[record.t_s] = sum(sent.values())  # Of one time the last knows all links.
+    return sum(
+        to_s - from_s
+        for (from_s, before), (to_s, after) in itertools.pairwise(totals.items())
+        if before >= _FRAME_BYTES and after - before < _FRAME_BYTES
+    )

@@ -1,0 +1,89 @@
+"""Reads a run directory and says what the run came to, in `summary.json`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import msgspec
+
+from linklab.core import plain_file
+from linklab.core.records import QueueRecord, RecordError, Tail
+from linklab.runs import run_figures, stalls
+from linklab.runs.job import read
+from linklab.runs.outcome import Outcome
+from linklab.runs.run_figures import FigureError, RunFigures
+from linklab.scenario import ScenarioError, load
+
+_MOST_WORDS = 500
+"""How many characters of a program's last line an error quotes."""
+
+
+class UnreadableError(OSError):
+    """A file of a run directory that is not what the lab writes; the message says which and why."""
+
+
+def figures_of(run_dir: Path) -> RunFigures:
+    """The figures of an executed run directory; FigureError saying why there are none, OSError
+    (UnreadableError) where the directory cannot be read."""
+    try:
+        return _figures_of(run_dir)
+    except FigureError:
+        raise
+    except (msgspec.DecodeError, ScenarioError, UnicodeDecodeError) as error:
+        raise UnreadableError(f"{run_dir} cannot be read: {error}") from error
+
+
+def _figures_of(run_dir: Path) -> RunFigures:
+    scenario = load(run_dir / "scenario.yaml", any_name=True)
+    job = read(run_dir)
+    outcome = outcome_of(run_dir)
+    client = run_dir / "client.json"
+    if os.path.lexists(client):
+        summary = run_figures.parse_client(plain_file.read(client))
+        return _with_stalls(run_figures.figures(scenario, job.seed, summary), run_dir, job.shift_s)
+    if outcome.exit_code != 0:
+        raise FigureError(f"the client ended with {outcome.exit_code}: {_last_words(run_dir)}")
+    if job.contestant is not None and outcome.output_bytes != scenario.payload.size_bytes:
+        raise FigureError(
+            f"{outcome.output_bytes or 0} bytes arrived instead of {scenario.payload.size_bytes}"
+        )
+    figures = run_figures.peer_figures(
+        scenario, job.seed, outcome.elapsed_ns / 1e9, outcome.received_bytes
+    )
+    return _with_stalls(figures, run_dir, job.shift_s)
+
+
+def _with_stalls(figures: RunFigures, run_dir: Path, shift_s: float) -> RunFigures:
+    """The figures with what the lab's samples say of stalls, if there are any."""
+    try:
+        sampled = Tail(run_dir / "queues.jsonl", QueueRecord).read()
+    except RecordError as error:
+        raise FigureError(str(error)) from error
+    if not sampled:
+        return figures
+    return replace(figures, stalled_s=stalls.stalled_s(sampled, shift_s + figures.download_s))
+
+
+def outcome_of(run_dir: Path) -> Outcome:
+    """What the lab noted of the client's process."""
+    return msgspec.json.decode(plain_file.read(run_dir / "outcome.json"), type=Outcome)
+
+
+def write(run_dir: Path) -> RunFigures:
+    """Writes `summary.json` and returns the figures. Raises as `figures_of`, and OSError where it
+    cannot be written."""
+    figures = figures_of(run_dir)
+    text = msgspec.json.format(msgspec.json.encode(asdict(figures)), indent=2)
+    plain_file.write(run_dir / "summary.json", text + b"\n")
+    return figures
+
+
+def _last_words(run_dir: Path) -> str:
+    """The end of what the client's program said, for an error."""
+    for name in ("client.err", "client.out"):
+        lines = plain_file.read(run_dir / name).decode(errors="replace").strip().splitlines()
+        if lines:
+            return lines[-1][:_MOST_WORDS]
+    return "it said nothing"

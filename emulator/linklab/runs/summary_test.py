@@ -1,0 +1,135 @@
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from linklab.runs import job, summary
+from linklab.runs.job_test import JOB
+from linklab.runs.outcome import Outcome
+from linklab.runs.run_figures import FigureError
+from linklab.scenario import Scenario, to_yaml
+
+DONE = Outcome(
+    exit_code=0,
+    elapsed_ns=200_000_000,
+    received_bytes={"wifi": 750_000, "lte": 350_000},
+    output_bytes=1_000_000,
+)
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path, small: Scenario) -> Path:
+    """A run directory of a peer that has downloaded everything."""
+    (tmp_path / "scenario.yaml").write_text(to_yaml(small))
+    (tmp_path / "client.out").write_text("")
+    (tmp_path / "client.err").write_text("")
+    job.write(msgspec.structs.replace(JOB, contestant="aria2-2"), tmp_path)
+    ended(tmp_path)
+    return tmp_path
+
+
+def ended(run_dir: Path, **changes: Any) -> None:
+    outcome = msgspec.structs.replace(DONE, **changes)
+    (run_dir / "outcome.json").write_bytes(msgspec.json.encode(outcome))
+
+
+def test_a_peer_is_measured_by_the_lab(run_dir: Path) -> None:
+    figures = summary.write(run_dir)
+    assert figures.download_s == pytest.approx(0.2)
+    assert figures.goodput_bps == pytest.approx(40e6)
+    assert figures.links["wifi"].bytes == round(1e6 * 75 / 110)
+    written = json.loads((run_dir / "summary.json").read_text())
+    assert written["download_s"] == figures.download_s
+    assert list(written["links"]) == ["wifi", "lte"]
+    assert summary.outcome_of(run_dir) == DONE
+
+
+def test_multilink_is_measured_by_itself(run_dir: Path) -> None:
+    client = {
+        "algorithm": "alg3", "outcome": "complete", "size_bytes": 1_000_000,
+        "download_ns": 150_000_000,
+        "links": {"wifi": {"bytes": 1_000_000, "finish_ns": 150_000_000}},
+    }  # fmt: skip
+    (run_dir / "client.json").write_text(json.dumps(client))
+    ended(run_dir, elapsed_ns=900_000_000)
+    assert summary.write(run_dir).download_s == pytest.approx(0.15)
+    (run_dir / "client.json").write_text(json.dumps({**client, "outcome": "failed"}))
+    with pytest.raises(FigureError, match="the download is failed"):
+        summary.write(run_dir)
+
+
+@pytest.mark.parametrize(
+    ("err", "out", "words"),
+    [
+        ("first\nlast\n\n", "other", "last"),
+        ("", "only out\n", "only out"),
+        ("\n", " ", "it said nothing"),
+        ("", "x" * 1_000_000, "x{500}"),
+    ],
+)
+def test_a_client_that_failed_has_the_last_word(
+    run_dir: Path, err: str, out: str, words: str
+) -> None:
+    (run_dir / "client.err").write_text(err)
+    (run_dir / "client.out").write_text(out)
+    ended(run_dir, exit_code=28)
+    with pytest.raises(FigureError, match=f"^the client ended with 28: {words}$"):
+        summary.write(run_dir)
+    assert not (run_dir / "summary.json").exists()
+
+
+@pytest.mark.parametrize("arrived", [None, 0, 999_999])
+def test_a_peer_that_brought_too_little_has_no_figures(run_dir: Path, arrived: int | None) -> None:
+    ended(run_dir, output_bytes=arrived)
+    with pytest.raises(FigureError, match=rf"^{arrived or 0} bytes arrived instead of 1000000$"):
+        summary.write(run_dir)
+
+
+@pytest.mark.parametrize(
+    "name", ["scenario.yaml", "run.json", "outcome.json", "client.json", "queues.jsonl"]
+)
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("victim")])
+def test_no_link_is_followed_and_no_pipe_waited_for(
+    run_dir: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    ended(run_dir)
+    (run_dir / name).unlink(missing_ok=True)
+    make(run_dir / name)
+    (run_dir / "victim").write_text("a secret")
+    with pytest.raises(OSError, match=rf"{name}.*plain file|plain file.*{name}") as error:
+        summary.figures_of(run_dir)
+    assert "a secret" not in str(error.value)
+
+
+def test_the_summary_is_not_written_through_a_link(run_dir: Path) -> None:
+    ended(run_dir)
+    (run_dir / "victim").write_text("kept")
+    (run_dir / "summary.json").symlink_to("victim")
+    with pytest.raises(OSError, match="plain file"):
+        summary.write(run_dir)
+    assert (run_dir / "victim").read_text() == "kept"
+
+
+def test_a_program_of_the_user_s_need_not_write_the_file(run_dir: Path) -> None:
+    job.write(msgspec.structs.replace(JOB, contestant=None, command=["true"]), run_dir)
+    ended(run_dir, output_bytes=None)
+    assert summary.write(run_dir).download_s == pytest.approx(0.2)
+
+
+def test_a_run_that_stood_still_says_how_long(run_dir: Path) -> None:
+    form = (
+        '{{"t_s":{},"link":"wifi","direction":"down","sent_bytes":{},"queue_bytes":0,'
+        '"dropped_packets":0,"lost_packets":0}}\n'
+    )
+    (run_dir / "queues.jsonl").write_text(
+        form.format(0.5, 9000) + form.format(1.0, 9000) + form.format(1.5, 99000)
+    )
+    ended(run_dir, elapsed_ns=1_700_000_000)
+    assert summary.write(run_dir).stalled_s == pytest.approx(0.5)
+    (run_dir / "queues.jsonl").write_text("{}\n")
+    with pytest.raises(FigureError, match=r"queues\.jsonl:1: "):
+        summary.write(run_dir)
