@@ -93,8 +93,7 @@ class Player:
     def start(self) -> None:
         """Begins at scenario time zero: the next whole second of the monotonic clock.
 
-        Booting reads the clock more often on one machine than on another, 256 virtual ns
-        each. The phase between timers and packets must not depend on that: 4 µs moved a
+        The phase between timers and packets must be the same in every run: 4 µs moved a
         download by 0.4 s.
         """
         self._timer.set((time.monotonic_ns() // 1_000_000_000 + 1) * 1_000_000_000)

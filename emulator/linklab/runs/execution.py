@@ -28,6 +28,7 @@ from linklab.lab.shaping import TIMER_SLACK_S
 from linklab.lab.signal_file import SignalFile
 from linklab.lab.topology import LINK_PATHS, SERVER_ADDRESS
 from linklab.links.stack import models
+from linklab.places.guest import footing
 from linklab.runs import job as manifest
 from linklab.runs.clients import CONTESTANTS, Contestant, Task
 from linklab.runs.job import Job
@@ -169,6 +170,8 @@ def _run_client(
     mptcp = scenario.tcp.mptcp or (contestant is not None and contestant.mptcp)
     if mptcp:
         _enable_mptcp(lab)
+    if job.clock == "virtual":
+        footing.even()
     h2o = server.start(
         lab.server, Path(job.certificate), Path(job.key), Path(job.payload),
         run_dir, mptcp=mptcp,
@@ -176,6 +179,8 @@ def _run_client(
     stack.callback(h2o.stop)
     argv = contestant.command(task) if contestant else _user_command(job.command or [], task)
     before = _received(lab)
+    if job.clock == "virtual":
+        footing.even()
     player.start()
     try:
         if job.shift_s:

@@ -2,8 +2,6 @@
 # run directory already mounted at /run/linklab/run: mounts what a Linux system expects,
 # then does what the run directory's `guest-command` says. That powers the guest off;
 # coming back from it means that it failed to start, and the kernel panics.
-#
-# How many processes it starts is part of every figure: each draws random numbers.
 set -eu
 mount -t proc proc /proc
 mount -o remount,size=95% /run

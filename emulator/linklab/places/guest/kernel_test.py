@@ -195,6 +195,6 @@ def test_an_answer_that_the_source_does_not_take_is_named(
 
 def test_the_shipped_configuration_has_what_the_lab_needs() -> None:
     lines = set(kernel._CONFIG.read_text().splitlines())
-    for name in ("UML_TIME_TRAVEL_SUPPORT", "NET_SCH_NETEM", "NET_SCH_HFSC", "NET_SCH_PLUG",
+    for name in ("UML_TIME_TRAVEL_SUPPORT", "CHECKPOINT_RESTORE", "NET_SCH_NETEM", "NET_SCH_HFSC", "NET_SCH_PLUG",
                  "MPTCP", "VETH", "HOSTFS", "STATIC_LINK"):  # fmt: skip
         assert f"CONFIG_{name}=y" in lines

@@ -1,0 +1,45 @@
+"""What a guest does before a run leaves no trace in it: other machines boot otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from linklab.commands import cli
+from linklab.places.guest import boot
+
+RECORDS = ("client.jsonl", "links.jsonl", "events.jsonl", "queues.jsonl")
+
+OTHER_BOOTS = {
+    "looks at the clock": "for i in 1 2 3 4 5 6 7 8 9; do date; cat /proc/uptime; done",
+    "random numbers": "head -c 16 /dev/urandom; head -c 3 /dev/urandom",
+    "files that are not there": "for i in $(seq 100); do [ -e /nowhere/$i ] || true; done",
+    "a pause": "sleep 0.31",
+    "a second more": "sleep 1.0037",
+}  # fmt: skip
+
+
+def run(scenario: Path, to: Path, monkeypatch: pytest.MonkeyPatch, before: str) -> dict[str, bytes]:
+    """What a run wrote whose guest did `before` as soon as it had a shell."""
+    command = boot._guest_command
+    with monkeypatch.context() as patch:
+        patch.setattr(boot, "_guest_command", lambda: f"{before}\n{command()}")
+        assert cli.main(["run", str(scenario), "-a", "alg1-rescue", "--out", str(to)]) == 0
+    (directory,) = to.iterdir()
+    return {name: (directory / name).read_bytes() for name in RECORDS}
+
+
+@pytest.mark.parametrize("before", OTHER_BOOTS.values(), ids=OTHER_BOOTS)
+def test_a_boot_that_goes_otherwise_changes_nothing(
+    before: str, scenario: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = scenario(
+        "footing",
+        wifi="down: 20 Mbit/s, up: 20 Mbit/s, rtt: 15 ms, radio: {standard: n, access_points: "
+        "[{name: ap1, signal: -60 dBm}]}",
+        lte="down: 60 Mbit/s, up: 10 Mbit/s, rtt: 50 ms, carriers: {count: 3}",
+    )
+    plain = run(file, tmp_path / "plain", monkeypatch, ":")
+    other = run(file, tmp_path / "other", monkeypatch, before)
+    assert [name for name in RECORDS if other[name] != plain[name]] == []
