@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/linklab/linklab/client/internal/allowance"
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
@@ -46,7 +46,7 @@ type engineFlags struct {
 	resident bool
 	// capPeriod is that of caps for which the user gives none; if it is
 	// Always, caps are for one call and have no period.
-	capPeriod allowance.Period
+	capPeriod quota.Period
 }
 
 // algorithms lists the values of --algorithm.
@@ -78,16 +78,16 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 }
 
 func (f *engineFlags) capForm() string {
-	if f.capPeriod == allowance.Always {
+	if f.capPeriod == quota.Always {
 		return "NAME=SIZE such as lte=500MB"
 	}
 	return fmt.Sprintf("NAME=SIZE or NAME=SIZE/PERIOD such as lte=500MB/day, with day, week or month (default %s)", f.capPeriod)
 }
 
 // options checks the flags; flags tells which of them were given. The
-// allowances are those of the links that are limited; of all in a command
+// quotas are those of the links that are limited; of all in a command
 // that keeps accounts.
-func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, allowances []*allowance.Link, err error) {
+func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas []*quota.Link, err error) {
 	if f.plain && flags.Changed("padding") {
 		return o, nil, invalid("plain", "", "it and --padding exclude each other: plain alg3 has no padding")
 	}
@@ -119,14 +119,14 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, allowan
 	if err = f.parseBandwidths(o.Links); err != nil {
 		return o, nil, err
 	}
-	if allowances, err = f.limit(o.Links); err != nil {
+	if quotas, err = f.limit(o.Links); err != nil {
 		return o, nil, err
 	}
 	if o.Scheduler, err = f.scheduler(); err != nil {
 		return o, nil, err
 	}
 	o.TLS, err = f.tlsConfig()
-	return o, allowances, err
+	return o, quotas, err
 }
 
 func (f *engineFlags) scheduler() (schedule.Scheduler, error) {
@@ -230,8 +230,8 @@ func ofLink(links []download.Link, flag, text, form string) (i int, value string
 }
 
 // limit makes the links keep to --cap and --rate-limit.
-func (f *engineFlags) limit(links []download.Link) (allowances []*allowance.Link, err error) {
-	limits := make([]allowance.Link, len(links))
+func (f *engineFlags) limit(links []download.Link) (quotas []*quota.Link, err error) {
+	limits := make([]quota.Link, len(links))
 	for i, l := range links {
 		limits[i].Name, limits[i].Period = l.Name, f.capPeriod
 	}
@@ -240,13 +240,13 @@ func (f *engineFlags) limit(links []download.Link) (allowances []*allowance.Link
 		if err != nil {
 			return nil, err
 		}
-		if limits[i].Cap, limits[i].Period, err = allowance.ParseCap(volume); err != nil {
+		if limits[i].Cap, limits[i].Period, err = quota.ParseCap(volume); err != nil {
 			return nil, invalid("cap", text, "%w", err)
 		}
 		switch {
-		case limits[i].Period == allowance.Always:
+		case limits[i].Period == quota.Always:
 			limits[i].Period = f.capPeriod
-		case f.capPeriod == allowance.Always:
+		case f.capPeriod == quota.Always:
 			return nil, invalid("cap", text, "only multilink serve keeps accounts over a period: allowed is %s", f.capForm())
 		}
 	}
@@ -262,19 +262,19 @@ func (f *engineFlags) limit(links []download.Link) (allowances []*allowance.Link
 		if err != nil {
 			return nil, invalid("rate-limit", text, "%w", err)
 		}
-		limiter := allowance.NewRate(bits.BytesPerSecond())
+		limiter := quota.NewRate(bits.BytesPerSecond())
 		for i := from; i < to; i++ {
 			limits[i].Rates = append(limits[i].Rates, limiter)
 		}
 	}
 	for i := range limits {
 		l := &limits[i]
-		if l.Cap > 0 || len(l.Rates) > 0 || f.capPeriod != allowance.Always {
+		if l.Cap > 0 || len(l.Rates) > 0 || f.capPeriod != quota.Always {
 			links[i].Dial = l.Dialer(links[i].Dial)
-			allowances = append(allowances, l)
+			quotas = append(quotas, l)
 		}
 	}
-	return allowances, nil
+	return quotas, nil
 }
 
 func (f *engineFlags) tlsConfig() (*tls.Config, error) {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/download"
-	"github.com/linklab/linklab/client/internal/payload"
+	"github.com/linklab/linklab/client/internal/partfile"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/progress"
 	"github.com/linklab/linklab/client/internal/rundir"
@@ -160,7 +160,7 @@ func (f *getFlags) options(rawURL string, flags *pflag.FlagSet) (o download.Opti
 		o.Header = http.Header{"Authorization": {authorization}}
 	}
 	o.Output = func() (download.Sink, error) {
-		return payload.Create(payload.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u)})
+		return partfile.Create(partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u)})
 	}
 	return o, nil
 }
@@ -185,7 +185,7 @@ func parseURL(text string, checksum []byte) (*url.URL, error) {
 // outputName is the name that was given, or else the last part of the URL.
 func outputName(u *url.URL, given string) (string, error) {
 	if given != "" {
-		return given, payload.CheckName(given)
+		return given, partfile.CheckName(given)
 	}
 	name := path.Base(u.Path)
 	if name == "." || name == "/" {
@@ -194,7 +194,7 @@ func outputName(u *url.URL, given string) (string, error) {
 	if printable.Text(name) != name {
 		return "", fmt.Errorf("the file name %q in the URL has characters that can not be printed: give one with --output", name)
 	}
-	return name, payload.CheckName(name)
+	return name, partfile.CheckName(name)
 }
 
 func parseChecksum(text string) ([]byte, error) {

@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linklab/linklab/client/internal/allowance"
 	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/daemon"
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/metrics"
-	"github.com/linklab/linklab/client/internal/payload"
+	"github.com/linklab/linklab/client/internal/partfile"
+	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/unixsocket"
 )
@@ -50,7 +50,7 @@ type serveFlags struct {
 }
 
 func newServe(logs *logging) *cobra.Command {
-	f := &serveFlags{engineFlags: engineFlags{resident: true, capPeriod: allowance.Month}}
+	f := &serveFlags{engineFlags: engineFlags{resident: true, capPeriod: quota.Month}}
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the daemon, which downloads what 'multilink add' gives it",
@@ -100,7 +100,7 @@ func runServe(command *cobra.Command, f *serveFlags, logs *logging) error {
 	if err != nil {
 		return err
 	}
-	options, allowances, err := f.options(command.Flags())
+	options, quotas, err := f.options(command.Flags())
 	if err == nil {
 		err = f.check()
 	}
@@ -128,7 +128,7 @@ func runServe(command *cobra.Command, f *serveFlags, logs *logging) error {
 		Directory:      f.directory,
 		Parallel:       f.parallel,
 		Prepare:        preparer(options, f.directory, exported),
-		Links:          allowances,
+		Links:          quotas,
 		Log:            log,
 	})
 	if err != nil {
@@ -205,7 +205,7 @@ func preparer(options download.Options, directory string, exported *metrics.Metr
 		o.Verified = checksum != nil
 		name := filepath.Join(directory, r.Output)
 		o.Output = func() (download.Sink, error) {
-			return payload.Create(payload.Options{Name: name, Checksum: checksum, Resume: true, URL: resumeURL(o.URL), NoReplace: true})
+			return partfile.Create(partfile.Options{Name: name, Checksum: checksum, Resume: true, URL: resumeURL(o.URL), NoReplace: true})
 		}
 		return func(ctx context.Context, to download.Recorder) (rundir.Summary, error) {
 			o.Recorders = []download.Recorder{to}

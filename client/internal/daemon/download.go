@@ -3,7 +3,7 @@ package daemon
 import (
 	"time"
 
-	"github.com/linklab/linklab/client/internal/allowance"
+	"github.com/linklab/linklab/client/internal/quota"
 )
 
 // Request is what a user wants to have downloaded.
@@ -72,8 +72,8 @@ type Progress struct {
 type LinkStatus struct {
 	Link string `json:"link"`
 	// Cap in bytes is left out if there is none.
-	Cap    int64            `json:"cap_bytes,omitempty"`
-	Period allowance.Period `json:"period,omitempty"`
+	Cap    int64        `json:"cap_bytes,omitempty"`
+	Period quota.Period `json:"period,omitempty"`
 	// Since is when the account began, left out if it never ends.
 	Since time.Time `json:"since,omitzero"`
 	// Used counts the bytes since then, in both directions.

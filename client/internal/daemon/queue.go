@@ -14,10 +14,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/allowance"
 	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/download"
-	"github.com/linklab/linklab/client/internal/payload"
+	"github.com/linklab/linklab/client/internal/partfile"
+	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
@@ -36,8 +36,8 @@ type Options struct {
 	// Prepare checks a request, completes it and returns what does it. Its
 	// error is the user's. It gives a file one Output, however it was written.
 	Prepare func(*Request) (Run, error)
-	// Links are the allowances of the links; their accounts are kept.
-	Links []*allowance.Link
+	// Links are the quotas of the links; their accounts are kept.
+	Links []*quota.Link
 	Log   *slog.Logger
 }
 
@@ -78,7 +78,7 @@ type Queue struct {
 	lastID  int
 	entries []*entry
 	// saved are the accounts as last written.
-	saved map[string]allowance.Usage
+	saved map[string]quota.Usage
 	// held is when links may carry data again after all reached their caps.
 	held time.Time
 }
@@ -222,7 +222,7 @@ func (q *Queue) download(ctx context.Context, e *entry) {
 		e.Size = summary.Size
 	}
 	e.SHA256, e.Warning = summary.SHA256, summary.Warning
-	reached, outage := new(allowance.CapError), new(download.Outage)
+	reached, outage := new(quota.CapError), new(download.Outage)
 	switch {
 	case err == nil:
 		q.end(e, Complete, "")
@@ -260,7 +260,7 @@ func (q *Queue) wait(e *entry, why error, least time.Duration) {
 // data again; zero if none ever may, or if one has no need to wait.
 func (q *Queue) firstReset() (first time.Time) {
 	for _, l := range q.Links {
-		reached := new(allowance.CapError)
+		reached := new(quota.CapError)
 		if !errors.As(l.Err(), &reached) {
 			return time.Time{}
 		}
@@ -284,9 +284,9 @@ func (q *Queue) Add(r Request) (Download, error) {
 	if err != nil {
 		return Download{}, RequestError{err}
 	}
-	err = payload.CheckFree(filepath.Join(q.Directory, r.Output))
+	err = partfile.CheckFree(filepath.Join(q.Directory, r.Output))
 	switch {
-	case errors.Is(err, payload.ErrExists):
+	case errors.Is(err, partfile.ErrExists):
 		return Download{}, err
 	case err != nil:
 		return Download{}, RequestError{err}
@@ -433,8 +433,8 @@ func (q *Queue) saveAccounts() {
 }
 
 // accounts are those of the links, and of links that are not in use now.
-func (q *Queue) accounts() map[string]allowance.Usage {
-	accounts := map[string]allowance.Usage{}
+func (q *Queue) accounts() map[string]quota.Usage {
+	accounts := map[string]quota.Usage{}
 	maps.Copy(accounts, q.saved)
 	for _, l := range q.Links {
 		accounts[l.Name] = l.Usage()

@@ -15,9 +15,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/linklab/linklab/client/internal/allowance"
 	"github.com/linklab/linklab/client/internal/download"
-	"github.com/linklab/linklab/client/internal/payload"
+	"github.com/linklab/linklab/client/internal/partfile"
+	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
@@ -209,7 +209,7 @@ func TestAFileIsWrittenByOneDownload(t *testing.T) {
 		if _, err := q.Add(Request{URL: "x"}); !errors.As(err, new(RequestError)) {
 			t.Errorf("adding nonsense: %v", err)
 		}
-		if _, err := q.Add(Request{URL: "1m", Output: "state.json"}); !errors.Is(err, payload.ErrExists) {
+		if _, err := q.Add(Request{URL: "1m", Output: "state.json"}); !errors.Is(err, partfile.ErrExists) {
 			t.Errorf("adding what is there: %v", err)
 		}
 		time.Sleep(2 * time.Minute)
@@ -221,11 +221,11 @@ func TestAFileIsWrittenByOneDownload(t *testing.T) {
 func TestTheQueueWaitsForTheNextPeriodWhenAllCapsAreReached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		directory := t.TempDir()
-		lte := &allowance.Link{Name: "lte", Cap: 1000, Period: allowance.Day}
+		lte := &quota.Link{Name: "lte", Cap: 1000, Period: quota.Day}
 		begin := lte.Usage().Since
-		lte.Restore(allowance.Usage{Since: begin, Bytes: 1000})
+		lte.Restore(quota.Usage{Since: begin, Bytes: 1000})
 		options := func(o *Options) {
-			o.Links = []*allowance.Link{lte}
+			o.Links = []*quota.Link{lte}
 			o.Prepare = func(r *Request) (Run, error) {
 				run, err := takes(r)
 				return func(ctx context.Context, to download.Recorder) (rundir.Summary, error) {
@@ -246,7 +246,7 @@ func TestTheQueueWaitsForTheNextPeriodWhenAllCapsAreReached(t *testing.T) {
 		stop()
 
 		// The account outlives the process.
-		lte = &allowance.Link{Name: "lte", Cap: 1000, Period: allowance.Day}
+		lte = &quota.Link{Name: "lte", Cap: 1000, Period: quota.Day}
 		q, stop = open(t, directory, options)
 		defer stop()
 		expect(t, q, "1 queued, 2 queued")
@@ -393,10 +393,10 @@ func TestBytesShortenTheNextWait(t *testing.T) {
 
 func TestACapWithoutAPeriodFailsDownloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lte := &allowance.Link{Name: "lte", Cap: 1}
-		lte.Restore(allowance.Usage{Bytes: 1})
+		lte := &quota.Link{Name: "lte", Cap: 1}
+		lte.Restore(quota.Usage{Bytes: 1})
 		q, stop := open(t, t.TempDir(), func(o *Options) {
-			o.Links = []*allowance.Link{lte}
+			o.Links = []*quota.Link{lte}
 			o.Prepare = func(r *Request) (Run, error) {
 				r.Output = "file"
 				return func(context.Context, download.Recorder) (rundir.Summary, error) {
@@ -413,10 +413,10 @@ func TestACapWithoutAPeriodFailsDownloads(t *testing.T) {
 func TestAccountsAreWrittenWhileNothingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		directory := t.TempDir()
-		l := &allowance.Link{Name: "lte"}
-		_, stop := open(t, directory, func(o *Options) { o.Links = []*allowance.Link{l} })
+		l := &quota.Link{Name: "lte"}
+		_, stop := open(t, directory, func(o *Options) { o.Links = []*quota.Link{l} })
 		defer stop()
-		l.Restore(allowance.Usage{Bytes: 77})
+		l.Restore(quota.Usage{Bytes: 77})
 		time.Sleep(accountInterval + time.Second)
 		synctest.Wait()
 		text, err := os.ReadFile(filepath.Join(directory, "state.json"))

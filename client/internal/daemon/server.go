@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/payload"
+	"github.com/linklab/linklab/client/internal/partfile"
 	"github.com/linklab/linklab/client/internal/printable"
 )
 
@@ -94,7 +94,7 @@ func refuse(w http.ResponseWriter, err error) {
 		status = http.StatusBadRequest
 	case errors.Is(err, ErrUnknown):
 		status = http.StatusNotFound
-	case errors.Is(err, ErrEnded), errors.Is(err, ErrTaken), errors.Is(err, payload.ErrExists):
+	case errors.Is(err, ErrEnded), errors.Is(err, ErrTaken), errors.Is(err, partfile.ErrExists):
 		status = http.StatusConflict
 	}
 	write(w, status, map[string]string{"error": err.Error()})

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/allowance"
+	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/unixsocket"
 )
 
@@ -20,7 +20,7 @@ import (
 func serve(t *testing.T) (path string) {
 	t.Helper()
 	q, stop := open(t, t.TempDir(), func(o *Options) {
-		o.Links = []*allowance.Link{{Name: "lte", Cap: 5000, Period: allowance.Month}}
+		o.Links = []*quota.Link{{Name: "lte", Cap: 5000, Period: quota.Month}}
 	})
 	path = filepath.Join(t.TempDir(), "socket")
 	listener, err := unixsocket.Listen(path)
@@ -68,7 +68,7 @@ func TestTheClientUsesTheQueue(t *testing.T) {
 		t.Errorf("Get gives %+v, %v", d, err)
 	}
 	links, err := c.Links(ctx)
-	if err != nil || len(links) != 1 || links[0].Link != "lte" || links[0].Cap != 5000 || links[0].Period != allowance.Month || links[0].Since.IsZero() {
+	if err != nil || len(links) != 1 || links[0].Link != "lte" || links[0].Cap != 5000 || links[0].Period != quota.Month || links[0].Since.IsZero() {
 		t.Errorf("Links gives %+v, %v", links, err)
 	}
 	for want, call := range map[string]func() error{

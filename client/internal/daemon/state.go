@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/linklab/linklab/client/internal/allowance"
 	"github.com/linklab/linklab/client/internal/ownfile"
+	"github.com/linklab/linklab/client/internal/quota"
 )
 
 // stateFormat is the version of state.json.
@@ -21,9 +21,9 @@ const stateFormat = 1
 type state struct {
 	Format int `json:"format"`
 	// LastID is the highest ID given so far.
-	LastID    int                        `json:"last_id"`
-	Downloads []Download                 `json:"downloads"`
-	Links     map[string]allowance.Usage `json:"links"`
+	LastID    int                    `json:"last_id"`
+	Downloads []Download             `json:"downloads"`
+	Links     map[string]quota.Usage `json:"links"`
 }
 
 // store keeps the state in a directory that one daemon at a time owns.

@@ -21,7 +21,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/payload"
+	"github.com/linklab/linklab/client/internal/partfile"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
@@ -86,7 +86,7 @@ func of[E rundir.Event](l *log) (events []E) {
 // fileSink opens the file "file" in the directory.
 func fileSink(directory string, checksum []byte) func() (Sink, error) {
 	return func() (Sink, error) {
-		return payload.Create(payload.Options{Name: filepath.Join(directory, "file"), Checksum: checksum})
+		return partfile.Create(partfile.Options{Name: filepath.Join(directory, "file"), Checksum: checksum})
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/order"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -39,7 +39,7 @@ func inARow(t *testing.T, handler http.HandlerFunc, http2 *http.HTTP2Config, tim
 			if i > 0 {
 				between(pool, a.cable, b.cable)
 			}
-			window := order.NewWindow(part)
+			window := reorder.NewWindow(part)
 			var got bytes.Buffer
 			var reading sync.WaitGroup
 			reading.Go(func() { io.Copy(&got, window) })

@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/order"
+	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
@@ -33,7 +33,7 @@ func streamed(t *testing.T, handler http.HandlerFunc, read func(r io.Reader), ch
 	events := &log{}
 	synctest.Test(t, func(t *testing.T) {
 		network := newSimNet(handler)
-		window := order.NewWindow(1 << 20)
+		window := reorder.NewWindow(1 << 20)
 		o := Options{
 			URL: &url.URL{Scheme: "https", Host: "server", Path: "/file"},
 			Links: []Link{

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/order"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -76,7 +76,7 @@ func TestBothLinksAreSlow(t *testing.T) {
 // A request of which all has come, and not yet been counted, is not taken over:
 // nothing would be left of it to ask for.
 func TestNothingIsNotUrgent(t *testing.T) {
-	window := order.NewWindow(1000)
+	window := reorder.NewWindow(1000)
 	part := ranges.Range{Length: 1000}
 	if _, err := window.Begin(transport.Resource{Size: 1000}, part); err != nil {
 		t.Fatal(err)

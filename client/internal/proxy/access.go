@@ -8,8 +8,8 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/linklab/linklab/client/internal/allowance"
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quota"
 )
 
 // mayUse reports whether a client at this address may use the proxy.
@@ -48,7 +48,7 @@ func isOurs(host string) bool {
 var errLoop = errors.New("the request leads back to this proxy")
 
 // guarded refuses connections to the proxy itself, by whatever name.
-func (p *Proxy) guarded(dial allowance.Dial) allowance.Dial {
+func (p *Proxy) guarded(dial quota.Dial) quota.Dial {
 	return func(ctx context.Context, address string) (link.Socket, error) {
 		socket, err := dial(ctx, address)
 		if err != nil {

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/allowance"
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
@@ -246,7 +246,7 @@ func watch(conn *link.Conn, answered <-chan struct{}, dead func()) {
 	dead()
 }
 
-// bare is the connection below TLS and an allowance.
+// bare is the connection below TLS and an quota.
 func bare(conn net.Conn) net.Conn {
 	for {
 		above, ok := conn.(interface{ NetConn() net.Conn })
@@ -295,7 +295,7 @@ func mayRepeat(request *http.Request, err error) bool {
 	if hasBody(request) {
 		// A body may have been read in part, but not by a failed connect.
 		dial := new(net.OpError)
-		return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, new(*allowance.CapError))
+		return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, new(*quota.CapError))
 	}
 	return request.Method == http.MethodGet || request.Method == http.MethodHead || request.Method == http.MethodOptions
 }

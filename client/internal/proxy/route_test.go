@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/linklab/linklab/client/internal/allowance"
+	"github.com/linklab/linklab/client/internal/quota"
 )
 
 // deafen drops all that arrives on the connections that the origin has, as a
@@ -59,7 +59,7 @@ func TestADeadKeptConnection(t *testing.T) {
 			address, _ := start(t, o, func(o *Options) {
 				o.Engine.Links = o.Engine.Links[:test.links]
 				if test.limited {
-					l := &allowance.Link{Name: "wifi", Cap: 1 << 30}
+					l := &quota.Link{Name: "wifi", Cap: 1 << 30}
 					o.Engine.Links[0].Dial = l.Dialer(o.Engine.Links[0].Dial)
 				}
 			})

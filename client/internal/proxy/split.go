@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/download"
-	"github.com/linklab/linklab/client/internal/order"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -131,7 +131,7 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 
 // stream gets a part of a resource over all links, in order.
 func (s *splitter) stream(request *http.Request, resource transport.Resource, part ranges.Range, done func()) *streamBody {
-	window := order.NewWindow(s.window)
+	window := reorder.NewWindow(s.window)
 	o := s.engine
 	o.URL, o.Header = request.URL, engineHeader(request.Header)
 	o.Resource, o.Part = &resource, part
@@ -154,7 +154,7 @@ func (s *splitter) stream(request *http.Request, resource transport.Resource, pa
 
 // streamBody is what the engine brings.
 type streamBody struct {
-	*order.Window
+	*reorder.Window
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }

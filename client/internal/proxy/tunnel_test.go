@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/allowance"
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quota"
 )
 
 // listen starts a server of the test that serves one connection.
@@ -64,7 +64,7 @@ func TestATunnelThatIsHalfClosed(t *testing.T) {
 			})
 			address, _ := start(t, nil, func(o *Options) {
 				if limited {
-					l := &allowance.Link{Name: "wifi", Cap: 1 << 30}
+					l := &quota.Link{Name: "wifi", Cap: 1 << 30}
 					o.Engine.Links[0].Dial = l.Dialer(o.Engine.Links[0].Dial)
 				}
 			})

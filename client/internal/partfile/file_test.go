@@ -1,4 +1,4 @@
-package payload
+package partfile
 
 import (
 	"crypto/sha256"

@@ -1,6 +1,6 @@
-// Package allowance bounds what links may carry: a rate, and a volume of data
+// Package quota bounds what links may carry: a rate, and a volume of data
 // per period.
-package allowance
+package quota
 
 import (
 	"context"
@@ -27,7 +27,7 @@ const (
 	minBurst = 4 << 10
 )
 
-// Link is the allowance of one link for all its connections. Without a limit
+// Link is the quota of one link for all its connections. Without a limit
 // it only counts.
 type Link struct {
 	// Name is that of the link.
@@ -123,7 +123,7 @@ func (*CapError) Permanent() bool { return true }
 // Dial is a function that connects to a TCP address.
 type Dial func(ctx context.Context, address string) (link.Socket, error)
 
-// Dialer makes dial's connections keep to the allowance. They fail with a
+// Dialer makes dial's connections keep to the quota. They fail with a
 // *CapError when the cap is reached; what the kernel has received by then
 // and nobody has read is not counted.
 func (l *Link) Dialer(dial Dial) Dial {
@@ -140,7 +140,7 @@ func (l *Link) Dialer(dial Dial) Dial {
 	}
 }
 
-// conn is a connection that keeps to the allowance of its link.
+// conn is a connection that keeps to the quota of its link.
 type conn struct {
 	link.Socket
 	link   *Link

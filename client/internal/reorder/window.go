@@ -1,6 +1,6 @@
-// Package order makes a stream of ranges that arrive in any order, with
+// Package reorder makes a stream of ranges that arrive in any order, with
 // bounded memory.
-package order
+package reorder
 
 import (
 	"errors"

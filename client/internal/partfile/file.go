@@ -1,5 +1,6 @@
-// Package payload writes the downloaded file.
-package payload
+// Package partfile writes the downloaded file, which has a name of its own until
+// it is whole.
+package partfile
 
 import (
 	"bytes"
