@@ -1,0 +1,60 @@
+"""multilink's run files as its own tests write them, read with the types that linklab reads them
+with: whoever adds, drops or renames a field on one side of the border meets the other side."""
+
+import json
+from collections.abc import Mapping
+
+import msgspec
+
+from linklab.core.paths import REPOSITORY
+from linklab.core.records import ClientRecord, Tail
+from linklab.runs import run_figures
+from linklab.runs.run_figures import ClientSummary, LinkSummary
+
+GOLDEN = REPOSITORY / "client" / "internal" / "rundir" / "testdata" / "golden"
+
+UNREAD = {
+    "algorithm", "links", "options", "tcp_ns", "tls_ns", "protocol", "etag", "id", "offset",
+    "rate_bps", "from", "throughput_bps", "min_rtt_ns", "in_flight", "to", "reason", "error",
+    "retry_ns", "outcome", "download_ns",
+}  # fmt: skip
+"""Fields of `client.jsonl` that linklab does not read."""
+
+UNREAD_SUMMARY = {"resumed_bytes", "warning"}
+UNREAD_LINK = {"failovers"}
+
+
+def fields(kind: type[msgspec.Struct]) -> set[str]:
+    return set(kind.__struct_fields__)
+
+
+def assert_read(document: Mapping[str, object], record: msgspec.Struct) -> None:
+    """The record has what the document says."""
+    for name in fields(type(record)) & document.keys():
+        assert getattr(record, name) == document[name], name
+
+
+def test_every_field_of_an_event_is_read_or_known_not_to_be() -> None:
+    file = GOLDEN / "client.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    written = {name for line in lines for name in line}
+    assert written - UNREAD == fields(ClientRecord)
+    assert written >= UNREAD
+    records = Tail(file, ClientRecord).read()
+    assert len(records) == len(lines)
+    for line, record in zip(lines, records, strict=True):
+        assert_read(line, record)
+
+
+def test_every_field_of_the_summary_is_read_or_known_not_to_be() -> None:
+    content = (GOLDEN / "client.json").read_bytes()
+    document = json.loads(content)
+    assert document.keys() - UNREAD_SUMMARY == fields(ClientSummary)
+    assert document.keys() >= UNREAD_SUMMARY
+    summary = run_figures.parse_client(content)
+    links = document.pop("links")
+    assert_read(document, summary)
+    for name, link in links.items():
+        assert link.keys() - UNREAD_LINK == fields(LinkSummary)
+        assert link.keys() >= UNREAD_LINK
+        assert_read(link, summary.links[name])
