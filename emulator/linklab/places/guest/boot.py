@@ -18,6 +18,7 @@ import os
 import select
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -186,6 +187,7 @@ class Guest:
                     ],
                     cwd=run_dir,
                     pass_fds=[inherited],
+                    start_new_session=True,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -218,7 +220,8 @@ class Guest:
     def _settle(self) -> None:
         """Nothing of the guest runs any more; only plain files are in the run directory."""
         if self._process.poll() is None:
-            self._process.kill()
+            # The group: bubblewrap that has just begun ends without its child.
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         select.select([self._alive], [], [])
         try:

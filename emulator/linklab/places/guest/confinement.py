@@ -97,7 +97,7 @@ def _namespaces(
     """The words of bwrap(1) before those of the program. `instead` has files, and in place of
     which others each is shown."""
     words = [
-        "bwrap", "--die-with-parent", "--new-session",
+        "bwrap", "--die-with-parent",
         "--unshare-pid", "--unshare-ipc", "--unshare-net", "--cap-drop", "ALL",
     ]  # fmt: skip
     if os.geteuid() == 0:  # Else it could not enter a home that is closed to others.
