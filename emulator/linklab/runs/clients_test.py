@@ -1,9 +1,12 @@
+import re
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from linklab.core.paths import MULTILINK
 from linklab.runs import clients
 from linklab.runs.clients import CONTESTANTS, Task
 from linklab.scenario import ClientSettings, Scenario
@@ -108,3 +111,21 @@ def test_a_client_that_is_not_built_is_said_once(
     assert clients.obstacle(["curl-lte", "aria2-8"]) is None
     (tmp_path / "multilink").touch()
     assert clients.obstacle(["alg3"]) is None
+
+
+def test_the_client_has_the_lab_s_defaults_of_the_algorithms() -> None:
+    """Who runs alg1 on hardware gets the alg1 that the lab has measured."""
+    said = subprocess.run(
+        [MULTILINK, "get", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    defaults = {
+        option: re.search(rf"--{option} .*\(default (.+)\)", said)
+        for option in ("upper-limit", "first-request", "padding", "overlap", "window")
+    }
+    assert {option: found and found[1] for option, found in defaults.items()} == {
+        "upper-limit": f"{ClientSettings().upper_limit_bytes // 1000}kB",
+        "first-request": f"{ClientSettings().first_request_bytes // 1000}kB",
+        "padding": f"{ClientSettings().padding:g}",
+        "overlap": f"{ClientSettings().overlap:g}",
+        "window": f"{ClientSettings().window_s:g}s",
+    }
