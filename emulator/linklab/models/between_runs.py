@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from statistics import NormalDist
 from typing import Final
 
+from linklab.core.elementary import normal_quantile
 from linklab.core.link_state import LinkState
 from linklab.models.layer import Load
 
@@ -19,8 +19,6 @@ LTE beside Wi-Fi up to .52."""
 
 _BEYOND: Final = 0.006209665
 """The normal distribution's share below -`TRUNCATED_AT`."""
-
-_NORMAL: Final = NormalDist()
 
 
 class BetweenRuns:
@@ -42,8 +40,7 @@ class BetweenRuns:
             )
         if not 0 <= quantile <= 1:
             raise ValueError(f"a quantile of {quantile}; allowed: 0 to 1")
-        # To the sixth digit every machine's logarithm agrees.
-        deviation = round(_NORMAL.inv_cdf(_BEYOND + quantile * (1 - 2 * _BEYOND)), 6)
+        deviation = round(normal_quantile(_BEYOND + quantile * (1 - 2 * _BEYOND)), 6)
         self.factor = 1 + relative_sd * deviation
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:

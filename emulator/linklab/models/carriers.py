@@ -16,6 +16,7 @@ from random import Random
 from typing import Literal
 
 from linklab.core.link_state import LinkState
+from linklab.models import draws
 from linklab.models.layer import STEP_S, Load, Steps
 
 SLOW_S = (10.0, 20.0)
@@ -174,4 +175,4 @@ class Carriers:
         settings = self._settings
         if self._random.random() < settings.slow_probability:
             return self._random.uniform(*SLOW_S)
-        return self._random.lognormvariate(math.log(settings.delay_median_s), settings.delay_sigma)
+        return draws.lognormal(self._random, settings.delay_median_s, settings.delay_sigma)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from linklab.core.link_state import LinkState
+from linklab.models import draws
 from linklab.models.layer import Load
 
 
@@ -39,7 +40,7 @@ class OnOff:
 
     def _lasts_s(self) -> float:
         mean_s = self._settings.on_s if self._on else self._settings.off_s
-        return self._random.expovariate(1 / mean_s)
+        return draws.exponential(self._random, mean_s)
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
         """The state, slowed down while off."""

@@ -8,9 +8,10 @@ it. Which modulation works follows from the signal-to-noise ratio; the threshold
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import dataclass
 from typing import Literal
+
+from linklab.core.elementary import exp2
 
 Standard = Literal["g", "n", "ac"]
 
@@ -66,7 +67,7 @@ def snr_db(signal_dbm: float) -> float:
 
 def lowest_snr_db(width_mhz: int) -> float:
     """Below this ratio even the slowest rate of a channel this wide fails."""
-    return _MCS[0].snr_db + _wider_db(width_mhz)
+    return _MCS[0].snr_db + wider_db(width_mhz)
 
 
 def phy_rate_bps(standard: Standard, width_mhz: int, streams: int, snr_db: float) -> float:
@@ -90,9 +91,9 @@ def phy_rates(standard: Standard, width_mhz: int, streams: int) -> tuple[tuple[f
             f"802.11{standard} with {streams} streams; allowed: 1 to {MAX_STREAMS[standard]}"
         )
     subcarriers = _SUBCARRIERS_G if standard == "g" else _SUBCARRIERS[width_mhz]
-    wider_db = _wider_db(width_mhz)
+    more_db = wider_db(width_mhz)
     return tuple(
-        (mcs.snr_db + wider_db, subcarriers * mcs.bits * mcs.code / _SYMBOL_S * streams)
+        (mcs.snr_db + more_db, subcarriers * mcs.bits * mcs.code / _SYMBOL_S * streams)
         for mcs in _codings(standard, width_mhz, streams)
     )
 
@@ -107,8 +108,9 @@ def _codings(standard: Standard, width_mhz: int, streams: int) -> tuple[_Coding,
     )
 
 
-def _wider_db(width_mhz: int) -> float:
-    return 3 * math.log2(width_mhz / 20)
+def wider_db(width_mhz: int) -> float:
+    """What a channel that wide has more of noise than one of 20 MHz: 3 dB per doubling."""
+    return 3.0 * ((width_mhz // 20).bit_length() - 1)
 
 
 def delivered_share(snr_db: float, width_mhz: int) -> float:
@@ -118,4 +120,4 @@ def delivered_share(snr_db: float, width_mhz: int) -> float:
     the 5 to 10 s that it takes to walk through them, as GreenBag saw at the edge (FACTS 4). The
     slope is an assumption; 1 from the threshold on.
     """
-    return float(2 ** min(0.0, snr_db - lowest_snr_db(width_mhz)))
+    return exp2(min(0.0, snr_db - lowest_snr_db(width_mhz)))

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from linklab.core.elementary import log10
 from linklab.models.layer import Steps
 
 BEACON_S = 0.1024
@@ -240,8 +241,8 @@ class Roaming:
         if point.signal_dbm is not None:
             return point.signal_dbm
         x_m, y_m = position_m(settings.path, t_s)
-        distance_m = max(1.0, math.hypot(x_m - point.x_m, y_m - point.y_m))
-        loss_db = settings.loss_1m_db + 10 * settings.exponent * math.log10(distance_m)
+        squared_m2 = (x_m - point.x_m) * (x_m - point.x_m) + (y_m - point.y_m) * (y_m - point.y_m)
+        loss_db = settings.loss_1m_db + 5 * settings.exponent * log10(max(1.0, squared_m2))
         return settings.power_dbm - loss_db
 
 

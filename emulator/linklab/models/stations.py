@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass
 from random import Random
 
+from linklab.models import draws
+
 
 @dataclass(frozen=True, slots=True)
 class StationSettings:
@@ -44,7 +46,7 @@ class Stations:
     def _lasts_s(self, station: int) -> float:
         settings = self._settings
         rate = settings.ends_per_s if self._busy[station] else settings.begins_per_s
-        return self._randoms[station].expovariate(rate)
+        return draws.exponential(self._randoms[station], 1 / rate)
 
     def busy(self, t_s: float) -> int:
         """How many are busy from `t_s` seconds after the start on; `t_s` never decreases."""

@@ -7,7 +7,6 @@ path → signal → PHY rate → air time ← other stations, own uplink
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from random import Random
@@ -120,7 +119,7 @@ class Wifi:
 
     def _losses(self, snr_db: float) -> Losses:
         settings = self._settings
-        in_channel_db = snr_db - 3 * math.log2(settings.width_mhz / 20)
+        in_channel_db = snr_db - phy.wider_db(settings.width_mhz)
         at_edge = in_channel_db < settings.edge_snr_db
         ratio = settings.edge_loss_ratio if at_edge else settings.loss_ratio
         return Losses(ratio, settings.loss_burst_packets)

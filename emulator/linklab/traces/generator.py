@@ -16,7 +16,7 @@ Three things are ours, because Sprout only forecasts and a trace has to stay as 
   be dark for a third of the time.
 
 Random numbers come from `random.random` alone, whose series Python guarantees, and are turned
-into normal and Poisson ones here: the same seed makes the same bytes with any Python.
+into normal and Poisson ones here: the same seed makes the same bytes with any Python on any machine.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Final
 
+from linklab.core.elementary import exp, expm1, normal_quantile
 from linklab.traces.trace import MAX_LENGTH_NS, MAX_RATE_BPS, NS_PER_S, Sample
 
 TICK_S: Final = 0.02
@@ -36,7 +36,6 @@ SPROUT_VOLATILITY: Final = 0.2
 SPROUT_ESCAPE_PER_S: Final = 1.0
 
 _TICKS_PER_SAMPLE = 5
-_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ def generate(recipe: Recipe) -> Iterator[Sample]:
     _check(recipe)
     randomness = random.Random(recipe.seed)
     down, up = _Wandering(recipe.down, randomness), _Wandering(recipe.up, randomness)
-    apart = math.sqrt(1 - recipe.coupling**2)
+    apart = math.sqrt(1 - recipe.coupling * recipe.coupling)
     sample_s = TICK_S * _TICKS_PER_SAMPLE
     for _ in range(round(recipe.duration_s / sample_s)):
         down_packets = up_packets = 0
@@ -123,9 +122,9 @@ class _Wandering:
         self._mean = channel.mean_bps / bits
         self._peak = channel.peak_bps / bits
         self._step = channel.volatility * self._peak * math.sqrt(TICK_S)
-        self._pull = -math.expm1(-channel.reversion_per_s * TICK_S)
+        self._pull = -expm1(-channel.reversion_per_s * TICK_S)
         self._outage_share = channel.outage_share
-        self._escape = -math.expm1(-channel.escape_per_s * TICK_S)
+        self._escape = -expm1(-channel.escape_per_s * TICK_S)
         self._randomness = randomness
         self._rate = self._mean
         self.is_out = False
@@ -149,7 +148,7 @@ class _Wandering:
 
 
 def _normal(randomness: random.Random) -> float:
-    return _NORMAL.inv_cdf(max(randomness.random(), 2**-53))
+    return normal_quantile(max(randomness.random(), 1 / 2**53))
 
 
 def _poisson(mean: float, randomness: random.Random) -> int:
@@ -162,7 +161,7 @@ def _poisson(mean: float, randomness: random.Random) -> int:
         part = min(mean, 500.0)
         mean -= part
         uniform = randomness.random()
-        probability = math.exp(-part)
+        probability = exp(-part)
         cumulated, drawn = probability, 0
         while uniform >= cumulated and probability > 0:
             drawn += 1

@@ -1,0 +1,139 @@
+"""No state of a link hangs on a result of the C library, whose last bit is not the same everywhere.
+
+Logarithms and the like differ in it between libraries, versions and processors. What a model compares
+with a threshold must not: a packet more or less before a change makes another download.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+import random
+from collections.abc import Callable
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+
+from linklab import models
+from linklab.links import full_load
+from linklab.scenario import find
+from linklab.scenario.finding import names_in
+from linklab.traces import generator
+
+SECONDS = 150
+"""More than every carrier, handover and station of a scenario needs to come."""
+
+LIBRARY = frozenset(
+    ["acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "dist",
+     "erf", "erfc", "exp", "exp2", "expm1", "gamma", "hypot", "lgamma", "log", "log10", "log1p",
+     "log2", "pow", "sin", "sinh", "sumprod", "tan", "tanh"]
+)  # fmt: skip
+"""What of `math` need not be the same to the last bit everywhere. The square root is (IEEE 754)."""
+
+
+def course(name: str) -> str:
+    """Every instant and state of a scenario's links under full load, to the last bit."""
+    scenario = find(name)
+    spans = takewhile(
+        lambda span: span.start_s < SECONDS, full_load.spans(scenario, 1, scenario.links)
+    )
+    return repr([(span.start_s, span.end_s, span.states) for span in spans])
+
+
+@functools.cache
+def plain_course(name: str) -> str:
+    return course(name)
+
+
+def moved(function: Callable[..., object], towards: float) -> Callable[..., object]:
+    """The function with its results one bit further."""
+
+    def moving(*arguments: object) -> object:
+        result = function(*arguments)
+        return math.nextafter(result, towards) if isinstance(result, float) else result
+
+    return moving
+
+
+def move_library(monkeypatch: pytest.MonkeyPatch, towards: float) -> None:
+    for name in LIBRARY:
+        if hasattr(math, name):
+            monkeypatch.setattr(math, name, moved(getattr(math, name), towards))
+    for name in ("_acos", "_cos", "_exp", "_log", "_sin"):
+        if hasattr(random, name):
+            monkeypatch.setattr(random, name, moved(getattr(random, name), towards))
+
+
+@pytest.mark.parametrize("towards", [math.inf, -math.inf], ids=["up", "down"])
+@pytest.mark.parametrize("name", names_in())
+def test_a_last_bit_of_the_c_library_changes_no_instant_and_no_state(
+    name: str, towards: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = plain_course(name)
+    move_library(monkeypatch, towards)
+    assert course(name) == plain
+
+
+def is_whole(node: ast.expr) -> bool:
+    """A whole number as it is written."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)
+
+
+def faults(source: str) -> list[str]:
+    """What of a source takes its result from the C library, with its line."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                inexact = {"cmath", "numpy", "scipy", "statistics"}
+                found += [(node.lineno, one.name) for one in names if one.name in inexact]
+            case ast.ImportFrom(module="math" | "cmath" | "statistics" | "numpy" as module):
+                found.append((node.lineno, f"from {module}"))
+            case ast.Attribute(value=ast.Name(id="math"), attr=name) if name in LIBRARY:
+                found.append((node.lineno, f"math.{name}"))
+            case ast.Attribute(attr=name) if name.endswith("variate") or name == "gauss":
+                found.append((node.lineno, name))
+            case ast.BinOp(op=ast.Pow(), left=base, right=power) if not (
+                is_whole(base) and is_whole(power)
+            ):
+                found.append((node.lineno, "**"))
+            case ast.Call(func=ast.Name(id="pow")):
+                found.append((node.lineno, "pow"))
+    return [f"{line}: {what}" for line, what in sorted(found)]
+
+
+SOURCES = [
+    *(
+        file
+        for directory in (Path(models.__file__).parent, Path(full_load.__file__).parent)
+        for file in sorted(directory.glob("*.py"))
+        if not file.name.endswith("_test.py") and file.stem != "calibration"
+    ),
+    Path(generator.__file__),
+]
+"""All that says what a link is. Calibration only finds what is then written in a profile."""
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_no_model_takes_a_result_from_the_c_library(file: Path) -> None:
+    assert faults(file.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["y = math.log10(x)", "from math import log", "y = 2**x", "y = pow(2, x)",
+     "y = self._random.lognormvariate(0, 1)", "y = x**2", "import numpy",
+     "from statistics import NormalDist", "y = math.hypot(x, x)", "y = random.gauss()"],
+)  # fmt: skip
+def test_faults_are_seen(line: str) -> None:
+    assert faults(line) != []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["y = x * x", "y = 2**53", "y = math.sqrt(x)", "y = math.floor(x)", "y = random.random()"],
+)
+def test_what_is_exact_may_be_used(line: str) -> None:
+    assert faults(line) == []
