@@ -3,7 +3,7 @@
 The access node's egress holds the rate and the queue: an HFSC class whose upper limit is the rate,
 with a byte-limited drop-tail leaf. The core node's egress holds delay, jitter and loss:
 netem. They are never in one qdisc, because netem's limit counts delayed packets
-(Jurgelionis et al., MASCOTS 2015), and never on an end host, whose TCP would see
+(Beshay et al., MASCOTS 2015), and never on an end host, whose TCP would see
 the queue (TCP small queues).
 
 HFSC and not HTB: both charge a packet when it leaves, but HTB counts what is owed for it in
