@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -93,17 +94,26 @@ func TestPlainHTTPWithAChecksum(t *testing.T) {
 func TestGetWithEveryAlgorithm(t *testing.T) {
 	url, flags := serve(t, http.HandlerFunc(content))
 	sum := fmt.Sprintf("%x", sha256.Sum256(file))
-	for _, test := range []struct {
+	type example struct {
 		algorithm string
 		flags     []string
-	}{
-		{"single", []string{"--link", "wifi=lo"}},
-		{"naive", []string{"--link", "wifi=lo", "--link", "lte=lo"}},
-		{"alg1", []string{"--link", "wifi=lo", "--link", "lte=lo", "--upper-limit", "300kB"}},
-		{"alg2", []string{"--link", "wifi=lo", "--link", "lte=lo", "--first-request", "64KiB"}},
-		{"alg3", []string{"--link", "wifi=lo", "--link", "lte=lo", "--bandwidth", "wifi=80Mbit/s", "--padding", "0.3"}},
-		{"alg3", []string{"--link", "lo", "--plain", "--overlap", "0.8", "--window", "500ms"}},
-	} {
+	}
+	tests := []example{{"alg3", []string{"--link", "lo", "--plain"}}}
+	values := map[string]string{
+		"upper-limit": "300kB", "first-request": "64KiB", "bandwidth": "wifi=80Mbit/s", "padding": "0.3",
+		"overlap": "0.8", "window": "500ms",
+	}
+	for _, a := range schedule.Algorithms {
+		flags := []string{"--link", "wifi=lo"}
+		if !a.OneLink {
+			flags = append(flags, "--link", "lte=lo")
+		}
+		for _, option := range a.Options {
+			flags = append(flags, "--"+option, values[option])
+		}
+		tests = append(tests, example{a.Name, flags})
+	}
+	for _, test := range tests {
 		t.Run(test.algorithm, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			arguments := append([]string{"get", url, "--algorithm", test.algorithm, "--checksum", "sha-256=" + sum, "--run-dir", "run", "--json"}, flags...)
@@ -322,7 +332,7 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f --link =lo", "--link =lo: allowed is NAME=DEVICE or DEVICE"},
 		{"get https://h/f --link a=lo --link a=lo", "the name a is taken"},
 		{"get https://h/f --link a=lo --link b=lo --algorithm single", "--algorithm single: it uses one --link, not 2"},
-		{"get https://h/f --link lo --algorithm alg4", "--algorithm alg4: allowed are single, naive, alg1, alg2, alg3"},
+		{"get https://h/f --link lo --algorithm alg4", "--algorithm alg4: did you mean alg1 or alg2 or alg3? allowed are single, "},
 		{"get https://h/f --link lo --bandwidth lo", "--bandwidth lo: allowed is NAME=RATE"},
 		{"get https://h/f --link lo --bandwidth lte=1Mbit/s", `--bandwidth lte=1Mbit/s: there is no link "lte", the links are lo`},
 		{"get https://h/f --link lo --bandwidth lo=fast", `--bandwidth lo=fast: "fast" is not a rate`},

@@ -49,9 +49,6 @@ type engineFlags struct {
 	capPeriod quota.Period
 }
 
-// algorithms lists the values of --algorithm.
-var algorithms = []string{"single", "naive", "alg1", "alg2", "alg3"}
-
 // register adds the flags with their default values.
 func (f *engineFlags) register(flags *pflag.FlagSet) {
 	// U is not given in the thesis (4.3.3); 1.2 MB reproduces its results best
@@ -60,13 +57,13 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	// as one round of alg1: every link starts with requests of the size that it
 	// would get later, and its first estimate covers several round trips.
 	f.upperLimit, f.first = 1_200_000, 1_000_000
-	flags.StringArrayVar(&f.links, "link", nil, "use the device under this name, as NAME=DEVICE or DEVICE (repeatable; single takes one)")
-	flags.StringVar(&f.algorithm, "algorithm", "alg3", "how to split the work: "+strings.Join(algorithms, ", "))
-	flags.StringArrayVar(&f.bandwidths, "bandwidth", nil, "B of alg2 and alg3, as NAME=RATE such as wifi=80Mbit/s (repeatable; default: highest throughput seen)")
-	flags.Var(&f.upperLimit, "upper-limit", "U of alg1")
-	flags.Float64Var(&f.padding, "padding", 0.1, "f of alg3, above 0 to 1")
-	flags.BoolVar(&f.plain, "plain", false, "alg3 without padding")
-	flags.Var(&f.first, "first-request", "sum of the first requests of alg1, alg2 and alg3, split equally over the links")
+	flags.StringArrayVar(&f.links, "link", nil, "use the device under this name, as NAME=DEVICE or DEVICE (repeatable; "+namesOf(func(a schedule.Algorithm) bool { return a.OneLink })+" takes one)")
+	flags.StringVar(&f.algorithm, "algorithm", "alg3", "how to split the work: "+schedule.List(schedule.Algorithms)+" (see multilink algorithms)")
+	flags.StringArrayVar(&f.bandwidths, "bandwidth", nil, "B of "+taking("bandwidth")+", as NAME=RATE such as wifi=80Mbit/s (repeatable; default: highest throughput seen)")
+	flags.Var(&f.upperLimit, "upper-limit", "U of "+taking("upper-limit"))
+	flags.Float64Var(&f.padding, "padding", 0.1, "f of "+taking("padding")+", above 0 to 1")
+	flags.BoolVar(&f.plain, "plain", false, taking("padding")+" without padding")
+	flags.Var(&f.first, "first-request", "sum of the first requests of "+taking("first-request")+", split equally over the links")
 	flags.Float64Var(&f.overlap, "overlap", 0.6, "part of a link's newest request after which the next is sent, above 0 to 1")
 	flags.DurationVar(&f.window, "window", time.Second, "time over which throughput is averaged")
 	flags.BoolVar(&f.rescue, "rescue", true, "make up for links that fail or fall behind, whatever the algorithm")
@@ -77,6 +74,25 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.rates, "rate-limit", nil, "most that a link may receive, as NAME=RATE such as lte=20Mbit/s, or all links together, as RATE (repeatable)")
 	flags.StringArrayVar(&f.dns, "dns", nil, "name server to ask through a link, as NAME=ADDRESS, or through all, as ADDRESS (repeatable; default: those of /etc/resolv.conf; one on this machine answers over whatever link it uses)")
 	flags.StringVar(&f.caFile, "ca-file", "", "PEM file with the only authorities to trust (default: the system's)")
+}
+
+// taking names the algorithms that depend on a flag.
+func taking(option string) string {
+	return namesOf(func(a schedule.Algorithm) bool { return a.Takes(option) })
+}
+
+// namesOf names the algorithms that fit.
+func namesOf(fit func(schedule.Algorithm) bool) string {
+	var names []string
+	for _, a := range schedule.Algorithms {
+		if fit(a) {
+			names = append(names, a.Name)
+		}
+	}
+	if last := len(names) - 1; last > 0 {
+		return strings.Join(names[:last], ", ") + " and " + names[last]
+	}
+	return strings.Join(names, "")
 }
 
 func (f *engineFlags) capForm() string {
@@ -108,9 +124,20 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	if f.noRescue && f.rescue && flags.Changed("rescue") {
 		return o, nil, invalid("no-rescue", "", "it and --rescue exclude each other")
 	}
+	algorithm, err := schedule.Find(f.algorithm)
+	if err != nil {
+		return o, nil, invalid("algorithm", f.algorithm, "%w", err)
+	}
+	f.algorithm = algorithm.Name
+	o.Scheduler = algorithm.Scheduler(schedule.Parameters{
+		UpperLimit: int64(f.upperLimit), FirstRequests: int64(f.first), Padding: f.factor(),
+	})
 	o.Overlap, o.Window = f.overlap, f.window
 	if o.Links, err = f.parseLinks(); err != nil {
 		return o, nil, err
+	}
+	if algorithm.OneLink && len(o.Links) > 1 {
+		return o, nil, invalid("algorithm", f.algorithm, "it uses one --link, not %d", len(o.Links))
 	}
 	if f.rescue && !f.noRescue {
 		o.Rescue = &download.Rescue{GiveUp: f.giveUp}
@@ -124,35 +151,13 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	if quotas, err = f.limit(o.Links); err != nil {
 		return o, nil, err
 	}
-	if o.Scheduler, err = f.scheduler(); err != nil {
-		return o, nil, err
-	}
 	o.TLS, err = f.tlsConfig()
 	return o, quotas, err
-}
-
-func (f *engineFlags) scheduler() (schedule.Scheduler, error) {
-	switch f.algorithm {
-	case "single":
-		return schedule.Single{}, nil
-	case "naive":
-		return schedule.Naive{}, nil
-	case "alg1":
-		return schedule.Alg1{UpperLimit: int64(f.upperLimit), FirstRequests: int64(f.first)}, nil
-	case "alg2":
-		return schedule.Alg2{FirstRequests: int64(f.first)}, nil
-	case "alg3":
-		return schedule.Alg3{FirstRequests: int64(f.first), Padding: f.factor()}, nil
-	}
-	return nil, invalid("algorithm", f.algorithm, "allowed are %s", strings.Join(algorithms, ", "))
 }
 
 func (f *engineFlags) parseLinks() (links []download.Link, err error) {
 	if len(f.links) == 0 {
 		return nil, errors.New("at least one --link is needed, as NAME=DEVICE or DEVICE")
-	}
-	if f.algorithm == "single" && len(f.links) > 1 {
-		return nil, invalid("algorithm", "single", "it uses one --link, not %d", len(f.links))
 	}
 	for _, text := range f.links {
 		name, device, ok := strings.Cut(text, "=")

@@ -23,13 +23,18 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
-// schedulers are all algorithms, with small requests for a small file.
-var schedulers = map[string]schedule.Scheduler{
-	"naive": schedule.Naive{},
-	"alg1":  schedule.Alg1{UpperLimit: 1e6, FirstRequests: 500_000},
-	"alg2":  schedule.Alg2{FirstRequests: 500_000},
-	"alg3":  schedule.Alg3{FirstRequests: 500_000, Padding: 0.1},
-}
+// algorithms are the names of all that use several links, and schedulers they
+// themselves, with small requests for a small file.
+var algorithms, schedulers = func() (names []string, byName map[string]schedule.Scheduler) {
+	byName = map[string]schedule.Scheduler{}
+	for _, a := range schedule.Algorithms {
+		if !a.OneLink {
+			names = append(names, a.Name)
+			byName[a.Name] = a.Scheduler(schedule.Parameters{UpperLimit: 1e6, FirstRequests: 500_000, Padding: 0.1})
+		}
+	}
+	return names, byName
+}()
 
 // network is two links with cables.
 type network struct {
@@ -769,8 +774,7 @@ func TestLastBytesOfATakenOverRequestCanNotBeWritten(t *testing.T) {
 func TestRandomFaults(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 99))
-		names := []string{"naive", "alg1", "alg2", "alg3"}
-		name := names[random.IntN(len(names))]
+		name := algorithms[random.IntN(len(algorithms))]
 		t.Run(fmt.Sprintf("%d, %s", seed, name), func(t *testing.T) {
 			summary, _ := rescued(t, schedulers[name], http.HandlerFunc(content), "", func(_ *Options, n *network) {
 				for range 1 + random.IntN(6) {

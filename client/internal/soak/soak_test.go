@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/cli"
+	"github.com/linklab/linklab/client/internal/schedule"
 )
 
 var (
@@ -340,10 +341,20 @@ func (s *soak) right(client, path string, got []byte, err error) {
 	}
 }
 
+// algorithms are the names of those that use several links.
+var algorithms = func() (names []string) {
+	for _, a := range schedule.Algorithms {
+		if !a.OneLink {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}()
+
 // get downloads a file by `multilink get`, with any algorithm.
 func (s *soak) get(c client, n int, r *random.Rand) {
 	path := fmt.Sprintf("%s-%d", strings.ReplaceAll(c.name, " ", "-"), n)
-	algorithm := []string{"naive", "alg1", "alg2", "alg3"}[r.IntN(4)]
+	algorithm := algorithms[r.IntN(len(algorithms))]
 	name := filepath.Join(s.directory, path)
 	code, text := s.call(path, append([]string{"get", c.base + path, "-o", name, "--quiet", "--algorithm", algorithm,
 		"--first-request", fmt.Sprint(*largest / 20), "--upper-limit", fmt.Sprint(*largest / 40)}, c.flags...)...)

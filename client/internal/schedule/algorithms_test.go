@@ -1,0 +1,95 @@
+package schedule
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write algorithms.json anew")
+
+func TestTheTableForOthersIsThis(t *testing.T) {
+	var want bytes.Buffer
+	encoder := json.NewEncoder(&want)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(Algorithms); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("algorithms.json", want.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile("algorithms.json"); err != nil || !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("algorithms.json is another table (%v): go test ./internal/schedule -update writes it", err)
+	}
+}
+
+func TestEveryRowIsWhole(t *testing.T) {
+	names := map[string]bool{}
+	for _, a := range Algorithms {
+		if a.About == "" || a.Options == nil || a.Scheduler == nil {
+			t.Errorf("the row of %s lacks something", a)
+		}
+		for _, name := range []string{a.Name, a.Alias} {
+			if name != "" && names[name] {
+				t.Errorf("two algorithms are called %s", name)
+			}
+			names[name] = true
+		}
+	}
+}
+
+func TestTheReadmeListsTheAlgorithms(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range Algorithms {
+		name := "`" + a.Name + "`"
+		if a.Alias != "" {
+			name += ", `" + a.Alias + "`"
+		}
+		if row := fmt.Sprintf("\n| %s | %s |\n", name, a.About); !strings.Contains(string(readme), row) {
+			t.Errorf("README.md lacks the row%s", row)
+		}
+	}
+}
+
+func TestNamesAndAliases(t *testing.T) {
+	for name, want := range map[string]string{"single": "single", "alg1": "alg1", "static-limit": "alg1", "link-bdp": "alg3"} {
+		if got, err := Find(name); err != nil || got.Name != want {
+			t.Errorf("%s is %s (%v), want %s", name, got.Name, err, want)
+		}
+	}
+	const allowed = "allowed are single, naive, alg1 (static-limit), alg2 (dynamic-limit), alg3 (link-bdp)"
+	for name, want := range map[string]string{
+		"alg4":        "did you mean alg1 or alg2 or alg3? " + allowed,
+		"naiv":        "did you mean naive? " + allowed,
+		"sttic-limit": "did you mean static-limit? " + allowed,
+		"bdp":         allowed,
+		"":            allowed,
+	} {
+		if got, err := Find(name); err == nil || err.Error() != want {
+			t.Errorf("%q is %v, error %v, want %s", name, got, err, want)
+		}
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"alg1", "alg2", 1}, {"flaw", "lawn", 2}} {
+		if got := editDistance(test.a, test.b); got != test.want {
+			t.Errorf("from %q to %q it is %d, want %d", test.a, test.b, got, test.want)
+		}
+		if got := editDistance(test.b, test.a); got != test.want {
+			t.Errorf("from %q to %q it is %d, want %d", test.b, test.a, got, test.want)
+		}
+	}
+}
