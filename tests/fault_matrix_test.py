@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, Linklab, lines
+from linklab.runs.algorithms import TABLE
 from linklab.runs.clients import RESCUED
 
 ScenarioFile = Callable[..., Path]
@@ -57,6 +58,11 @@ def test_faults_of_links(linklab: Linklab, scenario: ScenarioFile) -> None:
     assert all(len(rows) == len(RESCUED) for rows in comparisons.values())
 
 
+ALGORITHMS = [one.name for one in TABLE if not one.one_link]
+
+EACH = f"for algorithm in {' '.join(ALGORITHMS)}; do"
+"""The shell's loop over all that use several links."""
+
 GET = (
     f"{REPOSITORY / 'build' / 'multilink'} get {{url}} --link wifi=wlan0 --link lte=rmnet0"
     " --ca-file {ca} -o {output} --quiet --algorithm $algorithm --checksum sha-256=$LINKLAB_SHA256"
@@ -94,16 +100,16 @@ PROGRAM_FAULTS = {
 def test_faults_of_devices_and_server(linklab: Linklab, scenario: ScenarioFile, fault: str) -> None:
     file = scenario("faults", size=f"{SIZE_MB} MB")
     script = (
-        "host=2; for algorithm in naive alg1 alg2 alg3; do"
+        f"host=2; {EACH}"
         f" {GET} & sleep 0.4; {PROGRAM_FAULTS[fault]}; wait $!; echo code=$?;"
         f" {COMPARE}; ls -A $(dirname {{output}}) | wc -l; rm {{output}}; done"
     )
     done = linklab("exec", file, "--", "bash", "-c", script)
     assert done.code == 0, done.err
     words = done.out.split()
-    assert [word for word in words if word.startswith("code=")] == ["code=0"] * 4
-    assert_whole(done.out, 4)
-    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * 4
+    assert [word for word in words if word.startswith("code=")] == ["code=0"] * len(ALGORITHMS)
+    assert_whole(done.out, len(ALGORITHMS))
+    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * len(ALGORITHMS)
 
 
 OWN_SERVER = """
@@ -143,16 +149,16 @@ def test_the_server_dies_and_comes_back(linklab: Linklab, scenario: ScenarioFile
     """Its connections are reset, and nobody listens for a while."""
     file = scenario("dies", size=f"{SIZE_MB} MB")
     script = OWN_SERVER + (
-        f"for algorithm in naive alg1 alg2 alg3; do serve; {GET.replace('{url}', '$url')} &"
+        f"{EACH} serve; {GET.replace('{url}', '$url')} &"
         " client=$!; sleep 0.4; end -KILL; sleep 1.5; serve; wait $client; echo code=$?;"
         f" {COMPARE}; ls -A $(dirname {{output}}) | wc -l; rm {{output}}; end -TERM; done"
     )
     done = linklab("exec", file, "--", "bash", "-c", script)
     assert done.code == 0, done.err
     words = done.out.split()
-    assert [word for word in words if word.startswith("code=")] == ["code=0"] * 4
-    assert_whole(done.out, 4)
-    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * 4
+    assert [word for word in words if word.startswith("code=")] == ["code=0"] * len(ALGORITHMS)
+    assert_whole(done.out, len(ALGORITHMS))
+    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * len(ALGORITHMS)
 
 
 def test_a_disk_without_room(linklab: Linklab, scenario: ScenarioFile) -> None:
@@ -160,15 +166,15 @@ def test_a_disk_without_room(linklab: Linklab, scenario: ScenarioFile) -> None:
     file = scenario("full", size=f"{SIZE_MB} MB")
     script = (
         "mkdir /tmp/small; mount -t tmpfs -o size=8M tmpfs /tmp/small;"
-        " for algorithm in naive alg1 alg2 alg3; do"
+        f" {EACH}"
         f" {GET.replace('{output}', '/tmp/small/file')}; echo code=$?;"
         " ls -A /tmp/small | wc -l; done; umount /tmp/small"
     )
     done = linklab("exec", file, "--", "bash", "-c", script)
     assert done.code == 0, done.err
-    assert done.out.split()[:8] == ["code=1", "0"] * 4
-    assert done.err.count("reserve 20000000 bytes") == 4
-    assert done.err.count("no space left on device") == 4
+    assert done.out.split()[: 2 * len(ALGORITHMS)] == ["code=1", "0"] * len(ALGORITHMS)
+    assert done.err.count("reserve 20000000 bytes") == len(ALGORITHMS)
+    assert done.err.count("no space left on device") == len(ALGORITHMS)
 
 
 def test_a_killed_client_is_resumed(linklab: Linklab, scenario: ScenarioFile) -> None:

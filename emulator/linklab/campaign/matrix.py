@@ -33,11 +33,11 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from linklab.core.paths import PROFILES
-from linklab.runs.clients import CONTESTANTS
+from linklab.runs import clients
 from linklab.runs.job import require_no_credentials
 from linklab.runs.runner import Request
 from linklab.scenario import Scenario, ScenarioError, document, find, parse
-from linklab.scenario.fields import Keys, guess, integer, within
+from linklab.scenario.fields import Keys, integer, within
 from linklab.scenario.fields import Mapping as Fields
 from linklab.scenario.reading import NAME
 
@@ -103,7 +103,7 @@ def _programs(root: Fields, path: Path) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for one in root.items("exec", _EXEC):
         name = one.get("name", _name)
-        if name in CONTESTANTS or name in found:
+        if name in clients.CONTESTANTS or name in clients.ALIASES or name in found:
             one.fail("name", f"{name!r} is taken")
         here = str(path.resolve().parent)
         found[name] = tuple(word.replace("{campaign}", here) for word in one.get("command", _words))
@@ -228,13 +228,4 @@ def _is_path(text: str) -> bool:
 
 
 def _algorithm(programs: Mapping[str, object]) -> Callable[[str], str]:
-    known = (*CONTESTANTS, *programs)
-
-    def convert(text: str) -> str:
-        if text not in known:
-            raise ValueError(
-                f"no algorithm is called {text!r}{guess(text, known)}; there are: {', '.join(known)}"
-            )
-        return text
-
-    return convert
+    return lambda text: clients.named(text, programs)

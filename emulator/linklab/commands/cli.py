@@ -402,12 +402,10 @@ def _contestants(names: str) -> list[str]:
     chosen: list[str] = []
     for name in (part.strip() for part in names.split(",")):
         chosen += clients.PEERS if name == "peers" else [name]
-    for name in chosen:
-        if name not in clients.CONTESTANTS:
-            raise UsageError(
-                f"no algorithm is called {name!r}; there are: {', '.join(clients.CONTESTANTS)}"
-            )
-    return list(dict.fromkeys(chosen))
+    try:
+        return list(dict.fromkeys(clients.named(name) for name in chosen))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -104,7 +104,10 @@ def test_what_follows_the_dashes_is_the_user_s(called: Called) -> None:
         ("", "the following arguments are required: COMMAND"),
         ("fly", "invalid choice: 'fly'"),
         ("run", "the following arguments are required: scenario"),
-        ("run ls -a alg4", "no algorithm is called 'alg4'; there are: single-wifi, "),
+        (
+            "run ls -a alg4",
+            "no algorithm is called 'alg4' (did you mean 'alg3'?); there are: single-wifi, ",
+        ),
         ("run ls -a alg1,alg2", "run takes one algorithm, not alg1, alg2: use compare"),
         ("run ls -a peers", "run takes one algorithm"),
         ("run ls --seed -1", "'-1' is not a seed; allowed: 0 to 2^63-1"),

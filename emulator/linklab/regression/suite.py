@@ -40,10 +40,10 @@ from pathlib import Path
 
 from linklab.core import units
 from linklab.regression.figures import FIGURES, Bound, Cell, parse_bound
-from linklab.runs.clients import CONTESTANTS
+from linklab.runs import clients
 from linklab.runs.job import require_no_credentials
 from linklab.scenario import Payload, Scenario, document, find
-from linklab.scenario.fields import Keys, Mapping, guess, integer, within
+from linklab.scenario.fields import Keys, Mapping, integer, within
 from linklab.scenario.reading import NAME
 
 MOST_CELLS = 100_000
@@ -209,7 +209,7 @@ def _programs(root: Mapping) -> dict[str, Entrant]:
     found: dict[str, Entrant] = {}
     for one in root.items("exec", _EXEC):
         name = one.get("name", _name)
-        if name in CONTESTANTS or name in found:
+        if name in clients.CONTESTANTS or name in clients.ALIASES or name in found:
             one.fail("name", f"{name!r} is taken")
         found[name] = Entrant(name, one.get("command", _words))
     return found
@@ -306,13 +306,4 @@ def _scenario(path: Path) -> Callable[[str], Scenario]:
 
 
 def _algorithm(programs: dict[str, Entrant]) -> Callable[[str], str]:
-    known = (*CONTESTANTS, *programs)
-
-    def convert(text: str) -> str:
-        if text not in known:
-            raise ValueError(
-                f"no algorithm is called {text!r}{guess(text, known)}; there are: {', '.join(known)}"
-            )
-        return text
-
-    return convert
+    return lambda text: clients.named(text, programs)

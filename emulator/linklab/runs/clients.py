@@ -6,12 +6,15 @@ A contestant is a name and the command that it stands for.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from linklab.core.paths import ALGORITHMS as ALGORITHMS_FILE
 from linklab.core.paths import MULTILINK
 from linklab.lab.topology import LINK_PATHS
-from linklab.scenario import Scenario
+from linklab.runs.algorithms import TABLE, Algorithm
+from linklab.scenario import ClientSettings, Scenario
+from linklab.scenario.fields import guess
 
 
 @dataclass(frozen=True)
@@ -49,36 +52,46 @@ class Contestant:
     mptcp: bool = False
 
 
+def _value(option: str, client: ClientSettings) -> str:
+    """What a scenario sets a flag of multilink to."""
+    match option:
+        case "upper-limit":
+            return f"{client.upper_limit_bytes}B"
+        case "padding":
+            return str(client.padding)
+        case "first-request":
+            return f"{client.first_request_bytes}B"
+        case "overlap":
+            return str(client.overlap)
+        case "window":
+            return f"{client.window_s}s"
+    raise ValueError(f"{ALGORITHMS_FILE}: no scenario has a value for --{option}")
+
+
 def _multilink(
-    algorithm: str, links: tuple[str, ...], *options: str, rescue: bool = False
+    algorithm: Algorithm, links: tuple[str, ...], *, rescue: bool = False, plain: bool = False
 ) -> Command:
-    """multilink as published, where nobody but the algorithm decides; or with rescue."""
+    """multilink as published, where nobody but the algorithm decides; or with rescue. `plain` is
+    without padding."""
+    options = [one for one in algorithm.options if not (plain and one == "padding")]
 
     def command(task: Task) -> list[str]:
-        client = task.scenario.client
-        argv = [task.multilink, "get", task.url, "--algorithm", algorithm]
+        argv = [task.multilink, "get", task.url, "--algorithm", algorithm.name]
         for link in links:
             settings = task.scenario.links[link]
             argv += ["--link", f"{link}={LINK_PATHS[link].device}"]
-            if algorithm in ("alg2", "alg3"):
+            if "bandwidth" in options:
                 argv += ["--bandwidth", f"{link}={settings.bandwidth_bps}bit/s"]
-        if algorithm == "alg1":
-            argv += ["--upper-limit", f"{client.upper_limit_bytes}B"]
-        if algorithm == "alg3" and "--plain" not in options:
-            argv += ["--padding", str(client.padding)]
-        if algorithm.startswith("alg"):
-            argv += [
-                "--first-request", f"{client.first_request_bytes}B",
-                "--overlap", str(client.overlap),
-                "--window", f"{client.window_s}s",
-            ]  # fmt: skip
+        for option in options:
+            if option != "bandwidth":
+                argv += [f"--{option}", _value(option, task.scenario.client)]
         saved = (
             ["--rescue", "--wireless-file", task.wireless]
             if rescue
             else ["--no-rescue", "--resume=false"]
         )
         return [
-            *argv, *options, *saved, "--ca-file", task.ca_file,
+            *argv, *(["--plain"] if plain else []), *saved, "--ca-file", task.ca_file,
             "--checksum", f"sha-256={task.sha256}", "--run-dir", task.run_dir, "-o", task.output,
         ]  # fmt: skip
 
@@ -118,23 +131,29 @@ def _aria2(connections: int) -> Command:
 
 
 _BOTH = tuple(LINK_PATHS)
+_ON_ONE = [one for one in TABLE if one.one_link]
+_ON_ALL = [one for one in TABLE if not one.one_link]
 
 CONTESTANTS = {
     contestant.name: contestant
     for contestant in (
         *(
-            Contestant(f"single-{link}", _multilink("single", (link,)), (link,))
+            Contestant(f"{one.name}-{link}", _multilink(one, (link,)), (link,))
+            for one in _ON_ONE
             for link in LINK_PATHS
         ),
         *(
-            Contestant(name, _multilink(name, _BOTH), _BOTH)
-            for name in ("naive", "alg1", "alg2", "alg3")
+            Contestant(one.name, _multilink(one, _BOTH), _BOTH)
+            for one in _ON_ALL
         ),
         *(
-            Contestant(f"{name}-rescue", _multilink(name, _BOTH, rescue=True), _BOTH)
-            for name in ("naive", "alg1", "alg2", "alg3")
+            Contestant(f"{one.name}-rescue", _multilink(one, _BOTH, rescue=True), _BOTH)
+            for one in _ON_ALL
         ),
-        Contestant("alg3-plain", _multilink("alg3", _BOTH, "--plain"), _BOTH),
+        *(
+            Contestant(f"{one.name}-plain", _multilink(one, _BOTH, plain=True), _BOTH)
+            for one in _ON_ALL if "padding" in one.options
+        ),
         *(
             Contestant(f"curl-{link}", _curl(link), (link,), needs="curl") for link in LINK_PATHS
         ),
@@ -145,14 +164,36 @@ CONTESTANTS = {
     )
 }  # fmt: skip
 
-ALGORITHMS = ("single-wifi", "single-lte", "naive", "alg1", "alg2", "alg3")
-"""What `compare` runs unless told otherwise: the thesis' six rows."""
+ALIASES = {
+    f"{one.alias}{variant}": f"{one.name}{variant}"
+    for one in _ON_ALL
+    if one.alias
+    for variant in ("", "-rescue", "-plain")
+    if f"{one.name}{variant}" in CONTESTANTS
+}
+"""Names that say what an algorithm does, and the contestant that each stands for."""
 
-RESCUED = ("naive-rescue", "alg1-rescue", "alg2-rescue", "alg3-rescue")
-"""The same algorithms with multilink's rescue, as people use them."""
+ALGORITHMS = (
+    *(f"{one.name}-{link}" for one in _ON_ONE if one.source for link in LINK_PATHS),
+    *(one.name for one in _ON_ALL if one.source),
+)
+"""What `compare` runs unless told otherwise: the published ones, which are the thesis' six rows."""
+
+RESCUED = tuple(f"{one.name}-rescue" for one in _ON_ALL)
+"""All that use several links, with multilink's rescue, as people use them."""
 
 PEERS = ("curl-wifi", "curl-lte", "mptcp", "aria2-2", "aria2-8")
 """Programs of other people on the same links."""
+
+
+def named(text: str, others: Collection[str] = ()) -> str:
+    """The contestant, or one of others, of that name or alias. Raises ValueError."""
+    known = (*CONTESTANTS, *others)
+    name = ALIASES.get(text, text)
+    if name not in known:
+        meant = guess(text, (*known, *ALIASES))
+        raise ValueError(f"no algorithm is called {text!r}{meant}; there are: {', '.join(known)}")
+    return name
 
 
 _PROGRAMS = {"aria2": "aria2c"}

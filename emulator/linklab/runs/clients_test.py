@@ -8,6 +8,7 @@ import pytest
 
 from linklab.core.paths import MULTILINK
 from linklab.runs import clients
+from linklab.runs.algorithms import TABLE
 from linklab.runs.clients import CONTESTANTS, Task
 from linklab.scenario import ClientSettings, Scenario
 
@@ -15,7 +16,7 @@ GET = ["/build/multilink", "get", "https://10.0.0.1/payload.bin"]
 WIFI, LTE = ["--link", "wifi=wlan0"], ["--link", "lte=rmnet0"]
 WIFI_B = [*WIFI, "--bandwidth", "wifi=78000000bit/s"]
 LTE_B = [*LTE, "--bandwidth", "lte=52000000bit/s"]
-THESIS = ["--first-request", "2000000B", "--overlap", "0.5", "--window", "2.0s"]
+WITH_B = {"wifi=wlan0": WIFI_B, "lte=rmnet0": LTE_B}
 FILES = [
     "--ca-file", "/ca.pem", "--checksum", "sha-256=abcd", "--run-dir", "/run", "-o", "/tmp/x/out",
 ]  # fmt: skip
@@ -26,24 +27,39 @@ TASK, RESCUE = (
 CURL = ["curl", "--silent", "--show-error", "--fail"]
 CURL_CA, CURL_OUT = ["--cacert", "/ca.pem"], ["--output", "/tmp/x/out", GET[2]]
 
+FLAGS = {
+    "upper-limit": "3000000B", "padding": "0.2",
+    "first-request": "2000000B", "overlap": "0.5", "window": "2.0s",
+}  # fmt: skip
+"""What the task's scenario sets; of `bandwidth` each link has its own."""
+
+
+def multilink(name: str, *links: list[str], saved: list[str], plain: bool = False) -> list[str]:
+    """The command of an algorithm of the table."""
+    (row,) = (one for one in TABLE if one.name == name)
+    chosen = [WITH_B[link[1]] if "bandwidth" in row.options else link for link in links]
+    flags = [
+        word
+        for option in row.options
+        if option in FLAGS and not (plain and option == "padding")
+        for word in (f"--{option}", FLAGS[option])
+    ]
+    words = [word for link in chosen for word in link]
+    return [*GET, "--algorithm", name, *words, *flags, *(["--plain"] if plain else []), *saved]
+
+
+ON_ALL = [one.name for one in TABLE if not one.one_link]
+
 COMMANDS = {
     "single-wifi": [*GET, "--algorithm", "single", *WIFI, *TASK],
     "single-lte": [*GET, "--algorithm", "single", *LTE, *TASK],
-    "naive": [*GET, "--algorithm", "naive", *WIFI, *LTE, *TASK],
-    "alg1": [
-        *GET, "--algorithm", "alg1", *WIFI, *LTE, "--upper-limit", "3000000B", *THESIS, *TASK,
+    "alg3": [
+        *GET, "--algorithm", "alg3", *WIFI_B, *LTE_B, "--padding", "0.2",
+        "--first-request", "2000000B", "--overlap", "0.5", "--window", "2.0s", *TASK,
     ],
-    "alg2": [*GET, "--algorithm", "alg2", *WIFI_B, *LTE_B, *THESIS, *TASK],
-    "alg3": [*GET, "--algorithm", "alg3", *WIFI_B, *LTE_B, "--padding", "0.2", *THESIS, *TASK],
-    "alg3-plain": [*GET, "--algorithm", "alg3", *WIFI_B, *LTE_B, *THESIS, "--plain", *TASK],
-    "naive-rescue": [*GET, "--algorithm", "naive", *WIFI, *LTE, *RESCUE],
-    "alg1-rescue": [
-        *GET, "--algorithm", "alg1", *WIFI, *LTE, "--upper-limit", "3000000B", *THESIS, *RESCUE,
-    ],
-    "alg2-rescue": [*GET, "--algorithm", "alg2", *WIFI_B, *LTE_B, *THESIS, *RESCUE],
-    "alg3-rescue": [
-        *GET, "--algorithm", "alg3", *WIFI_B, *LTE_B, "--padding", "0.2", *THESIS, *RESCUE,
-    ],
+    **{name: multilink(name, WIFI, LTE, saved=TASK) for name in ON_ALL if name != "alg3"},
+    **{f"{name}-rescue": multilink(name, WIFI, LTE, saved=RESCUE) for name in ON_ALL},
+    "alg3-plain": multilink("alg3", WIFI, LTE, saved=TASK, plain=True),
     "curl-wifi": [*CURL, *CURL_CA, "--interface", "wlan0", *CURL_OUT],
     "curl-lte": [*CURL, *CURL_CA, "--interface", "rmnet0", *CURL_OUT],
     "mptcp": ["mptcpize", "run", *CURL, *CURL_CA, *CURL_OUT],
@@ -90,6 +106,22 @@ def test_links_and_protocols() -> None:
     assert [name for name, one in CONTESTANTS.items() if one.mptcp] == ["mptcp"]
     assert all(CONTESTANTS[name].needs is None for name in clients.ALGORITHMS)
     assert set(clients.PEERS) <= set(CONTESTANTS)
+
+
+def test_what_compare_runs_is_the_thesis() -> None:
+    names = ("single-wifi", "single-lte", "naive", "alg1", "alg2", "alg3")
+    assert names == clients.ALGORITHMS
+
+
+def test_names_and_aliases() -> None:
+    assert clients.named("alg1") == clients.named("static-limit") == "alg1"
+    assert clients.named("link-bdp-plain") == "alg3-plain"
+    assert clients.named("dynamic-limit-rescue") == "alg2-rescue"
+    assert clients.named("mine", ["mine"]) == "mine"
+    assert not set(clients.ALIASES) & set(CONTESTANTS)
+    assert set(clients.ALIASES.values()) <= set(CONTESTANTS)
+    with pytest.raises(ValueError, match=r"'statc-limit' \(did you mean 'static-limit'\?\); there"):
+        clients.named("statc-limit")
 
 
 def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
