@@ -35,17 +35,14 @@ func (d *download) keep(ctx context.Context, l *linkState) {
 			d.mu.Unlock()
 			return
 		}
-		pause := time.Duration(0)
-		switch {
-		case err == nil || !l.needsSession():
-		case d.Rescue != nil:
-			pause = d.unreachable(l, err)
-		case d.payload != nil && d.payload.Free(d.part.End()) == 0:
+		pause, again := time.Duration(0), true
+		if err != nil && l.needsSession() {
+			pause, again = d.policy.unreachable(l, err)
+		}
+		if !again {
 			d.Log.Warn("link is not needed any more", "link", l.Name, "error", err)
 			d.mu.Unlock()
 			return
-		default:
-			d.fail(l, err)
 		}
 		d.mu.Unlock()
 		if pause > 0 {
@@ -79,7 +76,7 @@ func (d *download) awaitNeed(ctx context.Context, l *linkState) bool {
 func (d *download) connect(ctx context.Context, l *linkState) error {
 	d.mu.Lock()
 	attempt, cancel := ctx, context.CancelFunc(func() {})
-	if d.Rescue != nil {
+	if d.policy.timed() {
 		attempt, cancel = context.WithTimeoutCause(ctx, l.attemptTimeout(), errors.New("no answer in time"))
 	}
 	l.abandonAttempt = cancel

@@ -16,7 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -35,9 +34,8 @@ type Options struct {
 	Overlap float64
 	// Window is the time over which throughput is averaged.
 	Window time.Duration
-	// Rescue makes up for links that fail or fall behind. Without it the
-	// first failure ends the download, and only the scheduler decides who
-	// delivers what.
+	// Rescue makes up for links that fail or fall behind; nil does as
+	// published (see policy).
 	Rescue *Rescue
 	// Output opens what the bytes are written to, before anything else.
 	Output func() (Sink, error)
@@ -77,11 +75,8 @@ var errComplete = errors.New("complete")
 // Run ends with its cause and the outcome is interrupted.
 func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	d := &download{Options: o, start: time.Now()}
-	if o.Rescue == nil {
-		// As published: HTTP/2 alone is offered.
-		d.TLS = o.TLS.Clone()
-		d.TLS.NextProtos = []string{"h2"}
-	}
+	d.policy = newPolicy(d)
+	d.TLS = d.policy.offer(o.TLS)
 	d.blocks.New = func() any { return new([blockSize]byte) }
 	for i, l := range o.Links {
 		d.links = append(d.links, &linkState{
@@ -129,6 +124,7 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 
 type download struct {
 	Options
+	policy policy
 	start  time.Time
 	end    time.Duration
 	sink   Sink
@@ -179,16 +175,12 @@ func (d *download) transfer(ctx context.Context) error {
 	d.ctx = ctx
 	for _, l := range d.links {
 		d.wg.Go(func() { d.keep(ctx, l) })
-		if d.Rescue != nil && l.Watch != nil {
-			d.wg.Go(func() { l.Watch(ctx, func(c link.Change) { d.changed(l, c) }) })
-		}
+		d.policy.watch(ctx, l)
 	}
 	if d.window != nil {
 		d.wg.Go(func() { d.follow(ctx) })
 	}
-	if d.Rescue != nil {
-		d.wg.Go(func() { d.supervise(ctx) })
-	}
+	d.policy.supervise(ctx)
 	if len(d.Recorders) > 0 {
 		d.wg.Go(func() { d.sample(ctx) })
 	}
@@ -262,13 +254,9 @@ func isRefused(err error) bool {
 
 // begin prepares for the resource that the server announced on link l.
 func (d *download) begin(l *linkState, resource transport.Resource) error {
-	if d.Rescue == nil {
-		switch {
-		case resource.Size < 0:
-			return errors.New("the server does not tell the size of the file (no Content-Length)")
-		case resource.NoRanges:
-			return errors.New("the server does not serve ranges (Accept-Ranges: none)")
-		}
+	whole, err := d.policy.accept(resource)
+	if err != nil {
+		return err
 	}
 	d.part = d.Part
 	if d.part.Length == 0 {
@@ -281,7 +269,6 @@ func (d *download) begin(l *linkState, resource transport.Resource) error {
 	if resource.ETag == "" {
 		d.Log.Warn("the server gives no strong ETag: a change of the file during the download may go unnoticed", "last-modified", resource.LastModified)
 	}
-	whole := resource.NoRanges || resource.Size < 0 || d.Rescue != nil && !resource.HasValidator() && !d.Verified
 	now := time.Since(d.start)
 	have, err := d.sink.Begin(resource, d.part)
 	if !whole {
@@ -309,7 +296,7 @@ func (d *download) target(l *linkState) transport.Target {
 		header.Del("Authorization")
 		header.Del("Cookie")
 	}
-	return transport.Target{URL: l.url, Header: header, Bare: d.Rescue == nil}
+	return transport.Target{URL: l.url, Header: header, Bare: d.policy.bare()}
 }
 
 // limit is the offset before which bytes may be requested.

@@ -148,9 +148,7 @@ func (d *download) await(l *linkState) {
 	decision := l.expected
 	if l.newest != nil {
 		decision -= int64((1 - d.Overlap) * float64(l.newest.wanted()))
-		if d.Rescue != nil {
-			decision = min(decision, l.expected-l.pipe(time.Since(d.start)))
-		}
+		decision = min(decision, l.expected-d.policy.ahead(l))
 	}
 	l.session.Socket.Await(decision, l.expected)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -18,13 +19,16 @@ type sinkError struct{ error }
 
 func (e sinkError) Unwrap() error { return e.error }
 
+// maxHops is how many redirects are followed in a row.
+const maxHops = 10
+
 // delaySamples is how many requests tell how soon a server answers.
 const delaySamples = 4
 
 // request issues the link's next request, if there is one for it.
 func (d *download) request(l *linkState) {
 	now := time.Since(d.start)
-	assigned, from, ok := d.next(l, now)
+	assigned, from, ok := d.policy.next(l, now)
 	if !ok {
 		return
 	}
@@ -94,8 +98,8 @@ func (d *download) fetch(ctx context.Context, l *linkState, r *request) {
 	if !r.dropped {
 		left := d.drop(l, r, now)
 		d.release(left)
-		if !cancelled && d.Rescue != nil {
-			d.failedOver(l, nil, left.Length, lost, now)
+		if !cancelled {
+			d.policy.lost(l, left.Length, now)
 		}
 	}
 	d.record(now, end)
@@ -106,9 +110,45 @@ func (d *download) fetch(ctx context.Context, l *linkState, r *request) {
 	if !cancelled {
 		d.trouble(l, s, err)
 	}
-	if d.Rescue != nil {
-		d.assign()
+	d.policy.freed()
+}
+
+// trouble decides what follows from the failure of a request on a session of
+// a link.
+func (d *download) trouble(l *linkState, s *session, err error) {
+	redirect := new(transport.RedirectError)
+	switch {
+	case d.ctx.Err() != nil:
+	case errors.As(err, new(sinkError)):
+		d.cancel(err)
+	case errors.As(err, &redirect):
+		d.redirect(l, s, redirect)
+	case errors.Is(err, transport.ErrTooLong):
+		d.fail(l, err)
+	default:
+		d.policy.failed(l, s, err)
 	}
+}
+
+// redirect lets the link go on where the server sends it.
+func (d *download) redirect(l *linkState, s *session, to *transport.RedirectError) {
+	if l.hops++; l.hops > maxHops {
+		d.policy.exclude(l, fmt.Errorf("the server redirects more than %d times, at last to %s", maxHops, printable.Text(to.Location.String())))
+		return
+	}
+	if s != l.session {
+		return
+	}
+	// The request that was redirected did not happen.
+	if s.requests > 0 {
+		s.requests--
+	}
+	l.url = to.Location
+	if l.url.Host != s.authority || l.url.Scheme != d.URL.Scheme {
+		d.lose(l, s)
+		return
+	}
+	d.proceed(l)
 }
 
 // drop gives a request up, and returns what it has not delivered.
@@ -119,6 +159,17 @@ func (d *download) drop(l *linkState, r *request, now time.Duration) ranges.Rang
 	r.cancel()
 	d.ended(l, r, now)
 	return left
+}
+
+// failedOver records that a link lost work; to is nil if it is not known yet
+// who does it.
+func (d *download) failedOver(l, to *linkState, bytes int64, reason string, now time.Duration) {
+	l.failovers++
+	event := &rundir.Failover{Link: l.Name, Bytes: bytes, Reason: reason}
+	if to != nil {
+		event.To = to.Name
+	}
+	d.record(now, event)
 }
 
 // release makes bytes free that were assigned.
@@ -237,15 +288,17 @@ func (d *download) progress(l *linkState, r *request, bytes int64) {
 		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
 		d.completeIfAllArrived(now)
 	}
-	due := r == l.newest && float64(r.received) >= d.Overlap*float64(r.wanted())
-	if d.Rescue != nil {
-		due = due || l.newest == nil && r.complete() || l.newest != nil && l.expected < l.pipe(now)
-	}
-	if due {
+	if d.policy.due(l, r, now) {
 		l.newest = nil
 		d.request(l)
 	}
 	d.await(l)
+}
+
+// overlapped reports whether so much of the link's newest request arrived,
+// which is r or another one, that the next may be issued.
+func (d *download) overlapped(l *linkState, r *request) bool {
+	return r == l.newest && float64(r.received) >= d.Overlap*float64(r.wanted())
 }
 
 // arrived counts bytes of a body.

@@ -3,6 +3,7 @@ package download
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
-	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -63,8 +63,6 @@ const (
 	// mostWhole is how often a server that served ranges may answer with the
 	// whole until it is taken for one that does not.
 	mostWhole = 4
-	// maxHops is how many redirects are followed in a row.
-	maxHops = 10
 
 	// trial is the most that a link which failed before takes until bytes
 	// came again.
@@ -197,8 +195,52 @@ func (l *linkState) silence(s *session) time.Duration {
 	return doubled(max(least, silentTrips*l.rtt.Last), l.failures, max(mostSilence, silentTrips*l.rtt.Last))
 }
 
-// supervise looks at all links at regular times.
-func (d *download) supervise(ctx context.Context) {
+// withRescue is the engine with Rescue: any server that sends files will do, and
+// what one link fails to bring another one does.
+type withRescue struct {
+	*download
+	giveUpAfter time.Duration
+}
+
+func (withRescue) offer(c *tls.Config) *tls.Config { return c }
+
+func (withRescue) bare() bool { return false }
+
+// accept refuses nothing. Ranges need a proof that they are of one file.
+func (d withRescue) accept(r transport.Resource) (whole bool, err error) {
+	return r.NoRanges || r.Size < 0 || !r.HasValidator() && !d.Verified, nil
+}
+
+func (d withRescue) watch(ctx context.Context, l *linkState) {
+	if l.Watch != nil {
+		d.wg.Go(func() { l.Watch(ctx, func(c link.Change) { d.changed(l, c) }) })
+	}
+}
+
+func (d withRescue) supervise(ctx context.Context) {
+	d.wg.Go(func() { d.look(ctx) })
+}
+
+func (withRescue) timed() bool { return true }
+
+// due keeps the link at work, and lets one that had nothing to do ask again.
+func (d withRescue) due(l *linkState, r *request, now time.Duration) bool {
+	if l.newest == nil {
+		return r.complete()
+	}
+	return d.overlapped(l, r) || l.expected < l.pipe(now)
+}
+
+func (d withRescue) ahead(l *linkState) int64 { return l.pipe(time.Since(d.start)) }
+
+func (d withRescue) lost(l *linkState, bytes int64, now time.Duration) {
+	d.failedOver(l, nil, bytes, lost, now)
+}
+
+func (d withRescue) freed() { d.assign() }
+
+// look looks at all links at regular times.
+func (d withRescue) look(ctx context.Context) {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	for {
@@ -235,7 +277,7 @@ func (d *download) supervise(ctx context.Context) {
 }
 
 // check finds out whether the link's sessions still work.
-func (d *download) check(l *linkState, now time.Duration) {
+func (d withRescue) check(l *linkState, now time.Duration) {
 	for _, s := range slices.Clone(l.completing) {
 		if d.listen(l, s, now); now-s.heardAt > l.silence(s) {
 			d.giveUpOn(l, s, stalled, now)
@@ -272,7 +314,7 @@ func (d *download) check(l *linkState, now time.Duration) {
 
 // listen takes note of what a session received. It is not silent while nothing
 // is awaited of it, or it is not read.
-func (d *download) listen(l *linkState, s *session, now time.Duration) (heard bool) {
+func (d withRescue) listen(l *linkState, s *session, now time.Duration) (heard bool) {
 	received := s.Received()
 	heard = received != s.heard
 	awaited := len(l.on(s)) > 0 || l.asking == s || d.race.on(l, s)
@@ -283,7 +325,7 @@ func (d *download) listen(l *linkState, s *session, now time.Duration) (heard bo
 }
 
 // rate finds out which links are slow.
-func (d *download) rate(now time.Duration) {
+func (d withRescue) rate(now time.Duration) {
 	works := d.works(now)
 	for x, l := range d.links {
 		switch {
@@ -307,7 +349,7 @@ func (l *linkState) isSlow(now time.Duration) bool {
 }
 
 // giveUp ends the download if nothing has arrived for too long.
-func (d *download) giveUp(now time.Duration) {
+func (d withRescue) giveUp(now time.Duration) {
 	waiting := d.payload == nil || d.payload.Free(d.limit()) > 0
 	if d.race != nil {
 		waiting = !d.race.full
@@ -318,13 +360,13 @@ func (d *download) giveUp(now time.Duration) {
 	if !waiting {
 		d.last = now // the sink takes no more
 	}
-	if d.Rescue.GiveUp > 0 && now-d.last >= d.Rescue.GiveUp {
-		d.cancel(d.outage(fmt.Errorf("nothing arrived for %v: %w", d.Rescue.GiveUp, d.problems())))
+	if d.giveUpAfter > 0 && now-d.last >= d.giveUpAfter {
+		d.cancel(d.outage(fmt.Errorf("nothing arrived for %v: %w", d.giveUpAfter, d.problems())))
 	}
 }
 
 // problems says what is wrong with the links; once, if it is the same.
-func (d *download) problems() error {
+func (d withRescue) problems() error {
 	var errs []error
 	texts := map[string]bool{}
 	for _, l := range d.links {
@@ -357,7 +399,7 @@ func (j joined) Error() string {
 func (j joined) Unwrap() []error { return j }
 
 // works is what the links have to do, as far as it is known.
-func (d *download) works(now time.Duration) []schedule.Work {
+func (d withRescue) works(now time.Duration) []schedule.Work {
 	works := make([]schedule.Work, len(d.links))
 	var sum float64
 	var known int
@@ -400,13 +442,10 @@ func (d *download) works(now time.Duration) []schedule.Work {
 	return works
 }
 
-// next is the range that the link should request next, and the link that had
-// it before, if any.
-func (d *download) next(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool) {
-	if d.Rescue == nil {
-		r, ok = d.payload.Take(d.nextSize(l, now), d.limit())
-		return r, "", ok
-	}
+// next is what a sink waits for, else what the scheduler gives the link of
+// what nobody has begun, at most its share, else a part of what another link
+// has to deliver.
+func (d withRescue) next(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool) {
 	if !l.usable(now) {
 		return r, "", false
 	}
@@ -438,7 +477,7 @@ func (d *download) next(l *linkState, now time.Duration) (r ranges.Range, from s
 }
 
 // urgent takes what a sink needs next from a link that keeps it waiting.
-func (d *download) urgent(l *linkState, now time.Duration) (ranges.Range, string, bool) {
+func (d withRescue) urgent(l *linkState, now time.Duration) (ranges.Range, string, bool) {
 	if d.window == nil {
 		return ranges.Range{}, "", false
 	}
@@ -470,7 +509,7 @@ func (d *download) urgent(l *linkState, now time.Duration) (ranges.Range, string
 }
 
 // steal takes over a part of what the link that ends last has to deliver.
-func (d *download) steal(l *linkState, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+func (d withRescue) steal(l *linkState, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
 	largest := make([]int64, len(d.links))
 	requests := make([]*request, len(d.links))
 	for x, other := range d.links {
@@ -516,24 +555,13 @@ func (d *download) steal(l *linkState, works []schedule.Work, now time.Duration)
 	return stolen, other.Name, true
 }
 
-// failedOver records that a link lost work; to is nil if it is not known yet
-// who does it.
-func (d *download) failedOver(l, to *linkState, bytes int64, reason string, now time.Duration) {
-	l.failovers++
-	event := &rundir.Failover{Link: l.Name, Bytes: bytes, Reason: reason}
-	if to != nil {
-		event.To = to.Name
-	}
-	d.record(now, event)
-}
-
 // unreachable takes note of an attempt to connect that failed, and returns
 // for how long the link is banned.
-func (d *download) unreachable(l *linkState, err error) time.Duration {
+func (d withRescue) unreachable(l *linkState, err error) (pause time.Duration, again bool) {
 	l.problem = err
 	if isPermanent(err) {
 		d.exclude(l, err)
-		return 0
+		return 0, true
 	}
 	l.failures++
 	if isRefusal(err) {
@@ -546,16 +574,16 @@ func (d *download) unreachable(l *linkState, err error) time.Duration {
 	if d.payload == nil && d.race == nil {
 		for _, other := range d.links {
 			if other.out == nil && (other.failures < hopeless || other.session != nil) {
-				return ban
+				return ban, true
 			}
 		}
 		d.cancel(d.outage(d.problems()))
 	}
-	return ban
+	return ban, true
 }
 
 // exclude uses the link no more.
-func (d *download) exclude(l *linkState, err error) {
+func (d withRescue) exclude(l *linkState, err error) {
 	if l.out != nil {
 		return
 	}
@@ -579,25 +607,11 @@ func (d *download) exclude(l *linkState, err error) {
 	d.cancel(d.outage(d.problems()))
 }
 
-// trouble decides what follows from the failure of a request on a session of
-// a link.
-func (d *download) trouble(l *linkState, s *session, err error) {
+// failed leaves the link alone, connects it again, or excludes it, as the
+// failure of the request deserves.
+func (d withRescue) failed(l *linkState, s *session, err error) {
 	now := time.Since(d.start)
-	redirect, status := new(transport.RedirectError), new(transport.StatusError)
-	mismatch := new(transport.MismatchError)
-	switch {
-	case d.ctx.Err() != nil:
-		return
-	case errors.As(err, new(sinkError)):
-		d.cancel(err)
-		return
-	case errors.As(err, &redirect):
-		d.redirect(l, s, redirect)
-		return
-	case d.Rescue == nil || errors.Is(err, transport.ErrTooLong):
-		d.fail(l, err)
-		return
-	}
+	status, mismatch := new(transport.StatusError), new(transport.MismatchError)
 	l.problem = err
 	switch {
 	case errors.Is(err, transport.ErrNoRanges) && !d.ranged && d.payload != nil:
@@ -609,7 +623,7 @@ func (d *download) trouble(l *linkState, s *session, err error) {
 	case errors.Is(err, transport.ErrNoRanges), errors.As(err, &mismatch), isPermanent(err):
 		d.exclude(l, err)
 	case errors.As(err, &status) && status.Temporary():
-		if d.Rescue.GiveUp > 0 && status.RetryAfter > d.Rescue.GiveUp {
+		if d.giveUpAfter > 0 && status.RetryAfter > d.giveUpAfter {
 			d.exclude(l, fmt.Errorf("%w, and asks to wait for %v", err, status.RetryAfter))
 			return
 		}
@@ -639,41 +653,15 @@ func (d *download) trouble(l *linkState, s *session, err error) {
 
 // rest leaves the link alone for as long as its failures tell, and at least
 // for so long.
-func (d *download) rest(l *linkState, err error, least, now time.Duration) {
+func (d withRescue) rest(l *linkState, err error, least, now time.Duration) {
 	l.failures++
 	pause := max(least, l.ban())
 	l.notBefore = now + pause
 	d.record(now, &rundir.Ban{Link: l.Name, Error: err.Error(), Retry: pause.Nanoseconds()})
 }
 
-// redirect lets the link go on where the server sends it.
-func (d *download) redirect(l *linkState, s *session, to *transport.RedirectError) {
-	if l.hops++; l.hops > maxHops {
-		err := fmt.Errorf("the server redirects more than %d times, at last to %s", maxHops, printable.Text(to.Location.String()))
-		if d.Rescue == nil {
-			d.fail(l, err)
-		} else {
-			d.exclude(l, err)
-		}
-		return
-	}
-	if s != l.session {
-		return
-	}
-	// The request that was redirected did not happen.
-	if s.requests > 0 {
-		s.requests--
-	}
-	l.url = to.Location
-	if l.url.Host != s.authority || l.url.Scheme != d.URL.Scheme {
-		d.lose(l, s)
-		return
-	}
-	d.proceed(l)
-}
-
 // changed takes note of what the link's device reports.
-func (d *download) changed(l *linkState, c link.Change) {
+func (d withRescue) changed(l *linkState, c link.Change) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.Log.Info("link changed", "link", l.Name, "change", c)

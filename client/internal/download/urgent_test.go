@@ -89,11 +89,12 @@ func TestNothingIsNotUrgent(t *testing.T) {
 	r := &request{Range: part, limit: 1000, received: 1000, session: &session{Conn: &transport.Conn{}}, cancel: func() {}}
 	other.active = []*request{r}
 	d := &download{links: []*linkState{l, other}, window: window, payload: ranges.NewPayload(part)}
-	if taken, _, ok := d.urgent(l, time.Second); ok {
+	rescue := withRescue{download: d}
+	if taken, _, ok := rescue.urgent(l, time.Second); ok {
 		t.Errorf("%+v is taken over", taken)
 	}
 	r.received = 900
-	if taken, _, ok := d.urgent(l, time.Second); !ok || taken != (ranges.Range{Offset: 900, Length: 100}) {
+	if taken, _, ok := rescue.urgent(l, time.Second); !ok || taken != (ranges.Range{Offset: 900, Length: 100}) {
 		t.Errorf("%+v is taken over, want the last 100 bytes", taken)
 	}
 }

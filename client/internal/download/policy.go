@@ -1,0 +1,115 @@
+package download
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// A policy decides what the engine leaves open: as published (asPublished), or
+// with rescue (withRescue). All but offer are called with the download locked,
+// supervise before there is anybody to share it with.
+type policy interface {
+	// offer is what connections offer to servers.
+	offer(*tls.Config) *tls.Config
+	// bare says that requests are without If-Range (see transport.Target).
+	bare() bool
+	// accept says whether the resource is to come as a whole, by one link,
+	// or why it is not taken.
+	accept(transport.Resource) (whole bool, err error)
+	// watch begins to follow what happens to the link's device, until ctx ends.
+	watch(ctx context.Context, l *linkState)
+	// supervise begins to look after the links, until ctx ends.
+	supervise(ctx context.Context)
+
+	// timed says that an attempt to connect is given up in time.
+	timed() bool
+	// unreachable takes note of an attempt to connect that failed, and
+	// returns after which time there is to be another one, if any.
+	unreachable(l *linkState, err error) (pause time.Duration, again bool)
+
+	// next is the range that the link should request next, and the name of
+	// the link that had it before, if any.
+	next(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool)
+	// due reports whether the link's next request is, when bytes of r have
+	// arrived.
+	due(l *linkState, r *request, now time.Duration) bool
+	// ahead is how many bytes the link should always have to wait for.
+	ahead(l *linkState) int64
+
+	// lost takes note of bytes that a failed request of the link did not
+	// deliver.
+	lost(l *linkState, bytes int64, now time.Duration)
+	// freed is called when a request ended early, and its bytes are free.
+	freed()
+	// failed decides what follows from the failure of a request on a session
+	// of the link.
+	failed(l *linkState, s *session, err error)
+	// exclude uses the link no more.
+	exclude(l *linkState, err error)
+}
+
+func newPolicy(d *download) policy {
+	if d.Rescue == nil {
+		return asPublished{d}
+	}
+	return withRescue{d, d.Rescue.GiveUp}
+}
+
+// asPublished is the engine of the thesis: HTTP/2 alone, nobody but the
+// scheduler decides who delivers what, and the first failure of a link that
+// is still needed ends the download.
+type asPublished struct{ *download }
+
+func (asPublished) offer(c *tls.Config) *tls.Config {
+	c = c.Clone()
+	c.NextProtos = []string{"h2"}
+	return c
+}
+
+func (asPublished) bare() bool { return true }
+
+func (asPublished) accept(r transport.Resource) (whole bool, err error) {
+	switch {
+	case r.Size < 0:
+		return false, errors.New("the server does not tell the size of the file (no Content-Length)")
+	case r.NoRanges:
+		return false, errors.New("the server does not serve ranges (Accept-Ranges: none)")
+	}
+	return false, nil
+}
+
+func (asPublished) watch(context.Context, *linkState) {}
+
+func (asPublished) supervise(context.Context) {}
+
+func (asPublished) timed() bool { return false }
+
+func (d asPublished) unreachable(l *linkState, err error) (time.Duration, bool) {
+	if d.payload != nil && d.payload.Free(d.part.End()) == 0 {
+		return 0, false
+	}
+	d.fail(l, err)
+	return 0, true
+}
+
+func (d asPublished) next(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool) {
+	r, ok = d.payload.Take(d.nextSize(l, now), d.limit())
+	return r, "", ok
+}
+
+func (d asPublished) due(l *linkState, r *request, _ time.Duration) bool { return d.overlapped(l, r) }
+
+func (asPublished) ahead(*linkState) int64 { return 0 }
+
+func (asPublished) lost(*linkState, int64, time.Duration) {}
+
+func (asPublished) freed() {}
+
+func (d asPublished) failed(l *linkState, _ *session, err error) { d.fail(l, err) }
+
+func (d asPublished) exclude(l *linkState, err error) { d.fail(l, err) }
