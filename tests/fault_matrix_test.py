@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, Linklab, lines
-from linklab.runs.algorithms import TABLE
+from linklab.core.algorithms import TABLE
 from linklab.runs.clients import RESCUED
 
 ScenarioFile = Callable[..., Path]

@@ -51,21 +51,17 @@ type engineFlags struct {
 
 // register adds the flags with their default values.
 func (f *engineFlags) register(flags *pflag.FlagSet) {
-	// U is not given in the thesis (4.3.3); 1.2 MB reproduces its results best
-	// over all its scenarios. linklab's scenarios have the same defaults, which
-	// its clients_test.py compares. The first requests together are about as large
-	// as one round of alg1: every link starts with requests of the size that it
-	// would get later, and its first estimate covers several round trips.
-	f.upperLimit, f.first = 1_200_000, 1_000_000
+	usual := schedule.Defaults
+	f.upperLimit, f.first = quantity.Size(usual.UpperLimit), quantity.Size(usual.FirstRequests)
 	flags.StringArrayVar(&f.links, "link", nil, "use the device under this name, as NAME=DEVICE or DEVICE (repeatable; "+namesOf(func(a schedule.Algorithm) bool { return a.OneLink })+" takes one)")
 	flags.StringVar(&f.algorithm, "algorithm", "alg3", "how to split the work: "+schedule.List(schedule.Algorithms)+" (see multilink algorithms)")
 	flags.StringArrayVar(&f.bandwidths, "bandwidth", nil, "B of "+taking("bandwidth")+", as NAME=RATE such as wifi=80Mbit/s (repeatable; default: highest throughput seen)")
 	flags.Var(&f.upperLimit, "upper-limit", "U of "+taking("upper-limit"))
-	flags.Float64Var(&f.padding, "padding", 0.1, "f of "+taking("padding")+", above 0 to 1")
+	flags.Float64Var(&f.padding, "padding", usual.Padding, "f of "+taking("padding")+", above 0 to 1")
 	flags.BoolVar(&f.plain, "plain", false, taking("padding")+" without padding")
 	flags.Var(&f.first, "first-request", "sum of the first requests of "+taking("first-request")+", split equally over the links")
-	flags.Float64Var(&f.overlap, "overlap", 0.6, "part of a link's newest request after which the next is sent, above 0 to 1")
-	flags.DurationVar(&f.window, "window", time.Second, "time over which throughput is averaged")
+	flags.Float64Var(&f.overlap, "overlap", usual.Overlap, "part of a link's newest request after which the next is sent, above 0 to 1")
+	flags.DurationVar(&f.window, "window", usual.Window, "time over which throughput is averaged")
 	flags.BoolVar(&f.rescue, "rescue", true, "make up for links that fail or fall behind, whatever the algorithm")
 	flags.BoolVar(&f.noRescue, "no-rescue", false, "let the first failure of a link end the download, and nobody but the algorithm decide")
 	flags.DurationVar(&f.giveUp, "give-up", 5*time.Minute, "time without a byte from any link after which rescue gives up (0: never)")

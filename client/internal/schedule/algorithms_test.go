@@ -16,7 +16,11 @@ func TestTheTableForOthersIsThis(t *testing.T) {
 	var want bytes.Buffer
 	encoder := json.NewEncoder(&want)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(Algorithms); err != nil {
+	table := struct {
+		Defaults   Settings    `json:"defaults"`
+		Algorithms []Algorithm `json:"algorithms"`
+	}{Defaults, Algorithms}
+	if err := encoder.Encode(table); err != nil {
 		t.Fatal(err)
 	}
 	if *update {

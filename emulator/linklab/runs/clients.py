@@ -9,10 +9,10 @@ import shutil
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from linklab.core.algorithms import TABLE, Algorithm
 from linklab.core.paths import ALGORITHMS as ALGORITHMS_FILE
 from linklab.core.paths import MULTILINK
 from linklab.lab.topology import LINK_PATHS
-from linklab.runs.algorithms import TABLE, Algorithm
 from linklab.scenario import ClientSettings, Scenario
 from linklab.scenario.fields import guess
 

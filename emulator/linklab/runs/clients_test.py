@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from linklab.core.algorithms import TABLE
 from linklab.core.paths import MULTILINK
 from linklab.runs import clients
-from linklab.runs.algorithms import TABLE
 from linklab.runs.clients import CONTESTANTS, Task
 from linklab.scenario import ClientSettings, Scenario
 

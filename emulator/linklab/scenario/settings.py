@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from linklab.core.algorithms import DEFAULTS
 from linklab.models.carriers import CarrierSettings
 from linklab.models.events import Event
 from linklab.models.layer import STEP_S
@@ -101,17 +102,17 @@ class LinkSettings:
 class ClientSettings:
     """Constants of the thesis' algorithms, the same in all scenarios unless said otherwise.
 
-    `upper_limit_bytes` U of algorithm 1 (thesis 4.3.3; its value is not given there, 1.2 MB
-    reproduces its results best over all scenarios), `padding` f of padded algorithm 3 (4.3.5), `overlap` the share
-    of a request after which the next is issued, `window_s` over which throughput is taken,
-    `first_request_bytes` the initial size that the links share.
+    `upper_limit_bytes` U of algorithm 1 (thesis 4.3.3), `padding` f of padded algorithm 3
+    (4.3.5), `overlap` the share of a request after which the next is issued, `window_s` over
+    which throughput is taken, `first_request_bytes` the initial size that the links share. The
+    defaults are those of multilink, which says where they come from.
     """
 
-    upper_limit_bytes: int = 1_200_000
-    padding: float = 0.1
-    overlap: float = 0.6
-    window_s: float = 1.0
-    first_request_bytes: int = 1_000_000
+    upper_limit_bytes: int = DEFAULTS.upper_limit_bytes
+    padding: float = DEFAULTS.padding
+    overlap: float = DEFAULTS.overlap
+    window_s: float = DEFAULTS.window_ns / 1e9
+    first_request_bytes: int = DEFAULTS.first_request_bytes
 
 
 @dataclass(frozen=True, slots=True)

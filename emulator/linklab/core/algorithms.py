@@ -1,0 +1,44 @@
+"""multilink's algorithms and their settings: the table that
+client/internal/schedule/algorithms.go writes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from linklab.core import paths
+
+
+class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A row. `alias` says what the algorithm does, and commands take it like the name; "" if
+    there is none. `options` are the flags of multilink on which it depends, without their
+    dashes. `source` is where it is published, "" if it is not.
+    """
+
+    name: str
+    alias: str
+    about: str
+    source: str
+    options: tuple[str, ...]
+    one_link: bool
+
+
+class Defaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The settings where nothing else is said; algorithms.go says what they mean and where
+    they come from."""
+
+    upper_limit_bytes: int
+    padding: float
+    first_request_bytes: int
+    overlap: float
+    window_ns: int
+
+
+class _Shared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    defaults: Defaults
+    algorithms: tuple[Algorithm, ...]
+
+
+_SHARED = msgspec.json.decode(paths.ALGORITHMS.read_bytes(), type=_Shared)
+
+DEFAULTS = _SHARED.defaults
+TABLE = _SHARED.algorithms
