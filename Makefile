@@ -71,11 +71,11 @@ test-containers: setup ## the lab and the whole stack in containers (needs an en
 
 .PHONY: bench
 bench: setup ## repeatability, sensitivity, fidelity, speed, peers, the client's cost (ARGS="speed --quick")
-	@$(PYTHON) tests/bench.py $(ARGS)
+	@PYTHONPATH=tests $(PYTHON) -m bench $(ARGS)
 
 .PHONY: bench-fidelity
 bench-fidelity: setup ## links and their models against what a scenario states
-	@$(PYTHON) tests/bench.py fidelity models
+	@PYTHONPATH=tests $(PYTHON) -m bench fidelity models
 
 .PHONY: client-all
 client-all: packages ## the client for linux/amd64, linux/arm64 and android/arm64

@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree as xml
 
 import pytest
-from bench_repeat import busy_loops
+from bench.repeatability import busy_loops
 from conftest import REPOSITORY, Called, command, environment
 from planted import BENIGN, REGRESSIONS, build
 

@@ -3,7 +3,7 @@
 What a link alone does is known without a lab: its model at full load (`full_load.py`). A lab is
 slower by what the oracle leaves out, slow start before all; `lab_ratio` says by how much. The
 seeds are none that `linklab reproduce` uses, so that its single-link rows say whether the links
-are right. `python tests/bench.py calibration` finds the keys of the profiles.
+are right. `make bench ARGS=calibration` finds the keys of the profiles.
 """
 
 from __future__ import annotations

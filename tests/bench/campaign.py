@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench_common import REPOSITORY, Bench, BenchError, Result, environment, table, target
+from bench.common import REPOSITORY, Bench, BenchError, Result, environment, table, target
 
 DASK = Path(sys.executable).with_name("dask")
 THESIS = REPOSITORY / "profiles" / "campaigns" / "thesis.yaml"

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench_common import CORES, Bench, BenchError, Result, environment, table, target
+from bench.common import CORES, Bench, BenchError, Result, environment, table, target
 
 TARGET_S = 9.0
 TARGET_RATIO = 2.5

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from bench_common import PROBES, Bench, Done, Result, percent, table, target
 from linklab.models.roaming import HANDOVERS
 from linklab.traces import library, plain
+
+from bench.common import PROBES, Bench, Done, Result, percent, table, target
 
 FRAME = 1514
 BIN_S = 0.1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench_common import Bench, Result, table
+from bench.common import Bench, Result, table
 
 BEST_SINGLE = ("curl-wifi", "curl-lte")
 COLUMNS = ("mptcp", "aria2-2", "aria2-8", "alg1", "alg2", "alg3", "alg3-rescue")

@@ -9,12 +9,13 @@ import statistics
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 
-from bench_common import CORES, Bench, Result, percent, table, target
 from linklab import scenario
 from linklab.links import calibration as links
 from linklab.links import oracle
 from linklab.links.calibration import SEEDS, Alone, Found, Target
 from linklab.report import reproduction
+
+from bench.common import CORES, Bench, Result, percent, table, target
 
 LAB_SEEDS = 3
 """Labs agree with the model to a part in a hundred: a few say how much they are slower."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import statistics
 from itertools import pairwise
 
-from bench_common import PROBES, Bench, Done, Result, percent, table, target
 from linklab.links.full_load import goodput_ratio
+
+from bench.common import PROBES, Bench, Done, Result, percent, table, target
 
 FRAME = 1514
 IDLE = "down: 50 Mbit/s, up: 10 Mbit/s, rtt: 30 ms, queue: 500 kB"

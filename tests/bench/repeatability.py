@@ -11,8 +11,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench_common import Bench, Done, Result, table, target, variant
 from linklab.scenario import find
+
+from bench.common import Bench, Done, Result, table, target, variant
 
 COMPARED = ("client.jsonl", "queues.jsonl", "links.jsonl", "h2o-access.jsonl")
 """Files of a run that hold times: all should be the same byte for byte."""

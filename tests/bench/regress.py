@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_common import REPOSITORY, Bench, BenchError, Result, environment, table, target
-from bench_repeat import busy_loops
 from linklab.commands.cli import DEFAULT_SUITE
 from linklab.regression import suite as suites
 from linklab.regression.figures import FIGURES, Cell
 from planted import BENIGN, REGRESSIONS, build
+
+from bench.common import REPOSITORY, Bench, BenchError, Result, environment, table, target
+from bench.repeatability import busy_loops
 
 SMALL_SUITE = REPOSITORY / "tests" / "regression" / "detects.yaml"
 RUNS = 20

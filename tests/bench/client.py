@@ -13,10 +13,11 @@ import subprocess
 import time
 from pathlib import Path
 
-from bench_common import Bench, Result, table, target
 from linklab.core.paths import MULTILINK
 from linklab.regression import loopback
 from linklab.regression.loopback import Cost, Server, measure
+
+from bench.common import Bench, Result, table, target
 
 TARGET_BPS = 2e9
 """Bits per second of processor time."""

@@ -10,9 +10,10 @@ import time
 import urllib.request
 from pathlib import Path
 
-from bench_common import Bench, BenchError, Result, environment, percent, table, target
 from conftest import command
 from prometheus import free_port
+
+from bench.common import Bench, BenchError, Result, environment, percent, table, target
 
 STEP_S = 0.02
 RATES_MBIT = (60, 100, 130, 150, 180, 220, 260)

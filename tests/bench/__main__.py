@@ -1,6 +1,6 @@
 """Measures what linklab promises, and says beside each figure whether its target is met.
 
-usage: bench.py [SECTION…] [--quick] [--json FILE] [--keep DIR]
+usage: python -m bench [SECTION…] [--quick] [--json FILE] [--keep DIR]
 
 `make bench` runs every section but `kernel`, `regress`, `campaign` and `calibration`. Nothing here fails because a target is missed.
 """
@@ -19,19 +19,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench_calibration import calibration
-from bench_campaign import campaign
-from bench_client import client
-from bench_common import CORES, Bench, BenchError, Result
-from bench_compare import peers
-from bench_fidelity import fidelity
-from bench_live import live
-from bench_models import models
-from bench_regress import regress
-from bench_repeat import repeatability, sensitivity
-from bench_speed import kernel, speed
 from linklab.regression.loopback import LoopbackError
 from rich.console import Console
+
+from bench.calibration import calibration
+from bench.campaign import campaign
+from bench.client import client
+from bench.common import CORES, Bench, BenchError, Result
+from bench.fidelity import fidelity
+from bench.live import live
+from bench.models import models
+from bench.peers import peers
+from bench.regress import regress
+from bench.repeatability import repeatability, sensitivity
+from bench.speed import kernel, speed
 
 SECTIONS: dict[str, Callable[[Bench], Result]] = {
     section.__name__: section
@@ -55,7 +56,7 @@ def _summary(section: Callable[[Bench], Result]) -> str:
 def _arguments() -> argparse.Namespace:
     listed = "\n".join(f"  {name:<14} {_summary(section)}" for name, section in SECTIONS.items())
     parser = argparse.ArgumentParser(
-        prog="bench.py",
+        prog="bench",
         description="Measures what linklab promises; a missed target is no error.",
         epilog=f"sections (all but kernel, regress, campaign and calibration unless named):\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -111,10 +112,10 @@ def main() -> int:
         try:
             _measure(bench, names, options.json)
         except (BenchError, LoopbackError) as error:
-            print(f"bench.py: {error}", file=sys.stderr)
+            print(f"bench: {error}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
-            print("bench.py: interrupted", file=sys.stderr)
+            print("bench: interrupted", file=sys.stderr)
             return 130
     return 0
 

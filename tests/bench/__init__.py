@@ -1,0 +1,1 @@
+"""What `make bench` runs: figures that linklab promises, one section per file."""
