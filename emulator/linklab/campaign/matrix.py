@@ -36,10 +36,11 @@ from linklab.core.paths import PROFILES
 from linklab.runs import clients
 from linklab.runs.job import require_no_credentials
 from linklab.runs.runner import Request
-from linklab.scenario import Scenario, ScenarioError, document, find, parse
-from linklab.scenario.fields import Keys, integer, within
-from linklab.scenario.fields import Mapping as Fields
+from linklab.scenario import Scenario, ScenarioError, find, parse
 from linklab.scenario.reading import NAME
+from linklab.schema import document
+from linklab.schema.mapping import Keys, integer, within
+from linklab.schema.mapping import Mapping as Fields
 
 MOST_RUNS: Final = 100_000
 """What a campaign may hold: more is a slip, and would take months."""

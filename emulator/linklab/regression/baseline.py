@@ -25,8 +25,9 @@ import yaml
 
 from linklab.regression.figures import FIGURES, Cell, Values
 from linklab.regression.fingerprint import Fingerprint
-from linklab.scenario import ScenarioError, document
-from linklab.scenario.document import Limits
+from linklab.scenario import ScenarioError
+from linklab.schema import document
+from linklab.schema.document import Limits
 
 _HEAD = """\
 # What the downloads of a regression suite came to when they were last accepted.

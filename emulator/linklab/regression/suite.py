@@ -42,9 +42,10 @@ from linklab.core import units
 from linklab.regression.figures import FIGURES, Bound, Cell, parse_bound
 from linklab.runs import clients
 from linklab.runs.job import require_no_credentials
-from linklab.scenario import Payload, Scenario, document, find
-from linklab.scenario.fields import Keys, Mapping, integer, within
+from linklab.scenario import Payload, Scenario, find
 from linklab.scenario.reading import NAME
+from linklab.schema import document
+from linklab.schema.mapping import Keys, Mapping, integer, within
 
 MOST_CELLS = 100_000
 """What a suite may hold, as a campaign."""

@@ -14,7 +14,7 @@ from linklab.core.paths import ALGORITHMS as ALGORITHMS_FILE
 from linklab.core.paths import MULTILINK
 from linklab.lab.topology import LINK_PATHS
 from linklab.scenario import ClientSettings, Scenario
-from linklab.scenario.fields import guess
+from linklab.schema.mapping import guess
 
 
 @dataclass(frozen=True)

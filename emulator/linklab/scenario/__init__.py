@@ -67,7 +67,6 @@ YAML anchors, aliases and merge keys work; a key given twice is refused, and so 
 stands for more than a scenario can need (`document.py`).
 """
 
-from linklab.scenario.document import ScenarioError
 from linklab.scenario.finding import find, list_all, load, names_in
 from linklab.scenario.reading import parse
 from linklab.scenario.settings import (
@@ -86,6 +85,7 @@ from linklab.scenario.settings import (
     default_queue_bytes,
 )
 from linklab.scenario.writing import to_yaml
+from linklab.schema.document import ScenarioError
 
 __all__ = [
     "DEVICES", "MAX_QUEUE_BYTES", "PACKET_BYTES", "SAMPLE_S", "ClientSettings", "Finding",

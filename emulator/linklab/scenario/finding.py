@@ -7,11 +7,11 @@ from pathlib import Path
 
 from linklab.core import plain_file
 from linklab.core.paths import PROFILES
-from linklab.scenario import document
-from linklab.scenario.document import ScenarioError
-from linklab.scenario.fields import guess
 from linklab.scenario.reading import NAME, parse
 from linklab.scenario.settings import Scenario
+from linklab.schema import document
+from linklab.schema.document import ScenarioError
+from linklab.schema.mapping import guess
 
 
 def load(path: str | os.PathLike[str], *, any_name: bool = False) -> Scenario:

@@ -12,7 +12,7 @@ from linklab.models.air import ACCESS_BG
 from linklab.models.events import MIN_RATE_BPS
 from linklab.models.roaming import HANDOVERS
 from linklab.models.trace import ENDS
-from linklab.scenario.quantities import (
+from linklab.schema.quantities import (
     Quantity,
     Row,
     choice,

@@ -23,9 +23,7 @@ from linklab.models.rrc import RrcSettings
 from linklab.models.stations import StationSettings
 from linklab.models.trace import TracePlayback, TraceSettings
 from linklab.models.wifi import WifiSettings
-from linklab.scenario import document, models
-from linklab.scenario.fields import Keys, Mapping, boolean, integer, one_of, within
-from linklab.scenario.quantities import Row, keys, read
+from linklab.scenario import models
 from linklab.scenario.settings import (
     DEVICES,
     MAX_QUEUE_BYTES,
@@ -42,6 +40,9 @@ from linklab.scenario.settings import (
     default_bandwidth_bps,
     default_queue_bytes,
 )
+from linklab.schema import document
+from linklab.schema.mapping import Keys, Mapping, boolean, integer, one_of, within
+from linklab.schema.quantities import Row, keys, read
 from linklab.traces import library, plain
 from linklab.traces.trace import Sample
 

@@ -12,8 +12,8 @@ from linklab.core import units
 from linklab.models.events import Event
 from linklab.models.wifi import WifiSettings
 from linklab.scenario import models
-from linklab.scenario.quantities import Row, write
 from linklab.scenario.settings import LinkSettings, Scenario, Trace
+from linklab.schema.quantities import Row, write
 
 T = TypeVar("T")
 

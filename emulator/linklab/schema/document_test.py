@@ -12,8 +12,9 @@ from linklab import scenario
 from linklab.campaign import matrix
 from linklab.regression import baseline, suite
 from linklab.regression.baseline import BaselineError
-from linklab.scenario import ScenarioError, document
-from linklab.scenario.document import LIMITS, MAX_DEPTH, MAX_SCALAR, Limits
+from linklab.scenario import ScenarioError
+from linklab.schema import document
+from linklab.schema.document import LIMITS, MAX_DEPTH, MAX_SCALAR, Limits
 
 READERS: dict[str, Callable[[str], object]] = {
     "scenario": lambda text: scenario.parse(text, "x.yaml"),

@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from linklab.scenario.document import ScenarioError
+from linklab.schema.document import ScenarioError
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 _NULL_TAG = "tag:yaml.org,2002:null"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from linklab.core import units
-from linklab.scenario.fields import Keys, Mapping, integer, one_of, within
+from linklab.schema.mapping import Keys, Mapping, integer, one_of, within
 
 S = TypeVar("S")
 

@@ -1,0 +1,1 @@
+"""YAML files: read within limits, value by value, by rows that say what a key means."""
