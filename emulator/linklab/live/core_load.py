@@ -1,37 +1,37 @@
-"""How much time is left on the core that an emulator runs on (proc_stat(5))."""
+"""How much time is left on the core that an emulator runs on."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
-FILE = Path("/proc/stat")
-
-
-def spent(stat: str, core: int | None) -> tuple[int, int]:
-    """Clock ticks that a core (None: all together) has been idle, and all ticks so far. Pure.
-
-    Time that a hypervisor gave to others is not idle. ValueError for a core that there is not.
-    """
-    name = "cpu" if core is None else f"cpu{core}"
-    for line in stat.splitlines():
-        words = line.split()
-        if words[:1] == [name]:
-            ticks = [int(word) for word in words[1:9]]  # The rest, guests, is in user and nice.
-            return ticks[3] + ticks[4], sum(ticks)
-    raise ValueError(f"/proc/stat knows no {name}")
+import psutil
 
 
 class CoreLoad:
-    """The busy share of a core's time from call to call, whoever used it."""
+    """The busy share of a core's time from call to call, whoever used it.
+
+    Of all cores together where `core` is None, or where some are switched off: psutil does not
+    tell which are left.
+    """
 
     def __init__(self, core: int | None) -> None:
-        self._core = core
-        self._before = spent(FILE.read_text(), core)
+        all_on = os.sysconf("SC_NPROCESSORS_CONF") == psutil.cpu_count()
+        self._core = core if all_on else None
+        self._before = self._spent_s()
 
     def ratio(self) -> float:
         """0 idle to 1 no time left, since the last call or the beginning."""
-        idle, total = spent(FILE.read_text(), self._core)
-        idle_before, total_before = self._before
-        self._before = (idle, total)
-        passed = total - total_before
-        return 1.0 - (idle - idle_before) / passed if passed > 0 else 0.0
+        idle_s, total_s = self._spent_s()
+        idle_before_s, total_before_s = self._before
+        self._before = (idle_s, total_s)
+        passed_s = total_s - total_before_s
+        return 1.0 - (idle_s - idle_before_s) / passed_s if passed_s > 0 else 0.0
+
+    def _spent_s(self) -> tuple[float, float]:
+        """Seconds idle and all seconds so far.
+
+        Time that a hypervisor gave to others is not idle; that of guests is part of user and nice
+        (proc_stat(5)).
+        """
+        spent = psutil.cpu_times() if self._core is None else psutil.cpu_times(True)[self._core]
+        return spent.idle + spent.iowait, sum(spent) - spent.guest - spent.guest_nice
