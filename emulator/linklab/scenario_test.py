@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from linklab import scenario
+from linklab.core.link_kinds import KINDS, LTE, WIFI, LinkKind, devices, in_order
 from linklab.core.paths import PROFILES
 from linklab.models.between_runs import MAX_RELATIVE_SD
 from linklab.models.carriers import CarrierSettings
@@ -55,6 +56,7 @@ def test_a_small_scenario_and_its_defaults() -> None:
         payload=Payload(size_bytes=1_000_000, seed=1, sha256=None),
         links={
             "wifi": LinkSettings(
+                kind=WIFI,
                 device="wlan0",
                 down_rate_bps=60_000_000,
                 up_rate_bps=20_000_000,
@@ -67,6 +69,7 @@ def test_a_small_scenario_and_its_defaults() -> None:
                 bandwidth_bps=78_000_000,
             ),
             "lte": LinkSettings(
+                kind=LTE,
                 device="rmnet0",
                 down_rate_bps=40_000_000,
                 up_rate_bps=10_000_000,
@@ -93,6 +96,63 @@ def test_the_order_of_links_is_fixed() -> None:
     link = "{down: 1 Mbit/s, up: 1 Mbit/s, rtt: 0 s}"
     text = f"name: a\npayload: {{size: 1 B}}\nlinks: {{lte: {link}, wifi: {link}}}\n"
     assert list(scenario.parse(text).links) == ["wifi", "lte"]
+
+
+LINK = "down: 1 Mbit/s, up: 1 Mbit/s, rtt: 0 s"
+
+
+def _with_links(*links: str) -> str:
+    return f"name: a\npayload: {{size: 1 B}}\nlinks: {{{', '.join(links)}}}\n"
+
+
+def test_links_have_names_of_their_own_and_a_kind() -> None:
+    text = _with_links(
+        f"b: {{{LINK}, kind: lte}}", f"lte: {{{LINK}}}", f"home: {{{LINK}, kind: wifi}}"
+    )
+    links = scenario.parse(text).links
+    assert [(name, link.kind, link.device) for name, link in links.items()] == [
+        ("home", WIFI, "wlan0"),
+        ("b", LTE, "rmnet0"),
+        ("lte", LTE, "rmnet1"),
+    ]
+    written = scenario.to_yaml(scenario.parse(text))
+    assert "home: {kind: wifi, down:" in written
+    assert "  lte: {down:" in written
+
+
+def test_events_name_any_link() -> None:
+    text = _with_links(f"b: {{{LINK}, kind: lte}}", f"a: {{{LINK}, kind: lte}}")
+    event = "events: [{at: 1 s, link: %s, carrier: down}]\n"
+    assert scenario.parse(text + event % "a").events[0].link == "a"
+    with pytest.raises(
+        ScenarioError, match=r"events\[0\].link: unknown value 'lte'; allowed: b, a$"
+    ):
+        scenario.parse(text + event % "lte")
+
+
+def test_a_scenario_has_one_to_eight_links() -> None:
+    link = f"{{{LINK}, kind: wifi}}"
+    assert len(scenario.parse(_with_links(f"lte: {{{LINK}}}")).links) == 1
+    assert len(scenario.parse(_with_links(*(f"l{n}: {link}" for n in range(8)))).links) == 8
+    with pytest.raises(ScenarioError, match=r":3: links: 9 links; allowed: 1 to 8$"):
+        scenario.parse(_with_links(*(f"l{n}: {link}" for n in range(9))))
+    with pytest.raises(ScenarioError, match=r":3: links: 0 links; allowed: 1 to 8$"):
+        scenario.parse(_with_links())
+
+
+def test_a_kind_says_which_models_a_link_may_have() -> None:
+    with pytest.raises(ScenarioError, match=r"links.b: unknown key 'stations'; allowed: down"):
+        scenario.parse(_with_links(f"b: {{{LINK}, kind: lte, stations: {{count: 1}}}}"))
+    link = f"{{{LINK}, kind: lte, carriers: {{count: 3}}}}"
+    carriers = scenario.parse(_with_links(f"b: {link}")).links["b"].carriers
+    assert carriers == CarrierSettings(3)
+
+
+def test_access_points_of_all_links_have_names_of_their_own() -> None:
+    link = f"{{{LINK}, kind: wifi, radio: {{standard: ac, access_points: [{{name: %s}}]}}}}"
+    assert scenario.parse(_with_links(f"a: {link % 'ap1'}", f"b: {link % 'ap2'}"))
+    with pytest.raises(ScenarioError, match=r"links.b.radio.access_points\[0\].name: 'ap1' is"):
+        scenario.parse(_with_links(f"a: {link % 'ap1'}", f"b: {link % 'ap1'}"))
 
 
 def test_queues_of_both_directions() -> None:
@@ -157,7 +217,7 @@ links:
             "dwon: 40 Mbit/s",
             (
                 "x.yaml:6: links.lte: unknown key 'dwon' (did you mean 'down'?); allowed: down, up, "
-                "rtt, jitter, loss, loss_burst, queue, queue_down, queue_up, bandwidth, "
+                "rtt, kind, jitter, loss, loss_burst, queue, queue_down, queue_up, bandwidth, "
                 "between_runs, trace, on_off, carriers, rrc"
             ),
         ),
@@ -165,7 +225,7 @@ links:
             "    rtt: 40 ms\n",
             "",
             (
-                "x.yaml:6: links.lte: 'rtt' is missing; needed: down, up, rtt; optional: jitter, "
+                "x.yaml:6: links.lte: 'rtt' is missing; needed: down, up, rtt; optional: kind, jitter, "
                 "loss, loss_burst, queue, queue_down, queue_up, bandwidth, "
                 "between_runs, trace, on_off, carriers, rrc"
             ),
@@ -202,7 +262,30 @@ links:
         (
             "lte:",
             "nr:",
-            "x.yaml:5: links: unknown key 'nr'; allowed: wifi, lte",
+            "x.yaml:6: links.nr: 'nr' has no kind; needed: kind, of wifi, lte",
+        ),
+        (
+            "lte:",
+            "ltr:",
+            "x.yaml:6: links.ltr: 'ltr' (did you mean 'lte'?) has no kind; needed: kind, of wifi, lte",
+        ),
+        (
+            "lte:",
+            "lte-2:",
+            (
+                "x.yaml:5: links: 'lte-2' is no name of a link; allowed: up to 12 of a-z and 0-9, "
+                "a letter first, such as 'lte2'"
+            ),
+        ),
+        (
+            "    rtt: 40 ms\n",
+            "    rtt: 40 ms\n    kind: wifi\n",
+            "x.yaml:9: links.lte.kind: 'wifi' for a link called lte; allowed: lte, or another name",
+        ),
+        (
+            "    rtt: 40 ms\n",
+            "    rtt: 40 ms\n    kind: nr\n",
+            "x.yaml:9: links.lte.kind: unknown value 'nr'; allowed: wifi, lte",
         ),
         (
             "size: 1 MB",
@@ -458,7 +541,7 @@ RRC = st.builds(
     tail_s=st.floats(10.5, 600),
 )
 METRES = st.floats(-1000, 1000)
-WIFI = st.builds(
+RADIOS = st.builds(
     WifiSettings,
     standard=st.sampled_from(["n", "ac"]),
     roaming=st.builds(
@@ -497,10 +580,11 @@ WIFI = st.builds(
 
 
 @st.composite
-def link_settings(draw: st.DrawFn, name: str) -> LinkSettings:
+def link_settings(draw: st.DrawFn, kind: LinkKind, device: str) -> LinkSettings:
     rtt_s = draw(st.floats(0, reading.MAX_RTT_S))
     return LinkSettings(
-        device=scenario.DEVICES[name],
+        kind=kind,
+        device=device,
         down_rate_bps=draw(RATES),
         up_rate_bps=draw(RATES),
         rtt_s=rtt_s,
@@ -512,18 +596,40 @@ def link_settings(draw: st.DrawFn, name: str) -> LinkSettings:
         bandwidth_bps=draw(RATES),
         between_runs=draw(st.floats(0, MAX_RELATIVE_SD)),
         on_off=draw(st.none() | ON_OFF),
-        carriers=draw(st.none() | CARRIERS) if name == "lte" else None,
-        rrc=draw(st.none() | RRC) if name == "lte" else None,
-        wifi=draw(st.none() | WIFI) if name == "wifi" else None,
+        carriers=draw(st.none() | CARRIERS) if kind is LTE else None,
+        rrc=draw(st.none() | RRC) if kind is LTE else None,
+        wifi=draw(st.none() | RADIOS) if kind is WIFI else None,
     )
 
 
 @st.composite
+def links(draw: st.DrawFn) -> dict[str, LinkSettings]:
+    kinds = draw(
+        st.dictionaries(
+            st.from_regex(re.compile("[a-z][a-z0-9]{0,11}", re.ASCII), fullmatch=True),
+            st.sampled_from(list(KINDS.values())),
+            min_size=1,
+            max_size=4,
+        )
+    )
+    names = in_order({name: KINDS.get(name, kind) for name, kind in kinds.items()})
+    kinds = {name: KINDS.get(name, kinds[name]) for name in names}
+    made = {
+        name: draw(link_settings(kind, device))
+        for (name, kind), device in zip(kinds.items(), devices(kinds.values()), strict=True)
+    }
+    points = [point for link in made.values() for point in link.access_points]
+    assume(len(points) == len(set(points)))
+    return made
+
+
+@st.composite
 def scenarios(draw: st.DrawFn) -> Scenario:
+    made = draw(links())
     times = draw(st.lists(TIMES, unique=True, max_size=4).map(sorted))
     rate_events = st.builds(
         Event,
-        st.sampled_from(list(scenario.DEVICES)),
+        st.sampled_from(list(made)),
         carrier=st.sampled_from([None, "up", "down"]),
         down_rate_bps=RATES,
         up_rate_bps=st.none() | RATES,
@@ -566,7 +672,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
                 st.none() | st.from_regex(re.compile("[0-9a-f]{64}"), fullmatch=True),
             )
         ),
-        links={name: draw(link_settings(name)) for name in scenario.DEVICES},
+        links=made,
         events=events,
         tcp=draw(
             st.builds(

@@ -12,8 +12,9 @@ The form of the file (keys marked * are needed, the others show their defaults):
     description: ''
     source: ''                    # where the figures come from
     payload*: {size*: 100 MB, seed: 1, sha256: …}
-    links*:                       # exactly wifi and lte
+    links*:                       # one to eight, of any names
       wifi:
+        kind: wifi                # or lte; needed unless the link is called so
         down*: 60 Mbit/s          # rates on the wire; with models, what these start from
         up*: 20 Mbit/s
         rtt*: 10 ms
@@ -28,7 +29,7 @@ The form of the file (keys marked * are needed, the others show their defaults):
                                   # scaled: down and up are its means, or recorded;
                                   # start: a time or random; end: loop, hold or stop
         on_off: {rate*: 1 Mbit/s, on: 40 s, off: 40 s}   # off, at most this; random times
-        radio:                    # Wi-Fi only: the rates become upper limits
+        radio:                    # of kind wifi only: the rates become upper limits
           standard*: ac           # g, n, ac
           width: 20 MHz
           streams: 1
@@ -41,7 +42,7 @@ The form of the file (keys marked * are needed, the others show their defaults):
           loss: 0.1 %             # edge_loss: 1 % below edge_snr: 9 dB; loss_burst: 2
         stations: {count*: 2, begins: 0.025 /s, ends: 0.05 /s}   # others on the channel
       lte:
-        …                         # as wifi, and instead of radio and stations:
+        …                         # as wifi, and of kind lte only, instead of radio and stations:
         carriers: {count*: 3, first: 40 %, delay: 2.5 s, sigma: 0.3, slow: 10 %, never: 0 %,
                    trigger: 9 kB, trigger_time: 50 ms, idle: 1.28 s, key: device}
         rrc: {promotion: 260 ms, inactivity: 100 ms, drx_cycle: 40 ms, tail: 11.2 s}
@@ -70,7 +71,6 @@ stands for more than a scenario can need (`document.py`).
 from linklab.scenario.finding import find, list_all, load, names_in
 from linklab.scenario.reading import parse
 from linklab.scenario.settings import (
-    DEVICES,
     MAX_QUEUE_BYTES,
     PACKET_BYTES,
     SAMPLE_S,
@@ -88,8 +88,8 @@ from linklab.scenario.writing import to_yaml
 from linklab.schema.document import ScenarioError
 
 __all__ = [
-    "DEVICES", "MAX_QUEUE_BYTES", "PACKET_BYTES", "SAMPLE_S", "ClientSettings", "Finding",
-    "LinkSettings", "Payload", "Published", "Scenario", "ScenarioError", "TcpSettings",
+    "MAX_QUEUE_BYTES", "PACKET_BYTES", "SAMPLE_S", "ClientSettings", "Finding", "LinkSettings",
+    "Payload", "Published", "Scenario", "ScenarioError", "TcpSettings",
     "default_bandwidth_bps", "default_queue_bytes", "find", "list_all", "load", "names_in",
     "parse", "to_yaml",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from random import Random
 from typing import Final, TypeVar
 
 from linklab.core import units
+from linklab.core.link_kinds import KINDS, MAX_LINKS, LinkKind, devices, in_order, link_name
 from linklab.models import phy
 from linklab.models.between_runs import MAX_RELATIVE_SD
 from linklab.models.carriers import CarrierSettings
@@ -25,7 +26,6 @@ from linklab.models.trace import TracePlayback, TraceSettings
 from linklab.models.wifi import WifiSettings
 from linklab.scenario import models
 from linklab.scenario.settings import (
-    DEVICES,
     MAX_QUEUE_BYTES,
     PACKET_BYTES,
     SAMPLE_S,
@@ -41,7 +41,7 @@ from linklab.scenario.settings import (
     default_queue_bytes,
 )
 from linklab.schema import document
-from linklab.schema.mapping import Keys, Mapping, boolean, integer, one_of, within
+from linklab.schema.mapping import Keys, Mapping, boolean, guess, integer, one_of, within
 from linklab.schema.quantities import Row, keys, read
 from linklab.traces import library, plain
 from linklab.traces.trace import Sample
@@ -60,7 +60,9 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 T = TypeVar("T")
 
 _LINK_CHANGES = ("down", "up", "rtt", "jitter", "loss")
-NODES: Final = ("client", "server", "air", "ap", "isp", "enb", "epc")
+NODES: Final = (
+    "client", "server", "air", *(node for kind in KINDS.values() for node in (kind.access, kind.core))
+)  # fmt: skip
 """The lab's nodes: no access point may be called so."""
 
 _SCENARIO_KEYS = Keys(
@@ -79,17 +81,20 @@ _SCENARIO_KEYS = Keys(
     ),
 )
 _PAYLOAD_KEYS = Keys(("size",), ("seed", "sha256"))
-_LINKS_KEYS = Keys(tuple(DEVICES))
+_LINKS_KEYS = Keys((), named=link_name)
 _LINK_KEYS = {
     name: Keys(
         ("down", "up", "rtt"),
         (
-            "jitter", "loss", "loss_burst", "queue", "queue_down", "queue_up", "bandwidth",
+            "kind", "jitter", "loss", "loss_burst", "queue", "queue_down", "queue_up", "bandwidth",
             "between_runs", "trace", "on_off", *own,
         ),
     )
     for name, own in (("wifi", ("radio", "stations")), ("lte", ("carriers", "rrc")))
 }  # fmt: skip
+_ANY_LINK_KEYS = Keys(
+    (), tuple(dict.fromkeys(key for keys_ in _LINK_KEYS.values() for key in keys_.all))
+)
 _EVENT_CHANGES = ("carrier", *_LINK_CHANGES, "fade", "cap", "cross", "outage", "handover")
 _EVENT_KEYS = Keys(("link",), ("at", "after", "for", *_EVENT_CHANGES))
 _TCP_KEYS = Keys((), ("congestion_control", "rmem_max", "wmem_max", "metrics_save", "mptcp"))
@@ -162,7 +167,7 @@ _burst = within(units.parse_number, 1.0, 1000.0, "1 to 1000 packets")
 _window = within(units.parse_duration, 1e-3, 3600.0, "1 ms to 3600 s")
 _share = within(units.parse_ratio, 0.0, 1.0, "0 % to 100 %, such as '0.3 %'")
 _carrier = one_of("up", "down")
-_link = one_of(*DEVICES)
+_kind = one_of(*KINDS)
 _congestion_control = one_of(*CONGESTION_CONTROLS)
 
 
@@ -174,9 +179,7 @@ def _scenario(top: Mapping, path: Path | None, stem: str | None) -> Scenario:
     if stem is not None and name != stem:
         top.fail("name", f"{name!r} differs from the file's name; allowed: {stem!r}")
     payload = top.sub("payload", _PAYLOAD_KEYS)
-    link_maps = top.sub("links", _LINKS_KEYS)
-    base = None if path is None else path.parent
-    links = {link: _settings(link_maps.sub(link, _LINK_KEYS[link]), link, base) for link in DEVICES}
+    links = _links(top.sub("links", _LINKS_KEYS), None if path is None else path.parent)
     return Scenario(
         name=name,
         title=top.get_or("title", str.strip, ""),
@@ -199,7 +202,37 @@ def _scenario(top: Mapping, path: Path | None, stem: str | None) -> Scenario:
     )
 
 
-def _settings(link: Mapping, name: str, base: Path | None) -> LinkSettings:
+def _links(maps: Mapping, base: Path | None) -> dict[str, LinkSettings]:
+    if not 1 <= len(maps.values) <= MAX_LINKS:
+        maps.fail(None, f"{len(maps.values)} links; allowed: 1 to {MAX_LINKS}")
+    kinds = {name: _kind_of(maps, name) for name in maps.values}
+    names = in_order(kinds)
+    access_points: set[str] = set()
+    return {
+        name: _settings(
+            maps.sub(name, _LINK_KEYS[kinds[name].name]), kinds[name], device, base, access_points
+        )
+        for name, device in zip(names, devices(kinds[name] for name in names), strict=True)
+    }
+
+
+def _kind_of(maps: Mapping, name: str) -> LinkKind:
+    """What a link says it is, or is called."""
+    link = maps.sub(name, _LINK_KEYS[name] if name in KINDS else _ANY_LINK_KEYS)
+    allowed = ", ".join(KINDS)
+    if not link.has("kind"):
+        if name not in KINDS:
+            link.fail(None, f"{name!r}{guess(name, KINDS)} has no kind; needed: kind, of {allowed}")
+        return KINDS[name]
+    kind = link.get("kind", _kind)
+    if name in KINDS and kind != name:
+        link.fail("kind", f"{kind!r} for a link called {name}; allowed: {name}, or another name")
+    return KINDS[kind]
+
+
+def _settings(
+    link: Mapping, kind: LinkKind, device: str, base: Path | None, access_points: set[str]
+) -> LinkSettings:
     down = link.get("down", _rate)
     up = link.get("up", _rate)
     rtt = link.get("rtt", _round_trip)
@@ -210,7 +243,8 @@ def _settings(link: Mapping, name: str, base: Path | None) -> LinkSettings:
     loss_burst = link.get_or("loss_burst", _burst, 1.0)
     _check_bursts(link, "loss", loss, loss_burst)
     return LinkSettings(
-        device=DEVICES[name],
+        kind=kind,
+        device=device,
         down_rate_bps=down,
         up_rate_bps=up,
         rtt_s=rtt,
@@ -225,7 +259,7 @@ def _settings(link: Mapping, name: str, base: Path | None) -> LinkSettings:
         on_off=_model(link, "on_off", OnOffSettings, models.ON_OFF, ("rate",)),
         carriers=_model(link, "carriers", CarrierSettings, models.CARRIERS, ("count",)),
         rrc=_model(link, "rrc", RrcSettings, models.RRC),
-        wifi=_wifi(link),
+        wifi=_wifi(link, access_points),
     )
 
 
@@ -260,7 +294,7 @@ def _samples(file: Path, _changed_ns: int) -> tuple[Sample, ...]:
     return plain.load(file)
 
 
-def _wifi(link: Mapping) -> WifiSettings | None:
+def _wifi(link: Mapping, taken: set[str]) -> WifiSettings | None:
     if not link.has("radio"):
         if link.has("stations"):
             link.fail("stations", "need a channel to share; needed: radio")
@@ -278,7 +312,7 @@ def _wifi(link: Mapping) -> WifiSettings | None:
     more = {"path": tuple(_waypoints(path))} if path else {}
     roaming = read(
         radio, RoamingSettings, models.ROAMING,
-        access_points=tuple(_access_points(radio, points)), **more,
+        access_points=tuple(_access_points(radio, points, taken)), **more,
     )  # fmt: skip
     stations = StationSettings(0)
     if link.has("stations"):
@@ -298,15 +332,15 @@ def _wifi(link: Mapping) -> WifiSettings | None:
     return wifi
 
 
-def _access_points(radio: Mapping, items: list[Mapping]) -> Iterator[AccessPoint]:
+def _access_points(radio: Mapping, items: list[Mapping], taken: set[str]) -> Iterator[AccessPoint]:
+    """Each is a node of the lab; `taken` are the names of those before, on other links too."""
     if not items:
         radio.fail("access_points", "is empty; needed: at least one access point")
-    names: set[str] = set()
     for item in items:
         point = read(item, AccessPoint, models.ACCESS_POINT)
-        if point.name in names or point.name in NODES:
+        if point.name in taken or point.name in NODES:
             item.fail("name", f"{point.name!r} is taken; allowed: any other name")
-        names.add(point.name)
+        taken.add(point.name)
         yield point
 
 
@@ -352,7 +386,7 @@ def _events(maps: list[Mapping], links: dict[str, LinkSettings]) -> tuple[Event,
     rtts = {name: link.rtt_s for name, link in links.items()}
     jitters = {name: link.jitter_s for name, link in links.items()}
     for item in maps:
-        event = _event(item)
+        event = _event(item, one_of(*links))
         link = event.link
         if event.at_s is not None:
             if link in last and event.at_s <= last[link]:
@@ -383,7 +417,7 @@ def _check_handover(item: Mapping, event: Event, link: LinkSettings) -> None:
         item.fail("handover", f"no access point is {event.handover!r}; allowed: {allowed}")
 
 
-def _event(item: Mapping) -> Event:
+def _event(item: Mapping, link: Callable[[str], str]) -> Event:
     if item.has("at") == item.has("after"):
         item.fail(None, "needs a moment; allowed: one of at (a time) and after (bytes received)")
     if not any(item.has(key) for key in _EVENT_CHANGES):
@@ -393,7 +427,7 @@ def _event(item: Mapping) -> Event:
         return item.get(key, convert) if item.has(key) else None
 
     return Event(
-        link=item.get("link", _link),
+        link=item.get("link", link),
         at_s=maybe("at", _time),
         after_bytes=maybe("after", _size),
         duration_s=item.get_or("for", _length, math.inf),

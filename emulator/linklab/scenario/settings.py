@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from linklab.core.algorithms import DEFAULTS
+from linklab.core.link_kinds import LinkKind
 from linklab.models.carriers import CarrierSettings
 from linklab.models.events import Event
 from linklab.models.layer import STEP_S
@@ -15,9 +16,6 @@ from linklab.models.rrc import RrcSettings
 from linklab.models.trace import TraceSettings
 from linklab.models.wifi import WifiSettings
 from linklab.traces.trace import Sample
-
-DEVICES: Final = {"wifi": "wlan0", "lte": "rmnet0"}
-"""Every link's device in the lab, in the order in which links are listed everywhere."""
 
 PACKET_BYTES: Final = 1514
 """The largest packet as Linux' qdiscs count it: an MTU of 1500 and the Ethernet header."""
@@ -73,6 +71,7 @@ class LinkSettings:
     What models the scenario gives the link stands in the settings of these, else None.
     """
 
+    kind: LinkKind
     device: str
     down_rate_bps: int
     up_rate_bps: int
@@ -142,7 +141,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A validated scenario; `path` is the file it was read from and not part of equality."""
+    """A validated scenario: one to `MAX_LINKS` links by name, in the order of `in_order`.
+
+    `path` is the file it was read from and not part of equality.
+    """
 
     name: str
     title: str

@@ -51,7 +51,7 @@ def to_yaml(scenario: Scenario) -> str:
         seed=scenario.payload.seed,
         sha256=scenario.payload.sha256,
     )
-    document["links"] = {name: _link_yaml(link) for name, link in scenario.links.items()}
+    document["links"] = {name: _link_yaml(name, link) for name, link in scenario.links.items()}
     if scenario.events:
         document["events"] = [_event_yaml(event) for event in scenario.events]
     document["step"] = units.format_duration(scenario.step_s)
@@ -98,10 +98,11 @@ def _formatted(form: Callable[[T], str], value: T | None) -> str | None:
     return None if value is None else form(value)
 
 
-def _link_yaml(link: LinkSettings) -> _Flow:
+def _link_yaml(name: str, link: LinkSettings) -> _Flow:
     same = link.queue_down_bytes == link.queue_up_bytes
     down, up = units.format_size(link.queue_down_bytes), units.format_size(link.queue_up_bytes)
     return _without_none(
+        kind=None if name == link.kind.name else link.kind.name,
         down=units.format_rate(link.down_rate_bps),
         up=units.format_rate(link.up_rate_bps),
         rtt=units.format_duration(link.rtt_s),

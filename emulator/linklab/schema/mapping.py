@@ -30,10 +30,11 @@ def guess(word: str, known: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of a mapping."""
+    """The keys of a mapping. `named` checks those that a file may choose, as names of things."""
 
     needed: tuple[str, ...]
     optional: tuple[str, ...] = ()
+    named: Callable[[str], str] | None = None
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -48,7 +49,8 @@ class Mapping:
         self.node = node
         self.where = where
         if not isinstance(node, MappingNode):
-            self.fail(None, f"must be a mapping with the keys {', '.join(keys.all)}")
+            form = f" with the keys {', '.join(keys.all)}" if keys.all else ""
+            self.fail(None, f"must be a mapping{form}")
         self.values = self._entries(node, keys)
         for key in keys.needed:
             if key not in self.values:
@@ -70,7 +72,9 @@ class Mapping:
             if not isinstance(key_node, ScalarNode):
                 self.fail_at(key_node, self.where, "a key must be a word")
             key = key_node.value
-            if key not in keys.all:
+            if keys.named is not None:
+                self._scalar(key_node, self.where, keys.named)
+            elif key not in keys.all:
                 self.fail_at(
                     key_node,
                     self.where,
