@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from linklab import scenario as scenarios
+from linklab.core.progress import progress
 from linklab.scenario import Payload, Scenario
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -99,7 +99,7 @@ class Bench:
         """Calls `linklab` with each list of words, `parallel` at a time; results in their order."""
         results: dict[int, Done] = {}
         pool = ThreadPoolExecutor(parallel)
-        with self._progress() as bar:
+        with progress() as bar:
             task = bar.add_task(what, total=len(calls))
             try:
                 futures = {
@@ -119,13 +119,6 @@ class Bench:
             finally:
                 pool.shutdown()
         return [results[number] for number in range(len(calls))]
-
-    def _progress(self) -> Progress:
-        return Progress(
-            TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(),
-            TimeElapsedColumn(), console=self._errors, transient=True,
-            disable=not self._errors.is_terminal,
-        )  # fmt: skip
 
     def note(self, text: str) -> None:
         """A line of progress on standard error."""

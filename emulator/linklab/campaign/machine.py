@@ -10,10 +10,10 @@ import functools
 import hashlib
 import importlib.metadata
 import platform
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from linklab.core.installed import debian_packages
 from linklab.core.paths import PYTHON_PATH, SERVER_CONFIGURATION
 from linklab.places.versions import versions
 from linklab.runs.clients import CONTESTANTS
@@ -30,12 +30,14 @@ def facts() -> dict[str, str]:
     """Name → version or hash, of this machine."""
     known = versions()
     needed = sorted({one.needs for one in CONTESTANTS.values() if one.needs})
+    packages = [*_DEBIAN_PACKAGES, *needed]
+    installed = debian_packages(packages)
     return {
         "linklab (SHA-256)": _sources(),
         **{_TITLES[name]: known[name] for name in _SAME},
         "Python": ".".join(platform.python_version_tuple()[:2]),
         **{name: importlib.metadata.version(name) for name in _PYTHON_PACKAGES},
-        **_debian([*_DEBIAN_PACKAGES, *needed]),
+        **{name: installed.get(name, "none") for name in packages},
     }
 
 
@@ -69,15 +71,3 @@ def _sources() -> str:
 
 _APART = ("conftest.py", "_version.py", "data", "regression")
 """What is in the package and reaches no run."""
-
-
-def _debian(packages: list[str]) -> dict[str, str]:
-    try:
-        done = subprocess.run(
-            ["dpkg-query", "-W", "-f", "${Package} ${Version}\n", *packages],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-    except OSError:
-        return dict.fromkeys(packages, "unknown")
-    installed = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
-    return {name: installed.get(name, "none") for name in packages}

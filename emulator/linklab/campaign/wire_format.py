@@ -7,7 +7,6 @@ import os
 import stat
 import tempfile
 import zlib
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -15,6 +14,7 @@ import msgspec
 from linklab.core import plain_file
 from linklab.runs.runner import Request
 from linklab.scenario import load, to_yaml
+from linklab.scenario.trace_files import with_trace_files
 
 
 class ParcelError(RuntimeError):
@@ -48,15 +48,15 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 def wrap(request: Request, timeout_s: float | None, machine: dict[str, str]) -> Parcel:
     """The request with everything that it needs of this machine's files."""
-    links = dict(request.scenario.links)
     traces: dict[str, bytes] = {}
-    for link, settings in request.scenario.links.items():
-        if settings.trace is not None:
-            sent = PurePosixPath(link, settings.trace.file.name)
-            traces[str(sent)] = settings.trace.file.read_bytes()
-            links[link] = replace(settings, trace=replace(settings.trace, file=Path(sent)))
+
+    def sent(link: str, file: Path) -> Path:
+        traces[f"{link}/{file.name}"] = file.read_bytes()
+        return Path(link, file.name)
+
+    scenario = with_trace_files(request.scenario, sent)
     return Parcel(
-        scenario=to_yaml(replace(request.scenario, links=links)),
+        scenario=to_yaml(scenario),
         traces=traces,
         contestant=request.contestant,
         name=request.name,

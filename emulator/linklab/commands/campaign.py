@@ -13,20 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import TextColumn, TimeRemainingColumn
 
 from linklab.campaign import folder, machine, wire_format
 from linklab.campaign.matrix import Campaign, load
 from linklab.commands import compare
 from linklab.core.complaint import complain
 from linklab.core.printable import printable
+from linklab.core.progress import progress
 from linklab.places.guest.boot import memory_bytes, side_by_side
 from linklab.report import tables
 from linklab.runs import run_figures
@@ -83,16 +77,11 @@ def _work(
     """Has the errands run and keeps what comes back; how many each worker has done."""
     from linklab.campaign.cluster import Dispatch
 
-    console = Console(stderr=True)
     done: Counter[str] = Counter()
     with (
         _cluster(options, campaign) as client,
-        Progress(
-            TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(),
-            TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(),
-            console=console, disable=not console.is_terminal, transient=True,
-        ) as bar,
-    ):  # fmt: skip
+        progress(TextColumn("ETA"), TimeRemainingColumn()) as bar,
+    ):
 
         def tell(line: str) -> None:
             if bar.disable:

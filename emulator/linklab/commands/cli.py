@@ -484,15 +484,12 @@ def _scenarios(options: argparse.Namespace) -> int:
 
 def _oracles(chosen: list[Scenario]) -> dict[str, float]:
     """Their oracle times, with a bar on a terminal: all that ship take some seconds."""
-    from rich.console import Console
-    from rich.progress import Progress
-
+    from linklab.core.progress import progress
     from linklab.report import listing
 
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("oracle", total=len(chosen))
-        return listing.oracles(chosen, lambda done: progress.update(task, completed=done))
+    with progress() as bar:
+        task = bar.add_task("oracle", total=len(chosen))
+        return listing.oracles(chosen, lambda done: bar.update(task, completed=done))
 
 
 def _doctor(options: argparse.Namespace) -> int:

@@ -13,10 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from linklab.core import plain_file
 from linklab.core.complaint import complain
+from linklab.core.progress import progress
 from linklab.places import choice
 from linklab.places.choice import Place
 from linklab.places.guest.__main__ import build_kernel
@@ -52,10 +52,7 @@ def run_with_progress(
 ) -> list[Finished]:
     """Runs all requests with a progress bar where standard error is a terminal."""
     finished = []
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True,
-    ) as bar:  # fmt: skip
+    with progress() as bar:
         task = bar.add_task("starting", total=len(requests))
         running: list[str] = []
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import string
 from pathlib import Path
 
 from linklab.core.paths import SERVER_CONFIGURATION
+from linklab.core.placeholders import filled
 
 
 def configuration(
@@ -17,16 +17,17 @@ def configuration(
 
     `user` is whom it becomes when started as root, None where it is not.
     """
-    return string.Template(SERVER_CONFIGURATION.read_text()).safe_substitute(
-        address=address[0],
-        port=address[1],
-        certificate=_quoted(certificate),
-        key=_quoted(key),
-        directory=_quoted(directory),
-        become="" if user is None else f"user: {user}",
-        access_log=_quoted(access_log),
-        error_log=_quoted(error_log),
-    )
+    values = {
+        "address": address[0],
+        "port": address[1],
+        "certificate": _quoted(certificate),
+        "key": _quoted(key),
+        "directory": _quoted(directory),
+        "become": "" if user is None else f"user: {user}",
+        "access_log": _quoted(access_log),
+        "error_log": _quoted(error_log),
+    }
+    return filled(SERVER_CONFIGURATION.read_text(), values)
 
 
 def _quoted(path: Path) -> str:

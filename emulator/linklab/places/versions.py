@@ -6,22 +6,14 @@ import functools
 import hashlib
 import importlib.metadata
 import platform
-import subprocess
 from pathlib import Path
 
+from linklab.core.installed import debian_packages, said
 from linklab.core.paths import DATA, MULTILINK
 from linklab.core.version import released
 from linklab.places.guest import kernel
 
 _PACKAGES = ("h2o", "mininet", "iproute2", "linux-source-6.12")
-
-
-def _words(argv: list[str]) -> str:
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    except OSError:
-        return "unknown"
-    return done.stdout.strip() if done.returncode == 0 else "unknown"
 
 
 def _sha256(path: Path) -> str:
@@ -37,15 +29,13 @@ def versions() -> dict[str, str]:
     """Name → version; `unknown` where a part cannot be asked."""
     found = {
         "linklab": released() or "checkout",
-        "revision": _words(["git", "-C", str(DATA), "describe", "--always", "--dirty"]),
-        "multilink": _words([str(MULTILINK), "version"]),
+        "revision": said(["git", "-C", str(DATA), "describe", "--always", "--dirty"]) or "unknown",
+        "multilink": said([str(MULTILINK), "version"]) or "unknown",
         "multilink_sha256": _sha256(MULTILINK),
         "host_kernel": platform.release(),
         "guest_kernel": guest.name if (guest := kernel.cached()) else "none",
         "python": platform.python_version(),
         "pyroute2": importlib.metadata.version("pyroute2"),
     }
-    form = "${Package} ${Version}\n"  # Empty for a package that was removed.
-    lines = (_words(["dpkg-query", "-W", "-f", form, package]) for package in _PACKAGES)
-    installed = dict(line.split(" ", 1) for line in lines if " " in line)
+    installed = debian_packages(_PACKAGES)
     return found | {package: installed.get(package, "unknown") for package in _PACKAGES}

@@ -9,13 +9,12 @@ the ratios are those per megabyte too.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
 from linklab.core.paths import MULTILINK
+from linklab.core.placeholders import filled
+from linklab.core.progress import progress
 from linklab.regression.loopback import Cost, measure, room, serving, sparse
 from linklab.regression.suite import CostPlan, Program, Suite
 from linklab.scenario import ScenarioError
@@ -95,27 +94,23 @@ def take(plan: CostPlan, done: Callable[[], None]) -> tuple[list[Gate], Sequence
     with room(2 * plan.size_bytes) as directory, serving(directory) as server:
         sparse(server.files / "file", plan.size_bytes)
         output = directory / "out"
-        filled = {
-            "{url}": server.url("file"), "{ca}": str(server.ca), "{output}": str(output),
-            "{multilink}": str(MULTILINK),
-        }  # fmt: skip
+        values = {
+            "url": server.url("file"),
+            "ca": server.ca,
+            "output": output,
+            "multilink": MULTILINK,
+        }
         curl = ("curl", "-sSf", "--cacert", "{ca}", "-o", "{output}", "{url}")
         programs = {"curl": curl, **{one.name: one.command for one in plan.programs}}
         costs: dict[str, list[Cost]] = {name: [] for name in programs}
         limit_s = max(_LEAST_LIMIT_S, plan.size_bytes / 1e6 * _LIMIT_S_PER_MB)
         for _ in range(plan.rounds):
             for name, command in programs.items():
-                argv = [_filled(word, filled) for word in command]
+                argv = [filled(word, values) for word in command]
                 costs[name].append(measure(argv, plan.size_bytes, output, limit_s))
                 done()
     gates = [gate(one, costs[one.name], costs["curl"], plan.size_bytes) for one in plan.programs]
     return gates, costs["curl"]
-
-
-def _filled(word: str, values: Mapping[str, str]) -> str:
-    for name, value in values.items():
-        word = word.replace(name, value)
-    return word
 
 
 def run(suite: Suite) -> CostReport:
@@ -123,11 +118,7 @@ def run(suite: Suite) -> CostReport:
     plan = suite.cost
     if plan is None:
         raise ScenarioError(f"{suite.path}: has no `cost`: nothing to watch on the real clock")
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=console, disable=not console.is_terminal, transient=True,
-    ) as bar:  # fmt: skip
+    with progress() as bar:
         task = bar.add_task("real clock", total=plan.rounds * (len(plan.programs) + 1))
         gates, curl = take(plan, lambda: bar.advance(task))
     return CostReport(suite.name, plan.size_bytes, plan.rounds, tuple(gates), tuple(curl))

@@ -24,21 +24,23 @@ import hashlib
 import importlib.metadata
 import platform
 import re
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from linklab.core.installed import debian_packages, said
 from linklab.places.guest import kernel
 from linklab.places.versions import versions
 from linklab.regression.suite import Suite
 from linklab.runs.clients import CONTESTANTS
 from linklab.scenario import Scenario, to_yaml
+from linklab.scenario.trace_files import with_trace_files
 
 _PYTHON_PACKAGES = ("msgspec", "pyroute2", "pyyaml")
 """What `linklab.runs.execution` imports in the guest."""
 
 _DEBIAN_PACKAGES = {"H2O": "h2o", "Mininet": "mininet"}
+_OPENSSL = "libssl3"
 _MPTCP_PACKAGES = {"iproute2": "iproute2"}
 """`ip mptcp` makes the endpoints."""
 
@@ -59,10 +61,11 @@ def taken(suite: Suite) -> Fingerprint:
     if any(one.mptcp for one in contestants) or any(one.tcp.mptcp for one in suite.scenarios):
         packages |= _MPTCP_PACKAGES
     packages |= {one.needs: one.needs for one in contestants if one.needs}
+    installed = debian_packages([*packages.values(), _OPENSSL])
     programs = {
         "guest kernel": _guest_kernel(),
-        **{title: _upstream(_debian(package)) for title, package in packages.items()},
-        "OpenSSL": _series(_upstream(_debian("libssl3"))),
+        **{title: _upstream(installed.get(name, "none")) for title, name in packages.items()},
+        "OpenSSL": _series(_upstream(installed.get(_OPENSSL, "none"))),
         "Python": _series(platform.python_version()),
         **{name: importlib.metadata.version(name) for name in _PYTHON_PACKAGES},
     }
@@ -74,17 +77,8 @@ def taken(suite: Suite) -> Fingerprint:
 def of_scenario(scenario: Scenario) -> str:
     """A hash of all that a scenario says about links, payload and clients, its traces' content
     included; what it says to people is left out."""
-    links = {
-        name: replace(
-            link, trace=replace(link.trace, file=Path(_sha256(link.trace.file.read_bytes())))
-        )
-        if link.trace is not None
-        else link
-        for name, link in scenario.links.items()
-    }
-    plain = replace(
-        scenario, title="", description="", source="", published=(), findings=(), links=links
-    )
+    by_content = with_trace_files(scenario, lambda _, file: Path(_sha256(file.read_bytes())))
+    plain = replace(by_content, title="", description="", source="", published=(), findings=())
     return _sha256(to_yaml(plain).encode())[:16]
 
 
@@ -110,13 +104,7 @@ def _guest_kernel() -> str:
     path = kernel.cached()
     if path is None:
         return "none"
-    return f"{_said([str(path), '--version'])} {path.name.rpartition('-')[2]}"
-
-
-@functools.cache
-def _debian(package: str) -> str:
-    form = "${Version}\n"  # A line for each architecture.
-    return (_said(["dpkg-query", "-W", "-f", form, package]).splitlines() or ["none"])[0]
+    return f"{said([str(path), '--version'])} {path.name.rpartition('-')[2]}"
 
 
 def _upstream(version: str) -> str:
@@ -137,14 +125,6 @@ def _go(version: str) -> str:
     and 1.26.11 gave the same nanoseconds)."""
     found = re.search(r"go\d[\w.]*", version)
     return _series(found[0]) if found else "unknown"
-
-
-def _said(argv: Sequence[str]) -> str:
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def _sha256(content: bytes) -> str:

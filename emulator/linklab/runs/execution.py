@@ -19,6 +19,7 @@ from types import FrameType
 import msgspec
 from pyroute2 import NetlinkError
 
+from linklab.core.placeholders import filled
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import server
 from linklab.lab.control import Inbox
@@ -63,13 +64,8 @@ def _task(job: Job, scenario: Scenario, run_dir: Path, output: Path) -> Task:
 
 def _user_command(words: list[str], task: Task) -> list[str]:
     """A user's command with `{url}`, `{ca}` and `{output}` filled in."""
-    values = {"{url}": task.url, "{ca}": task.ca_file, "{output}": task.output}
-    filled = []
-    for word in words:
-        for name, value in values.items():
-            word = word.replace(name, value)
-        filled.append(word)
-    return filled
+    values = {"url": task.url, "ca": task.ca_file, "output": task.output}
+    return [filled(word, values) for word in words]
 
 
 def _environment(task: Task, home: Path) -> dict[str, str]:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from linklab.core import plain_file
@@ -29,6 +29,7 @@ from linklab.places.versions import versions
 from linklab.runs import job
 from linklab.runs.job import Job
 from linklab.scenario import Scenario, to_yaml
+from linklab.scenario.trace_files import with_trace_files
 
 MIN_WATCHDOG_S = 120.0
 """Wall-clock time that every run may take, however short its download."""
@@ -88,14 +89,14 @@ _authority = functools.cache(authority.ensure)
 
 def _with_traces(scenario: Scenario, run_dir: Path) -> Scenario:
     """The scenario with its traces copied into the run directory, which has to be whole."""
-    links = dict(scenario.links)
-    for name, link in links.items():
-        if link.trace is not None:
-            copy = Path("traces", f"{name}-{link.trace.file.name}")
-            (run_dir / copy.parent).mkdir(exist_ok=True)
-            shutil.copyfile(link.trace.file, run_dir / copy)
-            links[name] = replace(link, trace=replace(link.trace, file=copy))
-    return replace(scenario, links=links)
+
+    def copied(link: str, file: Path) -> Path:
+        copy = Path("traces", f"{link}-{file.name}")
+        (run_dir / copy.parent).mkdir(exist_ok=True)
+        shutil.copyfile(file, run_dir / copy)
+        return copy
+
+    return with_trace_files(scenario, copied)
 
 
 def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False) -> None:

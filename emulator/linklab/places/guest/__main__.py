@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 
+from linklab.core.complaint import complain
 from linklab.places.guest import kernel
 
 
@@ -27,15 +28,17 @@ def build_kernel() -> None:
     """Has the guest kernel built, with a progress bar, unless it is in the cache."""
     if kernel.cached() is not None:
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from linklab.core.progress import progress
 
-    with Progress(
-        TextColumn("linklab: {task.description}"), BarColumn(24), TimeElapsedColumn(),
-        console=Console(stderr=True),  # Standard output may be read by a machine.
-    ) as bar:  # fmt: skip
-        task = bar.add_task("", total=1.0)
-        kernel.ensure(lambda what, fraction: bar.update(task, description=what, completed=fraction))
+    with progress() as bar:
+        if bar.disable:
+            complain("building the guest kernel, which takes minutes")
+        task = bar.add_task("", total=100)
+        kernel.ensure(
+            lambda what, fraction: bar.update(
+                task, description=what, completed=round(100 * fraction)
+            )
+        )
 
 
 if __name__ == "__main__":
