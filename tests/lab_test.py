@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import PROBES, Linklab, lines
-from linklab.links.full_load import goodput_ratio
+from linklab.core.frames import goodput_ratio
 
 FRAME = 1514
 ScenarioFile = Callable[..., Path]

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from linklab import scenario
+from linklab.core.frames import goodput_ratio
 from linklab.links import oracle
-from linklab.links.full_load import goodput_ratio, spans
+from linklab.links.full_load import spans
 from linklab.links.stack import models
 from linklab.report import listing
 from linklab.scenario import Scenario

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from linklab import scenario
+from linklab.core.frames import FRAME_BYTES
 from linklab.core.link_kinds import KINDS, LTE, WIFI, LinkKind, devices, in_order
 from linklab.core.paths import PROFILES
 from linklab.models.between_runs import MAX_RELATIVE_SD
@@ -510,7 +511,7 @@ RATES = st.integers(MIN_RATE_BPS, reading.MAX_RATE_BPS)
 TIMES = st.floats(0, reading.MAX_TIME_S)
 SHARES = st.floats(0, 1)
 NAMES = st.from_regex(re.compile(r"[a-z0-9][a-z0-9-]{0,20}", re.ASCII), fullmatch=True)
-QUEUES = st.integers(scenario.PACKET_BYTES, scenario.MAX_QUEUE_BYTES)
+QUEUES = st.integers(FRAME_BYTES, scenario.MAX_QUEUE_BYTES)
 SIZES = st.integers(1, reading.MAX_PAYLOAD_BYTES)
 TEXTS = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"], include_characters="\n"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from itertools import pairwise
 
-from linklab.links.full_load import goodput_ratio
+from linklab.core.frames import goodput_ratio
 
 from bench.common import PROBES, Bench, Done, Result, percent, table, target
 

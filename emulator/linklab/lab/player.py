@@ -21,6 +21,7 @@ from typing import IO
 
 import msgspec
 
+from linklab.core.frames import goodput_ratio
 from linklab.core.link_state import LinkState
 from linklab.lab import control
 from linklab.lab.connections import OpenConnections
@@ -29,7 +30,6 @@ from linklab.lab.network import Lab, LabError, ShapedLink
 from linklab.lab.signal_file import SignalFile
 from linklab.lab.timer import Timer
 from linklab.lab.transitions import UNSEEN_KINDS, Happening, between
-from linklab.links.full_load import goodput_ratio
 from linklab.links.stack import ScenarioLink
 from linklab.models.layer import NO_LOAD, Load, Steps
 from linklab.scenario import SAMPLE_S

@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 
 from linklab import scenario
+from linklab.core.frames import goodput_ratio
 from linklab.links import calibration, oracle
 from linklab.links.calibration import SEEDS, Found, Target
-from linklab.links.full_load import goodput_ratio
 from linklab.models.between_runs import MAX_RELATIVE_SD
 from linklab.report import reproduction
 

@@ -10,46 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from linklab.core.frames import ACK_BYTES, FRAME_BYTES, goodput_ratio
 from linklab.core.link_state import LinkState
 from linklab.links.stack import models
 from linklab.models.layer import LinkModel, Load
-from linklab.scenario import PACKET_BYTES, Scenario
-
-SEGMENT_BYTES = 1448
-"""TCP payload of a full packet: 1500 less 20 IPv4 (RFC 791), 20 TCP (RFC 9293) and 12 for
-the timestamp option with its padding (RFC 7323)."""
-
-TLS_RECORD_BYTES = 16384
-"""Largest plaintext of a TLS 1.3 record (RFC 8446 5.1), which H2O fills for bulk data."""
-
-TLS_OVERHEAD_BYTES = 22
-"""Per record: 5 header, 1 content type (RFC 8446 5.2), 16 authentication tag (AES-GCM)."""
-
-FRAME_BYTES = 16384
-"""Payload of an HTTP/2 DATA frame: SETTINGS_MAX_FRAME_SIZE at its initial value (RFC 9113
-6.5.2), up to which H2O fills frames."""
-
-FRAME_OVERHEAD_BYTES = 9
-"""The frame header (RFC 9113 4.1)."""
+from linklab.scenario import Scenario
 
 HANDSHAKE_ROUND_TRIPS = 3
 """TCP's handshake (RFC 9293 3.5), TLS 1.3's (RFC 8446 2), and the request up to the first
 byte of its response."""
 
-ACK_BYTES = 66
-"""A pure acknowledgement as the qdiscs count it: Ethernet 14, IPv4 20, TCP 32."""
-
 SEGMENTS_PER_ACK = 2
 """Delayed acknowledgements (RFC 9293 3.8.6.3)."""
-
-
-def goodput_ratio() -> float:
-    """Payload bytes per byte that the bottleneck counts, for bulk data over HTTP/2: 0.9546."""
-    return (
-        SEGMENT_BYTES / PACKET_BYTES
-        * (TLS_RECORD_BYTES / (TLS_RECORD_BYTES + TLS_OVERHEAD_BYTES))
-        * (FRAME_BYTES / (FRAME_BYTES + FRAME_OVERHEAD_BYTES))
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +42,7 @@ class _Link:
     sent_bytes: float = 0.0
 
     def load(self, received_bytes: float, state: LinkState | None) -> Load:
-        packets = self.sent_bytes / PACKET_BYTES
+        packets = self.sent_bytes / FRAME_BYTES
         acks = packets / SEGMENTS_PER_ACK
         waits = state is None or state.hold_up or self.round_trips_left > 0
         return Load(

@@ -4,7 +4,8 @@ import math
 import pytest
 
 from linklab import scenario
-from linklab.links.full_load import Span, goodput_ratio, spans
+from linklab.core.frames import goodput_ratio
+from linklab.links.full_load import Span, spans
 from linklab.scenario import Scenario
 
 

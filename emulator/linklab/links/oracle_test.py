@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from linklab import scenario
 from linklab.links import oracle
-from linklab.links.full_load import goodput_ratio
 from linklab.scenario import Payload, Scenario
 
 G = 1448 / 1514 * 16384 / 16406 * 16384 / 16393
@@ -27,11 +26,6 @@ def make(wifi: str, lte: str, *events: str, size: str = "1 MB") -> Scenario:
 
 
 SLOW = "down: 8 Mbit/s, rtt: 0 s"  # 1 MB/s on the wire, G MB/s of payload
-
-
-def test_goodput_ratio() -> None:
-    assert goodput_ratio() == pytest.approx(G, rel=1e-12)
-    assert goodput_ratio() == pytest.approx(0.9546, abs=5e-5)
 
 
 def test_two_links_without_delay() -> None:

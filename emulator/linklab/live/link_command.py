@@ -14,6 +14,7 @@ from linklab.lab.control import Command
 from linklab.live import token
 from linklab.live.address import shown
 from linklab.models.events import MIN_RATE_BPS
+from linklab.models.roaming import HANDOVERS
 from linklab.scenario import Scenario
 from linklab.scenario.reading import MAX_RATE_BPS, MAX_RTT_S, MAX_TIME_S, MIN_LENGTH_S
 
@@ -23,8 +24,8 @@ DEFAULT_ADDRESS = ("127.0.0.1", 9464)
 GUARD = "X-Linklab"
 """The header in which a command brings the lab's token (`token.py`)."""
 
-REASSOCIATION_S = 0.3
-"""How long a handover takes on a link without access points: plain reassociation (FACTS, Wi-Fi)."""
+REASSOCIATION_S = HANDOVERS["reassociation"].outage_s
+"""How long a handover takes on a link without access points."""
 
 OUTAGE_S = 3.0
 """How long an outage takes unless it is said."""

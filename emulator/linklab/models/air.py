@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from linklab.core.frames import ETHERNET_BYTES, FRAME_BYTES
 from linklab.models.layer import STEP_S, Load, Steps
 from linklab.models.phy import Standard
 
-FRAME_BYTES = 1514
-"""A full packet as rates count it: 1500 bytes of IP and the Ethernet header."""
-
-HEADER_BYTES = 24
-"""What 802.11 adds to it: 26 MAC with QoS, 8 LLC and SNAP, 4 checksum, less 14 of Ethernet
+HEADER_BYTES = 26 + 8 + 4 - ETHERNET_BYTES
+"""What 802.11 adds to it: 26 MAC with QoS, 8 LLC and SNAP, 4 checksum, less Ethernet's
 (IEEE 802.11-2020, 9.2.3)."""
 
 

@@ -7,21 +7,19 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from linklab.core.frames import ACK_BYTES, FRAME_BYTES, SEGMENT_BYTES
 from linklab.models import phy
 from linklab.models.air import (
     ACCESS,
     ACCESS_AGGREGATED,
     ACCESS_BG,
     ACCESS_G,
-    FRAME_BYTES,
     Access,
     Air,
 )
 from linklab.models.layer import NO_LOAD, STEP_S, Load
 from linklab.models.phy import Standard
 
-SEGMENT_BYTES = 1448
-ACK_BYTES = 66
 G_BPS = 54e6
 
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from linklab.core.frames import ACK_BYTES, FRAME_BYTES, SEGMENT_BYTES
 from linklab.core.link_state import LinkState
-from linklab.models.air import ACCESS_BG, ACCESS_G, FRAME_BYTES
+from linklab.models.air import ACCESS_BG, ACCESS_G
 from linklab.models.layer import NO_LOAD, Load
 from linklab.models.loss import gemodel
 from linklab.models.phy import Standard
@@ -21,7 +22,6 @@ from linklab.models.wifi import Wifi, WifiSettings
 
 WIRED = LinkState(True, 1_000_000_000, 1_000_000_000, 0.01, 0.0, 0.0)
 DESK = RoamingSettings((AccessPoint("ap1", signal_dbm=-50), AccessPoint("ap2", signal_dbm=-60)))
-ACK_BYTES = 66
 
 Course = list[tuple[float, LinkState]]
 
@@ -68,7 +68,7 @@ def test_a_desk_beside_the_access_point() -> None:
     assert (first.loss_ratio, first.loss_burst_packets) == (0.001, 2)
     assert first.up
     assert not first.blackout
-    goodput = mean_bps(course) * 1448 / FRAME_BYTES
+    goodput = mean_bps(course) * SEGMENT_BYTES / FRAME_BYTES
     assert 0.65 <= goodput / 390e6 <= 0.70
 
 
@@ -82,8 +82,8 @@ def test_the_wired_access_caps_the_air_and_the_air_the_wired_access() -> None:
 
 def test_the_cell_of_super_aggregation() -> None:
     cell = replace(G, access=ACCESS_BG)
-    without = mean_bps(drive(made(cell), 5, acks=0)) * 1448 / FRAME_BYTES
-    gain = without - mean_bps(drive(made(cell), 5)) * 1448 / FRAME_BYTES
+    without = mean_bps(drive(made(cell), 5, acks=0)) * SEGMENT_BYTES / FRAME_BYTES
+    gain = without - mean_bps(drive(made(cell), 5)) * SEGMENT_BYTES / FRAME_BYTES
     assert gain == pytest.approx(11.27e6, rel=0.05)
 
 

@@ -10,17 +10,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
+from linklab.core.frames import FRAME_BYTES
 from linklab.core.records import QueueRecord
-
-_FRAME_BYTES = 1514
-"""Queues that together sent less than a full frame between two samples brought no payload: what
-they sent were acknowledgements and the like."""
 
 
 def stalled_s(records: Iterable[QueueRecord], end_s: float) -> float:
     """Seconds up to `end_s` in which no link's downlink carried a frame, of `queues.jsonl`.
 
-    What comes before the first arrival is the wait for a connection, and no stall.
+    What comes before the first arrival is the wait for a connection, and no stall. Queues that
+    together sent less than a full frame between two samples brought no payload: what they sent were
+    acknowledgements and the like.
     """
     sent: dict[str, int] = {}
     totals: dict[float, int] = {}
@@ -31,5 +30,5 @@ def stalled_s(records: Iterable[QueueRecord], end_s: float) -> float:
     return sum(
         to_s - from_s
         for (from_s, before), (to_s, after) in itertools.pairwise(totals.items())
-        if before >= _FRAME_BYTES and after - before < _FRAME_BYTES
+        if before >= FRAME_BYTES and after - before < FRAME_BYTES
     )

@@ -72,7 +72,6 @@ from linklab.scenario.finding import find, list_all, load, names_in
 from linklab.scenario.reading import parse
 from linklab.scenario.settings import (
     MAX_QUEUE_BYTES,
-    PACKET_BYTES,
     SAMPLE_S,
     ClientSettings,
     Finding,
@@ -88,7 +87,7 @@ from linklab.scenario.writing import to_yaml
 from linklab.schema.document import ScenarioError
 
 __all__ = [
-    "MAX_QUEUE_BYTES", "PACKET_BYTES", "SAMPLE_S", "ClientSettings", "Finding", "LinkSettings",
+    "MAX_QUEUE_BYTES", "SAMPLE_S", "ClientSettings", "Finding", "LinkSettings",
     "Payload", "Published", "Scenario", "ScenarioError", "TcpSettings",
     "default_bandwidth_bps", "default_queue_bytes", "find", "list_all", "load", "names_in",
     "parse", "to_yaml",

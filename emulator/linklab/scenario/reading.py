@@ -11,6 +11,7 @@ from random import Random
 from typing import Final, TypeVar
 
 from linklab.core import units
+from linklab.core.frames import FRAME_BYTES
 from linklab.core.link_kinds import KINDS, MAX_LINKS, LinkKind, devices, in_order, link_name
 from linklab.models import phy
 from linklab.models.between_runs import MAX_RELATIVE_SD
@@ -27,7 +28,6 @@ from linklab.models.wifi import WifiSettings
 from linklab.scenario import models
 from linklab.scenario.settings import (
     MAX_QUEUE_BYTES,
-    PACKET_BYTES,
     SAMPLE_S,
     ClientSettings,
     Finding,
@@ -151,9 +151,9 @@ _size = within(
 )
 _queue = within(
     units.parse_size,
-    PACKET_BYTES,
+    FRAME_BYTES,
     MAX_QUEUE_BYTES,
-    f"{PACKET_BYTES} B (one packet) to {units.format_size(MAX_QUEUE_BYTES)}",
+    f"{FRAME_BYTES} B (one packet) to {units.format_size(MAX_QUEUE_BYTES)}",
 )
 _buffer = within(units.parse_size, 4096, (1 << 31) - 1, "4096 B to 2 GiB less 1 B")
 _time = within(units.parse_duration, 0.0, MAX_TIME_S, f"0 s to {MAX_TIME_S:.0f} s")

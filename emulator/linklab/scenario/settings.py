@@ -17,9 +17,6 @@ from linklab.models.trace import TraceSettings
 from linklab.models.wifi import WifiSettings
 from linklab.traces.trace import Sample
 
-PACKET_BYTES: Final = 1514
-"""The largest packet as Linux' qdiscs count it: an MTU of 1500 and the Ethernet header."""
-
 MAX_QUEUE_BYTES: Final = 1_000_000_000
 
 SAMPLE_S: Final = 0.5

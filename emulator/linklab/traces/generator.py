@@ -28,10 +28,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from linklab.core.elementary import exp, expm1, normal_quantile
+from linklab.core.frames import FRAME_BYTES
 from linklab.traces.trace import MAX_LENGTH_NS, MAX_RATE_BPS, NS_PER_S, Sample
 
 TICK_S: Final = 0.02
-PACKET_BYTES: Final = 1514
 SPROUT_VOLATILITY: Final = 0.2
 SPROUT_ESCAPE_PER_S: Final = 1.0
 
@@ -87,8 +87,8 @@ def generate(recipe: Recipe) -> Iterator[Sample]:
             up.move(recipe.coupling * step + apart * _normal(randomness))
         yield Sample(
             length_ns=round(sample_s * NS_PER_S),
-            down_bps=round(down_packets * PACKET_BYTES * 8 / sample_s),
-            up_bps=round(up_packets * PACKET_BYTES * 8 / sample_s),
+            down_bps=round(down_packets * FRAME_BYTES * 8 / sample_s),
+            up_bps=round(up_packets * FRAME_BYTES * 8 / sample_s),
         )
 
 
@@ -118,7 +118,7 @@ class _Wandering:
     """A channel's rate, tick by tick, in packets per second."""
 
     def __init__(self, channel: Channel, randomness: random.Random) -> None:
-        bits = PACKET_BYTES * 8
+        bits = FRAME_BYTES * 8
         self._mean = channel.mean_bps / bits
         self._peak = channel.peak_bps / bits
         self._step = channel.volatility * self._peak * math.sqrt(TICK_S)

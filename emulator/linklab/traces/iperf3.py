@@ -25,6 +25,14 @@ import ijson
 import msgspec
 from ijson.common import ObjectBuilder
 
+from linklab.core.frames import (
+    ETHERNET_BYTES,
+    FRAME_BYTES,
+    IPV4_BYTES,
+    MTU_BYTES,
+    SEGMENT_BYTES,
+    UDP_BYTES,
+)
 from linklab.traces.lines import MAX_LINE_BYTES
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
@@ -37,11 +45,6 @@ from linklab.traces.trace import (
 )
 
 ENDS: Final = ("client", "server")
-
-_FRAME_BYTES = 1514
-_TCP_PAYLOAD_BYTES = 1448
-_ETHERNET_BYTES, _IP_BYTES, _UDP_BYTES = 14, 20, 8
-_MTU = 1500
 
 _MAX_LENGTH_S = MAX_LENGTH_NS // NS_PER_S
 
@@ -338,12 +341,12 @@ def _as(reader: _Reader, value: Any, kind: type[T]) -> T:
 
 
 def _frames_per_payload(reader: _Reader, test: _TestStart) -> float:
-    """Bytes of Ethernet frames per byte that iperf3 counts, with an MTU of 1500."""
+    """Bytes of Ethernet frames per byte that iperf3 counts, over Ethernet."""
     if test.protocol == "TCP":
-        return _FRAME_BYTES / _TCP_PAYLOAD_BYTES
+        return FRAME_BYTES / SEGMENT_BYTES
     if test.protocol == "UDP" and test.blksize > 0:
-        fragments = math.ceil((test.blksize + _UDP_BYTES) / (_MTU - _IP_BYTES))
-        headers = _UDP_BYTES + fragments * (_IP_BYTES + _ETHERNET_BYTES)
+        fragments = math.ceil((test.blksize + UDP_BYTES) / (MTU_BYTES - IPV4_BYTES))
+        headers = UDP_BYTES + fragments * (IPV4_BYTES + ETHERNET_BYTES)
         return (test.blksize + headers) / test.blksize
     raise reader.error(f"a test of {test.protocol} is of no use here; allowed: TCP, UDP")
 

@@ -18,10 +18,11 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
+from linklab.core.frames import FRAME_BYTES
 from linklab.traces.lines import MAX_LINE_BYTES, shown
 from linklab.traces.trace import MAX_LENGTH_NS, MAX_RATE_BPS, Recording, Sample, TraceError
 
-OPPORTUNITY_BYTES: Final = 1514
+OPPORTUNITY_BYTES: Final = FRAME_BYTES
 """What one line lets through: a full packet of 1500 bytes, with the Ethernet header of 14 that a
 link of the lab counts. Mahimahi counts the same packet as 1504, with its TUN device's header of 4
 (`PACKET_SIZE` in link_queue.cc). Imported as 1504 an opportunity would not carry what it carries

@@ -1,0 +1,53 @@
+"""Sizes of what goes over a link, in bytes: a packet, its headers, what is around payload. Pure.
+
+Rates, queues and counters count frames as Linux' qdiscs do: an IP packet and its Ethernet header.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MTU_BYTES: Final = 1500
+"""The largest IP packet that Ethernet carries (RFC 894)."""
+
+ETHERNET_BYTES: Final = 14
+"""Ethernet's header: two addresses and a type. Qdiscs see no preamble and no checksum."""
+
+IPV4_BYTES: Final = 20
+"""A header of IPv4 without options (RFC 791 3.1)."""
+
+UDP_BYTES: Final = 8
+"""A header of UDP (RFC 768)."""
+
+TCP_BYTES: Final = 20 + 12
+"""A header of TCP (RFC 9293 3.1) with the timestamp option and its padding (RFC 7323 3.2), which
+Linux sends with every segment."""
+
+FRAME_BYTES: Final = MTU_BYTES + ETHERNET_BYTES
+"""A full packet as it is counted: 1514."""
+
+SEGMENT_BYTES: Final = MTU_BYTES - IPV4_BYTES - TCP_BYTES
+"""What TCP carries in a full packet: 1448."""
+
+ACK_BYTES: Final = ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES
+"""A pure acknowledgement as it is counted: 66."""
+
+TLS_RECORD_BYTES: Final = 16384
+"""Largest plaintext of a TLS 1.3 record (RFC 8446 5.1), which H2O fills for bulk data."""
+
+TLS_OVERHEAD_BYTES: Final = 22
+"""Per record: 5 header, 1 content type (RFC 8446 5.2), 16 authentication tag (AES-GCM)."""
+
+DATA_BYTES: Final = 16384
+"""Payload of an HTTP/2 DATA frame: SETTINGS_MAX_FRAME_SIZE at its initial value (RFC 9113
+6.5.2), up to which H2O fills frames."""
+
+DATA_OVERHEAD_BYTES: Final = 9
+"""The frame header (RFC 9113 4.1)."""
+
+
+def goodput_ratio() -> float:
+    """Payload bytes per byte that the bottleneck counts, for bulk data over HTTP/2: 0.9546."""
+    tcp = SEGMENT_BYTES / FRAME_BYTES
+    tls = TLS_RECORD_BYTES / (TLS_RECORD_BYTES + TLS_OVERHEAD_BYTES)
+    return tcp * tls * (DATA_BYTES / (DATA_BYTES + DATA_OVERHEAD_BYTES))

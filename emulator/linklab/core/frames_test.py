@@ -1,0 +1,31 @@
+"""Tests of frames.py, and that no other module says these sizes again."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from linklab.core import frames
+
+PACKAGE = Path(__file__).parents[1]
+
+
+def test_sizes_as_a_trace_of_packets_shows_them() -> None:
+    assert (frames.FRAME_BYTES, frames.SEGMENT_BYTES, frames.ACK_BYTES) == (1514, 1448, 66)
+
+
+def test_goodput_ratio() -> None:
+    expected = 1448 / 1514 * 16384 / 16406 * 16384 / 16393
+    assert frames.goodput_ratio() == pytest.approx(expected, rel=1e-12)
+
+
+def test_no_other_module_has_them_as_numbers() -> None:
+    sizes = {frames.FRAME_BYTES, frames.SEGMENT_BYTES, frames.MTU_BYTES}
+    found = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        for path in PACKAGE.rglob("*.py")
+        if path.name != "frames.py" and not path.name.endswith("_test.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and type(node.value) is int and node.value in sizes
+    ]
+    assert found == []
