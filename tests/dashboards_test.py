@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import REPOSITORY, command, environment
-from linklab.metrics.families import CATALOGUE
+from linklab.metrics.run import CATALOGUE
 from prometheus import CONFIGURATION, DASHBOARDS, Asked, Prometheus, asked, filled_in, prometheus
 
 GRAFANA = REPOSITORY / "dashboards" / "grafana"
@@ -81,8 +81,7 @@ def test_every_variable_that_is_asked_for_is_there() -> None:
 
 
 def test_every_metric_that_is_asked_for_is_in_the_catalogue() -> None:
-    suffixes = ("", "_bucket", "_sum", "_count")
-    known = {name + suffix for name in CATALOGUE for suffix in suffixes}
+    known = {name for metric in CATALOGUE for name in (metric.name, *metric.series)}
     for one in asked():
         names = set(re.findall(r"\b(?:linklab|multilink)_\w+", one.expression))
         assert names, one
@@ -243,11 +242,7 @@ def test_no_variable_is_empty(published: tuple[Prometheus, list[Any]]) -> None:
 def test_every_metric_of_the_catalogue_has_data(published: tuple[Prometheus, list[Any]]) -> None:
     server, slots = published
     have = set(server.ask("label/__name__/values", start=str(slots[0]["start_s"])))
-    expected = {
-        name + suffix
-        for name, family in CATALOGUE.items()
-        for suffix in (("_bucket", "_sum", "_count") if family.type == "histogram" else ("",))
-    }
+    expected = {name for metric in CATALOGUE for name in metric.series}
     assert expected <= have
 
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from linklab.metrics.families import RunLabels, RunMetrics
+from linklab.metrics.lab import Place
+from linklab.metrics.run import RunLabels, RunMetrics
 from linklab.runs.job import Job
 
 
@@ -18,8 +19,6 @@ def run_label(made: Job, run_dir: Path) -> str:
 def new_metrics(label: str, made: Job, links: Sequence[str]) -> RunMetrics:
     """The metrics of a run that nothing is known of but its manifest."""
     algorithm = made.contestant or made.name or Path((made.command or ["exec"])[0]).name
-    info = {
-        "place": made.place, "clock": made.clock,
-        "revision": made.versions.get("revision", "unknown"),
-    }  # fmt: skip
-    return RunMetrics(RunLabels(label, made.scenario, algorithm, str(made.seed)), links, info)
+    place = Place(made.place, made.clock, made.versions.get("revision", "unknown"))
+    labels = RunLabels(label, made.scenario, algorithm, str(made.seed))
+    return RunMetrics(labels, links, place)

@@ -30,8 +30,8 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from linklab.core import plain_file, records
-from linklab.metrics.families import families
 from linklab.metrics.manifest import new_metrics, run_label
+from linklab.metrics.run import families
 from linklab.publish.owner import Owner, OwnerError, acting_as, owner_of
 from linklab.runs import job, summary
 from linklab.runs.job import Job

@@ -1,0 +1,160 @@
+"""A download by multilink in Prometheus, with the names that multilink gives itself. Pure.
+
+`client/internal/metrics` counts the same events in the client's own process; tests of both sides
+hold their metrics beside one golden file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from linklab.core.records import ClientRecord
+from linklab.metrics.metric import Distribution, Metric, Readings, declared
+
+
+@dataclass
+class Link:
+    """What is known of one link."""
+
+    requests: Counter[float] = field(default_factory=Counter)
+    """By the upper bound of the bucket of their size."""
+    requested_bytes: int = 0
+    in_flight: int = 0
+    sampled_bytes: int = 0
+    ended_bytes: int = 0
+    wasted_bytes: int = 0
+    """Of requests that ended; among the received ones."""
+    late_bytes: int = 0
+    """Of requests that were given up, wasted as well."""
+    failovers: int = 0
+    rtt_s: float | None = None
+
+    @property
+    def arrived_bytes(self) -> int:
+        """By the samples, which come during requests, or the ends, which are exact after them."""
+        return max(self.sampled_bytes, self.ended_bytes)
+
+
+class Client:
+    """A download over `links`, from the records that it has been told so far; no series before
+    the first, and none ever of other programs."""
+
+    def __init__(self, links: Sequence[str]) -> None:
+        self.has_begun = False
+        self.links = {name: Link() for name in links}
+        self._size_bytes = 0
+        self._resumed_bytes = 0
+
+    def record(self, record: ClientRecord) -> None:
+        """Takes in a record."""
+        self.has_begun = True
+        if record.event == "size":
+            self._size_bytes = record.bytes
+            self._resumed_bytes = record.resumed_bytes
+        if not record.link:
+            return
+        link = self.links.setdefault(record.link, Link())
+        match record.event:
+            case "request":
+                link.in_flight += 1
+                link.requests[REQUEST_SIZE.bucket_of(record.length)] += 1
+                link.requested_bytes += record.length
+            case "end":
+                link.in_flight -= 1
+                link.ended_bytes += record.bytes + record.wasted_bytes
+                link.wasted_bytes += record.wasted_bytes
+            case "late":
+                link.late_bytes += record.bytes
+            case "sample":
+                link.sampled_bytes = record.received_bytes
+                link.rtt_s = record.rtt_ns / 1e9
+            case "failover":
+                link.failovers += 1
+
+    @property
+    def progress_ratio(self) -> float:
+        """Part of the file that is there, what an earlier call has left included."""
+        if self._size_bytes == 0:
+            return 0.0
+        useful = sum(link.arrived_bytes - link.wasted_bytes for link in self.links.values())
+        return min(1.0, (self._resumed_bytes + useful) / self._size_bytes)
+
+
+def _per_link(
+    value: Callable[[Link], float | Distribution | None],
+) -> Callable[[Client], Readings]:
+    def read(client: Client) -> Readings:
+        for name, link in client.links.items() if client.has_begun else ():
+            found = value(link)
+            if found is not None:
+                yield (name,), found
+
+    return read
+
+
+def _progress(client: Client) -> Readings:
+    if client.has_begun:
+        yield (), client.progress_ratio
+
+
+_LINK = ("link",)
+
+RECEIVED = Metric(
+    "multilink_received_bytes_total",
+    "counter",
+    "Bytes of response bodies that the link received.",
+    _per_link(lambda link: link.arrived_bytes),
+    _LINK,
+)
+
+WASTED = Metric(
+    "multilink_wasted_bytes_total",
+    "counter",
+    "Received bytes that came to no use.",
+    _per_link(lambda link: link.wasted_bytes + link.late_bytes),
+    _LINK,
+)
+
+REQUEST_SIZE = Metric(
+    "multilink_request_size_bytes",
+    "histogram",
+    "Sizes of range requests.",
+    _per_link(lambda link: Distribution(link.requests, link.requested_bytes)),
+    _LINK,
+    buckets=tuple(float((16 << 10) * 4**n) for n in range(9)),
+)
+
+IN_FLIGHT = Metric(
+    "multilink_requests_in_flight",
+    "gauge",
+    "Range requests sent and not ended.",
+    _per_link(lambda link: link.in_flight),
+    _LINK,
+)
+
+RTT = Metric(
+    "multilink_rtt_seconds",
+    "gauge",
+    "Current round trip time of the link, queues included.",
+    _per_link(lambda link: link.rtt_s),
+    _LINK,
+)
+
+FAILOVERS = Metric(
+    "multilink_failovers_total",
+    "counter",
+    "Times that the link lost its work to others.",
+    _per_link(lambda link: link.failovers),
+    _LINK,
+)
+
+PROGRESS = Metric(
+    "multilink_download_progress_ratio",
+    "gauge",
+    "Part of the download that has arrived.",
+    _progress,
+)
+
+METRICS = declared(globals())

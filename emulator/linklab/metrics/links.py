@@ -1,0 +1,190 @@
+"""The emulated links in Prometheus: their states as applied, and what their queues counted. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from linklab.core.records import LinkRecord, QueueRecord, Record
+from linklab.metrics.metric import Metric, Readings, declared
+
+DIRECTIONS = ("down", "up")
+
+
+@dataclass
+class Link:
+    """What is known of one link."""
+
+    state: LinkRecord | None = None
+    access_point: str = ""
+    outage_s: float = 0.0
+    handovers: int = 0
+    queues: dict[str, QueueRecord] = field(default_factory=dict)
+    """The newest sample of each direction."""
+
+    @property
+    def is_out(self) -> bool:
+        """Whether nothing can pass to the client."""
+        return self.state is not None and self.state.is_out("down")
+
+
+class Links:
+    """The links of a run, from the records that it has been told so far."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.links = {name: Link() for name in names}
+
+    def record(self, record: Record) -> None:
+        """Takes in a record."""
+        match record:
+            case LinkRecord():
+                link = self._link(record.link)
+                if link.access_point and record.access_point != link.access_point:
+                    link.handovers += 1
+                link.access_point = record.access_point
+                link.state = record
+            case QueueRecord():
+                self._link(record.link).queues[record.direction] = record
+
+    def pass_time(self, seconds: float) -> None:
+        """So much later nothing has changed."""
+        for link in self.links.values():
+            if link.is_out:
+                link.outage_s += seconds
+
+    def _link(self, name: str) -> Link:
+        return self.links.setdefault(name, Link())
+
+
+def _per_link(value: Callable[[Link], float | None]) -> Callable[[Links], Readings]:
+    def read(known: Links) -> Readings:
+        for name, link in known.links.items():
+            found = value(link)
+            if found is not None:
+                yield (name,), found
+
+    return read
+
+
+def _per_direction(value: Callable[[Link, str], float | None]) -> Callable[[Links], Readings]:
+    def read(known: Links) -> Readings:
+        for name, link in known.links.items():
+            for direction in DIRECTIONS:
+                found = value(link, direction)
+                if found is not None:
+                    yield (name, direction), found
+
+    return read
+
+
+def _applied(value: Callable[[LinkRecord], float]) -> Callable[[Links], Readings]:
+    """Of links whose state is known."""
+    return _per_link(lambda link: None if link.state is None else value(link.state))
+
+
+def _counted(value: Callable[[QueueRecord], int]) -> Callable[[Links], Readings]:
+    """0 before a queue's first sample."""
+
+    def of(link: Link, direction: str) -> float:
+        queue = link.queues.get(direction)
+        return 0 if queue is None else value(queue)
+
+    return _per_direction(of)
+
+
+def _rate_bytes_per_s(link: Link, direction: str) -> float | None:
+    return None if link.state is None else link.state.rate_bps(direction) / 8
+
+
+_LINK = ("link",)
+_DIRECTION = ("link", "direction")
+
+RATE = Metric(
+    "linklab_link_rate_bytes_per_second",
+    "gauge",
+    "Rate of a direction of the link as emulated, headers included; 0 in an outage.",
+    _per_direction(_rate_bytes_per_s),
+    _DIRECTION,
+)
+
+DELAY = Metric(
+    "linklab_link_delay_seconds",
+    "gauge",
+    "One-way delay of the link, queues excluded.",
+    _applied(lambda state: state.delay_s),
+    _LINK,
+)
+
+LOSS = Metric(
+    "linklab_link_loss_ratio",
+    "gauge",
+    "Mean share of downlink packets that are lost.",
+    _applied(lambda state: 1.0 if state.blackout else state.loss_ratio),
+    _LINK,
+)
+
+UP = Metric(
+    "linklab_link_up",
+    "gauge",
+    "Whether the link has a carrier.",
+    _applied(lambda state: float(state.up)),
+    _LINK,
+)
+
+CARRIERS = Metric(
+    "linklab_link_carriers",
+    "gauge",
+    "Aggregated carriers of an LTE link.",
+    _applied(lambda state: state.carriers),
+    _LINK,
+)
+
+QUEUE = Metric(
+    "linklab_link_queue_bytes",
+    "gauge",
+    "Bytes that wait in a direction of the link.",
+    _counted(lambda queue: queue.queue_bytes),
+    _DIRECTION,
+)
+
+SENT = Metric(
+    "linklab_link_sent_bytes_total",
+    "counter",
+    "Bytes that left a direction's queue, headers included.",
+    _counted(lambda queue: queue.sent_bytes),
+    _DIRECTION,
+)
+
+DROPPED = Metric(
+    "linklab_link_dropped_packets_total",
+    "counter",
+    "Packets that found a direction's queue full.",
+    _counted(lambda queue: queue.dropped_packets),
+    _DIRECTION,
+)
+
+LOST = Metric(
+    "linklab_link_lost_packets_total",
+    "counter",
+    "Packets of a direction lost on the way, outages included.",
+    _counted(lambda queue: queue.lost_packets),
+    _DIRECTION,
+)
+
+HANDOVERS = Metric(
+    "linklab_link_handovers_total",
+    "counter",
+    "Times that the link left an access point.",
+    _per_link(lambda link: link.handovers),
+    _LINK,
+)
+
+OUTAGE = Metric(
+    "linklab_link_outage_seconds_total",
+    "counter",
+    "Time in which nothing could pass, noticed by the client or not.",
+    _per_link(lambda link: link.outage_s),
+    _LINK,
+)
+
+METRICS = declared(globals())

@@ -1,0 +1,81 @@
+"""What a run came to, in Prometheus. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from linklab.metrics.metric import Metric, Readings, declared, one
+from linklab.runs.run_figures import RunFigures
+
+Results = RunFigures | None
+"""A finished run's figures; None of one that failed."""
+
+
+def _figure(value: Callable[[RunFigures], float | None]) -> Callable[[Results], Readings]:
+    """One figure of runs that have it."""
+    return lambda results: one(None if results is None else value(results))
+
+
+def _received(results: Results) -> Readings:
+    for name, link in (results.links if results else {}).items():
+        yield (name,), link.bytes
+
+
+FAILED = Metric[Results](
+    "linklab_run_failed",
+    "gauge",
+    "Whether the run ended without figures.",
+    lambda results: one(float(results is None)),
+)
+
+DOWNLOAD = Metric(
+    "linklab_run_download_seconds",
+    "gauge",
+    "Download time of the run.",
+    _figure(lambda figures: figures.download_s),
+)
+
+ORACLE = Metric(
+    "linklab_run_oracle_seconds",
+    "gauge",
+    "Least time in which the links could have delivered the payload.",
+    _figure(lambda figures: figures.oracle_s),
+)
+
+EFFICIENCY = Metric(
+    "linklab_run_efficiency_ratio",
+    "gauge",
+    "Oracle time / download time.",
+    _figure(lambda figures: figures.efficiency),
+)
+
+LINK_DELTA = Metric(
+    "linklab_run_link_delta_seconds",
+    "gauge",
+    "By how much one link finished after the other.",
+    _figure(lambda figures: figures.link_delta_s),
+)
+
+STALLED = Metric(
+    "linklab_run_stalled_seconds",
+    "gauge",
+    "How long no link brought anything though bytes were missing.",
+    _figure(lambda figures: figures.stalled_s),
+)
+
+WASTED = Metric(
+    "linklab_run_wasted_bytes",
+    "gauge",
+    "What all links received in vain.",
+    _figure(lambda figures: figures.wasted_bytes),
+)
+
+RECEIVED = Metric(
+    "linklab_run_link_received_bytes",
+    "gauge",
+    "Payload that came over the link.",
+    _received,
+    ("link",),
+)
+
+METRICS = declared(globals())
