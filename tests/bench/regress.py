@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from linklab.commands.cli import DEFAULT_SUITE
 from linklab.regression import suite as suites
 from linklab.regression.figures import FIGURES, Cell
 from planted import BENIGN, REGRESSIONS, build
@@ -49,7 +48,7 @@ DISTURBANCES = (
 
 def regress(bench: Bench) -> Result:
     """The regression suite: its time, false alarms in 20 disturbed runs, planted regressions."""
-    suite = SMALL_SUITE if bench.quick else DEFAULT_SUITE
+    suite = SMALL_SUITE if bench.quick else suites.DEFAULT
     baseline = bench.work / f"{suite.stem}.baseline.yaml"
     clients = {name: _build(bench, name) for name in ("", *BENIGN, *REGRESSIONS)}
     first = _run(bench, suite, baseline, clients[""], "--update", "--reason", "benchmark")

@@ -62,12 +62,13 @@ def _sources() -> str:
     package = Path(__file__).parents[1]
     for path in sorted(package.rglob("*")):
         named = path.relative_to(PYTHON_PATH)
-        counts = path.suffix in (".py", ".sh", ".config", ".patch")
-        if counts and named.parts[1] not in _APART and not path.name.endswith("_test.py"):
+        is_source = path.suffix in (".py", ".sh", ".config", ".patch")
+        is_test = path.name.endswith(("_test.py", "conftest.py"))
+        if is_source and not is_test and named.parts[1] not in _APART:
             digest.update(f"{named}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     digest.update(hashlib.sha256(SERVER_CONFIGURATION.read_bytes()).digest())
     return digest.hexdigest()
 
 
-_APART = ("conftest.py", "_version.py", "data", "regression")
+_APART = ("_version.py", "data", "regression")
 """What is in the package and reaches no run."""

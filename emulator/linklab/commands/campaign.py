@@ -17,22 +17,77 @@ from rich.progress import TextColumn, TimeRemainingColumn
 
 from linklab.campaign import folder, machine, wire_format
 from linklab.campaign.matrix import Campaign, load
-from linklab.commands import compare
+from linklab.commands import running
+from linklab.commands.options import UsageError, add_json, add_side_by_side, add_timeout
+from linklab.commands.running import Result
 from linklab.core.complaint import complain
 from linklab.core.printable import printable
 from linklab.core.progress import progress
 from linklab.places.guest.boot import memory_bytes, side_by_side
 from linklab.report import tables
 from linklab.runs import run_figures
-from linklab.runs.run_figures import RunFigures
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from linklab.campaign.cluster import Errand
 
-Results = dict[str, RunFigures | str]
-"""By run: its figures, or why there are none."""
+Results = dict[str, Result]
+"""By the runs' labels."""
+
+EPILOG = """\
+What is whole in --out is not run again: after Ctrl-C call it once more.
+
+examples:
+  linklab campaign profiles/campaigns/thesis.yaml
+  linklab campaign mine.yaml --jobs 2
+
+On several machines, by TLS; tls.key, which is for all of them, is what lets in:
+  openssl req -x509 -newkey rsa:2048 -noenc -days 365 -subj /CN=campaign \\
+    -keyout tls.key -out tls.pem
+  tls='--tls-ca-file tls.pem --tls-cert tls.pem --tls-key tls.key'
+  export DASK_TEMPORARY_DIRECTORY=$(mktemp -d)
+  dask scheduler $tls --protocol tls --host 192.0.2.7 --port 8786 \\
+    --dashboard-address 127.0.0.1:0 &
+  dask worker $tls --host 192.0.2.7 --dashboard-address 127.0.0.1:0 \\
+    --nthreads 1 --nworkers 2 tls://192.0.2.7:8786 &
+  linklab campaign mine.yaml --scheduler tls://192.0.2.7:8786 \\
+    --tls-ca tls.pem --tls-cert tls.pem --tls-key tls.key
+
+Whoever reaches a Dask scheduler or worker without TLS can run programs as its
+user: tcp:// is taken on the loopback only, where that is every user of the
+machine."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `linklab campaign`."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="a campaign's YAML file")
+    workers = parser.add_mutually_exclusive_group()
+    workers.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="of a Dask cluster, such as tls://192.0.2.7:8786 (default: workers on this machine)",
+    )
+    add_side_by_side(
+        workers, "--jobs", "workers on this machine, each on a core of its own (default: all)"
+    )
+    certificates = {
+        "ca": "whom of a tls:// cluster to trust",
+        "cert": "who this is",
+        "key": "its key",
+    }
+    for name, what in certificates.items():
+        parser.add_argument(
+            f"--tls-{name}",
+            type=Path,
+            metavar="FILE",
+            help=f"{what}, in PEM (or as Dask is set up)",
+        )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="for run directories (runs/campaign-NAME)"
+    )
+    add_timeout(parser)
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,10 +95,13 @@ def run(options: argparse.Namespace) -> int:
 
     Raises ScenarioError, FolderError, ClusterError where it cannot be run as given.
     """
+    given = [name for name in ("tls_ca", "tls_cert", "tls_key") if getattr(options, name)]
+    if given and (len(given) != 3 or not options.scheduler):
+        raise UsageError("--tls-ca, --tls-cert and --tls-key go together, and with --scheduler")
     from linklab.campaign.cluster import Errand  # Dask is slow to load.
 
     campaign = load(options.file)
-    compare.choose_place("guest", "virtual")
+    running.choose_place("guest", "virtual")
     facts = machine.facts()
     parcels = {
         one.label: wire_format.wrap(one, options.timeout, facts) for one in campaign.requests
@@ -108,24 +166,13 @@ def _work(
     return dict(done)
 
 
-def comparisons(
-    campaign: Campaign, results: Mapping[str, RunFigures | str]
-) -> list[run_figures.Comparison]:
+def comparisons(campaign: Campaign, results: Mapping[str, Result]) -> list[run_figures.Comparison]:
     """A comparison for each scenario, its algorithms in the order of the file. Pure."""
     made = []
     for scenario in campaign.scenarios:
-        runs: dict[str, list[RunFigures]] = {}
-        failures: dict[str, list[str]] = {}
-        for one in campaign.requests:
-            if one.scenario.name == scenario.name:
-                name = one.contestant or one.name or ""
-                figures, failed = runs.setdefault(name, []), failures.setdefault(name, [])
-                result = results[one.label]
-                if isinstance(result, str):
-                    failed.append(result)
-                else:
-                    figures.append(result)
-        made.append(run_figures.compare(scenario, runs, failures))
+        requests = [one for one in campaign.requests if one.scenario == scenario]
+        found = [(one, results[one.label]) for one in requests]
+        made.append(running.comparison(scenario, [one.who for one in requests], found))
     return made
 
 

@@ -1,6 +1,8 @@
 import argparse
 import json
+import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,13 +11,13 @@ from typing import Any
 import pytest
 
 from linklab import scenario
-from linklab.commands import cli, doctor
-from linklab.commands import compare as comparing
+from linklab.commands import cli, compare, doctor, exec, options, reproduce, run, running
 from linklab.core import scratch
+from linklab.core.paths import PYTHON_PATH
 from linklab.places.choice import PlaceError
 from linklab.runs import clients, runner
 
-Called = list[tuple[argparse.Namespace, Any]]
+Called = list[argparse.Namespace]
 
 
 @pytest.fixture(autouse=True)
@@ -31,12 +33,21 @@ def called(monkeypatch: pytest.MonkeyPatch) -> Called:
     """What `run`, `compare` and `exec` were called with; nothing is run."""
     calls: Called = []
 
-    def note(options: argparse.Namespace, what: object) -> int:
-        calls.append((options, what))
+    def note(options: argparse.Namespace) -> int:
+        calls.append(options)
         return 0
 
-    for name in ("run", "compare", "execute"):
-        monkeypatch.setattr(comparing, name, note)
+    for command in (run, compare, exec):
+        monkeypatch.setattr(command, "run", note)
+    return calls
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Stands for what every run begins with; has something in it once that was called."""
+    calls: list[object] = []
+    monkeypatch.setattr(running, "choose_place", lambda *words: calls.append(words))
+    monkeypatch.setattr(running, "require", lambda _: None)
     return calls
 
 
@@ -55,26 +66,26 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_defaults(called: Called) -> None:
     assert cli.main(["run", "hs-s7"]) == 0
     assert cli.main(["compare", "hs-s7", "ls"]) == 0
-    (run, algorithm), (compare, algorithms) = called
-    assert algorithm == "alg3"
-    assert algorithms == list(clients.ALGORITHMS)
-    assert (run.scenario, compare.scenarios) == ("hs-s7", ["hs-s7", "ls"])
-    for options in (run, compare):
-        assert (options.seed, options.place, options.clock) == (1, "auto", "auto")
-        assert (options.out, options.timeout, options.shift) == (Path("runs"), None, 0.0)
-        assert options.json is False
-    assert compare.runs == 1
-    assert compare.parallel is None
+    one, several = called
+    assert one.algorithm == "alg3"
+    assert options.contestants(several.algorithms) == list(clients.ALGORITHMS)
+    assert (one.scenario, several.scenarios) == ("hs-s7", ["hs-s7", "ls"])
+    for read in called:
+        assert (read.seed, read.place, read.clock) == (1, "auto", "auto")
+        assert (read.out, read.timeout, read.shift) == (Path("runs"), None, 0.0)
+        assert read.json is False
+    assert several.runs == 1
+    assert several.parallel is None
 
 
 def test_a_publication_is_reproduced_with_as_many_runs_as_the_thesis_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def reproduce(options: argparse.Namespace) -> int:
+    def check(options: argparse.Namespace) -> int:
         assert (options.publication, options.runs, options.seed) == ("thesis", 10, 1)
         return 0
 
-    monkeypatch.setattr(comparing, "reproduce", reproduce)
+    monkeypatch.setattr(reproduce, "run", check)
     assert cli.main(["reproduce", "thesis"]) == 0
 
 
@@ -84,18 +95,18 @@ def test_options(called: Called) -> None:
         " --out /o --timeout 2.5 --shift 1e-6 --json"
     )
     cli.main([*words.split(), "-a", "alg1, peers,alg1"])
-    ((options, algorithms),) = called
-    assert algorithms == ["alg1", *clients.PEERS]
-    assert (options.seed, options.runs, options.parallel) == (2**63 - 1, 3, 2)
-    assert (options.place, options.clock, options.out) == ("guest", "real", Path("/o"))
-    assert (options.timeout, options.shift, options.json) == (2.5, 1e-6, True)
+    (read,) = called
+    assert options.contestants(read.algorithms) == ["alg1", *clients.PEERS]
+    assert (read.seed, read.runs, read.parallel) == (2**63 - 1, 3, 2)
+    assert (read.place, read.clock, read.out) == ("guest", "real", Path("/o"))
+    assert (read.timeout, read.shift, read.json) == (2.5, 1e-6, True)
 
 
 def test_what_follows_the_dashes_is_the_user_s(called: Called) -> None:
     cli.main(["exec", "--seed", "7", "ls", "--", "curl", "--seed", "8", "--", "{url}"])
-    ((options, command),) = called
-    assert command == ("curl", "--seed", "8", "--", "{url}")
-    assert (options.scenario, options.seed) == ("ls", 7)
+    (read,) = called
+    assert read.command == ["curl", "--seed", "8", "--", "{url}"]
+    assert (read.scenario, read.seed) == ("ls", 7)
 
 
 @pytest.mark.parametrize(
@@ -130,12 +141,12 @@ def test_what_follows_the_dashes_is_the_user_s(called: Called) -> None:
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused(
-    called: Called, capsys: pytest.CaptureFixture[str], line: str, words: str
+    started: list[object], capsys: pytest.CaptureFixture[str], line: str, words: str
 ) -> None:
     said = refused(capsys, *line.split())
     assert words in said
     assert "secret" not in said
-    assert called == []
+    assert started == []
 
 
 def test_a_scenario_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,7 +170,7 @@ def test_errors_are_one_line(
     def fail(*_: object) -> int:
         raise error
 
-    monkeypatch.setattr(comparing, "run", fail)
+    monkeypatch.setattr(run, "run", fail)
     assert cli.main(["run", "ls"]) == code
     said = capsys.readouterr().err
     assert words in said
@@ -167,12 +178,12 @@ def test_errors_are_one_line(
 
 
 def test_the_code_of_a_run_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "run", lambda *_: 1)
+    monkeypatch.setattr(run, "run", lambda *_: 1)
     assert cli.main(["run", "ls"]) == 1
 
 
 def test_sigterm_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "run", lambda *_: signal.raise_signal(signal.SIGTERM))
+    monkeypatch.setattr(run, "run", lambda *_: signal.raise_signal(signal.SIGTERM))
     assert cli.main(["run", "ls"]) == 130
 
 
@@ -184,6 +195,34 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "linklab exec [options] SCENARIO -- COMMAND…" in out
     assert "`peers` adds curl-wifi" in out
+
+
+@pytest.mark.parametrize("name", ["", *cli.COMMANDS])
+def test_help_fits_a_terminal(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as end:
+        cli.main([*name.split(), "--help"])
+    assert end.value.code == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
+
+
+def test_only_the_called_command_is_loaded() -> None:
+    """Else every command would wait for Dask, rich and the whole lab."""
+    loaded = subprocess.run(
+        [sys.executable, "-c",
+         "import sys; from linklab.commands import cli\n"
+         "try: cli.main(['--help'])\n"
+         "except SystemExit: print(*sys.modules, file=sys.stderr)"],
+        check=True, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
+    ).stderr.split()  # fmt: skip
+    slow = {"rich", "yaml", "msgspec", "distributed", "pyroute2", "http.client"}
+    assert slow.isdisjoint(loaded)
+    assert [name for name in loaded if name.startswith("linklab.commands.")] == [
+        "linklab.commands.options", "linklab.commands.cli",
+    ]  # fmt: skip
 
 
 def test_scenario_files_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -235,7 +274,7 @@ def test_a_scenario_to_tell_of_that_is_not_there(capsys: pytest.CaptureFixture[s
 def test_doctor_and_clean(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(doctor, "report", lambda *, as_json: 1 if as_json else 0)
+    monkeypatch.setattr(doctor, "run", lambda options: int(options.json))
     assert (cli.main(["doctor"]), cli.main(["doctor", "--json"])) == (0, 1)
     monkeypatch.setattr(scratch, "remove", lambda *, cache: [f"removed {cache}"])
     assert (cli.main(["clean"]), cli.main(["clean", "--cache"])) == (0, 0)
@@ -245,4 +284,4 @@ def test_doctor_and_clean(
 def test_words_come_from_the_command_line(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["linklab", "run", "ls"])
     assert cli.main() == 0
-    assert called[0][0].scenario == "ls"
+    assert called[0].scenario == "ls"

@@ -1,7 +1,8 @@
-"""What works on this machine, what does not, and what would change that."""
+"""`linklab doctor`: what works on this machine, what does not, and what would change that."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from linklab.commands.options import add_json
 from linklab.core.paths import MULTILINK, cache_dir
 from linklab.places import choice
 from linklab.places.guest import confinement, kernel
@@ -74,12 +76,17 @@ def _existing(path: Path) -> Path:
     return path if path.exists() else _existing(path.parent)
 
 
-def report(*, as_json: bool) -> int:
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `linklab doctor`."""
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
     """Prints the findings; 0 if some place can run a lab, else 1."""
     found = list(findings())
     places = [finding for finding in found if finding.what.endswith(" place")]
     usable = all(one.fine for one in found if one.needed) and any(one.fine for one in places)
-    if as_json:
+    if options.json:
         print(json.dumps({"usable": usable, "findings": [asdict(one) for one in found]}, indent=2))
     else:
         for one in found:

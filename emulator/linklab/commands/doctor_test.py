@@ -1,5 +1,6 @@
 import json
 import shutil
+from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,7 +28,7 @@ def healthy(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def report(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    code = doctor.report(as_json=False)
+    code = doctor.run(Namespace(json=False))
     return code, capsys.readouterr().out
 
 
@@ -39,7 +40,7 @@ def test_a_guest_that_is_not_confined_is_said(
     healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fenced(monkeypatch, Fence("none", "NOT CONFINED: why"))
-    assert doctor.report(as_json=False) == 0
+    assert doctor.run(Namespace(json=False)) == 0
     assert "-   confinement  NOT CONFINED: why" in capsys.readouterr().out
 
 
@@ -52,7 +53,7 @@ def test_all_is_well(healthy: None, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_for_machines(healthy: None, capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor.report(as_json=True) == 0
+    assert doctor.run(Namespace(json=True)) == 0
     read = json.loads(capsys.readouterr().out)
     assert read["usable"] is True
     assert {"what", "fine", "words", "needed"} == set(read["findings"][0])

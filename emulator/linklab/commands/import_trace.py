@@ -7,15 +7,16 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from linklab.commands.options import UsageError, add_json
 from linklab.traces import iperf3
 from linklab.traces.detection import FORMATS
 from linklab.traces.importing import Options, Report, import_file
 from linklab.traces.statistics import Statistics
-from linklab.traces.trace import OPTIONAL
+from linklab.traces.trace import OPTIONAL, TraceError
 
 EPILOG = """\
 examples:
-  linklab import drive.json -o drive.csv             iperf3 -R --json on the phone
+  linklab import drive.json -o drive.csv     iperf3 -R --json on the phone
   linklab import ATT-LTE-driving.down --uplink ATT-LTE-driving.up -o att.csv
   linklab import B_2018.01.29_13.30.05.csv -o static.csv --keep up
 
@@ -47,13 +48,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--licence", default="", help="of the recording, for the trace's header")
     parser.add_argument("--force", action="store_true", help="replace the output if it exists")
-    parser.add_argument("--json", action="store_true", help="print JSON for machines")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Imports one recording; TraceError (a ValueError) where that is not possible."""
+    """Imports one recording; UsageError where that is not possible."""
+    try:
+        report = _import(options)
+    except TraceError as error:
+        raise UsageError(str(error)) from error
+    if options.json:
+        print(json.dumps(asdict(report), indent=2, default=str))
+    else:
+        _show(report)
+    return 0
+
+
+def _import(options: argparse.Namespace) -> Report:
     output = options.output or Path(f"{options.file.stem}.csv")
-    report = import_file(
+    return import_file(
         options.file,
         output,
         Options(
@@ -68,11 +81,6 @@ def run(options: argparse.Namespace) -> int:
         ),
         overwrite=options.force,
     )
-    if options.json:
-        print(json.dumps(asdict(report), indent=2, default=str))
-    else:
-        _show(report)
-    return 0
 
 
 def _show(report: Report) -> None:

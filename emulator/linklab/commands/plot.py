@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from linklab import scenario
+from linklab.commands.options import UsageError, add_seed
 from linklab.core import plain_file
 from linklab.core.printable import printable
 from linklab.core.records import LinkRecord, QueueRecord, Tail
@@ -19,13 +20,14 @@ from linklab.report.plotting import Plot
 
 EPILOG = """\
 examples:
-  linklab plot hs-s7                        what its links could carry, in the terminal
-  linklab plot tm --seed 3 -o tm.png        as a picture too
-  linklab plot runs/hs-s7-alg3-seed1        what a run's links could carry and did"""
+  linklab plot hs-s7                  what its links could carry
+  linklab plot tm --seed 3 -o tm.png  as a picture too
+  linklab plot runs/hs-s7-alg3-seed1  what a run's links could carry and did"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab plot`, but for `--seed`."""
+    """The options of `linklab plot`."""
+    add_seed(parser)
     parser.add_argument("what", metavar="SCENARIO|RUN", help="a scenario, or a run directory")
     parser.add_argument(
         "--seconds", type=float, metavar="S", help="how much of a scenario (default: the oracle's)"
@@ -36,7 +38,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draws; ScenarioError for an unknown scenario, ValueError for a time that is none."""
+    """Draws; UsageError and ScenarioError where there is nothing to draw."""
+    try:
+        return _draw(options)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _draw(options: argparse.Namespace) -> int:
+    """ScenarioError for an unknown scenario, ValueError for a time that is none."""
     if options.seconds is not None and not 0 < options.seconds <= plotting.MAX_SECONDS:
         raise ValueError(f"--seconds {options.seconds:g}; allowed: up to {plotting.MAX_SECONDS:g}")
     directory = Path(options.what)

@@ -13,7 +13,15 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from linklab.commands import compare
+from linklab.commands import running
+from linklab.commands.options import (
+    UsageError,
+    add_json,
+    add_out,
+    add_shift,
+    add_side_by_side,
+    add_timeout,
+)
 from linklab.regression import baseline as baselines
 from linklab.regression import checking, cost, cost_showing, fingerprint, junit, showing
 from linklab.regression import suite as suites
@@ -25,6 +33,57 @@ from linklab.regression.verdict import Report, Status
 from linklab.runs import runner, summary
 from linklab.runs.runner import Finished, Request
 
+EPILOG = """\
+Exit codes: 0 as the baseline or better, 1 something is worse, 2 it could not be
+told. LINKLAB_MULTILINK names another build of multilink.
+
+examples:
+  linklab regress --junit regress.xml --markdown regress.md
+  linklab regress --update --reason 'alg3 asks for less at the end'
+  linklab regress my-suite.yaml --real-clock"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `linklab regress`."""
+    parser.add_argument(
+        "suite",
+        nargs="?",
+        type=Path,
+        default=suites.DEFAULT,
+        metavar="SUITE",
+        help="a suite file (default profiles/regression/default.yaml)",
+    )
+    parser.add_argument(
+        "--baseline", type=Path, metavar="FILE", help="(default: what the suite names)"
+    )
+    parser.add_argument(
+        "--update", action="store_true", help="make this run's figures the baseline"
+    )
+    parser.add_argument("--reason", metavar="TEXT", help="why, with --update; kept in the baseline")
+    add_side_by_side(parser, "--jobs", "guests at a time, each on a core of its own (default: all)")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a summary there")
+    parser.add_argument(
+        "--real-clock",
+        action="store_true",
+        help="instead: processor time and memory of the suite's `cost`, beside curl's",
+    )
+    add_out(parser, "parent of run directories (runs/)")
+    add_timeout(parser)
+    add_shift(parser, "start every client later by S seconds, to see how much hangs on it")
+    add_json(parser)
+
+
+def _check(options: argparse.Namespace) -> None:
+    """UsageError for options that do not go together."""
+    if options.update and not (options.reason or "").strip():
+        raise UsageError("--update needs --reason TEXT: why these figures are right now")
+    if options.reason and not options.update:
+        raise UsageError("--reason goes with --update")
+    virtual_only = [name for name in ("update", "baseline") if getattr(options, name)]
+    if options.real_clock and virtual_only:
+        raise UsageError(f"--real-clock has no baseline: leave out --{virtual_only[0]}")
+
 
 def run(options: argparse.Namespace) -> int:
     """Runs a suite and compares it with its baseline, or makes that anew.
@@ -33,13 +92,14 @@ def run(options: argparse.Namespace) -> int:
     the limits; 1: something is worse; 2: could not be told. Raises
     BaselineError where the baseline does not belong to this suite or machine.
     """
+    _check(options)
     suite = suites.load(options.suite)
     if options.real_clock:
         return _on_the_real_clock(suite, options)
     path = options.baseline or suite.baseline
-    where = compare.choose_place("guest", "virtual")
+    where = running.choose_place("guest", "virtual")
     entrants = {one.entrant for one in suite.planned}
-    compare.require([one.name for one in entrants if one.command is None])
+    running.require([one.name for one in entrants if one.command is None])
     prints = fingerprint.taken(suite)
     try:
         old = _old(path, suite, prints, update=options.update)
@@ -48,13 +108,11 @@ def run(options: argparse.Namespace) -> int:
         _write_reports(options, unfounded)
         raise
     parent = runner.new_directory(options.out, time.strftime("%Y%m%d-%H%M%S-regress"))
-    parallel = options.jobs or compare.most_side_by_side(where)
+    parallel = options.jobs or running.most_side_by_side(where)
     finished: list[Finished] = []
 
     def run_all(requests: Sequence[Request]) -> Sequence[Finished]:
-        finished.extend(
-            compare.run_with_progress(requests, where, parent, parallel, options.timeout)
-        )
+        finished.extend(running.run_all(requests, where, parent, parallel, options.timeout))
         return finished
 
     begun = time.monotonic()

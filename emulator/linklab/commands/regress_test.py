@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from linklab.commands import cli, compare
+from linklab.commands import cli, running
 from linklab.places.choice import Place
 from linklab.regression import baseline, fingerprint
 from linklab.regression.fingerprint import Fingerprint
@@ -71,7 +71,7 @@ def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: Scenario) -> Ru
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(runner, "run_all", made)
     monkeypatch.setattr(
-        compare, "choose_place", lambda *_: Place("guest", "virtual", "figures repeat exactly")
+        running, "choose_place", lambda *_: Place("guest", "virtual", "figures repeat exactly")
     )
     monkeypatch.setattr(
         fingerprint, "taken", lambda _: Fingerprint({"Go": "go1.26"}, {"small": "a"})

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 
+DEFAULT = ("127.0.0.1", 9464)
+"""9464 is the port of Prometheus exporters in OpenTelemetry's specification, too."""
+
 
 def parse(text: str) -> tuple[str, int]:
     """`127.0.0.1:9464`, `[::1]:9464`, `:9464` (all addresses). ValueError saying what is allowed."""

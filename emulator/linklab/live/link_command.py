@@ -18,9 +18,6 @@ from linklab.models.roaming import HANDOVERS
 from linklab.scenario import Scenario
 from linklab.scenario.reading import MAX_RATE_BPS, MAX_RTT_S, MAX_TIME_S, MIN_LENGTH_S
 
-DEFAULT_ADDRESS = ("127.0.0.1", 9464)
-"""9464 is the port of Prometheus exporters in OpenTelemetry's specification, too."""
-
 GUARD = "X-Linklab"
 """The header in which a command brings the lab's token (`token.py`)."""
 

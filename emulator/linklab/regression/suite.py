@@ -39,6 +39,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from linklab.core import units
+from linklab.core.paths import PROFILES
 from linklab.regression.figures import FIGURES, Bound, Cell, parse_bound
 from linklab.runs import clients
 from linklab.runs.job import require_no_credentials
@@ -46,6 +47,9 @@ from linklab.scenario import Payload, Scenario, find
 from linklab.scenario.reading import NAME
 from linklab.schema import document
 from linklab.schema.mapping import Keys, Mapping, integer, within
+
+DEFAULT = PROFILES / "regression" / "default.yaml"
+"""What `linklab regress` runs unless told otherwise."""
 
 MOST_CELLS = 100_000
 """What a suite may hold, as a campaign."""

@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 
-from linklab.commands.cli import DEFAULT_SUITE
 from linklab.regression import baseline, fingerprint, suite
 from linklab.regression.figures import Bound, Cell
 from linklab.regression.suite import DEFAULT_BOUNDS
@@ -123,7 +122,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_the_default_suite_is_as_wide_as_promised_and_has_a_baseline() -> None:
-    read = suite.load(DEFAULT_SUITE)
+    read = suite.load(suite.DEFAULT)
     assert len(read.scenarios) >= 12
     algorithms = {one.cell.algorithm for one in read.planned}
     assert len(algorithms) >= 6

@@ -56,10 +56,14 @@ class Request:
     name: str | None = None
 
     @property
+    def who(self) -> str:
+        """What downloads: the contestant's name, or the command's."""
+        return self.contestant or self.name or Path((self.command or ("exec",))[0]).name
+
+    @property
     def label(self) -> str:
         """What the run is called on screen and on disk."""
-        name = self.contestant or self.name or Path((self.command or ("exec",))[0]).name
-        return f"{self.scenario.name}-{name}-seed{self.seed}"
+        return f"{self.scenario.name}-{self.who}-seed{self.seed}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,19 @@
+"""`linklab clean`: removes what linklab made on this machine outside run directories."""
+
+from __future__ import annotations
+
+import argparse
+
+from linklab.core import scratch
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `linklab clean`."""
+    parser.add_argument("--cache", action="store_true", help="the kernel, payloads and keys too")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Removes and says what."""
+    for line in scratch.remove(cache=options.cache):
+        print(line)
+    return 0

@@ -1,0 +1,74 @@
+"""What the commands' tests share: runs that are stood for, and options as parsed."""
+
+import json
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from linklab.places import choice
+from linklab.places.choice import Place
+from linklab.runs import clients, job, runner
+from linklab.runs.job_test import JOB
+from linklab.runs.outcome import Outcome
+from linklab.runs.runner import Finished, Request
+from linklab.scenario import Scenario, to_yaml
+
+NETWORK = {"wifi": 600_000, "lte": 500_000}
+
+
+class Runs:
+    """Stands for `runner.run_all`: every run takes 0.1 s times its seed and ends as told."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.error: Callable[[Request], str | None] = lambda request: None
+        self.exit_code = 0
+
+    def __call__(
+        self, requests: Sequence[Request], where: Place, parent: Path, *, parallel: int,
+        timeout_s: float | None, started: Callable[[Request], None],
+    ) -> Iterator[Finished]:  # fmt: skip
+        self.requests += requests
+        for request in requests:
+            started(request)
+        for request in reversed(requests):  # Runs end in any order.
+            run_dir = runner.new_directory(parent, request.label)
+            (run_dir / "scenario.yaml").write_text(to_yaml(request.scenario))
+            (run_dir / "client.out").write_bytes(b"out \xff\x00")
+            (run_dir / "client.err").write_text("err")
+            manifest = msgspec.structs.replace(JOB, contestant=request.contestant, command=["x"])
+            job.write(manifest, run_dir)
+            outcome = Outcome(
+                exit_code=self.exit_code, elapsed_ns=request.seed * 100_000_000,
+                received_bytes=NETWORK, output_bytes=request.scenario.payload.size_bytes,
+            )  # fmt: skip
+            (run_dir / "outcome.json").write_bytes(msgspec.json.encode(outcome))
+            yield Finished(request, run_dir, self.error(request), 0.5)
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    made = Runs()
+    monkeypatch.setattr(runner, "run_all", made)
+    monkeypatch.setattr(choice, "choose", lambda *_: Place("host", "real", "as asked"))
+    monkeypatch.setattr(clients, "obstacle", lambda names: None)
+    return made
+
+
+@pytest.fixture
+def options(small: Scenario, tmp_path: Path) -> Namespace:
+    file = tmp_path / "small.yaml"
+    file.write_text(to_yaml(small))
+    return Namespace(
+        scenario=str(file), scenarios=[str(file)], algorithm="naive", algorithms="naive",
+        command=["curl"], seed=1, runs=1, parallel=1, place="auto", clock="auto", out=tmp_path / "runs", timeout=None, shift=0.0, json=True,
+    )  # fmt: skip
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+    """What a command printed for machines."""
+    return json.loads(capsys.readouterr().out)

@@ -1,0 +1,89 @@
+"""`linklab exec`: any program in the client's place."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from linklab.commands import running
+from linklab.commands.options import UsageError, add_run
+from linklab.core import plain_file
+from linklab.core.complaint import complain
+from linklab.runs import summary
+from linklab.runs.job import require_no_credentials
+from linklab.runs.runner import Request
+from linklab.scenario import find
+
+EPILOG = """\
+The program finds LINKLAB_URL, LINKLAB_CA, LINKLAB_OUTPUT and LINKLAB_SHA256 in
+its environment (SSL_CERT_FILE and CURL_CA_BUNDLE too); {url}, {ca} and {output}
+in its arguments are filled in. Both links are devices: wlan0 and rmnet0. Where
+one has a radio, LINKLAB_WIRELESS names a file with its signal strength, as in
+/proc/net/wireless. run.json keeps the command: no URL in it may hold a user or
+password.
+
+example:
+  linklab exec static-80-50 -- aria2c --ca-certificate={ca} \\
+    --multiple-interface=wlan0,rmnet0 -s2 -x2 -k1M -d /tmp {url}"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `linklab exec`; the command after `--` is `options.command`."""
+    add_run(parser)
+    parser.add_argument("scenario")
+    parser.usage = "linklab exec [options] SCENARIO -- COMMAND…"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command and passes on what it writes; 0, or 1 if it failed."""
+    if not options.command:
+        raise UsageError("exec needs a command: linklab exec SCENARIO -- COMMAND…")
+    try:
+        require_no_credentials(options.command)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    scenario = find(options.scenario)
+    request = Request(
+        scenario, None, options.seed, command=_from_here(options.command), shift_s=options.shift
+    )
+    finished = running.run_one(request, options)
+    for name, stream in (("client.out", sys.stdout), ("client.err", sys.stderr)):
+        path = finished.run_dir / name
+        if os.path.lexists(path) and not options.json:
+            stream.flush()
+            with plain_file.opened(path) as file:
+                shutil.copyfileobj(file, stream.buffer)
+            stream.buffer.flush()
+    outcome = None if finished.error is not None else summary.outcome_of(finished.run_dir)
+    if options.json:
+        said = {
+            "scenario": scenario.name,
+            "command": list(options.command),
+            "run_dir": str(finished.run_dir),
+            "error": finished.error,
+            "exit_code": outcome and outcome.exit_code,
+            "elapsed_s": outcome and outcome.elapsed_ns / 1e9,
+            "received_bytes": outcome and outcome.received_bytes,
+        }
+        print(json.dumps(said, indent=2))
+    elif outcome is None:
+        complain(finished.error)
+    else:
+        received = ", ".join(f"{k} {v / 1e6:.1f} MB" for k, v in outcome.received_bytes.items())
+        print(
+            f"exit code {outcome.exit_code} after {outcome.elapsed_ns / 1e9:.3f} s; "
+            f"received: {received}\nrun directory: {finished.run_dir}",
+            file=sys.stderr,
+        )
+    return 0 if outcome is not None and outcome.exit_code == 0 else 1
+
+
+def _from_here(command: list[str]) -> tuple[str, ...]:
+    """A command whose program, if named by a relative path, lies where the user stands: the
+    client's place is another directory."""
+    program, *words = command
+    return (str(Path(program).absolute()) if "/" in program else program, *words)

@@ -1,0 +1,62 @@
+import json
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from linklab.commands import exec, run
+from linklab.commands.conftest import NETWORK, Runs, printed
+
+
+def test_a_program_of_the_user_s_is_reported(
+    runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options.command = ["curl", "{url}"]
+    assert exec.run(options) == 0
+    read = printed(capsys)
+    assert read["command"] == ["curl", "{url}"]
+    assert read["error"] is None
+    assert (read["exit_code"], read["elapsed_s"]) == (0, pytest.approx(0.1))
+    assert read["received_bytes"] == NETWORK
+    assert runs.requests[0].command == ("curl", "{url}")
+    assert runs.requests[0].contestant is None
+
+
+def test_what_a_program_of_the_user_s_writes_is_passed_on_byte_for_byte(
+    runs: Runs, options: Namespace, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    options.json = False
+    runs.exit_code = 7
+    assert exec.run(options) == 1
+    captured = capsysbinary.readouterr()
+    assert captured.out == b"out \xff\x00"
+    assert captured.err.startswith(b"place: host")
+    assert b"errexit code 7 after 0.100 s; received: wifi 0.6 MB, lte 0.5 MB\n" in captured.err
+
+
+def test_a_lab_that_failed_under_a_program_of_the_user_s_is_said(
+    runs: Runs, options: Namespace, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    runs.error = lambda request: "H2O ended with -9"
+    assert exec.run(options) == 1
+    read = json.loads(capsysbinary.readouterr().out)
+    assert (read["error"], read["scenario"], read["command"]) == (
+        "H2O ended with -9", "small", ["curl"],
+    )  # fmt: skip
+    assert Path(read["run_dir"]).is_dir()
+    assert [read[key] for key in ("exit_code", "elapsed_s", "received_bytes")] == [None] * 3
+    options.json = False
+    assert exec.run(options) == 1
+    assert b"linklab: H2O ended with -9\n" in capsysbinary.readouterr().err
+
+
+def test_a_terminal_does_not_obey_a_failure(
+    runs: Runs, options: Namespace, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    options.json = False
+    runs.error = lambda request: "H2O ended: \x1b]0;owned\x07\u202e"
+    assert exec.run(options) == 1
+    assert run.run(options) == 1
+    said = capsysbinary.readouterr().err.decode()
+    assert said.count("H2O ended: \\x1b]0;owned\\x07\\u202e\n") == 2
+    assert said.replace("\n", "").isprintable()

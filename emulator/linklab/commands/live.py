@@ -1,0 +1,60 @@
+"""`linklab live`: downloads in real time, one after the other, to be watched and changed."""
+
+from __future__ import annotations
+
+import argparse
+
+from linklab.commands import running
+from linklab.commands.options import add_live_address, add_out, add_seed, contestants
+from linklab.live import session
+from linklab.scenario import find
+
+EPILOG = """\
+It serves metrics for Prometheus. In a second terminal:
+  linklab link wifi down --for 3s
+  linklab link lte rate 10mbit
+  linklab next
+
+Commands need the lab's token. Those of the same account find it; from other
+accounts and machines (--listen): LINKLAB_LIVE_TOKEN=… linklab next --live
+ADDRESS. Whoever reaches the address may read metrics and status. It is plain
+HTTP: use a tunnel over networks that you do not trust.
+
+example:
+  linklab live live -a alg3,alg1"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `linklab live`."""
+    parser.add_argument("scenario", nargs="?", default="live", help="(default live)")
+    parser.add_argument(
+        "-a",
+        "--algorithms",
+        default="alg3",
+        metavar="NAMES",
+        help="comma-separated, one run after the other (default alg3)",
+    )
+    add_seed(parser, "of the first turn")
+    parser.add_argument("--place", choices=("auto", "host", "guest"), default="auto")
+    add_out(parser, "(default runs/)")
+    add_live_address(parser, "--listen", "where to serve metrics and take commands")
+    parser.add_argument("--dashboards", metavar="URL", help="what to open, for the log")
+
+
+def run(options: argparse.Namespace) -> int:
+    """A live lab until it is interrupted."""
+    names = contestants(options.algorithms)
+    running.require(names)
+    scenario = find(options.scenario)
+    where = session.choose_place(options.place)
+    running.announce(where)
+    session.live(
+        scenario,
+        names,
+        seed=options.seed,
+        where=where,
+        parent=options.out,
+        address=options.address,
+        dashboards=options.dashboards,
+    )
+    return 0

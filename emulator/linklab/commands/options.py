@@ -1,0 +1,143 @@
+"""Options that several commands have, each declared once, and how their values are read."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+
+RUNS = Path("runs")
+"""Where run directories go unless told otherwise."""
+
+
+class UsageError(ValueError):
+    """A request that cannot be carried out as given."""
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    value = _integer(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return value
+
+
+def seconds(text: str) -> float:
+    """A finite number of seconds, 0 or more."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return value
+
+
+def _seed(text: str) -> int:
+    value = _integer(text)
+    if not 0 <= value < 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a seed; allowed: 0 to 2^63-1")
+    return value
+
+
+def _integer(text: str) -> int:
+    """The integer, or -1, which no option allows."""
+    try:
+        return int(text)
+    except ValueError:
+        return -1
+
+
+def contestants(names: str) -> list[str]:
+    """The names in a comma-separated list, `peers` expanded; UsageError for unknown ones."""
+    from linklab.runs import clients
+
+    chosen: list[str] = []
+    for name in (part.strip() for part in names.split(",")):
+        chosen += clients.PEERS if name == "peers" else [name]
+    try:
+        return list(dict.fromkeys(clients.named(name) for name in chosen))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`."""
+    parser.add_argument("--json", action="store_true", help="print JSON for machines")
+
+
+def add_seed(parser: argparse.ArgumentParser, of: str = "of everything random") -> None:
+    """`--seed`."""
+    parser.add_argument("--seed", type=_seed, default=1, help=f"{of} (default 1)")
+
+
+def add_timeout(parser: argparse.ArgumentParser) -> None:
+    """`--timeout`."""
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        metavar="S",
+        help="wall-clock seconds after which a run counts as hung",
+    )
+
+
+def add_shift(parser: argparse.ArgumentParser, does: str) -> None:
+    """`--shift`."""
+    parser.add_argument("--shift", type=seconds, default=0.0, metavar="S", help=does)
+
+
+def add_out(parser: argparse.ArgumentParser, holds: str) -> None:
+    """`--out`."""
+    parser.add_argument("--out", type=Path, default=RUNS, metavar="DIR", help=holds)
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """What all have that run once: seed, place, clock, directory, limit, shift, JSON."""
+    from linklab.places.choice import CLOCKS, PLACES
+
+    add_seed(parser)
+    parser.add_argument("--place", choices=PLACES, default="auto")
+    parser.add_argument("--clock", choices=CLOCKS, default="auto")
+    add_out(parser, "parent of run directories (runs/)")
+    add_timeout(parser)
+    add_shift(parser, "start the client later by S seconds")
+    add_json(parser)
+
+
+def add_repeats(parser: argparse.ArgumentParser, default: int, counts: str) -> None:
+    """`--runs`; `counts` says what the figures of several become."""
+    parser.add_argument(
+        "--runs",
+        type=positive,
+        default=default,
+        metavar="N",
+        help=f"runs of each with seeds SEED…SEED+N-1{counts} (default {default})",
+    )
+
+
+def add_side_by_side(parser: argparse._ActionsContainer, name: str, does: str) -> None:
+    """`--parallel` or `--jobs`: how many at a time."""
+    parser.add_argument(name, type=positive, metavar="N", help=does)
+
+
+def add_live_address(parser: argparse.ArgumentParser, name: str, does: str) -> None:
+    """Where a live lab answers: `options.address`."""
+    from linklab.live.address import DEFAULT, shown
+
+    parser.add_argument(
+        name,
+        dest="address",
+        type=_address,
+        default=DEFAULT,
+        metavar="ADDRESS",
+        help=f"{does} (default {shown(DEFAULT)})",
+    )
+
+
+def _address(text: str) -> tuple[str, int]:
+    from linklab.live import address
+
+    try:
+        return address.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -1,0 +1,58 @@
+"""`linklab publish`: finished runs into Prometheus."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from linklab.commands.options import add_json, positive
+from linklab.core.printable import printable
+from linklab.publish import prometheus
+
+EPILOG = """\
+Prometheus shows new blocks of its data within a minute.
+
+examples:
+  linklab publish runs/*-compare/* \\
+    --prometheus-data /var/lib/prometheus/metrics2
+  linklab publish runs/*-compare/* --output runs.om"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `linklab publish`."""
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="a run directory")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument(
+        "--prometheus-data", type=Path, metavar="DIR", help="Prometheus' data directory"
+    )
+    target.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="OpenMetrics text, for `promtool tsdb create-blocks-from openmetrics FILE DIR`",
+    )
+    parser.add_argument(
+        "--retention",
+        type=positive,
+        default=15,
+        metavar="DAYS",
+        help="how long that Prometheus keeps data (default 15)",
+    )
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Publishes and says where each run is to be found."""
+    done = prometheus.publish(
+        options.runs,
+        data=options.prometheus_data,
+        output=options.output,
+        retention_s=options.retention * 86400,
+    )
+    if options.json:
+        print(json.dumps([prometheus.to_json(one) for one in done], indent=2))
+        return 0
+    for one in done:
+        print(printable(prometheus.in_words(one)))
+    return 0

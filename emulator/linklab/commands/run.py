@@ -1,0 +1,67 @@
+"""`linklab run`: one algorithm in one scenario."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+
+from linklab.commands import running
+from linklab.commands.options import UsageError, add_run, contestants
+from linklab.core.complaint import complain
+from linklab.runs import clients
+from linklab.runs.runner import Request
+from linklab.scenario import find
+
+EPILOG = "example:\n  linklab run hs-s7 -a alg3"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `linklab run`."""
+    add_run(parser)
+    parser.add_argument("scenario", help="a name from `linklab scenarios`, or a YAML file")
+    parser.add_argument(
+        "-a",
+        "--algorithm",
+        default="alg3",
+        metavar="NAME",
+        help=f"{', '.join(clients.CONTESTANTS)} (default alg3)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """0, or 1 if the run failed."""
+    chosen = contestants(options.algorithm)
+    if len(chosen) != 1:
+        raise UsageError(f"run takes one algorithm, not {', '.join(chosen)}: use compare")
+    running.require(chosen)
+    request = Request(find(options.scenario), chosen[0], options.seed, shift_s=options.shift)
+    finished = running.run_one(request, options)
+    figures = running.figures_of(finished)
+    failed = isinstance(figures, str)
+    if options.json:
+        said = {
+            "scenario": request.scenario.name,
+            "algorithm": request.contestant,
+            "seed": request.seed,
+            "run_dir": str(finished.run_dir),
+            "wall_s": finished.wall_s,
+            "error": figures if isinstance(figures, str) else None,
+            "figures": None if isinstance(figures, str) else asdict(figures),
+        }
+        print(json.dumps(said, indent=2))
+        return 1 if failed else 0
+    if isinstance(figures, str):
+        complain(f"{request.label}: {figures}")
+        print(f"run directory: {finished.run_dir}", file=sys.stderr)
+        return 1
+    print(
+        f"{request.label}: {figures.download_s:.3f} s, "
+        f"{figures.goodput_bps / 1e6:.1f} Mbit/s, efficiency {figures.efficiency:.3f}"
+    )
+    for name, link in figures.links.items():
+        done = "" if link.finish_s is None else f", done at {link.finish_s:.3f} s"
+        print(f"  {name:<5} {link.bytes / 1e6:7.1f} MB ({link.share:.0%}){done}")
+    print(f"run directory: {finished.run_dir}")
+    return 0

@@ -1,0 +1,56 @@
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from linklab.commands import run
+from linklab.commands.conftest import Runs, printed
+
+
+def test_a_run_for_machines(
+    runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run.run(options) == 0
+    read = printed(capsys)
+    assert (read["scenario"], read["algorithm"], read["seed"]) == ("small", "naive", 1)
+    assert read["error"] is None
+    assert read["figures"]["download_s"] == pytest.approx(0.1)
+    assert read["wall_s"] == 0.5
+    assert (Path(read["run_dir"]) / "summary.json").exists()
+
+
+def test_a_run_for_people(
+    runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options.json = False
+    assert run.run(options) == 0
+    captured = capsys.readouterr()
+    first, wifi, lte, last = captured.out.splitlines()
+    assert first.startswith("small-naive-seed1: 0.100 s, 80.0 Mbit/s, efficiency ")
+    assert wifi.split() == ["wifi", "0.5", "MB", "(55%)"]
+    assert lte.split() == ["lte", "0.5", "MB", "(45%)"]
+    assert last == f"run directory: {options.out}/small-naive-seed1"
+    assert "place: host, clock: real (as asked)" in captured.err
+
+
+def test_a_failed_run_says_why_and_where(
+    runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.error = lambda request: "H2O ended with -9"
+    assert run.run(options) == 1
+    read = printed(capsys)
+    assert (read["error"], read["figures"]) == ("H2O ended with -9", None)
+    options.json = False
+    assert run.run(options) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "linklab: small-naive-seed1: H2O ended with -9\n" in captured.err
+    assert f"run directory: {options.out}/small-naive-seed1-2\n" in captured.err
+
+
+def test_a_client_that_failed_fails_its_run(
+    runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.exit_code = 3
+    assert run.run(options) == 1
+    assert printed(capsys)["error"] == "the client ended with 3: err"

@@ -1,0 +1,156 @@
+"""How commands run what is asked for: the place said, a progress bar, figures or why none."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from linklab.core.progress import progress
+from linklab.places import choice
+from linklab.places.choice import Place
+from linklab.places.guest.__main__ import build_kernel
+from linklab.runs import clients, run_figures, runner, summary
+from linklab.runs.run_figures import FigureError, RunFigures
+from linklab.runs.runner import Finished, Request
+from linklab.scenario import Scenario
+
+Result = RunFigures | str
+"""The figures of a run, or why there are none."""
+
+
+def choose_place(wanted: str, clock: str) -> Place:
+    """The place and clock, said in one line on standard error; the guest's kernel is there."""
+    chosen = choice.choose(wanted, clock)
+    announce(chosen)
+    return chosen
+
+
+def announce(place: Place) -> None:
+    """Says a place in one line on standard error; has the kernel built where that is the guest."""
+    print(place, file=sys.stderr)
+    if place.name == "guest":
+        build_kernel()
+
+
+def require(names: Sequence[str]) -> None:
+    """RunError where the named contestants cannot run on this machine."""
+    missing = clients.obstacle(names)
+    if missing is not None:
+        raise runner.RunError(missing)
+
+
+def most_side_by_side(where: Place) -> int:
+    """How many runs at a time: a guest in virtual time per core; runs on the real clock would
+    disturb each other."""
+    return len(os.sched_getaffinity(0)) if where.clock == "virtual" else 1
+
+
+def run_all(
+    requests: Sequence[Request], where: Place, parent: Path, parallel: int, timeout_s: float | None
+) -> list[Finished]:
+    """Runs all requests with a progress bar where standard error is a terminal."""
+    finished = []
+    with progress() as bar:
+        task = bar.add_task("starting", total=len(requests))
+        running: list[str] = []
+
+        def started(request: Request) -> None:
+            running.append(request.label)
+            bar.update(task, description=" ".join(running)[:40])
+
+        for one in runner.run_all(
+            requests, where, parent, parallel=parallel, timeout_s=timeout_s, started=started
+        ):
+            finished.append(one)
+            running.remove(one.request.label)
+            bar.update(task, advance=1, description=" ".join(running)[:40])
+    return finished
+
+
+def run_one(request: Request, options: argparse.Namespace) -> Finished:
+    """Runs a request as the options of `options.add_run` want it."""
+    where = choose_place(options.place, options.clock)
+    (finished,) = run_all([request], where, options.out, 1, options.timeout)
+    return finished
+
+
+def figures_of(finished: Finished) -> Result:
+    """The figures of a finished run, which it keeps, or why there are none."""
+    if finished.error is not None:
+        return finished.error
+    try:
+        return summary.write(finished.run_dir)
+    except (FigureError, OSError) as error:
+        return str(error)
+
+
+def comparison(
+    scenario: Scenario, names: Iterable[str], results: Iterable[tuple[Request, Result]]
+) -> run_figures.Comparison:
+    """The runs of one scenario, with the named in this order."""
+    runs: dict[str, list[RunFigures]] = {name: [] for name in names}
+    failures: dict[str, list[str]] = {name: [] for name in runs}
+    for request, result in results:
+        if request.scenario == scenario:
+            if isinstance(result, str):
+                failures[request.who].append(result)
+            else:
+                runs[request.who].append(result)
+    return run_figures.compare(scenario, runs, failures)
+
+
+@dataclass(frozen=True)
+class Series:
+    """Runs that were made side by side, and what each came to."""
+
+    options: argparse.Namespace
+    where: Place
+    parent: Path
+    wall_s: float
+    results: list[tuple[Request, Result]]
+
+    @property
+    def failures(self) -> list[str]:
+        """Why runs have no figures."""
+        return [result for _, result in self.results if isinstance(result, str)]
+
+    def comparison(self, scenario: Scenario, names: Iterable[str]) -> run_figures.Comparison:
+        """The runs of one scenario, with the named in this order."""
+        return comparison(scenario, names, self.results)
+
+    def to_json(self) -> dict[str, Any]:
+        """What every command says of its runs to machines."""
+        return {
+            "place": self.where.name,
+            "clock": self.where.clock,
+            "seed": self.options.seed,
+            "runs": self.options.runs,
+            "run_dir": str(self.parent),
+            "wall_s": self.wall_s,
+        }
+
+    def in_one_line(self) -> str:
+        """What every command says of its runs to people."""
+        return (
+            f"{len(self.results)} runs in {self.wall_s:.0f} s; "
+            f"run directories: {self.options.out}/{self.parent.name}"
+        )
+
+
+def run_series(requests: Sequence[Request], options: argparse.Namespace, kind: str) -> Series:
+    """Runs requests as the options of `add_run`, `--runs` and `--parallel` want it, in a directory
+    of their own that is called after the time and `kind`."""
+    where = choose_place(options.place, options.clock)
+    parent = runner.new_directory(options.out, time.strftime(f"%Y%m%d-%H%M%S-{kind}"))
+    begun = time.monotonic()
+    parallel = options.parallel or most_side_by_side(where)
+    finished = run_all(requests, where, parent, parallel, options.timeout)
+    wall_s = time.monotonic() - begun
+    results = [(one.request, figures_of(one)) for one in finished]
+    return Series(options, where, parent, wall_s, results)

@@ -1,0 +1,47 @@
+"""`linklab scenarios`: what there is, and how fast it could be at best."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from linklab import scenario
+from linklab.commands.options import add_json
+from linklab.report import listing
+from linklab.scenario import Scenario
+
+EPILOG = "examples:\n  linklab scenarios\n  linklab scenarios emptcp-on-off"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `linklab scenarios`."""
+    parser.add_argument("names", nargs="*", metavar="SCENARIO", help="which; else all, in short")
+    parser.add_argument(
+        "--oracle",
+        action="store_true",
+        help="how fast each could be at best, which takes a while for all",
+    )
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Lists the scenarios that are at hand, or tells about some."""
+    names = list(dict.fromkeys(options.names))
+    chosen = [scenario.find(name) for name in names] or scenario.list_all()
+    times = _oracles(chosen) if options.oracle or (names and options.json) else None
+    if options.json:
+        print(json.dumps(listing.to_json(chosen, times), indent=2, allow_nan=False))
+    elif names:
+        print("\n\n".join(listing.details(one) for one in chosen))
+    else:
+        print(listing.overview(chosen, times))
+    return 0
+
+
+def _oracles(chosen: list[Scenario]) -> dict[str, float]:
+    """Their oracle times, with a bar on a terminal: all that ship take some seconds."""
+    from linklab.core.progress import progress  # rich is slow to load.
+
+    with progress() as bar:
+        task = bar.add_task("oracle", total=len(chosen))
+        return listing.oracles(chosen, lambda done: bar.update(task, completed=done))

@@ -1,0 +1,34 @@
+"""`linklab validate`: checks scenario files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from linklab import scenario
+from linklab.commands.options import add_json
+from linklab.core.printable import printable
+from linklab.scenario import ScenarioError
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `linklab validate`."""
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """0 where all are valid, else 2."""
+    results = []
+    for file in options.files:
+        try:
+            scenario.find(file)
+            results.append({"file": file, "valid": True, "error": None})
+        except ScenarioError as error:
+            results.append({"file": file, "valid": False, "error": str(error)})
+    if options.json:
+        print(json.dumps(results, indent=2))
+    else:
+        for result in results:
+            print(printable(result["error"] or f"{result['file']}: valid"))
+    return 0 if all(result["valid"] for result in results) else 2
