@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import REPOSITORY, command, environment
+from linklab.metrics.metric import RUN_LABELS, Metric
 from linklab.metrics.run import CATALOGUE
 from prometheus import CONFIGURATION, DASHBOARDS, Asked, Prometheus, asked, filled_in, prometheus
 
@@ -80,14 +81,62 @@ def test_every_variable_that_is_asked_for_is_there() -> None:
         assert defined == {"scenario", "algorithm", "run"}
 
 
-def test_every_metric_that_is_asked_for_is_in_the_catalogue() -> None:
-    known = {name for metric in CATALOGUE for name in (metric.name, *metric.series)}
+BY_SERIES = {name: metric for metric in CATALOGUE for name in (metric.name, *metric.series)}
+SERIES = re.compile(r"\b((?:linklab|multilink)_\w+)(?:\{([^}]*)\})?")
+
+
+def rules() -> list[str]:
+    groups = yaml.safe_load((CONFIGURATION / "alerts.yml").read_text())["groups"]
+    return [rule["expr"] for group in groups for rule in group["rules"]]
+
+
+def labels_of(metric: Metric[Any]) -> set[str]:
+    return {*RUN_LABELS, *metric.labels, *(["le"] if metric.type == "histogram" else [])}
+
+
+def unknown(expression: str, legend: str = "") -> list[str]:
+    """Metrics, and labels of them, that linklab does not export."""
+    found = SERIES.findall(expression)
+    assert found, expression
+    if wrong := [name for name, _ in found if name not in BY_SERIES]:
+        return wrong
+    shared = set.intersection(*(labels_of(BY_SERIES[name]) for name, _ in found))
+    named = {
+        label.strip()
+        for labels in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression)
+        for label in labels.split(",")
+    }
+    wrong = sorted((named | set(re.findall(r"{{(\w+)}}", legend))) - shared)
+    for name, matchers in found:
+        asked_for = re.findall(r'(\w+)\s*[=!]~?\s*"', matchers)
+        wrong += [f"{name}.{one}" for one in asked_for if one not in labels_of(BY_SERIES[name])]
+    return wrong
+
+
+def test_every_metric_and_label_that_is_asked_for_is_exported() -> None:
     for one in asked():
-        names = set(re.findall(r"\b(?:linklab|multilink)_\w+", one.expression))
-        assert names, one
-        assert names <= known, one
-    rules = (CONFIGURATION / "alerts.yml").read_text()
-    assert set(re.findall(r"\b(?:linklab|multilink)_\w+", rules)) <= known
+        assert unknown(one.expression) == [], one
+    for name, panel in panels():
+        for target in panel["targets"]:
+            assert unknown(target["expr"], target.get("legendFormat", "")) == [], (name, panel)
+    for expression in rules():
+        assert unknown(expression) == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "legend", "wrong"),
+    [
+        ("max(linklab_link_speed)", "", ["linklab_link_speed"]),
+        ('linklab_link_up{direction="up"}', "", ["linklab_link_up.direction"]),
+        ('linklab_link_up{run=~"r", kind!~"x"}', "", ["linklab_link_up.kind"]),
+        ("max by (run, kind) (linklab_link_up)", "", ["kind"]),
+        ("linklab_run_failed", "{{link}}", ["link"]),
+        ("linklab_link_up / on (run, link) linklab_run_failed", "", ["link"]),
+        ('max by (run, link) (linklab_link_up{link="lte"})', "{{link}}", []),
+    ],
+)
+def test_what_is_not_exported_is_seen(expression: str, legend: str, wrong: list[str]) -> None:
+    assert unknown(expression, legend) == wrong
 
 
 def test_a_panel_says_what_it_shows(panel: dict[str, Any]) -> None:

@@ -1,0 +1,1 @@
+"""Grafana's dashboards: what they ask, how they look, one file for each."""

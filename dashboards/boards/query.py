@@ -1,0 +1,89 @@
+"""What panels ask of Prometheus, from linklab's metrics.
+
+No metric's name is written here: a query of a metric or label that is not there is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from grafana_foundation_sdk.builders import prometheus
+from grafana_foundation_sdk.models.common import DataSourceRef
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+from linklab.metrics.metric import RUN_LABELS, Metric
+
+DATASOURCE = DataSourceRef(type_val="prometheus", uid="linklab-prometheus")
+"""As provisioned in grafana/provisioning/datasources."""
+
+RUNS = ('scenario=~"$scenario"', 'algorithm=~"$algorithm"', 'run=~"$run"')
+"""What the variables of a dashboard choose."""
+
+WINDOW = "$__rate_interval"
+
+REFS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""What Grafana calls the queries of a panel, in their order."""
+
+
+def series(metric: Metric[Any], *matchers: str, **equal: str) -> str:
+    """A metric's series that the variables choose, fewer of them with `matchers` or labels that
+    are `equal` to values. ValueError where the metric has no such label."""
+    return _selector(metric, metric.name, *matchers, **equal)
+
+
+def buckets(metric: Metric[Any]) -> str:
+    """The buckets of a histogram. ValueError where it is none."""
+    if metric.type != "histogram":
+        raise ValueError(f"{metric.name} is a {metric.type}; needed: a histogram")
+    return _selector(metric, f"{metric.name}_bucket")
+
+
+def rate(metric: Metric[Any], **equal: str) -> str:
+    """By how much a counter's series grow in a second. ValueError where it is none."""
+    return f"rate({_counted(metric, **equal)}[{WINDOW}])"
+
+
+def increase(metric: Metric[Any], span: str, *matchers: str) -> str:
+    """By how much a counter's series grew in a span of time. ValueError where it is none."""
+    return f"increase({_counted(metric, *matchers)}[{span}])"
+
+
+def ever(metric: Metric[Any], **equal: str) -> str:
+    """The newest value of each series in the time shown."""
+    return f"last_over_time({series(metric, **equal)}[$__range])"
+
+
+def by(aggregate: str, labels: str, expression: str) -> str:
+    """An aggregate (`max`, `sum`, …) over all series that share these labels."""
+    return f"{aggregate} by ({labels}) ({expression})"
+
+
+def query(expression: str, legend: str = "") -> prometheus.Dataquery:
+    """A query over the dashboard's time."""
+    return _asked(expression).range().legend_format(legend)
+
+
+def at_end(expression: str) -> prometheus.Dataquery:
+    """A table of what there was in the dashboard's time."""
+    return _asked(expression).instant().format(PromQueryFormat.TABLE)
+
+
+def _asked(expression: str) -> prometheus.Dataquery:
+    return prometheus.Dataquery().expr(expression).datasource(DATASOURCE)
+
+
+def _counted(metric: Metric[Any], *matchers: str, **equal: str) -> str:
+    if metric.type != "counter":
+        raise ValueError(f"{metric.name} is a {metric.type}; needed: a counter")
+    return series(metric, *matchers, **equal)
+
+
+def _selector(metric: Metric[Any], name: str, *matchers: str, **equal: str) -> str:
+    more = (*matchers, *(f'{label}="{value}"' for label, value in equal.items()))
+    known = {*RUN_LABELS, *metric.labels}
+    for one in more:
+        label = re.split("[=!]", one, maxsplit=1)[0]
+        if label not in known:
+            allowed = ", ".join(sorted(known))
+            raise ValueError(f"{metric.name} has no label {label!r}; it has: {allowed}")
+    return f"{name}{{{', '.join((*RUNS, *more))}}}"
