@@ -25,9 +25,9 @@ class Link:
     sampled_bytes: int = 0
     ended_bytes: int = 0
     wasted_bytes: int = 0
-    """Of requests that ended; among the received ones."""
+    """Of those that arrived."""
     late_bytes: int = 0
-    """Of requests that were given up, wasted as well."""
+    """Of requests that were given up: received beside those that arrived, and wasted."""
     failovers: int = 0
     rtt_s: float | None = None
 
@@ -105,7 +105,7 @@ RECEIVED = Metric(
     "multilink_received_bytes_total",
     "counter",
     "Bytes of response bodies that the link received.",
-    _per_link(lambda link: link.arrived_bytes),
+    _per_link(lambda link: link.arrived_bytes + link.late_bytes),
     _LINK,
 )
 

@@ -156,6 +156,7 @@ def test_the_clients_requests(run: RunMetrics) -> None:
     assert value(run, "multilink_received_bytes_total", link="wifi") == 120_000
     assert value(run, "multilink_wasted_bytes_total", link="wifi") == 40_000
     assert value(run, "multilink_wasted_bytes_total", link="lte") == 500
+    assert value(run, "multilink_received_bytes_total", link="lte") == 500
     assert value(run, "multilink_failovers_total", link="wifi") == 1
     assert value(run, "multilink_failovers_total", link="lte") == 0
     assert value(run, "multilink_download_progress_ratio") == 0.08
