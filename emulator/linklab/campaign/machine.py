@@ -16,7 +16,7 @@ from pathlib import Path
 from linklab.core.installed import debian_packages
 from linklab.core.paths import PYTHON_PATH, SERVER_CONFIGURATION
 from linklab.places.versions import versions
-from linklab.runs.clients import CONTESTANTS
+from linklab.runs.clients import USUAL_LINKS, contestant_of, peers
 
 _SAME = ("multilink_sha256", "guest_kernel")
 _PYTHON_PACKAGES = ("msgspec", "pyroute2", "pyyaml")
@@ -29,7 +29,8 @@ _TITLES = {"multilink_sha256": "multilink (SHA-256)", "guest_kernel": "guest ker
 def facts() -> dict[str, str]:
     """Name → version or hash, of this machine."""
     known = versions()
-    needed = sorted({one.needs for one in CONTESTANTS.values() if one.needs})
+    peer_programs = map(contestant_of, peers(USUAL_LINKS))
+    needed = sorted({one.needs for one in peer_programs if one.needs})
     packages = [*_DEBIAN_PACKAGES, *needed]
     installed = debian_packages(packages)
     return {

@@ -22,9 +22,10 @@ one ScenarioError with file, line and what is allowed.
 from __future__ import annotations
 
 import functools
+import math
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -104,7 +105,7 @@ def _programs(root: Fields, path: Path) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for one in root.items("exec", _EXEC):
         name = one.get("name", _name)
-        if name in clients.CONTESTANTS or name in clients.ALIASES or name in found:
+        if clients.is_taken(name) or name in found:
             one.fail("name", f"{name!r} is taken")
         here = str(path.resolve().parent)
         found[name] = tuple(word.replace("{campaign}", here) for word in one.get("command", _words))
@@ -120,17 +121,15 @@ def _requests(matrix: Fields, path: Path, programs: Mapping[str, tuple[str, ...]
         if matrix.has("seeds")
         else range(1, matrix.get_or("runs", _runs, 1) + 1)
     )
-    algorithms = matrix.each("algorithms", _algorithm(programs))
-    if (
-        matrix.count("scenarios") * matrix.count("variants") * len(algorithms) * len(seeds)
-        > MOST_RUNS
-    ):
+    listed = math.prod(matrix.count(key) for key in ("scenarios", "variants", "algorithms"))
+    if listed * len(seeds) > MOST_RUNS:
         matrix.fail(None, f"more than {MOST_RUNS} runs")
     scenarios = matrix.each("scenarios", functools.partial(_find, path))
     if matrix.has("variants"):
         variants = matrix.items("variants", _VARIANT)
         files = matrix.each("scenarios", functools.partial(_file_of, path))
         scenarios = [_variant(one, file) for file in files for one in variants]
+    algorithms = matrix.each("algorithms", clients.known_to(scenarios, programs))
     for key, values in (("scenarios", scenarios), ("algorithms", algorithms), ("seeds", seeds)):
         if not values:
             matrix.fail(key, "there is none")
@@ -226,7 +225,3 @@ def _file_of(campaign: Path, text: str) -> Path:
 
 def _is_path(text: str) -> bool:
     return "/" in text or text.endswith((".yaml", ".yml"))
-
-
-def _algorithm(programs: Mapping[str, object]) -> Callable[[str], str]:
-    return lambda text: clients.named(text, programs)

@@ -121,7 +121,7 @@ VARIANT = (
             ":3: exec[0].name: 'alg3' is taken",
         ),
         (VARIANT + "links.wifi.loss: 2", ":8: matrices[0].variants[0].set.links.wifi.loss: in small: links.wifi.loss: '2'"),
-        (VARIANT + "links.wi.loss: 2 %", ":8: matrices[0].variants[0].set.links.wi.loss: in small: links: unknown key 'wi'"),
+        (VARIANT + "links.wi.loss: 2 %", ":8: matrices[0].variants[0].set.links.wi.loss: in small: links.wi: 'wi' (did you mean 'wifi'?) has no kind"),
         (VARIANT + "name.x: 2 %", "in small: there is no 'x' in a single value"),
         (VARIANT + "{[a, b]: 30 MB}", ":8: matrices[0].variants[0].set: a key must be a word"),
         (VARIANT + "{payload.size: 3 MB, ? {a: b} : 1}", ":8: matrices[0].variants[0].set: a key must be a word"),

@@ -15,7 +15,7 @@ from linklab.commands import cli, compare, doctor, exec, options, reproduce, run
 from linklab.core import scratch
 from linklab.core.paths import PYTHON_PATH
 from linklab.places.choice import PlaceError
-from linklab.runs import clients, runner
+from linklab.runs import runner
 
 Called = list[argparse.Namespace]
 
@@ -68,7 +68,7 @@ def test_defaults(called: Called) -> None:
     assert cli.main(["compare", "hs-s7", "ls"]) == 0
     one, several = called
     assert one.algorithm == "alg3"
-    assert options.contestants(several.algorithms) == list(clients.ALGORITHMS)
+    assert several.algorithms == "published"
     assert (one.scenario, several.scenarios) == ("hs-s7", ["hs-s7", "ls"])
     for read in called:
         assert (read.seed, read.place, read.clock) == (1, "auto", "auto")
@@ -96,7 +96,9 @@ def test_options(called: Called) -> None:
     )
     cli.main([*words.split(), "-a", "alg1, peers,alg1"])
     (read,) = called
-    assert options.contestants(read.algorithms) == ["alg1", *clients.PEERS]
+    assert options.contestants(read.algorithms, scenario.find("ls")) == [
+        "alg1", "curl-wifi", "curl-lte", "mptcp", "aria2-2", "aria2-8",
+    ]  # fmt: skip
     assert (read.seed, read.runs, read.parallel) == (2**63 - 1, 3, 2)
     assert (read.place, read.clock, read.out) == ("guest", "real", Path("/o"))
     assert (read.timeout, read.shift, read.json) == (2.5, 1e-6, True)
@@ -117,7 +119,7 @@ def test_what_follows_the_dashes_is_the_user_s(called: Called) -> None:
         ("run", "the following arguments are required: scenario"),
         (
             "run ls -a alg4",
-            "no algorithm is called 'alg4' (did you mean 'alg3'?); there are: single-wifi, ",
+            "no algorithm is called 'alg4' (did you mean 'alg3'?); for ls there are: single-wifi, ",
         ),
         ("run ls -a alg1,alg2", "run takes one algorithm, not alg1, alg2: use compare"),
         ("run ls -a peers", "run takes one algorithm"),
@@ -194,7 +196,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert end.value.code == 0
     out = capsys.readouterr().out
     assert "linklab exec [options] SCENARIO -- COMMAND…" in out
-    assert "`peers` adds curl-wifi" in out
+    assert "`peers`: curl-wifi" in out
 
 
 @pytest.mark.parametrize("name", ["", *cli.COMMANDS])

@@ -27,9 +27,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-a",
         "--algorithms",
-        default=",".join(clients.ALGORITHMS),
+        default="published",
         metavar="NAMES",
-        help=f"comma-separated; `peers` adds {', '.join(clients.PEERS)}",
+        help=f"comma-separated; {'; '.join(map(_group, clients.GROUPS))} (default published)",
     )
     add_repeats(parser, 1, "; the table shows medians")
     add_side_by_side(
@@ -39,22 +39,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _group(name: str) -> str:
+    """What a word for several contestants stands for."""
+    return f"`{name}`: {', '.join(clients.GROUPS[name](clients.USUAL_LINKS))}"
+
+
 def run(options: argparse.Namespace) -> int:
     """Every contestant in every scenario, `--runs` seeds each; 1 if any run failed."""
-    names = contestants(options.algorithms)
-    running.require(names)
     scenarios: list[Scenario] = []
     for scenario in map(find, options.scenarios):
         if scenario not in scenarios:  # Else its runs would count in two tables.
             scenarios.append(scenario)
+    plan = [(scenario, contestants(options.algorithms, scenario)) for scenario in scenarios]
+    running.require(list(dict.fromkeys(name for _, names in plan for name in names)))
     requests = [
         Request(scenario, name, options.seed + n, shift_s=options.shift)
-        for scenario in scenarios
+        for scenario, names in plan
         for name in names
         for n in range(options.runs)
     ]
     series = running.run_series(requests, options, "compare")
-    comparisons = [series.comparison(scenario, names) for scenario in scenarios]
+    comparisons = [series.comparison(scenario, names) for scenario, names in plan]
     if options.json:
         compared = [tables.to_json(one) for one in comparisons]
         print(json.dumps({**series.to_json(), "comparisons": compared}, indent=2))

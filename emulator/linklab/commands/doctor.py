@@ -16,7 +16,7 @@ from linklab.core.paths import MULTILINK, cache_dir
 from linklab.places import choice
 from linklab.places.guest import confinement, kernel
 from linklab.places.guest.boot import GuestError, memory_directory
-from linklab.runs.clients import CONTESTANTS, missing_packages
+from linklab.runs.clients import USUAL_LINKS, missing_packages, peers
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ def findings() -> Iterator[Finding]:
     yield Finding("confinement", around.name != "none", around.words, needed=False)
     host = choice.host_obstacle()
     yield Finding("host place", host is None, host or "root, namespaces and netem", needed=False)
-    for contestant in CONTESTANTS.values():
-        if missing_packages([contestant.name]):
-            yield Finding(contestant.name, False, f"apt-get install {contestant.needs}", False)
+    for name in peers(USUAL_LINKS):
+        for package in missing_packages([name]):
+            yield Finding(name, False, f"apt-get install {package}", False)
     free = shutil.disk_usage(_existing(cache_dir())).free
     yield Finding("cache", free > 2e9, f"{cache_dir()}, {free / 1e9:.0f} GB free (2 needed)")
 

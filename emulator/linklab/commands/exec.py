@@ -21,10 +21,10 @@ from linklab.scenario import find
 EPILOG = """\
 The program finds LINKLAB_URL, LINKLAB_CA, LINKLAB_OUTPUT and LINKLAB_SHA256 in
 its environment (SSL_CERT_FILE and CURL_CA_BUNDLE too); {url}, {ca} and {output}
-in its arguments are filled in. Both links are devices: wlan0 and rmnet0. Where
-one has a radio, LINKLAB_WIRELESS names a file with its signal strength, as in
-/proc/net/wireless. run.json keeps the command: no URL in it may hold a user or
-password.
+in its arguments are filled in. Links are devices: wlan0 and rmnet0, and where a
+scenario has further ones wlan1, rmnet1. Where one has a radio, LINKLAB_WIRELESS
+names a file with its signal strength, as in /proc/net/wireless. run.json keeps
+the command: no URL in it may hold a user or password.
 
 example:
   linklab exec static-80-50 -- aria2c --ca-certificate={ca} \\

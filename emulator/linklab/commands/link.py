@@ -13,7 +13,7 @@ EPILOG = f"CHANGE is one of\n{_CHANGES}\n\nexample:\n  linklab link lte rate 10m
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `linklab link`."""
-    parser.add_argument("link", help="wifi or lte")
+    parser.add_argument("link", help="its name in the scenario, such as wifi or lte")
     parser.add_argument("change", choices=tuple(link_command.CHANGES), metavar="CHANGE")
     parser.add_argument("value", nargs="?", metavar="VALUE")
     parser.add_argument(

@@ -43,9 +43,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """A live lab until it is interrupted."""
-    names = contestants(options.algorithms)
-    running.require(names)
     scenario = find(options.scenario)
+    names = contestants(options.algorithms, scenario)
+    running.require(names)
     where = session.choose_place(options.place)
     running.announce(where)
     session.live(

@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from linklab.scenario import Scenario
 
 RUNS = Path("runs")
 """Where run directories go unless told otherwise."""
@@ -48,15 +52,12 @@ def _integer(text: str) -> int:
         return -1
 
 
-def contestants(names: str) -> list[str]:
-    """The names in a comma-separated list, `peers` expanded; UsageError for unknown ones."""
+def contestants(names: str, scenario: Scenario) -> list[str]:
+    """The scenario's contestants in a comma-separated list; UsageError for unknown ones."""
     from linklab.runs import clients
 
-    chosen: list[str] = []
-    for name in (part.strip() for part in names.split(",")):
-        chosen += clients.PEERS if name == "peers" else [name]
     try:
-        return list(dict.fromkeys(clients.named(name) for name in chosen))
+        return clients.chosen(names, scenario)
     except ValueError as error:
         raise UsageError(str(error)) from None
 

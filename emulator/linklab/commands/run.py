@@ -26,17 +26,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--algorithm",
         default="alg3",
         metavar="NAME",
-        help=f"{', '.join(clients.CONTESTANTS)} (default alg3)",
+        help=f"{', '.join(clients.names(clients.USUAL_LINKS))} (default alg3)",
     )
 
 
 def run(options: argparse.Namespace) -> int:
     """0, or 1 if the run failed."""
-    chosen = contestants(options.algorithm)
+    scenario = find(options.scenario)
+    chosen = contestants(options.algorithm, scenario)
     if len(chosen) != 1:
         raise UsageError(f"run takes one algorithm, not {', '.join(chosen)}: use compare")
     running.require(chosen)
-    request = Request(find(options.scenario), chosen[0], options.seed, shift_s=options.shift)
+    request = Request(scenario, chosen[0], options.seed, shift_s=options.shift)
     finished = running.run_one(request, options)
     figures = running.figures_of(finished)
     failed = isinstance(figures, str)

@@ -264,7 +264,7 @@ class Lab:
 
     @property
     def client(self) -> Host:
-        """The end host with both links."""
+        """The end host with all links."""
         return self.hosts[topology.CLIENT]
 
     @property
@@ -340,7 +340,7 @@ def _join_air(hosts: dict[str, Host], path: LinkPath) -> None:
     Ports towards access points learn nothing, so that what is for the gateway goes wherever
     the client is attached; all access points share the gateway's address, IP and MAC.
     """
-    air = hosts[topology.AIR]
+    air = hosts[path.carrier.node]
     air.netlink.link("add", ifname=_BRIDGE, kind="bridge", br_stp_state=0)
     bridge = air.netlink.link_lookup(ifname=_BRIDGE)[0]
     air.netlink.link("set", index=bridge, state="up")
@@ -404,10 +404,7 @@ def built(
     The randomness of losses and jitter comes from `seed`; `slack_s` is how late the clock's timers
     may come without costing rate.
     """
-    paths = {
-        name: topology.link_path(name, settings.access_points)
-        for name, settings in scenario.links.items()
-    }
+    paths = topology.link_paths(scenario.links)
     with contextlib.ExitStack() as stack:
         hosts: dict[str, Host] = {}
         middle = [node for path in paths.values() for node in path.nodes]

@@ -10,12 +10,17 @@ points, each is a node of its own and `air`, a bridge, joins the client to one o
                        ┌─ ap1 ─┐
     client ─wlan0─ air ┤       ├ isp ──── server
                        └─ ap2 ─┘
+
+A kind's further links have nodes with a number: ap-1, isp-1, air-1, and the device wlan1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from linklab.scenario import LinkSettings
 
 CLIENT = "client"
 SERVER = "server"
@@ -89,8 +94,9 @@ class LinkPath:
     @property
     def nodes(self) -> list[str]:
         """The middle nodes, client side first."""
-        air = [AIR] if self.accesses[0].air is not None else []
-        return [*air, *(access.node for access in self.accesses), self.core]
+        air = self.accesses[0].air
+        bridge = [] if air is None else [air.node]
+        return [*bridge, *(access.node for access in self.accesses), self.core]
 
     def lease(self, number: int) -> str:
         """The client's address by how many it has had before on this link; the oldest one again
@@ -99,29 +105,23 @@ class LinkPath:
         return f"{network}.{int(host) + number % LEASES}"
 
 
-@dataclass(frozen=True)
-class _Link:
-    index: int
-    name: str
-    device: str
-    access: str
-    core: str
+def link_paths(links: Mapping[str, LinkSettings]) -> dict[str, LinkPath]:
+    """The path of every link of a scenario."""
+    paths = {}
+    numbers: Counter[str] = Counter()
+    for index, (name, link) in enumerate(links.items(), start=1):
+        number = numbers[link.kind.name]
+        numbers[link.kind.name] += 1
+        paths[name] = _link_path(name, link, index, f"-{number}" if number else "")
+    return paths
 
 
-_LINKS = {
-    link.name: link
-    for link in (
-        _Link(1, "wifi", "wlan0", "ap", "isp"),
-        _Link(2, "lte", "rmnet0", "enb", "epc"),
-    )
-}
-
-
-def link_path(name: str, access_points: Sequence[str] = ()) -> LinkPath:
-    """The path of a link; `access_points` name its access nodes where it has several."""
-    link = _LINKS[name]
-    net, core, device = f"10.{link.index}", link.core, link.device
-    nodes = access_points if len(access_points) > 1 else [link.access]
+def _link_path(name: str, link: LinkSettings, index: int, suffix: str) -> LinkPath:
+    """The path of a scenario's link number `index`; `suffix` tells its nodes from others."""
+    net, device = f"10.{index}", link.device
+    core, air = f"{link.kind.core}{suffix}", f"{AIR}{suffix}"
+    points = link.access_points
+    nodes = points if len(points) > 1 else [f"{link.kind.access}{suffix}"]
     accesses = []
     for number, node in enumerate(nodes):
         backhaul = f"{net}.{1 if number == 0 else 10 + number}"
@@ -131,21 +131,17 @@ def link_path(name: str, access_points: Sequence[str] = ()) -> LinkPath:
                 down=Port(node, f"{node}-{device}", f"{net}.0.1"),
                 up=Port(node, f"{node}-{core}", f"{backhaul}.1"),
                 core=Port(core, f"{core}-{node}", f"{backhaul}.2"),
-                air=Port(AIR, f"air-{node}") if len(nodes) > 1 else None,
+                air=Port(air, f"air-{node}") if len(nodes) > 1 else None,
             )
         )
     return LinkPath(
         name=name,
         device=device,
         core=core,
-        table=100 + link.index,
+        table=100 + index,
         client=Port(CLIENT, device, f"{net}.0.2"),
-        carrier=Port(AIR, f"air-{device}") if len(nodes) > 1 else accesses[0].down,
+        carrier=Port(air, f"air-{device}") if len(nodes) > 1 else accesses[0].down,
         accesses=tuple(accesses),
         core_up=Port(core, f"{core}-server", f"{net}.2.1"),
         server=Port(SERVER, f"server-{core}", f"{net}.2.2"),
     )
-
-
-LINK_PATHS = {name: link_path(name) for name in _LINKS}
-"""The links' paths where nothing roams."""

@@ -32,7 +32,7 @@ from linklab.core.installed import debian_packages, said
 from linklab.places.guest import kernel
 from linklab.places.versions import versions
 from linklab.regression.suite import Suite
-from linklab.runs.clients import CONTESTANTS
+from linklab.runs.clients import contestant_of
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.trace_files import with_trace_files
 
@@ -57,7 +57,7 @@ def taken(suite: Suite) -> Fingerprint:
     """The fingerprint of this machine and the suite's scenarios."""
     names = {one.entrant.name for one in suite.planned if one.entrant.command is None}
     packages = dict(_DEBIAN_PACKAGES)
-    contestants = [CONTESTANTS[name] for name in names]
+    contestants = [contestant_of(name) for name in names]
     if any(one.mptcp for one in contestants) or any(one.tcp.mptcp for one in suite.scenarios):
         packages |= _MPTCP_PACKAGES
     packages |= {one.needs: one.needs for one in contestants if one.needs}

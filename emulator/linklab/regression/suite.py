@@ -182,11 +182,17 @@ def parse(text: str, path: Path) -> Suite:
     if name != path.stem:
         root.fail("name", f"{name!r} must be the file's name without .yaml, {path.stem!r}")
     programs = _programs(root)
-    algorithms = root.each("algorithms", _algorithm(programs)) if root.has("algorithms") else []
+    entries = [
+        (entry, entry.get("scenario", _scenario(path))) for entry in root.items("scenarios", _ENTRY)
+    ]
+    users = [scenario for entry, scenario in entries if not entry.has("algorithms")]
+    algorithms = (
+        root.each("algorithms", clients.known_to(users, programs)) if root.has("algorithms") else []
+    )
     seeds = root.each("seeds", _seed) if root.has("seeds") else [1]
     planned: dict[Cell, Planned] = {}
-    for entry in root.items("scenarios", _ENTRY):
-        for one in _planned(entry, path, algorithms, seeds, programs):
+    for entry, scenario in entries:
+        for one in _planned(entry, scenario, algorithms, seeds, programs):
             if one.cell in planned:
                 entry.fail(None, f"{one.cell} is in the suite already")
             planned[one.cell] = one
@@ -214,22 +220,21 @@ def _programs(root: Mapping) -> dict[str, Entrant]:
     found: dict[str, Entrant] = {}
     for one in root.items("exec", _EXEC):
         name = one.get("name", _name)
-        if name in clients.CONTESTANTS or name in clients.ALIASES or name in found:
+        if clients.is_taken(name) or name in found:
             one.fail("name", f"{name!r} is taken")
         found[name] = Entrant(name, one.get("command", _words))
     return found
 
 
 def _planned(
-    entry: Mapping, path: Path, algorithms: Sequence[str], seeds: Sequence[int],
+    entry: Mapping, scenario: Scenario, algorithms: Sequence[str], seeds: Sequence[int],
     programs: dict[str, Entrant],
 ) -> list[Planned]:  # fmt: skip
-    scenario = entry.get("scenario", _scenario(path))
     if entry.has("size"):
         size = entry.get("size", _size)
         scenario = replace(scenario, payload=Payload(size, scenario.payload.seed))
     if entry.has("algorithms"):
-        algorithms = entry.each("algorithms", _algorithm(programs))
+        algorithms = entry.each("algorithms", clients.known_to([scenario], programs))
     elif not algorithms:
         entry.fail(None, "who is to download? The suite has no 'algorithms', nor has this entry")
     if entry.has("seeds"):
@@ -308,7 +313,3 @@ def _scenario(path: Path) -> Callable[[str], Scenario]:
         return find(str(path.parent / text) if is_path else text)
 
     return convert
-
-
-def _algorithm(programs: dict[str, Entrant]) -> Callable[[str], str]:
-    return lambda text: clients.named(text, programs)

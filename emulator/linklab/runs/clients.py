@@ -6,13 +6,13 @@ A contestant is a name and the command that it stands for.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from linklab.core.algorithms import TABLE, Algorithm
+from linklab.core.link_kinds import KINDS
 from linklab.core.paths import ALGORITHMS as ALGORITHMS_FILE
 from linklab.core.paths import MULTILINK
-from linklab.lab.topology import LINK_PATHS
 from linklab.scenario import ClientSettings, Scenario
 from linklab.schema.mapping import guess
 
@@ -41,13 +41,12 @@ Command = Callable[[Task], list[str]]
 class Contestant:
     """One entry of a comparison.
 
-    `links` are the links it uses; `needs` the Debian package of its program;
-    `mptcp` whether server and client hosts are to speak Multipath TCP.
+    `needs` is the Debian package of its program; `mptcp` whether server and client hosts are to
+    speak Multipath TCP.
     """
 
     name: str
     command: Command
-    links: tuple[str, ...]
     needs: str | None = None
     mptcp: bool = False
 
@@ -69,19 +68,19 @@ def _value(option: str, client: ClientSettings) -> str:
 
 
 def _multilink(
-    algorithm: Algorithm, links: tuple[str, ...], *, rescue: bool = False, plain: bool = False
+    algorithm: Algorithm, link: str | None = None, *, rescue: bool = False, plain: bool = False
 ) -> Command:
-    """multilink as published, where nobody but the algorithm decides; or with rescue. `plain` is
-    without padding."""
+    """multilink as published, where nobody but the algorithm decides; or with rescue. On one link,
+    or on all. `plain` is without padding."""
     options = [one for one in algorithm.options if not (plain and one == "padding")]
 
     def command(task: Task) -> list[str]:
         argv = [task.multilink, "get", task.url, "--algorithm", algorithm.name]
-        for link in links:
-            settings = task.scenario.links[link]
-            argv += ["--link", f"{link}={LINK_PATHS[link].device}"]
+        for name in task.scenario.links if link is None else [link]:
+            settings = task.scenario.links[name]
+            argv += ["--link", f"{name}={settings.device}"]
             if "bandwidth" in options:
-                argv += ["--bandwidth", f"{link}={settings.bandwidth_bps}bit/s"]
+                argv += ["--bandwidth", f"{name}={settings.bandwidth_bps}bit/s"]
         for option in options:
             if option != "bandwidth":
                 argv += [f"--{option}", _value(option, task.scenario.client)]
@@ -102,7 +101,7 @@ def _curl(link: str) -> Command:
     def command(task: Task) -> list[str]:
         return [
             "curl", "--silent", "--show-error", "--fail", "--cacert", task.ca_file,
-            "--interface", LINK_PATHS[link].device, "--output", task.output, task.url,
+            "--interface", task.scenario.links[link].device, "--output", task.output, task.url,
         ]  # fmt: skip
 
     return command
@@ -116,9 +115,8 @@ def _mptcp(task: Task) -> list[str]:
 
 
 def _aria2(connections: int) -> Command:
-    devices = ",".join(path.device for path in LINK_PATHS.values())
-
     def command(task: Task) -> list[str]:
+        devices = ",".join(link.device for link in task.scenario.links.values())
         directory, _, name = task.output.rpartition("/")
         return [
             "aria2c", "--no-conf", "--quiet", "--file-allocation=none", "--console-log-level=error",
@@ -130,89 +128,140 @@ def _aria2(connections: int) -> Command:
     return command
 
 
-_BOTH = tuple(LINK_PATHS)
-_ON_ONE = [one for one in TABLE if one.one_link]
-_ON_ALL = [one for one in TABLE if not one.one_link]
+_ONE_LINK = [one for one in TABLE if one.one_link]
+_ALL_LINKS = [one for one in TABLE if not one.one_link]
 
-CONTESTANTS = {
+
+def _one_link_of(algorithm: Algorithm) -> Callable[[str], Contestant]:
+    return lambda link: Contestant(f"{algorithm.name}-{link}", _multilink(algorithm, link))
+
+
+_ON_ONE: dict[str, Callable[[str], Contestant]] = {
+    **{one.name: _one_link_of(one) for one in _ONE_LINK},
+    "curl": lambda link: Contestant(f"curl-{link}", _curl(link), needs="curl"),
+}
+"""What makes a contestant of one link, by what comes before the link's name."""
+
+_ON_ALL = {
     contestant.name: contestant
     for contestant in (
+        *(Contestant(one.name, _multilink(one)) for one in _ALL_LINKS),
+        *(Contestant(f"{one.name}-rescue", _multilink(one, rescue=True)) for one in _ALL_LINKS),
         *(
-            Contestant(f"{one.name}-{link}", _multilink(one, (link,)), (link,))
-            for one in _ON_ONE
-            for link in LINK_PATHS
+            Contestant(f"{one.name}-plain", _multilink(one, plain=True))
+            for one in _ALL_LINKS
+            if "padding" in one.options
         ),
-        *(
-            Contestant(one.name, _multilink(one, _BOTH), _BOTH)
-            for one in _ON_ALL
-        ),
-        *(
-            Contestant(f"{one.name}-rescue", _multilink(one, _BOTH, rescue=True), _BOTH)
-            for one in _ON_ALL
-        ),
-        *(
-            Contestant(f"{one.name}-plain", _multilink(one, _BOTH, plain=True), _BOTH)
-            for one in _ON_ALL if "padding" in one.options
-        ),
-        *(
-            Contestant(f"curl-{link}", _curl(link), (link,), needs="curl") for link in LINK_PATHS
-        ),
-        Contestant("mptcp", _mptcp, _BOTH, needs="mptcpize", mptcp=True),
-        *(
-            Contestant(f"aria2-{n}", _aria2(n), _BOTH, needs="aria2") for n in (2, 8)
-        ),
+        Contestant("mptcp", _mptcp, needs="mptcpize", mptcp=True),
+        *(Contestant(f"aria2-{n}", _aria2(n), needs="aria2") for n in (2, 8)),
     )
-}  # fmt: skip
+}
 
 ALIASES = {
     f"{one.alias}{variant}": f"{one.name}{variant}"
-    for one in _ON_ALL
+    for one in _ALL_LINKS
     if one.alias
     for variant in ("", "-rescue", "-plain")
-    if f"{one.name}{variant}" in CONTESTANTS
+    if f"{one.name}{variant}" in _ON_ALL
 }
 """Names that say what an algorithm does, and the contestant that each stands for."""
 
-ALGORITHMS = (
-    *(f"{one.name}-{link}" for one in _ON_ONE if one.source for link in LINK_PATHS),
-    *(one.name for one in _ON_ALL if one.source),
-)
-"""What `compare` runs unless told otherwise: the published ones, which are the thesis' six rows."""
-
-RESCUED = tuple(f"{one.name}-rescue" for one in _ON_ALL)
+RESCUED = tuple(f"{one.name}-rescue" for one in _ALL_LINKS)
 """All that use several links, with multilink's rescue, as people use them."""
 
-PEERS = ("curl-wifi", "curl-lte", "mptcp", "aria2-2", "aria2-8")
-"""Programs of other people on the same links."""
+USUAL_LINKS = tuple(KINDS)
+"""The links of most scenarios, for what is said before a scenario is known."""
 
 
-def named(text: str, others: Collection[str] = ()) -> str:
-    """The contestant, or one of others, of that name or alias. Raises ValueError."""
-    known = (*CONTESTANTS, *others)
+def contestant_of(name: str) -> Contestant:
+    """The contestant of a name that `names` has for some links. Raises KeyError."""
+    if name in _ON_ALL:
+        return _ON_ALL[name]
+    who, _, link = name.rpartition("-")
+    return _ON_ONE[who](link)
+
+
+def names(links: Iterable[str]) -> tuple[str, ...]:
+    """The names of all contestants for a scenario's links."""
+    return (*(f"{who}-{link}" for who in _ON_ONE for link in links), *_ON_ALL)
+
+
+def published(links: Iterable[str]) -> tuple[str, ...]:
+    """What `compare` runs unless told otherwise: the published algorithms, which on two links are
+    the thesis' six rows."""
+    return (
+        *(f"{one.name}-{link}" for one in _ONE_LINK if one.source for link in links),
+        *(one.name for one in _ALL_LINKS if one.source),
+    )
+
+
+def peers(links: Iterable[str]) -> tuple[str, ...]:
+    """Programs of other people on the same links."""
+    foreign = [one.name for one in _ON_ALL.values() if one.needs]
+    return (*(f"curl-{link}" for link in links), *foreign)
+
+
+GROUPS: dict[str, Callable[[Iterable[str]], tuple[str, ...]]] = {
+    "published": published,
+    "peers": peers,
+}
+"""Words that stand for several contestants, by a scenario's links."""
+
+
+def named(text: str, scenario: Scenario, others: Collection[str] = ()) -> str:
+    """The scenario's contestant, or one of others, of that name or alias. Raises ValueError."""
+    known = (*names(scenario.links), *others)
     name = ALIASES.get(text, text)
     if name not in known:
         meant = guess(text, (*known, *ALIASES))
-        raise ValueError(f"no algorithm is called {text!r}{meant}; there are: {', '.join(known)}")
+        raise ValueError(
+            f"no algorithm is called {text!r}{meant}; "
+            f"for {scenario.name} there are: {', '.join(known)}"
+        )
     return name
+
+
+def known_to(scenarios: Sequence[Scenario], others: Collection[str] = ()) -> Callable[[str], str]:
+    """`named` for several scenarios, each of which has to know the name."""
+
+    def convert(text: str) -> str:
+        for scenario in scenarios:
+            text = named(text, scenario, others)
+        return text
+
+    return convert
+
+
+def chosen(text: str, scenario: Scenario) -> list[str]:
+    """The scenario's contestants in a comma-separated list, `GROUPS` expanded. Raises ValueError."""
+    found: list[str] = []
+    for word in (part.strip() for part in text.split(",")):
+        found += GROUPS[word](scenario.links) if word in GROUPS else [named(word, scenario)]
+    return list(dict.fromkeys(found))
+
+
+def is_taken(name: str) -> bool:
+    """Whether a contestant of the usual links is called so."""
+    return name in names(USUAL_LINKS) or name in ALIASES
 
 
 _PROGRAMS = {"aria2": "aria2c"}
 """Programs that are not called like their Debian package."""
 
 
-def obstacle(names: Sequence[str]) -> str | None:
+def obstacle(wanted: Sequence[str]) -> str | None:
     """Why the named contestants cannot run on this machine, and what to do; None if they can."""
-    packages = missing_packages(names)
+    packages = missing_packages(wanted)
     if packages:
         return f"missing programs: apt-get install {' '.join(packages)}"
-    if not MULTILINK.exists() and any(CONTESTANTS[name].needs is None for name in names):
+    if not MULTILINK.exists() and any(contestant_of(name).needs is None for name in wanted):
         return f"the client is not there: {MULTILINK}; make setup builds it, or name one in LINKLAB_MULTILINK"
     return None
 
 
-def missing_packages(names: Sequence[str]) -> list[str]:
+def missing_packages(wanted: Sequence[str]) -> list[str]:
     """Debian packages that the named contestants need and this machine lacks."""
-    needed = {CONTESTANTS[name].needs for name in names}
+    needed = {contestant_of(name).needs for name in wanted}
     return sorted(
         package
         for package in needed

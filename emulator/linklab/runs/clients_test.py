@@ -9,7 +9,7 @@ import pytest
 from linklab.core.algorithms import TABLE
 from linklab.core.paths import MULTILINK
 from linklab.runs import clients
-from linklab.runs.clients import CONTESTANTS, Task
+from linklab.runs.clients import USUAL_LINKS, Task, contestant_of, names
 from linklab.scenario import ClientSettings, Scenario
 
 GET = ["/build/multilink", "get", "https://10.0.0.1/payload.bin"]
@@ -93,45 +93,77 @@ def task(small: Scenario) -> Task:
     )
 
 
-@pytest.mark.parametrize("name", CONTESTANTS)
+@pytest.mark.parametrize("name", names(USUAL_LINKS))
 def test_the_command_of_every_contestant(task: Task, name: str) -> None:
-    assert CONTESTANTS[name].command(task) == COMMANDS[name]
+    assert contestant_of(name).command(task) == COMMANDS[name]
 
 
-def test_links_and_protocols() -> None:
-    assert {name: one.links for name, one in CONTESTANTS.items() if len(one.links) == 1} == {
-        "single-wifi": ("wifi",), "single-lte": ("lte",),
-        "curl-wifi": ("wifi",), "curl-lte": ("lte",),
-    }  # fmt: skip
-    assert [name for name, one in CONTESTANTS.items() if one.mptcp] == ["mptcp"]
-    assert all(CONTESTANTS[name].needs is None for name in clients.ALGORITHMS)
-    assert set(clients.PEERS) <= set(CONTESTANTS)
+THREE = ("wifi", "lte", "lte2")
 
 
-def test_what_compare_runs_is_the_thesis() -> None:
-    names = ("single-wifi", "single-lte", "naive", "alg1", "alg2", "alg3")
-    assert names == clients.ALGORITHMS
+def three(small: Scenario) -> Scenario:
+    further = replace(small.links["lte"], device="rmnet1", bandwidth_bps=1_000_000)
+    return replace(small, links={**small.links, "lte2": further})
 
 
-def test_names_and_aliases() -> None:
-    assert clients.named("alg1") == clients.named("static-limit") == "alg1"
-    assert clients.named("link-bdp-plain") == "alg3-plain"
-    assert clients.named("dynamic-limit-rescue") == "alg2-rescue"
-    assert clients.named("mine", ["mine"]) == "mine"
-    assert not set(clients.ALIASES) & set(CONTESTANTS)
-    assert set(clients.ALIASES.values()) <= set(CONTESTANTS)
-    with pytest.raises(ValueError, match=r"'statc-limit' \(did you mean 'static-limit'\?\); there"):
-        clients.named("statc-limit")
+def test_commands_of_three_links(task: Task, small: Scenario) -> None:
+    task = replace(task, scenario=three(small))
+    assert "wlan0,rmnet0,rmnet1" in contestant_of("aria2-2").command(task)[6]
+    assert contestant_of("curl-lte2").command(task)[-4] == "rmnet1"
+    words = contestant_of("alg3").command(task)
+    assert "lte2=rmnet1" in words
+    assert "lte2=1000000bit/s" in words
+    assert "wifi=wlan0" not in contestant_of("single-lte2").command(task)
+
+
+def test_every_link_has_contestants_of_its_own() -> None:
+    assert set(names(THREE)) - set(names(THREE[:2])) == {"single-lte2", "curl-lte2"}
+    assert [name for name in names(THREE) if contestant_of(name).mptcp] == ["mptcp"]
+    assert [contestant_of(name).name for name in names(THREE)] == list(names(THREE))
+    with pytest.raises(KeyError):
+        contestant_of("alg4-rescue")
+
+
+def test_groups() -> None:
+    thesis = ("single-wifi", "single-lte", "naive", "alg1", "alg2", "alg3")
+    assert clients.published(USUAL_LINKS) == thesis
+    assert clients.published(THREE)[:3] == ("single-wifi", "single-lte", "single-lte2")
+    assert clients.peers(["b"]) == ("curl-b", "mptcp", "aria2-2", "aria2-8")
+    for group in clients.GROUPS.values():
+        assert set(group(THREE)) <= set(names(THREE))
+
+
+def test_names_and_aliases(small: Scenario) -> None:
+    def named(text: str, *others: str) -> str:
+        return clients.named(text, small, others)
+
+    assert named("alg1") == named("static-limit") == "alg1"
+    assert named("link-bdp-plain") == "alg3-plain"
+    assert named("dynamic-limit-rescue") == "alg2-rescue"
+    assert named("mine", "mine") == "mine"
+    assert not set(clients.ALIASES) & set(names(USUAL_LINKS))
+    assert set(clients.ALIASES.values()) <= set(names(USUAL_LINKS))
+    with pytest.raises(
+        ValueError, match=r"'statc-limit' \(did you mean 'static-limit'\?\); for small there are"
+    ):
+        named("statc-limit")
+
+
+def test_a_name_has_to_be_known_to_all_the_scenarios(small: Scenario) -> None:
+    assert clients.known_to([small, three(small)])("static-limit") == "alg1"
+    assert clients.known_to([three(small)])("single-lte2") == "single-lte2"
+    with pytest.raises(ValueError, match=r"'single-lte2' \(did you mean 'single-lte'\?\)"):
+        clients.known_to([three(small), small])("single-lte2")
 
 
 def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     present = {"mptcpize"}
     monkeypatch.setattr(shutil, "which", lambda name: name if name in present else None)
-    assert clients.missing_packages(list(CONTESTANTS)) == ["aria2", "curl"]
+    assert clients.missing_packages(names(USUAL_LINKS)) == ["aria2", "curl"]
     assert clients.missing_packages(["alg3", "mptcp"]) == []
     assert clients.obstacle(["alg3", "aria2-2"]) == "missing programs: apt-get install aria2"
     present |= {"aria2c", "curl"}  # aria2's program is not called like its package.
-    assert clients.missing_packages(list(CONTESTANTS)) == []
+    assert clients.missing_packages(names(USUAL_LINKS)) == []
 
 
 def test_a_client_that_is_not_built_is_said_once(

@@ -27,11 +27,11 @@ from linklab.lab.network import Lab, built
 from linklab.lab.player import Player
 from linklab.lab.shaping import TIMER_SLACK_S
 from linklab.lab.signal_file import SignalFile
-from linklab.lab.topology import LINK_PATHS, SERVER_ADDRESS
+from linklab.lab.topology import SERVER_ADDRESS
 from linklab.links.stack import models
 from linklab.places.guest import footing
 from linklab.runs import job as manifest
-from linklab.runs.clients import CONTESTANTS, Contestant, Task
+from linklab.runs.clients import Contestant, Task, contestant_of
 from linklab.runs.job import Job
 from linklab.runs.outcome import Outcome
 from linklab.scenario import Scenario, ScenarioError, load
@@ -85,10 +85,12 @@ def _environment(task: Task, home: Path) -> dict[str, str]:
 
 
 def _enable_mptcp(lab: Lab) -> None:
-    """Full mesh over both links (ip-mptcp(8)); the client opens the second subflow."""
+    """Full mesh over all links (ip-mptcp(8)); the client opens the further subflows."""
+    most = str(len(lab.links))
     for host in (lab.client, lab.server):
-        host.run(["ip", "mptcp", "limits", "set", "subflow", "2", "add_addr_accepted", "2"])
-    for path in LINK_PATHS.values():
+        host.run(["ip", "mptcp", "limits", "set", "subflow", most, "add_addr_accepted", most])
+    for link in lab.links.values():
+        path = link.path
         lab.client.run(
             ["ip", "mptcp", "endpoint", "add", path.client.address, "dev", path.device, "subflow"]
         )
@@ -96,10 +98,10 @@ def _enable_mptcp(lab: Lab) -> None:
 
 def _received(lab: Lab) -> dict[str, int]:
     counters = {}
-    for name, path in LINK_PATHS.items():
-        index = lab.client.indices[path.device]
-        link = lab.client.netlink.get_links(index)[0]
-        counters[name] = int(link.get_attr("IFLA_STATS64")["rx_bytes"])
+    for name, link in lab.links.items():
+        index = lab.client.indices[link.path.device]
+        interface = lab.client.netlink.get_links(index)[0]
+        counters[name] = int(interface.get_attr("IFLA_STATS64")["rx_bytes"])
     return counters
 
 
@@ -136,7 +138,7 @@ def execute(run_dir: Path) -> Outcome:
     """
     job = manifest.read(run_dir)
     scenario = load(run_dir / "scenario.yaml", any_name=True)
-    contestant = CONTESTANTS[job.contestant] if job.contestant else None
+    contestant = contestant_of(job.contestant) if job.contestant else None
     with contextlib.ExitStack() as stack:
         scratch = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix=scratch_prefix("run")))
