@@ -21,11 +21,9 @@ one ScenarioError with file, line and what is allowed.
 
 from __future__ import annotations
 
-import functools
 import math
 import re
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -33,27 +31,19 @@ from typing import Final
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from linklab.core.paths import PROFILES
-from linklab.runs import clients
-from linklab.runs.job import require_no_credentials
+from linklab.runs import plan_file
+from linklab.runs.plan_file import MOST_RUNS, PlanFile
 from linklab.runs.runner import Request
-from linklab.scenario import Scenario, ScenarioError, find, parse
-from linklab.scenario.reading import NAME
+from linklab.scenario import Scenario, ScenarioError, parse
 from linklab.schema import document
-from linklab.schema.mapping import Keys, integer, within
-from linklab.schema.mapping import Mapping as Fields
-
-MOST_RUNS: Final = 100_000
-"""What a campaign may hold: more is a slip, and would take months."""
+from linklab.schema.mapping import Keys, Mapping, integer, within
 
 _ROOT = Keys(("name", "matrices"), ("title", "exec"))
-_EXEC = Keys(("name", "command"))
 _MATRIX = Keys(("scenarios", "algorithms"), ("runs", "seeds", "variants"))
 _VARIANT = Keys(("name", "set"))
 _MAP_TAG: Final = "tag:yaml.org,2002:map"
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
 
-_seed = within(integer, 0, 2**63 - 1, "0 to 2^63-1")
 _runs = within(integer, 1, MOST_RUNS, f"1 to {MOST_RUNS}")
 
 
@@ -79,15 +69,12 @@ def load(path: Path) -> Campaign:
 
 def expand(text: str, path: Path) -> Campaign:
     """The campaign in YAML text; `path` is where it stands. Raises ScenarioError."""
-    root = Fields(str(path), document.compose(text, str(path), ", ".join(_ROOT.needed)), "", _ROOT)
-    name = root.get("name", _name)
-    if name != path.stem:
-        root.fail("name", f"{name!r} must be the file's name without .yaml, {path.stem!r}")
-    programs = _programs(root, path)
+    file = PlanFile(text, path, _ROOT, "campaign")
+    root = file.root
     found: dict[str, Request] = {}
     scenarios: dict[str, Scenario] = {}
     for matrix in root.items("matrices", _MATRIX):
-        for request in _requests(matrix, path, programs):
+        for request in _requests(matrix, file):
             known = scenarios.setdefault(request.scenario.name, request.scenario)
             if known != request.scenario:
                 matrix.fail("scenarios", f"two scenarios are called {known.name!r}")
@@ -98,54 +85,41 @@ def expand(text: str, path: Path) -> Campaign:
                 matrix.fail(None, f"more than {MOST_RUNS} runs")
     if not found:
         root.fail("matrices", "there is nothing to run")
-    return Campaign(name, root.get_or("title", str, ""), path, tuple(found.values()))
+    return Campaign(file.name, root.get_or("title", str, ""), path, tuple(found.values()))
 
 
-def _programs(root: Fields, path: Path) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for one in root.items("exec", _EXEC):
-        name = one.get("name", _name)
-        if clients.is_taken(name) or name in found:
-            one.fail("name", f"{name!r} is taken")
-        here = str(path.resolve().parent)
-        found[name] = tuple(word.replace("{campaign}", here) for word in one.get("command", _words))
-    return found
-
-
-def _requests(matrix: Fields, path: Path, programs: Mapping[str, tuple[str, ...]]) -> list[Request]:
+def _requests(matrix: Mapping, file: PlanFile) -> list[Request]:
     """Every seed with every scenario and algorithm: what is done first shows all of them."""
     if matrix.has("runs") and matrix.has("seeds"):
         matrix.fail("seeds", "goes without 'runs', which stands for seeds 1 to so many")
     seeds: Sequence[int] = (
-        matrix.each("seeds", _seed)
+        plan_file.seeds(matrix)
         if matrix.has("seeds")
         else range(1, matrix.get_or("runs", _runs, 1) + 1)
     )
     listed = math.prod(matrix.count(key) for key in ("scenarios", "variants", "algorithms"))
     if listed * len(seeds) > MOST_RUNS:
         matrix.fail(None, f"more than {MOST_RUNS} runs")
-    scenarios = matrix.each("scenarios", functools.partial(_find, path))
+    scenarios = matrix.each("scenarios", file.scenario)
     if matrix.has("variants"):
         variants = matrix.items("variants", _VARIANT)
-        files = matrix.each("scenarios", functools.partial(_file_of, path))
-        scenarios = [_variant(one, file) for file in files for one in variants]
-    algorithms = matrix.each("algorithms", clients.known_to(scenarios, programs))
-    for key, values in (("scenarios", scenarios), ("algorithms", algorithms), ("seeds", seeds)):
+        files = matrix.each("scenarios", file.scenario_file)
+        scenarios = [_variant(one, base) for base in files for one in variants]
+    entrants = file.entrants(matrix, scenarios)
+    for key, values in (("scenarios", scenarios), ("algorithms", entrants), ("seeds", seeds)):
         if not values:
             matrix.fail(key, "there is none")
     return [
-        Request(scenario, None, seed, command=programs[name], name=name)
-        if name in programs
-        else Request(scenario, name, seed)
+        entrant.request(scenario, seed)
         for seed in seeds
         for scenario in scenarios
-        for name in algorithms
+        for entrant in entrants
     ]
 
 
-def _variant(variant: Fields, file: Path) -> Scenario:
+def _variant(variant: Mapping, file: Path) -> Scenario:
     """The scenario as its file would say it with the variant's keys."""
-    name = f"{file.stem}-{variant.get('name', _name)}"
+    name = f"{file.stem}-{variant.get('name', plan_file.name)}"
     changes = variant.values["set"]
     if not isinstance(changes, MappingNode) or not changes.value:
         variant.fail("set", "must be a mapping such as {payload.size: 30 MB}")
@@ -196,32 +170,3 @@ def _without(node: Node, path: Sequence[str]) -> Node:
 
 def _text(node: Node) -> str:
     return str(yaml.serialize(node, Dumper=yaml.SafeDumper))
-
-
-def _name(text: str) -> str:
-    if not NAME.fullmatch(text):
-        raise ValueError(f"{text!r} is no name; allowed: a-z, 0-9 and '-', at most 64")
-    return text
-
-
-def _words(text: str) -> tuple[str, ...]:
-    try:
-        words = tuple(shlex.split(text))
-    except ValueError as error:
-        raise ValueError(f"{text!r} is no command: {error}") from error
-    if not words:
-        raise ValueError("an empty command; allowed: a program and its arguments")
-    require_no_credentials(words)
-    return words
-
-
-def _find(campaign: Path, text: str) -> Scenario:
-    return find(str(campaign.parent / text) if _is_path(text) else text)
-
-
-def _file_of(campaign: Path, text: str) -> Path:
-    return campaign.parent / text if _is_path(text) else PROFILES / f"{text}.yaml"
-
-
-def _is_path(text: str) -> bool:
-    return "/" in text or text.endswith((".yaml", ".yml"))

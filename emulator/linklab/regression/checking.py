@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from linklab.regression import figures, verdict
 from linklab.regression.figures import Bound, Cell, Values
@@ -44,28 +43,10 @@ class Measured:
         return figures.values(self.figures) if self.figures else None
 
 
-def request(planned: Planned, directory: Path, shift_s: float) -> Request:
-    """The run of a cell; `directory` is the suite file's, for programs that lie beside it."""
-    entrant = planned.entrant
-    command = None
-    if entrant.command is not None:
-        command = tuple(
-            word.replace("{suite}", str(directory.resolve())) for word in entrant.command
-        )
-    return Request(
-        planned.scenario,
-        entrant.name if command is None else None,
-        planned.cell.seed,
-        command=command,
-        shift_s=shift_s,
-        name=None if command is None else entrant.name,
-    )
-
-
 def measure(suite: Suite, run_all: Runs, shift_s: float = 0.0) -> list[Measured]:
     """Runs every cell, and at the end some of them once more."""
     wanted = [*suite.planned, *suite.verified()]
-    requests = [request(one, suite.path.parent, shift_s) for one in wanted]
+    requests = [one.entrant.request(one.scenario, one.cell.seed, shift_s) for one in wanted]
     numbers = {id(one): number for number, one in enumerate(requests)}
     finished = {numbers[id(one.request)]: one for one in run_all(requests)}
     seconds = {

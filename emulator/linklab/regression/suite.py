@@ -33,26 +33,21 @@ from __future__ import annotations
 
 import fnmatch
 import functools
-import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from linklab.core import units
 from linklab.core.paths import PROFILES
 from linklab.regression.figures import FIGURES, Bound, Cell, parse_bound
-from linklab.runs import clients
-from linklab.runs.job import require_no_credentials
-from linklab.scenario import Payload, Scenario, find
-from linklab.scenario.reading import NAME
+from linklab.runs import plan_file
+from linklab.runs.plan_file import MOST_RUNS, Entrant, PlanFile
+from linklab.scenario import Payload, Scenario
 from linklab.schema import document
 from linklab.schema.mapping import Keys, Mapping, integer, within
 
 DEFAULT = PROFILES / "regression" / "default.yaml"
 """What `linklab regress` runs unless told otherwise."""
-
-MOST_CELLS = 100_000
-"""What a suite may hold, as a campaign."""
 
 DEFAULT_BOUNDS = {
     "download": Bound(0.01, 0.02),
@@ -65,14 +60,6 @@ DEFAULT_BOUNDS = {
 with 1 % of it (`make bench ARGS=sensitivity`); 20 ms are a step of the link models. The figures
 near zero get a request's share of the end (0.2 s), what a cancelled request still brings
 (300 kB), and a sample of the lab's (0.5 s) and a bit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entrant:
-    """Who downloads: a contestant by its name, or a program of the user's."""
-
-    name: str
-    command: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +147,10 @@ _ROOT = Keys(
     ("baseline", "algorithms", "seeds", "exec", "verify", "bounds", "exceptions", "cost"),
 )
 _ENTRY = Keys(("scenario",), ("size", "algorithms", "seeds"))
-_EXEC = Keys(("name", "command"))
 _EXCEPTION = Keys((), ("scenario", "algorithm", "seed", *_BOUNDS))
 _COST = Keys(("programs",), ("size", "rounds"))
 _PROGRAM = Keys(("name", "command"), ("cpu", "memory"))
 
-_seed = within(integer, 0, 2**63 - 1, "0 to 2^63-1")
 _size = within(units.parse_size, 1_000, 10_000_000_000, "1 kB to 10 GB")
 _times = within(units.parse_number, 0.01, 1000.0, "0.01 to 1000 times curl's")
 
@@ -177,27 +162,22 @@ def load(path: Path) -> Suite:
 
 def parse(text: str, path: Path) -> Suite:
     """The suite in YAML text; `path` is where it stands. Raises ScenarioError."""
-    root = Mapping(str(path), document.compose(text, str(path), ", ".join(_ROOT.needed)), "", _ROOT)
-    name = root.get("name", _name)
-    if name != path.stem:
-        root.fail("name", f"{name!r} must be the file's name without .yaml, {path.stem!r}")
-    programs = _programs(root)
+    file = PlanFile(text, path, _ROOT, "suite")
+    root = file.root
     entries = [
-        (entry, entry.get("scenario", _scenario(path))) for entry in root.items("scenarios", _ENTRY)
+        (entry, entry.get("scenario", file.scenario)) for entry in root.items("scenarios", _ENTRY)
     ]
     users = [scenario for entry, scenario in entries if not entry.has("algorithms")]
-    algorithms = (
-        root.each("algorithms", clients.known_to(users, programs)) if root.has("algorithms") else []
-    )
-    seeds = root.each("seeds", _seed) if root.has("seeds") else [1]
+    entrants = file.entrants(root, users) if root.has("algorithms") else []
+    seeds = plan_file.seeds(root) if root.has("seeds") else [1]
     planned: dict[Cell, Planned] = {}
     for entry, scenario in entries:
-        for one in _planned(entry, scenario, algorithms, seeds, programs):
+        for one in _planned(entry, scenario, file, entrants, seeds):
             if one.cell in planned:
                 entry.fail(None, f"{one.cell} is in the suite already")
             planned[one.cell] = one
-        if len(planned) > MOST_CELLS:
-            entry.fail(None, f"more than {MOST_CELLS} downloads")
+        if len(planned) > MOST_RUNS:
+            entry.fail(None, f"more than {MOST_RUNS} downloads")
     if not planned:
         root.fail("scenarios", "there is nothing to download")
     bounds = dict(DEFAULT_BOUNDS)
@@ -205,45 +185,38 @@ def parse(text: str, path: Path) -> Suite:
         bounds.update(_bounds(root.sub("bounds", Keys((), _BOUNDS))))
     exceptions = tuple(_exception(one, [*planned]) for one in root.items("exceptions", _EXCEPTION))
     return Suite(
-        name=name,
+        name=file.name,
         path=path,
-        baseline=path.parent / root.get_or("baseline", str, f"{name}.baseline.yaml"),
+        baseline=path.parent / root.get_or("baseline", str, f"{file.name}.baseline.yaml"),
         planned=tuple(planned.values()),
         verify=root.get_or("verify", within(integer, 0, 1000, "0 to 1000"), 3),
         bounds=bounds,
         exceptions=exceptions,
-        cost=_cost(root.sub("cost", _COST), path) if root.has("cost") else None,
+        cost=_cost(root.sub("cost", _COST), file) if root.has("cost") else None,
     )
 
 
-def _programs(root: Mapping) -> dict[str, Entrant]:
-    found: dict[str, Entrant] = {}
-    for one in root.items("exec", _EXEC):
-        name = one.get("name", _name)
-        if clients.is_taken(name) or name in found:
-            one.fail("name", f"{name!r} is taken")
-        found[name] = Entrant(name, one.get("command", _words))
-    return found
-
-
 def _planned(
-    entry: Mapping, scenario: Scenario, algorithms: Sequence[str], seeds: Sequence[int],
-    programs: dict[str, Entrant],
-) -> list[Planned]:  # fmt: skip
+    entry: Mapping,
+    scenario: Scenario,
+    file: PlanFile,
+    entrants: Sequence[Entrant],
+    seeds: Sequence[int],
+) -> list[Planned]:
     if entry.has("size"):
         size = entry.get("size", _size)
         scenario = replace(scenario, payload=Payload(size, scenario.payload.seed))
     if entry.has("algorithms"):
-        algorithms = entry.each("algorithms", clients.known_to([scenario], programs))
-    elif not algorithms:
+        entrants = file.entrants(entry, [scenario])
+    elif not entrants:
         entry.fail(None, "who is to download? The suite has no 'algorithms', nor has this entry")
     if entry.has("seeds"):
-        seeds = entry.each("seeds", _seed)
-    if len(algorithms) * len(seeds) > MOST_CELLS:
-        entry.fail(None, f"more than {MOST_CELLS} downloads")
+        seeds = plan_file.seeds(entry)
+    if len(entrants) * len(seeds) > MOST_RUNS:
+        entry.fail(None, f"more than {MOST_RUNS} downloads")
     return [
-        Planned(Cell(scenario.name, name, seed), scenario, programs.get(name, Entrant(name)))
-        for name in algorithms
+        Planned(Cell(scenario.name, entrant.name, seed), scenario, entrant)
+        for entrant in entrants
         for seed in seeds
     ]
 
@@ -252,7 +225,7 @@ def _exception(one: Mapping, cells: Sequence[Cell]) -> Except:
     made = Except(
         scenario=one.get("scenario", str) if one.has("scenario") else None,
         algorithm=one.get("algorithm", str) if one.has("algorithm") else None,
-        seed=one.get("seed", _seed) if one.has("seed") else None,
+        seed=plan_file.seed(one) if one.has("seed") else None,
         bounds=_bounds(one),
     )
     if not made.bounds:
@@ -270,17 +243,16 @@ def _bounds(mapping: Mapping) -> dict[str, Bound]:
     }
 
 
-def _cost(mapping: Mapping, path: Path) -> CostPlan:
+def _cost(mapping: Mapping, file: PlanFile) -> CostPlan:
     programs = tuple(
         Program(
-            name=one.get("name", _name),
-            command=tuple(word.replace("{suite}", str(path.resolve().parent))
-                          for word in one.get("command", _words)),
+            name=one.get("name", plan_file.name),
+            command=one.get("command", file.words),
             cpu=one.get_or("cpu", _times, 3.0),
             memory=one.get_or("memory", _times, 4.0),
         )
         for one in mapping.items("programs", _PROGRAM)
-    )  # fmt: skip
+    )
     if not programs:
         mapping.fail("programs", "there is nothing to watch")
     return CostPlan(
@@ -288,28 +260,3 @@ def _cost(mapping: Mapping, path: Path) -> CostPlan:
         rounds=mapping.get_or("rounds", within(integer, 1, 1000, "1 to 1000"), 5),
         programs=programs,
     )
-
-
-def _name(text: str) -> str:
-    if not NAME.fullmatch(text):
-        raise ValueError(f"{text!r} is no name; allowed: a-z, 0-9 and '-', at most 64")
-    return text
-
-
-def _words(text: str) -> tuple[str, ...]:
-    try:
-        words = tuple(shlex.split(text))
-    except ValueError as error:
-        raise ValueError(f"{text!r} is no command: {error}") from error
-    if not words:
-        raise ValueError("an empty command; allowed: a program and its arguments")
-    require_no_credentials(words)
-    return words
-
-
-def _scenario(path: Path) -> Callable[[str], Scenario]:
-    def convert(text: str) -> Scenario:
-        is_path = "/" in text or text.endswith((".yaml", ".yml"))
-        return find(str(path.parent / text) if is_path else text)
-
-    return convert

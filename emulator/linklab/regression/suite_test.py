@@ -40,7 +40,11 @@ def test_a_whole_suite() -> None:
     ]  # fmt: skip
     assert [one.payload.size_bytes for one in read.scenarios] == [30_000_000, 250_000_000]
     assert read.planned[0].entrant.command is None
-    assert read.planned[2].entrant.command == ("{suite}/my client", "--url", "{url}")
+    assert read.planned[2].entrant.command == (
+        f"{HERE.resolve().parent}/my client",
+        "--url",
+        "{url}",
+    )
     assert read.baseline == HERE.with_name("mine.baseline.yaml")
     assert read.cost is not None
     (program,) = read.cost.programs

@@ -1,0 +1,118 @@
+"""What the files of suites and campaigns have in common: who downloads what, with which seeds.
+
+    name*: mine                        # the file's name without .yaml
+    exec:                              # programs of the user's, as `linklab exec` runs them
+      - {name*: own, command*: "{suite}/own {url} {output}"}
+
+Whatever is wrong is one ScenarioError with file, line and what is allowed.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from linklab.core.paths import PROFILES
+from linklab.core.placeholders import filled
+from linklab.runs import clients
+from linklab.runs.job import require_no_credentials
+from linklab.runs.runner import Request
+from linklab.scenario import Scenario, find
+from linklab.scenario.reading import NAME
+from linklab.schema import document
+from linklab.schema.mapping import Keys, Mapping, integer, within
+
+MOST_RUNS: Final = 100_000
+"""What such a file may hold: more is a slip, and would take months."""
+
+_EXEC = Keys(("name", "command"))
+
+_seed = within(integer, 0, 2**63 - 1, "0 to 2^63-1")
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """Who downloads: a contestant by its name, or a program of the user's."""
+
+    name: str
+    command: tuple[str, ...] | None = None
+
+    def request(self, scenario: Scenario, seed: int, shift_s: float = 0.0) -> Request:
+        """The run of this in a scenario."""
+        if self.command is None:
+            return Request(scenario, self.name, seed, shift_s=shift_s)
+        return Request(scenario, None, seed, command=self.command, shift_s=shift_s, name=self.name)
+
+
+class PlanFile:
+    """A file as far as all have it: its `root`, its `name`, its programs.
+
+    `place` is what commands call the file's directory: `suite` or `campaign`.
+    """
+
+    def __init__(self, text: str, path: Path, keys: Keys, place: str) -> None:
+        """Raises ScenarioError. `path` is where the text stands."""
+        shown = str(path)
+        self.path = path
+        self.root = Mapping(shown, document.compose(text, shown, ", ".join(keys.needed)), "", keys)
+        self.name = self.root.get("name", name)
+        if self.name != path.stem:
+            stem = f"must be the file's name without .yaml, {path.stem!r}"
+            self.root.fail("name", f"{self.name!r} {stem}")
+        self._place = place
+        self._programs: dict[str, Entrant] = {}
+        for one in self.root.items("exec", _EXEC):
+            own = one.get("name", name)
+            if clients.is_taken(own) or own in self._programs:
+                one.fail("name", f"{own!r} is taken")
+            self._programs[own] = Entrant(own, one.get("command", self.words))
+
+    def words(self, text: str) -> tuple[str, ...]:
+        """A command's words, the file's directory filled in. ValueError."""
+        try:
+            words = tuple(shlex.split(text))
+        except ValueError as error:
+            raise ValueError(f"{text!r} is no command: {error}") from error
+        if not words:
+            raise ValueError("an empty command; allowed: a program and its arguments")
+        require_no_credentials(words)
+        here = {self._place: self.path.resolve().parent}
+        return tuple(filled(word, here) for word in words)
+
+    def entrants(self, mapping: Mapping, scenarios: Sequence[Scenario]) -> list[Entrant]:
+        """The mapping's `algorithms`: contestants of all these scenarios by their names or
+        aliases, and programs of the file."""
+        names = mapping.each("algorithms", clients.known_to(scenarios, self._programs))
+        return [self._programs.get(one, Entrant(one)) for one in names]
+
+    def scenario(self, text: str) -> Scenario:
+        """A scenario by its name, or in a file beside this one. ScenarioError."""
+        return find(str(self.path.parent / text) if _is_path(text) else text)
+
+    def scenario_file(self, text: str) -> Path:
+        """Where `scenario` reads it."""
+        return self.path.parent / text if _is_path(text) else PROFILES / f"{text}.yaml"
+
+
+def seeds(mapping: Mapping) -> list[int]:
+    """The mapping's `seeds`."""
+    return mapping.each("seeds", _seed)
+
+
+def seed(mapping: Mapping) -> int:
+    """The mapping's `seed`."""
+    return mapping.get("seed", _seed)
+
+
+def name(text: str) -> str:
+    """A name as scenarios have them. ValueError."""
+    if not NAME.fullmatch(text):
+        raise ValueError(f"{text!r} is no name; allowed: a-z, 0-9 and '-', at most 64")
+    return text
+
+
+def _is_path(text: str) -> bool:
+    return "/" in text or text.endswith((".yaml", ".yml"))

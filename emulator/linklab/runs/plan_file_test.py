@@ -1,0 +1,44 @@
+from pathlib import Path
+
+import pytest
+
+from linklab.runs.plan_file import Entrant, PlanFile
+from linklab.scenario import Scenario, ScenarioError
+from linklab.schema.mapping import Keys
+
+KEYS = Keys(("name",), ("exec", "algorithms"))
+
+
+def opened(text: str, tmp_path: Path) -> PlanFile:
+    return PlanFile(f"name: mine\n{text}", tmp_path / "mine.yaml", KEYS, "suite")
+
+
+def test_contestants_aliases_and_programs_take_part(small: Scenario, tmp_path: Path) -> None:
+    file = opened(
+        "algorithms: [link-bdp, own]\nexec: [{name: own, command: \"{suite}/x 'a b' {url}\"}]\n",
+        tmp_path,
+    )
+    assert file.entrants(file.root, [small]) == [
+        Entrant("alg3"), Entrant("own", (f"{tmp_path.resolve()}/x", "a b", "{url}")),
+    ]  # fmt: skip
+
+
+def test_a_program_s_run_is_called_by_its_name(small: Scenario) -> None:
+    own = Entrant("own", ("/x", "{url}")).request(small, 3, 0.5)
+    assert (own.contestant, own.command, own.label) == (None, ("/x", "{url}"), "small-own-seed3")
+    alg3 = Entrant("alg3").request(small, 3)
+    assert (alg3.contestant, alg3.command, alg3.who) == ("alg3", None, "alg3")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("exec: [{name: link-bdp, command: x}]", ":2: exec[0].name: 'link-bdp' is taken"),
+        ("exec: [{name: own, command: ''}]", ":2: exec[0].command: an empty command"),
+        ("exec: [{name: Own, command: x}]", ":2: exec[0].name: 'Own' is no name; allowed: a-z"),
+    ],
+)
+def test_what_is_wrong_is_said_with_file_and_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        opened(text, tmp_path)
+    assert f"{tmp_path / 'mine.yaml'}{said}" in str(error.value)
