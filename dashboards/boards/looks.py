@@ -27,7 +27,7 @@ from boards.query import DATASOURCE, REFS
 NAMES = {name: kind.title for name, kind in KINDS.items()}
 """The links that are shown, and how."""
 
-COLOURS = {name: kind.colour for name, kind in KINDS.items()}
+COLOURS = {name: kind.colours[0] for name, kind in KINDS.items()}
 """A link has one colour everywhere; blue and orange, which every eye tells apart."""
 
 GREEN, RED, GREY, VIOLET = "#73BF69", "#F2495C", "#8e8e8e", "#B877D9"

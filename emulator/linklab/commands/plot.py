@@ -13,6 +13,7 @@ import msgspec
 from linklab import scenario
 from linklab.commands.options import UsageError, add_seed
 from linklab.core import plain_file
+from linklab.core.link_kinds import KINDS, LinkKind
 from linklab.core.printable import printable
 from linklab.core.records import LinkRecord, QueueRecord, Tail
 from linklab.report import plotting
@@ -84,12 +85,21 @@ def _of_run(directory: Path) -> Plot:
             sent.setdefault(record.link, []).append((record.t_s, record.sent_bytes))
     summary = directory / "summary.json"
     download_s = _download_s(summary) if os.path.lexists(summary) else None
-    plot = plotting.of_run(directory.resolve().name, states, sent, download_s)
+    plot = plotting.of_run(directory.resolve().name, states, sent, download_s, _kinds(directory))
     if not states or plot.end_s <= 0:
         raise ValueError(
             f"{directory}: nothing was recorded of the links: there is nothing to draw"
         )
     return plot
+
+
+def _kinds(directory: Path) -> dict[str, LinkKind]:
+    """The kinds of a run's links, where its scenario is there or their names say them."""
+    file = directory / "scenario.yaml"
+    if not os.path.lexists(file):
+        return dict(KINDS)
+    ran = scenario.load(file, any_name=True)
+    return {name: link.kind for name, link in ran.links.items()}
 
 
 def _download_s(summary: Path) -> float:

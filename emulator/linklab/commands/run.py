@@ -61,8 +61,9 @@ def run(options: argparse.Namespace) -> int:
         f"{request.label}: {figures.download_s:.3f} s, "
         f"{figures.goodput_bps / 1e6:.1f} Mbit/s, efficiency {figures.efficiency:.3f}"
     )
+    longest = max(5, *map(len, figures.links))
     for name, link in figures.links.items():
         done = "" if link.finish_s is None else f", done at {link.finish_s:.3f} s"
-        print(f"  {name:<5} {link.bytes / 1e6:7.1f} MB ({link.share:.0%}){done}")
+        print(f"  {name:<{longest}} {link.bytes / 1e6:7.1f} MB ({link.share:.0%}){done}")
     print(f"run directory: {finished.run_dir}")
     return 0

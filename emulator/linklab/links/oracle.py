@@ -1,6 +1,6 @@
 """The least time in which a scenario's links could have delivered its payload. Pure.
 
-The oracle knows every event in advance and keeps both links saturated from the start
+The oracle knows every event in advance and keeps all links saturated from the start
 (`full_load.py`), over the same models and seed that the player applies. What no client can
 avoid is included: packet, TLS and HTTP/2 overhead, and the handshakes before the first byte.
 What a better transport could avoid is not: slow start, loss recovery, bytes of the handshakes
@@ -21,7 +21,7 @@ HORIZON_S = 3600.0
 
 
 def oracle_s(scenario: Scenario, seed: int = 1) -> float:
-    """Seconds for the payload over both links; infinite where they never deliver it."""
+    """Seconds for the payload over all links; infinite where they never deliver it."""
     return _least_time(scenario, seed, scenario.links)
 
 

@@ -8,12 +8,12 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from linklab.core import units
+from linklab.core.link_kinds import link_title
 from linklab.links import oracle
 from linklab.scenario import LinkSettings, Scenario
 
 WIDTH = 80
 
-_TITLES = {"wifi": "Wi-Fi", "lte": "LTE"}
 _OWN = "Own design"
 
 
@@ -45,9 +45,9 @@ def overview(scenarios: Iterable[Scenario], oracles: Mapping[str, float] | None 
 
 def details(scenario: Scenario) -> str:
     """Everything that one would ask about a scenario before running it."""
-    both_s = oracle.oracle_s(scenario)
+    least_s = oracle.oracle_s(scenario)
     alone = [
-        f"{_TITLES[link]} alone {_seconds(oracle.single_link_s(scenario, link))}"
+        f"{link_title(link)} alone {_seconds(oracle.single_link_s(scenario, link))}"
         for link in scenario.links
     ]
     rows: list[tuple[str, str]] = [
@@ -56,9 +56,9 @@ def details(scenario: Scenario) -> str:
         ("file", str(scenario.path or "")),
         ("payload", _size(scenario.payload.size_bytes)),
     ]
-    rows += [(_TITLES[name], _link(link)) for name, link in scenario.links.items()]
+    rows += [(link_title(name), _link(name, link)) for name, link in scenario.links.items()]
     rows.append(("events", str(len(scenario.events)) if scenario.events else ""))
-    rows.append(("oracle", f"{_seconds(both_s)}; {', '.join(alone)}"))
+    rows.append(("oracle", f"{_seconds(least_s)}; {', '.join(alone)}"))
     for row in scenario.published:
         rows.append(("published", f"{row.algorithm} {_seconds(row.download_s)}{_of(row.source)}"))
     for finding in scenario.findings:
@@ -88,6 +88,7 @@ def to_json(
             "oracle_s": _finite((oracles or {}).get(one.name)),
             "links": {
                 name: {
+                    "kind": link.kind.name,
                     "down_rate_bps": link.down_rate_bps,
                     "up_rate_bps": link.up_rate_bps,
                     "rtt_s": link.rtt_s,
@@ -126,8 +127,9 @@ def oracles(
     return times
 
 
-def _link(link: LinkSettings) -> str:
+def _link(name: str, link: LinkSettings) -> str:
     parts = [
+        *([] if name == link.kind.name else [link.kind.title]),
         f"{units.format_rate(link.down_rate_bps)} down, {units.format_rate(link.up_rate_bps)} up",
         f"RTT {units.format_duration(link.rtt_s)}",
     ]
@@ -161,7 +163,7 @@ def _models(link: LinkSettings) -> list[tuple[str, str]]:
 
 def _wrapped(label: str, text: str) -> list[str]:
     return textwrap.wrap(
-        text, WIDTH, initial_indent=f"  {label:<11}", subsequent_indent=" " * 15,
+        text, WIDTH, initial_indent=f"  {label:<10} ", subsequent_indent=" " * 15,
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
 

@@ -100,7 +100,7 @@ def test_json_is_complete_and_stable(small: Scenario) -> None:
         1,
     )
     assert listed["links"]["wifi"] == {
-        "down_rate_bps": 8_000_000, "up_rate_bps": 1_000_000, "rtt_s": 0.0, "loss_ratio": 0.01,
+        "kind": "wifi", "down_rate_bps": 8_000_000, "up_rate_bps": 1_000_000, "rtt_s": 0.0, "loss_ratio": 0.01,
         "models": ["on_off", "radio", "stations"],
     }  # fmt: skip
     assert listed["links"]["lte"]["models"] == ["between_runs", "trace", "carriers", "rrc"]
@@ -123,3 +123,13 @@ def test_oracles_tell_how_far_they_are(small: Scenario) -> None:
     times = listing.oracles([small, replace(small, name="other")], told.append)
     assert times == {"small": oracle.oracle_s(small), "other": oracle.oracle_s(small)}
     assert told == [1, 2]
+
+
+def test_a_link_of_another_name_says_its_kind(small: Scenario) -> None:
+    named = replace(
+        small, links={"home": small.links["wifi"], "lte": small.links["lte"]}, events=()
+    )
+    said = listing.details(named)
+    assert "  home       Wi-Fi, 8 Mbit/s down" in said
+    assert "home alone" in said
+    assert "  LTE        LTE" not in said

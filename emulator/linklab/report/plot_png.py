@@ -6,6 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from linklab.core.link_kinds import link_title
 from linklab.core.scratch import scratch_prefix
 
 # Before matplotlib is imported: it would keep its font cache under HOME.
@@ -16,7 +17,7 @@ from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
-from linklab.report.plotting import COLOURS, NAMES, Mark, Panel, Plot, envelope  # noqa: E402
+from linklab.report.plotting import Mark, Panel, Plot, envelope  # noqa: E402
 
 WIDTH_IN, PANEL_IN, DPI = 11.0, 2.1, 110
 COLUMNS = 1000
@@ -50,16 +51,16 @@ def _panel(axis: Axes, panel: Panel, plot: Plot) -> None:
         times, values = envelope(series, plot.end_s, COLUMNS)
         axis.plot(
             [*times, plot.end_s], [*values, values[-1]], label=series.label,
-            color=COLOURS.get(series.link), linestyle="--" if series.dashed else "-",
+            color=plot.styles[series.link].colour, linestyle="--" if series.dashed else "-",
             linewidth=1.3, drawstyle="steps-post",
         )  # fmt: skip
     if panel.unit != "dBm":
         axis.set_ylim(bottom=0)
     for outage in plot.outages:
-        hatch = "//" if outage.link == "wifi" else "\\\\"
+        style = plot.styles[outage.link]
         axis.axvspan(
-            outage.start_s, outage.end_s, facecolor=COLOURS.get(outage.link), alpha=0.18,
-            hatch=hatch, edgecolor="grey", linewidth=0,
+            outage.start_s, outage.end_s, facecolor=style.colour, alpha=0.18,
+            hatch=style.hatch, edgecolor="grey", linewidth=0,
         )  # fmt: skip
     axis.legend(
         loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize=8, frameon=False,
@@ -72,12 +73,12 @@ def _marks(axis: Axes, plot: Plot) -> None:
     top = axis.get_ylim()[1] * 1.35
     axis.set_ylim(top=top)
     for mark in shown:
-        axis.axvline(mark.t_s, color=COLOURS.get(mark.link), linewidth=0.8, linestyle=":")
+        axis.axvline(mark.t_s, color=plot.styles[mark.link].colour, linewidth=0.8, linestyle=":")
     groups = _grouped(shown, plot.end_s / 25)
     for number, group in enumerate(groups if len(groups) <= MAX_MARKS else []):
         late = group[0].t_s > 0.7 * plot.end_s
         axis.annotate(
-            f"{NAMES.get(group[0].link, group[0].link)}: {', '.join(one.text for one in group)}",
+            f"{link_title(group[0].link)}: {', '.join(one.text for one in group)}",
             (group[0].t_s, top), ha="right" if late else "left", fontsize=7,
             xytext=(-2 if late else 2, -9 - 10 * (number % 3)), textcoords="offset points",
         )  # fmt: skip

@@ -7,22 +7,26 @@ from typing import Any
 
 import plotext
 
-from linklab.report.plotting import NAMES, Panel, Plot, envelope
+from linklab.core.link_kinds import link_title
+from linklab.report.plotting import Panel, Plot, envelope
 
 PANEL_ROWS = 12
 MAX_MARKS = 12
 
 
 def text(plot: Plot, columns: int) -> str:
-    """The plot in `columns` columns: a link is drawn with the first letter of its name."""
+    """The plot in `columns` columns: a link is drawn with the letter of its style."""
     lines = [plot.title, ""]
     for panel in plot.panels[:1]:
         lines += _panel(panel, plot, columns)
+    if any(not name.startswith(style.letter) for name, style in plot.styles.items()):
+        drawn = (f"{style.letter} {link_title(name)}" for name, style in plot.styles.items())
+        lines.append(f"drawn as: {', '.join(drawn)}")
     for panel in plot.panels[1:]:
         lines += _ranges(panel, plot)
     lines += _outages(plot)
     for mark in plot.marks[:MAX_MARKS]:
-        lines.append(f"{mark.t_s:9.3f} s  {NAMES.get(mark.link, mark.link)}: {mark.text}")
+        lines.append(f"{mark.t_s:9.3f} s  {link_title(mark.link)}: {mark.text}")
     if len(plot.marks) > MAX_MARKS:
         lines.append(f"           and {len(plot.marks) - MAX_MARKS} more events")
     for what, t_s in plot.finishes_s.items():
@@ -39,7 +43,7 @@ def _panel(panel: Panel, plot: Plot, columns: int) -> list[str]:
         known = [(t, v) for t, v in zip(times, values, strict=True) if not math.isnan(v)]
         if not known:
             continue
-        marker = "." if series.dashed else series.link[0]
+        marker = "." if series.dashed else plot.styles[series.link].letter
         figure.draw(figure.signal(*zip(*known, strict=True), marker=marker))
     figure.draw(figure.signal([0.0], [0.0], marker=" "))  # The axis begins at nothing.
     drawn = plotext.uncolorize(str(figure.build()))
@@ -65,10 +69,10 @@ def _ranges(panel: Panel, plot: Plot) -> list[str]:
 
 def _outages(plot: Plot) -> list[str]:
     lines = []
-    for link, name in NAMES.items():
+    for link in plot.styles:
         own = [one for one in plot.outages if one.link == link]
         if own:
             total_s = sum(one.end_s - one.start_s for one in own)
             times = "once" if len(own) == 1 else f"{len(own)} times"
-            lines.append(f"{name} carries nothing {times}, {total_s:.3f} s in all")
+            lines.append(f"{link_title(link)} carries nothing {times}, {total_s:.3f} s in all")
     return lines

@@ -1,6 +1,6 @@
 """What there is to draw of a scenario's links, or of a run's: series, spans and marks. Pure.
 
-A scenario is drawn as its links are while both are kept full (`full_load.py`), so with the
+A scenario is drawn as its links are while all are kept full (`full_load.py`), so with the
 oracle's finishing time. A run is drawn as it was: what the links could carry, and what they did.
 """
 
@@ -11,16 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from linklab.core.link_kinds import LinkKind, link_title
 from linklab.core.link_state import LinkState
 from linklab.lab.transitions import between
 from linklab.links import oracle
 from linklab.links.full_load import spans
+from linklab.report.link_styles import LinkStyle, link_styles
 from linklab.scenario import Scenario
-
-COLOURS: Final = {"wifi": "#5794F2", "lte": "#FF9830"}
-"""A link has one colour everywhere: blue and orange, which every eye tells apart."""
-
-NAMES: Final = {"wifi": "Wi-Fi", "lte": "LTE"}
 
 MAX_SECONDS: Final = 3600.0
 
@@ -86,11 +83,13 @@ class Mark:
 class Plot:
     """Everything that a drawing shows, in the order of time, from 0 to `end_s`.
 
-    `finishes_s` are finishing times by what finishes then.
+    `styles` are the links' looks, in their order; `finishes_s` are finishing times by what finishes
+    then.
     """
 
     title: str
     end_s: float
+    styles: dict[str, LinkStyle]
     panels: list[Panel]
     outages: list[Outage]
     marks: list[Mark]
@@ -101,7 +100,7 @@ class _Course:
     """Collects a link's states one after the other."""
 
     def __init__(self, link: str) -> None:
-        name = NAMES.get(link, link)
+        name = link_title(link)
         self.link = link
         self.down = Series(link, name)
         self.up = Series(link, f"{name} up", dashed=True)
@@ -157,17 +156,21 @@ def of_scenario(scenario: Scenario, seed: int, seconds: float | None = None) -> 
     """The links of a scenario under full load: for a fifth longer than the oracle takes, or
     for `seconds`.
     """
-    finishes_s = {"both links": oracle.oracle_s(scenario, seed)}
+    least_s = oracle.oracle_s(scenario, seed)
+    together = {2: "both links"}.get(len(scenario.links), "all links")
+    finishes_s = {together: least_s} if len(scenario.links) > 1 else {}
     for link in scenario.links:
-        finishes_s[f"{NAMES.get(link, link)} alone"] = oracle.single_link_s(scenario, link, seed)
-    end_s = seconds or min(1.2 * finishes_s["both links"], MAX_SECONDS)
+        finishes_s[f"{link_title(link)} alone"] = oracle.single_link_s(scenario, link, seed)
+    end_s = seconds or min(1.2 * least_s, MAX_SECONDS)
     courses = {link: _Course(link) for link in scenario.links}
     for span in spans(scenario, seed, scenario.links):
         if span.start_s >= end_s:
             break
         for link, state in span.states.items():
             courses[link].add(span.start_s, state)
-    return _plot(f"{scenario.name}, seed {seed}, links kept full", end_s, courses, finishes_s)
+    title = f"{scenario.name}, seed {seed}, links kept full"
+    kinds = {link: settings.kind for link, settings in scenario.links.items()}
+    return _plot(title, end_s, courses, kinds, finishes_s)
 
 
 def of_run(
@@ -175,9 +178,11 @@ def of_run(
     states: Iterable[tuple[float, str, LinkState]],
     sent_bytes: Mapping[str, Sequence[tuple[float, int]]],
     download_s: float | None,
+    kinds: Mapping[str, LinkKind],
 ) -> Plot:
-    """A run: the states as applied (time, link, state), and each link's downlink counter over
-    time. `download_s` is None where the run has no figure.
+    """A run: the states as applied (time, link, state), each link's downlink counter over time,
+    and the kind of each link. `download_s` is None where the run has no figure. Raises ValueError
+    for a link without a kind.
     """
     courses: dict[str, _Course] = {}
     last_s = 0.0 if download_s is None else download_s
@@ -186,7 +191,7 @@ def of_run(
         last_s = max(last_s, t_s)
     used = []
     for link, samples in sent_bytes.items():
-        series = Series(link, f"{NAMES.get(link, link)} used", dashed=True)
+        series = Series(link, f"{link_title(link)} used", dashed=True)
         before_s, before = 0.0, 0
         for t_s, sent in samples:
             if t_s > before_s:
@@ -195,18 +200,26 @@ def of_run(
             last_s = max(last_s, t_s)
         used.append(series)
     finishes_s = {} if download_s is None else {"download": download_s}
-    return _plot(title, last_s, courses, finishes_s, used)
+    return _plot(title, last_s, courses, kinds, finishes_s, used)
 
 
 def _plot(
-    title: str, end_s: float, courses: dict[str, _Course], finishes_s: dict[str, float],
+    title: str,
+    end_s: float,
+    courses: dict[str, _Course],
+    kinds: Mapping[str, LinkKind],
+    finishes_s: dict[str, float],
     more: Sequence[Series] = (),
-) -> Plot:  # fmt: skip
+) -> Plot:
     for course in courses.values():
         course.end(end_s)
+    for link in courses:
+        if link not in kinds:
+            raise ValueError(f"{title}: of what kind is the link {link!r}? The scenario has none")
     return Plot(
         title=title,
         end_s=end_s,
+        styles=link_styles({link: kinds[link] for link in courses}),
         panels=_panels(courses.values(), more),
         outages=[outage for one in courses.values() for outage in one.outages],
         marks=sorted((mark for one in courses.values() for mark in one.marks), key=_when),

@@ -1,6 +1,7 @@
 """A comparison as a table for people and as JSON for machines.
 
-The table fits 80 columns for linklab's two links. Text carries everything, colour only
+The table fits 80 columns for two links. Of more links it says less where it is too wide: first
+when they were done, then how much they brought goes into lines below it. Text carries everything, colour only
 repeats it, and a console that cannot show block characters gets ASCII.
 """
 
@@ -17,10 +18,12 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from linklab.core.link_kinds import link_title
 from linklab.report.reproduction import Cell, count
 from linklab.runs.run_figures import Comparison, LinkRow, Row, Spread
 
-_LINK_TITLES = {"wifi": "Wi-Fi", "lte": "LTE"}
+_UNITS = {"done": "done s", "MB": "MB"}
+"""What is said of each link: when it was done, and what it brought."""
 _NOTHING = "-"
 _MIN_BAR = 5
 _MAX_BAR = 30
@@ -61,7 +64,13 @@ def renderable(comparison: Comparison, *, width: int, ascii_only: bool = False) 
     if comparison.title:
         head.append(f"  {comparison.title}", style="not bold")
     parts: list[RenderableType] = [head, Text(", ".join(facts), style="dim")]
-    parts.append(_table(comparison, width, ascii_only))
+    shown = ["done", "MB"]
+    table = _table(comparison, width, ascii_only, shown)
+    while table is None:
+        shown.pop(0)
+        table = _table(comparison, width, ascii_only, shown)
+    parts.append(table)
+    parts += _link_notes(comparison, shown)
     parts += _notes(comparison)
     return Group(*parts)
 
@@ -117,7 +126,10 @@ def show_reproduction(cells: Sequence[Cell], console: Console) -> None:
         console.print(f"{name}: {counted.inside} of {counted.cells} inside")
 
 
-def _table(comparison: Comparison, width: int, ascii_only: bool) -> Table:
+def _table(
+    comparison: Comparison, width: int, ascii_only: bool, shown: Sequence[str]
+) -> Table | None:
+    """The table with what is `shown` of each link; None where less would fit `width` better."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
 
     def right(header: str) -> None:
@@ -125,17 +137,18 @@ def _table(comparison: Comparison, width: int, ascii_only: bool) -> Table:
 
     table.add_column("algorithm", no_wrap=True, vertical="bottom")
     right("time\ns")
-    for link in comparison.links:
-        right(f"{_title(link)}\ndone s")
-    for link in comparison.links:
-        right(f"{_title(link)}\nMB")
+    for what in shown:
+        for link in comparison.links:
+            right(f"{link_title(link)}\n{_UNITS[what]}")
     right("diff\ns" if ascii_only else "Δ\ns")
     right("goodput\nMbit/s")
     right("effi-\nciency")
     if comparison.has_published:
         right("publ.\ns")
         right("error\n%")
-    cells = [_cells(row, comparison) for row in comparison.rows]
+    cells = [_cells(row, comparison, shown) for row in comparison.rows]
+    if shown and _width(table, cells) > width:
+        return None
     with_bar = _width(table, cells) + 1 + _MIN_BAR <= width
     if with_bar:
         table.add_column("", min_width=_MIN_BAR, max_width=_MAX_BAR)
@@ -154,11 +167,10 @@ def _width(table: Table, rows: list[list[Text]]) -> int:
     return total
 
 
-def _cells(row: Row, comparison: Comparison) -> list[Text]:
+def _cells(row: Row, comparison: Comparison, shown: Sequence[str]) -> list[Text]:
     cells = [Text(row.algorithm), Text(_median(row.download_s), style="bold")]
-    links = [row.links.get(name) for name in comparison.links]
-    cells += [Text(_median(link.finish_s if link else None)) for link in links]
-    cells += [Text(_megabytes(link)) for link in links]
+    for what in shown:
+        cells += [Text(_of_link(row.links.get(name), what)) for name in comparison.links]
     cells.append(Text(_median(row.link_delta_s)))
     cells.append(Text(_median(row.goodput_bps, scale=1e-6, digits=1)))
     cells.append(Text(_median(row.efficiency, digits=3)))
@@ -166,10 +178,6 @@ def _cells(row: Row, comparison: Comparison) -> list[Text]:
         cells.append(Text(_number(row.published_s)))
         cells.append(_error(row.error_ratio))
     return cells
-
-
-def _title(link: str) -> str:
-    return _LINK_TITLES.get(link, link)
 
 
 def _number(value: float | None, digits: int = 2) -> str:
@@ -182,8 +190,23 @@ def _median(value: Spread | None, *, scale: float = 1.0, digits: int = 2) -> str
     return _NOTHING if value is None else _number(value.median * scale, digits)
 
 
-def _megabytes(link: LinkRow | None) -> str:
-    return _NOTHING if link is None else f"{link.bytes.median / 1e6:.1f}"
+def _of_link(link: LinkRow | None, what: str) -> str:
+    if link is None:
+        return _NOTHING
+    return _median(link.finish_s) if what == "done" else f"{link.bytes.median / 1e6:.1f}"
+
+
+def _link_notes(comparison: Comparison, shown: Sequence[str]) -> list[RenderableType]:
+    """What of the links was too wide for the table, a line per row."""
+    notes: list[RenderableType] = []
+    for what, unit in _UNITS.items():
+        if what not in shown:
+            for row in comparison.rows:
+                links = ", ".join(
+                    f"{link_title(n)} {_of_link(one, what)}" for n, one in row.links.items()
+                )
+                notes.append(Text(f"{row.algorithm}, {unit}: {links}", style="dim"))
+    return notes
 
 
 def _error(ratio: float | None) -> Text:

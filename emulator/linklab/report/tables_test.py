@@ -68,6 +68,26 @@ def test_a_table_with_published_figures_fits_80_columns(published: Comparison) -
     assert "alg1 failed (2 runs): H2O ended with 1" in text
 
 
+@pytest.mark.parametrize(
+    ("count", "in_table", "below"),
+    [(3, ["done s", "MB"], []), (6, ["MB"], ["done s"]), (8, [], ["done s", "MB"])],
+)
+def test_a_table_of_many_links_fits_too(
+    own: Comparison, count: int, in_table: list[str], below: list[str]
+) -> None:
+    (row,) = own.rows
+    names = tuple(f"link{n}" for n in range(count))
+    many = replace(
+        own, links=names, rows=(replace(row, links=dict.fromkeys(names, row.links["lte"])),)
+    )
+    text = tables.render(many)
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "…" not in text
+    assert [what for what in ("done s", "MB") if what in text.splitlines()[3]] == in_table
+    assert [what for what in ("done s", "MB") if f"alg3, {what}: link0 " in text] == below
+    assert f"link{count - 1}" in text
+
+
 def test_without_published_figures_there_is_a_bar(own: Comparison) -> None:
     lines = tables.render(own).splitlines()
     assert max(len(line) for line in lines) <= 80

@@ -72,9 +72,9 @@ class LinkFigures:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """One run. `efficiency` is oracle / download time with *both* links in the oracle, also
+    """One run. `efficiency` is oracle / download time with *all* links in the oracle, also
     for algorithms that use one, so that all rows of a comparison share a scale.
-    `link_delta_s` is the difference of the links' finishing times ("link Δ" of thesis table
+    `link_delta_s` is from the first link's finishing to the last one's ("link Δ" of thesis table
     5.1), None unless several links finished. `stalled_s` is how long no link brought anything
     though bytes were missing (`stalls.py`), None where no samples were taken.
     """
