@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from linklab import scenario
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
     path
@@ -42,3 +44,26 @@ def test_tests_named_in_security_exist() -> None:
     named = set(re.findall(r"`(Test\w+)`", words))
     assert named
     assert [name for name in sorted(named) if f"func {name}(" not in sources] == []
+
+
+KEYS = frozenset(re.findall(r"\*\*([^*]+)\*\*", (ROOT / "REFERENCES.md").read_text()))
+
+
+def test_sources_have_keys() -> None:
+    assert {"thesis", "eMPTCP", "RFC", "assumption 1"} <= KEYS
+
+
+@pytest.mark.parametrize("name", scenario.names_in())
+def test_scenarios_cite_by_key(name: str) -> None:
+    one = scenario.find(name)
+    cited = [one.source, *(row.source for row in one.published)]
+    keys = (*KEYS, "Own design: ")
+    assert [text for text in cited if text and not text.startswith(keys)] == []
+
+
+def test_assumptions_that_are_cited_are_stated() -> None:
+    folders = ("emulator/linklab", "client", "profiles", "tests")
+    kinds = (".py", ".go", ".yaml", ".md")
+    read = [one for name in folders for one in (ROOT / name).rglob("*") if one.suffix in kinds]
+    cited = {word for path in read for word in re.findall(r"\bassumption \d", path.read_text())}
+    assert cited <= KEYS

@@ -24,7 +24,7 @@ from linklab.scenario import Scenario
 SEEDS: Final = range(1001, 1201)
 
 BIN_S: Final = 1.0
-"""A run's rate is the median of its seconds: the thesis' tables have medians of medians (3.4)."""
+"""A run's rate is the median of its seconds: published are medians of medians (thesis 3.4)."""
 
 _SINGLE: Final = "single-"
 

@@ -1,4 +1,4 @@
-"""`publish`: finished runs into Prometheus, as if they had happened lately (DESIGN, Metrics).
+"""`publish`: finished runs into Prometheus, as if they had happened lately.
 
 A run in virtual time has no date, so each gets a slot of Prometheus' time of its own: far enough
 in the past not to meet what is being scraped now, and well within what Prometheus keeps. A

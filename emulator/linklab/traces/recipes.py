@@ -6,7 +6,7 @@ of them: CV 0.56-0.78, autocorrelation 0.82-0.92 after 1 s and 0.09-0.59 after 1
 140 s to 36 gaps in 786 s; with other sets up to a CV of 0.85 and down to 0.63 and 0.06).
 
 For phones that walk or lie still nobody publishes series, only how much the mean of a run
-strays: the thesis' σ of LTE over runs of 15 to 35 s (tables 5.1, 5.3, 5.5, 5.6). Those traces'
+strays: σ of LTE over runs of 15 to 35 s (thesis tables 5.1, 5.3, 5.5, 5.6). Those traces'
 means over 30 s have to stray as much. How much they stray from second to second, and for how
 long, are assumptions, chosen so that the former follows.
 
