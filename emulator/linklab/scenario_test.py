@@ -9,12 +9,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from linklab import scenario
+from linklab.core import limits
 from linklab.core.frames import FRAME_BYTES
+from linklab.core.limits import MIN_RATE_BPS
 from linklab.core.link_kinds import KINDS, LTE, WIFI, LinkKind, devices, in_order
 from linklab.core.paths import PROFILES
-from linklab.models.between_runs import MAX_RELATIVE_SD
+from linklab.models.between_runs import MAX_RELATIVE_SD, BetweenRunsSettings
 from linklab.models.carriers import CarrierSettings
-from linklab.models.events import MIN_RATE_BPS, Event
+from linklab.models.events import Event
 from linklab.models.on_off import OnOffSettings
 from linklab.models.roaming import HANDOVERS, AccessPoint, RoamingSettings, Waypoint
 from linklab.models.rrc import RrcSettings
@@ -29,8 +31,8 @@ from linklab.scenario import (
     Scenario,
     ScenarioError,
     TcpSettings,
-    reading,
 )
+from linklab.scenario.tcp import CONGESTION_CONTROLS
 
 SMALL = """\
 name: small
@@ -145,7 +147,7 @@ def test_a_kind_says_which_models_a_link_may_have() -> None:
     with pytest.raises(ScenarioError, match=r"links.b: unknown key 'stations'; allowed: down"):
         scenario.parse(_with_links(f"b: {{{LINK}, kind: lte, stations: {{count: 1}}}}"))
     link = f"{{{LINK}, kind: lte, carriers: {{count: 3}}}}"
-    carriers = scenario.parse(_with_links(f"b: {link}")).links["b"].carriers
+    carriers = scenario.parse(_with_links(f"b: {link}")).links["b"].model(CarrierSettings)
     assert carriers == CarrierSettings(3)
 
 
@@ -507,12 +509,12 @@ def test_shipped_scenarios_agree_with_the_thesis() -> None:
 
 # --- The canonical form loads to the same scenario.
 
-RATES = st.integers(MIN_RATE_BPS, reading.MAX_RATE_BPS)
-TIMES = st.floats(0, reading.MAX_TIME_S)
+RATES = st.integers(MIN_RATE_BPS, limits.MAX_RATE_BPS)
+TIMES = st.floats(0, limits.MAX_TIME_S)
 SHARES = st.floats(0, 1)
 NAMES = st.from_regex(re.compile(r"[a-z0-9][a-z0-9-]{0,20}", re.ASCII), fullmatch=True)
-QUEUES = st.integers(FRAME_BYTES, scenario.MAX_QUEUE_BYTES)
-SIZES = st.integers(1, reading.MAX_PAYLOAD_BYTES)
+QUEUES = st.integers(FRAME_BYTES, limits.MAX_QUEUE_BYTES)
+SIZES = st.integers(1, limits.MAX_PAYLOAD_BYTES)
 TEXTS = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"], include_characters="\n"),
     max_size=40,
@@ -580,9 +582,13 @@ RADIOS = st.builds(
 )  # fmt: skip
 
 
+BETWEEN_RUNS = st.builds(BetweenRunsSettings, st.floats(0, MAX_RELATIVE_SD, exclude_min=True))
+MODELS_OF = {"wifi": (RADIOS,), "lte": (CARRIERS, RRC)}
+
+
 @st.composite
 def link_settings(draw: st.DrawFn, kind: LinkKind, device: str) -> LinkSettings:
-    rtt_s = draw(st.floats(0, reading.MAX_RTT_S))
+    rtt_s = draw(st.floats(0, limits.MAX_RTT_S))
     return LinkSettings(
         kind=kind,
         device=device,
@@ -595,11 +601,11 @@ def link_settings(draw: st.DrawFn, kind: LinkKind, device: str) -> LinkSettings:
         queue_down_bytes=draw(QUEUES),
         queue_up_bytes=draw(QUEUES),
         bandwidth_bps=draw(RATES),
-        between_runs=draw(st.floats(0, MAX_RELATIVE_SD)),
-        on_off=draw(st.none() | ON_OFF),
-        carriers=draw(st.none() | CARRIERS) if kind is LTE else None,
-        rrc=draw(st.none() | RRC) if kind is LTE else None,
-        wifi=draw(st.none() | RADIOS) if kind is WIFI else None,
+        models=tuple(
+            settings
+            for one in (BETWEEN_RUNS, ON_OFF, *MODELS_OF[kind.name])
+            if (settings := draw(st.none() | one)) is not None
+        ),
     )
 
 
@@ -678,7 +684,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         tcp=draw(
             st.builds(
                 TcpSettings,
-                st.sampled_from(reading.CONGESTION_CONTROLS),
+                st.sampled_from(CONGESTION_CONTROLS),
                 sizes,
                 sizes,
                 st.booleans(),

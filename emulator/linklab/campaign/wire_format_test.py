@@ -7,23 +7,25 @@ import pytest
 
 from linklab.campaign import wire_format
 from linklab.campaign.wire_format import ParcelError
+from linklab.models.trace import Trace
 from linklab.runs.runner import Request
 from linklab.scenario import find, to_yaml
 
 
 def test_a_request_arrives_as_it_was_sent(tmp_path: Path) -> None:
     sent = Request(find("live"), "alg3", 7, shift_s=0.5)
-    assert any(link.trace for link in sent.scenario.links.values()), "a scenario with traces"
+    assert any(link.model(Trace) for link in sent.scenario.links.values()), "a scenario with traces"
     encoded = msgspec.msgpack.encode(wire_format.wrap(sent, None, {}))
     got = wire_format.unwrap(msgspec.msgpack.decode(encoded, type=wire_format.Parcel), tmp_path)
     assert (got.contestant, got.seed, got.shift_s) == ("alg3", 7, 0.5)
     assert got.label == sent.label
     for name, link in got.scenario.links.items():
-        theirs = sent.scenario.links[name].trace
-        if link.trace is not None and theirs is not None:
-            assert link.trace.file.is_relative_to(tmp_path)
-            assert link.trace.file.name == theirs.file.name
-            assert link.trace.file.read_bytes() == theirs.file.read_bytes()
+        theirs = sent.scenario.links[name].model(Trace)
+        trace = link.model(Trace)
+        if trace is not None and theirs is not None:
+            assert trace.file.is_relative_to(tmp_path)
+            assert trace.file.name == theirs.file.name
+            assert trace.file.read_bytes() == theirs.file.read_bytes()
 
 
 def test_a_command_of_the_users_arrives(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from linklab import scenario
 from linklab.commands import cli
+from linklab.models.trace import Trace
 from linklab.traces import plain
 
 RECORDINGS = Path(__file__).parents[1] / "traces" / "recordings"
@@ -89,7 +90,7 @@ def test_a_recording_becomes_a_trace_that_a_scenario_plays(
         "  lte: {down: 20 Mbit/s, up: 10 Mbit/s, rtt: 40 ms,\n"
         f"    trace: {{file: ./{name}.csv}}}}\n"
     )
-    assert scenario.find(str(file)).links["lte"].trace is not None
+    assert scenario.find(str(file)).links["lte"].model(Trace) is not None
 
 
 def test_a_recording_in_words(capsys: pytest.CaptureFixture[str]) -> None:

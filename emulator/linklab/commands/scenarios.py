@@ -8,7 +8,7 @@ import json
 from linklab import scenario
 from linklab.commands.options import add_json
 from linklab.report import listing
-from linklab.scenario import Scenario
+from linklab.scenario import Scenario, reference
 
 EPILOG = "examples:\n  linklab scenarios\n  linklab scenarios emptcp-on-off"
 
@@ -21,11 +21,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="how fast each could be at best, which takes a while for all",
     )
+    parser.add_argument("--keys", action="store_true", help="all keys of a scenario, in Markdown")
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Lists the scenarios that are at hand, or tells about some."""
+    if options.keys:
+        print(reference.markdown(), end="")
+        return 0
     names = list(dict.fromkeys(options.names))
     chosen = [scenario.find(name) for name in names] or scenario.list_all()
     times = _oracles(chosen) if options.oracle or (names and options.json) else None

@@ -30,7 +30,7 @@ from linklab.lab.shaping import Delay, RateQueue, Transit
 from linklab.lab.tc import Channel, Counters
 from linklab.lab.topology import SERVER_ADDRESS, Access, LinkPath, Port
 from linklab.models.seeds import seed_for
-from linklab.scenario import Scenario, TcpSettings
+from linklab.scenario import Scenario
 
 _BRIDGE = "air"
 _BRIDGE_DISABLED, _BRIDGE_FORWARDING = 0, 3  # linux/if_bridge.h
@@ -385,16 +385,6 @@ def _route(hosts: dict[str, Host], path: LinkPath) -> None:
     add(hosts[topology.SERVER], path.server, path.core_up, path.client_network)
 
 
-def tcp_sysctls(settings: TcpSettings) -> dict[str, str]:
-    """The sysctls of an end host for a scenario's TCP settings."""
-    return {
-        "net.ipv4.tcp_congestion_control": settings.congestion_control,
-        "net.ipv4.tcp_rmem": f"4096 131072 {settings.rmem_max_bytes}",
-        "net.ipv4.tcp_wmem": f"4096 65536 {settings.wmem_max_bytes}",
-        "net.ipv4.tcp_no_metrics_save": "0" if settings.metrics_save else "1",
-    }
-
-
 @contextlib.contextmanager
 def built(
     scenario: Scenario, states: dict[str, LinkState], seed: int, slack_s: float
@@ -416,7 +406,7 @@ def built(
             hosts[name] = host
         _skip_indices(hosts[topology.CLIENT])
         for name in (topology.CLIENT, topology.SERVER):
-            write_sysctls(hosts[name].node.pid, tcp_sysctls(scenario.tcp))
+            write_sysctls(hosts[name].node.pid, scenario.tcp.sysctls())
         hosts[topology.SERVER].netlink.addr("add", index=1, address=SERVER_ADDRESS, prefixlen=32)
         links = {}
         for name, settings in scenario.links.items():

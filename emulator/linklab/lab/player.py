@@ -29,9 +29,10 @@ from linklab.lab.control import Command, Inbox
 from linklab.lab.network import Lab, LabError, ShapedLink
 from linklab.lab.signal_file import SignalFile
 from linklab.lab.timer import Timer
-from linklab.lab.transitions import UNSEEN_KINDS, Happening, between
 from linklab.links.stack import ScenarioLink
+from linklab.models import events, registry
 from linklab.models.layer import NO_LOAD, Load, Steps
+from linklab.models.model import Happening
 from linklab.scenario import SAMPLE_S
 
 MAX_LATE_S = 0.25
@@ -148,12 +149,8 @@ class Player:
         state = model.at(due_s, self._load(name) if model.wants_load else NO_LOAD)
         if state != link.state:
             self._apply(name, link, state, due_s)
-        for event in model.begun():
-            if event.kind in UNSEEN_KINDS:
-                self._write_event(due_s, name, Happening(event.kind))
-        for event in model.ended():
-            if event.kind in UNSEEN_KINDS:
-                self._write_event(due_s, name, Happening(f"{event.kind}-end"))
+        for happening in events.noted(model.begun(), model.ended()):
+            self._write_event(due_s, name, happening)
         self._ask_again(name)
 
     def _apply(self, name: str, link: ShapedLink, state: LinkState, due_s: float) -> None:
@@ -167,7 +164,7 @@ class Player:
                 f"(allowed: {MAX_LATE_S} s); use the virtual clock, or fewer runs side by side"
             )
         self._show_signal(link, state)
-        for happening in between(before, state):
+        for happening in registry.transitions(before, state):
             self._write_event(due_s, name, happening)
 
     def _load(self, name: str) -> Load:

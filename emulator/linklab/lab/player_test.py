@@ -81,7 +81,7 @@ class Stage:
         models = {
             name: ScenarioLink(
                 FAST, [own[name]] if name in own else [],
-                Events(event for event in events if event.link == name), None,
+                Events(event for event in events if event.link == name),
             )
             for name in self.links
         }  # fmt: skip

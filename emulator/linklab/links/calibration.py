@@ -18,7 +18,8 @@ from typing import Final
 
 from linklab.links.full_load import spans
 from linklab.links.oracle import HORIZON_S
-from linklab.models.between_runs import MAX_RELATIVE_SD
+from linklab.models.between_runs import MAX_RELATIVE_SD, BetweenRunsSettings
+from linklab.models.trace import Trace
 from linklab.scenario import Scenario
 
 SEEDS: Final = range(1001, 1201)
@@ -98,7 +99,8 @@ def calibrated(
     """
     seeds = tuple(seeds)
     settings = scenario.links[link]
-    found = Found(settings.down_rate_bps, settings.between_runs)
+    strays = settings.model(BetweenRunsSettings)
+    found = Found(settings.down_rate_bps, strays.relative_sd if strays else 0.0)
     for _ in range(most_steps):
         seen = alone(given(scenario, link, found), link, seeds)
         down_bps = found.down_bps * seen.download_s * lab_ratio / target.download_s
@@ -116,12 +118,13 @@ def given(scenario: Scenario, link: str, found: Found) -> Scenario:
     """The scenario with these keys in `link`, as far as they count at full load: queue and B of
     the algorithms stay as they are."""
     settings = scenario.links[link]
-    trace = settings.trace
+    changed = replace(settings, down_rate_bps=found.down_bps).without(BetweenRunsSettings)
+    if found.between_runs:
+        changed = changed.having(BetweenRunsSettings(found.between_runs))
+    trace = settings.model(Trace)
     if trace is not None and trace.settings.down_mean_bps is not None:
-        trace = replace(trace, settings=replace(trace.settings, down_mean_bps=found.down_bps))
-    changed = replace(
-        settings, down_rate_bps=found.down_bps, between_runs=found.between_runs, trace=trace
-    )
+        scaled = replace(trace.settings, down_mean_bps=found.down_bps)
+        changed = changed.having(replace(trace, settings=scaled))
     return replace(scenario, links={**scenario.links, link: changed})
 
 

@@ -7,7 +7,8 @@ from linklab import scenario
 from linklab.core.frames import goodput_ratio
 from linklab.links import calibration, oracle
 from linklab.links.calibration import SEEDS, Found, Target
-from linklab.models.between_runs import MAX_RELATIVE_SD
+from linklab.models.between_runs import MAX_RELATIVE_SD, BetweenRunsSettings
+from linklab.models.wifi import WifiSettings
 from linklab.report import reproduction
 
 TEXT = """name: small
@@ -38,7 +39,7 @@ def test_a_link_alone_is_what_its_model_says() -> None:
     seconds = 400 / (20 * goodput_ratio())
     assert wifi.download_s == pytest.approx(seconds, rel=0.03)
     assert wifi.spread == pytest.approx(0.0955, rel=0.1)
-    steady = replace(SMALL, links={"wifi": replace(SMALL.links["wifi"], between_runs=0.0)})
+    steady = replace(SMALL, links={"wifi": SMALL.links["wifi"].without(BetweenRunsSettings)})
     still = calibration.alone(steady, "wifi", FEW)
     assert still.download_s == pytest.approx(seconds, rel=1e-9)
     assert still.spread == pytest.approx(0.0, abs=1e-9)
@@ -97,7 +98,7 @@ def test_each_link_of_the_thesis_alone_does_what_was_published(
 ) -> None:
     """Fewer seeds than it was calibrated on, and a radio's in coarse steps: within 4 %."""
     target = calibration.targets(one)[link]
-    coarse = replace(one, step_s=0.1) if one.links[link].wifi else one
+    coarse = replace(one, step_s=0.1) if one.links[link].model(WifiSettings) else one
     seen = calibration.alone(coarse, link, FEW)
     assert seen.download_s == pytest.approx(target.download_s, rel=0.04)
     assert seen.spread == pytest.approx(target.spread, rel=0.2, abs=0.005)

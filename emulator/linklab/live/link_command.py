@@ -10,13 +10,12 @@ from typing import Any
 import msgspec
 
 from linklab.core import units
+from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S, MAX_TIME_S, MIN_LENGTH_S, MIN_RATE_BPS
 from linklab.lab.control import Command
 from linklab.live import token
 from linklab.live.address import shown
-from linklab.models.events import MIN_RATE_BPS
 from linklab.models.roaming import HANDOVERS
 from linklab.scenario import Scenario
-from linklab.scenario.reading import MAX_RATE_BPS, MAX_RTT_S, MAX_TIME_S, MIN_LENGTH_S
 
 GUARD = "X-Linklab"
 """The header in which a command brings the lab's token (`token.py`)."""

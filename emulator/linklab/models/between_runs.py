@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
+from linklab.core import units
 from linklab.core.elementary import normal_quantile
 from linklab.core.link_state import LinkState
 from linklab.models.layer import Load
+from linklab.models.model import Around, Model, Place
+from linklab.schema.mapping import Mapping
+from linklab.schema.quantities import ratio
+from linklab.schema.rows import Mappings, Row
 
 TRUNCATED_AT: Final = 2.5
 """Standard deviations beyond which no run lies: one in 80 would."""
@@ -19,6 +24,14 @@ LTE beside Wi-Fi up to .52."""
 
 _BEYOND: Final = 0.006209665
 """The normal distribution's share below -`TRUNCATED_AT`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenRunsSettings:
+    """`relative_sd` is the rates' standard deviation from run to run over their mean, as the
+    thesis reports them: above 0 to `MAX_RELATIVE_SD`."""
+
+    relative_sd: float
 
 
 class BetweenRuns:
@@ -54,3 +67,34 @@ class BetweenRuns:
     def next_s(self) -> float:
         """Never: a run has one factor."""
         return math.inf
+
+
+ROW: Final = Row(
+    "between_runs",
+    "relative_sd",
+    ratio(0.0, MAX_RELATIVE_SD),
+    "standard deviation of the rates from run to run over their mean",
+    default="0 %",
+)
+
+
+def _read(link: Mapping, around: Around) -> BetweenRunsSettings | None:
+    relative_sd = ROW.value.read(link, ROW.key) if link.has(ROW.key) else 0.0
+    return BetweenRunsSettings(relative_sd) if relative_sd else None
+
+
+def _write(settings: BetweenRunsSettings | None) -> Mappings:
+    return {ROW.key: ROW.value.write(settings.relative_sd if settings else 0.0)}
+
+
+MODEL: Final = Model(
+    BetweenRunsSettings,
+    (ROW,),
+    layer=lambda settings, made: BetweenRuns(settings.relative_sd, made.quantile("between runs")),
+    place=Place.RUN,
+    summary=lambda settings: [
+        (ROW.key, f"±{units.format_ratio(settings.relative_sd)} between runs")
+    ],
+    reader=_read,
+    writer=_write,
+)

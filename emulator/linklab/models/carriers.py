@@ -13,11 +13,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Literal
+from typing import Final, Literal
 
+from linklab.core.link_kinds import LTE
 from linklab.core.link_state import LinkState
 from linklab.models import draws
 from linklab.models.layer import STEP_S, Load, Steps
+from linklab.models.model import Happening, Model, Place
+from linklab.schema.quantities import choice, count, duration, number, ratio, size
+from linklab.schema.rows import Row, Table
 
 SLOW_S = (10.0, 20.0)
 """Between these a slow ramp lies, uniformly (thesis 3.1.4 and 5.1.1)."""
@@ -176,3 +180,43 @@ class Carriers:
         if self._random.random() < settings.slow_probability:
             return self._random.uniform(*SLOW_S)
         return draws.lognormal(self._random, settings.delay_median_s, settings.delay_sigma)
+
+
+TABLE: Final = Table(
+    CarrierSettings,
+    (
+        Row("count", "count", count(1, 32), "carriers at full aggregation", needed=True),
+        Row("first", "first_share", ratio(0.001, 1.0), "share of the rate with the first one"),
+        Row(
+            "delay",
+            "delay_median_s",
+            duration(1e-3, 600.0),
+            "from the trigger to the last carrier, the median",
+        ),
+        Row("sigma", "delay_sigma", number(0.0, 3.0), "how far that strays: of its logarithm"),
+        Row("slow", "slow_probability", ratio(), "ramps that take 10 to 20 s instead"),
+        Row("never", "never_probability", ratio(), "runs that stay with the first carrier"),
+        Row("trigger", "trigger_bytes", size(1, 100_000_000), "so much queued begins a ramp"),
+        Row("trigger_time", "trigger_s", duration(0.0, 10.0), "if it is queued for so long"),
+        Row("idle", "idle_s", duration(0.02, 60.0), "without traffic, then all begins anew"),
+        Row("key", "key", choice("device", "connection"), "whose ramp it is"),
+    ),
+    about="Downlink carriers that come with load, one after the other, and go with idleness.",
+)
+
+
+def _transitions(before: LinkState, after: LinkState) -> list[Happening]:
+    if before.carriers == after.carriers:
+        return []
+    return [Happening("carriers", str(after.carriers))]
+
+
+MODEL: Final = Model(
+    CarrierSettings,
+    (Row("carriers", "carriers", TABLE, "carrier aggregation"),),
+    layer=lambda settings, made: Carriers(settings, made.random("carriers"), made.step_s),
+    place=Place.RADIO,
+    summary=lambda settings: [("carriers", f"{settings.count} carriers")],
+    kinds=(LTE,),
+    transitions=_transitions,
+)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from linklab.core.limits import MIN_RATE_BPS
 from linklab.core.link_state import LinkState
+from linklab.models.keys import LENGTH, NODE_NAME, RATE, ROUND_TRIP, SHARE, SIZE, TIME
 from linklab.models.layer import STEP_S, Load, Steps
+from linklab.models.model import Happening
+from linklab.schema.mapping import Mapping
+from linklab.schema.quantities import BOOLEAN, Quantity, choice
+from linklab.schema.rows import Row, Table
 
 T = TypeVar("T", int, float)
-
-MIN_RATE_BPS = 1_000
-"""The least rate that a link is shaped to; what falls below holds the queue instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,3 +156,67 @@ def _changed(state: LinkState, event: Event) -> LinkState:
 
 def _or(value: T | None, otherwise: T) -> T:
     return otherwise if value is None else value
+
+
+_UNSEEN_KINDS: Final = frozenset({"fade", "cap", "cross", "rate", "loss", "delay"})
+"""Kinds of events that `transitions` does not tell from what models do by themselves."""
+
+
+def noted(begun: Iterable[Event], ended: Iterable[Event]) -> list[Happening]:
+    """What beginnings and ends of events are, as far as states do not show it (`transitions`)."""
+    return [
+        *(Happening(event.kind) for event in begun if event.kind in _UNSEEN_KINDS),
+        *(Happening(f"{event.kind}-end") for event in ended if event.kind in _UNSEEN_KINDS),
+    ]
+
+
+def transitions(before: LinkState, after: LinkState) -> list[Happening]:
+    """What happened to a link's carrier and its packets between two states."""
+    found = []
+    if before.up != after.up:
+        found.append(Happening("carrier-up" if after.up else "carrier-down"))
+    if before.blackout != after.blackout:
+        found.append(Happening("outage" if after.blackout else "outage-end"))
+    return found
+
+
+_LINK: Final = Quantity(str, str, "the name of a link")
+
+_MOMENT: Final = (
+    Row("at", "at_s", TIME, "when: a time, or", unset=None),
+    Row(
+        "after", "after_bytes", SIZE, "when so much payload has arrived over all links", unset=None
+    ),
+    Row("link", "link", _LINK, "to which link", needed=True),
+    Row("for", "duration_s", LENGTH, "for how long; else for good", unset=math.inf),
+)
+
+_CHANGES: Final = (
+    Row("carrier", "carrier", choice("up", "down"), "the client sees it go and come", unset=None),
+    Row("down", "down_rate_bps", RATE, "downlink rate", unset=None),
+    Row("up", "up_rate_bps", RATE, "uplink rate", unset=None),
+    Row("rtt", "rtt_s", ROUND_TRIP, "round-trip time", unset=None),
+    Row("jitter", "jitter_s", ROUND_TRIP, "how far the one-way delay strays", unset=None),
+    Row("loss", "loss_ratio", SHARE, "downlink packets lost", unset=None),
+    Row("fade", "fade_ratio", SHARE, "what is left of both rates", unset=None),
+    Row("cap", "cap_bps", RATE, "what both rates are at most", unset=None),
+    Row("cross", "cross_bps", RATE, "what others' traffic takes of the downlink", unset=None),
+    Row("outage", "outage", BOOLEAN, "all is lost, and the client is not told", unset=False),
+    Row("handover", "handover", NODE_NAME, "to an access point, or next", unset=None),
+)
+
+
+def _check(item: Mapping, event: Event) -> None:
+    if item.has("at") == item.has("after"):
+        item.fail(None, "needs a moment; allowed: one of at (a time) and after (bytes received)")
+    changes = [row.key for row in _CHANGES]
+    if not any(item.has(key) for key in changes):
+        item.fail(None, f"changes nothing; allowed: any of {', '.join(changes)}")
+
+
+TABLE: Final = Table(
+    Event,
+    (*_MOMENT, *_CHANGES),
+    _check,
+    about="In time order for each link. What an event leaves out stays as it is.",
+)

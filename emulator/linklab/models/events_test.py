@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linklab.core.limits import MIN_RATE_BPS
 from linklab.core.link_state import LinkState
-from linklab.models.events import MIN_RATE_BPS, Event, Events
+from linklab.models.events import Event, Events
 from linklab.models.layer import NO_LOAD, Load
 
 STATE = LinkState(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from linklab.core.link_state import LinkState
 
@@ -67,6 +67,15 @@ class Layer(Protocol):
 
     def next_s(self) -> float:
         """When it must be asked again at the latest, later than it was last asked; inf: never."""
+        ...
+
+
+@runtime_checkable
+class Roams(Protocol):
+    """A layer with access points, which can be told to go to another one."""
+
+    def force(self, t_s: float, target: str | None = None) -> None:
+        """A handover at `t_s` to `target` or the strongest other one. Raises ValueError."""
         ...
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from linklab.schema.mapping import Mapping
+
 
 class Losses(NamedTuple):
     """The mean share of packets lost, and how many are lost in a row on average (from 1)."""
@@ -71,3 +73,12 @@ def combined(first: Losses, second: Losses) -> Losses:
     bursts = first.ratio / first.burst_packets + second.ratio / second.burst_packets
     least = ratio / (1 - ratio) if ratio < 1 else first.burst_packets
     return Losses(ratio, max(ratio / bursts, least, 1.0))
+
+
+def check_bursts(where: Mapping, key: str, loss_ratio: float, burst_packets: float) -> None:
+    """Refuses the key of a loss with which bursts of this length cannot be."""
+    if burst_packets > 1:
+        try:
+            gemodel(loss_ratio, burst_packets)
+        except ValueError as error:
+            where.fail(key if where.has(key) else None, str(error))

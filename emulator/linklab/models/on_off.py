@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Final
 
+from linklab.core import units
+from linklab.core.limits import MAX_RATE_BPS, MIN_RATE_BPS
 from linklab.core.link_state import LinkState
 from linklab.models import draws
+from linklab.models.keys import LENGTH
 from linklab.models.layer import Load
+from linklab.models.model import Model, Place
+from linklab.schema.quantities import rate
+from linklab.schema.rows import Row, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +66,30 @@ class OnOff:
     def next_s(self) -> float:
         """When it goes on or off next, exactly."""
         return self._changes_s
+
+
+TABLE: Final = Table(
+    OnOffSettings,
+    (
+        Row(
+            "rate",
+            "off_rate_bps",
+            rate(MIN_RATE_BPS, MAX_RATE_BPS),
+            "the most that it carries while off, in either direction",
+            needed=True,
+        ),
+        Row("on", "on_s", LENGTH, "how long it is on, on average"),
+        Row("off", "off_s", LENGTH, "how long it is off, on average"),
+    ),
+    about="The link is slowed down and let go again at exponential times.",
+)
+
+MODEL: Final = Model(
+    OnOffSettings,
+    (Row("on_off", "on_off", TABLE, "slowed down at random times"),),
+    layer=lambda settings, made: OnOff(settings, made.random("on off")),
+    place=Place.LIMIT,
+    summary=lambda settings: [
+        ("on_off", f"at times {units.format_rate(settings.off_rate_bps)} at most")
+    ],
+)

@@ -12,9 +12,15 @@ import bisect
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
+from linklab.core import units
 from linklab.core.elementary import log10
+from linklab.models.keys import NODE_NAME, TIME
 from linklab.models.layer import Steps
+from linklab.schema.mapping import Mapping
+from linklab.schema.quantities import measure, number, one_named
+from linklab.schema.rows import Listed, Row, Table
 
 BEACON_S = 0.1024
 """How often an access point is heard: 100 time units of 1024 µs, the interval that all use."""
@@ -269,3 +275,84 @@ def _first(happens: Callable[[float], bool], before_s: float, after_s: float) ->
         else:
             before_s = middle_s
     return after_s
+
+
+_PLACE: Final = measure("m", -100_000.0, 100_000.0)
+
+ACCESS_POINT: Final = Table(
+    AccessPoint,
+    (
+        Row("name", "name", NODE_NAME, "no other node of the lab is called so", needed=True),
+        Row("x", "x_m", _PLACE, "where it is"),
+        Row("y", "y_m", _PLACE, "where it is"),
+        Row(
+            "signal",
+            "signal_dbm",
+            measure("dBm", -120.0, 0.0),
+            "its signal, the same everywhere, instead of a place",
+            unset=None,
+        ),
+    ),
+)
+
+WAYPOINT: Final = Table(
+    Waypoint,
+    (
+        Row("at", "t_s", TIME, "when the client is there", needed=True),
+        Row("x", "x_m", _PLACE, "where it is"),
+        Row("y", "y_m", _PLACE, "where it is"),
+    ),
+    about="Between two of them the client walks straight; before and after it stands.",
+)
+
+
+def _check_some(radio: Mapping, points: list[tuple[Mapping, AccessPoint]]) -> None:
+    if not points:
+        radio.fail("access_points", "is empty; needed: at least one access point")
+
+
+def _check_order(radio: Mapping, points: list[tuple[Mapping, Waypoint]]) -> None:
+    last_s = -1.0
+    for item, point in points:
+        if point.t_s <= last_s:
+            item.fail("at", f"is not after {units.format_duration(last_s)}, the waypoint before it")
+        last_s = point.t_s
+
+
+def check_names(radio: Mapping, settings: RoamingSettings, taken: set[str]) -> None:
+    """Access points are nodes of the lab: refuses a name that is in `taken`, and adds the others."""
+    items = radio.items("access_points", ACCESS_POINT.keys)
+    for item, point in zip(items, settings.access_points, strict=True):
+        if point.name in taken:
+            item.fail("name", f"{point.name!r} is taken; allowed: any other name")
+        taken.add(point.name)
+
+
+TABLE: Final = Table(
+    RoamingSettings,
+    (
+        Row(
+            "handover",
+            "handover",
+            one_named({value: name for name, value in HANDOVERS.items()}),
+            "how the client changes its access point",
+        ),
+        Row(
+            "hysteresis",
+            "hysteresis_db",
+            measure("dB", 0.0, 30.0),
+            "how much stronger another one must be",
+        ),
+        Row("power", "power_dbm", measure("dBm", -20.0, 40.0), "of the access points"),
+        Row("loss_1m", "loss_1m_db", measure("dB", 0.0, 100.0), "path loss at one metre"),
+        Row("exponent", "exponent", number(1.0, 8.0), "of the path loss over distance"),
+        Row(
+            "access_points",
+            "access_points",
+            Listed(ACCESS_POINT, _check_some),
+            "one or more",
+            needed=True,
+        ),
+        Row("path", "path", Listed(WAYPOINT, _check_order), "where the client walks"),
+    ),
+)

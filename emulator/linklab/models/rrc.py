@@ -12,9 +12,14 @@ of 40 ms; the tail of 11.2 s is GreenBag's (section IV.C).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
+from linklab.core.link_kinds import LTE
 from linklab.core.link_state import CONNECTED, LinkState
 from linklab.models.layer import STEP_S, Load, Steps
+from linklab.models.model import Happening, Model, Place
+from linklab.schema.quantities import duration
+from linklab.schema.rows import Row, Table
 
 IDLE = "idle"
 PROMOTION = "promotion"
@@ -114,3 +119,30 @@ class Rrc:
     def _wake(self, t_s: float) -> None:
         self._mode = CONNECTED
         self._traffic_s = t_s
+
+
+TABLE: Final = Table(
+    RrcSettings,
+    (
+        Row("promotion", "promotion_s", duration(0.0, 10.0), "from the first packet to connected"),
+        Row("inactivity", "inactivity_s", duration(1e-3, 10.0), "without traffic until DRX"),
+        Row("drx_cycle", "drx_cycle_s", duration(0.01, 10.24), "how often DRX listens"),
+        Row("tail", "tail_s", duration(1e-3, 600.0), "without traffic until idle"),
+    ),
+    about="The radio's states: what sleeps between transfers, and how long waking takes.",
+)
+
+
+def _transitions(before: LinkState, after: LinkState) -> list[Happening]:
+    return [] if before.rrc == after.rrc else [Happening("rrc", after.rrc)]
+
+
+MODEL: Final = Model(
+    RrcSettings,
+    (Row("rrc", "rrc", TABLE, "the radio sleeps and wakes"),),
+    layer=lambda settings, made: Rrc(settings, made.step_s),
+    place=Place.RADIO,
+    summary=lambda settings: [("rrc", "RRC")],
+    kinds=(LTE,),
+    transitions=_transitions,
+)

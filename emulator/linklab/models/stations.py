@@ -6,8 +6,11 @@ import heapq
 import math
 from dataclasses import dataclass
 from random import Random
+from typing import Final
 
 from linklab.models import draws
+from linklab.schema.quantities import count, measure
+from linklab.schema.rows import Row, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +62,16 @@ class Stations:
     def next_s(self) -> float:
         """When the next one begins or ends, exactly; inf without any."""
         return self._changes[0][0] if self._changes else math.inf
+
+
+_FREQUENCY: Final = measure("/s", 0.0001, 100.0)
+
+TABLE: Final = Table(
+    StationSettings,
+    (
+        Row("count", "count", count(0, 100), "how many", needed=True),
+        Row("begins", "begins_per_s", _FREQUENCY, "how often one that is off begins"),
+        Row("ends", "ends_per_s", _FREQUENCY, "how often one that is busy ends"),
+    ),
+    about="Other stations on the channel of a radio, which come and go.",
+)

@@ -8,12 +8,17 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from pathlib import Path
 from typing import Final
 
+from linklab.core.limits import MAX_RATE_BPS, MAX_TIME_S, MIN_RATE_BPS
 from linklab.core.link_state import LinkState
-from linklab.models.events import MIN_RATE_BPS
 from linklab.models.layer import Load
-from linklab.traces.trace import MAX_RATE_BPS, NS_PER_S, Sample
+from linklab.models.model import Around, Model, Place
+from linklab.schema.mapping import Mapping
+from linklab.schema.quantities import Quantity, choice, duration
+from linklab.schema.rows import Inner, Row, Table
+from linklab.traces.trace import NS_PER_S, Sample
 
 ENDS: Final = ("loop", "hold", "stop")
 
@@ -34,6 +39,20 @@ class TraceSettings:
     factor: float = 1.0
     start_s: float | None = 0.0
     end: str = "loop"
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A trace that a link plays: the file it comes from, what is in it, and how it is played."""
+
+    file: Path
+    samples: tuple[Sample, ...]
+    settings: TraceSettings
+
+    @property
+    def rate(self) -> str:
+        """Whether its means are the link's rates ("scaled") or as they were ("recorded")."""
+        return "recorded" if self.settings.down_mean_bps is None else "scaled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +192,76 @@ def _apply(change: _Change, state: LinkState) -> LinkState:
         jitter_s=min(state.jitter_s, delay_s),
         loss_ratio=state.loss_ratio if change.loss_ratio is None else change.loss_ratio,
     )
+
+
+_START: Final = duration(0.0, MAX_TIME_S)
+
+_PLAYED: Final = Table(
+    TraceSettings,
+    (
+        Row(
+            "start",
+            "start_s",
+            Quantity(
+                lambda text: None if text == "random" else _START.parse(text),
+                lambda value: "random" if value is None else _START.form(value),
+                f"{_START.allowed}, or random",
+            ),
+            "the moment of the trace that the run begins with; random: one by the seed",
+        ),
+        Row("end", "end", choice(*ENDS), "after the last sample: anew, as it is, or nothing"),
+    ),
+)
+
+TABLE: Final = Table(
+    Trace,
+    (
+        Row(
+            "file",
+            "file",
+            Quantity(str.strip, str, "a name in profiles/traces, or a path"),
+            "from where the scenario's file is",
+            needed=True,
+        ),
+        Row(
+            "rate",
+            "rate",
+            choice("scaled", "recorded"),
+            "scaled: the link's `down` and `up` are its means",
+            default="scaled",
+        ),
+        Inner("settings", _PLAYED),
+    ),
+    about="The link's capacity is recorded or generated, and its delay and loss if the trace has them.",
+)
+
+_ROW: Final = Row("trace", "trace", TABLE, "capacity over time")
+
+
+def _read(link: Mapping, around: Around) -> Trace | None:
+    if not link.has(_ROW.key):
+        return None
+    mapping = link.sub(_ROW.key, TABLE.keys)
+    given = TABLE.values(mapping, without=("settings",))
+    scaled = given.get("rate", "scaled") == "scaled"
+    settings = _PLAYED.of(
+        mapping,
+        down_mean_bps=around.down_rate_bps if scaled else None,
+        up_mean_bps=around.up_rate_bps if scaled else None,
+    )
+    try:
+        file, samples = around.find_trace(given["file"])
+        TracePlayback(samples, settings, random.Random(0))
+    except ValueError as error:
+        mapping.fail("file", str(error))
+    return Trace(file, samples, settings)
+
+
+MODEL: Final = Model(
+    Trace,
+    (_ROW,),
+    layer=lambda trace, made: TracePlayback(trace.samples, trace.settings, made.random("trace")),
+    place=Place.CAPACITY,
+    summary=lambda trace: [(_ROW.key, f"trace {trace.file.stem}")],
+    reader=_read,
+)

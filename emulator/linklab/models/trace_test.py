@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linklab.core.limits import MAX_RATE_BPS
 from linklab.core.link_state import LinkState
 from linklab.models.layer import NO_LOAD
 from linklab.models.trace import ENDS, TracePlayback, TraceSettings
 from linklab.traces import library, plain
-from linklab.traces.trace import MAX_RATE_BPS, NS_PER_S, Sample
+from linklab.traces.trace import NS_PER_S, Sample
 
 SECOND = NS_PER_S
 BASE = LinkState(

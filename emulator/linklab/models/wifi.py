@@ -10,14 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Final
 
+from linklab.core.link_kinds import WIFI
 from linklab.core.link_state import LinkState
-from linklab.models import phy
-from linklab.models.air import ACCESS, Access, Air
+from linklab.models import phy, roaming, stations
+from linklab.models.air import ACCESS, ACCESS_BG, Access, Air
 from linklab.models.layer import STEP_S, Load
-from linklab.models.loss import Losses, combined
+from linklab.models.loss import Losses, check_bursts, combined
+from linklab.models.model import Around, Happening, Model, Place
 from linklab.models.roaming import Roaming, RoamingSettings
 from linklab.models.stations import ALONE, Stations, StationSettings
+from linklab.schema.mapping import Mapping
+from linklab.schema.quantities import choice, count, measure, number, one_named, ratio
+from linklab.schema.rows import Inner, Mappings, Row, Table
 
 EDGE_DB = 5.0
 """How far below the slowest rate's threshold an access point is still heard: an assumption, at
@@ -123,3 +129,110 @@ class Wifi:
         at_edge = in_channel_db < settings.edge_snr_db
         ratio = settings.edge_loss_ratio if at_edge else settings.loss_ratio
         return Losses(ratio, settings.loss_burst_packets)
+
+
+def _check(radio: Mapping, settings: WifiSettings) -> None:
+    try:
+        phy.phy_rates(settings.standard, settings.width_mhz, settings.streams)
+    except ValueError as error:
+        radio.fail("streams" if radio.has("streams") else "width", str(error))
+    if settings.access is not None and settings.standard != "g":
+        radio.fail("cell", "only 802.11g shares a cell with 802.11b; allowed: pure")
+    check_bursts(radio, "loss", settings.loss_ratio, settings.loss_burst_packets)
+    check_bursts(radio, "edge_loss", settings.edge_loss_ratio, settings.loss_burst_packets)
+
+
+RADIO: Final = Table(
+    WifiSettings,
+    (
+        Row("standard", "standard", choice("g", "n", "ac"), "of 802.11", needed=True),
+        Row(
+            "width",
+            "width_mhz",
+            one_named({20: "20 MHz", 40: "40 MHz", 80: "80 MHz"}),
+            "of the channel: n has 20 and 40, ac all",
+        ),
+        Row("streams", "streams", count(1, 8), "spatial streams: n has up to 4, ac up to 8"),
+        Row(
+            "cell",
+            "access",
+            one_named({None: "pure", ACCESS_BG: "mixed"}),
+            "mixed: 802.11g that 802.11b shares",
+        ),
+        Row("loss", "loss_ratio", ratio(), "downlink packets lost besides the link's"),
+        Row("edge_loss", "edge_loss_ratio", ratio(), "the same at the edge"),
+        Row(
+            "edge_snr",
+            "edge_snr_db",
+            measure("dB", -5.0, 40.0),
+            "the edge begins where the signal is below this over the noise",
+        ),
+        Row("loss_burst", "loss_burst_packets", number(1.0, 1000.0), "mean packets lost in a row"),
+        Inner("roaming", roaming.TABLE),
+    ),
+    _check,
+    about="Where the client is attached, what the channel carries there, who shares it.",
+)
+
+_ROW: Final = Row("radio", "radio", RADIO, "Wi-Fi itself: the link's rates become upper limits")
+
+_STATIONS: Final = Row(
+    "stations", "stations", stations.TABLE, "others on the channel; needs a radio"
+)
+
+
+def _read(link: Mapping, around: Around) -> WifiSettings | None:
+    if not link.has(_ROW.key):
+        if link.has(_STATIONS.key):
+            link.fail(_STATIONS.key, "need a channel to share; needed: radio")
+        return None
+    radio = link.sub(_ROW.key, RADIO.keys)
+    settings = RADIO.of(radio)
+    roaming.check_names(radio, settings.roaming, around.nodes)
+    if not link.has(_STATIONS.key):
+        return settings
+    return replace(settings, stations=stations.TABLE.read(link, _STATIONS.key))
+
+
+def _write(settings: WifiSettings | None) -> Mappings:
+    if settings is None:
+        return {}
+    return {
+        _ROW.key: RADIO.write(settings),
+        _STATIONS.key: stations.TABLE.write(settings.stations),
+    }
+
+
+def _summary(settings: WifiSettings) -> list[tuple[str, str]]:
+    points = len(settings.roaming.access_points)
+    places = f"{points} access point{'s' if points > 1 else ''}"
+    found = [(_ROW.key, f"802.11{settings.standard}, {places}")]
+    if others := settings.stations.count:
+        found.append((_STATIONS.key, f"{others} other station{'s' if others > 1 else ''}"))
+    return found
+
+
+def _transitions(before: LinkState, after: LinkState) -> list[Happening]:
+    found = []
+    if after.access_point != before.access_point:
+        if after.access_point:
+            found.append(Happening("associated", after.access_point))
+        else:
+            found.append(Happening("handover", before.access_point))
+    if before.lease != after.lease:
+        found.append(Happening("address", str(after.lease)))
+    return found
+
+
+MODEL: Final = Model(
+    WifiSettings,
+    (_ROW, _STATIONS),
+    layer=lambda settings, made: Wifi(settings, made.random("wifi"), step_s=made.step_s),
+    place=Place.RADIO,
+    summary=_summary,
+    kinds=(WIFI,),
+    reader=_read,
+    writer=_write,
+    transitions=_transitions,
+    access_points=lambda settings: tuple(point.name for point in settings.roaming.access_points),
+)

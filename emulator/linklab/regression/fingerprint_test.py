@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from linklab import scenario
+from linklab.models.trace import Trace
 from linklab.regression import fingerprint, suite
 from linklab.regression.fingerprint import Fingerprint, differences, of_scenario
 from linklab.regression.suite import Suite
@@ -69,13 +70,16 @@ def test_a_trace_counts_by_its_content_not_by_its_place(tmp_path: Path) -> None:
     hashes = []
     for place, content in (("a", "0,1 Mbit/s\n"), ("b", "0,1 Mbit/s\n"), ("c", "0,2 Mbit/s\n")):
         shipped = scenario.find("emptcp-16mb-bad-good")
-        lte = next(one for one in map(scenario.find, scenario.names_in()) if one.links["lte"].trace)
+        lte = next(
+            one for one in map(scenario.find, scenario.names_in()) if one.links["lte"].model(Trace)
+        )
         directory = tmp_path / place
         directory.mkdir()
         (directory / "trace.csv").write_text(content)
         link = lte.links["lte"]
-        assert link.trace is not None
-        moved = replace(link, trace=replace(link.trace, file=directory / "trace.csv"))
+        trace = link.model(Trace)
+        assert trace is not None
+        moved = link.having(replace(trace, file=directory / "trace.csv"))
         hashes.append(of_scenario(replace(shipped, links={**shipped.links, "lte": moved})))
     assert hashes[0] == hashes[1] != hashes[2]
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from linklab.core import units
 from linklab.core.link_kinds import link_title
 from linklab.links import oracle
+from linklab.models import registry
 from linklab.scenario import LinkSettings, Scenario
 
 WIDTH = 80
@@ -140,25 +141,11 @@ def _link(name: str, link: LinkSettings) -> str:
 
 def _models(link: LinkSettings) -> list[tuple[str, str]]:
     """The key and a few words for every model that a link has."""
-    found = []
-    if link.between_runs:
-        found.append(("between_runs", f"±{units.format_ratio(link.between_runs)} between runs"))
-    if link.trace is not None:
-        found.append(("trace", f"trace {link.trace.file.stem}"))
-    if link.on_off is not None:
-        limit = units.format_rate(link.on_off.off_rate_bps)
-        found.append(("on_off", f"at times {limit} at most"))
-    if link.wifi is not None:
-        points = len(link.wifi.roaming.access_points)
-        places = f"{points} access point{'s' if points > 1 else ''}"
-        found.append(("radio", f"802.11{link.wifi.standard}, {places}"))
-        if count := link.wifi.stations.count:
-            found.append(("stations", f"{count} other station{'s' if count > 1 else ''}"))
-    if link.carriers is not None:
-        found.append(("carriers", f"{link.carriers.count} carriers"))
-    if link.rrc is not None:
-        found.append(("rrc", "RRC"))
-    return found
+    return [
+        words
+        for settings in link.models
+        for words in registry.of_settings(settings).summary(settings)
+    ]
 
 
 def _wrapped(label: str, text: str) -> list[str]:

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from linklab.core.link_kinds import LinkKind, link_title
 from linklab.core.link_state import LinkState
-from linklab.lab.transitions import between
 from linklab.links import oracle
 from linklab.links.full_load import spans
+from linklab.models import registry
 from linklab.report.link_styles import LinkStyle, link_styles
 from linklab.scenario import Scenario
 
@@ -120,7 +120,7 @@ class _Course:
         self.loss.add(t_s, state.loss_ratio * 100 if reaches else math.nan)
         self.signal.add(t_s, math.nan if state.signal_dbm is None else state.signal_dbm)
         if self._before is not None:
-            for happening in between(self._before, state):
+            for happening in registry.transitions(self._before, state):
                 text = f"{happening.kind} {happening.detail}".strip()
                 self.marks.append(Mark(t_s, self.link, text))
         out = state.is_out("down")

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from linklab.core.algorithms import TABLE, Algorithm
 from linklab.core.link_kinds import KINDS
-from linklab.core.paths import ALGORITHMS as ALGORITHMS_FILE
 from linklab.core.paths import MULTILINK
-from linklab.scenario import ClientSettings, Scenario
+from linklab.scenario import Scenario
 from linklab.schema.mapping import guess
 
 
@@ -51,22 +50,6 @@ class Contestant:
     mptcp: bool = False
 
 
-def _value(option: str, client: ClientSettings) -> str:
-    """What a scenario sets a flag of multilink to."""
-    match option:
-        case "upper-limit":
-            return f"{client.upper_limit_bytes}B"
-        case "padding":
-            return str(client.padding)
-        case "first-request":
-            return f"{client.first_request_bytes}B"
-        case "overlap":
-            return str(client.overlap)
-        case "window":
-            return f"{client.window_s}s"
-    raise ValueError(f"{ALGORITHMS_FILE}: no scenario has a value for --{option}")
-
-
 def _multilink(
     algorithm: Algorithm, link: str | None = None, *, rescue: bool = False, plain: bool = False
 ) -> Command:
@@ -83,7 +66,7 @@ def _multilink(
                 argv += ["--bandwidth", f"{name}={settings.bandwidth_bps}bit/s"]
         for option in options:
             if option != "bandwidth":
-                argv += [f"--{option}", _value(option, task.scenario.client)]
+                argv += [f"--{option}", task.scenario.client.flag(option)]
         saved = (
             ["--rescue", "--wireless-file", task.wireless]
             if rescue

@@ -21,7 +21,7 @@ from linklab.runs import clients
 from linklab.runs.job import require_no_credentials
 from linklab.runs.runner import Request
 from linklab.scenario import Scenario, find
-from linklab.scenario.reading import NAME
+from linklab.scenario.name import FORM
 from linklab.schema import document
 from linklab.schema.mapping import Keys, Mapping, integer, within
 
@@ -109,7 +109,7 @@ def seed(mapping: Mapping) -> int:
 
 def name(text: str) -> str:
     """A name as scenarios have them. ValueError."""
-    if not NAME.fullmatch(text):
+    if not FORM.fullmatch(text):
         raise ValueError(f"{text!r} is no name; allowed: a-z, 0-9 and '-', at most 64")
     return text
 

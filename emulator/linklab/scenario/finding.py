@@ -7,7 +7,8 @@ from pathlib import Path
 
 from linklab.core import plain_file
 from linklab.core.paths import PROFILES
-from linklab.scenario.reading import NAME, parse
+from linklab.scenario.name import FORM
+from linklab.scenario.reading import parse
 from linklab.scenario.settings import Scenario
 from linklab.schema import document
 from linklab.schema.document import ScenarioError
@@ -37,7 +38,7 @@ def find(name_or_path: str, directory: Path = PROFILES) -> Scenario:
     if "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
         return load(name_or_path)
     file = directory / f"{name_or_path}.yaml"
-    if NAME.fullmatch(name_or_path) and file.is_file():
+    if FORM.fullmatch(name_or_path) and file.is_file():
         return load(file)
     names = names_in(directory)
     raise ScenarioError(

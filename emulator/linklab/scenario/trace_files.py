@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from linklab.models.trace import Trace
 from linklab.scenario.settings import Scenario
 
 
@@ -13,8 +14,8 @@ def with_trace_files(scenario: Scenario, moved: Callable[[str, Path], Path]) -> 
     """The scenario with `moved(link, file)` instead of each trace's file."""
     links = {
         name: link
-        if link.trace is None
-        else replace(link, trace=replace(link.trace, file=moved(name, link.trace.file)))
+        if (trace := link.model(Trace)) is None
+        else link.having(replace(trace, file=moved(name, trace.file)))
         for name, link in scenario.links.items()
     }
     return replace(scenario, links=links)

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from linklab import scenario
+from linklab.models.trace import Trace
 from linklab.scenario.trace_files import with_trace_files
 
 
@@ -13,11 +14,15 @@ def test_only_the_traces_files_change() -> None:
         return Path("elsewhere", f"{link}.csv")
 
     there = with_trace_files(tm, moved)
-    traced = {name: one.trace.file for name, one in tm.links.items() if one.trace is not None}
+    traced = {
+        name: trace.file
+        for name, one in tm.links.items()
+        if (trace := one.model(Trace)) is not None
+    }
     assert traced
     assert dict(asked) == traced
     for name in traced:
-        trace = there.links[name].trace
+        trace = there.links[name].model(Trace)
         assert trace is not None
         assert trace.file == Path("elsewhere", f"{name}.csv")
     assert with_trace_files(there, lambda link, _: traced[link]) == tm

@@ -1,114 +1,119 @@
-"""The settings of link models in YAML: one table per model, read and written by the same rows.
-
-A row says how a key of the file and an attribute of the settings belong together, and what is
-allowed. Keys that are left out take the settings' defaults. Pure.
-"""
+"""Values with what is allowed: how each is read, written, and said in words. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from linklab.core import units
-from linklab.schema.mapping import Keys, Mapping, integer, one_of, within
-
-S = TypeVar("S")
+from linklab.schema.mapping import Mapping, boolean, integer, one_of, within
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """How a value is read (ValueError saying what is allowed) and written."""
+    """A single value: `parse` reads it (ValueError saying what is allowed), `form` writes it,
+    `allowed` says in words what may stand there."""
 
     parse: Callable[[str], Any]
     form: Callable[[Any], Any]
+    allowed: str
 
+    def read(self, mapping: Mapping, key: str) -> Any:
+        """The value of a key that is there. Raises ScenarioError with its line."""
+        return mapping.get(key, self.parse)
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A key of the file, the attribute it sets, and how; `unset` is what is not written."""
-
-    key: str
-    attribute: str
-    quantity: Quantity
-    unset: Any = ...
+    def write(self, value: Any) -> Any:
+        """The value as the file has it."""
+        return self.form(value)
 
 
 def duration(low_s: float, high_s: float) -> Quantity:
     """A time between two, both allowed."""
     allowed = f"{units.format_duration(low_s)} to {units.format_duration(high_s)}"
-    return Quantity(within(units.parse_duration, low_s, high_s, allowed), units.format_duration)
+    return _within(units.parse_duration, low_s, high_s, allowed, units.format_duration)
 
 
-def ratio(low: float = 0.0, high: float = 1.0) -> Quantity:
+def ratio(low: float = 0.0, high: float = 1.0, example: str = "") -> Quantity:
     """A share between two, both allowed."""
     allowed = f"{units.format_ratio(low)} to {units.format_ratio(high)}"
-    return Quantity(within(units.parse_ratio, low, high, allowed), units.format_ratio)
+    if example:
+        allowed += f", such as {example!r}"
+    return _within(units.parse_ratio, low, high, allowed, units.format_ratio)
 
 
-def size(low: int, high: int) -> Quantity:
+def size(low: int, high: int, allowed: str = "") -> Quantity:
     """Bytes between two numbers of them, both allowed."""
-    allowed = f"{units.format_size(low)} to {units.format_size(high)}"
-    return Quantity(within(units.parse_size, low, high, allowed), units.format_size)
+    allowed = allowed or f"{units.format_size(low)} to {units.format_size(high)}"
+    return _within(units.parse_size, low, high, allowed, units.format_size)
 
 
 def rate(low_bps: int, high_bps: int) -> Quantity:
     """A rate between two, both allowed."""
     allowed = f"{units.format_rate(low_bps)} to {units.format_rate(high_bps)}"
-    return Quantity(within(units.parse_rate, low_bps, high_bps, allowed), units.format_rate)
+    return _within(units.parse_rate, low_bps, high_bps, allowed, units.format_rate)
 
 
 def count(low: int, high: int) -> Quantity:
     """A whole number between two, both allowed."""
-    return Quantity(within(integer, low, high, f"{low} to {high}"), str)
+    return _within(integer, low, high, f"{low} to {high}", str)
 
 
-def number(low: float, high: float) -> Quantity:
-    """A number without a unit between two, both allowed."""
-    allowed = f"{low:g} to {high:g}"
-    return Quantity(within(units.parse_number, low, high, allowed), units.format_number)
+def number(low: float, high: float, unit: str = "") -> Quantity:
+    """A number without a unit between two, both allowed. `unit` says what is counted."""
+    allowed = f"{low:g} to {high:g} {unit}".rstrip()
+    return _within(units.parse_number, low, high, allowed, units.format_number)
 
 
 def measure(unit: str, low: float, high: float) -> Quantity:
     """A number in a unit without prefixes between two, both allowed."""
-    return Quantity(
-        within(
-            lambda text: units.parse_measure(text, unit), low, high,
-            f"{units.format_measure(low, unit)} to {units.format_measure(high, unit)}",
-        ),
+    return _within(
+        lambda text: units.parse_measure(text, unit),
+        low,
+        high,
+        f"{units.format_measure(low, unit)} to {units.format_measure(high, unit)}",
         lambda value: units.format_measure(value, unit),
-    )  # fmt: skip
+    )
 
 
 def choice(*allowed: str) -> Quantity:
     """One of some words."""
-    return Quantity(one_of(*allowed), str)
+    return Quantity(one_of(*allowed), str, ", ".join(allowed))
 
 
 def one_named(names: dict[Any, str]) -> Quantity:
     """One of some values that the file calls by name."""
     values = {name: value for value, name in names.items()}
     word = one_of(*values)
-    return Quantity(lambda text: values[word(text)], lambda value: names[value])
+    return Quantity(lambda text: values[word(text)], lambda value: names[value], ", ".join(values))
 
 
-def keys(rows: Sequence[Row], needed: Sequence[str] = (), more: Sequence[str] = ()) -> Keys:
-    """The keys of a table's mapping, and `more` optional ones that are no rows of it."""
-    optional = tuple(row.key for row in rows if row.key not in needed)
-    return Keys(tuple(needed), (*optional, *more))
+def pattern(form: str, what: str, allowed: str) -> Quantity:
+    """A word of a form, a regular expression: "… is no WHAT" where it is not."""
+
+    def parse(text: str) -> str:
+        if not re.fullmatch(form, text):
+            raise ValueError(f"{text!r} is no {what}; allowed: {allowed}")
+        return text
+
+    return Quantity(parse, str, allowed)
 
 
-def read(mapping: Mapping, settings: Callable[..., S], rows: Sequence[Row], **more: Any) -> S:
-    """The settings in a mapping; `more` are attributes that its rows do not set."""
-    given = {
-        row.attribute: mapping.get(row.key, row.quantity.parse)
-        for row in rows
-        if mapping.has(row.key)
-    }
-    return settings(**given, **more)
+def _words(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is empty; needed: a few words")
+    return text.strip()
 
 
-def write(settings: object, rows: Sequence[Row]) -> dict[str, Any]:
-    """The mapping of settings, every value written out; what is unset is left out."""
-    values = ((row, getattr(settings, row.attribute)) for row in rows)
-    return {row.key: row.quantity.form(value) for row, value in values if value is not row.unset}
+BOOLEAN = Quantity(boolean, bool, "true, false")
+
+TEXT = Quantity(str.strip, str, "any text")
+
+WORDS = Quantity(_words, str, "a few words")
+
+
+def _within(
+    parse: Callable[[str], Any], low: Any, high: Any, allowed: str, form: Callable[[Any], Any]
+) -> Quantity:
+    return Quantity(within(parse, low, high, allowed), form, allowed)

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
+from linklab.core.limits import MAX_RTT_S
 from linklab.traces.lines import Lines, shown
-from linklab.traces.trace import MAX_LENGTH_NS, MAX_RTT_S
+from linklab.traces.trace import MAX_LENGTH_NS
 
 OPPORTUNITY_BYTES: Final = 1400
 """What one line of a heavy trace lets through."""

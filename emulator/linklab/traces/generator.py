@@ -29,7 +29,8 @@ from typing import Final
 
 from linklab.core.elementary import exp, expm1, normal_quantile
 from linklab.core.frames import FRAME_BYTES
-from linklab.traces.trace import MAX_LENGTH_NS, MAX_RATE_BPS, NS_PER_S, Sample
+from linklab.core.limits import MAX_RATE_BPS
+from linklab.traces.trace import MAX_LENGTH_NS, NS_PER_S, Sample
 
 TICK_S: Final = 0.02
 SPROUT_VOLATILITY: Final = 0.2

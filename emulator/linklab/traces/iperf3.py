@@ -33,10 +33,10 @@ from linklab.core.frames import (
     SEGMENT_BYTES,
     UDP_BYTES,
 )
+from linklab.core.limits import MAX_RATE_BPS
 from linklab.traces.lines import MAX_LINE_BYTES
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
-    MAX_RATE_BPS,
     MIN_SAMPLE_NS,
     NS_PER_S,
     Recording,

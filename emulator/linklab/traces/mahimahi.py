@@ -19,8 +19,9 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 from linklab.core.frames import FRAME_BYTES
+from linklab.core.limits import MAX_RATE_BPS
 from linklab.traces.lines import MAX_LINE_BYTES, shown
-from linklab.traces.trace import MAX_LENGTH_NS, MAX_RATE_BPS, Recording, Sample, TraceError
+from linklab.traces.trace import MAX_LENGTH_NS, Recording, Sample, TraceError
 
 OPPORTUNITY_BYTES: Final = FRAME_BYTES
 """What one line lets through: a full packet of 1500 bytes, with the Ethernet header of 14 that a

@@ -22,11 +22,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import BinaryIO, Final, TextIO
 
+from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces.lines import Lines, shown
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
-    MAX_RATE_BPS,
-    MAX_RTT_S,
     MIN_SAMPLE_NS,
     NS_PER_S,
     Recording,

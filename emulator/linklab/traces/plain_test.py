@@ -5,17 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linklab.scenario import reading
+from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces import plain
-from linklab.traces.trace import (
-    MAX_LENGTH_NS,
-    MAX_RATE_BPS,
-    MAX_RTT_S,
-    MIN_SAMPLE_NS,
-    OPTIONAL,
-    Sample,
-    TraceError,
-)
+from linklab.traces.trace import MAX_LENGTH_NS, MIN_SAMPLE_NS, OPTIONAL, Sample, TraceError
 
 rates = st.integers(0, MAX_RATE_BPS)
 samples = st.lists(
@@ -181,7 +173,3 @@ def test_any_file_is_read_or_refused(body: bytes) -> None:
             continue
         assert all(sample.length_ns >= MIN_SAMPLE_NS for sample in trace)
         assert all(0 <= sample.down_bps <= MAX_RATE_BPS for sample in trace)
-
-
-def test_limits_are_those_of_a_scenarios_links() -> None:
-    assert (MAX_RATE_BPS, MAX_RTT_S) == (reading.MAX_RATE_BPS, reading.MAX_RTT_S)

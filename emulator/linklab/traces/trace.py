@@ -14,12 +14,6 @@ MIN_SAMPLE_NS: Final = 1_000_000
 MAX_LENGTH_NS: Final = 1_000_000 * NS_PER_S
 """The longest trace, 11.5 days: up to here seconds as floats tell all nanoseconds apart."""
 
-MAX_RATE_BPS: Final = 10_000_000_000
-"""The highest rate, that of a scenario's link."""
-
-MAX_RTT_S: Final = 10.0
-"""The longest round trip, that of a scenario's link."""
-
 
 class TraceError(ValueError):
     """A trace that cannot be read, made or played; says where, why and what is allowed."""

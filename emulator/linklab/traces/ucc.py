@@ -17,8 +17,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import BinaryIO, Final, NoReturn
 
+from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces.lines import Lines, shown
-from linklab.traces.trace import MAX_LENGTH_NS, MAX_RATE_BPS, MAX_RTT_S, NS_PER_S, Recording, Sample
+from linklab.traces.trace import MAX_LENGTH_NS, NS_PER_S, Recording, Sample
 
 NEEDED: Final = ("Timestamp", "DL_bitrate", "UL_bitrate")
 

@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from linklab.core.link_state import LinkState
-from linklab.lab.transitions import Happening, between
+from linklab.models.model import Happening
+from linklab.models.registry import transitions
 
 STATE = LinkState(
     up=True, down_rate_bps=80_000_000, up_rate_bps=20_000_000,
@@ -30,9 +31,9 @@ STATE = LinkState(
     ],
 )
 def test_what_happened(changes: dict[str, object], found: list[Happening]) -> None:
-    assert between(STATE, replace(STATE, **changes)) == found  # type: ignore[arg-type]
+    assert transitions(STATE, replace(STATE, **changes)) == found  # type: ignore[arg-type]
 
 
 def test_the_way_back_has_its_own_words() -> None:
     down = replace(STATE, up=False, blackout=True)
-    assert between(down, STATE) == [Happening("carrier-up"), Happening("outage-end")]
+    assert transitions(down, STATE) == [Happening("carrier-up"), Happening("outage-end")]

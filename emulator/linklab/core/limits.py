@@ -1,0 +1,20 @@
+"""What a link, a payload and a scenario may be at most and at least. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MIN_RATE_BPS: Final = 1_000
+"""The least rate that a link is shaped to; what falls below holds the queue instead."""
+
+MAX_RATE_BPS: Final = 10_000_000_000
+MAX_RTT_S: Final = 10.0
+
+MIN_LENGTH_S: Final = 1e-3
+"""The shortest time that something lasts."""
+
+MAX_TIME_S: Final = 86_400.0
+"""A day: the latest time of a scenario, and the longest that something lasts."""
+
+MAX_PAYLOAD_BYTES: Final = 10_000_000_000
+MAX_QUEUE_BYTES: Final = 1_000_000_000

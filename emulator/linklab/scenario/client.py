@@ -1,0 +1,54 @@
+"""The keys of `client`: what multilink is told. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from linklab.core.algorithms import DEFAULTS
+from linklab.models.keys import SHARE, SIZE
+from linklab.schema.quantities import duration
+from linklab.schema.rows import Row, Table
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """Constants of the thesis' algorithms, the same in all scenarios unless said otherwise.
+
+    `upper_limit_bytes` U of algorithm 1 (thesis 4.3.3), `padding` f of padded algorithm 3
+    (4.3.5), `overlap` the share of a request after which the next is issued, `window_s` over
+    which throughput is taken, `first_request_bytes` the initial size that the links share. The
+    defaults are those of multilink, which says where they come from.
+    """
+
+    upper_limit_bytes: int = DEFAULTS.upper_limit_bytes
+    padding: float = DEFAULTS.padding
+    overlap: float = DEFAULTS.overlap
+    window_s: float = DEFAULTS.window_ns / 1e9
+    first_request_bytes: int = DEFAULTS.first_request_bytes
+
+    def flag(self, name: str) -> str:
+        """The value of multilink's flag of that name, a key with dashes. Raises KeyError for
+        one that is no key."""
+        row = next((row for row in TABLE.flat if row.key.replace("_", "-") == name), None)
+        if row is None:
+            raise KeyError(name)
+        unit = row.attribute.rpartition("_")[2]
+        return f"{getattr(self, row.attribute)}{_UNITS.get(unit, '')}"
+
+
+_UNITS: Final = {"bytes": "B", "s": "s"}
+"""What multilink calls the units in which attributes are."""
+
+_WINDOW: Final = duration(1e-3, 3600.0)
+
+TABLE: Final = Table(
+    ClientSettings,
+    (
+        Row("upper_limit", "upper_limit_bytes", SIZE, "U of algorithm 1"),
+        Row("padding", "padding", SHARE, "f of padded algorithm 3"),
+        Row("overlap", "overlap", SHARE, "share of a request after which the next one is issued"),
+        Row("window", "window_s", _WINDOW, "over which throughput is taken"),
+        Row("first_request", "first_request_bytes", SIZE, "which the links share at the start"),
+    ),
+)

@@ -1,0 +1,195 @@
+"""The keys of a link: what it is before its models and its first event. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from linklab.core import units
+from linklab.core.frames import FRAME_BYTES
+from linklab.core.limits import MAX_QUEUE_BYTES, MAX_RATE_BPS, MIN_RATE_BPS
+from linklab.core.link_kinds import KINDS, LinkKind
+from linklab.models import registry
+from linklab.models.keys import BURST, RATE, ROUND_TRIP, SHARE
+from linklab.models.loss import check_bursts
+from linklab.models.model import Around, FindTrace
+from linklab.schema.mapping import Keys, Mapping
+from linklab.schema.quantities import one_named, rate, size
+from linklab.schema.rows import Mappings, Row, Table, keys
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkSettings:
+    """A link before its first event.
+
+    `jitter_s` is how far the one-way delay, rtt_s/2, strays to either side. `loss_ratio`
+    is the share of downlink packets that are lost before the queue. The queues are
+    drop-tail. `bandwidth_bps` is B_x of thesis 4.3.4 and 4.3.5, what the algorithms take
+    for the link's capacity; 1.3 times the true rate reproduces the thesis' link Δ.
+    `models` has the settings of each model that the scenario gives the link, in the order of
+    `linklab.models.registry`.
+    """
+
+    kind: LinkKind
+    device: str
+    down_rate_bps: int
+    up_rate_bps: int
+    rtt_s: float
+    jitter_s: float = 0.0
+    loss_ratio: float = 0.0
+    loss_burst_packets: float = 1.0
+    queue_down_bytes: int
+    queue_up_bytes: int
+    bandwidth_bps: int
+    models: tuple[Any, ...] = ()
+
+    @property
+    def queue_bytes(self) -> int:
+        """The queue of both directions where they are the same; else the downlink's."""
+        return self.queue_down_bytes
+
+    @property
+    def access_points(self) -> tuple[str, ...]:
+        """The names of the access points that the client may be attached to."""
+        return tuple(
+            name
+            for settings in self.models
+            for name in registry.of_settings(settings).access_points(settings)
+        )
+
+    def model(self, settings: type[S]) -> S | None:
+        """The settings of one model, by their class; None where the link does not have it."""
+        return next((one for one in self.models if isinstance(one, settings)), None)
+
+    def having(self, settings: object) -> LinkSettings:
+        """The link with these settings of a model instead of those that it has, if any."""
+        others = [one for one in self.models if type(one) is not type(settings)]
+        return replace(self, models=registry.ordered([*others, settings]))
+
+    def without(self, settings: type[object]) -> LinkSettings:
+        """The link without the model of these settings."""
+        return replace(
+            self, models=tuple(one for one in self.models if not isinstance(one, settings))
+        )
+
+
+def default_queue_bytes(rate_bps: int) -> int:
+    """Drop-tail queue of max(1 MB, 0.4 s of the rate), an assumption for LTE and Wi-Fi.
+
+    Not more than 1 GB, which only rates above 20 Gbit/s would ask for.
+    """
+    return min(max(1_000_000, rate_bps * 4 // 10 // 8), MAX_QUEUE_BYTES)
+
+
+def default_bandwidth_bps(down_rate_bps: int) -> int:
+    """1.3 times the true rate: reproduces the link Δ of 2.6-4.6 s of thesis table 5.10."""
+    return down_rate_bps * 13 // 10
+
+
+_QUEUE: Final = size(
+    FRAME_BYTES,
+    MAX_QUEUE_BYTES,
+    f"{FRAME_BYTES} B (one packet) to {units.format_size(MAX_QUEUE_BYTES)}",
+)
+
+TABLE: Final = Table(
+    LinkSettings,
+    (
+        Row(
+            "kind",
+            "kind",
+            one_named({kind: name for name, kind in KINDS.items()}),
+            "what models and devices it has; needed unless it is called so",
+            default="the link's name",
+        ),
+        Row(
+            "down",
+            "down_rate_bps",
+            RATE,
+            "downlink rate on the wire, that models start from",
+            needed=True,
+        ),
+        Row("up", "up_rate_bps", RATE, "the same of the uplink", needed=True),
+        Row("rtt", "rtt_s", ROUND_TRIP, "round-trip time", needed=True),
+        Row(
+            "jitter", "jitter_s", ROUND_TRIP, "how far the one-way delay strays, up to half the rtt"
+        ),
+        Row("loss", "loss_ratio", SHARE, "downlink packets lost"),
+        Row(
+            "loss_burst", "loss_burst_packets", BURST, "mean packets lost in a row; 1: independent"
+        ),
+        Row(
+            "queue",
+            "queue_bytes",
+            _QUEUE,
+            "drop-tail, in both directions",
+            default="0.4 s of the rate, at least 1 MB",
+        ),
+        Row("queue_down", "queue_down_bytes", _QUEUE, "of the downlink", default="`queue`"),
+        Row("queue_up", "queue_up_bytes", _QUEUE, "of the uplink", default="`queue`"),
+        Row(
+            "bandwidth",
+            "bandwidth_bps",
+            rate(MIN_RATE_BPS, 2 * MAX_RATE_BPS),
+            "B of the algorithms, what they take for the link's capacity",
+            default="1.3 times `down`",
+        ),
+    ),
+    about="A link before its models and its first event.",
+)
+"""`bandwidth` is only what algorithms believe, so it may exceed what can be shaped."""
+
+
+def keys_of(kind: LinkKind) -> Keys:
+    """The keys of a link of this kind."""
+    models = (row for model in registry.of_kind(kind) for row in model.rows)
+    return keys((*TABLE.flat, *models))
+
+
+ANY_KEYS: Final = Keys(
+    (), tuple(dict.fromkeys(key for kind in KINDS.values() for key in keys_of(kind).all))
+)
+"""Those of a link of which the kind is not known yet."""
+
+
+def read(
+    link: Mapping, kind: LinkKind, device: str, find_trace: FindTrace, nodes: set[str]
+) -> LinkSettings:
+    """The settings of a link. Raises ScenarioError."""
+    values = TABLE.values(link, without=("kind",))
+    down, up = values["down_rate_bps"], values["up_rate_bps"]
+    queue = values.pop("queue_bytes", None)
+    values.setdefault("queue_down_bytes", queue or default_queue_bytes(down))
+    values.setdefault("queue_up_bytes", queue or default_queue_bytes(up))
+    values.setdefault("bandwidth_bps", default_bandwidth_bps(down))
+    settings = LinkSettings(kind=kind, device=device, **values)
+    check_jitter(link, settings.jitter_s, settings.rtt_s)
+    check_bursts(link, "loss", settings.loss_ratio, settings.loss_burst_packets)
+    around = Around(down, up, find_trace, nodes)
+    found = (model.read(link, around) for model in registry.of_kind(kind))
+    return replace(settings, models=tuple(one for one in found if one is not None))
+
+
+def write(name: str, link: LinkSettings) -> Mappings:
+    """The canonical form of a link."""
+    same = link.queue_down_bytes == link.queue_up_bytes
+    without = {"queue_down", "queue_up"} if same else {"queue"}
+    if name == link.kind.name:
+        without.add("kind")
+    written = TABLE.write(link, without)
+    for model in registry.of_kind(link.kind):
+        written |= model.write(link.model(model.settings))
+    return written
+
+
+def check_jitter(where: Mapping, jitter_s: float, rtt_s: float) -> None:
+    """A one-way delay of rtt/2 cannot stray below zero."""
+    if jitter_s > rtt_s / 2:
+        where.fail(
+            "jitter" if where.has("jitter") else "rtt",
+            f"a jitter of {units.format_duration(jitter_s)} does not fit an rtt of "
+            f"{units.format_duration(rtt_s)}; allowed: a jitter of at most half the rtt, "
+            f"{units.format_duration(rtt_s / 2)}",
+        )

@@ -1,0 +1,12 @@
+"""How scenarios, suites and whatever else has a name are called. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from linklab.schema.quantities import pattern
+
+FORM: Final = re.compile("[a-z0-9][a-z0-9-]{0,63}")
+
+NAME: Final = pattern(FORM.pattern, "name", "up to 64 of a-z, 0-9 and '-', such as 'static-80-50'")

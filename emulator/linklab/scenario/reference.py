@@ -1,0 +1,90 @@
+"""All keys of a scenario as a document, from the rows that read and write them. Pure.
+
+`linklab scenarios --keys` prints it; `profiles/README.md` holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from linklab.core.link_kinds import KINDS
+from linklab.models import registry
+from linklab.models.model import AnyModel
+from linklab.scenario import link, settings
+from linklab.schema.rows import AnyTable, Listed, Row, Table
+
+_HEAD = """\
+# Keys of a scenario
+
+A scenario is one YAML file, called after its `name`. Values have units: `80 Mbit/s`, `10 ms`,
+`250 MB`, `0.3 %`. Anchors, aliases and merge keys (`<<`) work; a key given twice is refused.
+Links are in a mapping by name: one to eight, of kind `wifi` or `lte`; one that is called so is of
+that kind. `linklab scenarios --keys` prints this document: edit the rows in `emulator/linklab`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A mapping: where it stands, what it is, its rows with their defaults in words."""
+
+    path: str
+    about: str
+    rows: list[tuple[Row, str]]
+
+    def markdown(self) -> str:
+        lines = [f"## `{self.path}`\n" if self.path else "## At the top\n"]
+        if self.about:
+            lines.append(f"{self.about}\n")
+        lines += ["| key | default | allowed | what it is |", "|---|---|---|---|"]
+        lines += [
+            f"| `{row.key}` | {'**needed**' if row.needed else default} "
+            f"| {row.value.allowed} | {row.about} |"
+            for row, default in self.rows
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def markdown() -> str:
+    """The document."""
+    return "\n".join([_HEAD, *(one.markdown() for one in _sections("", settings.TABLE))])
+
+
+def _sections(path: str, table: AnyTable) -> Iterator[_Section]:
+    """A table's mapping and those within it."""
+    yield _Section(path, table.about, [(row, table.default(row)) for row in table.flat])
+    for row in table.flat:
+        yield from _behind(path, row)
+
+
+def _behind(path: str, row: Row) -> Iterator[_Section]:
+    below = f"{path}.{row.key}".strip(".")
+    match row.value:
+        case Table() as table:
+            yield from _sections(below, table)
+        case Listed() as listed:
+            yield from _sections(f"{below}[]", listed.table)
+        case settings.Links():
+            yield from _link(f"{below}.NAME")
+
+
+def _link(path: str) -> Iterator[_Section]:
+    models = [(model, row) for model in registry.MODELS for row in model.rows]
+    yield _Section(
+        path,
+        link.TABLE.about,
+        [
+            *((row, link.TABLE.default(row)) for row in link.TABLE.flat),
+            *((_of_kinds(row, model), row.default or "") for model, row in models),
+        ],
+    )
+    for _, row in models:
+        yield from _behind(path, row)
+
+
+def _of_kinds(row: Row, model: AnyModel) -> Row:
+    """A model's row that says for which links it is, if not for all."""
+    if set(model.kinds) == set(KINDS.values()):
+        return row
+    kinds = ", ".join(kind.name for kind in model.kinds)
+    return replace(row, about=f"of kind {kinds}: {row.about}")

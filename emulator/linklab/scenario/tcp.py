@@ -1,0 +1,54 @@
+"""The keys of `tcp`: the kernels of both end hosts. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from linklab.schema.quantities import BOOLEAN, choice, size
+from linklab.schema.rows import Row, Table
+
+CONGESTION_CONTROLS: Final = ("reno", "cubic", "bbr", "dctcp", "vegas", "westwood")
+
+
+@dataclass(frozen=True, slots=True)
+class TcpSettings:
+    """Kernel settings of both end hosts.
+
+    The defaults are those under which the peers were measured: cubic, tcp_rmem and
+    tcp_wmem up to 16 MiB, nothing remembered between connections, plain TCP.
+    """
+
+    congestion_control: str = "cubic"
+    rmem_max_bytes: int = 16 << 20
+    wmem_max_bytes: int = 16 << 20
+    metrics_save: bool = False
+    mptcp: bool = False
+
+    def sysctls(self) -> dict[str, str]:
+        """What an end host's kernel is told. Multipath TCP is a matter of its sockets instead."""
+        return {
+            "net.ipv4.tcp_congestion_control": self.congestion_control,
+            "net.ipv4.tcp_rmem": f"4096 131072 {self.rmem_max_bytes}",
+            "net.ipv4.tcp_wmem": f"4096 65536 {self.wmem_max_bytes}",
+            "net.ipv4.tcp_no_metrics_save": "0" if self.metrics_save else "1",
+        }
+
+
+_BUFFER: Final = size(4096, (1 << 31) - 1, "4096 B to 2 GiB less 1 B")
+
+TABLE: Final = Table(
+    TcpSettings,
+    (
+        Row(
+            "congestion_control",
+            "congestion_control",
+            choice(*CONGESTION_CONTROLS),
+            "of both ends",
+        ),
+        Row("rmem_max", "rmem_max_bytes", _BUFFER, "the largest receive buffer"),
+        Row("wmem_max", "wmem_max_bytes", _BUFFER, "the largest send buffer"),
+        Row("metrics_save", "metrics_save", BOOLEAN, "whether connections learn from past ones"),
+        Row("mptcp", "mptcp", BOOLEAN, "whether both ends speak Multipath TCP"),
+    ),
+)
