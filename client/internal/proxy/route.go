@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -16,6 +17,7 @@ import (
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // route sends requests over one link, on connections that are kept for a
@@ -65,10 +67,11 @@ type routes struct {
 	tls   *tls.Config
 	// count, if set, is told what links receive.
 	count func(link string, bytes int64)
+	log   *slog.Logger
 }
 
 func newRoutes(o download.Options, count func(string, int64)) *routes {
-	r := &routes{tls: o.TLS, count: count}
+	r := &routes{tls: o.TLS, count: count, log: o.Log}
 	for _, l := range o.Links {
 		r.all = append(r.all, r.route(l))
 	}
@@ -77,7 +80,7 @@ func newRoutes(o download.Options, count func(string, int64)) *routes {
 
 // newOfOne returns the same links, as they are to be tried now, for one client.
 func (r *routes) newOfOne() *routes {
-	own := &routes{ofOne: true, tls: r.tls, count: r.count}
+	own := &routes{ofOne: true, tls: r.tls, count: r.count, log: r.log}
 	for _, route := range r.best() {
 		own.all = append(own.all, own.route(route.Link))
 	}
@@ -85,8 +88,14 @@ func (r *routes) newOfOne() *routes {
 }
 
 func (r *routes) route(l download.Link) *route {
-	transport := &http.Transport{
-		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return dialSoon(ctx, l, address) },
+	by := &http.Transport{
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			conn, err := dialSoon(ctx, l, address)
+			if err != nil {
+				return nil, err
+			}
+			return &transport.EndNoticer{Conn: conn}, nil
+		},
 		// A transport writes in its configuration when it is used first.
 		TLSClientConfig:       r.tls.Clone(),
 		TLSHandshakeTimeout:   10 * time.Second,
@@ -95,16 +104,16 @@ func (r *routes) route(l download.Link) *route {
 		ExpectContinueTimeout: time.Second,
 		Protocols:             new(http.Protocols),
 	}
-	transport.Protocols.SetHTTP1(true)
+	by.Protocols.SetHTTP1(true)
 	if r.ofOne {
-		transport.MaxConnsPerHost = 1
+		by.MaxConnsPerHost = 1
 	} else {
-		transport.MaxIdleConnsPerHost = 4
-		transport.Protocols.SetHTTP2(true)
+		by.MaxIdleConnsPerHost = 4
+		by.Protocols.SetHTTP2(true)
 		// A connection of a link that has gone says nothing.
-		transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: dialTimeout, PingTimeout: dialTimeout}
+		by.HTTP2 = &http.HTTP2Config{SendPingTimeout: dialTimeout, PingTimeout: dialTimeout}
 	}
-	return &route{Link: l, transport: transport}
+	return &route{Link: l, transport: by}
 }
 
 // best returns the links in the order in which to try them: those that work,
@@ -209,7 +218,7 @@ func (r *routes) try(route *route, request *http.Request) (*http.Response, error
 	defer close(answered)
 	response, err := r.over(route, request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) {
-			if conn, ok := bare(got.Conn).(*link.Conn); ok {
+			if conn, ok := below[*link.Conn](got.Conn); ok {
 				go watch(conn, answered, func() { cancel(errSilent) })
 			}
 		},
@@ -246,20 +255,9 @@ func watch(conn *link.Conn, answered <-chan struct{}, dead func()) {
 	dead()
 }
 
-// bare is the connection below TLS and an quota.
-func bare(conn net.Conn) net.Conn {
-	for {
-		above, ok := conn.(interface{ NetConn() net.Conn })
-		if !ok {
-			return conn
-		}
-		conn = above.NetConn()
-	}
-}
-
 // over sends a request over one link.
 func (r *routes) over(route *route, request *http.Request) (*http.Response, error) {
-	response, err := route.transport.RoundTrip(request)
+	response, err := uncut(route.transport, request, r.log)
 	if err == nil && r.count != nil && response.StatusCode != http.StatusSwitchingProtocols {
 		response.Body = &countedBody{response.Body, route.Name, r.count}
 	}

@@ -25,7 +25,8 @@ func (o *origin) deafen(t *testing.T) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, conn := range o.conns {
-		raw, err := bare(conn).(*net.TCPConn).SyscallConn()
+		tcp, _ := below[*net.TCPConn](conn)
+		raw, err := tcp.SyscallConn()
 		if err != nil {
 			t.Fatal(err)
 		}

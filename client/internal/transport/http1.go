@@ -86,7 +86,7 @@ func (h *http1) another(ctx context.Context) (link.Socket, error) {
 	if err != nil || h.config == nil {
 		return socket, err
 	}
-	below := &endNoticer{Conn: socket}
+	below := &EndNoticer{Conn: socket}
 	secure, err := secured(ctx, below, h.config)
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (s *http1Socket) RoundTrip() (link.RoundTrip, error) {
 type securedSocket struct {
 	net.Conn
 	raw   link.Socket
-	below *endNoticer
+	below *EndNoticer
 }
 
 // Await does nothing: see http1Socket.

@@ -92,7 +92,7 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 		config.NextProtos = []string{"h2", "http/1.1"}
 	}
 	received := new(atomic.Int64)
-	below := &endNoticer{Conn: &meteredConn{socket, received}}
+	below := &EndNoticer{Conn: &meteredConn{socket, received}}
 	secure, err := secured(ctx, below, config)
 	if err != nil {
 		return nil, err
