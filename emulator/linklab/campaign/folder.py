@@ -19,7 +19,7 @@ import msgspec
 
 from linklab.campaign import machine
 from linklab.campaign.wire_format import PART_PREFIX, Parcel, unpack
-from linklab.core import plain_file
+from linklab.runs import summary
 from linklab.runs.run_figures import RunFigures
 
 NOTE: Final = "campaign.json"
@@ -76,11 +76,6 @@ def keep(path: Path, label: str, packed: bytes) -> Path:
     return run_dir
 
 
-def figures_of(run_dir: Path) -> RunFigures:
-    """The figures of a run that has some. Raises OSError, msgspec.DecodeError."""
-    return msgspec.json.decode(plain_file.read(run_dir / "summary.json"), type=RunFigures)
-
-
 def _remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path)
@@ -97,7 +92,7 @@ def _hash(parcel: Parcel) -> str:
 def _whole(run_dir: Path) -> RunFigures | None:
     """The figures of a whole run directory."""
     try:
-        return figures_of(run_dir)
+        return summary.read(run_dir)
     except (OSError, msgspec.DecodeError):
         return None
 

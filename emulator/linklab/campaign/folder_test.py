@@ -7,6 +7,7 @@ import pytest
 from linklab.campaign import folder, wire_format
 from linklab.campaign.folder import FolderError
 from linklab.campaign.wire_format import Parcel
+from linklab.runs import summary
 from linklab.runs.run_figures import RunFigures
 from linklab.runs.runner import Request
 from linklab.scenario import Payload, Scenario
@@ -41,7 +42,7 @@ def test_what_is_whole_is_known_the_next_time(tmp_path: Path, asked: dict[str, P
     with folder.opened(out, "sweep", MACHINE, asked) as whole:
         assert whole == {"small-alg3-seed1": FIGURES}
         run_dir = bring(out, "small-alg3-seed2", tmp_path)
-        assert folder.figures_of(run_dir) == FIGURES
+        assert summary.read(run_dir) == FIGURES
     names = {path.name for path in out.iterdir()}
     assert names == {"campaign.json", "small-alg3-seed1", "small-alg3-seed2"}
 

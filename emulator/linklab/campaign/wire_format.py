@@ -12,8 +12,9 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from linklab.core import plain_file
+from linklab.runs import job
 from linklab.runs.runner import Request
-from linklab.scenario import load, to_yaml
+from linklab.scenario import to_yaml
 from linklab.scenario.trace_files import with_trace_files
 
 
@@ -72,10 +73,9 @@ def unwrap(parcel: Parcel, directory: Path) -> Request:
     """The request again, its files in `directory`. Raises ScenarioError, ParcelError."""
     for name, content in parcel.traces.items():
         _write(directory, name, content)
-    file = directory / "scenario.yaml"
-    file.write_text(parcel.scenario, encoding="utf-8")
+    (directory / job.SCENARIO_FILE).write_text(parcel.scenario, encoding="utf-8")
     return Request(
-        load(file, any_name=True), parcel.contestant, parcel.seed,
+        job.scenario_of(directory), parcel.contestant, parcel.seed,
         command=parcel.command, shift_s=parcel.shift_s, name=parcel.name,
     )  # fmt: skip
 

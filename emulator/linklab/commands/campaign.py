@@ -25,7 +25,7 @@ from linklab.core.printable import printable
 from linklab.core.progress import progress
 from linklab.places.guest.boot import memory_bytes, side_by_side
 from linklab.report import tables
-from linklab.runs import run_figures
+from linklab.runs import run_figures, summary
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -158,7 +158,7 @@ def _work(
         for one in dispatch.run_all(errands, started):
             if one.reply.files:
                 run_dir = folder.keep(out, one.label, one.reply.files)
-            results[one.label] = one.reply.failure or folder.figures_of(run_dir)
+            results[one.label] = one.reply.failure or summary.read(run_dir)
             done[one.worker] += 1
             bar.update(task, advance=1)
             if one.reply.failure:

@@ -13,7 +13,7 @@ from linklab.commands import running
 from linklab.commands.options import UsageError, add_run
 from linklab.core import plain_file
 from linklab.core.complaint import complain
-from linklab.runs import summary
+from linklab.runs import outcome
 from linklab.runs.job import require_no_credentials
 from linklab.runs.runner import Request
 from linklab.scenario import find
@@ -58,28 +58,28 @@ def run(options: argparse.Namespace) -> int:
             with plain_file.opened(path) as file:
                 shutil.copyfileobj(file, stream.buffer)
             stream.buffer.flush()
-    outcome = None if finished.error is not None else summary.outcome_of(finished.run_dir)
+    ended = None if finished.error is not None else outcome.read(finished.run_dir)
     if options.json:
         said = {
             "scenario": scenario.name,
             "command": list(options.command),
             "run_dir": str(finished.run_dir),
             "error": finished.error,
-            "exit_code": outcome and outcome.exit_code,
-            "elapsed_s": outcome and outcome.elapsed_ns / 1e9,
-            "received_bytes": outcome and outcome.received_bytes,
+            "exit_code": ended and ended.exit_code,
+            "elapsed_s": ended and ended.elapsed_ns / 1e9,
+            "received_bytes": ended and ended.received_bytes,
         }
         print(json.dumps(said, indent=2))
-    elif outcome is None:
+    elif ended is None:
         complain(finished.error)
     else:
-        received = ", ".join(f"{k} {v / 1e6:.1f} MB" for k, v in outcome.received_bytes.items())
+        received = ", ".join(f"{k} {v / 1e6:.1f} MB" for k, v in ended.received_bytes.items())
         print(
-            f"exit code {outcome.exit_code} after {outcome.elapsed_ns / 1e9:.3f} s; "
+            f"exit code {ended.exit_code} after {ended.elapsed_ns / 1e9:.3f} s; "
             f"received: {received}\nrun directory: {finished.run_dir}",
             file=sys.stderr,
         )
-    return 0 if outcome is not None and outcome.exit_code == 0 else 1
+    return 0 if ended is not None and ended.exit_code == 0 else 1
 
 
 def _from_here(command: list[str]) -> tuple[str, ...]:

@@ -12,12 +12,12 @@ import msgspec
 
 from linklab import scenario
 from linklab.commands.options import UsageError, add_seed
-from linklab.core import plain_file
 from linklab.core.link_kinds import KINDS, LinkKind
 from linklab.core.printable import printable
-from linklab.core.records import LinkRecord, QueueRecord, Tail
+from linklab.core.records import FILES, LinkRecord, QueueRecord, Tail
 from linklab.report import plotting
 from linklab.report.plotting import Plot
+from linklab.runs import job, summary
 
 EPILOG = """\
 examples:
@@ -51,7 +51,7 @@ def _draw(options: argparse.Namespace) -> int:
     if options.seconds is not None and not 0 < options.seconds <= plotting.MAX_SECONDS:
         raise ValueError(f"--seconds {options.seconds:g}; allowed: up to {plotting.MAX_SECONDS:g}")
     directory = Path(options.what)
-    if (directory / "links.jsonl").is_file():
+    if (directory / FILES[LinkRecord]).is_file():
         plot = _of_run(directory)
     else:
         plot = plotting.of_scenario(scenario.find(options.what), options.seed, options.seconds)
@@ -69,22 +69,16 @@ def _draw(options: argparse.Namespace) -> int:
     return 0
 
 
-class _Summary(msgspec.Struct):
-    """What is drawn of `summary.json`."""
-
-    download_s: float
-
-
 def _of_run(directory: Path) -> Plot:
     """Raises ValueError where the files of the run are not what a run writes."""
-    applied = Tail(directory / "links.jsonl", LinkRecord).read()
+    applied = Tail(directory, LinkRecord).read()
     states = [(state.t_s, state.link, state) for state in applied]
     sent: dict[str, list[tuple[float, int]]] = {}
-    for record in Tail(directory / "queues.jsonl", QueueRecord).read():
+    for record in Tail(directory, QueueRecord).read():
         if record.direction == "down":
             sent.setdefault(record.link, []).append((record.t_s, record.sent_bytes))
-    summary = directory / "summary.json"
-    download_s = _download_s(summary) if os.path.lexists(summary) else None
+    has_figures = os.path.lexists(directory / summary.FILE)
+    download_s = _download_s(directory) if has_figures else None
     plot = plotting.of_run(directory.resolve().name, states, sent, download_s, _kinds(directory))
     if not states or plot.end_s <= 0:
         raise ValueError(
@@ -95,15 +89,13 @@ def _of_run(directory: Path) -> Plot:
 
 def _kinds(directory: Path) -> dict[str, LinkKind]:
     """The kinds of a run's links, where its scenario is there or their names say them."""
-    file = directory / "scenario.yaml"
-    if not os.path.lexists(file):
+    if not os.path.lexists(directory / job.SCENARIO_FILE):
         return dict(KINDS)
-    ran = scenario.load(file, any_name=True)
-    return {name: link.kind for name, link in ran.links.items()}
+    return {name: link.kind for name, link in job.scenario_of(directory).links.items()}
 
 
-def _download_s(summary: Path) -> float:
+def _download_s(directory: Path) -> float:
     try:
-        return msgspec.json.decode(plain_file.read(summary), type=_Summary).download_s
+        return summary.read(directory).download_s
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{summary}: is no summary of a run: {error}") from error
+        raise ValueError(f"{directory / summary.FILE}: is no summary of a run: {error}") from error

@@ -40,7 +40,10 @@ def run(tmp_path: Path) -> Path:
         directory / "queues.jsonl",
         [sample(1.0, 1_000_000), sample(1.0, 7, way="up"), sample(2.0, 1_000_000)],
     )
-    (directory / "summary.json").write_text('{"download_s": 1.5, "efficiency": 0.9}')
+    (directory / "summary.json").write_text(
+        '{"download_s": 1.5, "goodput_bps": 1e6, "oracle_s": 1.35, "efficiency": 0.9, '
+        '"link_delta_s": null, "links": {}}'
+    )
     return directory
 
 
@@ -123,7 +126,7 @@ def test_a_run_without_samples_shows_its_capacity(
 @pytest.mark.parametrize(
     ("name", "line", "said"),
     [
-        ("links.jsonl", '{"t_s": 2.0, "link": "wifi"}', ":4: Object missing required field `up`"),
+        ("links.jsonl", '{"t_s": 2.0, "link": "wifi"}', ":4: Object missing required field `late_s`"),
         ("links.jsonl", json.dumps({"link": "wifi", **STATE}), ":4: Object missing required field `t_s`"),
         ("links.jsonl", json.dumps({"t_s": 2.0, **STATE}), ":4: Object missing required field `link`"),
         ("links.jsonl", json.dumps(state(2.0, "")), ":4: Expected `str` of length >= 1 - at `$.link`"),

@@ -30,7 +30,7 @@ from linklab.regression.checking import Measured
 from linklab.regression.fingerprint import Fingerprint
 from linklab.regression.suite import Suite
 from linklab.regression.verdict import Report, Status
-from linklab.runs import runner, summary
+from linklab.runs import outcome, runner
 from linklab.runs.runner import Finished, Request
 
 EPILOG = """\
@@ -180,7 +180,7 @@ def _unfounded(suite: Suite, old: Baseline) -> list[str]:
 
 def _virtual_s(finished: Finished) -> float:
     try:
-        return summary.outcome_of(finished.run_dir).elapsed_ns / 1e9
+        return outcome.read(finished.run_dir).elapsed_ns / 1e9
     except (OSError, msgspec.DecodeError):  # The cell says so.
         return 0.0
 

@@ -1,11 +1,15 @@
-"""The time series of a run directory as records, read whole or while they are being written."""
+"""The time series of a run directory: each line a record, written and read as the same type.
+
+Fields stand in a line in the order in which they stand here. A field that older runs lack has a
+default, so that their lines are still read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -13,29 +17,39 @@ from linklab.core import plain_file
 from linklab.core.link_state import LinkState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkRecord(LinkState):
-    """A line of `links.jsonl`: a link's state as applied."""
+@dataclass(frozen=True, kw_only=True)
+class _Applied:
+    """When something was applied to which link: what begins a line of `links.jsonl`."""
 
     t_s: float
     late_s: float
     link: Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class QueueRecord(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkRecord(LinkState, _Applied):
+    """A line of `links.jsonl`: a link's state as applied, `late_s` after its time."""
+
+    @classmethod
+    def of(cls, state: LinkState, *, t_s: float, late_s: float, link: str) -> LinkRecord:
+        """The line that says that a link is in this state now."""
+        return cls(t_s=t_s, late_s=late_s, link=link, **asdict(state))
+
+
+class QueueRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A line of `queues.jsonl`: the counters of one direction of a link.
 
     `late_s` is by how much the sample came after its time, 0 in runs that do not say.
     """
 
     t_s: float
+    late_s: float = 0.0
     link: str
     direction: str
     sent_bytes: int
     queue_bytes: int
     dropped_packets: int
     lost_packets: int
-    late_s: float = 0.0
 
 
 class EventRecord(msgspec.Struct, frozen=True):
@@ -44,6 +58,7 @@ class EventRecord(msgspec.Struct, frozen=True):
     t_s: float
     link: str
     kind: str
+    detail: str = ""
 
 
 class ClientRecord(msgspec.Struct, frozen=True):
@@ -74,18 +89,24 @@ class MachineRecord(msgspec.Struct, frozen=True):
 
 
 Record = LinkRecord | QueueRecord | EventRecord | ClientRecord | MachineRecord
-R = TypeVar("R")
+R = TypeVar("R", bound=Record)
 
-MACHINE_FILE = "machine.jsonl"
-
-FILES: dict[str, type[Record]] = {
-    "links.jsonl": LinkRecord,
-    "queues.jsonl": QueueRecord,
-    "events.jsonl": EventRecord,
-    "client.jsonl": ClientRecord,
-    MACHINE_FILE: MachineRecord,
+FILES: Final[dict[type[Any], str]] = {
+    LinkRecord: "links.jsonl",
+    QueueRecord: "queues.jsonl",
+    EventRecord: "events.jsonl",
+    ClientRecord: "client.jsonl",
+    MachineRecord: "machine.jsonl",
 }
-"""Where each kind of record stands."""
+"""Where in a run directory each kind of record stands."""
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def line(record: Record) -> bytes:
+    """The record as a line of its file."""
+    return _encoder.encode(record) + b"\n"
 
 
 class RecordError(ValueError):
@@ -93,11 +114,12 @@ class RecordError(ValueError):
 
 
 class Tail(Generic[R]):
-    """A file of JSON lines that may still grow; the guest that writes it is behind a file system
-    that shows whole pages late, so a line counts once all of it is there."""
+    """The records of one kind in a run directory, which may still become more; the guest that
+    writes them is behind a file system that shows whole pages late, so a line counts once all of
+    it is there."""
 
-    def __init__(self, path: Path, kind: type[R]) -> None:
-        self._path = path
+    def __init__(self, run_dir: Path, kind: type[R]) -> None:
+        self._path = run_dir / FILES[kind]
         self._decoder = msgspec.json.Decoder(kind)
         self._offset = 0
         self._lines = 0
@@ -130,7 +152,7 @@ class Follower:
     """
 
     def __init__(self, run_dir: Path, shift_s: float = 0.0) -> None:
-        self._tails = [Tail(run_dir / name, kind) for name, kind in FILES.items()]
+        self._tails = [Tail(run_dir, kind) for kind in FILES]
         self._shift_s = shift_s
 
     def read(self) -> list[tuple[float, Record]]:

@@ -7,14 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from linklab.core.link_state import LinkState
 from linklab.core.records import (
+    FILES,
     ClientRecord,
     EventRecord,
     Follower,
     LinkRecord,
+    MachineRecord,
     QueueRecord,
+    Record,
     RecordError,
     Tail,
+    line,
     read_all,
 )
 
@@ -28,23 +33,23 @@ def append(path: Path, text: str | bytes) -> None:
 
 def test_a_tail_gives_each_line_once_and_only_when_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    tail = Tail(path, EventRecord)
+    tail = Tail(tmp_path, EventRecord)
     assert tail.read() == []
-    line = json.dumps(EVENT) + "\n"
-    append(path, line + line[:10])
-    assert tail.read() == [EventRecord(1.0, "wifi", "rrc")]
+    event = json.dumps(EVENT) + "\n"
+    append(path, event + event[:10])
+    assert tail.read() == [EventRecord(1.0, "wifi", "rrc", "idle")]
     assert tail.read() == []
-    append(path, line[10:] + line)
+    append(path, event[10:] + event)
     assert len(tail.read()) == 2
 
 
 def test_a_page_that_has_not_been_written_back_yet_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    tail = Tail(path, EventRecord)
-    line = json.dumps(EVENT).encode() + b"\n"
-    path.write_bytes(line + bytes(len(line)) + line)
+    tail = Tail(tmp_path, EventRecord)
+    event = json.dumps(EVENT).encode() + b"\n"
+    path.write_bytes(event + bytes(len(event)) + event)
     assert len(tail.read()) == 1
-    path.write_bytes(3 * line)
+    path.write_bytes(3 * event)
     assert len(tail.read()) == 2
 
 
@@ -52,7 +57,73 @@ def test_what_is_no_record_is_named_by_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     append(path, json.dumps(EVENT) + '\n{"t_s": "soon", "link": "", "kind": ""}\n')
     with pytest.raises(RecordError, match=r"events\.jsonl:2: .*t_s"):
-        Tail(path, EventRecord).read()
+        Tail(tmp_path, EventRecord).read()
+
+
+NEW = {
+    LinkRecord.of(
+        LinkState(
+            up=True,
+            down_rate_bps=80_000_000,
+            up_rate_bps=8_000_000,
+            delay_s=0.01,
+            jitter_s=0.0,
+            loss_ratio=0.001,
+            signal_dbm=-61.5,
+        ),
+        t_s=1.5,
+        late_s=0.0001,
+        link="wifi",
+    ): b'{"t_s":1.5,"late_s":0.0001,"link":"wifi","up":true,"down_rate_bps":80000000,'
+    b'"up_rate_bps":8000000,"delay_s":0.01,"jitter_s":0.0,"loss_ratio":0.001,'
+    b'"loss_burst_packets":1.0,"blackout":false,"hold_down":false,"hold_up":false,'
+    b'"access_point":"","lease":0,"signal_dbm":-61.5,"carriers":1,"rrc":"connected"}',
+    QueueRecord(
+        t_s=0.5,
+        late_s=0.0,
+        link="lte",
+        direction="up",
+        sent_bytes=66,
+        queue_bytes=1,
+        dropped_packets=2,
+        lost_packets=3,
+    ): b'{"t_s":0.5,"late_s":0.0,"link":"lte","direction":"up","sent_bytes":66,"queue_bytes":1,'
+    b'"dropped_packets":2,"lost_packets":3}',
+    EventRecord(2.0, "wifi", "handover", "ap2"): b'{"t_s":2.0,"link":"wifi","kind":"handover",'
+    b'"detail":"ap2"}',
+    MachineRecord(3.0, 0.25): b'{"t_s":3.0,"busy_ratio":0.25}',
+}
+
+
+@pytest.mark.parametrize(("record", "written"), NEW.items(), ids=lambda one: type(one).__name__)
+def test_a_record_is_written_and_read_as_the_same(
+    record: LinkRecord | QueueRecord | EventRecord | MachineRecord, written: bytes, tmp_path: Path
+) -> None:
+    assert line(record) == written + b"\n"
+    append(tmp_path / FILES[type(record)], line(record))
+    assert Tail(tmp_path, type(record)).read() == [record]
+
+
+OLD = (
+    (
+        LinkRecord,
+        '{"t_s":0.0,"late_s":0.0,"link":"wifi","up":true,"down_rate_bps":1000,'
+        '"up_rate_bps":1000,"delay_s":0.01,"jitter_s":0.0,"loss_ratio":0.0}',
+    ),
+    (
+        QueueRecord,
+        '{"t_s":0.5,"link":"wifi","direction":"down","sent_bytes":1,"queue_bytes":0,'
+        '"dropped_packets":0,"lost_packets":0}',
+    ),
+    (EventRecord, '{"t_s":1.0,"link":"","kind":"next"}'),
+)
+
+
+@pytest.mark.parametrize(("kind", "written"), OLD)
+def test_lines_of_older_runs_are_read(kind: type[Record], written: str, tmp_path: Path) -> None:
+    append(tmp_path / FILES[kind], written + "\n")
+    (record,) = Tail(tmp_path, kind).read()
+    assert isinstance(record, kind)
 
 
 def test_a_run_directorys_files_come_in_the_order_of_time(tmp_path: Path) -> None:
@@ -60,11 +131,11 @@ def test_a_run_directorys_files_come_in_the_order_of_time(tmp_path: Path) -> Non
             "up_rate_bps": 1, "delay_s": 0.0, "loss_ratio": 0.0, "jitter_s": 0.0, "lease": 0}  # fmt: skip
     queue = {"t_s": 1.5, "link": "wifi", "direction": "down", "sent_bytes": 1, "queue_bytes": 0,
              "dropped_packets": 0, "lost_packets": 0}  # fmt: skip
-    for name, line in (
+    for name, written in (
         ("links.jsonl", link), ("queues.jsonl", queue), ("events.jsonl", EVENT),
         ("client.jsonl", {"t_ns": 10**9, "event": "start", "links": []}),
     ):  # fmt: skip
-        append(tmp_path / name, json.dumps(line) + "\n")
+        append(tmp_path / name, json.dumps(written) + "\n")
     found = list(read_all(tmp_path, shift_s=1.0))
     assert [type(record) for _, record in found] == [
         LinkRecord, EventRecord, QueueRecord, ClientRecord,

@@ -15,14 +15,12 @@ import math
 import select
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO
 
-import msgspec
-
 from linklab.core.frames import goodput_ratio
 from linklab.core.link_state import LinkState
+from linklab.core.records import FILES, EventRecord, LinkRecord, QueueRecord, line
 from linklab.lab import control
 from linklab.lab.connections import OpenConnections
 from linklab.lab.control import Command, Inbox
@@ -37,8 +35,6 @@ from linklab.scenario import SAMPLE_S
 
 MAX_LATE_S = 0.25
 """A change of a link that comes later than this makes a run's figures worthless."""
-
-_encoder = msgspec.json.Encoder()
 
 
 class Player:
@@ -77,9 +73,9 @@ class Player:
         self._connections = (
             OpenConnections(lab.client.node.pid) if self._wants_connections else None
         )
-        self._links: IO[bytes] = (run_dir / "links.jsonl").open("wb")
-        self._queues: IO[bytes] = (run_dir / "queues.jsonl").open("wb")
-        self._events: IO[bytes] = (run_dir / "events.jsonl").open("wb")
+        self._links: IO[bytes] = (run_dir / FILES[LinkRecord]).open("wb")
+        self._queues: IO[bytes] = (run_dir / FILES[QueueRecord]).open("wb")
+        self._events: IO[bytes] = (run_dir / FILES[EventRecord]).open("wb")
         self._timer = Timer()
         self._start_ns = 0
         self._samples, self._looks = Steps(sample_s), Steps(control.PERIOD_S)
@@ -219,12 +215,10 @@ class Player:
             self._signal.show(link.path.device, state.signal_dbm)
 
     def _record(self, name: str, state: LinkState, due_s: float, late_s: float) -> None:
-        line = {"t_s": due_s, "late_s": late_s, "link": name, **asdict(state)}
-        self._links.write(_encoder.encode(line) + b"\n")
+        self._links.write(line(LinkRecord.of(state, t_s=due_s, late_s=late_s, link=name)))
 
     def _write_event(self, t_s: float, link: str, happening: Happening) -> None:
-        line = {"t_s": t_s, "link": link, "kind": happening.kind, "detail": happening.detail}
-        self._events.write(_encoder.encode(line) + b"\n")
+        self._events.write(line(EventRecord(t_s, link, happening.kind, happening.detail)))
 
     def _sample(self, due_s: float) -> None:
         self._write_sample(self.now_s() - due_s)
@@ -235,16 +229,16 @@ class Player:
         for name, link in self._lab.links.items():
             link.settle()
             for direction, (queue, lost_packets) in link.counters().items():
-                line = {
-                    "t_s": t_s,
-                    "late_s": late_s,
-                    "link": name,
-                    "direction": direction,
-                    "sent_bytes": queue.sent_bytes,
-                    "queue_bytes": queue.queue_bytes,
-                    "dropped_packets": queue.dropped_packets,
-                    "lost_packets": lost_packets,
-                }
-                self._queues.write(_encoder.encode(line) + b"\n")
+                sampled = QueueRecord(
+                    t_s=t_s,
+                    late_s=late_s,
+                    link=name,
+                    direction=direction,
+                    sent_bytes=queue.sent_bytes,
+                    queue_bytes=queue.queue_bytes,
+                    dropped_packets=queue.dropped_packets,
+                    lost_packets=lost_packets,
+                )
+                self._queues.write(line(sampled))
         for file in (self._links, self._queues, self._events):
             file.flush()

@@ -23,7 +23,7 @@ import msgspec
 
 from linklab.core import plain_file
 from linklab.core.complaint import complain
-from linklab.core.records import MACHINE_FILE, MachineRecord, RecordError
+from linklab.core.records import FILES, MachineRecord, RecordError, line
 from linklab.lab import control
 from linklab.lab.control import Command
 from linklab.live import token as livetoken
@@ -192,7 +192,7 @@ class LiveLab:
     def _watch(self, running: runner.Running) -> bool:
         """Waits for the run's end; True if it had to be broken off for the next one."""
         load = CoreLoad(running.core)
-        with plain_file.appending(running.run_dir / MACHINE_FILE) as machine:
+        with plain_file.appending(running.run_dir / FILES[MachineRecord]) as machine:
             while True:
                 ready, _, _ = select.select([running, self._reader], [], [], TICK_S)
                 if running in ready:
@@ -204,7 +204,7 @@ class LiveLab:
                     return True
                 try:
                     record = MachineRecord(self.exporter.now_s, load.ratio())
-                    machine.write(msgspec.json.encode(record) + b"\n")
+                    machine.write(line(record))
                     self._warn(record.busy_ratio)
                 except RecordError as error:
                     complain(error)

@@ -17,7 +17,7 @@ RUN = {"run": "r1", "scenario": "hs-s7", "algorithm": "alg3", "seed": "1"}
 @pytest.fixture
 def told() -> Client:
     made = Client(("wifi", "lte"))
-    for record in Tail(GOLDEN / "client.jsonl", ClientRecord).read():
+    for record in Tail(GOLDEN, ClientRecord).read():
         made.record(record)
     return made
 

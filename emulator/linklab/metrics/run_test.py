@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from linklab.core.records import ClientRecord, EventRecord, LinkRecord, MachineRecord, QueueRecord
@@ -29,6 +30,17 @@ STATE = LinkRecord(
     t_s=0.0, late_s=0.0, link="wifi", up=True, down_rate_bps=80_000_000, up_rate_bps=8_000_000,
     delay_s=0.01, jitter_s=0.0, loss_ratio=0.001, carriers=2,
 )  # fmt: skip
+
+
+QUEUE = QueueRecord(
+    t_s=0.5,
+    link="lte",
+    direction="down",
+    sent_bytes=100,
+    queue_bytes=20,
+    dropped_packets=3,
+    lost_packets=4,
+)
 
 
 def state(t_s: float, **changed: Any) -> LinkRecord:
@@ -106,7 +118,7 @@ def test_a_handover_is_leaving_an_access_point(run: RunMetrics) -> None:
 def test_lateness_is_the_worst_of_five_seconds(run: RunMetrics) -> None:
     tell(run, state(0.0, late_s=0.03), state(4.0, late_s=0.001))
     assert value(run, "linklab_lateness_seconds") == 0.03
-    tell(run, QueueRecord(5.5, "wifi", "down", 1, 2, 3, 4, late_s=0.002))
+    tell(run, msgspec.structs.replace(QUEUE, t_s=5.5, late_s=0.002))
     assert value(run, "linklab_lateness_seconds") == 0.002
     run.advance(11.0)
     assert value(run, "linklab_lateness_seconds") == 0
@@ -120,7 +132,7 @@ def test_how_busy_the_machine_is(run: RunMetrics) -> None:
 
 
 def test_queues_and_events_are_counted(run: RunMetrics) -> None:
-    tell(run, QueueRecord(0.5, "lte", "down", 100, 20, 3, 4), EventRecord(0.6, "lte", "rrc"))
+    tell(run, QUEUE, EventRecord(0.6, "lte", "rrc"))
     tell(run, EventRecord(0.7, "lte", "rrc"), EventRecord(0.8, "", "next"))
     assert value(run, "linklab_link_sent_bytes_total", link="lte", direction="down") == 100
     assert value(run, "linklab_link_queue_bytes", link="lte", direction="down") == 20

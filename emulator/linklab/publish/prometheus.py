@@ -33,10 +33,10 @@ from linklab.core import plain_file, records
 from linklab.metrics.manifest import new_metrics, run_label
 from linklab.metrics.run import families
 from linklab.publish.owner import Owner, OwnerError, acting_as, owner_of
-from linklab.runs import job, summary
+from linklab.runs import job, outcome, summary
 from linklab.runs.job import Job
 from linklab.runs.run_figures import FigureError, RunFigures
-from linklab.scenario import ScenarioError, load
+from linklab.scenario import ScenarioError
 
 LEDGER = "linklab-published.jsonl"
 
@@ -98,22 +98,20 @@ class Published:
 def finished_run(run_dir: Path) -> FinishedRun:
     """Reads what identifies a run. PublishError where the directory is none, or not finished."""
     try:
-        identity = hashlib.sha256(plain_file.read(run_dir / "run.json"))
+        identity = hashlib.sha256(plain_file.read(run_dir / job.FILE))
         made = job.read(run_dir)
-        links = tuple(load(run_dir / "scenario.yaml", any_name=True).links)
+        links = tuple(job.scenario_of(run_dir).links)
     except FileNotFoundError as error:
         raise PublishError(
             f"{run_dir} is not a run directory: {error.filename} is missing"
         ) from None
     except (msgspec.DecodeError, ScenarioError) as error:
         raise PublishError(f"{run_dir}: {error}") from None
-    endings = [
-        run_dir / name for name in ("outcome.json", "error") if os.path.lexists(run_dir / name)
-    ]
-    if not endings:
+    noted = outcome.noted(run_dir)
+    if not noted:
         raise PublishError(f"{run_dir}: the run has not finished")
-    for path in endings:
-        identity.update(plain_file.read(path))
+    for content in noted:
+        identity.update(content)
     try:
         figures = summary.figures_of(run_dir)
     except (FigureError, FileNotFoundError):

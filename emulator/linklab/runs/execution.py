@@ -16,7 +16,6 @@ import time
 from pathlib import Path
 from types import FrameType
 
-import msgspec
 from pyroute2 import NetlinkError
 
 from linklab.core.placeholders import filled
@@ -31,10 +30,11 @@ from linklab.lab.topology import SERVER_ADDRESS
 from linklab.links.stack import models
 from linklab.places.guest import footing
 from linklab.runs import job as manifest
+from linklab.runs import outcome
 from linklab.runs.clients import Contestant, Task, contestant_of
 from linklab.runs.job import Job
 from linklab.runs.outcome import Outcome
-from linklab.scenario import Scenario, ScenarioError, load
+from linklab.scenario import Scenario, ScenarioError
 
 
 class Interrupted(Exception):
@@ -137,7 +137,7 @@ def execute(run_dir: Path) -> Outcome:
     happens, nothing of the lab is left.
     """
     job = manifest.read(run_dir)
-    scenario = load(run_dir / "scenario.yaml", any_name=True)
+    scenario = manifest.scenario_of(run_dir)
     contestant = contestant_of(job.contestant) if job.contestant else None
     with contextlib.ExitStack() as stack:
         scratch = Path(
@@ -155,9 +155,9 @@ def execute(run_dir: Path) -> Outcome:
             inbox=Inbox(run_dir) if job.clock == "real" else None,
             on_next=_go_on, may_be_late=job.live,
         )  # fmt: skip
-        outcome = _run_client(stack, lab, player, job, scenario, contestant, task)
-    (run_dir / "outcome.json").write_bytes(msgspec.json.encode(outcome) + b"\n")
-    return outcome
+        ended = _run_client(stack, lab, player, job, scenario, contestant, task)
+    outcome.write(ended, run_dir)
+    return ended
 
 
 def _run_client(
@@ -223,11 +223,11 @@ def main(arguments: list[str]) -> int:
     try:
         execute(run_dir)
     except (NetlinkError, OSError, RuntimeError, ScenarioError) as error:
-        (run_dir / "error").write_text(f"{error}\n")
+        outcome.write_error(str(error), run_dir)
         print(f"linklab: {error}", file=sys.stderr)
         return 1
     except Interrupted as error:
-        (run_dir / "error").write_text(f"interrupted by {error}\n")
+        outcome.write_error(f"interrupted by {error}", run_dir)
         return 130
     return 0
 

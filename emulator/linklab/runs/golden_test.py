@@ -40,7 +40,7 @@ def test_every_field_of_an_event_is_read_or_known_not_to_be() -> None:
     written = {name for line in lines for name in line}
     assert written - UNREAD == fields(ClientRecord)
     assert written >= UNREAD
-    records = Tail(file, ClientRecord).read()
+    records = Tail(GOLDEN, ClientRecord).read()
     assert len(records) == len(lines)
     for line, record in zip(lines, records, strict=True):
         assert_read(line, record)

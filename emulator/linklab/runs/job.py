@@ -14,8 +14,14 @@ from typing import Final, Literal
 import msgspec
 
 from linklab.core import plain_file
+from linklab.scenario import Scenario, load
 
 FORMAT: Final = 1
+
+FILE: Final = "run.json"
+
+SCENARIO_FILE: Final = "scenario.yaml"
+"""The scenario as run, beside the manifest."""
 
 _WITH_CREDENTIALS = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*@", re.IGNORECASE)
 
@@ -63,9 +69,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 def write(job: Job, run_dir: Path) -> None:
     """Writes the manifest."""
     text = msgspec.json.format(msgspec.json.encode(job), indent=2)
-    (run_dir / "run.json").write_bytes(text + b"\n")
+    (run_dir / FILE).write_bytes(text + b"\n")
 
 
 def read(run_dir: Path) -> Job:
     """Reads the manifest; FileNotFoundError or msgspec.ValidationError if it is not one."""
-    return msgspec.json.decode(plain_file.read(run_dir / "run.json"), type=Job)
+    return msgspec.json.decode(plain_file.read(run_dir / FILE), type=Job)
+
+
+def scenario_of(run_dir: Path) -> Scenario:
+    """The scenario as run; FileNotFoundError or ScenarioError if there is none."""
+    return load(run_dir / SCENARIO_FILE, any_name=True)

@@ -1,8 +1,15 @@
-"""What the lab noted of the client's process (`outcome.json` of a run directory)."""
+"""What the lab noted of a run's end: `outcome.json` of a run directory, or `error`."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import msgspec
+
+from linklab.core import plain_file
+
+_OUTCOME, _ERROR = "outcome.json", "error"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,3 +24,29 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_ns: int
     received_bytes: dict[str, int]
     output_bytes: int | None
+
+
+def write(outcome: Outcome, run_dir: Path) -> None:
+    """Notes how the client's process went."""
+    (run_dir / _OUTCOME).write_bytes(msgspec.json.encode(outcome) + b"\n")
+
+
+def read(run_dir: Path) -> Outcome:
+    """What the lab noted of the client's process. Raises OSError, msgspec.DecodeError."""
+    return msgspec.json.decode(plain_file.read(run_dir / _OUTCOME), type=Outcome)
+
+
+def write_error(error: str, run_dir: Path) -> None:
+    """Notes why the lab failed, so that there is no outcome."""
+    (run_dir / _ERROR).write_text(f"{error}\n")
+
+
+def read_error(run_dir: Path) -> str:
+    """Why the lab failed. Raises OSError where that is not noted."""
+    return plain_file.read(run_dir / _ERROR).decode(errors="replace").strip()
+
+
+def noted(run_dir: Path) -> list[bytes]:
+    """What was noted, as it is written; nothing of a run that goes on. Raises OSError."""
+    paths = [run_dir / name for name in (_OUTCOME, _ERROR)]
+    return [plain_file.read(path) for path in paths if os.path.lexists(path)]

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from linklab.core import plain_file
 from linklab.core.paths import MULTILINK, PYTHON_PATH, cache_dir
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import authority, payload
@@ -26,7 +25,7 @@ from linklab.places.choice import Place
 from linklab.places.guest import kernel
 from linklab.places.guest.boot import Guest, memory_bytes, side_by_side
 from linklab.places.versions import versions
-from linklab.runs import job
+from linklab.runs import job, outcome
 from linklab.runs.job import Job
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.trace_files import with_trace_files
@@ -108,7 +107,7 @@ def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False
     cache = cache_dir()
     certificates = _authority(cache / "authority")
     served = payload.ensure(request.scenario.payload, cache / "payloads")
-    (run_dir / "scenario.yaml").write_text(to_yaml(_with_traces(request.scenario, run_dir)))
+    (run_dir / job.SCENARIO_FILE).write_text(to_yaml(_with_traces(request.scenario, run_dir)))
     job.write(
         Job(
             scenario=request.scenario.name,
@@ -233,9 +232,8 @@ def verdict(running: Running) -> str | None:
         return str(error)
     if code == 0:
         return None
-    noted = running.run_dir / "error"
     with contextlib.suppress(OSError):
-        return plain_file.read(noted).decode(errors="replace").strip()
+        return outcome.read_error(running.run_dir)
     return f"the lab ended with {code}; its console: {running.run_dir / 'console.log'}"
 
 

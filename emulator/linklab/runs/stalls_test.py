@@ -7,7 +7,15 @@ from linklab.runs.stalls import stalled_s
 
 
 def queue(t_s: float, link: str, sent: int, direction: str = "down") -> QueueRecord:
-    return QueueRecord(t_s, link, direction, sent, 0, 0, 0)
+    return QueueRecord(
+        t_s=t_s,
+        link=link,
+        direction=direction,
+        sent_bytes=sent,
+        queue_bytes=0,
+        dropped_packets=0,
+        lost_packets=0,
+    )
 
 
 def both(t_s: float, wifi: int, lte: int) -> list[QueueRecord]:

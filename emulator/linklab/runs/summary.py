@@ -10,11 +10,11 @@ import msgspec
 
 from linklab.core import plain_file
 from linklab.core.records import QueueRecord, RecordError, Tail
-from linklab.runs import run_figures, stalls
-from linklab.runs.job import read
-from linklab.runs.outcome import Outcome
+from linklab.runs import job, outcome, run_figures, stalls
 from linklab.runs.run_figures import FigureError, RunFigures
-from linklab.scenario import ScenarioError, load
+from linklab.scenario import ScenarioError
+
+FILE = "summary.json"
 
 _MOST_WORDS = 500
 """How many characters of a program's last line an error quotes."""
@@ -36,29 +36,31 @@ def figures_of(run_dir: Path) -> RunFigures:
 
 
 def _figures_of(run_dir: Path) -> RunFigures:
-    scenario = load(run_dir / "scenario.yaml", any_name=True)
-    job = read(run_dir)
-    outcome = outcome_of(run_dir)
+    scenario = job.scenario_of(run_dir)
+    made = job.read(run_dir)
+    ended = outcome.read(run_dir)
     client = run_dir / "client.json"
     if os.path.lexists(client):
         summary = run_figures.parse_client(plain_file.read(client))
-        return _with_stalls(run_figures.figures(scenario, job.seed, summary), run_dir, job.shift_s)
-    if outcome.exit_code != 0:
-        raise FigureError(f"the client ended with {outcome.exit_code}: {_last_words(run_dir)}")
-    if job.contestant is not None and outcome.output_bytes != scenario.payload.size_bytes:
+        return _with_stalls(
+            run_figures.figures(scenario, made.seed, summary), run_dir, made.shift_s
+        )
+    if ended.exit_code != 0:
+        raise FigureError(f"the client ended with {ended.exit_code}: {_last_words(run_dir)}")
+    if made.contestant is not None and ended.output_bytes != scenario.payload.size_bytes:
         raise FigureError(
-            f"{outcome.output_bytes or 0} bytes arrived instead of {scenario.payload.size_bytes}"
+            f"{ended.output_bytes or 0} bytes arrived instead of {scenario.payload.size_bytes}"
         )
     figures = run_figures.peer_figures(
-        scenario, job.seed, outcome.elapsed_ns / 1e9, outcome.received_bytes
+        scenario, made.seed, ended.elapsed_ns / 1e9, ended.received_bytes
     )
-    return _with_stalls(figures, run_dir, job.shift_s)
+    return _with_stalls(figures, run_dir, made.shift_s)
 
 
 def _with_stalls(figures: RunFigures, run_dir: Path, shift_s: float) -> RunFigures:
     """The figures with what the lab's samples say of stalls, if there are any."""
     try:
-        sampled = Tail(run_dir / "queues.jsonl", QueueRecord).read()
+        sampled = Tail(run_dir, QueueRecord).read()
     except RecordError as error:
         raise FigureError(str(error)) from error
     if not sampled:
@@ -66,18 +68,18 @@ def _with_stalls(figures: RunFigures, run_dir: Path, shift_s: float) -> RunFigur
     return replace(figures, stalled_s=stalls.stalled_s(sampled, shift_s + figures.download_s))
 
 
-def outcome_of(run_dir: Path) -> Outcome:
-    """What the lab noted of the client's process."""
-    return msgspec.json.decode(plain_file.read(run_dir / "outcome.json"), type=Outcome)
-
-
 def write(run_dir: Path) -> RunFigures:
     """Writes `summary.json` and returns the figures. Raises as `figures_of`, and OSError where it
     cannot be written."""
     figures = figures_of(run_dir)
     text = msgspec.json.format(msgspec.json.encode(asdict(figures)), indent=2)
-    plain_file.write(run_dir / "summary.json", text + b"\n")
+    plain_file.write(run_dir / FILE, text + b"\n")
     return figures
+
+
+def read(run_dir: Path) -> RunFigures:
+    """The figures that `write` has left. Raises OSError, msgspec.DecodeError, UnicodeDecodeError."""
+    return msgspec.json.decode(plain_file.read(run_dir / FILE), type=RunFigures)
 
 
 def _last_words(run_dir: Path) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from linklab.runs import job, summary
+from linklab.runs import job, outcome, summary
 from linklab.runs.job_test import JOB
 from linklab.runs.outcome import Outcome
 from linklab.runs.run_figures import FigureError
@@ -33,8 +33,7 @@ def run_dir(tmp_path: Path, small: Scenario) -> Path:
 
 
 def ended(run_dir: Path, **changes: Any) -> None:
-    outcome = msgspec.structs.replace(DONE, **changes)
-    (run_dir / "outcome.json").write_bytes(msgspec.json.encode(outcome))
+    outcome.write(msgspec.structs.replace(DONE, **changes), run_dir)
 
 
 def test_a_peer_is_measured_by_the_lab(run_dir: Path) -> None:
@@ -45,7 +44,7 @@ def test_a_peer_is_measured_by_the_lab(run_dir: Path) -> None:
     written = json.loads((run_dir / "summary.json").read_text())
     assert written["download_s"] == figures.download_s
     assert list(written["links"]) == ["wifi", "lte"]
-    assert summary.outcome_of(run_dir) == DONE
+    assert outcome.read(run_dir) == DONE
 
 
 def test_multilink_is_measured_by_itself(run_dir: Path) -> None:
