@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, Linklab, lines
 from linklab.core.algorithms import TABLE
-from linklab.runs.clients import RESCUED
 
 ScenarioFile = Callable[..., Path]
+
+RESCUED = tuple(f"{one.name}-rescue" for one in TABLE if not one.one_link)
+"""All that use several links, with multilink's rescue, as people use them."""
 
 SIZE_MB = 20
 """1.3 s of both links, 80 and 50 Mbit/s, without a fault; 3.4 s of LTE alone."""

@@ -10,12 +10,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 
 from linklab import scenario
-from linklab.links import calibration as links
 from linklab.links import oracle
-from linklab.links.calibration import SEEDS, Alone, Found, Target
 from linklab.report import reproduction
 
+from bench import fitting as links
 from bench.common import CORES, Bench, Result, percent, table, target
+from bench.fitting import SEEDS, Alone, Found, Target
 
 LAB_SEEDS = 3
 """Labs agree with the model to a part in a hundred: a few say how much they are slower."""

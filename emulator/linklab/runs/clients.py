@@ -149,9 +149,6 @@ ALIASES = {
 }
 """Names that say what an algorithm does, and the contestant that each stands for."""
 
-RESCUED = tuple(f"{one.name}-rescue" for one in _ALL_LINKS)
-"""All that use several links, with multilink's rescue, as people use them."""
-
 USUAL_LINKS = tuple(KINDS)
 """The links of most scenarios, for what is said before a scenario is known."""
 

@@ -17,7 +17,7 @@ import linklab
 from linklab.traces import cellreplay, iperf3, mahimahi, plain, ucc
 from linklab.traces.detection import FORMATS, HEAD_BYTES, format_of
 from linklab.traces.merging import with_rtts, with_uplink
-from linklab.traces.statistics import GAP_S, Counting, Statistics
+from linklab.traces.statistics import Counting, Statistics
 from linklab.traces.trace import OPTIONAL, Recording, Sample, TraceError
 
 BINNED: Final = ("mahimahi", "cellreplay")
@@ -71,32 +71,6 @@ class Report:
     down: Statistics
     up: Statistics | None
     notes: tuple[str, ...]
-
-
-def described(report: Report) -> str:
-    """What an import did, for a person to read."""
-    lines = [
-        f"{report.destination}: {report.samples} samples from {report.format} {report.source}, "
-        f"{report.down.duration_s:.1f} s",
-        f"  down: {_described(report.down)}",
-    ]
-    if report.up is not None:
-        lines.append(f"  up:   {_described(report.up)}")
-    return "\n".join([*lines, *(f"  note: {note}" for note in report.notes)])
-
-
-def _described(of: Statistics) -> str:
-    def figure(value: float | None) -> str:
-        return "-" if value is None else f"{value:.2f}"
-
-    gaps = f"{of.gaps} gaps of more than {GAP_S * 1000:.0f} ms"
-    if of.gaps:
-        gaps += f" (longest {of.longest_gap_s:.1f} s)"
-    return (
-        f"mean {of.mean_bps / 1e6:.3f} Mbit/s, CV {figure(of.cv)}, "
-        f"autocorrelation {figure(of.autocorrelation_1s)} after 1 s "
-        f"and {figure(of.autocorrelation_10s)} after 10 s, {gaps}"
-    )
 
 
 def import_file(

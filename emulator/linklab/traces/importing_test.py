@@ -10,7 +10,7 @@ import pytest
 
 from linklab.traces import plain
 from linklab.traces.detection import FORMATS
-from linklab.traces.importing import KEPT, Options, described, import_file, samples
+from linklab.traces.importing import KEPT, Options, import_file, samples
 from linklab.traces.trace import Sample, TraceError
 
 RECORDINGS = Path(__file__).with_name("recordings")
@@ -116,18 +116,22 @@ def test_a_format_is_told_by_name_or_from_the_file(source: Path) -> None:
     assert list(samples(source)) == [replace(sample, down_bps=12_112_000) for sample in told]
 
 
-def test_a_report_reads_well(tmp_path: Path, destination: Path) -> None:
+def test_a_report_says_what_the_trace_is_like(tmp_path: Path, destination: Path) -> None:
     source = tmp_path / "a.csv"
     source.write_text(CSV)
     report = import_file(source, destination, Options(keep=("up",)))
-    assert described(report) == (
-        f"{destination}: 3 samples from csv {source}, 3.0 s\n"
-        "  down: mean 8.000 Mbit/s, CV 0.82, autocorrelation -0.50 after 1 s and - after 10 s, "
-        "1 gaps of more than 500 ms (longest 1.0 s)\n"
-        "  up:   mean 2.667 Mbit/s, CV 0.35, autocorrelation -0.17 after 1 s and - after 10 s, "
-        "0 gaps of more than 500 ms\n"
-        "  note: left out, as not named to be kept: loss, rtt"
-    )
+    assert (report.source, report.destination) == (str(source), str(destination))
+    assert (report.format, report.samples, report.down.duration_s) == ("csv", 3, 3.0)
+    assert report.up is not None
+    for of, mean_bps, cv, correlation in (
+        (report.down, 8e6, 0.82, -0.5),
+        (report.up, 2.667e6, 0.35, -0.17),
+    ):
+        assert of.mean_bps == pytest.approx(mean_bps, rel=1e-3)
+        assert of.cv == pytest.approx(cv, abs=0.005)
+        assert of.autocorrelation_1s == pytest.approx(correlation, abs=0.005)
+        assert of.autocorrelation_10s is None
+    assert report.notes == ("left out, as not named to be kept: loss, rtt",)
 
 
 def test_every_format_says_what_it_keeps() -> None:

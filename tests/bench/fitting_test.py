@@ -2,14 +2,15 @@ import math
 from dataclasses import replace
 
 import pytest
-
 from linklab import scenario
 from linklab.core.frames import goodput_ratio
-from linklab.links import calibration, oracle
-from linklab.links.calibration import SEEDS, Found, Target
+from linklab.links import oracle
 from linklab.models.between_runs import MAX_RELATIVE_SD, BetweenRunsSettings
 from linklab.models.wifi import WifiSettings
 from linklab.report import reproduction
+
+from bench import fitting
+from bench.fitting import SEEDS, Found, Target
 
 TEXT = """name: small
 payload: {size: 50 MB}
@@ -29,36 +30,36 @@ LINKS = [(one, link) for one in THESIS for link in one.links]
 
 
 def test_targets_are_what_was_published_of_a_link_alone() -> None:
-    assert calibration.targets(SMALL) == {"wifi": Target(20.0, 0.2)}
-    assert [len(calibration.targets(one)) for one in THESIS] == [2] * 6
+    assert fitting.targets(SMALL) == {"wifi": Target(20.0, 0.2)}
+    assert [len(fitting.targets(one)) for one in THESIS] == [2] * 6
 
 
 def test_a_link_alone_is_what_its_model_says() -> None:
     """Without a round trip, and with .955 of the spread between runs."""
-    wifi = calibration.alone(SMALL, "wifi", FEW)
+    wifi = fitting.alone(SMALL, "wifi", FEW)
     seconds = 400 / (20 * goodput_ratio())
     assert wifi.download_s == pytest.approx(seconds, rel=0.03)
     assert wifi.spread == pytest.approx(0.0955, rel=0.1)
     steady = replace(SMALL, links={"wifi": SMALL.links["wifi"].without(BetweenRunsSettings)})
-    still = calibration.alone(steady, "wifi", FEW)
+    still = fitting.alone(steady, "wifi", FEW)
     assert still.download_s == pytest.approx(seconds, rel=1e-9)
     assert still.spread == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_median_of_downloads_is_the_oracle_s() -> None:
-    one = calibration.alone(SMALL, "lte", [1001, 1001])
+    one = fitting.alone(SMALL, "lte", [1001, 1001])
     assert one.download_s == pytest.approx(oracle.single_link_s(SMALL, "lte", 1001), rel=1e-9)
 
 
 def test_a_download_of_less_than_two_seconds_has_a_rate() -> None:
     brief = replace(SMALL, payload=replace(SMALL.payload, size_bytes=1_000_000))
-    assert calibration.alone(brief, "wifi", FEW).spread == pytest.approx(0.0955, rel=0.1)
+    assert fitting.alone(brief, "wifi", FEW).spread == pytest.approx(0.0955, rel=0.1)
 
 
 def test_calibrated_links_come_to_their_targets() -> None:
     for link, target in {"wifi": Target(20.0, 0.2), "lte": Target(10.0, 0.15)}.items():
-        found = calibration.calibrated(SMALL, link, target, seeds=FEW)
-        seen = calibration.alone(calibration.given(SMALL, link, found), link, FEW)
+        found = fitting.calibrated(SMALL, link, target, seeds=FEW)
+        seen = fitting.alone(fitting.given(SMALL, link, found), link, FEW)
         assert seen.download_s == pytest.approx(target.download_s, rel=1e-3)
         assert seen.spread == pytest.approx(target.spread, rel=0.01)
 
@@ -66,25 +67,25 @@ def test_calibrated_links_come_to_their_targets() -> None:
 def test_what_a_lab_is_slower_by_is_made_good() -> None:
     target = Target(20.0, 0.0)
     plain, faster = (
-        calibration.calibrated(SMALL, "wifi", target, lab_ratio=ratio, seeds=FEW)
+        fitting.calibrated(SMALL, "wifi", target, lab_ratio=ratio, seeds=FEW)
         for ratio in (1.0, 1.05)
     )
     assert faster.down_bps == pytest.approx(1.05 * plain.down_bps, rel=1e-3)
 
 
 def test_spreads_out_of_reach_come_as_near_as_there_is() -> None:
-    assert calibration.calibrated(SMALL, "lte", Target(10.0, 0.01), seeds=FEW).between_runs == 0
-    most = calibration.calibrated(SMALL, "wifi", Target(20.0, 0.9), seeds=FEW)
+    assert fitting.calibrated(SMALL, "lte", Target(10.0, 0.01), seeds=FEW).between_runs == 0
+    most = fitting.calibrated(SMALL, "wifi", Target(20.0, 0.9), seeds=FEW)
     assert most.between_runs == MAX_RELATIVE_SD
 
 
 def test_links_that_cannot_be_asked() -> None:
     with pytest.raises(KeyError):
-        calibration.alone(SMALL, "dsl", FEW)
+        fitting.alone(SMALL, "dsl", FEW)
     text = TEXT.replace("published:", "events:\n"
         "  - {at: 1 s, link: wifi, carrier: down}\npublished:")  # fmt: skip
     with pytest.raises(ValueError, match="small: wifi alone does not deliver the payload, seed 1"):
-        calibration.alone(scenario.parse(text), "wifi", [1])
+        fitting.alone(scenario.parse(text), "wifi", [1])
 
 
 def test_the_thesis_is_calibrated_on_seeds_that_its_reproduction_does_not_use() -> None:
@@ -97,14 +98,14 @@ def test_each_link_of_the_thesis_alone_does_what_was_published(
     one: scenario.Scenario, link: str
 ) -> None:
     """Fewer seeds than it was calibrated on, and a radio's in coarse steps: within 4 %."""
-    target = calibration.targets(one)[link]
+    target = fitting.targets(one)[link]
     coarse = replace(one, step_s=0.1) if one.links[link].model(WifiSettings) else one
-    seen = calibration.alone(coarse, link, FEW)
+    seen = fitting.alone(coarse, link, FEW)
     assert seen.download_s == pytest.approx(target.download_s, rel=0.04)
     assert seen.spread == pytest.approx(target.spread, rel=0.2, abs=0.005)
 
 
 def test_found_is_as_a_profile_states_it() -> None:
-    found = calibration.calibrated(SMALL, "wifi", Target(17.0, 0.1234), seeds=FEW)
+    found = fitting.calibrated(SMALL, "wifi", Target(17.0, 0.1234), seeds=FEW)
     assert found == Found(int(float(f"{found.down_bps:.4g}")), round(found.between_runs, 3))
     assert not math.isnan(found.between_runs)
