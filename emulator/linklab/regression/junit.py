@@ -1,15 +1,16 @@
 """Reports as JUnit XML, as continuous integration systems read it. Pure.
 
 The form is the one of Jenkins' schema (junit-10.xsd of its xunit plugin: testsuites, testsuite,
-testcase, failure, error, system-out), which GitLab, GitHub's actions and junitparser read too.
+testcase, failure, error, system-out), which GitLab and GitHub's actions read too.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from xml.etree import ElementTree as xml
+
+from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 
 from linklab.regression.cost import CostReport, Gate
 from linklab.regression.figures import FIGURES, Values
@@ -19,26 +20,14 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold (section 2.2), such as colours of a terminal."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """A test case: what was worse (`failure`), why it could not be told (`error`), what it said."""
-
-    classname: str
-    name: str
-    wall_s: float = 0.0
-    failure: str = ""
-    error: str = ""
-    out: str = ""
-
-
 def render(report: Report, made_at: str) -> str:
     """The XML text. A test suite for each scenario, a test case for each cell; `made_at` is an
     ISO 8601 time without an offset. What concerns no cell is an error of its own."""
-    suites: dict[str, list[_Case]] = {}
+    suites: dict[str, list[TestCase]] = {}
     for one in report.checked:
         suites.setdefault(one.cell.scenario, []).append(_of_cell(report.suite, one))
     if report.problems:
-        suites["suite"] = [_Case(report.suite, "suite", error=text) for text in report.problems]
+        suites["suite"] = [_case(report.suite, "suite", error=text) for text in report.problems]
     return _document(f"linklab regress {report.suite}", suites, made_at)
 
 
@@ -48,66 +37,73 @@ def render_cost(report: CostReport, made_at: str) -> str:
     return _document(f"linklab regress {report.suite}", {"real clock": cases}, made_at)
 
 
-def _document(name: str, suites: Mapping[str, Sequence[_Case]], made_at: str) -> str:
-    root = xml.Element("testsuites", {"name": name})
-    root.attrib |= _counts([one for cases in suites.values() for one in cases])
+def _document(name: str, suites: Mapping[str, Sequence[TestCase]], made_at: str) -> str:
+    root = JUnitXml(name)
     for title, cases in suites.items():
-        suite = xml.SubElement(root, "testsuite", {"name": title, "timestamp": made_at})
-        suite.attrib |= {**_counts(cases), "skipped": "0"}
-        suite.extend(_element(one) for one in cases)
-    xml.indent(root)
-    content: bytes = xml.tostring(root, encoding="utf-8", xml_declaration=True)
+        suite = TestSuite(title)
+        suite.timestamp = made_at
+        suite.add_testcases(cases)
+        root.add_testsuite(suite)
+    # Not by junitparser's own: it counts what is skipped too, which the schema has in a suite only.
+    for count in ("tests", "failures", "errors"):
+        setattr(root, count, sum(getattr(one, count) for one in root))
+    root.time = round(sum(one.time for one in root), 3)
+    tree = xml.fromstring(root.tostring())
+    xml.indent(tree)
+    content: bytes = xml.tostring(tree, encoding="utf-8", xml_declaration=True)
     return content.decode() + "\n"
 
 
-def _counts(cases: Sequence[_Case]) -> dict[str, str]:
-    return {
-        "tests": str(len(cases)),
-        "failures": str(sum(bool(one.failure) for one in cases)),
-        "errors": str(sum(bool(one.error) for one in cases)),
-        "time": f"{sum(one.wall_s for one in cases):.3f}",
-    }
-
-
-def _element(one: _Case) -> xml.Element:
-    case = xml.Element(
-        "testcase", {"classname": one.classname, "name": one.name, "time": f"{one.wall_s:.3f}"}
-    )
-    if one.error:
-        _say(case, "error", "could not run", one.error)
-    if one.failure:
-        _say(case, "failure", "regression", one.failure)
-    if one.out:
-        xml.SubElement(case, "system-out").text = _clean(one.out)
+def _case(
+    classname: str,
+    name: str,
+    *,
+    wall_s: float = 0.0,
+    failure: str = "",
+    error: str = "",
+    out: str = "",
+) -> TestCase:
+    """A test case: what was worse (`failure`), why it could not be told (`error`), what it said."""
+    case = TestCase(name, classname, round(wall_s, 3))
+    if error:
+        case.append(_result(Error, "could not run", error))
+    if failure:
+        case.append(_result(Failure, "regression", failure))
+    if out:
+        case.system_out = _clean(out)
     return case
 
 
-def _say(case: xml.Element, tag: str, kind: str, text: str) -> None:
-    clean = _clean(text)
-    xml.SubElement(case, tag, {"type": kind, "message": clean}).text = clean
+def _result(of: type[Error] | type[Failure], kind: str, text: str) -> Error | Failure:
+    made = of(_clean(text), kind)
+    made.text = _clean(text)
+    return made
 
 
-def _of_cell(suite: str, one: Checked) -> _Case:
+def _of_cell(suite: str, one: Checked) -> TestCase:
     cell = one.cell
     words = one.in_words()
     out = [f"baseline: {_figures(one.baseline)}", f"now: {_figures(one.now)}"]
     if one.status is Status.BETTER:
         out.append(f"better: {words}")
-    return _Case(
-        f"{suite}.{cell.scenario}", f"{cell.algorithm} seed {cell.seed}", one.wall_s,
+    return _case(
+        f"{suite}.{cell.scenario}",
+        f"{cell.algorithm} seed {cell.seed}",
+        wall_s=one.wall_s,
         failure=words if one.status is Status.WORSE else "",
         error=words if one.status is Status.ERROR else "",
         out="\n".join([*out, f"run directory: {one.run_dir}"]),
-    )  # fmt: skip
+    )
 
 
-def _of_program(suite: str, one: Gate) -> _Case:
-    return _Case(
-        f"{suite}.real clock", one.name,
+def _of_program(suite: str, one: Gate) -> TestCase:
+    return _case(
+        f"{suite}.real clock",
+        one.name,
         failure="; ".join(one.broken),
         out=f"{one.cpu_s_per_mb * 1e3:.3f} ms of processor time per MB, {one.cpu_ratio:.2f} times "
         f"curl's; {one.peak_bytes / 2**20:.1f} MiB at most, {one.memory_ratio:.2f} times curl's",
-    )  # fmt: skip
+    )
 
 
 def _figures(values: Values | None) -> str:
