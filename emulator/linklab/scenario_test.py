@@ -158,6 +158,24 @@ def test_access_points_of_all_links_have_names_of_their_own() -> None:
         scenario.parse(_with_links(f"a: {link % 'ap1'}", f"b: {link % 'ap1'}"))
 
 
+def test_a_link_can_have_other_models() -> None:
+    lte = scenario.parse(_with_links(f"lte: {{{LINK}, between_runs: 10 %, rrc: {{}}}}")).links[
+        "lte"
+    ]
+    assert lte.models == (BetweenRunsSettings(0.1), RrcSettings())
+    assert lte.having(CarrierSettings(2)).models == (
+        *lte.models[:1],
+        CarrierSettings(2),
+        RrcSettings(),
+    )
+    assert lte.having(BetweenRunsSettings(0.2)).model(BetweenRunsSettings) == BetweenRunsSettings(
+        0.2
+    )
+    assert lte.without(RrcSettings).models == lte.models[:1]
+    assert lte.without(CarrierSettings) == lte
+    assert lte.model(WifiSettings) is None
+
+
 def test_queues_of_both_directions() -> None:
     text = SMALL.replace("rtt: 10 ms", "rtt: 10 ms, queue: 500 kB, queue_up: 100 kB")
     wifi = scenario.parse(text).links["wifi"]

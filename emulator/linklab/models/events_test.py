@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from linklab.core.limits import MIN_RATE_BPS
 from linklab.core.link_state import LinkState
-from linklab.models.events import Event, Events
+from linklab.models.events import Event, Events, noted
 from linklab.models.layer import NO_LOAD, Load
+from linklab.models.model import Happening
 
 STATE = LinkState(
     up=True, down_rate_bps=80_000_000, up_rate_bps=20_000_000,
@@ -176,3 +177,9 @@ def test_events_shifted_in_time_are_the_same_later(
     later = [replace(e, at_s=(e.at_s or 0) + shift / 4) for e in exact]
     one = Events(exact).apply(quarter / 4, NO_LOAD, STATE)
     assert Events(later).apply((quarter + shift) / 4, NO_LOAD, STATE) == one
+
+
+def test_only_what_states_do_not_show_is_noted() -> None:
+    fade, carrier = Event("wifi", 1.0, fade_ratio=0.5), Event("wifi", 1.0, carrier="down")
+    assert noted([fade, carrier], []) == [Happening("fade")]
+    assert noted([carrier], [fade, carrier]) == [Happening("fade-end")]

@@ -1,10 +1,17 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from linklab.core.link_kinds import LTE, WIFI
 from linklab.core.link_state import LinkState
+from linklab.models.between_runs import BetweenRunsSettings
+from linklab.models.carriers import CarrierSettings
 from linklab.models.model import Happening
-from linklab.models.registry import transitions
+from linklab.models.on_off import OnOffSettings
+from linklab.models.registry import MODELS, of_kind, of_settings, ordered, stacked, transitions
+from linklab.models.rrc import RrcSettings
+from linklab.models.trace import Trace, TraceSettings
 
 STATE = LinkState(
     up=True, down_rate_bps=80_000_000, up_rate_bps=20_000_000,
@@ -37,3 +44,33 @@ def test_what_happened(changes: dict[str, object], found: list[Happening]) -> No
 def test_the_way_back_has_its_own_words() -> None:
     down = replace(STATE, up=False, blackout=True)
     assert transitions(down, STATE) == [Happening("carrier-up"), Happening("outage-end")]
+
+
+SETTINGS = (
+    BetweenRunsSettings(0.1),
+    Trace(Path("x.csv"), (), TraceSettings()),
+    OnOffSettings(1000),
+    CarrierSettings(2),
+    RrcSettings(),
+)
+
+
+def test_settings_are_listed_in_one_order_and_stacked_in_another() -> None:
+    spread, trace, on_off, carriers, rrc = SETTINGS
+    assert ordered(reversed(SETTINGS)) == SETTINGS
+    assert stacked(reversed(SETTINGS)) == (trace, spread, on_off, carriers, rrc)
+
+
+def test_a_model_is_known_by_its_settings_and_no_key_is_two_models() -> None:
+    for model in MODELS:
+        assert [one for one in MODELS if one.settings is model.settings] == [model]
+    assert of_settings(SETTINGS[0]) is MODELS[0]
+    keys = [row.key for model in MODELS for row in model.rows]
+    assert len(keys) == len(set(keys))
+
+
+def test_a_kind_has_its_own_models_and_those_for_all() -> None:
+    keys = {kind: {model.rows[0].key for model in of_kind(kind)} for kind in (WIFI, LTE)}
+    assert keys[WIFI] - keys[LTE] == {"radio"}
+    assert keys[LTE] - keys[WIFI] == {"carriers", "rrc"}
+    assert keys[WIFI] & keys[LTE] == {"between_runs", "trace", "on_off"}
