@@ -61,9 +61,19 @@ def test_scenarios_cite_by_key(name: str) -> None:
     assert [text for text in cited if text and not text.startswith(keys)] == []
 
 
+CITING = [
+    path
+    for name in ("emulator/linklab", "client", "profiles", "tests")
+    for path in (ROOT / name).rglob("*")
+    if path.suffix in (".py", ".go", ".yaml", ".md")
+]
+
+
 def test_assumptions_that_are_cited_are_stated() -> None:
-    folders = ("emulator/linklab", "client", "profiles", "tests")
-    kinds = (".py", ".go", ".yaml", ".md")
-    read = [one for name in folders for one in (ROOT / name).rglob("*") if one.suffix in kinds]
-    cited = {word for path in read for word in re.findall(r"\bassumption \d", path.read_text())}
+    cited = {word for path in CITING for word in re.findall(r"\bassumption \d", path.read_text())}
     assert cited <= KEYS
+
+
+def test_no_source_is_cited_that_a_reader_cannot_open() -> None:
+    hidden = re.compile(r"\b(?:FACT" + r"S|DESIG" + r"N)\b")
+    assert [str(path) for path in CITING if hidden.search(path.read_text())] == []

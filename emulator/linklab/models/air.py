@@ -16,7 +16,7 @@ from linklab.models.phy import Standard
 
 HEADER_BYTES = 26 + 8 + 4 - ETHERNET_BYTES
 """What 802.11 adds to it: 26 MAC with QoS, 8 LLC and SNAP, 4 checksum, less Ethernet's
-(IEEE 802.11-2020, 9.2.3)."""
+(IEEE 802.11 9.2.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Access:
 
 ACCESS_G = Access(access_s=28e-6 + 67.5e-6 + 26e-6 + 10e-6 + 34e-6)
 """802.11g among its own: DIFS, 7.5 slots of 9 µs on average, preamble with signal extension,
-SIFS, acknowledgement at 24 Mbit/s (IEEE 802.11-2020, clauses 17 and 18)."""
+SIFS, acknowledgement at 24 Mbit/s (IEEE 802.11 17 and 18)."""
 
 ACCESS_BG = Access(
     access_s=50e-6 + 150e-6 + 26e-6 + 10e-6 + 34e-6,
@@ -69,7 +69,7 @@ ACCESS_AGGREGATED = Access(
 )
 """802.11n and ac: the same with AIFS of best effort and block acknowledgement, once per 4 ms of
 frames, about what drivers fill. The efficiency is such that TCP alone gets 65 to 70 % of the PHY
-rate (FACTS 4)."""
+rate (assumption 2)."""
 
 ACCESS: dict[Standard, Access] = {"g": ACCESS_G, "n": ACCESS_AGGREGATED, "ac": ACCESS_AGGREGATED}
 

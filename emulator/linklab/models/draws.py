@@ -25,8 +25,8 @@ def lognormal(random: Random, median: float, sigma: float) -> float:
 
 
 def _normal(random: Random) -> float:
-    """A standard normal number, by the ratio of two uniform ones (Kinderman and Monahan, ACM
-    Transactions on Mathematical Software 3, 1977), as `Random.normalvariate` draws it."""
+    """A standard normal number, by the ratio of two uniform ones (Kinderman), as
+    `Random.normalvariate` draws it."""
     while True:
         first = random.random()
         second = 1.0 - random.random()

@@ -3,9 +3,7 @@
 A chain of two states, good and bad, takes one step per packet. With h = 0 and 1-k = 0, which is
 Gilbert's model as everybody uses it, every packet in the bad state is lost and none in the good
 one. With p the chance of leaving good and r that of leaving bad, the share of packets lost is
-p / (p + r) and a burst lasts 1 / r packets on average (tc-netem(8) `gemodel`; Hasslinger and
-Hohlfeld, "The Gilbert-Elliott Model for Packet Loss in Real Time Services on the Internet",
-MMB 2008).
+p / (p + r) and a burst lasts 1 / r packets on average (tc-netem(8) `gemodel`; Hasslinger).
 """
 
 from __future__ import annotations

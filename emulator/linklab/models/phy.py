@@ -1,8 +1,8 @@
 """Wi-Fi's physical layer: from signal strength to PHY rate. Pure.
 
-A PHY rate is data subcarriers x coded bits each x code rate / symbol time (IEEE 802.11-2020,
+A PHY rate is data subcarriers x coded bits each x code rate / symbol time (IEEE 802.11
 17.3.2.2 for 802.11a/g, 19.5 for n, 21.5 for ac), with the long guard interval. Streams multiply
-it. Which modulation works follows from the signal-to-noise ratio; the thresholds are FACTS 4.
+it. Which modulation works follows from the signal-to-noise ratio; the thresholds are assumption 2.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MCS_G = (
     _Coding(1, 1 / 2, 2), _Coding(1, 3 / 4, 3), _Coding(2, 1 / 2, 5), _Coding(2, 3 / 4, 9),
     _Coding(4, 1 / 2, 11), _Coding(4, 3 / 4, 15), _Coding(6, 2 / 3, 18), _Coding(6, 3 / 4, 20),
 )  # fmt: skip
-"""6 to 54 Mbit/s. 9 Mbit/s, which n dropped, is 1 dB above 6 (802.11-2020, table 17-18)."""
+"""6 to 54 Mbit/s. 9 Mbit/s, which n dropped, is 1 dB above 6 (IEEE 802.11 table 17-18)."""
 
 _LAST_MCS_N = 7
 
@@ -117,7 +117,7 @@ def delivered_share(snr_db: float, width_mhz: int) -> float:
     """What retries leave of the slowest rate below its threshold: half of it per missing dB.
 
     So a link fades over the last decibels before it is lost: in 20 MHz hundreds of kbit/s for
-    the 5 to 10 s that it takes to walk through them, as GreenBag saw at the edge (FACTS 4). The
+    the 5 to 10 s that it takes to walk through them, as GreenBag saw at the edge. The
     slope is an assumption; 1 from the threshold on.
     """
     return exp2(min(0.0, snr_db - lowest_snr_db(width_mhz)))

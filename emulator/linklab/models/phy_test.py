@@ -29,7 +29,7 @@ def channels(draw: st.DrawFn) -> tuple[Standard, int, int]:
     ],
 )
 def test_the_rates_of_one_stream(standard: Standard, width: int, mbits: list[float]) -> None:
-    """FACTS 4 and IEEE 802.11-2020, tables 17-4, 19-27 to 19-38, 21-29 to 21-52."""
+    """Assumption 2, and IEEE 802.11 tables 17-4, 19-27 to 19-38, 21-29 to 21-52."""
     rates = phy.phy_rates(standard, width, 1)
     assert [rate / 1e6 for _, rate in rates] == pytest.approx(mbits)
     if standard == "ac":

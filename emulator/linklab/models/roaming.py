@@ -48,7 +48,7 @@ HANDOVERS = {
     "full-scan-dhcp": Handover(3.0, keeps_carrier=False, keeps_address=False),
 }
 """802.11r; without it but within known channels; with every channel scanned, which is over 90 %
-of the outage; and into another network besides. The lengths are FACTS 4's assumptions."""
+of the outage; and into another network besides. The lengths are assumption 3."""
 
 
 @dataclass(frozen=True, slots=True)

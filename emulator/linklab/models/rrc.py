@@ -4,9 +4,8 @@
                                         ▲───────traffic────────┘
 
 3GPP TS 36.331 (RRC_IDLE, RRC_CONNECTED) and TS 36.321, 5.7 (discontinuous reception, DRX). The
-times are those measured by Huang et al., "A Close Examination of Performance and Power
-Characteristics of 4G LTE Networks" (MobiSys 2012): promotion 260 ms, DRX after 100 ms in cycles
-of 40 ms; the tail of 11.2 s is GreenBag's (section IV.C).
+times are those that Huang measured: promotion 260 ms, DRX after 100 ms in cycles of 40 ms; the
+tail of 11.2 s is from GreenBag IV.C.
 """
 
 from __future__ import annotations

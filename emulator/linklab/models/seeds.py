@@ -7,7 +7,7 @@ import random
 from typing import Final
 
 BLOCK: Final = 10
-"""So many seeds in a row draw evenly: as many as the thesis made runs of each kind (3.3)."""
+"""So many seeds in a row draw evenly: as many as there are runs of each kind in thesis 3.3."""
 
 
 def seed_for(run_seed: int, *names: str) -> int:
@@ -32,8 +32,8 @@ def quantile_for(run_seed: int, *names: str) -> float:
     """A number from 0 to below 1, of which the seeds 1 to 10 have one in every tenth.
 
     So have 11 to 20 and every further `BLOCK`, in an order of chance: Latin hypercube sampling
-    (McKay, Beckman and Conover, Technometrics 21, 1979). Ten runs then stand for what many would
-    show; each by itself is as random as any, and numbers for other names are independent of it.
+    (McKay). Ten runs then stand for what many would show; each by itself is as random as any, and
+    numbers for other names are independent of it.
     """
     block, place = divmod(run_seed - 1, BLOCK)
     order = random_for(block, *names, "order")

@@ -38,7 +38,7 @@ class WifiSettings:
     `access` is what a packet costs besides its bytes, by default the standard's. Packets are
     lost with `loss_ratio`, or with `edge_loss_ratio` where the signal is below `edge_snr_db`
     over the noise of the channel (-5 to 40), in bursts of `loss_burst_packets` (1 to 1000; both
-    ratios 0 to 1, together as `loss.gemodel` allows). The defaults are FACTS 4's assumptions;
+    ratios 0 to 1, together as `loss.gemodel` allows). The defaults are assumption 4;
     that the edge is where only BPSK and 1/2-rate QPSK work is one of ours.
     """
 
