@@ -186,19 +186,30 @@ TABLE: Final = Table(
     CarrierSettings,
     (
         Row("count", "count", count(1, 32), "carriers at full aggregation", needed=True),
-        Row("first", "first_share", ratio(0.001, 1.0), "share of the rate with the first one"),
+        Row(
+            "first",
+            "first_share",
+            ratio(0.001, 1.0),
+            "share of the rate that comes with the first one",
+        ),
         Row(
             "delay",
             "delay_median_s",
             duration(1e-3, 600.0),
             "from the trigger to the last carrier, the median",
         ),
-        Row("sigma", "delay_sigma", number(0.0, 3.0), "how far that strays: of its logarithm"),
+        Row(
+            "sigma", "delay_sigma", number(0.0, 3.0), "standard deviation of that time's logarithm"
+        ),
         Row("slow", "slow_probability", ratio(), "ramps that take 10 to 20 s instead"),
         Row("never", "never_probability", ratio(), "runs that stay with the first carrier"),
         Row("trigger", "trigger_bytes", size(1, 100_000_000), "so much queued begins a ramp"),
-        Row("trigger_time", "trigger_s", duration(0.0, 10.0), "if it is queued for so long"),
-        Row("idle", "idle_s", duration(0.02, 60.0), "without traffic, then all begins anew"),
+        Row(
+            "trigger_time", "trigger_s", duration(0.0, 10.0), "once it has been queued for so long"
+        ),
+        Row(
+            "idle", "idle_s", duration(0.02, 60.0), "after so long without traffic all begins anew"
+        ),
         Row("key", "key", choice("device", "connection"), "whose ramp it is"),
     ),
     about="Downlink carriers that come with load, one after the other, and go with idleness.",

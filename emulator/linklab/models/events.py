@@ -183,11 +183,15 @@ def transitions(before: LinkState, after: LinkState) -> list[Happening]:
 _LINK: Final = Quantity(str, str, "the name of a link")
 
 _MOMENT: Final = (
-    Row("at", "at_s", TIME, "when: a time, or", unset=None),
+    Row("at", "at_s", TIME, "when it begins; or `after`", unset=None),
     Row(
-        "after", "after_bytes", SIZE, "when so much payload has arrived over all links", unset=None
+        "after",
+        "after_bytes",
+        SIZE,
+        "begins when so much payload has come over all links; or `at`",
+        unset=None,
     ),
-    Row("link", "link", _LINK, "to which link", needed=True),
+    Row("link", "link", _LINK, "which link it happens to", needed=True),
     Row("for", "duration_s", LENGTH, "for how long; else for good", unset=math.inf),
 )
 
@@ -202,7 +206,7 @@ _CHANGES: Final = (
     Row("cap", "cap_bps", RATE, "what both rates are at most", unset=None),
     Row("cross", "cross_bps", RATE, "what others' traffic takes of the downlink", unset=None),
     Row("outage", "outage", BOOLEAN, "all is lost, and the client is not told", unset=False),
-    Row("handover", "handover", NODE_NAME, "to an access point, or next", unset=None),
+    Row("handover", "handover", NODE_NAME, "the access point to go to, or next", unset=None),
 )
 
 

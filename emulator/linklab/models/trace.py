@@ -220,7 +220,7 @@ TABLE: Final = Table(
             "file",
             "file",
             Quantity(str.strip, str, "a name in profiles/traces, or a path"),
-            "from where the scenario's file is",
+            "what is played; a path counts from the scenario's file",
             needed=True,
         ),
         Row(

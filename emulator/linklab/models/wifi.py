@@ -174,7 +174,9 @@ RADIO: Final = Table(
     about="Where the client is attached, what the channel carries there, who shares it.",
 )
 
-_ROW: Final = Row("radio", "radio", RADIO, "Wi-Fi itself: the link's rates become upper limits")
+_ROW: Final = Row(
+    "radio", "radio", RADIO, "access points and channel; the link's rates become upper limits"
+)
 
 _STATIONS: Final = Row(
     "stations", "stations", stations.TABLE, "others on the channel; needs a radio"

@@ -49,6 +49,11 @@ TABLE: Final = Table(
         Row("padding", "padding", SHARE, "f of padded algorithm 3"),
         Row("overlap", "overlap", SHARE, "share of a request after which the next one is issued"),
         Row("window", "window_s", _WINDOW, "over which throughput is taken"),
-        Row("first_request", "first_request_bytes", SIZE, "which the links share at the start"),
+        Row(
+            "first_request",
+            "first_request_bytes",
+            SIZE,
+            "size of the first request, which the links share",
+        ),
     ),
 )

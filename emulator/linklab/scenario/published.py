@@ -56,9 +56,17 @@ PUBLISHED: Final = Listed(
     Table(
         Published,
         (
-            Row("algorithm", "algorithm", NAME, "whose", needed=True),
+            Row(
+                "algorithm",
+                "algorithm",
+                NAME,
+                "who downloaded, as `linklab compare -a` has it",
+                needed=True,
+            ),
             Row("download", "download_s", TIME, "the median download", needed=True),
-            Row("link_delta", "link_delta_s", TIME, "between the links' ends", unset=None),
+            Row(
+                "link_delta", "link_delta_s", TIME, "time between the ends of the links", unset=None
+            ),
             Row(
                 "spread",
                 "spread",
