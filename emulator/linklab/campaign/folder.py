@@ -6,7 +6,6 @@ that goes on later does not mix its figures with others.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -19,6 +18,7 @@ import msgspec
 
 from linklab.campaign import machine
 from linklab.campaign.wire_format import PART_PREFIX, Parcel, unpack
+from linklab.core import locks, whole_file
 from linklab.runs import summary
 from linklab.runs.run_figures import RunFigures
 
@@ -50,10 +50,8 @@ def opened(
     path.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise FolderError(f"{path}: another campaign is at work there") from None
+        if not locks.try_to_take(descriptor):
+            raise FolderError(f"{path}: another campaign is at work there")
         for part in path.glob(f"{PART_PREFIX}*"):
             _remove(part)
         asked = {label: _hash(parcel) for label, parcel in parcels.items()}
@@ -122,6 +120,4 @@ def _check(path: Path, old: Note | None, facts: Mapping[str, str], asked: dict[s
 
 
 def _write(path: Path, note: Note) -> None:
-    temporary = path / f"{PART_PREFIX}{NOTE}"
-    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(note), indent=2) + b"\n")
-    temporary.replace(path / NOTE)
+    whole_file.write(path / NOTE, msgspec.json.format(msgspec.json.encode(note), indent=2) + b"\n")

@@ -22,6 +22,7 @@ from linklab.commands.options import (
     add_side_by_side,
     add_timeout,
 )
+from linklab.core import whole_file
 from linklab.regression import baseline as baselines
 from linklab.regression import checking, cost, cost_showing, fingerprint, junit, showing
 from linklab.regression import suite as suites
@@ -249,6 +250,4 @@ def _shown(path: str) -> str:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    whole_file.write(path, text)

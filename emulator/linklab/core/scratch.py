@@ -32,17 +32,22 @@ def scratch_prefix(kind: Kind) -> str:
     return f"linklab-{kind}-{os.getpid()}-"
 
 
+def build_prefix() -> str:
+    """Prefix for a directory in which this process builds the guest's kernel."""
+    return f"build-{os.getpid()}-"
+
+
 def find() -> Iterator[Path]:
     """Scratch directories of ours whose process is gone, and unfinished kernel builds."""
     for place in sorted(_scratch_places()):
         for path in sorted(Path(place).glob("linklab-*")):
             match = _NAME.fullmatch(path.name)
-            if match and _is_our_directory(path) and not _alive(int(match[1])):
+            if match and _is_our_directory(path) and not is_alive(int(match[1])):
                 yield path
     builds = cache_dir() / "kernel"
     for path in sorted(builds.glob("build-*")):
         match = re.fullmatch(r"build-(\d+)-\w+", path.name)
-        if match and not _alive(int(match[1])):
+        if match and not is_alive(int(match[1])):
             yield path
 
 
@@ -70,5 +75,6 @@ def _is_our_directory(path: Path) -> bool:
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
-def _alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Whether a process of this machine has this number."""
     return Path(f"/proc/{pid}").exists()

@@ -10,17 +10,15 @@ number of bytes. Valid from 2000 to 2100, so that a guest's virtual date is insi
 from __future__ import annotations
 
 import datetime
-import fcntl
 import hashlib
 import ipaddress
-import os
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from linklab.core import whole_file
+from linklab.core.locks import locked
 from linklab.lab.topology import SERVER_ADDRESS, SERVER_NAME
 
 if TYPE_CHECKING:  # Imported where it is used: slow to load, and the guest never needs it.
@@ -71,21 +69,13 @@ def ensure(directory: Path, names: Iterable[str] = SERVER_NAMES) -> Authority:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.chmod(0o700)
-        with _locked(directory / ".lock"):
+        with locked(directory / ".lock"):
             _ensure(made, directory / "ca.key", wanted)
     except OSError as error:
         raise AuthorityError(
             f"certificates cannot be kept in {directory}: {error.strerror or error}"
         ) from error
     return made
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Only one process is in the block; the lock goes with the process."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _ensure(made: Authority, ca_key_file: Path, names: tuple[str, ...]) -> None:
@@ -254,20 +244,5 @@ def _write_pair(
 
     cert, key = pair
     key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    _write(key_file, key_pem, 0o600)
-    _write(cert_file, cert.public_bytes(Encoding.PEM), 0o644)
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    """Replaces a file atomically; at no time has it other rights than `mode`."""
-    descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)  # 0600 from the start
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            os.fchmod(file.fileno(), mode)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    whole_file.write(key_file, key_pem, 0o600)
+    whole_file.write(cert_file, cert.public_bytes(Encoding.PEM), 0o644)

@@ -12,16 +12,15 @@ in thesis 3.1.4, which nothing on the way can compress. Anybody can make them ag
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from linklab.core import units
+from linklab.core import units, whole_file
+from linklab.core.locks import locked
 from linklab.scenario import Payload
 
 MTIME_S = 946_684_800
@@ -49,7 +48,7 @@ def ensure(payload: Payload, directory: Path) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         directory.chmod(0o755)
-        with _locked(directory / f".{path.name}.lock"):
+        with locked(directory / f".{path.name}.lock"):
             if not _is_whole(path, payload):
                 _make(path, payload)
     except OSError as error:
@@ -94,38 +93,18 @@ def _is_whole(path: Path, payload: Payload) -> bool:
     )
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Only one process is in the block; the lock goes with the process."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def _make(path: Path, payload: Payload) -> None:
-    """Generates the file; the lock is held, so that fixed temporary names are ours."""
-    temporary = path.with_name(f".{path.name}.part")
-    sidecar = _sidecar(path)
-    sidecar_temporary = sidecar.with_name(f".{sidecar.name}.part")
-    try:
-        with temporary.open("wb") as file:
-            sha256 = _write(file, payload)
-            if payload.sha256 not in (None, sha256):
-                raise PayloadError(
-                    f"payload of {units.format_size(payload.size_bytes)} from seed {payload.seed}: "
-                    f"its SHA-256 is {sha256}, but the scenario says {payload.sha256}"
-                )
-            os.fchmod(file.fileno(), 0o644)
-            file.flush()
-            os.fsync(file.fileno())
-        os.utime(temporary, (MTIME_S, MTIME_S))
-        sidecar_temporary.write_text(f"{sha256}  {path.name}\n", encoding="ascii")
-        sidecar_temporary.chmod(0o644)
-        sidecar_temporary.replace(sidecar)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-        sidecar_temporary.unlink(missing_ok=True)
+    """Generates the file; its checksum is in place before it is."""
+    with whole_file.replacing(path, 0o644) as file:
+        sha256 = _write(file, payload)
+        if payload.sha256 not in (None, sha256):
+            raise PayloadError(
+                f"payload of {units.format_size(payload.size_bytes)} from seed {payload.seed}: "
+                f"its SHA-256 is {sha256}, but the scenario says {payload.sha256}"
+            )
+        file.flush()
+        os.utime(file.fileno(), (MTIME_S, MTIME_S))
+        whole_file.write(_sidecar(path), f"{sha256}  {path.name}\n", 0o644)
 
 
 def _write(file: IO[bytes], payload: Payload) -> str:

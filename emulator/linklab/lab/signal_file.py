@@ -30,7 +30,11 @@ def text(signals_dbm: dict[str, float]) -> str:
 
 
 class SignalFile:
-    """The file, replaced as a whole when a signal changes."""
+    """The file, replaced as a whole when a signal changes.
+
+    Not by `whole_file`: it is written while the emulator's clock runs, in as few system calls as
+    may be, and nobody else writes it.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -12,6 +12,7 @@ import os
 import secrets
 from pathlib import Path
 
+from linklab.core import whole_file
 from linklab.core.paths import cache_dir
 from linklab.live.address import is_loopback
 
@@ -48,11 +49,8 @@ def keep(address: tuple[str, int], token: str) -> Path:
     """Writes a lab's token down for this account's `linklab link`; OSError where it cannot."""
     path = _file(*address)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.{os.getpid()}")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(token + "\n")
-    return new.replace(path)
+    whole_file.write(path, f"{token}\n", 0o600)
+    return path
 
 
 def forget(address: tuple[str, int], token: str) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import errno
-import fcntl
 import hashlib
 import math
 import os
@@ -29,7 +28,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
-from linklab.core import plain_file, records
+from linklab.core import locks, plain_file, records, whole_file
 from linklab.metrics.manifest import new_metrics, run_label
 from linklab.metrics.run import families
 from linklab.publish.owner import Owner, OwnerError, acting_as, owner_of
@@ -212,7 +211,7 @@ class _Ledger:
             raise _no_ledger(path)
         self._file = os.fdopen(descriptor, "a+b")
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX)
+            locks.take(self._file)
             self._file.seek(0)
             lines = self._file.read().splitlines()
             self.slots = [msgspec.json.decode(line, type=Slot) for line in lines]
@@ -289,7 +288,7 @@ def publish(
         if output is not None:
             text = _text_of(distinct, slots)
             with acting_as(owner):
-                _replace(output, text)
+                whole_file.write(output, text)
         elif data is not None and fresh:
             _backfill(_text_of(fresh, slots), data.resolve(), owner)
         with acting_as(owner):
@@ -327,18 +326,6 @@ def _is_prometheus_data(directory: Path) -> bool:
     """Whether a Prometheus keeps its data there, or may yet."""
     names = {path.name for path in directory.iterdir()}
     return not names or not names.isdisjoint((LEDGER, *_STORAGE))
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Writes a file anew, whole or not at all, and follows no link. The ledger is locked."""
-    new = path.with_name(f".{path.name}.new")
-    new.unlink(missing_ok=True)
-    try:
-        with new.open("xb") as file:
-            file.write(content)
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def _backfill(text: bytes, data: Path, owner: Owner | None) -> None:

@@ -5,7 +5,7 @@ Files are read once and as a stream. The destination appears when it is whole, o
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 import linklab
+from linklab.core import whole_file
 from linklab.traces import cellreplay, iperf3, mahimahi, plain, ucc
 from linklab.traces.detection import FORMATS, HEAD_BYTES, format_of
 from linklab.traces.merging import with_rtts, with_uplink
@@ -254,12 +255,10 @@ def _write(
         raise TraceError(f"{destination}: is a directory; allowed: the name of a file")
     if destination.exists() and not overwrite:
         raise TraceError(f"{destination}: exists; allowed: another name, or overwriting it")
-    partial = destination.with_name(f".{destination.name}.{os.getpid()}.part")
     try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            plain.write(file, samples, columns, comments)
-        partial.replace(destination)
+        with whole_file.replacing(destination) as file:
+            text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+            plain.write(text, samples, columns, comments)
+            text.detach()
     except OSError as error:
         raise TraceError(f"{destination}: cannot be written: {error.strerror}") from error
-    finally:
-        partial.unlink(missing_ok=True)

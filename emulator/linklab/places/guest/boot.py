@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import compileall
 import contextlib
-import fcntl
 import functools
 import itertools
 import os
@@ -26,6 +25,7 @@ import time
 from pathlib import Path
 from typing import IO
 
+from linklab.core import locks
 from linklab.core.complaint import complain
 from linklab.core.paths import GUEST_EXIT_FILE, PYTHON_PATH, cache_dir
 from linklab.core.scratch import scratch_prefix
@@ -109,12 +109,9 @@ def reserve_core() -> tuple[int, IO[str] | None]:
     directory.mkdir(parents=True, exist_ok=True)
     for core in cores:
         lock = (directory / str(core)).open("w")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-            continue
-        return core, lock
+        if locks.try_to_take(lock):
+            return core, lock
+        lock.close()
     return cores[next(_without_lock) % len(cores)], None
 
 

@@ -6,7 +6,6 @@ to any of them builds anew and nothing else does.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import platform
@@ -16,7 +15,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from linklab.core.locks import locked
 from linklab.core.paths import cache_dir
+from linklab.core.scratch import build_prefix
 
 SOURCE_PACKAGE = "linux-source-6.12"
 SOURCE_ARCHIVE = Path("/usr/src") / f"{SOURCE_PACKAGE}.tar.xz"
@@ -94,8 +95,7 @@ def ensure(progress: Progress = lambda what, fraction: None) -> Path:
         return kernel
     directory = cache_dir() / "kernel"
     directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(directory / "lock"):
         kernel = cached()
         if kernel is not None:
             return kernel
@@ -106,7 +106,7 @@ def _build(directory: Path, progress: Progress) -> Path:
     version = source_version()
     target = directory / f"linux-{key(version)}"
     log_path = directory / "build.log"
-    work = Path(tempfile.mkdtemp(prefix=f"build-{os.getpid()}-", dir=directory))
+    work = Path(tempfile.mkdtemp(prefix=build_prefix(), dir=directory))
     try:
         with log_path.open("wb") as log:
             progress("unpacking the kernel source", 0.0)

@@ -1,0 +1,54 @@
+"""Files that are there whole or not at all, whoever reads them and whenever their writer is killed.
+
+What is written stands beside the file under a name of this process, reaches the disk, and then takes
+the file's place. A link that has the file's name is replaced, not followed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from linklab.core.scratch import is_alive
+
+
+@contextmanager
+def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` at the end of the block, unless that raises.
+
+    At no time has it other rights than `mode`, or what the umask leaves. What killed processes
+    left of the same file goes. Raises OSError. For one thread of a process at a time.
+    """
+    _clear(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(part, flags, 0o666 if mode is None else mode & 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write(path: Path, content: bytes | str, mode: int | None = None) -> None:
+    """Makes this all of the file, as `replacing`; text as UTF-8."""
+    with replacing(path, mode) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+def _clear(path: Path) -> None:
+    """Removes what killed processes left, and this one, should it have been forked."""
+    left = re.compile(rf"\.{re.escape(path.name)}\.(\d+)\.part")
+    for other in path.parent.glob("*.part"):
+        match = left.fullmatch(other.name)
+        if match and (int(match[1]) == os.getpid() or not is_alive(int(match[1]))):
+            other.unlink(missing_ok=True)
