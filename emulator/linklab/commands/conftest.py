@@ -21,17 +21,26 @@ NETWORK = {"wifi": 600_000, "lte": 500_000}
 
 
 class Runs:
-    """Stands for `runner.run_all`: every run takes 0.1 s times its seed and ends as told."""
+    """Stands for `runner.run_all`: every run takes what `elapsed_s` says, which is 0.1 s times its
+    seed unless told, and ends as told."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
+        self.elapsed_s: Callable[[Request], float] = lambda request: 0.1 * request.seed
         self.error: Callable[[Request], str | None] = lambda request: None
-        self.exit_code = 0
+        self.exit_code: Callable[[Request], int] = lambda request: 0
+        self.damage: Callable[[Request, Path], None] = lambda request, run_dir: None
 
     def __call__(
-        self, requests: Sequence[Request], where: Place, parent: Path, *, parallel: int,
-        timeout_s: float | None, started: Callable[[Request], None],
-    ) -> Iterator[Finished]:  # fmt: skip
+        self,
+        requests: Sequence[Request],
+        where: Place,
+        parent: Path,
+        *,
+        parallel: int,
+        timeout_s: float | None,
+        started: Callable[[Request], None],
+    ) -> Iterator[Finished]:
         self.requests += requests
         for request in requests:
             started(request)
@@ -43,11 +52,16 @@ class Runs:
             manifest = msgspec.structs.replace(JOB, contestant=request.contestant, command=["x"])
             job.write(manifest, run_dir)
             outcome = Outcome(
-                exit_code=self.exit_code, elapsed_ns=request.seed * 100_000_000,
-                received_bytes=NETWORK, output_bytes=request.scenario.payload.size_bytes,
-            )  # fmt: skip
-            (run_dir / "outcome.json").write_bytes(msgspec.json.encode(outcome))
-            yield Finished(request, run_dir, self.error(request), 0.5)
+                exit_code=self.exit_code(request),
+                elapsed_ns=round(self.elapsed_s(request) * 1e9),
+                received_bytes=NETWORK,
+                output_bytes=request.scenario.payload.size_bytes,
+            )
+            error = self.error(request)
+            if error is None:
+                (run_dir / "outcome.json").write_bytes(msgspec.json.encode(outcome))
+            self.damage(request, run_dir)
+            yield Finished(request, run_dir, error, 0.5)
 
 
 @pytest.fixture
@@ -64,9 +78,21 @@ def options(small: Scenario, tmp_path: Path) -> Namespace:
     file = tmp_path / "small.yaml"
     file.write_text(to_yaml(small))
     return Namespace(
-        scenario=str(file), scenarios=[str(file)], algorithm="naive", algorithms="naive",
-        command=["curl"], seed=1, runs=1, parallel=1, place="auto", clock="auto", out=tmp_path / "runs", timeout=None, shift=0.0, json=True,
-    )  # fmt: skip
+        scenario=str(file),
+        scenarios=[str(file)],
+        algorithm="naive",
+        algorithms="naive",
+        command=["curl"],
+        seed=1,
+        runs=1,
+        parallel=1,
+        place="auto",
+        clock="auto",
+        out=tmp_path / "runs",
+        timeout=None,
+        shift=0.0,
+        json=True,
+    )
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> Any:

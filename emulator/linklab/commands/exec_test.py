@@ -26,7 +26,7 @@ def test_what_a_program_of_the_user_s_writes_is_passed_on_byte_for_byte(
     runs: Runs, options: Namespace, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     options.json = False
-    runs.exit_code = 7
+    runs.exit_code = lambda _: 7
     assert exec.run(options) == 1
     captured = capsysbinary.readouterr()
     assert captured.out == b"out \xff\x00"

@@ -1,21 +1,16 @@
 """`linklab regress` from the command line to files and exit codes, with runs that are stood for."""
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
 from linklab.commands import cli, running
+from linklab.commands.conftest import Runs, printed
 from linklab.places.choice import Place
 from linklab.regression import baseline, fingerprint
 from linklab.regression.fingerprint import Fingerprint
-from linklab.runs import job, runner
-from linklab.runs.job_test import JOB
-from linklab.runs.outcome import Outcome
-from linklab.runs.runner import Finished, Request
+from linklab.runs import runner
 from linklab.scenario import Scenario, to_yaml
 
 SUITE = """\
@@ -28,46 +23,10 @@ verify: 1
 """
 
 
-class Runs:
-    """Stands for `runner.run_all`: downloads take what `elapsed_s` says."""
-
-    def __init__(self) -> None:
-        self.requests: list[Request] = []
-        self.elapsed_s: Callable[[Request], float] = lambda request: 0.2
-        self.error: Callable[[Request], str | None] = lambda request: None
-        self.exit_code: Callable[[Request], int] = lambda request: 0
-        self.damage: Callable[[Request, Path], None] = lambda request, run_dir: None
-
-    def __call__(
-        self, requests: Sequence[Request], where: Place, parent: Path, *, parallel: int,
-        timeout_s: float | None, started: Callable[[Request], None],
-    ) -> Iterator[Finished]:  # fmt: skip
-        for request in requests:
-            started(request)
-        for request in reversed(requests):  # Runs end in any order.
-            self.requests.append(request)
-            run_dir = runner.new_directory(parent, request.label)
-            (run_dir / "scenario.yaml").write_text(to_yaml(request.scenario))
-            (run_dir / "client.out").write_text("")
-            (run_dir / "client.err").write_text("could not\n")
-            manifest = msgspec.structs.replace(JOB, contestant=request.contestant)
-            job.write(manifest, run_dir)
-            error = self.error(request)
-            if error is None:
-                outcome = Outcome(
-                    exit_code=self.exit_code(request),
-                    elapsed_ns=round(self.elapsed_s(request) * 1e9),
-                    received_bytes={"wifi": 600_000, "lte": 500_000},
-                    output_bytes=request.scenario.payload.size_bytes,
-                )
-                (run_dir / "outcome.json").write_bytes(msgspec.json.encode(outcome))
-            self.damage(request, run_dir)
-            yield Finished(request, run_dir, error, 0.5)
-
-
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: Scenario) -> Runs:
     made = Runs()
+    made.elapsed_s = lambda _: 0.2
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(runner, "run_all", made)
     monkeypatch.setattr(
@@ -92,10 +51,6 @@ def based(runs: Runs, capsys: pytest.CaptureFixture[str]) -> Runs:
     capsys.readouterr()
     runs.requests.clear()
     return runs
-
-
-def printed(capsys: pytest.CaptureFixture[str]) -> Any:
-    return json.loads(capsys.readouterr().out)
 
 
 def test_the_first_baseline(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,7 +108,7 @@ def test_a_program_that_fails_now_is_a_regression(
 ) -> None:
     based.exit_code = lambda request: 7 if request.name == "own" else 0
     assert regress() == 1
-    assert "the download fails: the client ended with 7: could not" in capsys.readouterr().out
+    assert "the download fails: the client ended with 7: err" in capsys.readouterr().out
 
 
 def test_a_lab_that_hangs_is_no_regression_but_no_pass(

@@ -51,6 +51,6 @@ def test_a_failed_run_says_why_and_where(
 def test_a_client_that_failed_fails_its_run(
     runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    runs.exit_code = 3
+    runs.exit_code = lambda _: 3
     assert run.run(options) == 1
     assert printed(capsys)["error"] == "the client ended with 3: err"
