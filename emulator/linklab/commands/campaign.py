@@ -129,9 +129,13 @@ def _cluster(options: argparse.Namespace, campaign: Campaign) -> AbstractContext
 
 
 def _work(
-    options: argparse.Namespace, campaign: Campaign, errands: list[Errand],
-    facts: dict[str, str], out: Path, results: Results,
-) -> dict[str, int]:  # fmt: skip
+    options: argparse.Namespace,
+    campaign: Campaign,
+    errands: list[Errand],
+    facts: dict[str, str],
+    out: Path,
+    results: Results,
+) -> dict[str, int]:
     """Has the errands run and keeps what comes back; how many each worker has done."""
     from linklab.campaign.cluster import Dispatch
 
@@ -177,21 +181,31 @@ def comparisons(campaign: Campaign, results: Mapping[str, Result]) -> list[run_f
 
 
 def _tell(
-    options: argparse.Namespace, campaign: Campaign, out: Path, results: Results,
-    there: int, per_worker: dict[str, int], wall_s: float,
-) -> None:  # fmt: skip
+    options: argparse.Namespace,
+    campaign: Campaign,
+    out: Path,
+    results: Results,
+    there: int,
+    per_worker: dict[str, int],
+    wall_s: float,
+) -> None:
     compared = comparisons(campaign, results)
     if options.json:
-        print(json.dumps({
-            "campaign": campaign.name,
-            "run_dir": str(out.resolve()),
-            "runs": len(results),
-            "runs_there_before": there,
-            "runs_per_worker": per_worker,
-            "wall_s": wall_s,
-            "failures": {k: v for k, v in results.items() if isinstance(v, str)},
-            "comparisons": [tables.to_json(one) for one in compared],
-        }, indent=2))  # fmt: skip
+        print(
+            json.dumps(
+                {
+                    "campaign": campaign.name,
+                    "run_dir": str(out.resolve()),
+                    "runs": len(results),
+                    "runs_there_before": there,
+                    "runs_per_worker": per_worker,
+                    "wall_s": wall_s,
+                    "failures": {k: v for k, v in results.items() if isinstance(v, str)},
+                    "comparisons": [tables.to_json(one) for one in compared],
+                },
+                indent=2,
+            )
+        )
         return
     console = Console()
     for one in compared:

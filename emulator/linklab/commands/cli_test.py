@@ -213,18 +213,24 @@ def test_help_fits_a_terminal(
 def test_only_the_called_command_is_loaded() -> None:
     """Else every command would wait for Dask, rich and the whole lab."""
     loaded = subprocess.run(
-        [sys.executable, "-c",
-         "import sys; from linklab.commands import cli\n"
-         "try: cli.main(['--help'])\n"
-         "except SystemExit: print(*sys.modules, file=sys.stderr)"],
-        check=True, capture_output=True, text=True,
+        [
+            sys.executable,
+            "-c",
+            "import sys; from linklab.commands import cli\n"
+            "try: cli.main(['--help'])\n"
+            "except SystemExit: print(*sys.modules, file=sys.stderr)",
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
         env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
-    ).stderr.split()  # fmt: skip
+    ).stderr.split()
     slow = {"rich", "yaml", "msgspec", "distributed", "pyroute2", "http.client"}
     assert slow.isdisjoint(loaded)
     assert [name for name in loaded if name.startswith("linklab.commands.")] == [
-        "linklab.commands.options", "linklab.commands.cli",
-    ]  # fmt: skip
+        "linklab.commands.options",
+        "linklab.commands.cli",
+    ]
 
 
 def test_scenario_files_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,8 +19,9 @@ def test_contestants_aliases_and_programs_take_part(small: Scenario, tmp_path: P
         tmp_path,
     )
     assert file.entrants(file.root, [small]) == [
-        Entrant("alg3"), Entrant("own", (f"{tmp_path.resolve()}/x", "a b", "{url}")),
-    ]  # fmt: skip
+        Entrant("alg3"),
+        Entrant("own", (f"{tmp_path.resolve()}/x", "a b", "{url}")),
+    ]
 
 
 def test_a_program_s_run_is_called_by_its_name(small: Scenario) -> None:
