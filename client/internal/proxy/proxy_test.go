@@ -521,6 +521,26 @@ func TestManyClientsAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
+// A server that resets the stream of the first range after its last byte has
+// sent all of it.
+func TestAFirstRangeThatDoesNotEnd(t *testing.T) {
+	inAllVersions(t, testAFirstRangeThatDoesNotEnd)
+}
+
+func testAFirstRangeThatDoesNotEnd(t *testing.T, v version) {
+	o := v.serve(t, func(w http.ResponseWriter, r *http.Request) {
+		content(w, r)
+		if strings.HasPrefix(r.Header.Get("Range"), "bytes=0-") {
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}
+	})
+	address, _ := v.start(t, o, nil)
+	if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/f"); response.StatusCode != 200 || !bytes.Equal(got, file) {
+		t.Errorf("%s, %d bytes", response.Status, len(got))
+	}
+}
+
 // A client that reads nothing holds the download; what is requested is
 // bounded by the window.
 func TestBackPressure(t *testing.T) { inAllVersions(t, testBackPressure) }

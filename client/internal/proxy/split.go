@@ -196,9 +196,13 @@ func (b *firstBody) Read(p []byte) (int, error) {
 	b.stall.Stop()
 	b.rest.Offset += int64(n)
 	b.rest.Length -= int64(n)
-	if err != nil && err != io.EOF && b.rest.Length > 0 {
+	switch {
+	case err == nil || err == io.EOF:
+	case b.rest.Length > 0:
 		b.resumed = b.resume(b.rest)
 		err = nil
+	case !errors.Is(err, transport.ErrTooLong):
+		err = io.EOF // all is here, only its end was not told
 	}
 	return n, err
 }
