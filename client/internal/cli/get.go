@@ -192,7 +192,7 @@ func outputName(u *url.URL, given string) (string, error) {
 		return "", fmt.Errorf("%s does not end in a file name: give one with --output", u)
 	}
 	if printable.Text(name) != name {
-		return "", fmt.Errorf("the file name %q in the URL has characters that can not be printed: give one with --output", name)
+		return "", fmt.Errorf("the file name %q in the URL has characters that cannot be printed: give one with --output", name)
 	}
 	return name, partfile.CheckName(name)
 }

@@ -37,7 +37,7 @@ Files and parts of files that a GET asks for come over all links, in their
 order, with bounded memory; a player that pauses pauses the download. What is
 small, or comes from a server without ranges, takes the best link. As the proxy
 of https URLs it connects the program with the server over the best link, since
-it can not look inside.
+it cannot look inside.
 
 Only programs on this machine may use it, unless --allow says otherwise.
 

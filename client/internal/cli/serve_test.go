@@ -223,7 +223,7 @@ func TestTheDaemonReplacesNothing(t *testing.T) {
 	}
 }
 
-// What the daemon can not begin because no link reaches the server it begins
+// What the daemon cannot begin because no link reaches the server it begins
 // when one does.
 func TestTheDaemonWaitsForTheServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -11,7 +11,7 @@ import (
 func TestCut(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"https://h/f?q#x":                   {"https://h/f?q#x", ""},
-		"https://Aladdin:open%20sesame@h/f": {"https://h/f", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="}, // RFC 7617, section 2
+		"https://Aladdin:open%20sesame@h/f": {"https://h/f", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="}, // RFC 7617 2
 		"https://token@h:1/f@g":             {"https://h:1/f@g", "Basic dG9rZW46"},
 		"https://:pass@h/":                  {"https://h/", "Basic OnBhc3M="},
 		"https://@h/":                       {"https://h/", ""},

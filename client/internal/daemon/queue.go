@@ -1,6 +1,6 @@
 // Package daemon keeps a queue of downloads that outlives the process, and
-// lets other programs use it through a UNIX socket, as the thesis' client
-// takes URLs (section 4.4.3).
+// lets other programs use it through a UNIX socket, as the client of
+// thesis 4.4.3 takes URLs.
 package daemon
 
 import (
@@ -136,7 +136,7 @@ func Open(o Options) (*Queue, error) {
 	return q, nil
 }
 
-// Close gives the state directory free.
+// Close lets another process use the state directory.
 func (q *Queue) Close() { q.store.close() }
 
 // Run runs downloads until ctx ends; those that run then stay in the queue.
@@ -240,7 +240,7 @@ func (q *Queue) download(ctx context.Context, e *entry) {
 		q.end(e, Failed, err.Error())
 	}
 	if err := q.save(); err != nil {
-		q.Log.Error("the queue can not be saved", "error", err)
+		q.Log.Error("the queue cannot be saved", "error", err)
 	}
 }
 
@@ -308,7 +308,7 @@ func (q *Queue) Add(r Request) (Download, error) {
 	q.entries = append(q.trimmed(), e)
 	if err := q.save(); err != nil {
 		q.entries = before
-		return Download{}, fmt.Errorf("the queue can not be saved: %w", err)
+		return Download{}, fmt.Errorf("the queue cannot be saved: %w", err)
 	}
 	q.wake()
 	return e.copy(), nil
@@ -425,7 +425,7 @@ func (q *Queue) saveAccounts() {
 	for name, usage := range q.accounts() {
 		if q.saved[name] != usage {
 			if err := q.save(); err != nil {
-				q.Log.Error("the queue can not be saved", "error", err)
+				q.Log.Error("the queue cannot be saved", "error", err)
 			}
 			return
 		}

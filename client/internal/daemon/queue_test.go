@@ -481,7 +481,7 @@ func TestAStateThatCanNotBeWrittenRefusesTheDownload(t *testing.T) {
 		if err := os.RemoveAll(directory); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := q.Add(Request{URL: "2s"}); err == nil || !strings.HasPrefix(err.Error(), "the queue can not be saved: ") {
+		if _, err := q.Add(Request{URL: "2s"}); err == nil || !strings.HasPrefix(err.Error(), "the queue cannot be saved: ") {
 			t.Errorf("adding gives %v", err)
 		}
 		if got := states(q); got != "1 queued" && got != "1 running" {

@@ -191,7 +191,7 @@ func (d *download) close(l *linkState, s *session, completing bool) {
 }
 
 // leave ends the use of a session at the end of a download. It is kept if it
-// works, and if nothing worth waiting for is on its way for nothing.
+// works, and if little that nobody wants is still on its way.
 func (d *download) leave(l *linkState, s *session, complete bool) {
 	keep := d.Pool != nil && complete && s == l.session && l.usable(time.Since(d.start)) &&
 		s.Usable() && s.stale-s.Unread() <= mostKeptStale
@@ -203,7 +203,7 @@ func (d *download) leave(l *linkState, s *session, complete bool) {
 	d.Pool.put(l.Name, l.url, s.Conn)
 }
 
-// settle counts what a closed session received for nothing.
+// settle counts the wasted bytes of a closed session.
 func (d *download) settle(l *linkState, s *session) {
 	if !s.closed || s.active > 0 {
 		return

@@ -29,8 +29,8 @@ type Options struct {
 	Links     []Link
 	Scheduler schedule.Scheduler
 	// Overlap is the part of a link's newest request that must have arrived
-	// before the link's next request is issued: above 0 to 1. The thesis
-	// uses 0.6 (section 4.2.2).
+	// before the link's next request is issued: above 0 to 1. It is
+	// 0.6 in thesis 4.2.2.
 	Overlap float64
 	// Window is the time over which throughput is averaged.
 	Window time.Duration

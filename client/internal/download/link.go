@@ -168,7 +168,7 @@ func (l *linkState) pipe(now time.Duration) int64 {
 }
 
 // measure updates the round trip time. It keeps the last known one if the
-// socket can not tell, as after a reset.
+// socket cannot tell, as after a reset.
 func (l *linkState) measure() {
 	if l.session == nil {
 		return

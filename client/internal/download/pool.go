@@ -11,8 +11,8 @@ import (
 // keepTime is how long a connection is kept that no download uses.
 const keepTime = 30 * time.Second
 
-// mostKeptStale is how much may still arrive for nothing on a connection that
-// is kept, in bytes: about what comes while another one would be made.
+// mostKeptStale is how many bytes that nobody wants may still arrive on a
+// connection that is kept: about what comes while another one would be made.
 const mostKeptStale = 512 << 10
 
 // Pool keeps connections of links from one download for the next one from the

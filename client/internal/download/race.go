@@ -210,7 +210,7 @@ func (d *download) win(l *linkState, ended bool, bytes int) bool {
 }
 
 // dethrone lets the others begin again where the winner went silent. It goes
-// on waiting where nobody else could, or where what was read can not be sent
+// on waiting where nobody else could, or where what was read cannot be sent
 // again.
 func (d *download) dethrone(now time.Duration) {
 	winner := d.race.winner
@@ -241,7 +241,7 @@ func (d *download) deliver(ctx context.Context, r *request, data []byte, offset 
 		// What an earlier run has written is the same.
 		from = max(from, written)
 	} else if d.window != nil && offset < written {
-		return sinkError{errors.New("the connection was lost, and the server can not continue where it was")}
+		return sinkError{errors.New("the connection was lost, and the server cannot continue where it was")}
 	}
 	from, to = max(from, offset), min(to, end)
 	for from < to {

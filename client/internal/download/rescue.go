@@ -668,7 +668,7 @@ func (d withRescue) changed(l *linkState, c link.Change) {
 	switch c {
 	case link.Down:
 		// Its work is not taken away before it was silent for long: that would
-		// be in vain at every handover.
+		// be wasted at every handover.
 		l.down = true
 		l.problem = errors.New("the device has no carrier")
 	case link.Up:

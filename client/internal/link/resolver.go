@@ -24,7 +24,7 @@ const (
 var stub = netip.MustParseAddr("127.0.0.53")
 
 // resolver asks name servers through the device: the Dialer's own, or else
-// those of the machine. A name server of the machine itself can not be reached
+// those of the machine. A name server of the machine itself cannot be reached
 // through the device, and asks through which it likes.
 func (d Dialer) resolver(stubFile string) *net.Resolver {
 	var asked atomic.Uint32
@@ -146,7 +146,7 @@ func plain(a netip.AddrPort) netip.AddrPort {
 }
 
 // isRefusal reports whether an answer says that the server failed or does not
-// want to answer (RFC 1035, 4.1.1).
+// want to answer (RFC 1035 4.1.1).
 func isRefusal(answer []byte) bool {
 	const serverFailure, refused = 2, 5
 	if len(answer) < 4 {

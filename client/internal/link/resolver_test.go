@@ -16,7 +16,7 @@ import (
 // 127.0.0.1, and others with nothing.
 func startNameServer(t *testing.T) netip.AddrPort { return startServerWithCode(t, 0) }
 
-// One whose answers have a response code (RFC 1035, 4.1.1).
+// One whose answers have a response code (RFC 1035 4.1.1).
 func startServerWithCode(t *testing.T, code byte) netip.AddrPort {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -32,7 +32,7 @@ func startServerWithCode(t *testing.T, code byte) netip.AddrPort {
 			if err != nil {
 				return
 			}
-			// RFC 1035, 4.1: a header of 12 bytes, then the question, whose
+			// RFC 1035 4.1: a header of 12 bytes, then the question, whose
 			// name ends in an empty label, then type and class.
 			question := buffer[12:n]
 			end := strings.IndexByte(string(question), 0) + 5
@@ -115,7 +115,7 @@ func TestSystemdsNameServersAreAskedThroughTheDevice(t *testing.T) {
 	}
 }
 
-// Of several name servers some can not be reached through a link, and some
+// Of several name servers some cannot be reached through a link, and some
 // refuse who comes through it.
 func TestAllNameServersAreAskedAtOnce(t *testing.T) {
 	const serverFailure, refused = 2, 5

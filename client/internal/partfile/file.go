@@ -66,7 +66,7 @@ const (
 	checkpointTime  = 5 * time.Second
 )
 
-// Create opens the part for writing, or returns an error if that can not
+// Create opens the part for writing, or returns an error if that cannot
 // become the file or if another process is writing it.
 func Create(o Options) (*File, error) {
 	if info, err := os.Stat(o.Name); err == nil && info.IsDir() {
@@ -221,7 +221,7 @@ func (f *File) WriteAt(p []byte, offset int64) (int, error) {
 		snapshot := f.snapshot()
 		go func() {
 			defer close(ended)
-			// A state that can not be written is only lost to the next download.
+			// A state that cannot be written is only lost to the next download.
 			_ = f.checkpoint(snapshot)
 			f.mu.Lock()
 			defer f.mu.Unlock()

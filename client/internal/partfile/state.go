@@ -154,7 +154,7 @@ func writeSynced(file *os.File, text []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// syncDirectory makes the name of a file durable. A file system that can not
+// syncDirectory makes the name of a file durable. A file system that cannot
 // sync a directory (hostfs, some FUSE) only makes the name less durable.
 func syncDirectory(name string) {
 	if directory, err := os.Open(filepath.Dir(name)); err == nil {

@@ -85,7 +85,7 @@ func cut(s string, most int) (begin, rest string) {
 }
 
 // JSON returns a writer that writes JSON to w, and of each character that is
-// not printable its number (RFC 8259, section 7). Characters must not be
+// not printable its number (RFC 8259 7). Characters must not be
 // split between two writes.
 func JSON(w io.Writer) io.Writer { return jsonWriter{w} }
 

@@ -32,7 +32,7 @@ func (p *Proxy) mayUse(remote string) bool {
 
 // isOurs reports whether the Host header names the proxy by an address, or
 // as localhost. A web page can make its own name resolve to 127.0.0.1 and so
-// have the browser talk to the proxy (DNS rebinding), but it can not make the
+// have the browser talk to the proxy (DNS rebinding), but it cannot make the
 // browser send another name in Host.
 func isOurs(host string) bool {
 	name := host

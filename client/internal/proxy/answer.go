@@ -10,13 +10,13 @@ import (
 )
 
 // Fields of an answer that hold for its content, and so for no other part of
-// the file: Content-Digest (RFC 9530, 2) and Content-MD5 (RFC 2616, 14.15).
-// Repr-Digest (RFC 9530, 3) and Digest (RFC 3230, 4.3.2) are of the whole file
+// the file: Content-Digest (RFC 9530 2) and Content-MD5 (RFC 2616 14.15).
+// Repr-Digest (RFC 9530 3) and Digest (RFC 3230 4.3.2) are of the whole file
 // in the answer to a range as well.
 var ofContent = []string{"Content-Digest", "Content-Md5"}
 
 // Fields that hold for an answer with its status and its other fields, of which
-// a signature covers some (RFC 9421, 2).
+// a signature covers some (RFC 9421 2).
 var ofMessage = []string{"Signature", "Signature-Input"}
 
 // answer turns the answer to the first request, which brings part of the

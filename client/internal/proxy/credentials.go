@@ -9,7 +9,7 @@ import (
 // mayVary reports whether a request proves who sends it in a way that holds
 // with another Range and Accept-Encoding, too, and more than once. A signature
 // may cover these fields (RFC 9421, and what came before it), and the answer to
-// a challenge may count once (RFC 7616, 3.4.5; RFC 9449, 11.1).
+// a challenge may count once (RFC 7616 3.4.5; RFC 9449 11.1).
 func mayVary(header http.Header) bool {
 	for _, name := range []string{"Signature", "Signature-Input", "Dpop"} {
 		if header.Get(name) != "" {
@@ -37,7 +37,7 @@ func credentialSchemes(header http.Header) (schemes []string) {
 }
 
 // challenges are the schemes that WWW-Authenticate offers, in lower case
-// (RFC 9110, 11.6.1): of its list, the members that are not parameters of the
+// (RFC 9110 11.6.1): of its list, the members that are not parameters of the
 // scheme before them.
 func challenges(header http.Header) (schemes []string) {
 	quoted, escaped := false, false
@@ -65,7 +65,7 @@ func challenges(header http.Header) (schemes []string) {
 }
 
 // authenticatesConnection reports whether credentials of a scheme are for all
-// requests of a connection, and for none of another (RFC 4559, 6; MS-NTHT).
+// requests of a connection, and for none of another (RFC 4559 6; MS-NTHT).
 func authenticatesConnection(scheme string) bool {
 	return scheme == "ntlm" || scheme == "negotiate" || scheme == "kerberos"
 }

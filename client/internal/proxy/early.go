@@ -23,7 +23,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 }
 
 // endEarly lets the connection to a client end with an answer that comes before
-// all of the request: net/http can not take another request on it, and panics
+// all of the request: net/http cannot take another request on it, and panics
 // (go.dev/issue/68560).
 func endEarly(answer http.Header, request *http.Request) {
 	body, ok := request.Context().Value(requestBodyKey{}).(*requestBody)

@@ -56,7 +56,7 @@ http://`+r.Host+`/https://HOST/PATH`, http.StatusNotFound)
 		return
 	case target.Path == "":
 		// Credentials for /https://HOST are, to a client, for all of /https://
-		// (RFC 7617, 2.2).
+		// (RFC 7617 2.2).
 		target.Path = "/"
 		w.Header().Set("Location", gatewayPath(target, anonymous))
 		w.WriteHeader(http.StatusPermanentRedirect)
@@ -131,7 +131,7 @@ func gatewayPath(u *url.URL, anonymous bool) string {
 }
 
 // originOf is the scheme, host and port of a URL, without the scheme's own port
-// (RFC 6454, 6.2).
+// (RFC 6454 6.2).
 func originOf(u *url.URL) string {
 	port := map[string]string{"https": ":443", "http": ":80"}[u.Scheme]
 	return u.Scheme + "://" + strings.TrimSuffix(strings.ToLower(u.Host), port)
@@ -185,7 +185,7 @@ func (v *visit) redirect(header http.Header) {
 	// Of what is left, a client might yet make a path of the gateway.
 }
 
-// unboundError says that a site asks for credentials which the gateway can not
+// unboundError says that a site asks for credentials which the gateway cannot
 // bind to it.
 type unboundError struct{ reason string }
 
@@ -208,7 +208,7 @@ func (v *visit) challenge(response *http.Response) error {
 		}
 	}
 	if response.StatusCode == http.StatusUnauthorized && len(asked) > 0 && response.Header.Get("Www-Authenticate") == "" {
-		return &unboundError{fmt.Sprintf("%s asks for credentials by %s, which the gateway can not keep from other sites: allowed are Basic and Bearer. Use it as an HTTP proxy",
+		return &unboundError{fmt.Sprintf("%s asks for credentials by %s, which the gateway cannot keep from other sites: allowed are Basic and Bearer. Use it as an HTTP proxy",
 			originOf(v.site), strings.Join(asked, ", "))}
 	}
 	return nil

@@ -111,7 +111,7 @@ func TestChallengesOfSites(t *testing.T) {
 		{[]string{`Basic realm="of another"`}, 401, []string{`Basic realm="` + o.URL + `"`}, ""},
 		{[]string{`Negotiate`, `NTLM, basic realm="a, Digest b", charset="UTF-8"`}, 401, []string{`Basic realm="` + o.URL + `"`}, ""},
 		{[]string{`Bearer realm="https://auth.example/token", error="x"`}, 401, []string{`Bearer realm="` + o.URL + `"`}, ""},
-		{[]string{`Digest realm="x", nonce="y"`, "NTLM"}, 403, nil, "asks for credentials by digest, ntlm, which the gateway can not keep from other sites"},
+		{[]string{`Digest realm="x", nonce="y"`, "NTLM"}, 403, nil, "asks for credentials by digest, ntlm, which the gateway cannot keep from other sites"},
 		{[]string{`Negotiate oRQwEqADCgEB`}, 403, nil, "by negotiate"},
 	} {
 		query := "/f?ask=" + strings.Join(test.ask, "&ask=")

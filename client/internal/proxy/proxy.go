@@ -152,7 +152,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Proxy) pass(w http.ResponseWriter, r *http.Request) {
 	// An origin may answer before it has the whole request. Without this the
 	// HTTP server would end the request's body as soon as the answer begins,
-	// and the transport the answer, since it can not read the body. There is
+	// and the transport the answer, since it cannot read the body. There is
 	// nothing to enable with HTTP/2.
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	if hasBody(r) {
@@ -187,7 +187,7 @@ func (p *Proxy) modify(response *http.Response) error {
 		return by.modify(response)
 	}
 	if slices.ContainsFunc(challenges(response.Header), authenticatesConnection) {
-		// Without it, clients must not answer (RFC 4559, 6).
+		// Without it, clients must not answer (RFC 4559 6).
 		response.Header.Add("Proxy-Support", "Session-Based-Authentication")
 	}
 	return nil

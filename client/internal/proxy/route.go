@@ -166,7 +166,7 @@ func (r *routes) fail(failed *route) {
 }
 
 // RoundTrip sends a request over the best link, and over the next one if that
-// can not connect or, for a request that may be repeated, does not answer.
+// cannot connect or, for a request that may be repeated, does not answer.
 func (r *routes) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, _, err := r.send(request)
 	return response, err
@@ -174,7 +174,7 @@ func (r *routes) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func (r *routes) send(request *http.Request) (response *http.Response, by *route, err error) {
 	if hasBody(request) {
-		// A transport that can not connect closes the body, which the next
+		// A transport that cannot connect closes the body, which the next
 		// one needs.
 		request = request.Clone(request.Context())
 		request.Body = io.NopCloser(request.Body)
@@ -288,7 +288,7 @@ func (r *routes) close() {
 }
 
 // mayRepeat reports whether a request that failed may be sent again: if it
-// can not have been sent, or asks for nothing but data.
+// cannot have been sent, or asks for nothing but data.
 func mayRepeat(request *http.Request, err error) bool {
 	if hasBody(request) {
 		// A body may have been read in part, but not by a failed connect.

@@ -76,7 +76,7 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 	first := request.Clone(ctx)
 	first.Header.Set("Range", transport.RangeHeader(wanted.first()))
 	if !wanted.explicit {
-		// It has no meaning without Range (RFC 9110, 13.1.5), and must not get
+		// It has no meaning without Range (RFC 9110 13.1.5), and must not get
 		// one: the answer would be without what describes the file (15.3.7).
 		first.Header.Del("If-Range")
 	}
@@ -90,7 +90,7 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 	body := &firstBody{ReadCloser: response.Body, cancel: cancel}
 	response.Body = body
 	if response.StatusCode == http.StatusRequestedRangeNotSatisfiable && !wanted.explicit {
-		// The first byte of an empty file can not be had.
+		// The first byte of an empty file cannot be had.
 		response.Body.Close()
 		return s.routes.over(route, request)
 	}
@@ -263,7 +263,7 @@ type wanted struct {
 // unbounded is the end of what goes on to the end of the resource.
 const unbounded = 1<<63 - 1
 
-// wantedRange reads what a request asks for. It reports false if that can not
+// wantedRange reads what a request asks for. It reports false if that cannot
 // be put together from ranges: it is no GET, or asks for the last bytes or
 // several ranges, or is to change the protocol, or holds only as it is.
 func wantedRange(request *http.Request) (w wanted, ok bool) {
@@ -274,7 +274,7 @@ func wantedRange(request *http.Request) (w wanted, ok bool) {
 	if len(values) == 0 {
 		return wanted{end: unbounded}, true
 	}
-	// RFC 9110, 14.2: FIRST- or FIRST-LAST.
+	// RFC 9110 14.2: FIRST- or FIRST-LAST.
 	text, ok := strings.CutPrefix(values[0], "bytes=")
 	first, last, isSpan := strings.Cut(text, "-")
 	if !ok || !isSpan || len(values) > 1 {

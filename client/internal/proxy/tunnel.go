@@ -10,7 +10,7 @@ import (
 )
 
 // tunnel connects the client with a server over one link. What passes is
-// encrypted, so that there is nothing to split; programs that can not use the
+// encrypted, so that there is nothing to split; programs that cannot use the
 // gateway for https at least work.
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	if err := mayTunnel(r.Host); err != nil {
@@ -69,7 +69,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	both.Wait()
 }
 
-// closeWrite says that no more comes, or closes the connection if it can not
+// closeWrite says that no more comes, or closes the connection if it cannot
 // say that.
 func closeWrite(conn net.Conn) {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {

@@ -117,7 +117,7 @@ type Ban struct {
 }
 
 // Late tells of bytes of cancelled requests that arrived on a connection of
-// the link for nothing.
+// the link and are wasted.
 type Late struct {
 	Stamp
 	Link  string `json:"link"`

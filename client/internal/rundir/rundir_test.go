@@ -112,7 +112,7 @@ func TestErrorsAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := d.Close(Summary{}); err == nil {
-		t.Error("Close succeeds though client.json can not be written")
+		t.Error("Close succeeds though client.json cannot be written")
 	}
 	if entries, _ := os.ReadDir(path); len(entries) != 2 {
 		t.Errorf("%v is in the run directory: a temporary file is left", entries)

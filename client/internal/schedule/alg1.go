@@ -1,7 +1,7 @@
 package schedule
 
 // Alg1 shares a static upper limit among the links in proportion to their
-// throughput (section 4.3.3).
+// throughput (thesis 4.3.3).
 type Alg1 struct {
 	// UpperLimit is U, the bytes shared by one request of every link.
 	UpperLimit int64
@@ -9,7 +9,7 @@ type Alg1 struct {
 	FirstRequests int64
 }
 
-// Next returns s_x = U · r_x/Σr (figures 4.5 and 4.6).
+// Next returns s_x = U · r_x/Σr (thesis figures 4.5 and 4.6).
 func (a Alg1) Next(x int, known Known) int64 {
 	l := known.Links[x]
 	if l.Requests == 0 {

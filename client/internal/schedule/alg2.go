@@ -1,7 +1,7 @@
 package schedule
 
 // Alg2 is Alg1 with an upper limit that grows with the share of the links'
-// bandwidth that is in use (section 4.3.4).
+// bandwidth that is in use (thesis 4.3.4).
 type Alg2 struct {
 	// FirstRequests is the sum of the first requests of all links in bytes.
 	FirstRequests int64
@@ -16,7 +16,7 @@ func (a Alg2) Next(x int, known Known) int64 {
 }
 
 // dynamicShare is s_x = D · r_x/Σr in bytes, with the dynamic upper limit
-// D = payload/n · Σr/ΣB (figures 4.8 and 4.9). It is 0 while nothing is known
+// D = payload/n · Σr/ΣB (thesis figures 4.8 and 4.9). It is 0 while nothing is known
 // of any link.
 func dynamicShare(x int, known Known) float64 {
 	throughput, bandwidth := totalThroughput(known.Links), totalBandwidth(known.Links)

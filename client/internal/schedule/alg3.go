@@ -1,7 +1,7 @@
 package schedule
 
 // Alg3 is Alg2 with the bandwidth-delay product of the link as the lower
-// limit (section 4.3.5).
+// limit (thesis 4.3.5).
 type Alg3 struct {
 	// FirstRequests is the sum of the first requests of all links in bytes.
 	FirstRequests int64
@@ -13,7 +13,7 @@ type Alg3 struct {
 }
 
 // Next returns BDP + f·(s_x − BDP), with s_x as in Alg2, or BDP = B_x · RTT_x
-// where s_x is below it (section 4.3.5, "Algorithm Link BDP diff padding").
+// where s_x is below it (thesis 4.3.5, "Algorithm Link BDP diff padding").
 func (a Alg3) Next(x int, known Known) int64 {
 	l := known.Links[x]
 	if l.Requests == 0 {

@@ -70,7 +70,7 @@ func TestNamesAndAliases(t *testing.T) {
 			t.Errorf("%s is %s (%v), want %s", name, got.Name, err, want)
 		}
 	}
-	const allowed = "allowed are single, naive, alg1 (static-limit), alg2 (dynamic-limit), alg3 (link-bdp)"
+	allowed := "allowed are " + List(Algorithms)
 	for name, want := range map[string]string{
 		"alg4":        "did you mean alg1 or alg2 or alg3? " + allowed,
 		"naiv":        "did you mean naive? " + allowed,

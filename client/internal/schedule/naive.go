@@ -1,7 +1,7 @@
 package schedule
 
 // Naive divides the payload into equal parts, one for each link
-// (section 4.3.2).
+// (thesis 4.3.2).
 type Naive struct{}
 
 // Next returns payload/n once for each link.

@@ -15,10 +15,10 @@ type Work struct {
 	// 0 if nothing arrives.
 	Rate float64
 	// Left is what its requests in flight have still to deliver, in bytes,
-	// with what arrives for nothing before.
+	// with the wasted bytes that arrive before.
 	Left int64
-	// Tail is what arrives for nothing after that: of requests whose ends
-	// others took over.
+	// Tail is what is wasted after that: the ends of requests that others
+	// took over.
 	Tail int64
 	// Delay is the time until a new request would bring its first byte if
 	// nothing else were in flight.
@@ -51,7 +51,7 @@ func (w Work) after(bytes int64) float64 {
 
 // A connection is starting until it has brought what it would in startTrips
 // round trips at its present rate: TCP's slow start doubles the rate with
-// each, from initialWindow bytes on (RFC 5681, section 3.1; RFC 6928).
+// each, from initialWindow bytes on (RFC 5681 3.1; RFC 6928).
 const (
 	startTrips    = 4
 	initialWindow = 10 * 1448
@@ -173,7 +173,7 @@ func Steal(x int, works []Work, largest []int64) (victim int, bytes int64) {
 	return victim, bytes
 }
 
-// A link is slow below these (thesis, section 4.3.6): a throughput in bytes
+// A link is slow below these (thesis 4.3.6): a throughput in bytes
 // per second, and a part of the links' mean throughput.
 const (
 	slowRate = 100_000

@@ -82,7 +82,7 @@ func TestStealWhileConnectionsStart(t *testing.T) {
 		// Another 240 ms at this rate are 133 ms in slow start.
 		{"nothing from who ends soon by itself", starting(1000, 0, 10_000), starting(250, 60, 25), 0},
 		{"half from who has started", starting(1000, 0, 10_000), starting(250, 60, 1000), 28},
-		{"half from who can not be faster", starting(1000, 0, 10_000), Work{
+		{"half from who cannot be faster", starting(1000, 0, 10_000), Work{
 			Usable: true, Rate: 250 * kB, Left: 60 * kB, Delay: rtt, RTT: rtt, Arrived: 25 * kB, Bandwidth: 250 * kB,
 		}, 28},
 		// 200 kB would take 100 ms and 390 ms in slow start.

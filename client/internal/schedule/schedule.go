@@ -1,7 +1,7 @@
 // Package schedule decides how many bytes a link asks for next.
 //
 // The schedulers are the algorithms of the thesis on multi-link HTTP
-// (section 4.3). They are pure: they know no clock, socket or file, so that
+// (thesis 4.3). They are pure: they know no clock, socket or file, so that
 // they differ only in their decisions and can be tested by calling them.
 package schedule
 
@@ -44,7 +44,7 @@ type Scheduler interface {
 const MinimumRequest = 16 << 10
 
 // initialShare is link x's part of the first requests: 1/n of total each
-// (section 4.4.3).
+// (thesis 4.4.3).
 func initialShare(x int, total int64, n int) int64 {
 	return total*int64(x+1)/int64(n) - total*int64(x)/int64(n)
 }

@@ -22,25 +22,25 @@ func TestWorkedExamples(t *testing.T) {
 		want      []int64 // kB
 	}{
 		{
-			"algorithm 1, figure 4.6",
+			"algorithm 1, thesis figure 4.6",
 			Alg1{UpperLimit: 4000 * kB},
 			Known{Payload: 250_000 * kB, Links: []Link{link(1600, 0, 0), link(800, 0, 0)}},
 			[]int64{2666, 1333},
 		},
 		{
-			"algorithm 2, section 4.3.4, example 1",
+			"algorithm 2, thesis 4.3.4, example 1",
 			Alg2{},
 			Known{Payload: 250_000 * kB, Links: []Link{link(1600, 30_000, 0), link(800, 30_000, 0)}},
 			[]int64{3333, 1666},
 		},
 		{
-			"algorithm 2, section 4.3.4, example 2",
+			"algorithm 2, thesis 4.3.4, example 2",
 			Alg2{},
 			Known{Payload: 250_000 * kB, Links: []Link{link(8000, 30_000, 0), link(800, 30_000, 0)}},
 			[]int64{16666, 1666},
 		},
 		{
-			"algorithm 3, section 4.3.5: the second link is lifted to its BDP",
+			"algorithm 3, thesis 4.3.5: the second link is lifted to its BDP",
 			Alg3{Padding: 1},
 			Known{Payload: 250_000 * kB, Links: []Link{
 				link(1600, 30_000, 20*time.Millisecond),
@@ -50,7 +50,7 @@ func TestWorkedExamples(t *testing.T) {
 		},
 		{
 			// s = 20 000/2 · r/B = 10 000 with r = B, BDP = 2000, f = 0.3.
-			"algorithm 3, example of padding in section 4.3.5, with 10000 - 2000 = 8000",
+			"algorithm 3, example of padding in thesis 4.3.5, with 10000 - 2000 = 8000",
 			Alg3{Padding: 0.3},
 			Known{Payload: 20_000 * kB, Links: []Link{
 				link(10_000, 10_000, 200*time.Millisecond),
@@ -60,7 +60,7 @@ func TestWorkedExamples(t *testing.T) {
 		},
 		{
 			// The thesis calculates on with 9000: 2000 + 0.3 · 7000.
-			"algorithm 3, example of padding in section 4.3.5, with 9000 - 2000 = 7000",
+			"algorithm 3, example of padding in thesis 4.3.5, with 9000 - 2000 = 7000",
 			Alg3{Padding: 0.3},
 			Known{Payload: 18_000 * kB, Links: []Link{
 				link(10_000, 10_000, 200*time.Millisecond),

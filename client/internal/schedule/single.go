@@ -1,6 +1,6 @@
 package schedule
 
-// Single downloads the payload as one range on one link (section 4.3.1).
+// Single downloads the payload as one range on one link (thesis 4.3.1).
 type Single struct{}
 
 // Next returns the whole payload once.

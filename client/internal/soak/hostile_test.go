@@ -66,7 +66,7 @@ const (
 	unranged answer = "200 for 206"
 )
 
-// patience is how long the server lets a client wait in vain.
+// patience is how long the server lets a client wait for nothing.
 const patience = 40 * time.Second
 
 var answers = []struct {
@@ -537,7 +537,7 @@ func listenIn(process int, address string) (net.Listener, error) {
 }
 
 // names answers every question for an address with the same one, as a name
-// server does (RFC 1035, section 4).
+// server does (RFC 1035 4).
 func names(conn net.PacketConn, address [4]byte) {
 	question := make([]byte, 512)
 	for {

@@ -385,7 +385,7 @@ func (s *soak) remove(name string) {
 	}
 }
 
-// proxied reads a file, or the end of one, through the proxy. What it can not
+// proxied reads a file, or the end of one, through the proxy. What it cannot
 // deliver it cuts, so that nobody takes it for whole. Of a file that comes in
 // ranges it delivers all that it has begun; before that, it passes on the
 // server's 503, and says 502 where neither link brings an answer.

@@ -6,7 +6,7 @@ import "time"
 // Meter measures the throughput of one link over a sliding window.
 //
 // Several requests of a link are in flight at a time, and the throughput of
-// the link is the sum over them (thesis, section 4.4.3.2): every request adds
+// the link is the sum over them (thesis 4.4.3.2): every request adds
 // its bytes to the one meter of its link. Times are durations since a start
 // that is common to all calls and must not decrease.
 type Meter struct {
@@ -65,8 +65,8 @@ func (m *Meter) Rate(now time.Duration) float64 {
 	return float64(m.inWindow) / measured.Seconds()
 }
 
-// Peak is the highest throughput seen so far, in bytes per second: the
-// thesis' substitute for a bandwidth that is not known (section 4.3.4).
+// Peak is the highest throughput seen so far, in bytes per second: it
+// stands for a bandwidth that is not known (thesis 4.3.4).
 func (m *Meter) Peak() float64 { return m.peak }
 
 // Total is the number of bytes that arrived.

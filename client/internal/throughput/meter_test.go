@@ -34,7 +34,7 @@ func TestRateIsTheMeanOfTheWindow(t *testing.T) {
 }
 
 // Two requests in flight share a link: its throughput is their sum
-// (thesis, figure 4.16), and does not fall when one of them ends.
+// (thesis figure 4.16), and does not fall when one of them ends.
 func TestOverlappingRequestsAddUp(t *testing.T) {
 	m := NewMeter(time.Second)
 	m.Start(0)

@@ -7,7 +7,7 @@ import (
 )
 
 // Frames that carry bodies, and the flag that says that the first byte of one
-// is the length of a padding at its end (RFC 9113, 6.1). Frames by which a
+// is the length of a padding at its end (RFC 9113 6.1). Frames by which a
 // server ends the connection (6.8), or a stream (6.4), and the reason that
 // calls what the client does wrong (7).
 const (

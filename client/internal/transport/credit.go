@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// The layout of HTTP/2 frames (RFC 9113, sections 3.4, 4.1 and 6.9).
+// The layout of HTTP/2 frames (RFC 9113 3.4, 4.1 and 6.9).
 const (
 	prefaceLength         = 24
 	frameHeaderLength     = 9

@@ -100,7 +100,7 @@ func failure(response *http.Response) error {
 	}
 }
 
-// retryAfter reads seconds or a date (RFC 9110, 10.2.3); it is 0 if the value
+// retryAfter reads seconds or a date (RFC 9110 10.2.3); it is 0 if the value
 // is neither, or in the past.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {

@@ -13,7 +13,7 @@ type Resource struct {
 	// Size is the number of bytes; -1 if the server does not tell.
 	Size int64
 	// ETag is the strong validator; empty if the server gives none or only a
-	// weak one, which does not promise equal bytes (RFC 9110, 8.8.1).
+	// weak one, which does not promise equal bytes (RFC 9110 8.8.1).
 	ETag string
 	// LastModified is the date that the server gives, or empty. It is the
 	// validator if there is no ETag.
@@ -119,7 +119,7 @@ func (r Resource) checkValidator(response *http.Response) error {
 	return nil
 }
 
-// parseContentRange reads "bytes FIRST-LAST/SIZE" (RFC 9110, 14.4).
+// parseContentRange reads "bytes FIRST-LAST/SIZE" (RFC 9110 14.4).
 func parseContentRange(value string) (first, last, size int64, err error) {
 	wrong := mismatch("the server sends Content-Range %q: allowed is bytes FIRST-LAST/SIZE", value)
 	unit, rest, ok := strings.Cut(value, " ")

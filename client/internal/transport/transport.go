@@ -1,5 +1,5 @@
 // Package transport speaks HTTP to a server: HTTP/2 on one connection for each
-// link, which no other link adopts (thesis, section 4.4.3.3: a link that
+// link, which no other link adopts (thesis 4.4.3.3: a link that
 // changes its TCP connection starts from nothing), or HTTP/1.1 on a few.
 package transport
 
@@ -265,7 +265,7 @@ func (c *Conn) do(ctx context.Context, method string, t Target, fields map[strin
 	}
 	maps.Copy(request.Header, t.Header)
 	if !t.Bare {
-		// Without it any coding would be acceptable (RFC 9110, 12.5.3).
+		// Without it any coding would be acceptable (RFC 9110 12.5.3).
 		request.Header.Set("Accept-Encoding", "identity")
 	}
 	for name, value := range fields {

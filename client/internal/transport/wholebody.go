@@ -31,7 +31,7 @@ func IsFramed(response *http.Response) bool {
 
 // Unproven reports of a body that has ended whether it may have been cut:
 // nothing told its length, and its connection ended without TLS's close_notify
-// (RFC 9112, 9.8).
+// (RFC 9112 9.8).
 func (b *WholeBody) Unproven() bool {
 	if b.by == nil {
 		return false
