@@ -8,15 +8,12 @@ from dataclasses import dataclass
 
 from linklab.core.records import EventRecord, LinkRecord, MachineRecord, QueueRecord, Record
 from linklab.metrics.metric import Metric, Readings, declared, one
+from linklab.models.registry import HAPPENINGS
 
 LATENESS_WINDOW_S = 5.0
 """The lateness is the worst of so many seconds, or a scrape would see only the last change's."""
 
-KINDS = (
-    "carrier-down", "carrier-up", "outage", "outage-end", "rate", "rate-end", "delay", "delay-end",
-    "loss", "loss-end", "fade", "fade-end", "cap", "cap-end", "cross", "cross-end", "handover",
-    "associated", "address", "carriers", "rrc", "live",
-)  # fmt: skip
+KINDS = (*HAPPENINGS, "live")
 """Kinds of events that every link counts from 0: the step from 0 to 1 is what is annotated."""
 
 

@@ -230,4 +230,5 @@ MODEL: Final = Model(
     summary=lambda settings: [("carriers", f"{settings.count} carriers")],
     kinds=(LTE,),
     transitions=_transitions,
+    happenings=("carriers",),
 )

@@ -158,8 +158,14 @@ def _or(value: T | None, otherwise: T) -> T:
     return otherwise if value is None else value
 
 
-_UNSEEN_KINDS: Final = frozenset({"fade", "cap", "cross", "rate", "loss", "delay"})
+_UNSEEN_KINDS: Final = ("fade", "cap", "cross", "rate", "loss", "delay")
 """Kinds of events that `transitions` does not tell from what models do by themselves."""
+
+HAPPENINGS: Final = (
+    *("carrier-down", "carrier-up", "outage", "outage-end"),
+    *(f"{kind}{end}" for kind in _UNSEEN_KINDS for end in ("", "-end")),
+)
+"""Kinds of what `noted` and `transitions` say."""
 
 
 def noted(begun: Iterable[Event], ended: Iterable[Event]) -> list[Happening]:

@@ -90,7 +90,7 @@ class Model(Generic[S]):
     has None. `layer` makes its layer; `place` is where that stands over the others', and `kinds`
     are the links that it is for. `summary` are its keys and a few words about its settings.
     `transitions` says what happened between two states of a link, by what the model alone
-    changes in them. `access_points` are the names of those that the client may be attached to.
+    changes in them, and `happenings` are the kinds that it says. `access_points` are the names of those that the client may be attached to.
     """
 
     settings: type[S]
@@ -102,6 +102,7 @@ class Model(Generic[S]):
     reader: Callable[[Mapping, Around], S | None] | None = None
     writer: Callable[[S | None], Mappings] | None = None
     transitions: Callable[[LinkState, LinkState], list[Happening]] = lambda before, after: []
+    happenings: tuple[str, ...] = ()
     access_points: Callable[[S], tuple[str, ...]] = lambda settings: ()
 
     def read(self, link: Mapping, around: Around) -> S | None:

@@ -20,6 +20,9 @@ MODELS: Final[tuple[AnyModel, ...]] = (
 )
 """In the order in which files and lists have them; their layers' is that of `stacked`."""
 
+HAPPENINGS: Final = (*events.HAPPENINGS, *(kind for model in MODELS for kind in model.happenings))
+"""Kinds of everything that can happen to a link."""
+
 _OF_SETTINGS: Final = {model.settings: model for model in MODELS}
 
 

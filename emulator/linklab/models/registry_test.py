@@ -7,9 +7,18 @@ from linklab.core.link_kinds import LTE, WIFI
 from linklab.core.link_state import LinkState
 from linklab.models.between_runs import BetweenRunsSettings
 from linklab.models.carriers import CarrierSettings
+from linklab.models.events import Event, noted
 from linklab.models.model import Happening
 from linklab.models.on_off import OnOffSettings
-from linklab.models.registry import MODELS, of_kind, of_settings, ordered, stacked, transitions
+from linklab.models.registry import (
+    HAPPENINGS,
+    MODELS,
+    of_kind,
+    of_settings,
+    ordered,
+    stacked,
+    transitions,
+)
 from linklab.models.rrc import RrcSettings
 from linklab.models.trace import Trace, TraceSettings
 
@@ -17,6 +26,20 @@ STATE = LinkState(
     up=True, down_rate_bps=80_000_000, up_rate_bps=20_000_000,
     delay_s=0.005, jitter_s=0.0, loss_ratio=0.0, access_point="ap1",
 )  # fmt: skip
+
+
+CHANGES = (
+    "down_rate_bps",
+    "up_rate_bps",
+    "rtt_s",
+    "jitter_s",
+    "loss_ratio",
+    "fade_ratio",
+    "cap_bps",
+    "cross_bps",
+    "outage",
+    "handover",
+)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +62,20 @@ STATE = LinkState(
 )
 def test_what_happened(changes: dict[str, object], found: list[Happening]) -> None:
     assert transitions(STATE, replace(STATE, **changes)) == found  # type: ignore[arg-type]
+    assert {one.kind for one in found} <= set(HAPPENINGS)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        *(Event("wifi", at_s=1.0, carrier=way) for way in ("up", "down")),
+        *(Event("wifi", at_s=1.0, **{what: 1}) for what in CHANGES),  # type: ignore[arg-type]
+    ],
+    ids=lambda event: event.kind,
+)
+def test_every_kind_of_event_is_listed(event: Event) -> None:
+    assert event.kind in HAPPENINGS
+    assert {one.kind for one in noted([event], [event])} <= set(HAPPENINGS)
 
 
 def test_the_way_back_has_its_own_words() -> None:

@@ -144,4 +144,5 @@ MODEL: Final = Model(
     summary=lambda settings: [("rrc", "RRC")],
     kinds=(LTE,),
     transitions=_transitions,
+    happenings=("rrc",),
 )

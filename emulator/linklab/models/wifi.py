@@ -236,5 +236,6 @@ MODEL: Final = Model(
     reader=_read,
     writer=_write,
     transitions=_transitions,
+    happenings=("handover", "associated", "address"),
     access_points=lambda settings: tuple(point.name for point in settings.roaming.access_points),
 )
