@@ -52,7 +52,7 @@ class ClusterError(RuntimeError):
 
 
 @dataclass(eq=False)
-class Errand:
+class Task:
     """A run to be handed out; `tried` are the workers that failed at it."""
 
     label: str
@@ -204,7 +204,7 @@ def _of_files(certificates: Certificates) -> Security:
 
 
 class Dispatch:
-    """Hands errands out to the workers of a cluster that are like `facts`."""
+    """Hands tasks out to the workers of a cluster that are like `facts`."""
 
     def __init__(self, client: Client, facts: dict[str, str], tell: Tell) -> None:
         self._client = client
@@ -232,25 +232,25 @@ class Dispatch:
         )
 
     def run_all(
-        self, errands: Sequence[Errand], started: Callable[[str], None] = lambda _: None
+        self, tasks: Sequence[Task], started: Callable[[str], None] = lambda _: None
     ) -> Iterator[Ended]:
-        """Has every errand run, and yields each as it ends. What still runs is given up when
+        """Has every task run, and yields each as it ends. What still runs is given up when
         the caller stops early."""
-        waiting = deque(errands)
-        flying: dict[Future[bytes], tuple[Errand, str]] = {}
+        waiting = deque(tasks)
+        flying: dict[Future[bytes], tuple[Task, str]] = {}
         try:
             while waiting or flying:
                 self._look()
                 for future in [one for one, (_, at) in flying.items() if at not in self.workers]:
-                    errand, at = flying.pop(future)
+                    task, at = flying.pop(future)
                     future.cancel(force=True)
-                    ended = self._lost(errand, at, waiting)
+                    ended = self._lost(task, at, waiting)
                     if ended:
                         yield ended
                 self._hand_out(waiting, flying, started)
                 for future in self._done(list(flying)):
-                    errand, at = flying.pop(future)
-                    ended = self._take(future, errand, at, waiting)
+                    task, at = flying.pop(future)
+                    ended = self._take(future, task, at, waiting)
                     if ended:
                         yield ended
         finally:
@@ -280,13 +280,13 @@ class Dispatch:
             self._tell("no worker is left: waiting for one")
 
     def _hand_out(
-        self, waiting: deque[Errand], flying: dict[Future[bytes], tuple[Errand, str]],
+        self, waiting: deque[Task], flying: dict[Future[bytes], tuple[Task, str]],
         started: Callable[[str], None],
     ) -> None:  # fmt: skip
         busy = [at for _, at in flying.values()]
         for at, threads in self.workers.items():
             for _ in range(threads - busy.count(at)):
-                errand = next(
+                task = next(
                     (
                         one
                         for one in waiting
@@ -294,15 +294,15 @@ class Dispatch:
                     ),
                     None,
                 )
-                if errand is None:
+                if task is None:
                     break
-                waiting.remove(errand)
-                parcel = msgspec.msgpack.encode(errand.parcel)
+                waiting.remove(task)
+                parcel = msgspec.msgpack.encode(task.parcel)
                 future = self._client.submit(
                     work.perform, parcel, workers=[at], pure=False, allow_other_workers=False
                 )
-                flying[future] = (errand, at)
-                started(errand.label)
+                flying[future] = (task, at)
+                started(task.label)
 
     def _done(self, futures: list[Future[bytes]]) -> list[Future[bytes]]:
         if not futures:
@@ -314,34 +314,34 @@ class Dispatch:
             return []
 
     def _take(
-        self, future: Future[bytes], errand: Errand, at: str, waiting: deque[Errand]
+        self, future: Future[bytes], task: Task, at: str, waiting: deque[Task]
     ) -> Ended | None:
         try:
             encoded = future.result(timeout=PATIENCE_S)
         except TimeoutError:  # The worker ended after its run, and its answer with it.
-            return self._lost(errand, at, waiting)
+            return self._lost(task, at, waiting)
         except Exception as error:  # Whatever happened there has been sent here.
             reply = Reply(failure=str(error), again=True, wall_s=0.0, files=b"")
         else:
             reply = msgspec.msgpack.decode(encoded, type=Reply)
         finally:
             future.cancel()
-        errand.tries += 1
-        if reply.again and errand.tries < TRIES:
-            errand.tried.add(at)
-            self._tell(f"{errand.label}: once more, because {reply.failure}")
-            waiting.append(errand)
+        task.tries += 1
+        if reply.again and task.tries < TRIES:
+            task.tried.add(at)
+            self._tell(f"{task.label}: once more, because {reply.failure}")
+            waiting.append(task)
             return None
         if reply.again:
-            failure = f"{reply.failure} (tried {errand.tries} times)"
+            failure = f"{reply.failure} (tried {task.tries} times)"
             reply = msgspec.structs.replace(reply, failure=failure)
-        return Ended(errand.label, at, reply)
+        return Ended(task.label, at, reply)
 
-    def _lost(self, errand: Errand, at: str, waiting: deque[Errand]) -> Ended | None:
-        errand.losses += 1
-        if errand.losses < LOSSES:
-            self._tell(f"{errand.label}: once more, because the worker {at} is gone")
-            waiting.appendleft(errand)
+    def _lost(self, task: Task, at: str, waiting: deque[Task]) -> Ended | None:
+        task.losses += 1
+        if task.losses < LOSSES:
+            self._tell(f"{task.label}: once more, because the worker {at} is gone")
+            waiting.appendleft(task)
             return None
-        failure = f"{errand.losses} workers were lost with it"
-        return Ended(errand.label, at, Reply(failure=failure, again=True, wall_s=0.0, files=b""))
+        failure = f"{task.losses} workers were lost with it"
+        return Ended(task.label, at, Reply(failure=failure, again=True, wall_s=0.0, files=b""))

@@ -30,7 +30,7 @@ from linklab.runs import run_figures, summary
 if TYPE_CHECKING:
     from distributed import Client
 
-    from linklab.campaign.cluster import Errand
+    from linklab.campaign.cluster import Task
 
 Results = dict[str, Result]
 """By the runs' labels."""
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     given = [name for name in ("tls_ca", "tls_cert", "tls_key") if getattr(options, name)]
     if given and (len(given) != 3 or not options.scheduler):
         raise UsageError("--tls-ca, --tls-cert and --tls-key go together, and with --scheduler")
-    from linklab.campaign.cluster import Errand  # Dask is slow to load.
+    from linklab.campaign.cluster import Task  # Dask is slow to load.
 
     campaign = load(options.file)
     running.choose_place("guest", "virtual")
@@ -110,8 +110,8 @@ def run(options: argparse.Namespace) -> int:
     begun = time.monotonic()
     with folder.opened(out, campaign.name, facts, parcels) as whole:
         results: Results = dict(whole)
-        errands = [Errand(label, one) for label, one in parcels.items() if label not in whole]
-        per_worker = _work(options, campaign, errands, facts, out, results) if errands else {}
+        tasks = [Task(label, one) for label, one in parcels.items() if label not in whole]
+        per_worker = _work(options, campaign, tasks, facts, out, results) if tasks else {}
     _tell(options, campaign, out, results, len(whole), per_worker, time.monotonic() - begun)
     return 1 if any(isinstance(one, str) for one in results.values()) else 0
 
@@ -131,12 +131,12 @@ def _cluster(options: argparse.Namespace, campaign: Campaign) -> AbstractContext
 def _work(
     options: argparse.Namespace,
     campaign: Campaign,
-    errands: list[Errand],
+    tasks: list[Task],
     facts: dict[str, str],
     out: Path,
     results: Results,
 ) -> dict[str, int]:
-    """Has the errands run and keeps what comes back; how many each worker has done."""
+    """Has the tasks run and keeps what comes back; how many each worker has done."""
     from linklab.campaign.cluster import Dispatch
 
     done: Counter[str] = Counter()
@@ -153,13 +153,13 @@ def _work(
 
         dispatch = Dispatch(client, facts, tell)
         dispatch.find_workers()
-        task = bar.add_task("starting", total=len(errands))
+        task = bar.add_task("starting", total=len(tasks))
 
         def started(_: str) -> None:
             count = len(dispatch.workers)
             bar.update(task, description=f"{count} worker{'s' if count != 1 else ''}")
 
-        for one in dispatch.run_all(errands, started):
+        for one in dispatch.run_all(tasks, started):
             if one.reply.files:
                 run_dir = folder.keep(out, one.label, one.reply.files)
             results[one.label] = one.reply.failure or summary.read(run_dir)
