@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from conftest import PROBES, Linklab, lines
+from linklab.core.frames import FRAME_BYTES
 
-FRAME = 1514
 ACK = 66
 START_S = 0.2
 SLOW_BPS, FAST_BPS = 10e3, 300e6
@@ -46,12 +46,12 @@ def at_random(seed: int, fastest_bps: float) -> Callable[[float], Rates]:
 @pytest.mark.parametrize(
     ("name", "rates", "seconds", "frame"),
     [
-        ("299-301", alternating(299e3, 301e3, 0.1), 5, FRAME),
-        ("99-101", alternating(99e3, 101e3, 0.1), 8, FRAME),
-        ("1-3", alternating(1e6, 3e6, 0.1), 4, FRAME),
-        ("steep", alternating(SLOW_BPS, FAST_BPS, 0.02), 2, FRAME),
-        ("any", at_random(1, FAST_BPS), 5, FRAME),
-        ("slow", at_random(2, 1e6), 20, FRAME),
+        ("299-301", alternating(299e3, 301e3, 0.1), 5, FRAME_BYTES),
+        ("99-101", alternating(99e3, 101e3, 0.1), 8, FRAME_BYTES),
+        ("1-3", alternating(1e6, 3e6, 0.1), 4, FRAME_BYTES),
+        ("steep", alternating(SLOW_BPS, FAST_BPS, 0.02), 2, FRAME_BYTES),
+        ("any", at_random(1, FAST_BPS), 5, FRAME_BYTES),
+        ("slow", at_random(2, 1e6), 20, FRAME_BYTES),
         ("slow-acks", at_random(3, 1e6), 10, ACK),
         ("middle", at_random(4, 10e6), 8, 700),
     ],
@@ -97,12 +97,12 @@ def test_a_backlogged_link_carries_its_integral_at_any_time(
     backlogged = [t_ns / 1e9 for _, t_ns in arrivals if t_ns / 1e9 <= START_S + seconds]
     for number, t_s in enumerate(backlogged):
         allowed = integral(t_s) - begun
-        tolerance = max(2 * FRAME, 0.005 * allowed)
+        tolerance = max(2 * FRAME_BYTES, 0.005 * allowed)
         assert allowed - tolerance <= number * frame, t_s
         assert (number + 1) * frame <= allowed + tolerance, t_s
     # The time after the last frame counts as well.
     end = integral(START_S + seconds) - begun
-    assert len(backlogged) * frame >= end - max(2 * FRAME, 0.005 * end)
+    assert len(backlogged) * frame >= end - max(2 * FRAME_BYTES, 0.005 * end)
 
 
 def test_every_opportunity_of_a_recording_passes_a_packet(

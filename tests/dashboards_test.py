@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import REPOSITORY, command, environment
+from linklab.metrics import links
 from linklab.metrics.metric import RUN_LABELS, Metric
 from linklab.metrics.run import CATALOGUE
 from prometheus import CONFIGURATION, DASHBOARDS, Asked, Prometheus, asked, filled_in, prometheus
@@ -39,14 +39,33 @@ def panel(request: pytest.FixtureRequest) -> dict[str, Any]:
 # --- Unseen.
 
 
+@pytest.fixture
+def generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(REPOSITORY / "dashboards")
+
+
 @pytest.mark.filterwarnings("ignore:Prefer using dashboardv2")
+@pytest.mark.usefixtures("generator")
 def test_the_files_are_what_the_generator_makes() -> None:
-    sys.path.insert(0, str(REPOSITORY / "dashboards"))
-    try:
-        from generate import generated
-    finally:
-        sys.path.pop(0)
+    from generate import generated
+
     assert {path.name: path.read_text() for path in GRAFANA.glob("*.json")} == generated()
+
+
+@pytest.mark.usefixtures("generator")
+def test_a_query_of_what_is_not_exported_cannot_be_made() -> None:
+    from boards.query import buckets, rate, series
+
+    with pytest.raises(
+        ValueError, match=r"linklab_link_up has no label 'direction'; it has: .*link"
+    ):
+        series(links.UP, direction="down")
+    with pytest.raises(ValueError, match="linklab_link_up has no label 'kind'"):
+        series(links.UP, 'kind!~"rrc"')
+    with pytest.raises(ValueError, match="linklab_link_up is a gauge; needed: a counter"):
+        rate(links.UP)
+    with pytest.raises(ValueError, match="linklab_link_up is a gauge; needed: a histogram"):
+        buckets(links.UP)
 
 
 def test_every_datasource_is_the_provisioned_one() -> None:

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from conftest import PROBES, Linklab, lines
-from linklab.core.frames import goodput_ratio
+from linklab.core.frames import FRAME_BYTES, goodput_ratio
 
-FRAME = 1514
 ScenarioFile = Callable[..., Path]
 
 
@@ -81,9 +80,9 @@ def test_a_queue_holds_its_bytes_and_drops_the_rest(
     done = linklab("exec", file, "--json", "--", "python3", PROBES / "udp.py", "wlan0", 300, 0)
     assert done.code == 0, done.err
     last = queue(Path(done.json["run_dir"]), "wifi", "up")[-1]
-    assert last["dropped_packets"] + last["sent_bytes"] // FRAME == 300
-    at_once = FRAME
-    assert 100_000 - FRAME < last["sent_bytes"] <= 100_000 + at_once
+    assert last["dropped_packets"] + last["sent_bytes"] // FRAME_BYTES == 300
+    at_once = FRAME_BYTES
+    assert 100_000 - FRAME_BYTES < last["sent_bytes"] <= 100_000 + at_once
 
 
 def test_a_link_without_carrier_passes_nothing(linklab: Linklab, scenario: ScenarioFile) -> None:
@@ -103,9 +102,9 @@ def test_a_link_without_carrier_passes_nothing(linklab: Linklab, scenario: Scena
     sent = {
         round(sample["t_s"], 1): sample["sent_bytes"] for sample in queue(run_dir, "wifi", "up")
     }
-    assert sent[1.0] == pytest.approx(100 * FRAME, abs=2 * FRAME)
-    assert sent[1.5] == sent[2.0] == pytest.approx(sent[1.0], abs=FRAME)
-    assert sent[2.5] - sent[2.0] == pytest.approx(50 * FRAME, abs=2 * FRAME)
+    assert sent[1.0] == pytest.approx(100 * FRAME_BYTES, abs=2 * FRAME_BYTES)
+    assert sent[1.5] == sent[2.0] == pytest.approx(sent[1.0], abs=FRAME_BYTES)
+    assert sent[2.5] - sent[2.0] == pytest.approx(50 * FRAME_BYTES, abs=2 * FRAME_BYTES)
 
 
 def test_a_very_slow_link_passes_single_frames_and_owes_nothing_afterwards(
@@ -126,9 +125,9 @@ def test_a_very_slow_link_passes_single_frames_and_owes_nothing_afterwards(
         round(sample["t_s"], 1): sample["sent_bytes"]
         for sample in queue(Path(done.json["run_dir"]), "wifi", "up")
     }
-    assert sent[4.5] - sent[1.5] == 2 * FRAME, "one frame in 1.2 s"
-    sending = 200 * FRAME
-    waiting = 4.5 * sending - 3 * FRAME
+    assert sent[4.5] - sent[1.5] == 2 * FRAME_BYTES, "one frame in 1.2 s"
+    sending = 200 * FRAME_BYTES
+    waiting = 4.5 * sending - 3 * FRAME_BYTES
     assert waiting < 40e6 / 8 * 0.5
     assert sent[5.5] - sent[4.5] == pytest.approx(waiting, rel=0.01)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import PROBES, Linklab, command, environment, lines
+from linklab.core.frames import FRAME_BYTES
 from linklab.lab import control
 from linklab.lab.control import Command
 
@@ -120,7 +121,7 @@ def test_a_link_follows_a_trace_bin_by_bin(
     _, arrivals = received(file, "rmnet0", 75e6, 2.0)
     bins = Counter(t_ns // 100_000_000 for _, t_ns in arrivals)
     for number in range(5, 20):
-        capacity = rates[number % 10] * 1e6 * 0.1 / 8 / 1514
+        capacity = rates[number % 10] * 1e6 * 0.1 / 8 / FRAME_BYTES
         assert abs(bins[number] - capacity) <= max(0.01 * capacity, 1) + 1e-9, number
 
 

@@ -212,7 +212,7 @@ def _request_size() -> Any:
 
 def _wasted() -> Any:
     panel = lines(
-        "Received in vain",
+        "Wasted",
         units.BytesSI,
         "Bytes that came to no use, and (dashed) times that a link lost its work to others.",
         query(by("max", "link", series(client.WASTED)), "{{link}} wasted"),

@@ -125,7 +125,7 @@ def _wasted() -> Any:
     return _points(
         "Wasted",
         units.BytesSI,
-        "What all links received in vain.",
+        "Bytes that links received and nobody could use.",
         query(_over_time(results.WASTED), WHICH),
     )
 

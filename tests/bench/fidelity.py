@@ -5,11 +5,10 @@ from __future__ import annotations
 import statistics
 from itertools import pairwise
 
-from linklab.core.frames import goodput_ratio
+from linklab.core.frames import FRAME_BYTES, goodput_ratio
 
 from bench.common import PROBES, Bench, Done, Result, percent, table, target
 
-FRAME = 1514
 IDLE = "down: 50 Mbit/s, up: 10 Mbit/s, rtt: 30 ms, queue: 500 kB"
 
 FRAMES = ("udp_up_frames", "tcp_down_frames")
@@ -17,9 +16,9 @@ GOODPUT = "tcp_down_goodput"
 
 RATE_AIM = 0.005
 RTT_AIM_S = 0.0002
-QUEUE_AIM_BYTES = FRAME
+QUEUE_AIM_BYTES = FRAME_BYTES
 
-AT_ONCE = FRAME
+AT_ONCE = FRAME_BYTES
 """A link that has been idle lets the first frame of a burst go at once."""
 
 
@@ -153,7 +152,7 @@ def _queues(bench: Bench) -> Result:
             wifi=f"down: 8 Mbit/s, up: 8 Mbit/s, rtt: 10 ms, queue: {size} kB",
             lte=f"down: 8 Mbit/s, up: 10 kbit/s, rtt: 10 ms, queue: {size} kB",
         )
-        packets = size * 1500 // FRAME + 20
+        packets = size * 1500 // FRAME_BYTES + 20
         drain_s = size * 1e3 * 8 / 8e6 + 0.6
         burst = (
             f"python3 {probe} rmnet0 {packets} 0 0 && python3 {probe} wlan0 {packets} 0 {drain_s}"
@@ -184,7 +183,7 @@ def _queues(bench: Bench) -> Result:
         f"the burst, which goes at once ({AT_ONCE} B)"
     )
     bench.console.print(shown)
-    held_well = all(0 <= row["stated_bytes"] - row["held_bytes"] < FRAME for row in rows)
+    held_well = all(0 <= row["stated_bytes"] - row["held_bytes"] < FRAME_BYTES for row in rows)
     over = [row["accepted_bytes"] - row["stated_bytes"] - AT_ONCE for row in rows]
     bench.say(
         "held: " + target("within one packet", held_well) + "; accepted less one frame: "
@@ -216,7 +215,7 @@ def _outages(bench: Bench) -> Result:
     edges = (0.5, 2.5, 5.5, 10.0)
     for (_, stated), (start, end) in zip(outages, pairwise(edges), strict=True):
         first, last = samples[start], samples[end]
-        passed = (last["sent_bytes"] - first["sent_bytes"]) // FRAME
+        passed = (last["sent_bytes"] - first["sent_bytes"]) // FRAME_BYTES
         seen = last["t_s"] - first["t_s"] - passed * interval_s
         rows.append({"stated_s": stated, "seen_s": seen})
         shown.add_row(f"{stated:.1f}", f"{seen:.4f}", f"{(seen - stated) * 1e3:+.2f}")

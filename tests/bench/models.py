@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from linklab.core.frames import FRAME_BYTES
 from linklab.models.roaming import HANDOVERS
 from linklab.traces import library, plain
 
 from bench.common import PROBES, Bench, Done, Result, percent, table, target
 
-FRAME = 1514
 BIN_S = 0.1
 IDLE = "down: 50 Mbit/s, up: 10 Mbit/s, rtt: 30 ms"
 
@@ -58,7 +58,7 @@ def _binned(arrivals: Sequence[tuple[int, int]], from_s: float, to_s: float) -> 
     for _, t_ns in arrivals:
         number = int(t_ns / 1e9 / BIN_S) - first
         if 0 <= number < len(bins):
-            bins[number] += FRAME
+            bins[number] += FRAME_BYTES
     return bins
 
 
@@ -131,8 +131,10 @@ def _followed(
     begin = 1.0
     seen = _binned(arrivals, begin, seconds)
     expected = [rate * 1e6 * BIN_S / 8 for rate in rates[round(begin / BIN_S) :]]
-    errors = [(got - want) / max(want, FRAME) for got, want in zip(seen, expected, strict=True)]
-    packets = [abs(got - want) / FRAME for got, want in zip(seen, expected, strict=True)]
+    errors = [
+        (got - want) / max(want, FRAME_BYTES) for got, want in zip(seen, expected, strict=True)
+    ]
+    packets = [abs(got - want) / FRAME_BYTES for got, want in zip(seen, expected, strict=True)]
     states = done.lines("links.jsonl")
     return {
         "clock": clock,
@@ -211,7 +213,7 @@ def _jitter(bench: Bench) -> Result:
     (done,) = bench.all("jitter", [_udp(file, "wlan0", 1e6, 30)])
     _, arrivals = _arrivals(done)
     # Frames leave at their number over their rate, in bursts at whole milliseconds.
-    frames_per_s = 1e6 / 8 / FRAME
+    frames_per_s = 1e6 / 8 / FRAME_BYTES
     delays_ms = [
         t_ns / 1e6 - (200 + math.floor(number / frames_per_s * 1e3)) for number, t_ns in arrivals
     ]
@@ -290,7 +292,7 @@ def _handovers(bench: Bench) -> Result:
             f"  lte: {{{IDLE}}}\n"
             "events:\n  - {at: 1 s, link: wifi, handover: ap2}\n"
         )
-        calls.append(_udp(path, "wlan0", FRAME * 8 / 0.0005, 5))
+        calls.append(_udp(path, "wlan0", FRAME_BYTES * 8 / 0.0005, 5))
     shown = table("preset", "stated s", "seen s", "error ms")
     rows = []
     worst_s = 0.0

@@ -66,7 +66,7 @@ STALLED = Metric(
 WASTED = Metric(
     "linklab_run_wasted_bytes",
     "gauge",
-    "What all links received in vain.",
+    "Bytes that links received and nobody could use.",
     _figure(lambda figures: figures.wasted_bytes),
 )
 

@@ -236,7 +236,7 @@ def _notes(comparison: Comparison) -> list[RenderableType]:
         if (total := _wasted(row)) >= 0.05e6
     ]
     if wasted:
-        notes.append(Text("received in vain, MB: " + ", ".join(wasted), style="dim"))
+        notes.append(Text("received and not used, MB: " + ", ".join(wasted), style="dim"))
     for row in comparison.rows:
         for reason in dict.fromkeys(row.failures):
             count = row.failures.count(reason)

@@ -64,7 +64,7 @@ def test_a_table_with_published_figures_fits_80_columns(published: Comparison) -
     assert rows["alg3"][:4] == ["alg3", "29.20", "29.15", "29.15"]
     assert rows["aria2-2"][2:4] == ["-", "-"]
     assert "alg3 29.10-29.30 (sd 0.14)" in text
-    assert "received in vain, MB: naive 0.4, alg3 0.4" in " ".join(text.split())
+    assert "received and not used, MB: naive 0.4, alg3 0.4" in " ".join(text.split())
     assert "alg1 failed (2 runs): H2O ended with 1" in text
 
 
