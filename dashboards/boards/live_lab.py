@@ -34,12 +34,6 @@ from boards.looks import (
 )
 from boards.query import at_end, buckets, by, increase, query, rate, series
 
-STEP_S = 0.02
-"""An emulator that comes later than one step of the link models is late."""
-
-BUSY_RATIO = 0.97
-"""A core that is busier has no time left."""
-
 OFTEN = "rrc|carriers|associated|outage-end|rate|delay|loss"
 """Kinds of events that would cover everything in a busy scenario."""
 
@@ -97,7 +91,7 @@ def _late_now() -> Any:
         "the links are not what the scenario says.",
         query(f"max({series(lab.LATENESS)})"),
     )
-    return panel.thresholds(thresholds((None, GREEN), (STEP_S, RED)))
+    return panel.thresholds(thresholds((None, GREEN), (lab.LATE_S, RED)))
 
 
 def _busy_now() -> Any:
@@ -108,7 +102,7 @@ def _busy_now() -> Any:
         "In virtual time this does not matter and is 0.",
         query(f"max({series(lab.BUSY)})"),
     )
-    return panel.decimals(0).thresholds(thresholds((None, GREEN), (BUSY_RATIO, RED)))
+    return panel.decimals(0).thresholds(thresholds((None, GREEN), (lab.BUSY_RATIO, RED)))
 
 
 def _capacity_and_use(link: str) -> Any:
@@ -238,7 +232,7 @@ def _lateness() -> Any:
         "The worst of 5 s. Above the red line the links are not what the scenario says.",
         query(f"max({series(lab.LATENESS)})", "late by"),
     )
-    return limited(panel, STEP_S)
+    return limited(panel, lab.LATE_S)
 
 
 def _busy() -> Any:
@@ -249,7 +243,7 @@ def _busy() -> Any:
         "links carry less than they could.",
         query(f"max({series(lab.BUSY)})", "busy"),
     )
-    return limited(panel.max(1), BUSY_RATIO)
+    return limited(panel.max(1), lab.BUSY_RATIO)
 
 
 def live_lab() -> Dashboard:

@@ -31,18 +31,13 @@ from linklab.live.command_server import LiveServer
 from linklab.live.core_load import CoreLoad
 from linklab.live.exporter import Exporter
 from linklab.live.link_command import feasible, in_words, lasting
+from linklab.metrics.lab import BUSY_RATIO, LATE_S
 from linklab.places import choice
 from linklab.places.choice import Place
 from linklab.runs import job, runner, summary
 from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.runs.runner import Request
 from linklab.scenario import Scenario
-
-LATE_S = 0.02
-"""From one step of the link models on, the emulator counts as late."""
-
-BUSY_RATIO = 0.97
-"""A core that is busier than this has no time left, and links carry less than they could."""
 
 BUSY_TICKS = 3
 """For so many seconds on end: starting a lab takes all of a core, too."""

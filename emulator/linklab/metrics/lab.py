@@ -8,7 +8,14 @@ from dataclasses import dataclass
 
 from linklab.core.records import EventRecord, LinkRecord, MachineRecord, QueueRecord, Record
 from linklab.metrics.metric import Metric, Readings, declared, one
+from linklab.models.layer import STEP_S
 from linklab.models.registry import HAPPENINGS
+
+LATE_S = STEP_S
+"""An emulator that comes later than one step of the link models is late."""
+
+BUSY_RATIO = 0.97
+"""A core that is busier than this has no time left, and links carry less than they could."""
 
 LATENESS_WINDOW_S = 5.0
 """The lateness is the worst of so many seconds, or a scrape would see only the last change's."""
