@@ -43,6 +43,26 @@ def test_more_digits_would_not_round_otherwise(x: float) -> None:
     assert elementary.exp(x) == float(digits.exp(Decimal(x)))
 
 
+@given(st.floats(0.5, 2) | st.floats(min_value=0, exclude_min=True, max_value=700))
+def test_another_c_library_makes_no_difference(x: float) -> None:
+    plain = elementary.log(x), elementary.log10.__wrapped__(x)
+    for towards in (math.inf, -math.inf):
+        with pytest.MonkeyPatch.context() as patch:
+            log = math.log
+            patch.setattr(math, "log", lambda x, log=log, to=towards: math.nextafter(log(x), to))
+            assert (elementary.log(x), elementary.log10.__wrapped__(x)) == plain
+
+
+def test_what_28_digits_leave_open_is_asked_of_40() -> None:
+    """Half-way between two doubles, as far as 28 digits tell."""
+    many = Context(prec=80)
+    between = many.add(Decimal(1), Decimal(2.0**-53))
+    above = many.add(between, Decimal("1e-30"))
+    few = Context(prec=28).plus(above)
+    assert elementary._rounded(few, lambda: above) == 1 + 2**-52
+    assert elementary._rounded(few, lambda: between) == 1.0
+
+
 @pytest.mark.parametrize("x", [0.0, -1.0, math.nan])
 def test_there_is_no_logarithm_of_nothing(x: float) -> None:
     for function in (elementary.log, elementary.log10):

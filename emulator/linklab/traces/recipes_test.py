@@ -41,7 +41,7 @@ def test_a_shipped_trace_is_10_min_of_100_ms(shipped: Shipped) -> None:
 @pytest.mark.parametrize("shipped", SHIPPED, ids=lambda shipped: shipped.name)
 def test_it_is_the_recipe_and_not_the_seed(shipped: Shipped) -> None:
     """Medians over other seeds lie there too."""
-    recipes = [replace(shipped.recipe, seed=seed) for seed in range(2, 7)]
+    recipes = [replace(shipped.recipe, seed=seed) for seed in range(2, 5)]
     found = [figures(generate(recipe)) for recipe in recipes]
     for target in shipped.targets:
         assert target.holds(statistics.median(one[target.figure] for one in found)), target
