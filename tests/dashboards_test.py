@@ -97,7 +97,7 @@ def test_every_variable_that_is_asked_for_is_there() -> None:
         defined = {one["name"] for one in dashboard["templating"]["list"]}
         used = set(re.findall(r"\$(\w+)", json.dumps(dashboard))) - {"__all"}
         assert used <= defined | built_in, name
-        assert defined == {"scenario", "algorithm", "run"}
+        assert defined - {"link"} == {"scenario", "algorithm", "run"}
 
 
 BY_SERIES = {name: metric for metric in CATALOGUE for name in (metric.name, *metric.series)}
@@ -211,7 +211,7 @@ def test_the_first_glance_at_the_live_lab_fits_a_laptop() -> None:
     }
     assert seen == {
         "Running", "Download", "Goodput", "Carrier", "Emulator late by", "Core busy",
-        "Wi-Fi: capacity and use", "LTE: capacity and use",
+        "$link: capacity and use",
         "Round trip time", "Queue", "Requests in flight",
     }  # fmt: skip
 
@@ -264,6 +264,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Promet
         "links:\n"
         "  wifi: {down: 60 Mbit/s, up: 20 Mbit/s, rtt: 15 ms, loss: 0.1 %}\n"
         "  lte: {down: 30 Mbit/s, up: 10 Mbit/s, rtt: 50 ms}\n"
+        "  lte2: {kind: lte, down: 5 Mbit/s, up: 5 Mbit/s, rtt: 50 ms}\n"
         "events:\n"
         "  - {at: 1500 ms, link: wifi, carrier: down}\n"
         "  - {at: 2 s, link: lte, down: 20 Mbit/s}\n"
@@ -311,7 +312,7 @@ def test_no_variable_is_empty(published: tuple[Prometheus, list[Any]]) -> None:
                 f"label/{match[2]}/values",
                 **{"match[]": filled_in(match[1]), "start": str(slots[0]["start_s"])},
             )
-            expected = {"scenario": 1, "algorithm": 2, "run": 2}[variable["name"]]
+            expected = {"scenario": 1, "algorithm": 2, "run": 2, "link": 3}[variable["name"]]
             assert len(values) == expected, (name, variable["name"], values)
 
 
@@ -336,7 +337,7 @@ def test_published_runs_keep_to_their_slots_and_their_figures(
         received = server.value("sum(multilink_received_bytes_total)", slot["end_s"])
         assert received[0][1] >= 60e6
         downs = server.value('linklab_events_total{kind="carrier-down"}', slot["end_s"])
-        assert {series["link"]: count for series, count in downs} == {"wifi": 1, "lte": 0}
+        assert {series["link"]: count for series, count in downs} == {"wifi": 1, "lte": 0, "lte2": 0}
         ((_, outage_s),) = server.value(
             'linklab_link_outage_seconds_total{link="wifi"}', slot["end_s"]
         )

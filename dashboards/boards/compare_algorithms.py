@@ -22,6 +22,12 @@ FIGURES = (
 )
 """What the table of runs shows of a run besides its links: the metric, the column, its unit."""
 
+RECEIVED = {
+    **{name: ever(results.RECEIVED, link=link) for link, name in NAMES.items()},
+    "other links": ever(results.RECEIVED, f'link!~"{"|".join(NAMES)}"'),
+}
+"""What came over each link that most scenarios have, and over all others together."""
+
 
 def _median(metric: Metric[Any]) -> str:
     """The median over runs, for each algorithm."""
@@ -51,7 +57,7 @@ def _link_delta() -> Any:
     return bars(
         "Link Δ",
         units.Seconds,
-        "By how much one link finished after the other, median. Long means badly balanced.",
+        "From the first link's end to the last one's, median. Long means badly balanced.",
         at_end(_median(results.LINK_DELTA)),
     )
 
@@ -61,9 +67,12 @@ def _bytes_per_link() -> Any:
         "Bytes per link",
         units.BytesSI,
         "Payload that came over each link, mean over runs.",
-        *(at_end(by("avg", "algorithm", ever(results.RECEIVED, link=link))) for link in NAMES),
+        *(
+            at_end(by("sum", "algorithm", by("avg", "algorithm, link", one)))
+            for one in RECEIVED.values()
+        ),
     )
-    shown = {f"Value #{ref}": name for ref, name in zip(REFS, NAMES.values(), strict=False)}
+    shown = {f"Value #{ref}": name for ref, name in zip(REFS, RECEIVED, strict=False)}
     named = columns({"Time": None, "algorithm": "algorithm", **shown})
     panel.transformations([merged(), named]).stacking(commons.StackingMode.NORMAL).decimals(1)
     return link_colours(listed(panel.show_value(commons.VisibilityMode.NEVER)))
@@ -74,14 +83,14 @@ def _runs() -> Any:
         table.Panel(),
         "Runs",
         "Every run in the time shown. Efficiency is the least time in which the links could have "
-        "delivered the file / the time taken; link Δ is by how much one link finished later.",
+        "delivered the file / the time taken; link Δ is from the first link's end to the last one's.",
         units.Short,
     )
     shown = [
         *((ever(metric), column, unit) for metric, column, unit in FIGURES),
         *(
-            (ever(results.RECEIVED, link=link), f"{name} bytes", units.BytesSI)
-            for link, name in NAMES.items()
+            (by("sum", ", ".join(RUN_LABELS), one), f"{name} bytes", units.BytesSI)
+            for name, one in RECEIVED.items()
         ),
     ]
     named: dict[str, str | None] = {"Time": None}

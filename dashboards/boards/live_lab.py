@@ -15,11 +15,10 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 from linklab.metrics import client, lab, links
 
-from boards.frame import annotation, framed, with_rows
+from boards.frame import annotation, framed, variable, with_rows
 from boards.looks import (
     GREEN,
     GREY,
-    NAMES,
     RED,
     VIOLET,
     asking,
@@ -64,7 +63,7 @@ def _goodput() -> Any:
     panel = figure(
         "Goodput",
         units.BitsPerSecondSI,
-        "Payload over both links.",
+        "Payload over all links.",
         query(f"8 * sum({rate(client.RECEIVED)})"),
     )
     return panel.color_scheme(one_colour(GREEN)).graph_mode(commons.BigValueGraphMode.AREA)
@@ -105,17 +104,20 @@ def _busy_now() -> Any:
     return panel.decimals(0).thresholds(thresholds((None, GREEN), (lab.BUSY_RATIO, RED)))
 
 
-def _capacity_and_use(link: str) -> Any:
-    capacity = series(links.RATE, link=link, direction="down")
-    used = rate(links.SENT, link=link, direction="down")
+def _capacity_and_use() -> Any:
+    """A panel for each link."""
+    chosen = 'link=~"$link"'
+    capacity = series(links.RATE, chosen, direction="down")
+    used = rate(links.SENT, chosen, direction="down")
     panel = lines(
-        f"{NAMES[link]}: capacity and use",
+        "$link: capacity and use",
         units.BitsPerSecondSI,
         "Downlink as emulated (dashed) and what leaves its queue, headers included. A gap between "
         "them is capacity that the client left unused.",
-        query("8 * " + by("max", "link", capacity), f"{NAMES[link]} capacity"),
-        query("8 * " + by("sum", "link", used), f"{NAMES[link]} use"),
+        query("8 * " + by("max", "link", capacity), "{{link}} capacity"),
+        query("8 * " + by("sum", "link", used), "{{link}} use"),
     )
+    panel.repeat("link").repeat_direction("h").max_per_row(4)
     return panel.override_by_regexp("/capacity$/", dashed()).fill_opacity(25)
 
 
@@ -186,8 +188,8 @@ def _carriers_and_handovers() -> Any:
     panel = lines(
         "Carriers and handovers",
         units.Short,
-        "Aggregated LTE carriers, and (dashed) access points left so far.",
-        query(by("max", "link", series(links.CARRIERS, link="lte")), "{{link}} carriers"),
+        "Aggregated carriers of LTE, and (dashed) access points left so far.",
+        query(by("max", "link", series(links.CARRIERS)), "{{link}} carriers"),
         query(by("max", "link", series(links.HANDOVERS)), "{{link}} handovers"),
     )
     panel.override_by_regexp("/handovers$/", dashed()).decimals(0)
@@ -260,7 +262,7 @@ def live_lab() -> Dashboard:
                 (3, _busy_now()),
             ),
         ),
-        (6, ((12, _capacity_and_use("wifi")), (12, _capacity_and_use("lte")))),
+        (6, ((24, _capacity_and_use()),)),
         (6, ((8, _round_trip_time()), (8, _queue()), (8, _requests_in_flight()))),
         (6, ((8, _packets_not_delivered()), (8, _outage()), (8, _events()))),
         (6, ((8, _carriers_and_handovers()), (8, _request_size()), (8, _wasted()))),
@@ -269,11 +271,19 @@ def live_lab() -> Dashboard:
     made = framed(
         "Live lab",
         "linklab-live",
-        "Two emulated links and a client that downloads over them.",
+        "Emulated links and a client that downloads over them.",
         lab.INFO,
     )
     made.time("now-2m", "now").refresh("1s").timepicker(
         dashboard.TimePicker().refresh_intervals(["1s", "5s", "30s"])
+    )
+    made.with_variable(
+        variable(
+            "link",
+            "Link",
+            f"label_values({series(links.UP)}, link)",
+            description="By its name in the scenario.",
+        )
     )
     made.annotation(annotation("Link events", f'kind!~"{OFTEN}"', RED, shown=True))
     made.annotation(annotation("Radio and rates", f'kind=~"{OFTEN}"', VIOLET, shown=False))

@@ -38,9 +38,9 @@ def buckets(metric: Metric[Any]) -> str:
     return _selector(metric, f"{metric.name}_bucket")
 
 
-def rate(metric: Metric[Any], **equal: str) -> str:
+def rate(metric: Metric[Any], *matchers: str, **equal: str) -> str:
     """By how much a counter's series grow in a second. ValueError where it is none."""
-    return f"rate({_counted(metric, **equal)}[{WINDOW}])"
+    return f"rate({_counted(metric, *matchers, **equal)}[{WINDOW}])"
 
 
 def increase(metric: Metric[Any], span: str, *matchers: str) -> str:
@@ -48,9 +48,9 @@ def increase(metric: Metric[Any], span: str, *matchers: str) -> str:
     return f"increase({_counted(metric, *matchers)}[{span}])"
 
 
-def ever(metric: Metric[Any], **equal: str) -> str:
+def ever(metric: Metric[Any], *matchers: str, **equal: str) -> str:
     """The newest value of each series in the time shown."""
-    return f"last_over_time({series(metric, **equal)}[$__range])"
+    return f"last_over_time({series(metric, *matchers, **equal)}[$__range])"
 
 
 def by(aggregate: str, labels: str, expression: str) -> str:
