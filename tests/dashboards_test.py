@@ -337,7 +337,11 @@ def test_published_runs_keep_to_their_slots_and_their_figures(
         received = server.value("sum(multilink_received_bytes_total)", slot["end_s"])
         assert received[0][1] >= 60e6
         downs = server.value('linklab_events_total{kind="carrier-down"}', slot["end_s"])
-        assert {series["link"]: count for series, count in downs} == {"wifi": 1, "lte": 0, "lte2": 0}
+        assert {series["link"]: count for series, count in downs} == {
+            "wifi": 1,
+            "lte": 0,
+            "lte2": 0,
+        }
         ((_, outage_s),) = server.value(
             'linklab_link_outage_seconds_total{link="wifi"}', slot["end_s"]
         )

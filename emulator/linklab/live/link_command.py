@@ -16,6 +16,7 @@ from linklab.live import token
 from linklab.live.address import shown
 from linklab.models.roaming import HANDOVERS
 from linklab.scenario import Scenario
+from linklab.schema.mapping import guess
 
 GUARD = "X-Linklab"
 """The header in which a command brings the lab's token (`token.py`)."""
@@ -91,7 +92,8 @@ def feasible(scenario: Scenario, command: Command) -> Command:
         return command
     if command.link not in scenario.links:
         raise ValueError(
-            f"no link is called {command.link!r}; there are: {', '.join(scenario.links)}"
+            f"no link is called {command.link!r}{guess(command.link, scenario.links)}; "
+            f"there are: {', '.join(scenario.links)}"
         )
     if command == Command(link=command.link, duration_s=command.duration_s):
         raise ValueError("the command changes nothing")

@@ -19,8 +19,9 @@ _HEAD = """\
 
 A scenario is one YAML file, called after its `name`. Values have units: `80 Mbit/s`, `10 ms`,
 `250 MB`, `0.3 %`. Anchors, aliases and merge keys (`<<`) work; a key given twice is refused.
-Links are in a mapping by name: one to eight, of kind `wifi` or `lte`; one that is called so is of
-that kind. `linklab scenarios --keys` prints this document: edit the rows in `emulator/linklab`.
+Links are in a mapping by name (up to 12 of a-z and 0-9, a letter first): one to eight, of kind `wifi`
+or `lte`; one that is called so is of that kind. `linklab scenarios --keys` prints this document:
+edit the rows in `emulator/linklab`.
 """
 
 

@@ -1,0 +1,115 @@
+"""Scenarios with other links than one Wi-Fi and one LTE, in the guest and in virtual time."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Linklab, lines
+from linklab.core.link_kinds import MAX_LINKS
+from linklab.links import oracle
+from linklab.scenario import load
+
+THREE = """\
+name: three
+payload: {size: 24 MB}
+links:
+  home: {kind: wifi, down: 40 Mbit/s, up: 20 Mbit/s, rtt: 15 ms, queue: 500 kB}
+  north: {kind: lte, down: 50 Mbit/s, up: 10 Mbit/s, rtt: 40 ms, queue: 500 kB}
+  south: {kind: lte, down: 30 Mbit/s, up: 10 Mbit/s, rtt: 60 ms, queue: 500 kB}
+events:
+  - {at: 1 s, link: south, for: 500 ms, carrier: down}
+"""
+NAMES = ["home", "north", "south"]
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    file = tmp_path / "three.yaml"
+    file.write_text(THREE)
+    return file
+
+
+def rows(compared: Any) -> dict[str, Any]:
+    (comparison,) = compared["comparisons"]
+    assert all(row["failures"] == [] for row in comparison["rows"])
+    return {row["algorithm"]: row for row in comparison["rows"]}
+
+
+def test_three_links_are_compared_plotted_and_published(
+    linklab: Linklab, three: Path, tmp_path: Path
+) -> None:
+    words = ("compare", three, "-a", "single-north,alg3-rescue,mptcp,aria2-8", "--json")
+    first, again = (linklab(*words) for _ in range(2))
+    assert first.code == 0, first.err
+    row = rows(first.json)
+    assert row == rows(again.json), "exact in virtual time"
+
+    # north alone takes 4.1 s at least, all links 1.9 s: a gain of 2.2, of which most is had.
+    scenario = load(three)
+    possible = oracle.single_link_s(scenario, "north") / oracle.oracle_s(scenario)
+    assert possible == pytest.approx(2.17, abs=0.01)
+    assert row["single-north"]["download_s"] / row["alg3-rescue"]["download_s"] > 0.85 * possible
+    # MPTCP gives south nothing before the carrier goes and leaves it alone afterwards.
+    for name, used in (("alg3-rescue", NAMES), ("aria2-8", NAMES), ("mptcp", NAMES[:2])):
+        assert list(row[name]["links"]) == NAMES
+        shares = {link: one["share"] for link, one in row[name]["links"].items()}
+        assert [link for link, share in shares.items() if share > 0.05] == used, name
+
+    runs = {one.name.split("-seed")[0]: one for one in Path(first.json["run_dir"]).iterdir()}
+    rescued = runs["three-alg3-rescue"]
+    served = {line["client"] for line in lines(rescued / "h2o-access.jsonl")}
+    assert served == {"10.1.0.2", "10.2.0.2", "10.3.0.2"}
+    assert [one["link"] for one in lines(rescued / "events.jsonl")] == ["south", "south"]
+
+    drawn = linklab("plot", rescued, "--json", "-o", tmp_path / "plot.png")
+    assert [one["label"] for one in drawn.json["panels"][0]["series"]] == [
+        *NAMES, *(f"{name} used" for name in NAMES),
+    ]  # fmt: skip
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+    published = linklab("publish", *runs.values(), "--output", tmp_path / "runs.om")
+    assert published.code == 0, published.err
+    text = (tmp_path / "runs.om").read_text()
+    received = set(re.findall(r'linklab_run_link_received_bytes{.*?link="(\w+)"', text))
+    assert received == set(NAMES)
+
+
+def test_three_links_are_regressed(linklab: Linklab, three: Path, tmp_path: Path) -> None:
+    suite = tmp_path / "links.yaml"
+    suite.write_text(
+        "name: links\nscenarios: [{scenario: ./three.yaml, size: 6 MB}]\n"
+        "algorithms: [single-south, alg1-rescue, alg3]\nverify: 1\n"
+    )
+    made = linklab("regress", suite, "--update", "--reason", "the first")
+    assert made.code == 0, made.err
+    again = linklab("regress", suite, "--json")
+    assert again.code == 0, again.err
+    cells = again.json["cells"]
+    assert [cell["algorithm"] for cell in cells] == ["single-south", "alg1-rescue", "alg3"]
+    assert all(cell["now"] == cell["baseline"] for cell in cells)
+
+
+def test_a_link_that_the_scenario_lacks_is_named(linklab: Linklab, three: Path) -> None:
+    done = linklab("run", three, "-a", "single-nort")
+    assert done.code == 2
+    assert "no algorithm is called 'single-nort' (did you mean 'single-north'?); for three" in (
+        done.err
+    )
+
+
+@pytest.mark.parametrize("count", [1, MAX_LINKS])
+def test_one_link_and_as_many_as_may_be(linklab: Linklab, tmp_path: Path, count: int) -> None:
+    link = "down: 20 Mbit/s, up: 5 Mbit/s, rtt: 20 ms, queue: 200 kB"
+    kinds = ["wifi", "lte"] * (MAX_LINKS // 2)
+    links = "".join(f"  l{n}: {{kind: {kind}, {link}}}\n" for n, kind in enumerate(kinds[:count]))
+    file = tmp_path / "many.yaml"
+    file.write_text(f"name: many\npayload: {{size: {2 * count} MB}}\nlinks:\n{links}")
+    done = linklab("compare", file, "-a", "naive,alg3-rescue,mptcp", "--json")
+    assert done.code == 0, done.out + done.err
+    for name, row in rows(done.json).items():
+        assert len(row["links"]) == count, name
+        assert all(one["bytes"] > 50_000 for one in row["links"].values()), name
+        assert row["efficiency"] > (0.3 if name == "mptcp" else 0.5), name
