@@ -90,7 +90,8 @@ class Model(Generic[S]):
     has None. `layer` makes its layer; `place` is where that stands over the others', and `kinds`
     are the links that it is for. `summary` are its keys and a few words about its settings.
     `transitions` says what happened between two states of a link, by what the model alone
-    changes in them, and `happenings` are the kinds that it says. `access_points` are the names of those that the client may be attached to.
+    changes in them, and `happenings` are the kinds that it says. `access_points` are the names of
+    those that the client may be attached to.
     """
 
     settings: type[S]
