@@ -61,3 +61,9 @@ class LinkState:
         if self.is_out(direction):
             return 0
         return self.down_rate_bps if direction == "down" else self.up_rate_bps
+
+    def lost_ratio(self, direction: str) -> float:
+        """The mean share of packets that are lost on the way, "down" or "up"."""
+        if self.blackout:
+            return 1.0
+        return self.loss_ratio if direction == "down" else 0.0

@@ -99,24 +99,20 @@ class _Leg:
         }
         core = hosts[access.core.node]
         self.delay = Delay(
-            core.channel, core.indices[access.core.interface], _down_transit(state), seed
+            core.channel, core.indices[access.core.interface], _transit(state, "down"), seed
         )
 
     def apply(self, state: LinkState) -> None:
         """Rates and delay, only where they differ from the present ones."""
         self.queues["down"].set(state.down_rate_bps, is_held=state.hold_down)
         self.queues["up"].set(state.up_rate_bps, is_held=state.hold_up)
-        self.delay.set(_down_transit(state))
+        self.delay.set(_transit(state, "down"))
 
 
-def _down_transit(state: LinkState) -> Transit:
-    if state.blackout:
-        return Transit(state.delay_s, state.jitter_s, 1.0)
-    return Transit(state.delay_s, state.jitter_s, state.loss_ratio, state.loss_burst_packets)
-
-
-def _up_transit(state: LinkState) -> Transit:
-    return Transit(state.delay_s, state.jitter_s, 1.0 if state.blackout else 0.0)
+def _transit(state: LinkState, direction: str) -> Transit:
+    comes_in_bursts = direction == "down" and not state.blackout
+    burst_packets = state.loss_burst_packets if comes_in_bursts else 1.0
+    return Transit(state.delay_s, state.jitter_s, state.lost_ratio(direction), burst_packets)
 
 
 class ShapedLink:
@@ -137,7 +133,7 @@ class ShapedLink:
         self._leg = next(iter(self._legs.values()))
         core = hosts[path.core]
         self._up_delay = Delay(
-            core.channel, core.indices[path.core_up.interface], _up_transit(state),
+            core.channel, core.indices[path.core_up.interface], _transit(state, "up"),
             seed_for(seed, path.name, "up"),
         )  # fmt: skip
         self.state = replace(state, up=True, lease=0, access_point="")
@@ -157,7 +153,7 @@ class ShapedLink:
             self._set_attached(self._leg, attached=False)
         self._leg = self._legs.get(state.access_point, self._leg)
         self._leg.apply(state)
-        self._up_delay.set(_up_transit(state))
+        self._up_delay.set(_transit(state, "up"))
         if state.access_point != before.access_point and state.access_point in self._legs:
             self._route_down()
             self._set_attached(self._leg, attached=True)

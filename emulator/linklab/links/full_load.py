@@ -105,8 +105,8 @@ def spans(scenario: Scenario, seed: int, links: Iterable[str]) -> Iterator[Span]
                 if state.passes("up"):
                     _advance_handshake(link, state, until_s - t_s)
             else:
-                rates[name] = state.down_rate_bps / 8 * goodput_ratio()
-                link.sent_bytes += state.down_rate_bps / 8 * (until_s - t_s)
+                rates[name] = state.rate_bps("down") / 8 * goodput_ratio()
+                link.sent_bytes += state.rate_bps("down") / 8 * (until_s - t_s)
         if until_s > t_s:
             yield Span(t_s, until_s, dict(course.states), rates)
         if until_s == float("inf"):

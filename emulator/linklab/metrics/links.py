@@ -119,7 +119,7 @@ LOSS = Metric(
     "linklab_link_loss_ratio",
     "gauge",
     "Mean share of downlink packets that are lost.",
-    _applied(lambda state: 1.0 if state.blackout else state.loss_ratio),
+    _applied(lambda state: state.lost_ratio("down")),
     _LINK,
 )
 
