@@ -22,6 +22,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
@@ -136,18 +137,18 @@ func TestGetWithEveryAlgorithm(t *testing.T) {
 				t.Errorf("client.json is %s (%v), --json printed %s", text, err, stdout)
 			}
 			if printed.Outcome != "complete" || printed.SHA256 != sum || printed.Algorithm != test.algorithm ||
-				printed.URL != url || printed.Size != int64(len(file)) || printed.Download <= 0 || printed.Version == "" || printed.Go == "" {
+				printed.URL != url || printed.Size != quantity.Bytes(len(file)) || printed.Download <= 0 || printed.Version == "" || printed.Go == "" {
 				t.Errorf("summary %+v", printed)
 			}
 			// On loopback one link may have it all before the other is ready.
-			var sum int64
+			var sum quantity.Bytes
 			for name, l := range printed.Links {
 				sum += l.Bytes
 				if l.Device != "lo" || l.Requests > 0 && (l.Bytes == 0 || l.MinRTT == 0 || l.Finish == 0 || l.Peak == 0) {
 					t.Errorf("link %s: %+v", name, l)
 				}
 			}
-			if want := strings.Count(strings.Join(test.flags, " "), "--link"); len(printed.Links) != want || sum != int64(len(file)) {
+			if want := strings.Count(strings.Join(test.flags, " "), "--link"); len(printed.Links) != want || sum != quantity.Bytes(len(file)) {
 				t.Errorf("%d links carried %d bytes, want %d and %d", len(printed.Links), sum, want, len(file))
 			}
 			if entries, _ := os.ReadDir("."); len(entries) != 2 {
@@ -273,7 +274,7 @@ func TestInterruptedDownloadIsResumed(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &summary); code != 0 || err != nil {
 		t.Fatalf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
-	if got := summary.Links["lo"].Bytes; got == 0 || got >= int64(len(file)) || got+summary.Resumed != int64(len(file)) {
+	if got := summary.Links["lo"].Bytes; got == 0 || got >= quantity.Bytes(len(file)) || got+summary.Resumed != quantity.Bytes(len(file)) {
 		t.Errorf("the second call received %d bytes of %d and found %d", got, len(file), summary.Resumed)
 	}
 	want := fmt.Sprintf(`"event":"size","bytes":5000000,"etag":"\"1\"","link":"lo","resumed_bytes":%d}`, summary.Resumed)
@@ -290,7 +291,7 @@ func TestInterruptedDownloadIsResumed(t *testing.T) {
 
 // The rate is that of this call.
 func TestSummaryOfAResumedDownload(t *testing.T) {
-	for resumed, want := range map[int64]string{
+	for resumed, want := range map[quantity.Bytes]string{
 		0:         "copy: 5000000 bytes in 2.000 s, 20.00 Mbit/s, sha-256 00\n",
 		3_000_000: "copy: 5000000 bytes, of these now 2000000 bytes in 2.000 s, 8.00 Mbit/s, sha-256 00\n",
 		5_000_000: "copy: 5000000 bytes, of these now 0 bytes in 2.000 s, 0.00 Mbit/s, sha-256 00\n",

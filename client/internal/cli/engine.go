@@ -27,8 +27,8 @@ type engineFlags struct {
 	links      []string
 	algorithm  string
 	bandwidths []string
-	upperLimit quantity.Size
-	first      quantity.Size
+	upperLimit quantity.Bytes
+	first      quantity.Bytes
 	padding    float64
 	plain      bool
 	overlap    float64
@@ -52,7 +52,7 @@ type engineFlags struct {
 // register adds the flags with their default values.
 func (f *engineFlags) register(flags *pflag.FlagSet) {
 	usual := schedule.Defaults
-	f.upperLimit, f.first = quantity.Size(usual.UpperLimit), quantity.Size(usual.FirstRequests)
+	f.upperLimit, f.first = usual.UpperLimit, usual.FirstRequests
 	flags.StringArrayVar(&f.links, "link", nil, "use the device under this name, as NAME=DEVICE or DEVICE (repeatable; "+namesOf(func(a schedule.Algorithm) bool { return a.OneLink })+" takes one)")
 	flags.StringVar(&f.algorithm, "algorithm", "alg3", "how to split the work: "+schedule.List(schedule.Algorithms)+" (see multilink algorithms)")
 	flags.StringArrayVar(&f.bandwidths, "bandwidth", nil, "B of "+taking("bandwidth")+", as NAME=RATE such as wifi=80Mbit/s (repeatable; default: highest throughput seen)")
@@ -126,7 +126,7 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	}
 	f.algorithm = algorithm.Name
 	o.Scheduler = algorithm.Scheduler(schedule.Parameters{
-		UpperLimit: int64(f.upperLimit), FirstRequests: int64(f.first), Padding: f.factor(),
+		UpperLimit: f.upperLimit, FirstRequests: f.first, Padding: f.factor(),
 	})
 	o.Overlap, o.Window = f.overlap, f.window
 	if o.Links, err = f.parseLinks(); err != nil {
@@ -211,7 +211,7 @@ func (f *engineFlags) parseBandwidths(links []download.Link) error {
 		if err != nil {
 			return invalid("bandwidth", text, "%w", err)
 		}
-		links[i].Bandwidth = bandwidth.BytesPerSecond()
+		links[i].Bandwidth = bandwidth
 	}
 	return nil
 }
@@ -261,11 +261,11 @@ func (f *engineFlags) limit(links []download.Link) (quotas []*quota.Link, err er
 			}
 			to = from + 1
 		}
-		bits, err := quantity.ParseRate(value)
+		limit, err := quantity.ParseRate(value)
 		if err != nil {
 			return nil, invalid("rate-limit", text, "%w", err)
 		}
-		limiter := quota.NewRate(bits.BytesPerSecond())
+		limiter := quota.NewRate(limit)
 		for i := from; i < to; i++ {
 			limits[i].Rates = append(limits[i].Rates, limiter)
 		}
@@ -312,7 +312,7 @@ func (f *engineFlags) startEvent(o download.Options) *rundir.Start {
 	for _, l := range o.Links {
 		start.Links = append(start.Links, rundir.LinkDevice{Link: l.Name, Device: l.Device})
 		if l.Bandwidth > 0 {
-			start.Options["bandwidth_bps"].(map[string]float64)[l.Name] = 8 * l.Bandwidth
+			start.Options["bandwidth_bps"].(map[string]float64)[l.Name] = float64(l.Bandwidth)
 		}
 	}
 	return start

@@ -12,6 +12,7 @@ import (
 	"path"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -121,16 +122,16 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 }
 
 func printSummary(w io.Writer, output string, links []download.Link, s rundir.Summary) {
-	seconds := float64(s.Download) / 1e9
+	took := time.Duration(s.Download)
 	arrived := s.Size - s.Resumed
 	whole := ""
 	if s.Resumed > 0 {
 		whole = fmt.Sprintf("%d bytes, of these now ", s.Size)
 	}
-	fmt.Fprintf(w, "%s: %s%d bytes in %.3f s, %.2f Mbit/s, sha-256 %s\n", printable.Text(output), whole, arrived, seconds, 8*float64(arrived)/seconds/1e6, s.SHA256)
+	fmt.Fprintf(w, "%s: %s%d bytes in %.3f s, %.2f Mbit/s, sha-256 %s\n", printable.Text(output), whole, arrived, took.Seconds(), arrived.Per(took).MegabitsPerSecond(), s.SHA256)
 	for _, l := range links {
 		part := s.Links[l.Name]
-		fmt.Fprintf(w, "  %s: %d bytes in %d requests until %.3f s\n", l.Name, part.Bytes, part.Requests, float64(part.Finish)/1e9)
+		fmt.Fprintf(w, "  %s: %d bytes in %d requests until %.3f s\n", l.Name, part.Bytes, part.Requests, time.Duration(part.Finish).Seconds())
 	}
 }
 

@@ -19,7 +19,7 @@ type proxyFlags struct {
 	config  string
 	listen  string
 	allow   []string
-	buffer  quantity.Size
+	buffer  quantity.Bytes
 	streams int
 }
 
@@ -96,7 +96,7 @@ func runProxy(command *cobra.Command, f *proxyFlags, logs *logging) error {
 	}
 	o := proxy.Options{
 		Engine:  options,
-		Window:  int64(f.buffer),
+		Window:  f.buffer,
 		Streams: f.streams,
 		Allow:   allow,
 		Port:    listener.Addr().(*net.TCPAddr).Port,

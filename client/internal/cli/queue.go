@@ -14,6 +14,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/daemon"
 	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // withDaemon runs f with a client of the daemon on the given socket.
@@ -221,13 +222,13 @@ func printDownloads(w io.Writer, downloads []daemon.Download) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "ID\tSTATE\tMB\tOF\tMbit/s\tFILE")
 	for _, d := range downloads {
-		var received int64
-		var throughput float64
+		var received quantity.Bytes
+		var throughput quantity.Rate
 		for _, l := range d.Links {
 			received += l.Received
 			throughput += l.Throughput
 		}
-		fmt.Fprintf(table, "%d\t%s\t%.1f\t%.1f\t%.1f\t%s%s%s%s\n", d.ID, d.State, float64(received)/1e6, float64(d.Size)/1e6, throughput/1e6, printable.Text(d.Output), reason(d), warning(d), retry(d))
+		fmt.Fprintf(table, "%d\t%s\t%.1f\t%.1f\t%.1f\t%s%s%s%s\n", d.ID, d.State, received.Megabytes(), d.Size.Megabytes(), throughput.MegabitsPerSecond(), printable.Text(d.Output), reason(d), warning(d), retry(d))
 	}
 	table.Flush()
 }
@@ -239,12 +240,12 @@ func printLinks(w io.Writer, links []daemon.LinkStatus) {
 	for _, l := range links {
 		limit, since := "none", "the beginning"
 		if l.Cap > 0 {
-			limit = fmt.Sprintf("%.1f", float64(l.Cap)/1e6)
+			limit = fmt.Sprintf("%.1f", l.Cap.Megabytes())
 		}
 		if !l.Since.IsZero() {
 			since = l.Since.Format("2006-01-02")
 		}
-		fmt.Fprintf(table, "%s\t%.1f\t%s\t%s\n", printable.Text(l.Link), float64(l.Used)/1e6, limit, since)
+		fmt.Fprintf(table, "%s\t%.1f\t%s\t%s\n", printable.Text(l.Link), l.Used.Megabytes(), limit, since)
 	}
 	table.Flush()
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/daemon"
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // startDaemon runs "multilink serve" in the working directory until stop is
@@ -68,7 +69,7 @@ func TestTheDaemonDownloads(t *testing.T) {
 	}
 	code, stdout, stderr := run("add", url, "--wait", "--json")
 	var d daemon.Download
-	if err := json.Unmarshal([]byte(stdout), &d); code != 0 || err != nil || d.State != daemon.Complete || d.Size != int64(len(file)) || d.Output != "file.bin" {
+	if err := json.Unmarshal([]byte(stdout), &d); code != 0 || err != nil || d.State != daemon.Complete || d.Size != quantity.Bytes(len(file)) || d.Output != "file.bin" {
 		t.Fatalf("add: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	if got, err := os.ReadFile(filepath.Join("files", "file.bin")); err != nil || !bytes.Equal(got, file) {
@@ -93,7 +94,7 @@ func TestTheDaemonDownloads(t *testing.T) {
 		Links     []daemon.LinkStatus
 	}
 	if err := json.Unmarshal([]byte(stdout), &status); code != 0 || err != nil || len(status.Downloads) != 1 || len(status.Links) != 2 ||
-		status.Links[0].Used+status.Links[1].Used < int64(2*len(file)) {
+		status.Links[0].Used+status.Links[1].Used < quantity.Bytes(2*len(file)) {
 		t.Errorf("status --json: exit code %d, %v in %s", code, err, stdout)
 	}
 	if text := scrape(t, "metrics"); !strings.Contains(text, `multilink_received_bytes_total{algorithm="alg3",link="wifi",run="",scenario="",seed=""}`) {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"time"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/quota"
 )
 
@@ -53,7 +54,7 @@ type Download struct {
 	StartedAt time.Time `json:"started_at,omitzero"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
 	// Size is that of the file in bytes, 0 until it is known.
-	Size int64 `json:"size_bytes"`
+	Size quantity.Bytes `json:"size_bytes"`
 	// SHA256 is the checksum of the complete file in hexadecimal.
 	SHA256 string `json:"sha256,omitempty"`
 	// Links holds what each link did in the last run of the download.
@@ -63,19 +64,19 @@ type Download struct {
 // Progress is one link's part of a download.
 type Progress struct {
 	// Received counts bytes of response bodies.
-	Received int64 `json:"received_bytes"`
-	// Throughput is the link's in bits per second, 0 when it is not running.
-	Throughput float64 `json:"throughput_bps"`
+	Received quantity.Bytes `json:"received_bytes"`
+	// Throughput is the link's, 0 when it is not running.
+	Throughput quantity.Rate `json:"throughput_bps"`
 }
 
 // LinkStatus is what a link may carry and has carried.
 type LinkStatus struct {
 	Link string `json:"link"`
 	// Cap in bytes is left out if there is none.
-	Cap    int64        `json:"cap_bytes,omitempty"`
-	Period quota.Period `json:"period,omitempty"`
+	Cap    quantity.Bytes `json:"cap_bytes,omitempty"`
+	Period quota.Period   `json:"period,omitempty"`
 	// Since is when the account began, left out if it never ends.
 	Since time.Time `json:"since,omitzero"`
 	// Used counts the bytes since then, in both directions.
-	Used int64 `json:"used_bytes"`
+	Used quantity.Bytes `json:"used_bytes"`
 }

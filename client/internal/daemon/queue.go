@@ -17,6 +17,7 @@ import (
 	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/partfile"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
 )
@@ -467,8 +468,8 @@ func (r recorder) Record(_ time.Duration, event rundir.Event) {
 	defer r.queue.mu.Unlock()
 	switch event := event.(type) {
 	case *rundir.Size:
-		r.entry.Size, r.entry.Error = event.Bytes, ""
+		r.entry.Size, r.entry.Error = quantity.Bytes(event.Bytes), ""
 	case *rundir.Sample:
-		r.entry.Links[event.Link] = Progress{Received: event.Received, Throughput: event.Throughput}
+		r.entry.Links[event.Link] = Progress{Received: quantity.Bytes(event.Received), Throughput: quantity.Rate(event.Throughput)}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -224,7 +225,7 @@ func (d *download) giveUpOn(l *linkState, s *session, reason string, now time.Du
 func (d *download) wasted(l *linkState, s *session) {
 	if late := s.Unread() - s.unread; late > 0 {
 		l.wasted += late
-		d.record(time.Since(d.start), &rundir.Late{Link: l.Name, Bytes: late})
+		d.record(time.Since(d.start), &rundir.Late{Link: l.Name, Bytes: int64(late)})
 	}
 }
 
@@ -247,7 +248,7 @@ func (d *download) lose(l *linkState, s *session) {
 // abandon gives up requests of a link; what they have not delivered is free
 // again.
 func (d *download) abandon(l *linkState, requests []*request, reason string, now time.Duration) {
-	var bytes int64
+	var bytes quantity.Bytes
 	for _, r := range requests {
 		left := d.drop(l, r, now)
 		d.release(left)

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -143,7 +144,7 @@ type download struct {
 	part     ranges.Range
 	payload  *ranges.Payload // nil until the size is known
 	// resumed is how many bytes the sink held from the beginning.
-	resumed  int64
+	resumed  quantity.Bytes
 	requests int
 	// ranged says that the server answered a range as such.
 	ranged bool
@@ -274,7 +275,7 @@ func (d *download) begin(l *linkState, resource transport.Resource) error {
 	if !whole {
 		d.resumed = ranges.NewSet(have...).Bytes()
 	}
-	d.record(now, &rundir.Size{Bytes: max(0, resource.Size), ETag: resource.ETag, Link: l.Name, Resumed: d.resumed})
+	d.record(now, &rundir.Size{Bytes: int64(max(0, resource.Size)), ETag: resource.ETag, Link: l.Name, Resumed: int64(d.resumed)})
 	if err != nil {
 		return sinkError{err}
 	}
@@ -300,7 +301,7 @@ func (d *download) target(l *linkState) transport.Target {
 }
 
 // limit is the offset before which bytes may be requested.
-func (d *download) limit() int64 {
+func (d *download) limit() quantity.Bytes {
 	if d.window == nil {
 		return math.MaxInt64
 	}
@@ -337,7 +338,7 @@ func (d *download) assign() {
 }
 
 // nextSize asks the scheduler, with all that is known at now.
-func (d *download) nextSize(l *linkState, now time.Duration) int64 {
+func (d *download) nextSize(l *linkState, now time.Duration) quantity.Bytes {
 	known := schedule.Known{Payload: d.part.Length, Links: make([]schedule.Link, len(d.links))}
 	if d.window != nil {
 		known.Payload = min(known.Payload, d.window.Size())
@@ -375,8 +376,8 @@ func (d *download) sample(ctx context.Context) {
 			l.measure()
 			d.record(now, &rundir.Sample{
 				Link:       l.Name,
-				Received:   l.meter.Total(),
-				Throughput: 8 * l.meter.Rate(now),
+				Received:   int64(l.meter.Total()),
+				Throughput: float64(l.meter.Rate(now)),
 				RTT:        l.rtt.Last.Nanoseconds(),
 				MinRTT:     l.rtt.Min.Nanoseconds(),
 				InFlight:   len(l.active),

@@ -22,14 +22,15 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/partfile"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
 // The links of the tests: 10 and 5 MB/s, without any loss or slow start.
 var (
-	wifi = simLink{rate: 10e6, rtt: 10 * time.Millisecond}
-	lte  = simLink{rate: 5e6, rtt: 30 * time.Millisecond}
+	wifi = simLink{rate: 80e6, rtt: 10 * time.Millisecond}
+	lte  = simLink{rate: 40e6, rtt: 30 * time.Millisecond}
 )
 
 // overhead is what HTTP/2 and TLS add to the bytes of a file: 9 B per frame
@@ -178,7 +179,7 @@ func TestSingle(t *testing.T) {
 		t.Fatal(err)
 	}
 	// TCP, TLS, HEAD and GET take a round trip each.
-	ideal := 4*wifi.rtt.Seconds() + float64(len(file))/wifi.rate
+	ideal := 4*wifi.rtt.Seconds() + float64(len(file))/wifi.rate.BytesPerSecond()
 	within(t, "download time", seconds(summary.Download), ideal, ideal*overhead)
 	if got := of[*rundir.Request](events); len(got) != 1 || got[0].Offset != 0 || got[0].Length != int64(len(file)) {
 		t.Errorf("requests %+v, want one for the whole file", got)
@@ -194,9 +195,9 @@ func TestNaiveEndsWithTheSlowerLink(t *testing.T) {
 	}
 	half := float64(len(file)) / 2
 	// The size is known by the time that the slower link is ready.
-	ideal := 3*lte.rtt.Seconds() + half/lte.rate
+	ideal := 3*lte.rtt.Seconds() + half/lte.rate.BytesPerSecond()
 	within(t, "download time", seconds(summary.Download), ideal, ideal*overhead)
-	ideal = 4*wifi.rtt.Seconds() + half/wifi.rate
+	ideal = 4*wifi.rtt.Seconds() + half/wifi.rate.BytesPerSecond()
 	within(t, "the fast link's time", seconds(summary.Links["wifi"].Finish), ideal, ideal*overhead)
 	for _, r := range of[*rundir.Request](events) {
 		if r.Length != int64(half) {
@@ -209,8 +210,8 @@ func TestNaiveEndsWithTheSlowerLink(t *testing.T) {
 // need, and use both until near the end.
 func TestAdaptiveAlgorithmsUseBothLinks(t *testing.T) {
 	// Bytes that both could deliver from when their first could arrive.
-	wifiReady, lteReady := 4*wifi.rtt.Seconds(), 3*lte.rtt.Seconds()
-	ideal := (float64(len(file)) + wifiReady*wifi.rate + lteReady*lte.rate) / (wifi.rate + lte.rate)
+	ready := wifi.rate.Over(4*wifi.rtt) + lte.rate.Over(3*lte.rtt)
+	ideal := (float64(len(file)) + ready) / (wifi.rate + lte.rate).BytesPerSecond()
 	known := func(o *Options, _ *simNet) {
 		o.Links[0].Bandwidth, o.Links[1].Bandwidth = 1.3*wifi.rate, 1.3*lte.rate
 	}
@@ -235,14 +236,14 @@ func TestAdaptiveAlgorithmsUseBothLinks(t *testing.T) {
 				t.Fatal(err)
 			}
 			within(t, "download time over ideal", seconds(summary.Download)/ideal, test.low, test.high)
-			var sum int64
+			var sum quantity.Bytes
 			for name, l := range summary.Links {
 				sum += l.Bytes
 				if l.Requests < 2 || l.Wasted != 0 {
 					t.Errorf("%s issued %d requests and wasted %d bytes", name, l.Requests, l.Wasted)
 				}
 			}
-			if sum != int64(len(file)) {
+			if sum != quantity.Bytes(len(file)) {
 				t.Errorf("the links carried %d bytes of %d", sum, len(file))
 			}
 			first := map[string]bool{"wifi": true, "lte": true}
@@ -280,7 +281,7 @@ func TestNextRequestAtOverlap(t *testing.T) {
 // connects, and a link that comes late joins in.
 func TestLateLinkJoins(t *testing.T) {
 	summary, events, err := try(t, http.HandlerFunc(content), func(o *Options, n *simNet) {
-		o.Links[1].Dial = n.dial(simLink{rate: 5e6, rtt: 200 * time.Millisecond})
+		o.Links[1].Dial = n.dial(simLink{rate: 40e6, rtt: 200 * time.Millisecond})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -610,7 +611,7 @@ func TestLinkThatDoesNotConnect(t *testing.T) {
 
 // A link that fails to connect after the others took all bytes is not needed.
 func TestLinkThatFailsWhenNothingIsLeft(t *testing.T) {
-	broken := simLink{rate: 5e6, rtt: 500 * time.Millisecond, afterDial: refusing}
+	broken := simLink{rate: 40e6, rtt: 500 * time.Millisecond, afterDial: refusing}
 	summary, _, err := try(t, http.HandlerFunc(content), func(o *Options, n *simNet) {
 		o.Scheduler = everything{}
 		o.Links[1].Dial = n.dial(broken)
@@ -623,7 +624,7 @@ func TestLinkThatFailsWhenNothingIsLeft(t *testing.T) {
 // everything is a scheduler that gives all bytes to whoever asks first.
 type everything struct{}
 
-func (everything) Next(_ int, known schedule.Known) int64 { return known.Payload }
+func (everything) Next(_ int, known schedule.Known) quantity.Bytes { return known.Payload }
 
 func TestUntrustedServer(t *testing.T) {
 	_, _, err := try(t, http.HandlerFunc(content), func(o *Options, _ *simNet) { o.TLS = &tls.Config{} })

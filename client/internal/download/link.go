@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -17,9 +18,8 @@ import (
 // Link is a way to the server.
 type Link struct {
 	Name, Device string
-	// Bandwidth is B_x in bytes per second; if 0, it is the highest
-	// throughput seen.
-	Bandwidth float64
+	// Bandwidth is B_x; if 0, it is the highest throughput seen.
+	Bandwidth quantity.Rate
 	// Dial connects to a TCP address through the link.
 	Dial func(ctx context.Context, address string) (link.Socket, error)
 	// Watch, if set, reports changes of the link until ctx ends.
@@ -49,10 +49,10 @@ type linkState struct {
 	active   []*request
 	requests int
 	// expected is what they have still to deliver.
-	expected int64
-	wasted   int64
+	expected quantity.Bytes
+	wasted   quantity.Bytes
 	// raced is the part of wasted that the meter has counted.
-	raced int64
+	raced quantity.Bytes
 	// last is when the last byte arrived.
 	last time.Duration
 	// delays are the times from the last requests to their first bytes.
@@ -86,13 +86,13 @@ type session struct {
 	// since is when it was made.
 	since time.Duration
 	// heard is how much it had received at heardAt.
-	heard   int64
+	heard   quantity.Bytes
 	heardAt time.Duration
 	// unread is what Unread was at the beginning.
-	unread int64
+	unread quantity.Bytes
 	// stale is what Unread will come to when the rest of the bodies that were
 	// not wanted to their ends has arrived.
-	stale int64
+	stale quantity.Bytes
 }
 
 // request is a range request.
@@ -102,11 +102,11 @@ type request struct {
 	session *session
 	// limit is the end of what is still wanted: other links may have taken
 	// over the rest.
-	limit    int64
-	received int64
-	wasted   int64
+	limit    quantity.Bytes
+	received quantity.Bytes
+	wasted   quantity.Bytes
 	// used is how much of a resource that comes only as a whole was written.
-	used   int64
+	used   quantity.Bytes
 	issued time.Duration
 	// dropped says that nothing more is wanted.
 	dropped bool
@@ -124,16 +124,16 @@ func (l *linkState) on(s *session) (requests []*request) {
 }
 
 // next is the offset of the next byte that is to arrive.
-func (r *request) next() int64 { return r.Offset + r.received }
+func (r *request) next() quantity.Bytes { return r.Offset + r.received }
 
 // left is what is still wanted and has not arrived.
-func (r *request) left() int64 { return r.limit - r.next() }
+func (r *request) left() quantity.Bytes { return r.limit - r.next() }
 
 // wanted is the number of bytes that are wanted of all of the request.
-func (r *request) wanted() int64 { return r.limit - r.Offset }
+func (r *request) wanted() quantity.Bytes { return r.limit - r.Offset }
 
 // tail is how much may arrive of what is not wanted any more.
-func (r *request) tail() int64 { return min(r.End()-r.limit, maxStale) }
+func (r *request) tail() quantity.Bytes { return min(r.End()-r.limit, maxStale) }
 
 // complete reports whether all that is wanted has arrived.
 func (r *request) complete() bool { return !r.dropped && r.left() == 0 }
@@ -147,7 +147,7 @@ func (d *download) await(l *linkState) {
 	}
 	decision := l.expected
 	if l.newest != nil {
-		decision -= int64((1 - d.Overlap) * float64(l.newest.wanted()))
+		decision -= quantity.Bytes((1 - d.Overlap) * float64(l.newest.wanted()))
 		decision = min(decision, l.expected-d.policy.ahead(l))
 	}
 	l.session.Socket.Await(decision, l.expected)
@@ -163,8 +163,8 @@ func (l *linkState) delay() time.Duration {
 }
 
 // pipe is how many bytes must be awaited so that the link is never idle.
-func (l *linkState) pipe(now time.Duration) int64 {
-	return int64(1.25 * l.pace.Rate(now) * l.delay().Seconds())
+func (l *linkState) pipe(now time.Duration) quantity.Bytes {
+	return quantity.Bytes((1.25 * l.pace.Rate(now)).Over(l.delay()))
 }
 
 // measure updates the round trip time. It keeps the last known one if the
@@ -204,7 +204,7 @@ func (l *linkState) summary() rundir.LinkSummary {
 		Requests:  l.requests,
 		MinRTT:    l.rtt.Min.Nanoseconds(),
 		LastRTT:   l.rtt.Last.Nanoseconds(),
-		Peak:      8 * l.meter.Peak(),
+		Peak:      l.meter.Peak(),
 		Wasted:    l.wasted,
 		Failovers: l.failovers,
 	}

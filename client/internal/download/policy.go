@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -39,11 +40,11 @@ type policy interface {
 	// arrived.
 	due(l *linkState, r *request, now time.Duration) bool
 	// ahead is how many bytes the link should always have to wait for.
-	ahead(l *linkState) int64
+	ahead(l *linkState) quantity.Bytes
 
 	// lost takes note of bytes that a failed request of the link did not
 	// deliver.
-	lost(l *linkState, bytes int64, now time.Duration)
+	lost(l *linkState, bytes quantity.Bytes, now time.Duration)
 	// freed is called when a request ended early, and its bytes are free.
 	freed()
 	// failed decides what follows from the failure of a request on a session
@@ -104,9 +105,9 @@ func (d asPublished) next(l *linkState, now time.Duration) (r ranges.Range, from
 
 func (d asPublished) due(l *linkState, r *request, _ time.Duration) bool { return d.overlapped(l, r) }
 
-func (asPublished) ahead(*linkState) int64 { return 0 }
+func (asPublished) ahead(*linkState) quantity.Bytes { return 0 }
 
-func (asPublished) lost(*linkState, int64, time.Duration) {}
+func (asPublished) lost(*linkState, quantity.Bytes, time.Duration) {}
 
 func (asPublished) freed() {}
 

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
@@ -53,7 +54,7 @@ func inARow(t *testing.T, handler http.HandlerFunc, http2 *http.HTTP2Config, tim
 				Window:    time.Second,
 				Rescue:    &Rescue{GiveUp: time.Minute},
 				Output:    func() (Sink, error) { return window, nil },
-				Resource:  &transport.Resource{Size: int64(len(file)), ETag: `"6b010793-5b8d80"`},
+				Resource:  &transport.Resource{Size: quantity.Bytes(len(file)), ETag: `"6b010793-5b8d80"`},
 				Part:      ranges.Range{Length: part},
 				Pool:      pool,
 				TLS:       &tls.Config{RootCAs: authority},

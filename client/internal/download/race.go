@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -29,7 +30,7 @@ type race struct {
 	// dethroned says that the winner was told to end.
 	dethroned bool
 	// written is how far the sink was written.
-	written int64
+	written quantity.Bytes
 	// full says that the winner waits for the sink, and grown receives when
 	// that has more room.
 	full  bool
@@ -89,7 +90,7 @@ func (d *download) enter(l *linkState) {
 	s.heardAt = now
 	l.meter.Start(now)
 	l.pace.Begin(now, l.rtt.Min)
-	d.record(now, &rundir.Request{Link: l.Name, ID: r.id, Length: r.Length})
+	d.record(now, &rundir.Request{Link: l.Name, ID: r.id, Length: int64(r.Length)})
 	target := d.target(l)
 	d.wg.Go(func() {
 		defer cancel()
@@ -108,13 +109,14 @@ func (d *download) run1(ctx context.Context, l *linkState, r *request, target tr
 	defer d.settle(l, s)
 	delete(d.race.runners, l)
 	l.pace.End(now)
-	end := &rundir.End{Link: l.Name, ID: r.id, Bytes: r.used, Wasted: r.received - r.used, Outcome: rundir.Complete}
+	wasted := r.received - r.used
+	end := &rundir.End{Link: l.Name, ID: r.id, Bytes: int64(r.used), Wasted: int64(wasted), Outcome: rundir.Complete}
 	won := d.race.winner == l
 	if won {
 		d.race.winner = nil
 	}
-	l.wasted += end.Wasted
-	l.raced += end.Wasted
+	l.wasted += wasted
+	l.raced += wasted
 	switch {
 	case err == nil && won:
 		d.record(now, end)
@@ -153,11 +155,11 @@ func (d *download) receiveWhole(ctx context.Context, l *linkState, r *request, t
 			return err
 		}
 		d.mu.Lock()
-		r.received += int64(n)
+		r.received += quantity.Bytes(n)
 		if n > 0 {
-			d.arrived(l, r, int64(n), time.Since(d.start))
+			d.arrived(l, r, quantity.Bytes(n), time.Since(d.start))
 		}
-		offset := r.received - int64(n)
+		offset := r.received - quantity.Bytes(n)
 		data := block[:n]
 		if !won {
 			lead = append(lead, data...)
@@ -184,7 +186,7 @@ func (d *download) receiveWhole(ctx context.Context, l *linkState, r *request, t
 }
 
 // doubt warns of a file that may have been cut, unless a checksum will tell.
-func (d *download) doubt(l *linkState, bytes int64) {
+func (d *download) doubt(l *linkState, bytes quantity.Bytes) {
 	if d.Verified || d.resource.SHA256 != nil {
 		return
 	}
@@ -228,9 +230,9 @@ func (d *download) dethrone(now time.Duration) {
 }
 
 // deliver writes the part of the data that is wanted, as the sink has room.
-func (d *download) deliver(ctx context.Context, r *request, data []byte, offset int64) error {
-	end := offset + int64(len(data))
-	from, to := d.part.Offset, int64(math.MaxInt64)
+func (d *download) deliver(ctx context.Context, r *request, data []byte, offset quantity.Bytes) error {
+	end := offset + quantity.Bytes(len(data))
+	from, to := d.part.Offset, quantity.Bytes(math.MaxInt64)
 	if d.resource.Size >= 0 {
 		to = d.part.End()
 	}
@@ -252,7 +254,7 @@ func (d *download) deliver(ctx context.Context, r *request, data []byte, offset 
 			}
 			continue
 		}
-		if _, err := d.sink.WriteAt(data[from-offset:room-offset], from); err != nil {
+		if _, err := d.sink.WriteAt(data[from-offset:room-offset], int64(from)); err != nil {
 			return sinkError{err}
 		}
 		r.used += room - from
@@ -283,7 +285,7 @@ func (d *download) setFull(full bool) {
 }
 
 // resize tells the sink a size that was unknown.
-func (d *download) resize(size int64) error {
+func (d *download) resize(size quantity.Bytes) error {
 	if d.resource.Size >= 0 {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -97,20 +98,20 @@ func TestAReaderMayPause(t *testing.T) {
 // What a link received before it lost the race is wasted, and nothing else.
 func TestALostRaceIsWaste(t *testing.T) {
 	summary, events := rescued(t, schedule.Naive{}, http.HandlerFunc(noRanges), "", nil)
-	var ended, wasted int64
+	var ended, wasted quantity.Bytes
 	for _, e := range of[*rundir.End](events) {
-		ended += e.Bytes
-		wasted += e.Wasted
+		ended += quantity.Bytes(e.Bytes)
+		wasted += quantity.Bytes(e.Wasted)
 	}
 	a, b := summary.Links["wifi"], summary.Links["lte"]
-	size := int64(len(file))
+	size := quantity.Bytes(len(file))
 	if ended != size || a.Bytes != size || b.Bytes != 0 {
 		t.Errorf("the requests brought %d bytes, wifi %d, lte %d, of %d", ended, a.Bytes, b.Bytes, size)
 	}
 	// Wi-Fi is twice as fast.
 	within(t, "bytes that lte received for nothing", float64(wasted), raceLength/2*.8, raceLength/2)
 	for _, e := range of[*rundir.Late](events) {
-		wasted += e.Bytes // of the ranges that were requested first
+		wasted += quantity.Bytes(e.Bytes) // of the ranges that were requested first
 	}
 	if a.Wasted+b.Wasted != wasted {
 		t.Errorf("%d and %d bytes are wasted, the events tell of %d", a.Wasted, b.Wasted, wasted)
@@ -126,7 +127,7 @@ func TestAWinnerThatGoesSilent(t *testing.T) {
 	})
 	within(t, "download time", seconds(summary.Download), 1.5, 5)
 	a, b := summary.Links["wifi"], summary.Links["lte"]
-	if b.Bytes == 0 || a.Bytes+b.Bytes != int64(len(file)) {
+	if b.Bytes == 0 || a.Bytes+b.Bytes != quantity.Bytes(len(file)) {
 		t.Errorf("wifi brought %d bytes and lte %d of %d", a.Bytes, b.Bytes, len(file))
 	}
 	if lost := of[*rundir.Failover](events); lost[len(lost)-1].Reason != stalled || lost[len(lost)-1].To != "lte" {

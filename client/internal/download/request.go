@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -64,9 +65,9 @@ func (d *download) issue(l *linkState, assigned ranges.Range, from string, now t
 	d.record(now, &rundir.Request{
 		Link:   l.Name,
 		ID:     r.id,
-		Offset: r.Offset,
-		Length: r.Length,
-		Rate:   8 * l.meter.Rate(now),
+		Offset: int64(r.Offset),
+		Length: int64(r.Length),
+		Rate:   float64(l.meter.Rate(now)),
 		From:   from,
 	})
 	d.wg.Go(func() { d.fetch(ctx, l, r) })
@@ -88,10 +89,10 @@ func (d *download) fetch(ctx context.Context, l *linkState, r *request) {
 		}
 		return
 	}
-	end := &rundir.End{Link: l.Name, ID: r.id, Bytes: r.received, Wasted: r.wasted, Outcome: rundir.Cancelled}
+	end := &rundir.End{Link: l.Name, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: rundir.Cancelled}
 	cancelled := d.ctx.Err() != nil || r.dropped && !errors.As(err, new(sinkError))
 	if !cancelled {
-		err = fmt.Errorf("bytes %d-%d: %w", r.Offset, r.End()-1, err)
+		err = fmt.Errorf("bytes %d-%d: %w", int64(r.Offset), int64(r.End()-1), err)
 		end.Outcome, end.Error = rundir.Failed, err.Error()
 	}
 	l.wasted += r.wasted
@@ -163,9 +164,9 @@ func (d *download) drop(l *linkState, r *request, now time.Duration) ranges.Rang
 
 // failedOver records that a link lost work; to is nil if it is not known yet
 // who does it.
-func (d *download) failedOver(l, to *linkState, bytes int64, reason string, now time.Duration) {
+func (d *download) failedOver(l, to *linkState, bytes quantity.Bytes, reason string, now time.Duration) {
 	l.failovers++
-	event := &rundir.Failover{Link: l.Name, Bytes: bytes, Reason: reason}
+	event := &rundir.Failover{Link: l.Name, Bytes: int64(bytes), Reason: reason}
 	if to != nil {
 		event.To = to.Name
 	}
@@ -180,7 +181,7 @@ func (d *download) release(r ranges.Range) {
 }
 
 // shrink takes the last bytes off what is wanted of a request.
-func (d *download) shrink(l *linkState, r *request, bytes int64) {
+func (d *download) shrink(l *linkState, r *request, bytes quantity.Bytes) {
 	r.limit -= bytes
 	l.expected -= bytes
 }
@@ -229,14 +230,14 @@ func (d *download) receive(ctx context.Context, l *linkState, r *request) error 
 		kept, last := d.take(r, n)
 		filled += kept
 		if filled > 0 && (filled >= unit || last || readErr != nil) {
-			if _, err := d.sink.WriteAt(block[:filled], offset); err != nil {
+			if _, err := d.sink.WriteAt(block[:filled], int64(offset)); err != nil {
 				return d.unwritten(r, filled, err)
 			}
-			offset += int64(filled)
+			offset += quantity.Bytes(filled)
 			filled = 0
 		}
 		if kept > 0 {
-			d.progress(l, r, int64(kept))
+			d.progress(l, r, quantity.Bytes(kept))
 		}
 		switch {
 		case readErr == io.EOF && !last:
@@ -256,9 +257,9 @@ func (d *download) receive(ctx context.Context, l *linkState, r *request) error 
 func (d *download) take(r *request, n int) (kept int, last bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	kept = int(min(int64(n), r.left()))
-	r.received += int64(kept)
-	r.wasted += int64(n - kept)
+	kept = int(min(quantity.Bytes(n), r.left()))
+	r.received += quantity.Bytes(kept)
+	r.wasted += quantity.Bytes(n - kept)
 	return kept, r.left() == 0
 }
 
@@ -266,13 +267,13 @@ func (d *download) take(r *request, n int) (kept int, last bool) {
 func (d *download) unwritten(r *request, bytes int, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r.received -= int64(bytes)
+	r.received -= quantity.Bytes(bytes)
 	return sinkError{err}
 }
 
 // progress takes account of bytes that arrived, and issues the link's next
 // request when enough of its newest has.
-func (d *download) progress(l *linkState, r *request, bytes int64) {
+func (d *download) progress(l *linkState, r *request, bytes quantity.Bytes) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Since(d.start)
@@ -284,7 +285,7 @@ func (d *download) progress(l *linkState, r *request, bytes int64) {
 	if r.complete() {
 		d.ended(l, r, now)
 		l.wasted += r.wasted
-		d.record(now, &rundir.End{Link: l.Name, ID: r.id, Bytes: r.received, Wasted: r.wasted, Outcome: rundir.Complete})
+		d.record(now, &rundir.End{Link: l.Name, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: rundir.Complete})
 		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
 		d.completeIfAllArrived(now)
 	}
@@ -302,7 +303,7 @@ func (d *download) overlapped(l *linkState, r *request) bool {
 }
 
 // arrived counts bytes of a body.
-func (d *download) arrived(l *linkState, r *request, bytes int64, now time.Duration) {
+func (d *download) arrived(l *linkState, r *request, bytes quantity.Bytes, now time.Duration) {
 	if r.received == bytes {
 		d.record(now, &rundir.FirstByte{Link: l.Name, ID: r.id})
 		l.delays = append(l.delays[max(0, len(l.delays)-delaySamples+1):], now-r.issued)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -231,9 +232,9 @@ func (d withRescue) due(l *linkState, r *request, now time.Duration) bool {
 	return d.overlapped(l, r) || l.expected < l.pipe(now)
 }
 
-func (d withRescue) ahead(l *linkState) int64 { return l.pipe(time.Since(d.start)) }
+func (d withRescue) ahead(l *linkState) quantity.Bytes { return l.pipe(time.Since(d.start)) }
 
-func (d withRescue) lost(l *linkState, bytes int64, now time.Duration) {
+func (d withRescue) lost(l *linkState, bytes quantity.Bytes, now time.Duration) {
 	d.failedOver(l, nil, bytes, lost, now)
 }
 
@@ -401,7 +402,7 @@ func (j joined) Unwrap() []error { return j }
 // works is what the links have to do, as far as it is known.
 func (d withRescue) works(now time.Duration) []schedule.Work {
 	works := make([]schedule.Work, len(d.links))
-	var sum float64
+	var sum quantity.Rate
 	var known int
 	for x, l := range d.links {
 		w := &works[x]
@@ -435,7 +436,7 @@ func (d withRescue) works(now time.Duration) []schedule.Work {
 			case l.Bandwidth > 0:
 				w.Rate = l.Bandwidth
 			case known > 0:
-				w.Rate = sum / float64(known) / 2
+				w.Rate = sum / quantity.Rate(known) / 2
 			}
 		}
 	}
@@ -510,7 +511,7 @@ func (d withRescue) urgent(l *linkState, now time.Duration) (ranges.Range, strin
 
 // steal takes over a part of what the link that ends last has to deliver.
 func (d withRescue) steal(l *linkState, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
-	largest := make([]int64, len(d.links))
+	largest := make([]quantity.Bytes, len(d.links))
 	requests := make([]*request, len(d.links))
 	for x, other := range d.links {
 		// A request that is just sent is not taken over because nothing came

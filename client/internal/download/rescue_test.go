@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -94,21 +95,21 @@ func checkEvents(t *testing.T, summary rundir.Summary, events *log) {
 	for _, e := range events.events {
 		switch e := e.(type) {
 		case *rundir.Request:
-			requested[e.ID] = ranges.Range{Offset: e.Offset, Length: e.Length}
+			requested[e.ID] = ranges.Range{Offset: quantity.Bytes(e.Offset), Length: quantity.Bytes(e.Length)}
 		case *rundir.End:
 			r := requested[e.ID]
 			if whole := r.Length == 0 || r.Length == summary.Size; whole {
 				// It wrote what those before it had not.
 				r.Offset = arrived.First().End()
 			} else {
-				if e.Bytes > r.Length {
+				if quantity.Bytes(e.Bytes) > r.Length {
 					t.Errorf("request %d received %d bytes of %d", e.ID, e.Bytes, r.Length)
 				}
-				if arrived.Remove(ranges.Range{Offset: r.Offset, Length: e.Bytes}) > 0 {
+				if arrived.Remove(ranges.Range{Offset: r.Offset, Length: quantity.Bytes(e.Bytes)}) > 0 {
 					t.Errorf("bytes of request %d, %+v, arrived twice", e.ID, r)
 				}
 			}
-			arrived.Add(ranges.Range{Offset: r.Offset, Length: e.Bytes})
+			arrived.Add(ranges.Range{Offset: r.Offset, Length: quantity.Bytes(e.Bytes)})
 		}
 	}
 	if first := arrived.First(); summary.Outcome == rundir.Complete && summary.Size > 0 && first != (ranges.Range{Length: summary.Size}) {
@@ -117,7 +118,7 @@ func checkEvents(t *testing.T, summary rundir.Summary, events *log) {
 }
 
 // ideal is how long both links together need for the file.
-func ideal() float64 { return float64(len(file)) / (wifi.rate + lte.rate) }
+func ideal() float64 { return float64(len(file)) / (wifi.rate + lte.rate).BytesPerSecond() }
 
 // Nobody is idle while bytes are missing: every algorithm ends near the
 // ideal, be it as rash as naive.
@@ -198,7 +199,7 @@ func TestLinkComesBack(t *testing.T) {
 			back := 700 * time.Millisecond
 			_, events := rescued(t, schedulers["alg3"], http.HandlerFunc(content), "", func(o *Options, n *network) {
 				slow := lte
-				slow.rate, slow.cable = 2e6, n.lte
+				slow.rate, slow.cable = 16e6, n.lte
 				o.Links[1].Dial = n.dial(slow)
 				time.AfterFunc(200*time.Millisecond, func() {
 					n.wifi.set(0)
@@ -239,11 +240,11 @@ func TestAllLinksAreGoneForAWhile(t *testing.T) {
 			})
 			// 8 s of ban at most, and then what is missing by lte alone.
 			within(t, "download time", seconds(summary.Download), 30.5, 39)
-			var sum int64
+			var sum quantity.Bytes
 			for _, l := range summary.Links {
 				sum += l.Bytes
 			}
-			if sum > int64(len(file))+1<<20 {
+			if sum > quantity.Bytes(len(file))+1<<20 {
 				t.Errorf("%d bytes were received for %d", sum, len(file))
 			}
 		})
@@ -489,7 +490,7 @@ func TestHeadWithoutALength(t *testing.T) {
 		content(w, r)
 	}
 	summary, events := rescued(t, schedulers["alg3"], http.HandlerFunc(handler), "", nil)
-	if got := summary.Links["lte"].Bytes; got < int64(len(file))/5 {
+	if got := summary.Links["lte"].Bytes; got < quantity.Bytes(len(file))/5 {
 		t.Errorf("lte carried %d bytes", got)
 	}
 	if size := of[*rundir.Size](events); len(size) != 1 || size[0].Bytes != int64(len(file)) {
@@ -566,7 +567,7 @@ func TestOneLinkServesAnotherFile(t *testing.T) {
 		b.name = "lte"
 		o.Links[1].Dial = n.dial(b)
 	})
-	if summary.Links["lte"].Bytes != 0 || summary.Links["wifi"].Bytes != int64(len(file)) {
+	if summary.Links["lte"].Bytes != 0 || summary.Links["wifi"].Bytes != quantity.Bytes(len(file)) {
 		t.Errorf("links %+v", summary.Links)
 	}
 	for _, e := range of[*rundir.End](events) {

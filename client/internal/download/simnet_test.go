@@ -17,13 +17,14 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // simLink is a link in memory and fake time: a queue that empties at a rate,
 // and a delay.
 type simLink struct {
-	// rate is that of the downlink in bytes per second.
-	rate float64
+	// rate is that of the downlink.
+	rate quantity.Rate
 	rtt  time.Duration
 	// afterDial, if set, replaces what Dial returns.
 	afterDial func(link.Socket) (link.Socket, error)
@@ -172,7 +173,7 @@ func (n *simNet) dial(l simLink) func(context.Context, string) (link.Socket, err
 				return nil, errors.New("network is unreachable")
 			}
 		}
-		down, up := newDirection(l.rate, l.rtt/2, l.cable), newDirection(1e9, l.rtt/2, nil)
+		down, up := newDirection(l.rate, l.rtt/2, l.cable), newDirection(8e9, l.rtt/2, nil)
 		select {
 		case n.accept <- &simConn{in: up, out: down, peer: simAddr(l.name)}:
 		case <-n.closed:
@@ -208,7 +209,7 @@ type direction struct {
 	frozen chan struct{}
 }
 
-func newDirection(rate float64, delay time.Duration, c *cable) *direction {
+func newDirection(rate quantity.Rate, delay time.Duration, c *cable) *direction {
 	d := &direction{
 		queue:    make(chan []byte, queueLength),
 		arrived:  make(chan []byte),
@@ -223,7 +224,7 @@ func newDirection(rate float64, delay time.Duration, c *cable) *direction {
 		at   time.Time
 	}
 	// The delay holds everything that is sent during it.
-	line := make(chan inTransit, int(rate*delay.Seconds()/segment)+queueLength)
+	line := make(chan inTransit, int(rate.Over(delay)/segment)+queueLength)
 	go func() {
 		defer close(line)
 		free := time.Now()
@@ -253,7 +254,7 @@ func newDirection(rate float64, delay time.Duration, c *cable) *direction {
 					case <-d.frozen:
 					}
 				} else {
-					free = free.Add(time.Duration(float64(len(data)) / (rate * factor) * 1e9))
+					free = free.Add(time.Duration(float64(len(data)) / (rate.BytesPerSecond() * factor) * 1e9))
 				}
 				break
 			}
@@ -344,7 +345,7 @@ type simSocket struct {
 	rtt time.Duration
 }
 
-func (simSocket) Await(int64, int64) {}
+func (simSocket) Await(quantity.Bytes, quantity.Bytes) {}
 func (s simSocket) RoundTrip() (link.RoundTrip, error) {
 	return link.RoundTrip{Last: s.rtt + time.Millisecond, Min: s.rtt}, nil
 }

@@ -1,6 +1,7 @@
 package download
 
 import (
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -28,9 +29,9 @@ type Sink interface {
 type Window interface {
 	Sink
 	// Size is the number of bytes for which there is room at a time.
-	Size() int64
+	Size() quantity.Bytes
 	// Limit is the offset before which bytes may be requested. It only grows.
-	Limit() int64
+	Limit() quantity.Bytes
 	// Grown receives after Limit has grown. It has room for one notice, and
 	// who grows the limit does not wait.
 	Grown() <-chan struct{}
@@ -39,5 +40,5 @@ type Window interface {
 // A Sizer is a Sink that wants to know how many bytes there were if Begin
 // could not tell.
 type Sizer interface {
-	Resize(size int64) error
+	Resize(size quantity.Bytes) error
 }

@@ -68,7 +68,7 @@ func readUnless(t *testing.T, requests int, handler http.HandlerFunc, change fun
 func TestBothLinksAreSlow(t *testing.T) {
 	readUnless(t, 2000, content, func(o *Options, n *simNet) {
 		for i := range o.Links {
-			o.Links[i].Dial = n.dial(simLink{rate: 60e3, rtt: 30 * time.Millisecond})
+			o.Links[i].Dial = n.dial(simLink{rate: 480e3, rtt: 30 * time.Millisecond})
 		}
 	})
 }

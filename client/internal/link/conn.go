@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 const (
@@ -72,7 +74,7 @@ func newConn(tcp *net.TCPConn) (*Conn, error) {
 // the next decision, and before all of them have ended. Data are read in
 // batches that make the decision neither late nor much early, and the last
 // ones as they come, since nothing follows that would complete a batch.
-func (c *Conn) Await(decision, end int64) {
+func (c *Conn) Await(decision, end quantity.Bytes) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.batch = int(min(max(decision-recordSize, minBatch), end-recordSize, maxBatch))

@@ -13,6 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -50,13 +52,13 @@ func noise(n int) []byte {
 // writes and reads.
 func TestBytesArriveInOrder(t *testing.T) {
 	content := noise(8 << 20)
-	for name, await := range map[string]func(c *Conn, left int64, random *rand.Rand){
-		"nothing awaited": func(*Conn, int64, *rand.Rand) {},
-		"end awaited":     func(c *Conn, left int64, _ *rand.Rand) { c.Await(left, left) },
-		"decisions awaited": func(c *Conn, left int64, random *rand.Rand) {
-			c.Await(random.Int64N(left+1), left)
+	for name, await := range map[string]func(c *Conn, left quantity.Bytes, random *rand.Rand){
+		"nothing awaited": func(*Conn, quantity.Bytes, *rand.Rand) {},
+		"end awaited":     func(c *Conn, left quantity.Bytes, _ *rand.Rand) { c.Await(left, left) },
+		"decisions awaited": func(c *Conn, left quantity.Bytes, random *rand.Rand) {
+			c.Await(quantity.Bytes(random.Int64N(int64(left)+1)), left)
 		},
-		"too much awaited": func(c *Conn, left int64, _ *rand.Rand) { c.Await(left+1<<20, left+1<<20) },
+		"too much awaited": func(c *Conn, left quantity.Bytes, _ *rand.Rand) { c.Await(left+1<<20, left+1<<20) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, server := pair(t)
@@ -74,7 +76,7 @@ func TestBytesArriveInOrder(t *testing.T) {
 			random := rand.New(rand.NewPCG(5, 6))
 			var got []byte
 			for {
-				await(c, int64(len(content)-len(got)), random)
+				await(c, quantity.Bytes(len(content)-len(got)), random)
 				p := make([]byte, 1+random.IntN(100_000))
 				n, err := c.Read(p)
 				got = append(got, p[:n]...)

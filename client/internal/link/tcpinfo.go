@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // A Socket is a network connection of a link.
@@ -12,7 +14,7 @@ type Socket interface {
 	net.Conn
 	// Await says how many bytes must still reach the requests in flight
 	// before the next decision, and before all of them have ended.
-	Await(decision, end int64)
+	Await(decision, end quantity.Bytes)
 	// RoundTrip returns the round trip time as measured until now.
 	RoundTrip() (RoundTrip, error)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
@@ -91,7 +92,9 @@ func (m *Metrics) Handler() http.Handler {
 }
 
 // Received counts bytes that a link received outside any Download.
-func (m *Metrics) Received(link string, bytes int64) { m.links[link].received.Add(float64(bytes)) }
+func (m *Metrics) Received(link string, bytes quantity.Bytes) {
+	m.links[link].received.Add(float64(bytes))
+}
 
 // Download returns a recorder for one download over links that New was told.
 func (m *Metrics) Download() *Download {
@@ -102,7 +105,7 @@ func (m *Metrics) Download() *Download {
 func (m *Metrics) ratio() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var arrived, size int64
+	var arrived, size quantity.Bytes
 	for d := range m.active {
 		// What is there may come again if the server sends only the whole.
 		arrived += min(d.arrived, d.size)
@@ -120,19 +123,19 @@ type Download struct {
 	links   map[string]*linkCount
 
 	// Guarded by metrics.mu.
-	size, arrived int64
+	size, arrived quantity.Bytes
 }
 
 // linkCount is what a link received: by the samples, which come while
 // requests are under way, and by the requests that ended, which are exact
 // once all have.
-type linkCount struct{ sampled, ended, counted int64 }
+type linkCount struct{ sampled, ended, counted quantity.Bytes }
 
 // Record counts an event.
 func (d *Download) Record(_ time.Duration, e rundir.Event) {
 	switch e := e.(type) {
 	case *rundir.Size:
-		d.begin(e.Bytes, e.Resumed)
+		d.begin(quantity.Bytes(e.Bytes), quantity.Bytes(e.Resumed))
 	case *rundir.Request:
 		link := d.metrics.links[e.Link]
 		link.inFlight.Inc()
@@ -141,9 +144,9 @@ func (d *Download) Record(_ time.Duration, e rundir.Event) {
 		link := d.metrics.links[e.Link]
 		link.inFlight.Dec()
 		link.wasted.Add(float64(e.Wasted))
-		d.useless(e.Wasted)
+		d.useless(quantity.Bytes(e.Wasted))
 		count := d.count(e.Link)
-		count.ended += e.Bytes + e.Wasted
+		count.ended += quantity.Bytes(e.Bytes + e.Wasted)
 		d.update(link, count)
 	case *rundir.Late:
 		link := d.metrics.links[e.Link]
@@ -155,7 +158,7 @@ func (d *Download) Record(_ time.Duration, e rundir.Event) {
 		link := d.metrics.links[e.Link]
 		link.rtt.Set(float64(e.RTT) / 1e9)
 		count := d.count(e.Link)
-		count.sampled = e.Received
+		count.sampled = quantity.Bytes(e.Received)
 		d.update(link, count)
 	case *rundir.Done:
 		d.end(e.Outcome == rundir.Complete)
@@ -179,13 +182,13 @@ func (d *Download) update(link *linkMetrics, count *linkCount) {
 	d.arrived += bytes
 }
 
-func (d *Download) useless(bytes int64) {
+func (d *Download) useless(bytes quantity.Bytes) {
 	d.metrics.mu.Lock()
 	defer d.metrics.mu.Unlock()
 	d.arrived -= bytes
 }
 
-func (d *Download) begin(size, resumed int64) {
+func (d *Download) begin(size, resumed quantity.Bytes) {
 	d.metrics.mu.Lock()
 	defer d.metrics.mu.Unlock()
 	d.size = size

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linklab/linklab/client/internal/ownfile"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -37,7 +38,7 @@ type File struct {
 	written *ranges.Set
 	// pending is how many bytes were written since the last checkpoint, which
 	// was at checked.
-	pending int64
+	pending quantity.Bytes
 	checked time.Time
 	// checking is closed when the checkpoint that is under way has ended.
 	checking chan struct{}
@@ -177,7 +178,7 @@ func (f *File) left() []ranges.Range {
 	}
 	s, err := readState(f.stateName())
 	info, statErr := f.part.Stat()
-	if err != nil || statErr != nil || info.Size() != f.resource.Size || !s.isOf(f.URL, f.resource) {
+	if err != nil || statErr != nil || quantity.Bytes(info.Size()) != f.resource.Size || !s.isOf(f.URL, f.resource) {
 		return nil
 	}
 	return s.ranges()
@@ -185,13 +186,13 @@ func (f *File) left() []ranges.Range {
 
 // allocate reserves size bytes, so that a full disk is known before the
 // download.
-func (f *File) allocate(size int64) error {
+func (f *File) allocate(size quantity.Bytes) error {
 	if size == 0 {
 		return nil
 	}
-	err := unix.Fallocate(int(f.part.Fd()), 0, 0, size)
+	err := unix.Fallocate(int(f.part.Fd()), 0, 0, int64(size))
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
-		err = f.part.Truncate(size)
+		err = f.part.Truncate(int64(size))
 	}
 	if err != nil {
 		return fmt.Errorf("reserve %d bytes for %s: %w", size, f.part.Name(), err)
@@ -200,7 +201,7 @@ func (f *File) allocate(size int64) error {
 }
 
 // Resize sets the size of the file.
-func (f *File) Resize(size int64) error { return f.part.Truncate(size) }
+func (f *File) Resize(size quantity.Bytes) error { return f.part.Truncate(int64(size)) }
 
 // WriteAt writes p at offset; it may be called concurrently.
 func (f *File) WriteAt(p []byte, offset int64) (int, error) {
@@ -213,8 +214,8 @@ func (f *File) WriteAt(p []byte, offset int64) (int, error) {
 	if f.failed != nil {
 		return 0, f.failed
 	}
-	f.written.Add(ranges.Range{Offset: offset, Length: int64(n)})
-	f.pending += int64(n)
+	f.written.Add(ranges.Range{Offset: quantity.Bytes(offset), Length: quantity.Bytes(n)})
+	f.pending += quantity.Bytes(n)
 	if f.checking == nil && (f.pending >= checkpointBytes || time.Since(f.checked) >= checkpointTime) {
 		ended := make(chan struct{})
 		f.checking = ended

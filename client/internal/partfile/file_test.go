@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -23,8 +24,8 @@ func TestCommitGivesTheFileItsName(t *testing.T) {
 	if err := f.allocate(6); err != nil {
 		t.Fatal(err)
 	}
-	for offset, text := range map[int64]string{3: "def", 0: "abc"} {
-		if _, err := f.WriteAt([]byte(text), offset); err != nil {
+	for offset, text := range map[quantity.Bytes]string{3: "def", 0: "abc"} {
+		if _, err := f.WriteAt([]byte(text), int64(offset)); err != nil {
 			t.Fatal(err)
 		}
 	}

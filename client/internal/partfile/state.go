@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/linklab/linklab/client/internal/ownfile"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -37,26 +38,26 @@ func newState(url string, resource transport.Resource, written []ranges.Range) s
 	s := state{
 		Format:       stateFormat,
 		URL:          url,
-		Size:         resource.Size,
+		Size:         int64(resource.Size),
 		ETag:         resource.ETag,
 		LastModified: resource.LastModified,
 		Written:      [][2]int64{},
 	}
 	for _, r := range written {
-		s.Written = append(s.Written, [2]int64{r.Offset, r.Length})
+		s.Written = append(s.Written, [2]int64{int64(r.Offset), int64(r.Length)})
 	}
 	return s
 }
 
 // isOf reports whether the state is of this resource.
 func (s state) isOf(url string, resource transport.Resource) bool {
-	return s.URL == url && s.Size == resource.Size && s.ETag == resource.ETag && s.LastModified == resource.LastModified
+	return s.URL == url && s.Size == int64(resource.Size) && s.ETag == resource.ETag && s.LastModified == resource.LastModified
 }
 
 // ranges are the bytes that are on the disk.
 func (s state) ranges() (written []ranges.Range) {
 	for _, r := range s.Written {
-		written = append(written, ranges.Range{Offset: r[0], Length: r[1]})
+		written = append(written, ranges.Range{Offset: quantity.Bytes(r[0]), Length: quantity.Bytes(r[1])})
 	}
 	return written
 }

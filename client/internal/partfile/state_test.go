@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -34,8 +35,8 @@ func begin(t *testing.T, o Options, r transport.Resource) (*File, []ranges.Range
 func leave(t *testing.T, o Options, r transport.Resource) {
 	t.Helper()
 	f, _ := begin(t, o, r)
-	for _, offset := range []int64{0, 400} {
-		if _, err := f.WriteAt(bytes.Repeat([]byte{byte(offset)}, 100), offset); err != nil {
+	for _, offset := range []quantity.Bytes{0, 400} {
+		if _, err := f.WriteAt(bytes.Repeat([]byte{byte(offset)}, 100), int64(offset)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,7 +61,7 @@ func TestTheNextDownloadKeepsWhatIsThere(t *testing.T) {
 		t.Fatalf("%+v is kept, want %+v", have, want)
 	}
 	for _, r := range []ranges.Range{{Offset: 100, Length: 300}, {Offset: 500, Length: 500}} {
-		if _, err := f.WriteAt(make([]byte, r.Length), r.Offset); err != nil {
+		if _, err := f.WriteAt(make([]byte, r.Length), int64(r.Offset)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,8 +164,8 @@ func TestCheckpointTellsOnlyOfWhatWasWritten(t *testing.T) {
 	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
 	f, _ := begin(t, o, resource)
 	f.checked = f.checked.Add(-checkpointTime)
-	for _, offset := range []int64{100, 600} {
-		if _, err := f.WriteAt([]byte("text"), offset); err != nil {
+	for _, offset := range []quantity.Bytes{100, 600} {
+		if _, err := f.WriteAt([]byte("text"), int64(offset)); err != nil {
 			t.Fatal(err)
 		}
 		f.settle()
@@ -309,9 +310,9 @@ func FuzzParseState(f *testing.F) {
 		if err != nil {
 			return
 		}
-		end := int64(-1)
+		end := quantity.Bytes(-1)
 		for _, r := range s.ranges() {
-			if r.Offset <= end || r.Length <= 0 || r.End() < r.Offset || r.End() > s.Size {
+			if r.Offset <= end || r.Length <= 0 || r.End() < r.Offset || r.End() > quantity.Bytes(s.Size) {
 				t.Fatalf("%q is accepted with %+v", line, s)
 			}
 			end = r.End()
@@ -327,5 +328,5 @@ func FuzzParseState(f *testing.F) {
 }
 
 func (s state) resource() transport.Resource {
-	return transport.Resource{Size: s.Size, ETag: s.ETag, LastModified: s.LastModified}
+	return transport.Resource{Size: quantity.Bytes(s.Size), ETag: s.ETag, LastModified: s.LastModified}
 }

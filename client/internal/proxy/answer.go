@@ -26,7 +26,7 @@ func (w wanted) answer(response *http.Response, resource transport.Resource, par
 		return response // just as the client would have got it
 	}
 	answer := *response
-	answer.ContentLength = whole.Length
+	answer.ContentLength = int64(whole.Length)
 	answer.Header = response.Header.Clone()
 	// They end the first answer, not this one.
 	answer.Trailer = nil
@@ -38,9 +38,9 @@ func (w wanted) answer(response *http.Response, resource transport.Resource, par
 			answer.Header.Del(name)
 		}
 	}
-	answer.Header.Set("Content-Length", strconv.FormatInt(whole.Length, 10))
+	answer.Header.Set("Content-Length", strconv.FormatInt(int64(whole.Length), 10))
 	if w.explicit {
-		answer.Header.Set("Content-Range", strings.Replace(transport.RangeHeader(whole), "=", " ", 1)+"/"+strconv.FormatInt(resource.Size, 10))
+		answer.Header.Set("Content-Range", strings.Replace(transport.RangeHeader(whole), "=", " ", 1)+"/"+strconv.FormatInt(int64(resource.Size), 10))
 		return &answer
 	}
 	answer.StatusCode, answer.Status = http.StatusOK, "200 OK"

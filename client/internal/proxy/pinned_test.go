@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // intranet authenticates connections as NTLM does: by two requests on one, for
@@ -91,7 +92,7 @@ func TestAnAuthenticatedConnectionIsOneClients(t *testing.T) {
 			alice.CloseIdleConnections()
 			refused("who has come anew", alice)
 			used := map[string]string{"first link": "wifi", "second link": "lte"}[name]
-			if n, _ := counts.Load(used); n == nil || n.(int64) < int64(len(file)) {
+			if n, _ := counts.Load(used); n == nil || n.(quantity.Bytes) < quantity.Bytes(len(file)) {
 				t.Errorf("%v bytes were counted on %s", n, used)
 			}
 		})

@@ -23,6 +23,7 @@ import (
 	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // Options says how a proxy works.
@@ -30,7 +31,7 @@ type Options struct {
 	// Engine holds what all downloads have in common.
 	Engine download.Options
 	// Window is the memory of a stream over several links, in bytes.
-	Window int64
+	Window quantity.Bytes
 	// Streams is how many of them there can be at a time; others use one
 	// link.
 	Streams int
@@ -39,7 +40,7 @@ type Options struct {
 	// Port is the TCP port on which the proxy listens.
 	Port int
 	// Count, if set, is told what links receive outside the engine.
-	Count func(link string, bytes int64)
+	Count func(link string, bytes quantity.Bytes)
 	// NewRecorder, if set, makes a recorder for each download of the engine.
 	NewRecorder func() download.Recorder
 	Log         *slog.Logger

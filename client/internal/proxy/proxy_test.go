@@ -25,6 +25,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
@@ -160,9 +161,9 @@ func start(t *testing.T, o *origin, change func(*Options)) (address string, coun
 		Window:  4 << 20,
 		Streams: 4,
 		Log:     slog.New(slog.DiscardHandler),
-		Count: func(link string, n int64) {
-			old, _ := counts.LoadOrStore(link, int64(0))
-			counts.Store(link, old.(int64)+n)
+		Count: func(link string, n quantity.Bytes) {
+			old, _ := counts.LoadOrStore(link, quantity.Bytes(0))
+			counts.Store(link, old.(quantity.Bytes)+n)
 		},
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -335,7 +336,7 @@ func TestOtherMethodsPass(t *testing.T) {
 			t.Errorf("%s: %s %q", method, response.Status, got)
 		}
 	}
-	if n, _ := counts.Load("wifi"); n == nil || n.(int64) == 0 {
+	if n, _ := counts.Load("wifi"); n == nil || n.(quantity.Bytes) == 0 {
 		t.Error("what passed over the first link was not counted")
 	}
 }
@@ -683,7 +684,7 @@ func TestTunnels(t *testing.T) {
 		t.Errorf("%s, %d bytes", response.Status, len(got))
 	}
 	client.CloseIdleConnections()
-	if n, _ := counts.Load("wifi"); n == nil || n.(int64) < int64(len(file)) {
+	if n, _ := counts.Load("wifi"); n == nil || n.(quantity.Bytes) < quantity.Bytes(len(file)) {
 		t.Errorf("%v bytes were counted", n)
 	}
 	for target, want := range map[string]string{
@@ -819,7 +820,7 @@ func TestALinkThatCanNotConnectIsLeftOut(t *testing.T) {
 			t.Errorf("POST: %s", response.Status)
 		}
 	}
-	if n, _ := counts.Load("lte"); n == nil || n.(int64) == 0 {
+	if n, _ := counts.Load("lte"); n == nil || n.(quantity.Bytes) == 0 {
 		t.Error("the other link was not used")
 	}
 	if n, _ := tries.Load("wifi"); n != 1 {

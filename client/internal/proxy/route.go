@@ -15,6 +15,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -27,9 +28,8 @@ type route struct {
 	transport *http.Transport
 
 	// Guarded by routes.mu.
-	// rate is the highest throughput seen in the last download, in bits per
-	// second.
-	rate float64
+	// rate is the highest throughput seen in the last download.
+	rate quantity.Rate
 	// failed is when a connection over the link failed last.
 	failed time.Time
 }
@@ -66,11 +66,11 @@ type routes struct {
 	ofOne bool
 	tls   *tls.Config
 	// count, if set, is told what links receive.
-	count func(link string, bytes int64)
+	count func(link string, bytes quantity.Bytes)
 	log   *slog.Logger
 }
 
-func newRoutes(o download.Options, count func(string, int64)) *routes {
+func newRoutes(o download.Options, count func(string, quantity.Bytes)) *routes {
 	r := &routes{tls: o.TLS, count: count, log: o.Log}
 	for _, l := range o.Links {
 		r.all = append(r.all, r.route(l))
@@ -313,11 +313,11 @@ func (e *linkError) Unwrap() error { return e.err }
 type countedBody struct {
 	io.ReadCloser
 	link  string
-	count func(link string, bytes int64)
+	count func(link string, bytes quantity.Bytes)
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.count(b.link, int64(n))
+	b.count(b.link, quantity.Bytes(n))
 	return n, err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -27,7 +28,7 @@ const firstRange = 512 << 10
 type splitter struct {
 	routes  *routes
 	engine  download.Options
-	window  int64
+	window  quantity.Bytes
 	streams chan struct{}
 	newLog  func() download.Recorder
 }
@@ -194,8 +195,8 @@ func (b *firstBody) Read(p []byte) (int, error) {
 	b.stall.Reset(stallTime)
 	n, err := b.ReadCloser.Read(p)
 	b.stall.Stop()
-	b.rest.Offset += int64(n)
-	b.rest.Length -= int64(n)
+	b.rest.Offset += quantity.Bytes(n)
+	b.rest.Length -= quantity.Bytes(n)
 	switch {
 	case err == nil || err == io.EOF:
 	case b.rest.Length > 0:
@@ -255,7 +256,7 @@ func engineHeader(header http.Header) http.Header {
 // wanted is the part of a resource that a client wants.
 type wanted struct {
 	// offset is where it begins; end is where it ends, at most.
-	offset, end int64
+	offset, end quantity.Bytes
 	// explicit says that the client asked for a range.
 	explicit bool
 }
@@ -284,13 +285,13 @@ func wantedRange(request *http.Request) (w wanted, ok bool) {
 	if err != nil {
 		return wanted{}, false
 	}
-	w = wanted{offset: int64(offset), end: unbounded, explicit: true}
+	w = wanted{offset: quantity.Bytes(offset), end: unbounded, explicit: true}
 	if last != "" {
 		n, err := strconv.ParseUint(last, 10, 62)
 		if err != nil || n < offset {
 			return wanted{}, false
 		}
-		w.end = int64(n) + 1
+		w.end = quantity.Bytes(n) + 1
 	}
 	return w, true
 }

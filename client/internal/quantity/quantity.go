@@ -1,4 +1,5 @@
-// Package quantity reads the sizes and rates that users write.
+// Package quantity has the types of byte counts and data rates, and reads those
+// that users write.
 package quantity
 
 import (
@@ -6,10 +7,18 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// Size is a number of bytes that can be a command line flag.
-type Size int64
+// Bytes is a number of bytes, or an offset in a file. It can be a command line
+// flag.
+type Bytes int64
+
+// Megabytes are the bytes in units of 10⁶, as tables show them.
+func (b Bytes) Megabytes() float64 { return float64(b) / 1e6 }
+
+// Per is the rate of so many bytes in that time.
+func (b Bytes) Per(t time.Duration) Rate { return Rate(8 * float64(b) / t.Seconds()) }
 
 var sizeUnits = map[string]float64{
 	"": 1, "b": 1,
@@ -18,30 +27,36 @@ var sizeUnits = map[string]float64{
 }
 
 // Set reads a size above 0 such as 1000kB, 1.5MB or 64KiB.
-func (s *Size) Set(text string) error {
+func (b *Bytes) Set(text string) error {
 	bytes, err := parse(text, sizeUnits)
 	if err != nil || bytes < 1 || bytes >= math.MaxInt64 {
 		return fmt.Errorf("%q is not a size: allowed are numbers of at least 1 B with B, kB, MB, GB (powers of 1000), KiB, MiB, GiB (powers of 1024) or no unit (bytes)", text)
 	}
-	*s = Size(bytes)
+	*b = Bytes(bytes)
 	return nil
 }
 
 // Type names the kind of value in the help text.
-func (*Size) Type() string { return "size" }
+func (*Bytes) Type() string { return "size" }
 
-func (s *Size) String() string {
-	if *s%1000 == 0 {
-		return fmt.Sprintf("%dkB", *s/1000)
+func (b *Bytes) String() string {
+	if *b%1000 == 0 {
+		return fmt.Sprintf("%dkB", *b/1000)
 	}
-	return fmt.Sprintf("%dB", *s)
+	return fmt.Sprintf("%dB", *b)
 }
 
 // Rate is a data rate in bits per second.
 type Rate float64
 
+// MegabitsPerSecond is the rate in Mbit/s, as tables show it.
+func (r Rate) MegabitsPerSecond() float64 { return float64(r) / 1e6 }
+
 // BytesPerSecond converts the rate.
 func (r Rate) BytesPerSecond() float64 { return float64(r) / 8 }
+
+// Over is how many bytes pass in that time, not rounded.
+func (r Rate) Over(t time.Duration) float64 { return r.BytesPerSecond() * t.Seconds() }
 
 var rateUnits = map[string]float64{"bit": 1, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 

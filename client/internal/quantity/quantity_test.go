@@ -3,20 +3,21 @@ package quantity
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestSize(t *testing.T) {
-	for text, want := range map[string]Size{
+	for text, want := range map[string]Bytes{
 		"1": 1, "500000": 500_000, "1000kB": 1_000_000, "1.5MB": 1_500_000,
 		"64KiB": 65_536, "2gb": 2_000_000_000, "1 MiB": 1 << 20,
 	} {
-		var got Size
+		var got Bytes
 		if err := got.Set(text); err != nil || got != want {
 			t.Errorf("%q is %d (%v), want %d", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "kB", "0", "-1kB", "0.5", "1kbit", "1e30GB", "NaN", "1k B", "ten"} {
-		var got Size
+		var got Bytes
 		if err := got.Set(text); err == nil || !strings.Contains(err.Error(), "allowed") {
 			t.Errorf("%q is %d (%v), want an error that says what is allowed", text, got, err)
 		}
@@ -24,11 +25,20 @@ func TestSize(t *testing.T) {
 }
 
 func TestSizeReadsWhatItPrints(t *testing.T) {
-	for _, want := range []Size{1, 999, 1000, 65_536, 1_000_000} {
-		var got Size
+	for _, want := range []Bytes{1, 999, 1000, 65_536, 1_000_000} {
+		var got Bytes
 		if err := got.Set(want.String()); err != nil || got != want {
 			t.Errorf("%d prints as %s, which is %d (%v)", want, want.String(), got, err)
 		}
+	}
+}
+
+func TestRatesAndTimes(t *testing.T) {
+	if got := Bytes(1000).Per(100 * time.Millisecond); got != 80_000 {
+		t.Errorf("1000 B in 0.1 s are %v bit/s, want 80000", got)
+	}
+	if got := Rate(80_000).Over(100 * time.Millisecond); got != 1000 {
+		t.Errorf("80 kbit/s carry %v B in 0.1 s, want 1000", got)
 	}
 }
 

@@ -51,18 +51,18 @@ func (p Period) end(begin time.Time) time.Time {
 
 // ParseCap reads SIZE or SIZE/PERIOD such as 5GB/month; without a period it
 // is Always.
-func ParseCap(text string) (bytes int64, period Period, err error) {
+func ParseCap(text string) (bytes quantity.Bytes, period Period, err error) {
 	number, name, ok := strings.Cut(text, "/")
-	var size quantity.Size
+	var size quantity.Bytes
 	if err := size.Set(number); err != nil {
 		return 0, Always, err
 	}
 	if !ok {
-		return int64(size), Always, nil
+		return size, Always, nil
 	}
 	switch period := Period(name); period {
 	case Day, Week, Month:
-		return int64(size), period, nil
+		return size, period, nil
 	}
 	return 0, Always, fmt.Errorf("%q is not a period: allowed are day, week and month", name)
 }

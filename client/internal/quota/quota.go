@@ -13,11 +13,12 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// NewRate returns a limit in bytes per second that may be shared by links.
-func NewRate(bytesPerSecond float64) *rate.Limiter {
-	return rate.NewLimiter(rate.Limit(bytesPerSecond), max(int(bytesPerSecond*burst.Seconds()), minBurst))
+// NewRate returns a limit that may be shared by links.
+func NewRate(limit quantity.Rate) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(limit.BytesPerSecond()), max(int(limit.Over(burst)), minBurst))
 }
 
 // A limited link may be ahead of its rate by what it carries in burst, and by
@@ -35,7 +36,7 @@ type Link struct {
 	// Rates are the limits that apply; some may be other links' as well.
 	Rates []*rate.Limiter
 	// Cap is the volume that may pass in each Period; 0 is no limit.
-	Cap    int64
+	Cap    quantity.Bytes
 	Period Period
 
 	mu    sync.Mutex
@@ -47,7 +48,7 @@ type Usage struct {
 	// Since is when the period began.
 	Since time.Time `json:"since"`
 	// Bytes counts both directions, TLS included, TCP and IP headers not.
-	Bytes int64 `json:"bytes"`
+	Bytes quantity.Bytes `json:"bytes"`
 	// Period is that which began.
 	Period Period `json:"period,omitempty"`
 }
@@ -86,7 +87,7 @@ func (l *Link) add(bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.roll()
-	l.usage.Bytes += int64(bytes)
+	l.usage.Bytes += quantity.Bytes(bytes)
 }
 
 // Err returns a *CapError when the cap is reached.
@@ -104,7 +105,7 @@ func (l *Link) Err() error {
 // CapError says that a link has carried all that it may.
 type CapError struct {
 	Link string
-	Cap  int64
+	Cap  quantity.Bytes
 	// Until is when the link may carry data again; zero if never.
 	Until time.Time
 }

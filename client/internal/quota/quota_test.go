@@ -15,14 +15,15 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type socket struct{ net.Conn }
 
-func (socket) Await(int64, int64)                 {}
-func (socket) RoundTrip() (link.RoundTrip, error) { return link.RoundTrip{}, nil }
+func (socket) Await(quantity.Bytes, quantity.Bytes) {}
+func (socket) RoundTrip() (link.RoundTrip, error)   { return link.RoundTrip{}, nil }
 
 // connect dials through l; the far end sends data without end.
 func connect(t *testing.T, l *Link) link.Socket {
@@ -53,7 +54,7 @@ func within(t *testing.T, what string, d, want time.Duration) {
 
 func TestALimitedLinkKeepsItsRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := connect(t, &Link{Rates: []*rate.Limiter{NewRate(1e6)}})
+		s := connect(t, &Link{Rates: []*rate.Limiter{NewRate(8e6)}})
 		defer s.Close()
 		begin := time.Now()
 		if _, err := io.CopyN(io.Discard, s, 20_100_000); err != nil {
@@ -65,14 +66,14 @@ func TestALimitedLinkKeepsItsRate(t *testing.T) {
 
 func TestLinksShareARate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := NewRate(3e6)
+		all := NewRate(24e6)
 		done := make(chan time.Duration)
 		begin := time.Now()
-		for _, own := range []float64{1e6, 100e6} {
+		for _, own := range []quantity.Rate{8e6, 800e6} {
 			s := connect(t, &Link{Rates: []*rate.Limiter{NewRate(own), all}})
 			defer s.Close()
 			go func() {
-				io.CopyN(io.Discard, s, int64(min(own, 2e6)*10))
+				io.CopyN(io.Discard, s, int64(min(own, 16e6).Over(10*time.Second)))
 				done <- time.Since(begin)
 			}()
 		}
@@ -103,7 +104,8 @@ func TestCloseEndsAWait(t *testing.T) {
 func TestACapEndsConnectionsAndRefusesNewOnes(t *testing.T) {
 	l := &Link{Name: "lte", Cap: 1_000_000}
 	s := connect(t, l)
-	n, err := io.Copy(io.Discard, s)
+	copied, err := io.Copy(io.Discard, s)
+	n := quantity.Bytes(copied)
 	var reached *CapError
 	if !errors.As(err, &reached) || reached.Link != "lte" || !reached.Permanent() || !reached.Until.IsZero() {
 		t.Errorf("the connection ends with %v", err)
@@ -154,7 +156,7 @@ func TestAnAccountSurvivesTheClockAndOtherPeriods(t *testing.T) {
 			period Period
 			kept   Usage
 			since  time.Time
-			bytes  int64
+			bytes  quantity.Bytes
 		}{
 			"same":                       {Month, Usage{date(2000, 1, 1), 100, Month}, date(2000, 1, 1), 107},
 			"over":                       {Month, Usage{date(1999, 12, 1), 100, Month}, date(2000, 1, 1), 7},
@@ -219,7 +221,7 @@ func TestPeriods(t *testing.T) {
 
 func TestParseCap(t *testing.T) {
 	for text, want := range map[string]struct {
-		bytes  int64
+		bytes  quantity.Bytes
 		period Period
 	}{
 		"500MB":       {500_000_000, Always},

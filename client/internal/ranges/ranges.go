@@ -2,13 +2,15 @@
 // requests and which have arrived.
 package ranges
 
+import "github.com/linklab/linklab/client/internal/quantity"
+
 // Range is a run of bytes of a resource.
 type Range struct {
-	Offset, Length int64
+	Offset, Length quantity.Bytes
 }
 
 // End is the offset of the first byte after the range.
-func (r Range) End() int64 { return r.Offset + r.Length }
+func (r Range) End() quantity.Bytes { return r.Offset + r.Length }
 
 // Payload hands out the bytes of a payload, each once unless it is released,
 // and knows which have not arrived.
@@ -29,7 +31,7 @@ func NewPayload(whole Range, have ...Range) *Payload {
 
 // Take assigns the first bytes that are free, clipped to those of one run and
 // to those before limit. It reports false when there is nothing to assign.
-func (p *Payload) Take(bytes, limit int64) (Range, bool) {
+func (p *Payload) Take(bytes, limit quantity.Bytes) (Range, bool) {
 	r := p.free.First()
 	r.Length = min(r.Length, bytes, limit-r.Offset)
 	if r.Length <= 0 {
@@ -43,11 +45,11 @@ func (p *Payload) Take(bytes, limit int64) (Range, bool) {
 func (p *Payload) Release(r Range) { p.free.Add(r) }
 
 // Free is the number of bytes before limit that Take can assign.
-func (p *Payload) Free(limit int64) int64 { return p.free.Below(limit) }
+func (p *Payload) Free(limit quantity.Bytes) quantity.Bytes { return p.free.Below(limit) }
 
 // Arrived marks bytes that were taken as arrived, and returns how many of
 // them were missing.
-func (p *Payload) Arrived(r Range) int64 { return p.missing.Remove(r) }
+func (p *Payload) Arrived(r Range) quantity.Bytes { return p.missing.Remove(r) }
 
 // Missing is the first run of bytes that has not arrived.
 func (p *Payload) Missing() Range { return p.missing.First() }

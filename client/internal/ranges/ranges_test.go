@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // Whatever the sizes, the ranges follow each other without gap or overlap,
@@ -11,12 +13,12 @@ import (
 func TestEveryByteIsAssignedOnce(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		whole := Range{Offset: random.Int64N(100), Length: random.Int64N(1000)}
+		whole := Range{Offset: quantity.Bytes(random.Int64N(100)), Length: quantity.Bytes(random.Int64N(1000))}
 		p := NewPayload(whole)
 		var taken []Range
 		end := whole.Offset
 		for {
-			bytes := random.Int64N(200) - 20
+			bytes := quantity.Bytes(random.Int64N(200)) - 20
 			r, ok := p.Take(bytes, math.MaxInt64)
 			if !ok {
 				if bytes > 0 {
@@ -57,26 +59,26 @@ func TestReleasedBytesAreAssignedAgain(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 2000 {
 		const size = 500
-		have := Range{Offset: random.Int64N(size), Length: 100}
+		have := Range{Offset: quantity.Bytes(random.Int64N(int64(size))), Length: 100}
 		p := NewPayload(Range{Length: size}, have)
 		var arrived [size + 100]int
 		for i := have.Offset; i < have.End(); i++ {
 			arrived[i]++
 		}
-		limit := int64(0)
+		limit := quantity.Bytes(0)
 		for !p.Complete() {
-			r, ok := p.Take(1+random.Int64N(100), limit)
+			r, ok := p.Take(1+quantity.Bytes(random.Int64N(100)), limit)
 			if !ok {
 				if p.Free(limit) != 0 {
 					t.Fatalf("nothing to take of %d bytes before %d", p.Free(limit), limit)
 				}
-				limit += random.Int64N(50)
+				limit += quantity.Bytes(random.Int64N(50))
 				continue
 			}
 			if r.End() > limit {
 				t.Fatalf("took %+v beyond %d", r, limit)
 			}
-			part := Range{Offset: r.Offset, Length: random.Int64N(r.Length + 1)}
+			part := Range{Offset: r.Offset, Length: quantity.Bytes(random.Int64N(int64(r.Length + 1)))}
 			p.Arrived(part)
 			p.Release(Range{Offset: part.End(), Length: r.Length - part.Length})
 			for i := part.Offset; i < part.End(); i++ {

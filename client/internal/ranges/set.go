@@ -1,6 +1,10 @@
 package ranges
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+)
 
 // Set is a set of bytes. Its zero value is empty.
 type Set struct {
@@ -31,7 +35,7 @@ func (s *Set) First() Range {
 }
 
 // Bytes is the number of bytes in the set.
-func (s *Set) Bytes() (sum int64) {
+func (s *Set) Bytes() (sum quantity.Bytes) {
 	for _, r := range s.ranges {
 		sum += r.Length
 	}
@@ -39,7 +43,7 @@ func (s *Set) Bytes() (sum int64) {
 }
 
 // Below is the number of bytes in the set before the offset limit.
-func (s *Set) Below(limit int64) (sum int64) {
+func (s *Set) Below(limit quantity.Bytes) (sum quantity.Bytes) {
 	for _, r := range s.ranges {
 		if r.Offset >= limit {
 			break
@@ -66,7 +70,7 @@ func (s *Set) Add(r Range) {
 }
 
 // Remove removes bytes and returns how many of them were in the set.
-func (s *Set) Remove(r Range) (removed int64) {
+func (s *Set) Remove(r Range) (removed quantity.Bytes) {
 	if r.Length <= 0 {
 		return 0
 	}

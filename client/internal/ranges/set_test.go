@@ -3,6 +3,8 @@ package ranges
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // A set agrees with one boolean per byte, whatever is added and removed.
@@ -13,10 +15,10 @@ func TestSetAgreesWithBooleans(t *testing.T) {
 		var s Set
 		var model [size]bool
 		for range 40 {
-			offset := random.Int64N(size)
-			r := Range{Offset: offset, Length: random.Int64N(size - offset + 1)}
+			offset := quantity.Bytes(random.Int64N(int64(size)))
+			r := Range{Offset: offset, Length: quantity.Bytes(random.Int64N(int64(size - offset + 1)))}
 			add := random.IntN(2) == 0
-			var wantRemoved int64
+			var wantRemoved quantity.Bytes
 			for i := r.Offset; i < r.End(); i++ {
 				if !add && model[i] {
 					wantRemoved++
@@ -30,8 +32,8 @@ func TestSetAgreesWithBooleans(t *testing.T) {
 			}
 
 			var got [size]bool
-			end := int64(-1)
-			var bytes int64
+			end := quantity.Bytes(-1)
+			var bytes quantity.Bytes
 			for _, r := range s.Ranges() {
 				if r.Length <= 0 || r.Offset <= end {
 					t.Fatalf("%+v is empty, out of order or touches the one before", s.Ranges())
@@ -45,10 +47,10 @@ func TestSetAgreesWithBooleans(t *testing.T) {
 			if got != model || s.Bytes() != bytes {
 				t.Fatalf("the set holds %+v (%d bytes), want %v", s.Ranges(), s.Bytes(), model)
 			}
-			limit := random.Int64N(size + 5)
-			var below int64
+			limit := quantity.Bytes(random.Int64N(int64(size + 5)))
+			var below quantity.Bytes
 			for i, in := range model {
-				if in && int64(i) < limit {
+				if in && quantity.Bytes(i) < limit {
 					below++
 				}
 			}

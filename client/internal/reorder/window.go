@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -16,7 +17,7 @@ import (
 // for, from the next byte that the reader needs on. A reader that stops
 // thereby stops the download.
 type Window struct {
-	size  int64
+	size  quantity.Bytes
 	grown chan struct{}
 	// ended is closed after Commit or Abort, which set err.
 	ended chan struct{}
@@ -29,9 +30,9 @@ type Window struct {
 	// ring holds the byte at offset o in ring[o % len(ring)].
 	ring []byte
 	// next is the offset of the next byte for the reader.
-	next int64
+	next quantity.Bytes
 	// limit is the offset before which bytes may be requested.
-	limit int64
+	limit quantity.Bytes
 	// arrived are the bytes from next on that are in the ring.
 	arrived *ranges.Set
 }
@@ -42,7 +43,7 @@ type Window struct {
 const growth = 8
 
 // NewWindow returns a window with room for size bytes.
-func NewWindow(size int64) *Window {
+func NewWindow(size quantity.Bytes) *Window {
 	return &Window{
 		size:    size,
 		grown:   make(chan struct{}, 1),
@@ -53,10 +54,10 @@ func NewWindow(size int64) *Window {
 }
 
 // Size is the number of bytes for which there is room.
-func (w *Window) Size() int64 { return w.size }
+func (w *Window) Size() quantity.Bytes { return w.size }
 
 // Limit is the offset before which bytes may be requested.
-func (w *Window) Limit() int64 {
+func (w *Window) Limit() quantity.Bytes {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.limit
@@ -71,18 +72,19 @@ func (w *Window) Begin(_ transport.Resource, part ranges.Range) ([]ranges.Range,
 	defer w.mu.Unlock()
 	w.part, w.next = part, part.Offset
 	w.ring = make([]byte, min(w.size, part.Length))
-	w.limit = w.next + int64(len(w.ring))
+	w.limit = w.next + quantity.Bytes(len(w.ring))
 	return nil, nil
 }
 
 // WriteAt takes bytes before Limit. Those that it has had already it ignores,
 // so that what is being read never changes.
-func (w *Window) WriteAt(p []byte, offset int64) (int, error) {
+func (w *Window) WriteAt(p []byte, at int64) (int, error) {
+	offset := quantity.Bytes(at)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	written := ranges.Range{Offset: offset, Length: int64(len(p))}
-	if written.End() > w.next+int64(len(w.ring)) {
-		return 0, fmt.Errorf("bytes %d-%d are beyond the window, which ends at %d", offset, written.End()-1, w.next+int64(len(w.ring)))
+	written := ranges.Range{Offset: offset, Length: quantity.Bytes(len(p))}
+	if written.End() > w.next+quantity.Bytes(len(w.ring)) {
+		return 0, fmt.Errorf("bytes %d-%d are beyond the window, which ends at %d", offset, written.End()-1, w.next+quantity.Bytes(len(w.ring)))
 	}
 	missing := ranges.NewSet(written)
 	missing.Remove(ranges.Range{Offset: offset, Length: w.next - offset})
@@ -100,8 +102,8 @@ func (w *Window) WriteAt(p []byte, offset int64) (int, error) {
 }
 
 // put copies bytes into the ring.
-func (w *Window) put(p []byte, offset int64) {
-	at := offset % int64(len(w.ring))
+func (w *Window) put(p []byte, offset quantity.Bytes) {
+	at := offset % quantity.Bytes(len(w.ring))
 	n := copy(w.ring[at:], p)
 	copy(w.ring, p[n:])
 }
@@ -154,13 +156,13 @@ func (w *Window) take(p []byte) int {
 	if first.Length == 0 || first.Offset != w.next {
 		return 0
 	}
-	p = p[:min(int64(len(p)), first.Length)]
-	at := w.next % int64(len(w.ring))
+	p = p[:min(quantity.Bytes(len(p)), first.Length)]
+	at := w.next % quantity.Bytes(len(w.ring))
 	n := copy(p, w.ring[at:])
 	n += copy(p[n:], w.ring)
-	w.arrived.Remove(ranges.Range{Offset: w.next, Length: int64(n)})
-	w.next += int64(n)
-	limit := min(w.next+int64(len(w.ring)), w.part.End())
+	w.arrived.Remove(ranges.Range{Offset: w.next, Length: quantity.Bytes(n)})
+	w.next += quantity.Bytes(n)
+	limit := min(w.next+quantity.Bytes(len(w.ring)), w.part.End())
 	if limit-w.limit >= w.size/growth || limit > w.limit && limit == w.part.End() {
 		w.limit = limit
 		notify(w.grown)

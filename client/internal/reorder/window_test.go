@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var _ download.Window = (*Window)(nil)
 
-func begin(t *testing.T, size int64, part ranges.Range) *Window {
+func begin(t *testing.T, size quantity.Bytes, part ranges.Range) *Window {
 	t.Helper()
 	w := NewWindow(size)
 	if have, err := w.Begin(transport.Resource{Size: part.End()}, part); len(have) > 0 || err != nil {
@@ -52,7 +53,7 @@ func TestRangesBecomeAStream(t *testing.T) {
 				for {
 					mu.Lock()
 					from := next
-					n := min(1+source.Int64N(20_000), w.Limit()-from)
+					n := min(1+quantity.Bytes(source.Int64N(20_000)), w.Limit()-from)
 					next += n
 					mu.Unlock()
 					if from == part.End() {
@@ -64,13 +65,13 @@ func TestRangesBecomeAStream(t *testing.T) {
 					}
 					for offset := from; offset < from+n; {
 						time.Sleep(time.Duration(source.IntN(1000)) * time.Microsecond)
-						piece := min(1+source.Int64N(5000), from+n-offset)
-						if _, err := w.WriteAt(content[offset:offset+piece], offset); err != nil {
+						piece := min(1+quantity.Bytes(source.Int64N(5000)), from+n-offset)
+						if _, err := w.WriteAt(content[offset:offset+piece], int64(offset)); err != nil {
 							t.Error(err)
 						}
 						if source.IntN(3) == 0 { // again, from before
-							again := max(offset-source.Int64N(5000), from)
-							if _, err := w.WriteAt(content[again:offset+piece], again); err != nil {
+							again := max(offset-quantity.Bytes(source.Int64N(5000)), from)
+							if _, err := w.WriteAt(content[again:offset+piece], int64(again)); err != nil {
 								t.Error(err)
 							}
 						}
@@ -137,8 +138,8 @@ func TestTheLimitIsThatOfTheRoom(t *testing.T) {
 // Free room is announced in steps, and the end at once.
 func TestTheLimitGrowsInSteps(t *testing.T) {
 	w := begin(t, 8000, ranges.Range{Length: 10_500})
-	for _, step := range []struct{ read, limit int64 }{{999, 8000}, {1, 9000}, {999, 9000}, {501, 10_500}, {100, 10_500}} {
-		if _, err := w.WriteAt(make([]byte, step.read), w.next); err != nil {
+	for _, step := range []struct{ read, limit quantity.Bytes }{{999, 8000}, {1, 9000}, {999, 9000}, {501, 10_500}, {100, 10_500}} {
+		if _, err := w.WriteAt(make([]byte, step.read), int64(w.next)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.ReadFull(w, make([]byte, step.read)); err != nil {

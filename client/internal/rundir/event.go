@@ -2,7 +2,9 @@ package rundir
 
 import "time"
 
-// An Event is one line of client.jsonl.
+// An Event is one line of client.jsonl. Bytes and rates in bits per second are plain
+// numbers in it: encoding/json allocates memory for every type that it meets,
+// and when that is collected is seen in virtual time.
 type Event interface {
 	// At sets the time since the start of the download.
 	At(t time.Duration)

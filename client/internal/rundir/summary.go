@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // Summary is client.json, what a download came to.
@@ -16,9 +17,9 @@ type Summary struct {
 	Algorithm string `json:"algorithm"`
 	URL       string `json:"url"`
 	// Size is the size of the file in bytes, 0 if it was not learnt.
-	Size int64 `json:"size_bytes"`
+	Size quantity.Bytes `json:"size_bytes"`
 	// Resumed counts the bytes of it that an earlier call had left.
-	Resumed int64 `json:"resumed_bytes"`
+	Resumed quantity.Bytes `json:"resumed_bytes"`
 	// SHA256 is the checksum in hexadecimal, empty if there is no whole file.
 	SHA256 string `json:"sha256"`
 	// Outcome is complete, failed or interrupted; Error says why.
@@ -40,7 +41,7 @@ type Summary struct {
 type LinkSummary struct {
 	Device string `json:"device"`
 	// Bytes counts the bytes of all bodies that the link received.
-	Bytes int64 `json:"bytes"`
+	Bytes quantity.Bytes `json:"bytes"`
 	// Finish is the time from the start to the link's last byte in ns, 0 if
 	// it received none.
 	Finish int64 `json:"finish_ns"`
@@ -51,10 +52,10 @@ type LinkSummary struct {
 	MinRTT  int64 `json:"rtt_min_ns"`
 	LastRTT int64 `json:"rtt_last_ns"`
 	// Peak is the highest throughput over a window in bits per second.
-	Peak float64 `json:"peak_bps"`
+	Peak quantity.Rate `json:"peak_bps"`
 	// Wasted counts the bytes that were received and not used: other links
 	// had taken them over.
-	Wasted int64 `json:"wasted_bytes"`
+	Wasted quantity.Bytes `json:"wasted_bytes"`
 	// Failovers counts how often the link lost work because it failed or was
 	// slow.
 	Failovers int `json:"failovers"`

@@ -1,14 +1,16 @@
 package schedule
 
+import "github.com/linklab/linklab/client/internal/quantity"
+
 // Alg2 is Alg1 with an upper limit that grows with the share of the links'
 // bandwidth that is in use (thesis 4.3.4).
 type Alg2 struct {
-	// FirstRequests is the sum of the first requests of all links in bytes.
-	FirstRequests int64
+	// FirstRequests is the sum of the first requests of all links.
+	FirstRequests quantity.Bytes
 }
 
 // Next returns s_x = D · r_x/Σr.
-func (a Alg2) Next(x int, known Known) int64 {
+func (a Alg2) Next(x int, known Known) quantity.Bytes {
 	if known.Links[x].Requests == 0 {
 		return initialShare(x, a.FirstRequests, len(known.Links))
 	}
@@ -23,6 +25,6 @@ func dynamicShare(x int, known Known) float64 {
 	if throughput == 0 || bandwidth == 0 {
 		return 0
 	}
-	upperLimit := float64(known.Payload) / float64(len(known.Links)) * throughput / bandwidth
-	return upperLimit * known.Links[x].Throughput / throughput
+	upperLimit := float64(known.Payload) / float64(len(known.Links)) * float64(throughput) / float64(bandwidth)
+	return upperLimit * float64(known.Links[x].Throughput) / float64(throughput)
 }

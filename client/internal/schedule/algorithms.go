@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // Algorithm is a row of the table that multilink, linklab and the documents
@@ -29,8 +31,8 @@ type Algorithm struct {
 // Parameters are what users may set of algorithms.
 type Parameters struct {
 	// UpperLimit is U of Alg1, and FirstRequests the sum of the first
-	// requests of all links, in bytes.
-	UpperLimit, FirstRequests int64
+	// requests of all links.
+	UpperLimit, FirstRequests quantity.Bytes
 	// Padding is f of Alg3.
 	Padding float64
 }
@@ -38,10 +40,10 @@ type Parameters struct {
 // Settings are the parameters of the algorithms, and those of how requests
 // follow each other, which all algorithms share.
 type Settings struct {
-	// UpperLimit and FirstRequests are in bytes, see Parameters.
-	UpperLimit    int64   `json:"upper_limit_bytes"`
-	Padding       float64 `json:"padding"`
-	FirstRequests int64   `json:"first_request_bytes"`
+	// See Parameters.
+	UpperLimit    quantity.Bytes `json:"upper_limit_bytes"`
+	Padding       float64        `json:"padding"`
+	FirstRequests quantity.Bytes `json:"first_request_bytes"`
 	// Overlap is the part of a link's newest request after which the next is
 	// sent, and Window the time over which throughput is averaged.
 	Overlap float64       `json:"overlap"`

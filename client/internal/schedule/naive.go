@@ -1,11 +1,13 @@
 package schedule
 
+import "github.com/linklab/linklab/client/internal/quantity"
+
 // Naive divides the payload into equal parts, one for each link
 // (thesis 4.3.2).
 type Naive struct{}
 
 // Next returns payload/n once for each link.
-func (Naive) Next(x int, known Known) int64 {
+func (Naive) Next(x int, known Known) quantity.Bytes {
 	if known.Links[x].Requests > 0 {
 		return 0
 	}

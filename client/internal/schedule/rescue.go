@@ -5,31 +5,31 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // Work is what a link has to do, and how fast it does it.
 type Work struct {
 	// Usable says that the link can take requests.
 	Usable bool
-	// Rate is what the link delivers while it has work, in bytes per second;
-	// 0 if nothing arrives.
-	Rate float64
-	// Left is what its requests in flight have still to deliver, in bytes,
+	// Rate is what the link delivers while it has work; 0 if nothing arrives.
+	Rate quantity.Rate
+	// Left is what its requests in flight have still to deliver,
 	// with the wasted bytes that arrive before.
-	Left int64
+	Left quantity.Bytes
 	// Tail is what is wasted after that: the ends of requests that others
 	// took over.
-	Tail int64
+	Tail quantity.Bytes
 	// Delay is the time until a new request would bring its first byte if
 	// nothing else were in flight.
 	Delay time.Duration
 	// RTT is the round trip time without queues.
 	RTT time.Duration
-	// Arrived is what the link's connection has brought so far, in bytes.
-	Arrived int64
-	// Bandwidth is what the link can deliver at most, in bytes per second; 0
-	// if that is not known.
-	Bandwidth float64
+	// Arrived is what the link's connection has brought so far.
+	Arrived quantity.Bytes
+	// Bandwidth is what the link can deliver at most; 0 if that is not known.
+	Bandwidth quantity.Rate
 }
 
 // idle is when the link could begin to deliver more, in seconds.
@@ -39,14 +39,14 @@ func (w Work) idle() float64 { return max(w.after(w.Left+w.Tail), w.Delay.Second
 func (w Work) end() float64 { return w.after(w.Left) }
 
 // after is how long the link needs for bytes that are under way, in seconds.
-func (w Work) after(bytes int64) float64 {
+func (w Work) after(bytes quantity.Bytes) float64 {
 	switch {
 	case bytes == 0:
 		return 0
 	case w.Rate == 0:
 		return math.Inf(1)
 	}
-	return float64(bytes) / w.Rate
+	return float64(bytes) / w.Rate.BytesPerSecond()
 }
 
 // A connection is starting until it has brought what it would in startTrips
@@ -58,11 +58,11 @@ const (
 )
 
 func (w Work) isStarting() bool {
-	return float64(w.Arrived) < startTrips*w.Rate*w.RTT.Seconds()
+	return float64(w.Arrived) < (startTrips * w.Rate).Over(w.RTT)
 }
 
 // slowStart is how long bytes take in slow start, in seconds.
-func (w Work) slowStart(bytes int64) float64 {
+func (w Work) slowStart(bytes quantity.Bytes) float64 {
 	return w.RTT.Seconds() * math.Log2(1+float64(bytes)/float64(w.Arrived+initialWindow))
 }
 
@@ -74,14 +74,14 @@ func (w Work) soonest() float64 {
 	}
 	soonest := w.slowStart(w.Left)
 	if w.Bandwidth > 0 {
-		soonest = max(soonest, float64(w.Left)/w.Bandwidth)
+		soonest = max(soonest, float64(w.Left)/w.Bandwidth.BytesPerSecond())
 	}
 	return min(w.end(), soonest)
 }
 
 // takes is how long the link needs to deliver more bytes, in seconds.
-func (w Work) takes(bytes int64) float64 {
-	needed := float64(bytes) / w.Rate
+func (w Work) takes(bytes quantity.Bytes) float64 {
+	needed := float64(bytes) / w.Rate.BytesPerSecond()
 	if w.isStarting() {
 		needed = max(needed, w.slowStart(bytes))
 	}
@@ -99,7 +99,7 @@ const (
 // Share is how many of the free bytes link x should take so that all usable
 // links end together, at their present rates. It is 0 if others deliver all
 // of them before x could help, and all of them if no rate is known.
-func Share(x int, works []Work, free int64) int64 {
+func Share(x int, works []Work, free quantity.Bytes) quantity.Bytes {
 	var links []Work
 	for _, w := range works {
 		if w.Usable && w.Rate > 0 && !math.IsInf(w.idle(), 1) {
@@ -117,18 +117,18 @@ func Share(x int, works []Work, free int64) int64 {
 	slices.SortFunc(links, func(a, b Work) int { return cmp.Compare(a.idle(), b.idle()) })
 	var end, rate, offset float64
 	for i, w := range links {
-		rate += w.Rate
-		offset += w.Rate * w.idle()
+		rate += w.Rate.BytesPerSecond()
+		offset += w.Rate.BytesPerSecond() * w.idle()
 		end = (float64(free) + offset) / rate
 		if i+1 < len(links) && end <= links[i+1].idle() {
 			break
 		}
 	}
-	return int64(math.Ceil(max(0, works[x].Rate*(end-works[x].idle()))))
+	return quantity.Bytes(math.Ceil(max(0, works[x].Rate.BytesPerSecond()*(end-works[x].idle()))))
 }
 
 // Largest reports whether no link should take more than x of the free bytes.
-func Largest(x int, works []Work, free int64) bool {
+func Largest(x int, works []Work, free quantity.Bytes) bool {
 	share := Share(x, works, free)
 	for y, w := range works {
 		if y != x && w.Usable && Share(y, works, free) > share {
@@ -143,7 +143,7 @@ func Largest(x int, works []Work, free int64) bool {
 // is 0 if that would gain too little, or if the robbed one, be it still
 // starting, could deliver all as soon. For each link largest is the most that
 // can be taken from it at once.
-func Steal(x int, works []Work, largest []int64) (victim int, bytes int64) {
+func Steal(x int, works []Work, largest []quantity.Bytes) (victim int, bytes quantity.Bytes) {
 	if !works[x].Usable || works[x].Rate == 0 {
 		return 0, 0
 	}
@@ -158,8 +158,9 @@ func Steal(x int, works []Work, largest []int64) (victim int, bytes int64) {
 	}
 	// The thief delivers from idle on, the victim all the time, until end.
 	thief, robbed := works[x], works[victim]
-	end := (float64(robbed.Left) + thief.Rate*thief.idle()) / (thief.Rate + robbed.Rate)
-	bytes = min(int64(math.Ceil(thief.Rate*(end-thief.idle()))), largest[victim])
+	rate := thief.Rate.BytesPerSecond()
+	end := (float64(robbed.Left) + rate*thief.idle()) / (rate + robbed.Rate.BytesPerSecond())
+	bytes = min(quantity.Bytes(math.Ceil(rate*(end-thief.idle()))), largest[victim])
 	least := min(leastSteal, largest[victim])
 	if latest-end < leastGain.Seconds() {
 		return 0, 0
@@ -173,17 +174,16 @@ func Steal(x int, works []Work, largest []int64) (victim int, bytes int64) {
 	return victim, bytes
 }
 
-// A link is slow below these (thesis 4.3.6): a throughput in bytes
-// per second, and a part of the links' mean throughput.
-const (
-	slowRate = 100_000
-	slowPart = 0.2
-)
+// A link is slow below 100 kB/s, and below a part of the links' mean throughput
+// (thesis 4.3.6).
+const slowRate quantity.Rate = 800e3
+
+const slowPart = 0.2
 
 // Slow reports whether link x is slow by the static or the dynamic check. The
 // only link is not.
 func Slow(x int, works []Work) bool {
-	var sum float64
+	var sum quantity.Rate
 	var n int
 	for _, w := range works {
 		if w.Usable {
@@ -192,5 +192,5 @@ func Slow(x int, works []Work) bool {
 		}
 	}
 	rate := works[x].Rate
-	return n > 1 && (rate < slowRate || rate < slowPart*sum/float64(n))
+	return n > 1 && (rate < slowRate || rate < slowPart*sum/quantity.Rate(n))
 }

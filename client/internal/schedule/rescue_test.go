@@ -5,10 +5,12 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-func work(rate float64, left int64, delay time.Duration) Work {
-	return Work{Usable: true, Rate: rate * kB, Left: left * kB, Delay: delay}
+func work(rate float64, left quantity.Bytes, delay time.Duration) Work {
+	return Work{Usable: true, Rate: quantity.Rate(8 * rate * kB), Left: left * kB, Delay: delay}
 }
 
 func TestShare(t *testing.T) {
@@ -16,16 +18,16 @@ func TestShare(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		works []Work
-		free  int64
-		want  []int64 // kB
+		free  quantity.Bytes
+		want  []quantity.Bytes // kB
 	}{
-		{"in proportion to the rates", []Work{work(3000, 0, 0), work(1000, 0, 0)}, 4000, []int64{3000, 1000}},
-		{"less to who is at work", []Work{work(1000, 500, 0), work(1000, 0, 0)}, 1500, []int64{500, 1000}},
-		{"less to who begins late", []Work{work(1000, 0, 0), work(1000, 0, 500*ms)}, 1500, []int64{1000, 500}},
-		{"nothing to who would end late", []Work{work(1000, 0, 0), work(1000, 5000, 0)}, 1000, []int64{1000, 0}},
-		{"nothing to who is out", []Work{work(1000, 0, 0), {Rate: 1000 * kB}}, 1000, []int64{1000, 0}},
-		{"nothing to who stands still", []Work{work(1000, 0, 0), work(0, 100, 0)}, 1000, []int64{1000, 0}},
-		{"all while nothing is known", []Work{work(0, 0, 0), work(0, 0, 0)}, 1000, []int64{1000, 1000}},
+		{"in proportion to the rates", []Work{work(3000, 0, 0), work(1000, 0, 0)}, 4000, []quantity.Bytes{3000, 1000}},
+		{"less to who is at work", []Work{work(1000, 500, 0), work(1000, 0, 0)}, 1500, []quantity.Bytes{500, 1000}},
+		{"less to who begins late", []Work{work(1000, 0, 0), work(1000, 0, 500*ms)}, 1500, []quantity.Bytes{1000, 500}},
+		{"nothing to who would end late", []Work{work(1000, 0, 0), work(1000, 5000, 0)}, 1000, []quantity.Bytes{1000, 0}},
+		{"nothing to who is out", []Work{work(1000, 0, 0), {Rate: 8 * 1000 * kB}}, 1000, []quantity.Bytes{1000, 0}},
+		{"nothing to who stands still", []Work{work(1000, 0, 0), work(0, 100, 0)}, 1000, []quantity.Bytes{1000, 0}},
+		{"all while nothing is known", []Work{work(0, 0, 0), work(0, 0, 0)}, 1000, []quantity.Bytes{1000, 1000}},
 	} {
 		for x, want := range test.want {
 			if got := Share(x, test.works, test.free*kB); got < want*kB || got > want*kB+1 {
@@ -40,30 +42,30 @@ func TestSteal(t *testing.T) {
 	for _, test := range []struct {
 		name          string
 		works         []Work
-		victim, bytes int64 // kB
+		victim, bytes quantity.Bytes // kB
 	}{
 		{"half from an equal", []Work{work(1000, 0, 0), work(1000, 1000, 0)}, 1, 500},
 		{"less after a delay", []Work{work(1000, 0, 200*ms), work(1000, 1000, 0)}, 1, 400},
 		{"less from who is faster", []Work{work(1000, 0, 0), work(3000, 3000, 0)}, 1, 750},
 		{"all from who stands still", []Work{work(1000, 0, 0), work(0, 1000, 0)}, 1, 1000},
 		{"from who ends last", []Work{work(1000, 0, 0), work(1000, 500, 0), work(1000, 1000, 0)}, 2, 500},
-		{"less by who has something to wait for", []Work{{Usable: true, Rate: 1000 * kB, Tail: 200 * kB}, work(1000, 1000, 0)}, 1, 400},
-		{"none the more from whose tail is useless", []Work{work(1000, 0, 0), {Usable: true, Rate: 1000 * kB, Left: 1000 * kB, Tail: 1000 * kB}}, 1, 500},
+		{"less by who has something to wait for", []Work{{Usable: true, Rate: 8 * 1000 * kB, Tail: 200 * kB}, work(1000, 1000, 0)}, 1, 400},
+		{"none the more from whose tail is useless", []Work{work(1000, 0, 0), {Usable: true, Rate: 8 * 1000 * kB, Left: 1000 * kB, Tail: 1000 * kB}}, 1, 500},
 		{"nothing while at work as long", []Work{work(1000, 1000, 0), work(1000, 1000, 0)}, 0, 0},
 		{"nothing that gains too little", []Work{work(1000, 0, 0), work(10_000, 220, 0)}, 0, 0},
 		{"nothing from nobody", []Work{work(1000, 0, 0), work(1000, 0, 0)}, 0, 0},
 		{"nothing by who stands still", []Work{work(0, 0, 0), work(1000, 1000, 0)}, 0, 0},
 	} {
-		largest := make([]int64, len(test.works))
+		largest := make([]quantity.Bytes, len(test.works))
 		for i, w := range test.works {
 			largest[i] = w.Left
 		}
 		victim, bytes := Steal(0, test.works, largest)
-		if int64(victim) != test.victim || bytes < test.bytes*kB || bytes > test.bytes*kB+1 {
+		if quantity.Bytes(victim) != test.victim || bytes < test.bytes*kB || bytes > test.bytes*kB+1 {
 			t.Errorf("%s: %d bytes of link %d, want %d kB of %d", test.name, bytes, victim, test.bytes, test.victim)
 		}
 	}
-	if _, bytes := Steal(0, []Work{work(1000, 0, 0), work(0, 1000, 0)}, []int64{0, 300 * kB}); bytes != 300*kB {
+	if _, bytes := Steal(0, []Work{work(1000, 0, 0), work(0, 1000, 0)}, []quantity.Bytes{0, 300 * kB}); bytes != 300*kB {
 		t.Errorf("%d bytes of requests of 300 kB", bytes)
 	}
 }
@@ -71,25 +73,25 @@ func TestSteal(t *testing.T) {
 // A connection in slow start is soon faster than it is.
 func TestStealWhileConnectionsStart(t *testing.T) {
 	const rtt = 100 * time.Millisecond
-	starting := func(rate float64, left, arrived int64) Work {
-		return Work{Usable: true, Rate: rate * kB, Left: left * kB, Delay: rtt, RTT: rtt, Arrived: arrived * kB}
+	starting := func(rate float64, left, arrived quantity.Bytes) Work {
+		return Work{Usable: true, Rate: quantity.Rate(8 * rate * kB), Left: left * kB, Delay: rtt, RTT: rtt, Arrived: arrived * kB}
 	}
 	for _, test := range []struct {
 		name          string
 		thief, victim Work
-		want          int64 // kB
+		want          quantity.Bytes // kB
 	}{
 		// Another 240 ms at this rate are 133 ms in slow start.
 		{"nothing from who ends soon by itself", starting(1000, 0, 10_000), starting(250, 60, 25), 0},
 		{"half from who has started", starting(1000, 0, 10_000), starting(250, 60, 1000), 28},
 		{"half from who cannot be faster", starting(1000, 0, 10_000), Work{
-			Usable: true, Rate: 250 * kB, Left: 60 * kB, Delay: rtt, RTT: rtt, Arrived: 25 * kB, Bandwidth: 250 * kB,
+			Usable: true, Rate: 8 * 250 * kB, Left: 60 * kB, Delay: rtt, RTT: rtt, Arrived: 25 * kB, Bandwidth: 8 * 250 * kB,
 		}, 28},
 		// 200 kB would take 100 ms and 390 ms in slow start.
 		{"less by who begins slowly", starting(1000, 0, 0), starting(1000, 500, 10_000), 100},
 		{"half if there is time for that", starting(1000, 0, 0), starting(1000, 1000, 10_000), 450},
 	} {
-		_, bytes := Steal(0, []Work{test.thief, test.victim}, []int64{0, test.victim.Left})
+		_, bytes := Steal(0, []Work{test.thief, test.victim}, []quantity.Bytes{0, test.victim.Left})
 		if bytes < test.want*kB || bytes > test.want*kB+1 {
 			t.Errorf("%s: %d bytes, want %d kB", test.name, bytes, test.want)
 		}
@@ -103,30 +105,30 @@ func TestRescueProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	for range 20_000 {
 		works := make([]Work, 1+random.IntN(4))
-		largest := make([]int64, len(works))
+		largest := make([]quantity.Bytes, len(works))
 		known := false
 		for i := range works {
 			works[i] = Work{
 				Usable: random.IntN(5) > 0,
-				Rate:   math.Exp(8 + random.Float64()*10),
-				Left:   max(0, random.Int64N(10_000_000)-5_000_000),
+				Rate:   quantity.Rate(8 * math.Exp(8+random.Float64()*10)),
+				Left:   max(0, quantity.Bytes(random.Int64N(10_000_000))-5_000_000),
 				Delay:  time.Duration(random.Int64N(int64(time.Second))),
 				RTT:    time.Duration(random.Int64N(int64(time.Second))),
-				Tail:   max(0, random.Int64N(2_000_000)-1_000_000),
+				Tail:   max(0, quantity.Bytes(random.Int64N(2_000_000))-1_000_000),
 			}
 			if random.IntN(2) == 0 {
-				works[i].Arrived = random.Int64N(1_000_000)
+				works[i].Arrived = quantity.Bytes(random.Int64N(1_000_000))
 			}
 			if random.IntN(5) == 0 {
 				works[i].Rate = 0
 			}
 			if works[i].Left > 0 {
-				largest[i] = 1 + random.Int64N(works[i].Left)
+				largest[i] = 1 + quantity.Bytes(random.Int64N(int64(works[i].Left)))
 			}
 			known = known || works[i].Usable && works[i].Rate > 0
 		}
-		free := random.Int64N(100_000_000)
-		var sum int64
+		free := quantity.Bytes(random.Int64N(100_000_000))
+		var sum quantity.Bytes
 		var end float64
 		someone := false
 		for x, w := range works {
@@ -134,7 +136,7 @@ func TestRescueProperties(t *testing.T) {
 			sum += share
 			someone = someone || w.Usable && Largest(x, works, free)
 			if known && share > 1 {
-				if here := w.idle() + float64(share)/w.Rate; end == 0 {
+				if here := w.idle() + float64(share)/w.Rate.BytesPerSecond(); end == 0 {
 					end = here
 				} else if math.Abs(here-end) > 1e-6*end+1e-3 {
 					t.Fatalf("%+v: link %d ends at %v, another at %v", works, x, here, end)
@@ -144,11 +146,11 @@ func TestRescueProperties(t *testing.T) {
 			switch {
 			case bytes < 0 || bytes > largest[victim]:
 				t.Fatalf("%+v: %d bytes stolen of %d", works, bytes, largest[victim])
-			case bytes > 0 && w.idle()+float64(bytes)/w.Rate > works[victim].end():
+			case bytes > 0 && w.idle()+float64(bytes)/w.Rate.BytesPerSecond() > works[victim].end():
 				t.Fatalf("%+v: stealing %d bytes from %d puts its end off", works, bytes, victim)
 			}
 		}
-		if known && (sum < free || sum > free+int64(len(works))+1) {
+		if known && (sum < free || sum > free+quantity.Bytes(len(works))+1) {
 			t.Fatalf("%+v: the shares of %d bytes sum up to %d", works, free, sum)
 		}
 		if known && !someone {

@@ -8,24 +8,26 @@ package schedule
 import (
 	"math"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // Link is what is known of one link when a decision is taken.
 type Link struct {
 	// Requests is the number of requests issued on the link so far.
 	Requests int
-	// Throughput is r_x, what the link delivers now, in bytes per second.
-	Throughput float64
-	// Bandwidth is B_x, what the link can deliver, in bytes per second.
-	Bandwidth float64
+	// Throughput is r_x, what the link delivers now.
+	Throughput quantity.Rate
+	// Bandwidth is B_x, what the link can deliver.
+	Bandwidth quantity.Rate
 	// RTT is the round trip time of the link without queues.
 	RTT time.Duration
 }
 
 // Known is all that a scheduler may base a decision on.
 type Known struct {
-	// Payload is the size of the whole payload in bytes.
-	Payload int64
+	// Payload is the size of the whole payload.
+	Payload quantity.Bytes
 	// Links holds every link of the download, in the order given by the user.
 	Links []Link
 }
@@ -35,7 +37,7 @@ type Scheduler interface {
 	// Next returns the bytes that link x of known.Links should request next;
 	// 0 means that the link requests nothing more. The caller clips the size
 	// to the bytes that are left.
-	Next(x int, known Known) int64
+	Next(x int, known Known) quantity.Bytes
 }
 
 // MinimumRequest is the least that Alg1, Alg2 and Alg3 request at a time, in
@@ -45,23 +47,23 @@ const MinimumRequest = 16 << 10
 
 // initialShare is link x's part of the first requests: 1/n of total each
 // (thesis 4.4.3).
-func initialShare(x int, total int64, n int) int64 {
-	return total*int64(x+1)/int64(n) - total*int64(x)/int64(n)
+func initialShare(x int, total quantity.Bytes, n int) quantity.Bytes {
+	return total*quantity.Bytes(x+1)/quantity.Bytes(n) - total*quantity.Bytes(x)/quantity.Bytes(n)
 }
 
 // requestSize rounds a computed size to whole bytes, not below MinimumRequest.
-func requestSize(bytes float64) int64 {
-	return max(int64(math.Round(bytes)), MinimumRequest)
+func requestSize(bytes float64) quantity.Bytes {
+	return max(quantity.Bytes(math.Round(bytes)), MinimumRequest)
 }
 
-func totalThroughput(links []Link) (sum float64) {
+func totalThroughput(links []Link) (sum quantity.Rate) {
 	for _, l := range links {
 		sum += l.Throughput
 	}
 	return sum
 }
 
-func totalBandwidth(links []Link) (sum float64) {
+func totalBandwidth(links []Link) (sum quantity.Rate) {
 	for _, l := range links {
 		sum += l.Bandwidth
 	}

@@ -3,13 +3,15 @@ package schedule
 import (
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // kB are the thesis' kilobytes.
 const kB = 1000
 
 func link(throughput, bandwidth float64, rtt time.Duration) Link {
-	return Link{Requests: 1, Throughput: throughput * kB, Bandwidth: bandwidth * kB, RTT: rtt}
+	return Link{Requests: 1, Throughput: quantity.Rate(8 * throughput * kB), Bandwidth: quantity.Rate(8 * bandwidth * kB), RTT: rtt}
 }
 
 // The expectations are the thesis' worked examples, which it truncates to
@@ -19,25 +21,25 @@ func TestWorkedExamples(t *testing.T) {
 		name      string
 		scheduler Scheduler
 		known     Known
-		want      []int64 // kB
+		want      []quantity.Bytes // kB
 	}{
 		{
 			"algorithm 1, thesis figure 4.6",
 			Alg1{UpperLimit: 4000 * kB},
 			Known{Payload: 250_000 * kB, Links: []Link{link(1600, 0, 0), link(800, 0, 0)}},
-			[]int64{2666, 1333},
+			[]quantity.Bytes{2666, 1333},
 		},
 		{
 			"algorithm 2, thesis 4.3.4, example 1",
 			Alg2{},
 			Known{Payload: 250_000 * kB, Links: []Link{link(1600, 30_000, 0), link(800, 30_000, 0)}},
-			[]int64{3333, 1666},
+			[]quantity.Bytes{3333, 1666},
 		},
 		{
 			"algorithm 2, thesis 4.3.4, example 2",
 			Alg2{},
 			Known{Payload: 250_000 * kB, Links: []Link{link(8000, 30_000, 0), link(800, 30_000, 0)}},
-			[]int64{16666, 1666},
+			[]quantity.Bytes{16666, 1666},
 		},
 		{
 			"algorithm 3, thesis 4.3.5: the second link is lifted to its BDP",
@@ -46,7 +48,7 @@ func TestWorkedExamples(t *testing.T) {
 				link(1600, 30_000, 20*time.Millisecond),
 				link(400, 30_000, 40*time.Millisecond),
 			}},
-			[]int64{3333, 1200},
+			[]quantity.Bytes{3333, 1200},
 		},
 		{
 			// s = 20 000/2 · r/B = 10 000 with r = B, BDP = 2000, f = 0.3.
@@ -56,7 +58,7 @@ func TestWorkedExamples(t *testing.T) {
 				link(10_000, 10_000, 200*time.Millisecond),
 				link(0, 0, 0),
 			}},
-			[]int64{4400},
+			[]quantity.Bytes{4400},
 		},
 		{
 			// The thesis calculates on with 9000: 2000 + 0.3 · 7000.
@@ -66,7 +68,7 @@ func TestWorkedExamples(t *testing.T) {
 				link(10_000, 10_000, 200*time.Millisecond),
 				link(0, 0, 0),
 			}},
-			[]int64{4100},
+			[]quantity.Bytes{4100},
 		},
 		{
 			"algorithm 3 padded does not pad what is lifted to the BDP",
@@ -75,7 +77,7 @@ func TestWorkedExamples(t *testing.T) {
 				link(1600, 30_000, 20*time.Millisecond),
 				link(400, 30_000, 40*time.Millisecond),
 			}},
-			[]int64{600 + 273, 1200},
+			[]quantity.Bytes{600 + 273, 1200},
 		},
 	} {
 		t.Run(example.name, func(t *testing.T) {
@@ -95,11 +97,11 @@ func TestFirstRequestsShareTheInitialSize(t *testing.T) {
 		Alg2{FirstRequests: 1000},
 		Alg3{FirstRequests: 1000, Padding: 0.1},
 	} {
-		var got [3]int64
+		var got [3]quantity.Bytes
 		for x := range got {
 			got[x] = s.Next(x, fresh)
 		}
-		if want := [3]int64{333, 333, 334}; got != want {
+		if want := [3]quantity.Bytes{333, 333, 334}; got != want {
 			t.Errorf("%T: first requests %v, want %v", s, got, want)
 		}
 	}

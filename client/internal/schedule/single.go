@@ -1,10 +1,12 @@
 package schedule
 
+import "github.com/linklab/linklab/client/internal/quantity"
+
 // Single downloads the payload as one range on one link (thesis 4.3.1).
 type Single struct{}
 
 // Next returns the whole payload once.
-func (Single) Next(x int, known Known) int64 {
+func (Single) Next(x int, known Known) quantity.Bytes {
 	if known.Links[x].Requests > 0 {
 		return 0
 	}

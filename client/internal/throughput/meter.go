@@ -1,7 +1,11 @@
 // Package throughput measures what a link delivers.
 package throughput
 
-import "time"
+import (
+	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+)
 
 // Meter measures the throughput of one link over a sliding window.
 //
@@ -14,14 +18,14 @@ type Meter struct {
 	started  bool
 	start    time.Duration
 	arrivals []arrival
-	inWindow int64
-	total    int64
-	peak     float64
+	inWindow quantity.Bytes
+	total    quantity.Bytes
+	peak     quantity.Rate
 }
 
 type arrival struct {
 	at    time.Duration
-	bytes int64
+	bytes quantity.Bytes
 }
 
 // NewMeter returns a meter that averages over window.
@@ -42,16 +46,15 @@ func (m *Meter) Restart(now time.Duration) {
 }
 
 // Add counts bytes that arrived at now.
-func (m *Meter) Add(now time.Duration, bytes int64) {
+func (m *Meter) Add(now time.Duration, bytes quantity.Bytes) {
 	m.arrivals = append(m.arrivals, arrival{now, bytes})
 	m.inWindow += bytes
 	m.total += bytes
 	m.peak = max(m.peak, m.Rate(now))
 }
 
-// Rate is the mean throughput over the window that ends at now, in bytes per
-// second.
-func (m *Meter) Rate(now time.Duration) float64 {
+// Rate is the mean throughput over the window that ends at now.
+func (m *Meter) Rate(now time.Duration) quantity.Rate {
 	old := 0
 	for old < len(m.arrivals) && m.arrivals[old].at <= now-m.window {
 		m.inWindow -= m.arrivals[old].bytes
@@ -62,12 +65,12 @@ func (m *Meter) Rate(now time.Duration) float64 {
 	if !m.started || measured <= 0 {
 		return 0
 	}
-	return float64(m.inWindow) / measured.Seconds()
+	return m.inWindow.Per(measured)
 }
 
-// Peak is the highest throughput seen so far, in bytes per second: it
-// stands for a bandwidth that is not known (thesis 4.3.4).
-func (m *Meter) Peak() float64 { return m.peak }
+// Peak is the highest throughput seen so far, which stands for a bandwidth
+// that is not known (thesis 4.3.4).
+func (m *Meter) Peak() quantity.Rate { return m.peak }
 
 // Total is the number of bytes that arrived.
-func (m *Meter) Total() int64 { return m.total }
+func (m *Meter) Total() quantity.Bytes { return m.total }

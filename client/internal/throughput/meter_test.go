@@ -3,6 +3,8 @@ package throughput
 import (
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 const ms = time.Millisecond
@@ -12,8 +14,8 @@ func TestRateIsTheMeanOfTheWindow(t *testing.T) {
 	m.Start(100 * ms)
 	for _, step := range []struct {
 		at    time.Duration
-		bytes int64
-		want  float64
+		bytes quantity.Bytes
+		want  float64 // B/s
 	}{
 		{200 * ms, 1000, 10_000}, // 1000 B in the 100 ms since the start
 		{600 * ms, 1000, 4000},   // 2000 B in 500 ms
@@ -24,12 +26,12 @@ func TestRateIsTheMeanOfTheWindow(t *testing.T) {
 		if step.bytes > 0 {
 			m.Add(step.at, step.bytes)
 		}
-		if got := m.Rate(step.at); got != step.want {
+		if got := m.Rate(step.at).BytesPerSecond(); got != step.want {
 			t.Errorf("rate at %v is %v B/s, want %v", step.at, got, step.want)
 		}
 	}
-	if m.Peak() != 10_000 || m.Total() != 3500 {
-		t.Errorf("peak %v B/s and total %d B, want 10000 and 3500", m.Peak(), m.Total())
+	if m.Peak() != 80_000 || m.Total() != 3500 {
+		t.Errorf("peak %v bit/s and total %d B, want 80000 and 3500", m.Peak(), m.Total())
 	}
 }
 
@@ -45,7 +47,7 @@ func TestOverlappingRequestsAddUp(t *testing.T) {
 		} else {
 			m.Add(at, 100) // one alone takes all
 		}
-		if got := m.Rate(at); at >= 1000*ms && got != 10_000 {
+		if got := m.Rate(at).BytesPerSecond(); at >= 1000*ms && got != 10_000 {
 			t.Fatalf("rate at %v is %v B/s, want 10000", at, got)
 		}
 	}
@@ -59,7 +61,7 @@ func TestNothingIsMeasuredBeforeTheStart(t *testing.T) {
 	m.Start(time.Second)
 	m.Start(2 * time.Second)
 	m.Add(1500*ms, 1000)
-	if got := m.Rate(1500 * ms); got != 2000 {
+	if got := m.Rate(1500 * ms).BytesPerSecond(); got != 2000 {
 		t.Errorf("rate %v B/s half a second after the first start, want 2000", got)
 	}
 }

@@ -1,6 +1,10 @@
 package throughput
 
-import "time"
+import (
+	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+)
 
 // Pace measures what a link delivers while it has work to do. Unlike a Meter
 // it remembers the throughput over times without work.
@@ -33,19 +37,19 @@ func (p *Pace) End(now time.Duration) {
 }
 
 // Add counts bytes that arrived at now.
-func (p *Pace) Add(now time.Duration, bytes int64) {
+func (p *Pace) Add(now time.Duration, bytes quantity.Bytes) {
 	if p.busy && now < p.since {
 		p.since = now
 	}
 	p.meter.Add(p.clock(now), bytes)
 }
 
-// Rate is the mean throughput over the last window of work, in bytes per
-// second; 0 if nothing has arrived in it.
-func (p *Pace) Rate(now time.Duration) float64 { return p.meter.Rate(p.clock(now)) }
+// Rate is the mean throughput over the last window of work, 0 if
+// nothing has arrived in it.
+func (p *Pace) Rate(now time.Duration) quantity.Rate { return p.meter.Rate(p.clock(now)) }
 
 // Total is the number of bytes that arrived.
-func (p *Pace) Total() int64 { return p.meter.Total() }
+func (p *Pace) Total() quantity.Bytes { return p.meter.Total() }
 
 // clock is the time that was spent on work.
 func (p *Pace) clock(now time.Duration) time.Duration {

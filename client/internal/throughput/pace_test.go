@@ -3,6 +3,8 @@ package throughput
 import (
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 func TestPaceIgnoresTimesWithoutWork(t *testing.T) {
@@ -16,20 +18,20 @@ func TestPaceIgnoresTimesWithoutWork(t *testing.T) {
 	for now := 60 * ms; now <= 250*ms; now += 10 * ms {
 		p.Add(now, 10_000)
 	}
-	check := func(now time.Duration, want float64) {
+	check := func(now time.Duration, want quantity.Rate) {
 		t.Helper()
 		if got := p.Rate(now); got < 0.99*want || got > 1.01*want {
 			t.Errorf("the rate at %v is %v, want %v", now, got, want)
 		}
 	}
-	check(250*ms, 1e6)
+	check(250*ms, 8e6)
 	p.End(250 * ms)
-	check(10_000*ms, 1e6)
+	check(10_000*ms, 8e6)
 
 	// Work of which nothing comes lowers it.
 	p.Begin(10_000*ms, 50*ms)
-	check(10_050*ms, 1e6)
-	check(10_250*ms, 0.5e6)
+	check(10_050*ms, 8e6)
+	check(10_250*ms, 4e6)
 	check(10_600*ms, 0)
 
 	// What comes before it was expected counts from then on.

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // backlogLimit is how many bytes of bodies may wait for their readers, for
@@ -21,14 +22,14 @@ type backlog struct {
 	mu sync.Mutex
 	// changed wakes who waits for readers.
 	changed *sync.Cond
-	streams map[uint32]int64
-	sum     int64
+	streams map[uint32]quantity.Bytes
+	sum     quantity.Bytes
 	held    bool
 	closed  bool
 }
 
 func newBacklog() *backlog {
-	b := &backlog{streams: map[uint32]int64{}}
+	b := &backlog{streams: map[uint32]quantity.Bytes{}}
 	b.changed = sync.NewCond(&b.mu)
 	return b
 }
@@ -41,7 +42,7 @@ func (b *backlog) begin(stream uint32) {
 }
 
 // add says that bytes arrived, or were read if they are negative.
-func (b *backlog) add(stream uint32, bytes int64) {
+func (b *backlog) add(stream uint32, bytes quantity.Bytes) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.streams[stream]; ok {
@@ -58,7 +59,7 @@ func (b *backlog) end(stream uint32) {
 	delete(b.streams, stream)
 }
 
-func (b *backlog) grow(bytes int64) {
+func (b *backlog) grow(bytes quantity.Bytes) {
 	b.sum += bytes
 	if b.held && b.sum < backlogLimit {
 		b.changed.Broadcast()
@@ -99,7 +100,7 @@ type reader struct {
 	mu     sync.Mutex
 	stream uint32
 	// early is what was read while the stream was not known.
-	early int64
+	early quantity.Bytes
 	left  bool
 }
 
@@ -115,7 +116,7 @@ func (r *reader) sent(stream uint32) {
 }
 
 // read says that bytes were read.
-func (r *reader) read(bytes int64) {
+func (r *reader) read(bytes quantity.Bytes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stream == connectionStream {
@@ -144,7 +145,7 @@ func (b *readBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.conn.delivered.Add(int64(n))
 	if b.reader != nil {
-		b.reader.read(int64(n))
+		b.reader.read(quantity.Bytes(n))
 	}
 	if err != nil && err != io.EOF {
 		err = printable.Error(err)

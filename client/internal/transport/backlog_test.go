@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 )
 
@@ -30,8 +31,8 @@ const mostOverrun = 16 << 10
 
 type pipeSocket struct{ net.Conn }
 
-func (pipeSocket) Await(int64, int64)                 {}
-func (pipeSocket) RoundTrip() (link.RoundTrip, error) { return link.RoundTrip{}, nil }
+func (pipeSocket) Await(quantity.Bytes, quantity.Bytes) {}
+func (pipeSocket) RoundTrip() (link.RoundTrip, error)   { return link.RoundTrip{}, nil }
 
 // oneConn is a listener that accepts one connection.
 type oneConn chan net.Conn

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"net"
 	"sync/atomic"
+
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // Frames that carry bodies, and the flag that says that the first byte of one
@@ -33,8 +35,8 @@ type dataCounter struct {
 	// here, what is left of the frame's content, and what of that is a body's.
 	header  [frameHeaderLength]byte
 	filled  int
-	content int64
-	body    int64
+	content quantity.Bytes
+	body    quantity.Bytes
 	// padded says that the next byte is the length of the padding.
 	padded bool
 	// reason is what came of the reason of a reset, of reasonLeft bytes more.
@@ -55,7 +57,7 @@ func (c *dataCounter) Read(p []byte) (int, error) {
 		case c.padded:
 			c.padded = false
 			c.content--
-			c.body = max(0, c.body-1-int64(rest[0]))
+			c.body = max(0, c.body-1-quantity.Bytes(rest[0]))
 			rest = rest[1:]
 		case c.reasonLeft > 0:
 			c.reasonLeft--
@@ -67,9 +69,9 @@ func (c *dataCounter) Read(p []byte) (int, error) {
 				c.goodbye.Store(true)
 			}
 		case c.content > 0:
-			part := min(c.content, int64(len(rest)))
+			part := min(c.content, quantity.Bytes(len(rest)))
 			if body := min(part, c.body); body > 0 {
-				c.data.Add(body)
+				c.data.Add(int64(body))
 				c.backlog.add(binary.BigEndian.Uint32(c.header[frameStreamOffset:])&streamIdentifierMask, body)
 				c.body -= body
 			}
@@ -89,7 +91,7 @@ func (c *dataCounter) Read(p []byte) (int, error) {
 
 // begin reads the header of a frame.
 func (c *dataCounter) begin() {
-	c.filled, c.content = 0, int64(binary.BigEndian.Uint32(c.header[:])>>8)
+	c.filled, c.content = 0, quantity.Bytes(binary.BigEndian.Uint32(c.header[:])>>8)
 	switch c.header[frameTypeOffset] {
 	case frameData:
 		c.body = c.content

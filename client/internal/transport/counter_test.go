@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // paddedFrame is a DATA frame with padding.
@@ -20,8 +22,8 @@ func TestDataAreCounted(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for range 100 {
 		var r recorder
-		var want int64
-		wantOf := map[uint32]int64{}
+		var want quantity.Bytes
+		wantOf := map[uint32]quantity.Bytes{}
 		for range 50 {
 			kind, length, stream := byte(random.IntN(4)), random.IntN(300), uint32(random.IntN(9))
 			data := make([]byte, length)
@@ -34,8 +36,8 @@ func TestDataAreCounted(t *testing.T) {
 				r.Write(frame(kind, stream, data))
 				continue
 			}
-			want += int64(length)
-			wantOf[stream] += int64(length)
+			want += quantity.Bytes(length)
+			wantOf[stream] += quantity.Bytes(length)
 		}
 		b := newBacklog()
 		read := uint32(random.IntN(9))
@@ -47,7 +49,7 @@ func TestDataAreCounted(t *testing.T) {
 				break
 			}
 		}
-		if got := c.data.Load(); got != want {
+		if got := quantity.Bytes(c.data.Load()); got != want {
 			t.Fatalf("%d bytes of data, want %d", got, want)
 		}
 		if b.sum != wantOf[read] {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // http1Connections is how many connections of a link carry HTTP/1.1 at a
@@ -144,7 +145,7 @@ type http1Socket struct {
 }
 
 // Await does nothing: what is awaited comes on several connections.
-func (s *http1Socket) Await(int64, int64) {}
+func (s *http1Socket) Await(quantity.Bytes, quantity.Bytes) {}
 
 // RoundTrip tells of the newest connection.
 func (s *http1Socket) RoundTrip() (link.RoundTrip, error) {
@@ -161,7 +162,7 @@ type securedSocket struct {
 }
 
 // Await does nothing: see http1Socket.
-func (s *securedSocket) Await(int64, int64) {}
+func (s *securedSocket) Await(quantity.Bytes, quantity.Bytes) {}
 
 // RoundTrip is the socket's.
 func (s *securedSocket) RoundTrip() (link.RoundTrip, error) { return s.raw.RoundTrip() }

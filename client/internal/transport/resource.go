@@ -5,13 +5,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 )
 
 // Resource is what a URL stood for when the download began.
 type Resource struct {
 	// Size is the number of bytes; -1 if the server does not tell.
-	Size int64
+	Size quantity.Bytes
 	// ETag is the strong validator; empty if the server gives none or only a
 	// weak one, which does not promise equal bytes (RFC 9110 8.8.1).
 	ETag string
@@ -34,7 +35,7 @@ func newResource(response *http.Response) (Resource, error) {
 		return Resource{}, err
 	}
 	return Resource{
-		Size:         response.ContentLength,
+		Size:         quantity.Bytes(response.ContentLength),
 		ETag:         strongETag(response.Header),
 		LastModified: response.Header.Get("Last-Modified"),
 		SHA256:       reprDigest(response.Header),
@@ -88,7 +89,7 @@ func (r Resource) check(response *http.Response, want ranges.Range) error {
 		return mismatch("the server answers with bytes %d-%d instead of %d-%d", first, last, want.Offset, want.End()-1)
 	case size != r.Size:
 		return mismatch("the file changed on the server during the download: its size was %d and is %d bytes", r.Size, size)
-	case response.ContentLength >= 0 && response.ContentLength != want.Length:
+	case response.ContentLength >= 0 && quantity.Bytes(response.ContentLength) != want.Length:
 		return mismatch("the server announces %d bytes for a range of %d", response.ContentLength, want.Length)
 	}
 	return r.checkValidator(response)
@@ -103,7 +104,7 @@ func (r Resource) checkWhole(response *http.Response) error {
 	if err := checkCoding(response); err != nil {
 		return err
 	}
-	if r.Size >= 0 && response.ContentLength >= 0 && response.ContentLength != r.Size {
+	if r.Size >= 0 && response.ContentLength >= 0 && quantity.Bytes(response.ContentLength) != r.Size {
 		return mismatch("the file changed on the server during the download: its size was %d and is %d bytes", r.Size, response.ContentLength)
 	}
 	return r.checkValidator(response)
@@ -120,7 +121,7 @@ func (r Resource) checkValidator(response *http.Response) error {
 }
 
 // parseContentRange reads "bytes FIRST-LAST/SIZE" (RFC 9110 14.4).
-func parseContentRange(value string) (first, last, size int64, err error) {
+func parseContentRange(value string) (first, last, size quantity.Bytes, err error) {
 	wrong := mismatch("the server sends Content-Range %q: allowed is bytes FIRST-LAST/SIZE", value)
 	unit, rest, ok := strings.Cut(value, " ")
 	if !ok || unit != "bytes" {
@@ -136,13 +137,13 @@ func parseContentRange(value string) (first, last, size int64, err error) {
 	}
 	for _, field := range []struct {
 		text string
-		into *int64
+		into *quantity.Bytes
 	}{{from, &first}, {to, &last}, {total, &size}} {
 		n, err := strconv.ParseUint(field.text, 10, 63)
 		if err != nil {
 			return 0, 0, 0, wrong
 		}
-		*field.into = int64(n)
+		*field.into = quantity.Bytes(n)
 	}
 	if first > last || last >= size {
 		return 0, 0, 0, wrong

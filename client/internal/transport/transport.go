@@ -17,6 +17,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 )
 
@@ -157,15 +158,15 @@ func (c *Conn) Close() error { return c.http.Close() }
 func (c *Conn) Usable() bool { return c.usable() }
 
 // Received is the number of bytes that arrived, of whatever kind.
-func (c *Conn) Received() int64 { return c.received.Load() }
+func (c *Conn) Received() quantity.Bytes { return quantity.Bytes(c.received.Load()) }
 
 // Unread is the number of bytes of bodies that arrived and were not read: of
 // requests that were cancelled, or that are about to be read.
-func (c *Conn) Unread() int64 {
+func (c *Conn) Unread() quantity.Bytes {
 	if c.counter == nil {
 		return 0
 	}
-	return c.counter.data.Load() - c.delivered.Load()
+	return quantity.Bytes(c.counter.data.Load() - c.delivered.Load())
 }
 
 // Held reports whether the connection is not read because those who read
@@ -305,17 +306,17 @@ func (c *meteredConn) Read(p []byte) (int, error) {
 // exactBody is a body that must have a known length.
 type exactBody struct {
 	io.ReadCloser
-	left int64
+	left quantity.Bytes
 }
 
 func (b *exactBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.left -= int64(n)
+	b.left -= quantity.Bytes(n)
 	switch {
 	case b.left < 0:
 		return 0, ErrTooLong
 	case err == io.EOF && b.left > 0:
-		return n, fmt.Errorf("the response ended %d bytes before the end of the requested range", b.left)
+		return n, fmt.Errorf("the response ended %d bytes before the end of the requested range", int64(b.left))
 	}
 	return n, err
 }
