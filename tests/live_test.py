@@ -32,6 +32,7 @@ links:
     rtt: 20 ms
     radio: {standard: n, access_points: [{name: ap1}, {name: ap2, signal: -50 dBm}]}
   lte: {down: 8 Mbit/s, up: 4 Mbit/s, rtt: 40 ms, rrc: {}, carriers: {count: 2}}
+  lte2: {kind: lte, down: 4 Mbit/s, up: 2 Mbit/s, rtt: 50 ms}
 events:
   - {at: 1 s, link: lte, for: 500 ms, outage: true}
 """
@@ -187,8 +188,9 @@ def test_a_handover_goes_to_the_other_access_point(watched: tuple[Live, Promethe
 
 def test_what_cannot_be_done_is_said(watched: tuple[Live, Prometheus]) -> None:
     lab, _ = watched
-    done = lab.call("link", "eth0", "down")
-    assert (done.code, done.err) == (2, "linklab: no link is called 'eth0'; there are: wifi, lte\n")
+    done = lab.call("link", "lte3", "down")
+    said = "linklab: no link is called 'lte3' (did you mean 'lte'?); there are: wifi, lte, lte2\n"
+    assert (done.code, done.err) == (2, said)
     done = lab.call("link", "wifi", "handover", "ap9")
     assert done.code == 2
     assert "no access point is called 'ap9'; there are: ap1, ap2" in done.err
