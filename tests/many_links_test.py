@@ -113,3 +113,28 @@ def test_one_link_and_as_many_as_may_be(linklab: Linklab, tmp_path: Path, count:
         assert len(row["links"]) == count, name
         assert all(one["bytes"] > 50_000 for one in row["links"].values()), name
         assert row["efficiency"] > (0.3 if name == "mptcp" else 0.5), name
+
+
+def test_two_wifi_links_roam_each_by_itself(linklab: Linklab, tmp_path: Path) -> None:
+    radio = (
+        "kind: wifi, down: 30 Mbit/s, up: 10 Mbit/s, rtt: 10 ms, radio: {standard: n, "
+        "handover: full-scan-dhcp, access_points: [{name: %s}, {name: %s, signal: -50 dBm}]}"
+    )
+    file = tmp_path / "roam.yaml"
+    file.write_text(
+        "name: roam\npayload: {size: 12 MB}\nlinks:\n"
+        f"  home: {{{radio % ('a1', 'a2')}}}\n  cafe: {{{radio % ('b1', 'b2')}}}\n"
+        "events:\n  - {at: 500 ms, link: home, handover: next}\n"
+        "  - {at: 700 ms, link: cafe, handover: next}\n"
+    )
+    done = linklab("run", file, "-a", "alg3-rescue", "--json")
+    assert done.code == 0, done.out + done.err
+    states = lines(Path(done.json["run_dir"]) / "links.jsonl")
+    visited: dict[str, list[str]] = {"home": [], "cafe": []}
+    for one in states:
+        if one["access_point"] not in visited[one["link"]]:
+            visited[one["link"]].append(one["access_point"])
+    assert visited == {"home": ["a1", "", "a2"], "cafe": ["b1", "", "b2"]}
+    figures = done.json["figures"]
+    assert figures["efficiency"] > 0.9
+    assert all(link["share"] > 0.4 for link in figures["links"].values())

@@ -260,10 +260,11 @@ def live(
         kept = _keep_token(server.address, token)
         stack.callback(livetoken.forget, server.address, token)
         directory = runner.new_directory(parent, time.strftime("%Y%m%d-%H%M%S-live"))
+        first, last = next(iter(scenario.links)), next(reversed(scenario.links))
         print(
             f"live: {scenario.name}, {', '.join(algorithms)} in turn; metrics: {server.url}/metrics\n"
             f"run directories: {directory} (the last {KEPT_RUNS})\n"
-            "change it: linklab link wifi down | linklab link lte rate 10mbit | linklab next\n"
+            f"change it: linklab link {first} down | linklab link {last} rate 10mbit | linklab next\n"
             f"who commands it needs its token, which `linklab link` of this account finds: {kept}",
             file=sys.stderr,
         )
