@@ -43,13 +43,25 @@ def variables(metric: Metric[Any]) -> list[Any]:
     """Scenario, algorithm and run, each among what those before it leave, of runs with `metric`."""
     scenario, algorithm = 'scenario=~"$scenario"', 'algorithm=~"$algorithm"'
     return [
-        variable("scenario", "Scenario", f"label_values({metric.name}, scenario)",
-                 description="A file in profiles/."),
-        variable("algorithm", "Algorithm", f"label_values({metric.name}{{{scenario}}}, algorithm)",
-                 description="How the client splits the work, or another program's name."),
-        variable("run", "Run", f"label_values({metric.name}{{{scenario}, {algorithm}}}, run)",
-                 description="One download: when it was started, and its directory."),
-    ]  # fmt: skip
+        variable(
+            "scenario",
+            "Scenario",
+            f"label_values({metric.name}, scenario)",
+            description="A file in profiles/.",
+        ),
+        variable(
+            "algorithm",
+            "Algorithm",
+            f"label_values({metric.name}{{{scenario}}}, algorithm)",
+            description="How the client splits the work, or another program's name.",
+        ),
+        variable(
+            "run",
+            "Run",
+            f"label_values({metric.name}{{{scenario}, {algorithm}}}, run)",
+            description="One download: when it was started, and its directory.",
+        ),
+    ]
 
 
 def annotation(name: str, kinds: str, colour: str, *, shown: bool) -> Any:

@@ -95,11 +95,18 @@ def embedded(workers: int) -> Iterator[Client]:
     ):
         with _undisturbed():
             cluster = LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
-                protocol="tls://", security=security, dashboard_address=None, memory_limit=0,
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                protocol="tls://",
+                security=security,
+                dashboard_address=None,
+                memory_limit=0,
                 scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-                local_directory=scratch, silence_logs=logging.CRITICAL,
-            )  # fmt: skip
+                local_directory=scratch,
+                silence_logs=logging.CRITICAL,
+            )
             stack.enter_context(cluster)
         yield stack.enter_context(Client(cluster, security=security))
 
@@ -198,9 +205,11 @@ def _of_files(certificates: Certificates) -> Security:
         except OSError as error:
             raise ClusterError(f"{path}: cannot be read: {error.strerror}") from error
     return Security(
-        require_encryption=True, tls_ca_file=str(certificates.ca),
-        tls_client_cert=str(certificates.cert), tls_client_key=str(certificates.key),
-    )  # fmt: skip
+        require_encryption=True,
+        tls_ca_file=str(certificates.ca),
+        tls_client_cert=str(certificates.cert),
+        tls_client_key=str(certificates.key),
+    )
 
 
 class Dispatch:
@@ -280,9 +289,11 @@ class Dispatch:
             self._tell("no worker is left: waiting for one")
 
     def _hand_out(
-        self, waiting: deque[Task], flying: dict[Future[bytes], tuple[Task, str]],
+        self,
+        waiting: deque[Task],
+        flying: dict[Future[bytes], tuple[Task, str]],
         started: Callable[[str], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         busy = [at for _, at in flying.values()]
         for at, threads in self.workers.items():
             for _ in range(threads - busy.count(at)):

@@ -75,9 +75,13 @@ def unwrap(parcel: Parcel, directory: Path) -> Request:
         _write(directory, name, content)
     (directory / job.SCENARIO_FILE).write_text(parcel.scenario, encoding="utf-8")
     return Request(
-        job.scenario_of(directory), parcel.contestant, parcel.seed,
-        command=parcel.command, shift_s=parcel.shift_s, name=parcel.name,
-    )  # fmt: skip
+        job.scenario_of(directory),
+        parcel.contestant,
+        parcel.seed,
+        command=parcel.command,
+        shift_s=parcel.shift_s,
+        name=parcel.name,
+    )
 
 
 def pack(directory: Path) -> bytes:

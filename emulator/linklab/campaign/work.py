@@ -41,9 +41,11 @@ def perform(parcel: bytes) -> bytes:
     """Runs an encoded Parcel; the encoded Reply. RuntimeError if the run's process died."""
     done = subprocess.run(
         ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "linklab.campaign.work"],
-        input=parcel, capture_output=True, check=False,
+        input=parcel,
+        capture_output=True,
+        check=False,
         env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
-    )  # fmt: skip
+    )
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
         raise RuntimeError(f"the run's process ended with {done.returncode}: {' '.join(said)}")

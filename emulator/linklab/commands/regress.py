@@ -187,9 +187,13 @@ def _virtual_s(finished: Finished) -> float:
 
 
 def _update(
-    options: argparse.Namespace, path: Path, prints: Fingerprint, measured: Sequence[Measured],
-    report: Report, old: Baseline | None,
-) -> int:  # fmt: skip
+    options: argparse.Namespace,
+    path: Path,
+    prints: Fingerprint,
+    measured: Sequence[Measured],
+    report: Report,
+    old: Baseline | None,
+) -> int:
     """Writes the baseline unless a download failed or did not repeat itself."""
     if old or options.json:
         _tell(options, report)

@@ -54,10 +54,14 @@ def prepare(address: str, cache: Path, work: Path) -> Path:
     conf = work / "h2o.conf"
     conf.write_text(
         configuration(
-            ("0.0.0.0", PORT), made.cert, made.key, cache / "payloads",
-            access_log=Path("|cat"), error_log=work / "h2o-error.log",
+            ("0.0.0.0", PORT),
+            made.cert,
+            made.key,
+            cache / "payloads",
+            access_log=Path("|cat"),
+            error_log=work / "h2o-error.log",
         )
-    )  # fmt: skip
+    )
     return conf
 
 

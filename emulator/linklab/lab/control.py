@@ -40,10 +40,15 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     def event(self) -> Event:
         """What it does to its link."""
         event = Event(
-            link=self.link, carrier=self.carrier, down_rate_bps=self.down_rate_bps,
-            up_rate_bps=self.up_rate_bps, rtt_s=self.rtt_s, loss_ratio=self.loss_ratio,
-            outage=self.outage, handover=self.handover,
-        )  # fmt: skip
+            link=self.link,
+            carrier=self.carrier,
+            down_rate_bps=self.down_rate_bps,
+            up_rate_bps=self.up_rate_bps,
+            rtt_s=self.rtt_s,
+            loss_ratio=self.loss_ratio,
+            outage=self.outage,
+            handover=self.handover,
+        )
         if self.duration_s is None:
             return event
         return replace(event, duration_s=self.duration_s)

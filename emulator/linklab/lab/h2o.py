@@ -10,9 +10,15 @@ from linklab.core.placeholders import filled
 
 
 def configuration(
-    address: tuple[str, int], certificate: Path, key: Path, directory: Path, *,
-    access_log: Path, error_log: Path, user: str | None = None,
-) -> str:  # fmt: skip
+    address: tuple[str, int],
+    certificate: Path,
+    key: Path,
+    directory: Path,
+    *,
+    access_log: Path,
+    error_log: Path,
+    user: str | None = None,
+) -> str:
     """H2O's configuration for serving `directory` on `address`.
 
     `user` is whom it becomes when started as root, None where it is not.

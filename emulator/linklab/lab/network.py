@@ -83,9 +83,14 @@ class _Leg:
     """The qdiscs of one access node and of the core's ports around it, both directions."""
 
     def __init__(
-        self, access: Access, hosts: dict[str, Host], state: LinkState,
-        queues: tuple[int, int], seed: int, slack_s: float,
-    ) -> None:  # fmt: skip
+        self,
+        access: Access,
+        hosts: dict[str, Host],
+        state: LinkState,
+        queues: tuple[int, int],
+        seed: int,
+        slack_s: float,
+    ) -> None:
         self.access = access
 
         def rate_queue(port: Port, rate_bps: int, queue_bytes: int) -> RateQueue:
@@ -119,9 +124,14 @@ class ShapedLink:
     """The qdiscs of one link, its carrier, and which access point the client is attached to."""
 
     def __init__(
-        self, path: LinkPath, hosts: dict[str, Host], state: LinkState, queues: tuple[int, int],
-        seed: int, slack_s: float,
-    ) -> None:  # fmt: skip
+        self,
+        path: LinkPath,
+        hosts: dict[str, Host],
+        state: LinkState,
+        queues: tuple[int, int],
+        seed: int,
+        slack_s: float,
+    ) -> None:
         self.path = path
         self._hosts = hosts
         self._legs = {}
@@ -133,9 +143,11 @@ class ShapedLink:
         self._leg = next(iter(self._legs.values()))
         core = hosts[path.core]
         self._up_delay = Delay(
-            core.channel, core.indices[path.core_up.interface], _transit(state, "up"),
+            core.channel,
+            core.indices[path.core_up.interface],
+            _transit(state, "up"),
             seed_for(seed, path.name, "up"),
-        )  # fmt: skip
+        )
         self.state = replace(state, up=True, lease=0, access_point="")
         for leg in self._legs.values():
             self._set_attached(leg, attached=False)
@@ -162,8 +174,10 @@ class ShapedLink:
         if state.up and not before.up:
             self._set_carrier("up")
         if state.up and (True, state.access_point, state.lease) != (
-            before.up, before.access_point, before.lease,
-        ):  # fmt: skip
+            before.up,
+            before.access_point,
+            before.lease,
+        ):
             self._add_client_neighbour(state.lease)
         self.state = state
 
@@ -184,9 +198,11 @@ class ShapedLink:
         """Leads what is for the client to the access point that it is attached to."""
         core = self._hosts[self.path.core]
         core.netlink.route(
-            "replace", dst=self.path.client_network, gateway=self._leg.access.up.address,
+            "replace",
+            dst=self.path.client_network,
+            gateway=self._leg.access.up.address,
             oif=core.indices[self._leg.access.core.interface],
-        )  # fmt: skip
+        )
 
     def _add_client_neighbour(self, lease: int) -> None:
         access = self._leg.access
@@ -246,9 +262,12 @@ def _mac(port: Port) -> str:
 def _add_neighbour(host: Host, own: Port, other: Port, address: str = "") -> None:
     """Tells a host the other end's MAC, so that no ARP waits in the shaped queues."""
     host.netlink.neigh(
-        "replace", dst=address or other.address, lladdr=_mac(other),
-        ifindex=host.indices[own.interface], state="permanent",
-    )  # fmt: skip
+        "replace",
+        dst=address or other.address,
+        lladdr=_mac(other),
+        ifindex=host.indices[own.interface],
+        state="permanent",
+    )
 
 
 @dataclass
@@ -305,9 +324,13 @@ def _skip_indices(host: Host) -> None:
 def _connect(hosts: dict[str, Host], one: Port, two: Port) -> None:
     first, second = hosts[one.node], hosts[two.node]
     Link(
-        first.node, second.node, intfName1=one.interface, intfName2=two.interface,
-        addr1=_mac(one), addr2=_mac(two),
-    )  # fmt: skip
+        first.node,
+        second.node,
+        intfName1=one.interface,
+        intfName2=two.interface,
+        addr1=_mac(one),
+        addr2=_mac(two),
+    )
     for host, port in ((first, one), (second, two)):
         index = host.netlink.link_lookup(ifname=port.interface)[0]
         host.indices[port.interface] = index
@@ -355,9 +378,12 @@ def _route_client(client: Host, path: LinkPath) -> None:
     """The client's default routes through this link: its own table, and by priority."""
     for place in ({"table": path.table}, {"priority": path.table}):
         client.netlink.route(
-            "replace", dst="default", gateway=path.accesses[0].down.address,
-            oif=client.indices[path.client.interface], **place,
-        )  # fmt: skip
+            "replace",
+            dst="default",
+            gateway=path.accesses[0].down.address,
+            oif=client.indices[path.client.interface],
+            **place,
+        )
 
 
 def _route(hosts: dict[str, Host], path: LinkPath) -> None:
@@ -413,7 +439,11 @@ def built(
                 _join_air(hosts, path)
             _route(hosts, path)
             links[name] = ShapedLink(
-                path, hosts, states[name],
-                (settings.queue_down_bytes, settings.queue_up_bytes), seed, slack_s,
-            )  # fmt: skip
+                path,
+                hosts,
+                states[name],
+                (settings.queue_down_bytes, settings.queue_up_bytes),
+                seed,
+                slack_s,
+            )
         yield Lab(hosts, links)

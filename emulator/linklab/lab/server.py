@@ -76,10 +76,15 @@ def start(
     error_log = run_dir / "h2o-error.log"
     conf.write_text(
         configuration(
-            (SERVER_ADDRESS, PORT), certificate, key, payload.parent,
-            access_log=run_dir / "h2o-access.jsonl", error_log=error_log, user=least_user(payload),
+            (SERVER_ADDRESS, PORT),
+            certificate,
+            key,
+            payload.parent,
+            access_log=run_dir / "h2o-access.jsonl",
+            error_log=error_log,
+            user=least_user(payload),
         )
-    )  # fmt: skip
+    )
     argv = ["h2o", "-m", "worker", "-c", str(conf)]
     if mptcp:
         argv = ["mptcpize", "run", *argv]

@@ -178,12 +178,18 @@ class Delay:
             bursts = gemodel(transit.loss_ratio, transit.loss_burst_packets)
         self._channel.request(
             tc.netem(
-                self._index, _ROOT, limit_packets=NETEM_LIMIT_PACKETS,
-                delay_s=transit.delay_s, jitter_s=transit.jitter_s,
-                loss_ratio=transit.loss_ratio, bursts=bursts,
-                rate_bytes_per_s=IN_ORDER_RATE_BYTES_PER_S, seed=self._seed, new=new,
+                self._index,
+                _ROOT,
+                limit_packets=NETEM_LIMIT_PACKETS,
+                delay_s=transit.delay_s,
+                jitter_s=transit.jitter_s,
+                loss_ratio=transit.loss_ratio,
+                bursts=bursts,
+                rate_bytes_per_s=IN_ORDER_RATE_BYTES_PER_S,
+                seed=self._seed,
+                new=new,
             )
-        )  # fmt: skip
+        )
 
     def counters(self) -> Counters:
         """What netem has counted; its drops are the seeded losses."""

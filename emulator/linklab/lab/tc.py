@@ -90,9 +90,14 @@ def _message(
 def add_hfsc(index: int, handle: int, default_minor: int) -> bytes:
     """An HFSC root qdisc whose packets go to the class `default_minor` (tc-hfsc(7))."""
     return _message(
-        _NEWQDISC, _ACK | _CREATE | _EXCL, index, handle, _ROOT_PARENT, "hfsc",
+        _NEWQDISC,
+        _ACK | _CREATE | _EXCL,
+        index,
+        handle,
+        _ROOT_PARENT,
+        "hfsc",
         struct.pack("=H", default_minor),
-    )  # fmt: skip
+    )
 
 
 class Curve(NamedTuple):
@@ -136,10 +141,18 @@ def _share(ratio: float) -> int:
 
 
 def netem(
-    index: int, handle: int, *, limit_packets: int, delay_s: float, jitter_s: float,
-    loss_ratio: float, bursts: tuple[float, float] | None, rate_bytes_per_s: int, seed: int,
+    index: int,
+    handle: int,
+    *,
+    limit_packets: int,
+    delay_s: float,
+    jitter_s: float,
+    loss_ratio: float,
+    bursts: tuple[float, float] | None,
+    rate_bytes_per_s: int,
+    seed: int,
     new: bool = False,
-) -> bytes:  # fmt: skip
+) -> bytes:
     """netem as an interface's root: everything stated, since what a change omits is dropped.
 
     Losses are independent with `loss_ratio`, or come in bursts: p and r of the gemodel of

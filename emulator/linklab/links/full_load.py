@@ -81,11 +81,13 @@ def spans(scenario: Scenario, seed: int, links: Iterable[str]) -> Iterator[Span]
     bottleneck, so that a rate counts from the instant it is set.
     """
     made = models(scenario, seed)
-    course = _Course({
-        name: _Link(made[name], scenario.links[name].queue_down_bytes)
-        for name in scenario.links
-        if name in set(links)
-    })  # fmt: skip
+    course = _Course(
+        {
+            name: _Link(made[name], scenario.links[name].queue_down_bytes)
+            for name in scenario.links
+            if name in set(links)
+        }
+    )
     t_s = 0.0
     while True:
         until_s = course.ask(t_s)

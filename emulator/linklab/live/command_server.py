@@ -37,9 +37,13 @@ class LiveServer:
     """Serves `/metrics`, `/status` and `POST /command` on `address` until `close`."""
 
     def __init__(
-        self, address: tuple[str, int], metrics: Collector, status: Callable[[], dict[str, Any]],
-        obey: Obey, token: str,
-    ) -> None:  # fmt: skip
+        self,
+        address: tuple[str, int],
+        metrics: Collector,
+        status: Callable[[], dict[str, Any]],
+        obey: Obey,
+        token: str,
+    ) -> None:
         class Handler(_Handler):
             pass
 

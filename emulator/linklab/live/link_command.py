@@ -28,10 +28,14 @@ OUTAGE_S = 3.0
 """How long an outage takes unless it is said."""
 
 CHANGES = {
-    "down": "the carrier goes", "up": "the carrier comes", "outage": "everything is lost, for 3 s unless --for says",
-    "handover": "to the access point VALUE, or the next", "rate": "VALUE such as 10mbit",
-    "rtt": "VALUE such as 80ms", "loss": "VALUE such as 1%",
-}  # fmt: skip
+    "down": "the carrier goes",
+    "up": "the carrier comes",
+    "outage": "everything is lost, for 3 s unless --for says",
+    "handover": "to the access point VALUE, or the next",
+    "rate": "VALUE such as 10mbit",
+    "rtt": "VALUE such as 80ms",
+    "loss": "VALUE such as 1%",
+}
 """What can become of a link, and what is said with it."""
 
 LIMITS: dict[str, tuple[float, float, Callable[[Any], str]]] = {
@@ -141,9 +145,11 @@ def send(address: tuple[str, int], command: Command) -> str:
     connection = http.client.HTTPConnection(*address, timeout=5)
     try:
         connection.request(
-            "POST", "/command", msgspec.json.encode(command),
+            "POST",
+            "/command",
+            msgspec.json.encode(command),
             {GUARD: token.known(address) or "", "Host": shown(("localhost", address[1]))},
-        )  # fmt: skip
+        )
         answer = json.loads(connection.getresponse().read())
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise RuntimeError(

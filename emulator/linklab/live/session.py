@@ -244,9 +244,15 @@ def _keep_token(address: tuple[str, int], token: str) -> str:
 
 
 def live(
-    scenario: Scenario, algorithms: Sequence[str], *, seed: int, where: Place, parent: Path,
-    address: tuple[str, int], dashboards: str | None = None,
-) -> None:  # fmt: skip
+    scenario: Scenario,
+    algorithms: Sequence[str],
+    *,
+    seed: int,
+    where: Place,
+    parent: Path,
+    address: tuple[str, int],
+    dashboards: str | None = None,
+) -> None:
     """A live lab on `address` until it is interrupted; `dashboards` is where to look at it.
 
     Raises TokenError where the environment names a token that is none.

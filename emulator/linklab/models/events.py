@@ -53,10 +53,14 @@ class Event:
         if self.carrier is not None:
             return f"carrier-{self.carrier}"
         named = {
-            "outage": self.outage or None, "handover": self.handover, "fade": self.fade_ratio,
-            "cap": self.cap_bps, "cross": self.cross_bps,
-            "rate": self.down_rate_bps or self.up_rate_bps, "loss": self.loss_ratio,
-        }  # fmt: skip
+            "outage": self.outage or None,
+            "handover": self.handover,
+            "fade": self.fade_ratio,
+            "cap": self.cap_bps,
+            "cross": self.cross_bps,
+            "rate": self.down_rate_bps or self.up_rate_bps,
+            "loss": self.loss_ratio,
+        }
         return next((name for name, value in named.items() if value is not None), "delay")
 
 

@@ -39,24 +39,36 @@ class _Coding:
 
 
 _MCS = (
-    _Coding(1, 1 / 2, 2), _Coding(2, 1 / 2, 5), _Coding(2, 3 / 4, 9), _Coding(4, 1 / 2, 11),
-    _Coding(4, 3 / 4, 15), _Coding(6, 2 / 3, 18), _Coding(6, 3 / 4, 20), _Coding(6, 5 / 6, 25),
-    _Coding(8, 3 / 4, 29), _Coding(8, 5 / 6, 31),
-)  # fmt: skip
+    _Coding(1, 1 / 2, 2),
+    _Coding(2, 1 / 2, 5),
+    _Coding(2, 3 / 4, 9),
+    _Coding(4, 1 / 2, 11),
+    _Coding(4, 3 / 4, 15),
+    _Coding(6, 2 / 3, 18),
+    _Coding(6, 3 / 4, 20),
+    _Coding(6, 5 / 6, 25),
+    _Coding(8, 3 / 4, 29),
+    _Coding(8, 5 / 6, 31),
+)
 """MCS 0 to 9; 802.11n ends at 7."""
 
 _MCS_G = (
-    _Coding(1, 1 / 2, 2), _Coding(1, 3 / 4, 3), _Coding(2, 1 / 2, 5), _Coding(2, 3 / 4, 9),
-    _Coding(4, 1 / 2, 11), _Coding(4, 3 / 4, 15), _Coding(6, 2 / 3, 18), _Coding(6, 3 / 4, 20),
-)  # fmt: skip
+    _Coding(1, 1 / 2, 2),
+    _Coding(1, 3 / 4, 3),
+    _Coding(2, 1 / 2, 5),
+    _Coding(2, 3 / 4, 9),
+    _Coding(4, 1 / 2, 11),
+    _Coding(4, 3 / 4, 15),
+    _Coding(6, 2 / 3, 18),
+    _Coding(6, 3 / 4, 20),
+)
 """6 to 54 Mbit/s. 9 Mbit/s, which n dropped, is 1 dB above 6 (IEEE 802.11 table 17-18)."""
 
 _LAST_MCS_N = 7
 
 _EXCLUDED = frozenset(
-    [(20, 9, streams) for streams in (1, 2, 4, 5, 7, 8)]
-    + [(80, 6, 3), (80, 6, 7), (80, 9, 6)]
-)  # fmt: skip
+    [(20, 9, streams) for streams in (1, 2, 4, 5, 7, 8)] + [(80, 6, 3), (80, 6, 7), (80, 9, 6)]
+)
 """(width, MCS, streams) that 802.11ac lacks: bits per symbol would not be whole (21.5)."""
 
 

@@ -43,9 +43,11 @@ def host_obstacle() -> str | None:
     try:
         done = subprocess.run(
             ["unshare", "--net", sys.executable, "-m", "linklab.lab.shaping"],
-            capture_output=True, text=True, check=False,
+            capture_output=True,
+            text=True,
+            check=False,
             env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
-        )  # fmt: skip
+        )
     except FileNotFoundError:
         return "unshare (util-linux) is missing"
     if done.returncode == 0:

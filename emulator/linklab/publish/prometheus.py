@@ -278,8 +278,10 @@ def publish(
         fresh = [run for run in distinct if run.digest not in known]
         starts = free_slots(
             [_seconds(run) for run in fresh],
-            [(slot.start_s, slot.end_s) for slot in given], now_s, retention_s,
-        )  # fmt: skip
+            [(slot.start_s, slot.end_s) for slot in given],
+            now_s,
+            retention_s,
+        )
         new: dict[str, Slot] = {}
         for run, start_s in zip(fresh, starts, strict=True):
             label = _unused(run.label, {slot.run for slot in (*given, *new.values())})
@@ -317,9 +319,9 @@ def _unused(label: str, taken: set[str]) -> str:
 
 
 def _text_of(runs: Iterable[FinishedRun], slots: Mapping[str, Slot]) -> bytes:
-    return openmetrics([
-        (replace(run, label=slots[run.digest].run), slots[run.digest].start_s) for run in runs
-    ])  # fmt: skip
+    return openmetrics(
+        [(replace(run, label=slots[run.digest].run), slots[run.digest].start_s) for run in runs]
+    )
 
 
 def _is_prometheus_data(directory: Path) -> bool:
@@ -342,9 +344,12 @@ def _backfill(text: bytes, data: Path, owner: Owner | None) -> None:
             file.write_bytes(text)
         done = subprocess.run(
             [promtool, "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, blocks],
-            capture_output=True, text=True, check=False, cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
             **(owner.of_process() if owner else {}),
-        )  # fmt: skip
+        )
         if done.returncode != 0:
             raise PublishError(f"promtool: {(done.stderr or done.stdout).strip()}")
         with acting_as(owner):

@@ -12,8 +12,13 @@ from linklab.regression.cost import CostReport, Gate
 from linklab.regression.showing import code, escaped
 
 _TITLES = (
-    "CPU ms\nper MB", "peak\nMiB", "CPU,\ncurl = 1", "at\nmost", "memory,\ncurl = 1", "at\nmost",
-)  # fmt: skip
+    "CPU ms\nper MB",
+    "peak\nMiB",
+    "CPU,\ncurl = 1",
+    "at\nmost",
+    "memory,\ncurl = 1",
+    "at\nmost",
+)
 
 
 def table(report: CostReport) -> RenderableType:
@@ -62,7 +67,10 @@ def _in_one_line(report: CostReport) -> str:
 
 def _figures(one: Gate) -> list[str]:
     return [
-        f"{one.cpu_s_per_mb * 1e3:.2f}", f"{one.peak_bytes / 2**20:.1f}",
-        f"{one.cpu_ratio:.2f}", f"{one.cpu_limit:g}",
-        f"{one.memory_ratio:.2f}", f"{one.memory_limit:g}",
-    ]  # fmt: skip
+        f"{one.cpu_s_per_mb * 1e3:.2f}",
+        f"{one.peak_bytes / 2**20:.1f}",
+        f"{one.cpu_ratio:.2f}",
+        f"{one.cpu_limit:g}",
+        f"{one.memory_ratio:.2f}",
+        f"{one.memory_limit:g}",
+    ]

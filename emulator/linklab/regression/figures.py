@@ -45,12 +45,27 @@ def _megabytes(value: float) -> str:
 
 
 FIGURES = (
-    Figure("download", "download_s", "download time", True, 4, units.parse_duration, _seconds, "20 ms"),
-    Figure("efficiency", "efficiency", "efficiency", False, 4, units.parse_number, "{:.3f}".format, "0.02"),
-    Figure("link_delta", "link_delta_s", "link Δ", True, 4, units.parse_duration, _seconds, "200 ms"),
-    Figure("wasted", "wasted_bytes", "bytes wasted", True, 0, units.parse_size, _megabytes, "300 kB"),
+    Figure(
+        "download", "download_s", "download time", True, 4, units.parse_duration, _seconds, "20 ms"
+    ),
+    Figure(
+        "efficiency",
+        "efficiency",
+        "efficiency",
+        False,
+        4,
+        units.parse_number,
+        "{:.3f}".format,
+        "0.02",
+    ),
+    Figure(
+        "link_delta", "link_delta_s", "link Δ", True, 4, units.parse_duration, _seconds, "200 ms"
+    ),
+    Figure(
+        "wasted", "wasted_bytes", "bytes wasted", True, 0, units.parse_size, _megabytes, "300 kB"
+    ),
     Figure("stalls", "stalled_s", "stalls", True, 4, units.parse_duration, _seconds, "600 ms"),
-)  # fmt: skip
+)
 """What is compared, the attributes of `statistics.RunFigures` by `key`."""
 
 Values = dict[str, float | None]

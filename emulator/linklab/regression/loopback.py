@@ -139,11 +139,15 @@ def serving(directory: Path) -> Iterator[Server]:
     conf = directory / "h2o.conf"
     conf.write_text(
         configuration(
-            (ADDRESS, port), made.cert, made.key, files,
-            access_log=directory / "access", error_log=log,
+            (ADDRESS, port),
+            made.cert,
+            made.key,
+            files,
+            access_log=directory / "access",
+            error_log=log,
             user="nobody" if os.getuid() == 0 else None,
         )
-    )  # fmt: skip
+    )
     with log.open("ab") as output:
         argv = ["setpriv", "--pdeathsig", "KILL", "h2o", "-m", "worker", "-c", str(conf)]
         process = subprocess.Popen(argv, stdout=output, stderr=output)

@@ -101,10 +101,12 @@ def markdown(report: Report) -> str:
             lines += ["", f"**{heading.capitalize()}**", "", "| download | what |", "|---|---|"]
             lines += [f"| {code(one.cell)} | {escaped(one.in_words())} |" for one in cells]
     lines += [
-        "", f"<details><summary>All {len(report.checked)} downloads</summary>", "",
+        "",
+        f"<details><summary>All {len(report.checked)} downloads</summary>",
+        "",
         "| download | baseline s | now s | change | efficiency | link Δ s | wasted MB | stalls s |",
         "|---|--:|--:|--:|--:|--:|--:|--:|",
-    ]  # fmt: skip
+    ]
     for one in report.checked:
         now = one.now or {}
         change_percent = _percent(one) + (" %" if change(one) is not None else "")

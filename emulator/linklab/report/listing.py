@@ -150,9 +150,13 @@ def _models(link: LinkSettings) -> list[tuple[str, str]]:
 
 def _wrapped(label: str, text: str) -> list[str]:
     return textwrap.wrap(
-        text, WIDTH, initial_indent=f"  {label:<10} ", subsequent_indent=" " * 15,
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+        text,
+        WIDTH,
+        initial_indent=f"  {label:<10} ",
+        subsequent_indent=" " * 15,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _size(size_bytes: int) -> str:

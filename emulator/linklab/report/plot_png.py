@@ -50,22 +50,35 @@ def _panel(axis: Axes, panel: Panel, plot: Plot) -> None:
     for series in panel.series:
         times, values = envelope(series, plot.end_s, COLUMNS)
         axis.plot(
-            [*times, plot.end_s], [*values, values[-1]], label=series.label,
-            color=plot.styles[series.link].colour, linestyle="--" if series.dashed else "-",
-            linewidth=1.3, drawstyle="steps-post",
-        )  # fmt: skip
+            [*times, plot.end_s],
+            [*values, values[-1]],
+            label=series.label,
+            color=plot.styles[series.link].colour,
+            linestyle="--" if series.dashed else "-",
+            linewidth=1.3,
+            drawstyle="steps-post",
+        )
     if panel.unit != "dBm":
         axis.set_ylim(bottom=0)
     for outage in plot.outages:
         style = plot.styles[outage.link]
         axis.axvspan(
-            outage.start_s, outage.end_s, facecolor=style.colour, alpha=0.18,
-            hatch=style.hatch, edgecolor="grey", linewidth=0,
-        )  # fmt: skip
+            outage.start_s,
+            outage.end_s,
+            facecolor=style.colour,
+            alpha=0.18,
+            hatch=style.hatch,
+            edgecolor="grey",
+            linewidth=0,
+        )
     axis.legend(
-        loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize=8, frameon=False,
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        ncols=4,
+        fontsize=8,
+        frameon=False,
         borderaxespad=0.2,
-    )  # fmt: skip
+    )
 
 
 def _marks(axis: Axes, plot: Plot) -> None:
@@ -79,17 +92,24 @@ def _marks(axis: Axes, plot: Plot) -> None:
         late = group[0].t_s > 0.7 * plot.end_s
         axis.annotate(
             f"{link_title(group[0].link)}: {', '.join(one.text for one in group)}",
-            (group[0].t_s, top), ha="right" if late else "left", fontsize=7,
-            xytext=(-2 if late else 2, -9 - 10 * (number % 3)), textcoords="offset points",
-        )  # fmt: skip
+            (group[0].t_s, top),
+            ha="right" if late else "left",
+            fontsize=7,
+            xytext=(-2 if late else 2, -9 - 10 * (number % 3)),
+            textcoords="offset points",
+        )
     for what, t_s in plot.finishes_s.items():
         if t_s <= plot.end_s:
             axis.axvline(t_s, color="black", linewidth=1.2)
             axis.annotate(
-                f"{what}: {t_s:.2f} s", (t_s, 0), xytext=(-3, 4), textcoords="offset points",
-                ha="right", fontsize=8,
+                f"{what}: {t_s:.2f} s",
+                (t_s, 0),
+                xytext=(-3, 4),
+                textcoords="offset points",
+                ha="right",
+                fontsize=8,
                 bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
-            )  # fmt: skip
+            )
 
 
 def _grouped(marks: list[Mark], within_s: float) -> list[list[Mark]]:

@@ -18,9 +18,13 @@ CALIBRATION: Final = ("single-wifi", "single-lte")
 (`calibration.py`): they show that the links are right, not that an algorithm is."""
 
 TOLERANCES: Final = {
-    "single-wifi": 0.05, "single-lte": 0.05,
-    "naive": 0.05, "alg1": 0.15, "alg2": 0.15, "alg3": 0.10,
-}  # fmt: skip
+    "single-wifi": 0.05,
+    "single-lte": 0.05,
+    "naive": 0.05,
+    "alg1": 0.15,
+    "alg2": 0.15,
+    "alg3": 0.10,
+}
 """How far a median may lie from the published one: one value per algorithm, whatever the
 scenario. Those of outcomes are what a fluid model of the thesis' links leaves unexplained.
 Those of links are two standard errors of a median of ten runs, 1.2533 σ/√n, of an LTE trace

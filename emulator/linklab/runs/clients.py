@@ -73,9 +73,18 @@ def _multilink(
             else ["--no-rescue", "--resume=false"]
         )
         return [
-            *argv, *(["--plain"] if plain else []), *saved, "--ca-file", task.ca_file,
-            "--checksum", f"sha-256={task.sha256}", "--run-dir", task.run_dir, "-o", task.output,
-        ]  # fmt: skip
+            *argv,
+            *(["--plain"] if plain else []),
+            *saved,
+            "--ca-file",
+            task.ca_file,
+            "--checksum",
+            f"sha-256={task.sha256}",
+            "--run-dir",
+            task.run_dir,
+            "-o",
+            task.output,
+        ]
 
     return command
 
@@ -83,18 +92,36 @@ def _multilink(
 def _curl(link: str) -> Command:
     def command(task: Task) -> list[str]:
         return [
-            "curl", "--silent", "--show-error", "--fail", "--cacert", task.ca_file,
-            "--interface", task.scenario.links[link].device, "--output", task.output, task.url,
-        ]  # fmt: skip
+            "curl",
+            "--silent",
+            "--show-error",
+            "--fail",
+            "--cacert",
+            task.ca_file,
+            "--interface",
+            task.scenario.links[link].device,
+            "--output",
+            task.output,
+            task.url,
+        ]
 
     return command
 
 
 def _mptcp(task: Task) -> list[str]:
     return [
-        "mptcpize", "run", "curl", "--silent", "--show-error", "--fail",
-        "--cacert", task.ca_file, "--output", task.output, task.url,
-    ]  # fmt: skip
+        "mptcpize",
+        "run",
+        "curl",
+        "--silent",
+        "--show-error",
+        "--fail",
+        "--cacert",
+        task.ca_file,
+        "--output",
+        task.output,
+        task.url,
+    ]
 
 
 def _aria2(connections: int) -> Command:
@@ -102,11 +129,25 @@ def _aria2(connections: int) -> Command:
         devices = ",".join(link.device for link in task.scenario.links.values())
         directory, _, name = task.output.rpartition("/")
         return [
-            "aria2c", "--no-conf", "--quiet", "--file-allocation=none", "--console-log-level=error",
-            f"--ca-certificate={task.ca_file}", f"--multiple-interface={devices}",
-            "-s", str(connections), "-x", str(connections), "-k", "1M",
-            "-d", directory, "-o", name, task.url,
-        ]  # fmt: skip
+            "aria2c",
+            "--no-conf",
+            "--quiet",
+            "--file-allocation=none",
+            "--console-log-level=error",
+            f"--ca-certificate={task.ca_file}",
+            f"--multiple-interface={devices}",
+            "-s",
+            str(connections),
+            "-x",
+            str(connections),
+            "-k",
+            "1M",
+            "-d",
+            directory,
+            "-o",
+            name,
+            task.url,
+        ]
 
     return command
 

@@ -149,21 +149,30 @@ def execute(run_dir: Path) -> Outcome:
         slack_s = TIMER_SLACK_S if job.clock == "real" else 0.0
         lab = stack.enter_context(built(scenario, states, job.seed, slack_s))
         player = Player(
-            lab, links, run_dir, sample_s=scenario.sample_s,
+            lab,
+            links,
+            run_dir,
+            sample_s=scenario.sample_s,
             counts_payload=any(event.after_bytes is not None for event in scenario.events),
             signal=SignalFile(Path(task.wireless)),
             inbox=Inbox(run_dir) if job.clock == "real" else None,
-            on_next=_go_on, may_be_late=job.live,
-        )  # fmt: skip
+            on_next=_go_on,
+            may_be_late=job.live,
+        )
         ended = _run_client(stack, lab, player, job, scenario, contestant, task)
     outcome.write(ended, run_dir)
     return ended
 
 
 def _run_client(
-    stack: contextlib.ExitStack, lab: Lab, player: Player, job: Job, scenario: Scenario,
-    contestant: Contestant | None, task: Task,
-) -> Outcome:  # fmt: skip
+    stack: contextlib.ExitStack,
+    lab: Lab,
+    player: Player,
+    job: Job,
+    scenario: Scenario,
+    contestant: Contestant | None,
+    task: Task,
+) -> Outcome:
     run_dir, scratch = Path(task.run_dir), Path(task.output).parent
     mptcp = scenario.tcp.mptcp or (contestant is not None and contestant.mptcp)
     if mptcp:
@@ -171,9 +180,13 @@ def _run_client(
     if job.clock == "virtual":
         footing.even()
     h2o = server.start(
-        lab.server, Path(job.certificate), Path(job.key), Path(job.payload),
-        run_dir, mptcp=mptcp,
-    )  # fmt: skip
+        lab.server,
+        Path(job.certificate),
+        Path(job.key),
+        Path(job.payload),
+        run_dir,
+        mptcp=mptcp,
+    )
     stack.callback(h2o.stop)
     argv = contestant.command(task) if contestant else _user_command(job.command or [], task)
     before = _received(lab)
@@ -186,9 +199,12 @@ def _run_client(
         with (run_dir / "client.out").open("wb") as out, (run_dir / "client.err").open("wb") as err:
             started_ns = time.monotonic_ns()
             process = lab.client.start(
-                argv, stdout=out, stderr=err,
-                environment=_environment(task, scratch), directory=scratch,
-            )  # fmt: skip
+                argv,
+                stdout=out,
+                stderr=err,
+                environment=_environment(task, scratch),
+                directory=scratch,
+            )
             try:
                 _play(player, process, h2o)
             finally:

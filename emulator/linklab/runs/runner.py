@@ -160,17 +160,30 @@ class _HostRun:
             stack.callback(shutil.rmtree, scratch, ignore_errors=True)
             with (run_dir / "console.log").open("wb") as log:
                 self._process = subprocess.Popen(
-                    ["setpriv", "--pdeathsig", "KILL",
-                     "unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc",
-                     sys.executable, "-m", "linklab.runs.execution", str(run_dir)],
-                    stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                    [
+                        "setpriv",
+                        "--pdeathsig",
+                        "KILL",
+                        "unshare",
+                        "--pid",
+                        "--fork",
+                        "--kill-child=KILL",
+                        "--mount-proc",
+                        sys.executable,
+                        "-m",
+                        "linklab.runs.execution",
+                        str(run_dir),
+                    ],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
                     env={
                         **os.environ,
                         "PYTHONPATH": str(PYTHON_PATH),
                         "TMPDIR": scratch,
                     },
                     start_new_session=True,
-                )  # fmt: skip
+                )
             stack.callback(self._end)
             self._descriptor = os.pidfd_open(self._process.pid)
             stack.callback(os.close, self._descriptor)

@@ -29,8 +29,21 @@ from linklab.scenario.writing import to_yaml
 from linklab.schema.document import ScenarioError
 
 __all__ = [
-    "SAMPLE_S", "ClientSettings", "Finding", "LinkSettings",
-    "Payload", "Published", "Scenario", "ScenarioError", "TcpSettings",
-    "default_bandwidth_bps", "default_queue_bytes", "find", "list_all", "load", "names_in",
-    "parse", "to_yaml",
-]  # fmt: skip
+    "SAMPLE_S",
+    "ClientSettings",
+    "Finding",
+    "LinkSettings",
+    "Payload",
+    "Published",
+    "Scenario",
+    "ScenarioError",
+    "TcpSettings",
+    "default_bandwidth_bps",
+    "default_queue_bytes",
+    "find",
+    "list_all",
+    "load",
+    "names_in",
+    "parse",
+    "to_yaml",
+]

@@ -20,8 +20,11 @@ from linklab.traces import library, plain
 from linklab.traces.trace import Sample
 
 NODES: Final = (
-    "client", "server", "air", *(node for kind in KINDS.values() for node in (kind.access, kind.core))
-)  # fmt: skip
+    "client",
+    "server",
+    "air",
+    *(node for kind in KINDS.values() for node in (kind.access, kind.core)),
+)
 """The lab's nodes: no access point may be called so."""
 
 

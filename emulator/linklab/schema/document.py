@@ -40,9 +40,11 @@ MAX_SCALAR: Final = 20_000
 
 
 def read(
-    path: Path, shown: str, limits: Limits = LIMITS,
+    path: Path,
+    shown: str,
+    limits: Limits = LIMITS,
     opener: Callable[[Path], BinaryIO] = lambda path: path.open("rb"),
-) -> str:  # fmt: skip
+) -> str:
     """The text of a file. Raises ScenarioError where it cannot be read, is too large or no text."""
     try:
         with opener(path) as file:

@@ -72,11 +72,21 @@ def kernel_arguments(clock: str, seed: int, memory: int) -> list[str]:
     """The kernel command line for a clock (`virtual` or `real`), a run's seed and bytes of memory."""
     travel = ["time-travel=inf-cpu", f"time-travel-start={START_NS}"]
     return [
-        f"mem={memory >> 20}M", "rootfstype=hostfs", "rootflags=/", "ro", "quiet", "panic=-1",
-        "con=null", "con0=null,fd:1", f"linklab.seed={seed}",
+        f"mem={memory >> 20}M",
+        "rootfstype=hostfs",
+        "rootflags=/",
+        "ro",
+        "quiet",
+        "panic=-1",
+        "con=null",
+        "con0=null,fd:1",
+        f"linklab.seed={seed}",
         *(travel if clock == "virtual" else []),
-        "init=/bin/sh", "--", "-c", f'"{_MOUNT_RUN_DIR}"',
-    ]  # fmt: skip
+        "init=/bin/sh",
+        "--",
+        "-c",
+        f'"{_MOUNT_RUN_DIR}"',
+    ]
 
 
 def _guest_command() -> str:
@@ -176,10 +186,17 @@ class Guest:
             with self._console.open("wb") as log, os.fdopen(inherited, "wb"):
                 self._process = subprocess.Popen(
                     [
-                        "setpriv", "--pdeathsig", "KILL", "taskset", "--cpu-list", str(self.core),
+                        "setpriv",
+                        "--pdeathsig",
+                        "KILL",
+                        "taskset",
+                        "--cpu-list",
+                        str(self.core),
                         *confinement.confined(
                             [str(kernel), *kernel_arguments(clock, seed, memory)],
-                            run_dir, Path(scratch), kernel,
+                            run_dir,
+                            Path(scratch),
+                            kernel,
                         ),
                     ],
                     cwd=run_dir,
@@ -194,7 +211,7 @@ class Guest:
                         "PATH": os.environ.get("PATH", os.defpath),
                         "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
                     },
-                )  # fmt: skip
+                )
             stack.callback(self._settle)
             self._descriptor = os.pidfd_open(self._process.pid)
             stack.callback(os.close, self._descriptor)

@@ -30,35 +30,115 @@ from linklab.core.paths import DATA, MULTILINK, PYTHON_PATH, cache_dir
 from linklab.places.guest import landlock
 
 SYSTEM_SECRETS = (
-    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/security/opasswd",
-    "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/pki/tls/private",
-    "/etc/letsencrypt", "/etc/krb5.keytab", "/etc/wireguard", "/etc/openvpn", "/etc/ppp",
-    "/etc/wpa_supplicant", "/etc/NetworkManager/system-connections", "/etc/kubernetes",
-    "/etc/rancher", "/run/secrets", "/run/credentials", "/run/docker.sock", "/run/containerd",
-    "/var/lib/containerd", "/var/lib/docker", "/var/lib/kubelet", "/var/lib/sss",
-    "/var/lib/systemd/credential.secret", "/var/spool/cron", "/var/spool/mail", "/var/mail",
-)  # fmt: skip
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/security/opasswd",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssl/private",
+    "/etc/pki/tls/private",
+    "/etc/letsencrypt",
+    "/etc/krb5.keytab",
+    "/etc/wireguard",
+    "/etc/openvpn",
+    "/etc/ppp",
+    "/etc/wpa_supplicant",
+    "/etc/NetworkManager/system-connections",
+    "/etc/kubernetes",
+    "/etc/rancher",
+    "/run/secrets",
+    "/run/credentials",
+    "/run/docker.sock",
+    "/run/containerd",
+    "/var/lib/containerd",
+    "/var/lib/docker",
+    "/var/lib/kubelet",
+    "/var/lib/sss",
+    "/var/lib/systemd/credential.secret",
+    "/var/spool/cron",
+    "/var/spool/mail",
+    "/var/mail",
+)
 """Passwords, keys and tokens of the machine; sockets that take commands."""
 
 SYSTEM_SECRET_PATTERNS = (
-    "etc/ssh/ssh_host_*_key", "run/user/*/keyring", "run/user/*/gnupg", "run/user/*/bus",
-    "run/user/*/systemd", "run/user/*/*.sock", "run/user/*/podman", "run/user/*/containers",
-)  # fmt: skip
+    "etc/ssh/ssh_host_*_key",
+    "run/user/*/keyring",
+    "run/user/*/gnupg",
+    "run/user/*/bus",
+    "run/user/*/systemd",
+    "run/user/*/*.sock",
+    "run/user/*/podman",
+    "run/user/*/containers",
+)
 
 HOME_SECRETS = (
-    ".ssh", ".gnupg", ".pki", ".password-store", ".local/share/keyrings", ".local/share/kwalletd",
-    ".netrc", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli",
-    ".config/hub", ".aws", ".azure", ".config/gcloud", ".boto", ".s3cfg", ".config/rclone",
-    ".oci", ".kube", ".docker", ".config/containers", ".terraform.d", ".terraformrc",
-    ".vault-token", ".config/op", ".config/sops", ".config/age", ".npmrc", ".yarnrc.yml",
-    ".pypirc", ".config/pip", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
-    ".m2/settings.xml", ".gradle/gradle.properties", ".nuget", ".pgpass", ".my.cnf",
-    ".mylogin.cnf", ".huggingface", ".cache/huggingface/token", ".config/huggingface",
-    ".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium",
-    ".config/BraveSoftware", ".config/Signal", ".config/Slack", ".claude", ".claude.json",
-    ".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history",
-    ".mysql_history", ".lesshst", ".viminfo", ".Xauthority", ".ICEauthority",
-)  # fmt: skip
+    ".ssh",
+    ".gnupg",
+    ".pki",
+    ".password-store",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".netrc",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/hub",
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".boto",
+    ".s3cfg",
+    ".config/rclone",
+    ".oci",
+    ".kube",
+    ".docker",
+    ".config/containers",
+    ".terraform.d",
+    ".terraformrc",
+    ".vault-token",
+    ".config/op",
+    ".config/sops",
+    ".config/age",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".config/pip",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".m2/settings.xml",
+    ".gradle/gradle.properties",
+    ".nuget",
+    ".pgpass",
+    ".my.cnf",
+    ".mylogin.cnf",
+    ".huggingface",
+    ".cache/huggingface/token",
+    ".config/huggingface",
+    ".mozilla",
+    ".thunderbird",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/Signal",
+    ".config/Slack",
+    ".claude",
+    ".claude.json",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".mysql_history",
+    ".lesshst",
+    ".viminfo",
+    ".Xauthority",
+    ".ICEauthority",
+)
 """In every home: keys, tokens, browsers, and histories, in which they are typed."""
 
 
@@ -97,9 +177,14 @@ def _namespaces(
     """The words of bwrap(1) before those of the program. `instead` has files, and in place of
     which others each is shown."""
     words = [
-        "bwrap", "--die-with-parent",
-        "--unshare-pid", "--unshare-ipc", "--unshare-net", "--cap-drop", "ALL",
-    ]  # fmt: skip
+        "bwrap",
+        "--die-with-parent",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-net",
+        "--cap-drop",
+        "ALL",
+    ]
     if os.geteuid() == 0:  # Else it could not enter a home that is closed to others.
         words += ["--cap-add", "CAP_DAC_READ_SEARCH"]
     words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
@@ -158,8 +243,12 @@ def _refusal() -> str | None:
         return "bwrap is missing: apt-get install bubblewrap"
     done = subprocess.run(
         [*_namespaces([], [], {}), "true"],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
-    )  # fmt: skip
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
     if done.returncode == 0:
         return None
     said = done.stderr.strip().splitlines()

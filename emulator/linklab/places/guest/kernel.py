@@ -22,8 +22,16 @@ from linklab.core.scratch import build_prefix
 SOURCE_PACKAGE = "linux-source-6.12"
 SOURCE_ARCHIVE = Path("/usr/src") / f"{SOURCE_PACKAGE}.tar.xz"
 BUILD_PACKAGES = (
-    SOURCE_PACKAGE, "gcc", "make", "flex", "bison", "bc", "xz-utils", "patch", "libc6-dev",
-)  # fmt: skip
+    SOURCE_PACKAGE,
+    "gcc",
+    "make",
+    "flex",
+    "bison",
+    "bc",
+    "xz-utils",
+    "patch",
+    "libc6-dev",
+)
 
 EXPECTED_STEPS = 1200
 """Compiler lines of one build, for the progress bar."""
@@ -48,8 +56,10 @@ def source_version() -> str:
     try:
         done = subprocess.run(
             ["dpkg-query", "-W", "-f", "${Version}", SOURCE_PACKAGE],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     except FileNotFoundError:
         raise KernelError("the guest kernel is built from a Debian package: no dpkg here") from None
     if done.returncode != 0 or not SOURCE_ARCHIVE.exists():
@@ -150,9 +160,14 @@ def _environment() -> dict[str, str]:
 
 def _call(argv: list[str], directory: Path, log: object) -> None:
     subprocess.run(
-        argv, cwd=directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log,  # type: ignore[call-overload]
-        env=_environment(), check=True,
-    )  # fmt: skip
+        argv,
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,  # type: ignore[call-overload]
+        env=_environment(),
+        check=True,
+    )
 
 
 def _unpack(work: Path, log: object) -> None:
@@ -173,9 +188,14 @@ def _check_configuration(path: Path) -> None:
 
 def _compile(argv: list[str], source: Path, log: object, progress: Progress) -> None:
     with subprocess.Popen(
-        argv, cwd=source, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=log, env=_environment(), text=True,  # type: ignore[call-overload]
-    ) as make:  # fmt: skip
+        argv,
+        cwd=source,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        env=_environment(),
+        text=True,  # type: ignore[call-overload]
+    ) as make:
         try:
             for count, line in enumerate(make.stdout or (), 1):
                 log.write(line.encode())  # type: ignore[attr-defined]

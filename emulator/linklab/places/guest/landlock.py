@@ -29,9 +29,17 @@ _MAKE_SOCK, _MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYM, _REFER, _TRUNCATE, _IOCTL_DEV = 
 )
 READ = _EXECUTE | _READ_FILE
 WRITE = (
-    _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _MAKE_SOCK | _MAKE_FIFO
-    | _MAKE_SYM | _REFER | _TRUNCATE
-)  # fmt: skip
+    _WRITE_FILE
+    | _REMOVE_DIR
+    | _REMOVE_FILE
+    | _MAKE_DIR
+    | _MAKE_REG
+    | _MAKE_SOCK
+    | _MAKE_FIFO
+    | _MAKE_SYM
+    | _REFER
+    | _TRUNCATE
+)
 _FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 """What a rule for anything but a directory may say."""
 
