@@ -49,7 +49,7 @@ def elsewhere() -> Iterator[Path]:
 
 def checkout(directory: Path) -> Path:
     """linklab's files and a Python environment of their own; returns its Python."""
-    for name in ("emulator", "profiles", "server"):
+    for name in ("emulator", "profiles", "server", "client/internal/schedule"):
         shutil.copytree(
             REPOSITORY / name, directory / name, ignore=shutil.ignore_patterns("__pycache__")
         )

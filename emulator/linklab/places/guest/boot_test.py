@@ -176,8 +176,8 @@ def test_a_guest_s_console_is_not_written_through_a_link(guests: Guests, tmp_pat
 
 def test_nothing_of_an_ended_guest_runs_on(guests: Guests) -> None:
     """Also what its first process did not wait for, which might still write."""
-    guest = guests.boot("run", "echo > begun; while :; do echo more; done > log & exec sleep 60")
-    while not (guest.run_dir / "begun").exists():
+    guest = guests.boot("run", "while :; do echo more; done > log & exec sleep 60")
+    while not (guest.run_dir / "log").exists():
         assert select.select([guest], [], [], 0.02)[0] == []
     guest.close()
     size = (guest.run_dir / "log").stat().st_size
