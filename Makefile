@@ -54,7 +54,7 @@ format: setup ## format both languages
 
 .PHONY: test-unit
 test-unit: setup ## unit tests of both languages, on all cores
-	@$(PYTHON) -m pytest -n auto emulator
+	@$(PYTHON) -m pytest -n auto --dist worksteal emulator
 	@$(SETUP)/client test
 
 .PHONY: test-race

@@ -15,7 +15,6 @@ from itertools import takewhile
 from pathlib import Path
 
 import pytest
-
 from linklab import models
 from linklab.links import full_load
 from linklab.scenario import find
