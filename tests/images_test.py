@@ -11,31 +11,43 @@ from pathlib import Path
 from linklab.runs import clients
 
 REPOSITORY = Path(__file__).parents[1]
-DOCKERFILE = (REPOSITORY / "emulator/Dockerfile").read_text().replace("\\\n", " ")
+EMULATOR, SERVER = (
+    (REPOSITORY / part / "Dockerfile").read_text().replace("\\\n", " ")
+    for part in ("emulator", "server")
+)
 PACKAGES = (REPOSITORY / "emulator/setup/packages").read_text()
 
-IMPORTED = """
+IMPORT = """
+import importlib
 import sys
-before = {name.partition(".")[0] for name in sys.modules}
-import linklab.core.progress
-import linklab.places.guest.__main__ as made
-assert made.__file__.startswith(sys.argv[1]), made.__file__
-print(*sorted({name.partition(".")[0] for name in sys.modules} - before - sys.stdlib_module_names))
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top not in sys.stdlib_module_names and top not in present:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+directory, present, *modules = sys.argv[1:]
+present = {"linklab", *present.split(",")}
+sys.meta_path.insert(0, Absent())
+for name in modules:
+    assert importlib.import_module(name).__file__.startswith(directory)
 """
 
 
-def stage(name: str) -> str:
-    found = re.search(rf"^FROM \S+ AS {name}$(.*?)^FROM ", DOCKERFILE, re.MULTILINE | re.DOTALL)
+def stage(dockerfile: str, name: str) -> str:
+    found = re.search(rf"^FROM \S+ AS {name}$(.*?)^FROM ", dockerfile, re.MULTILINE | re.DOTALL)
     assert found is not None
     return found[1]
 
 
 def copied(text: str) -> Iterator[tuple[Path, str]]:
-    """Files of the repository, and where they go."""
-    for line in re.findall(r"^COPY (emulator/.*)$", text, re.MULTILINE):
+    """What of the repository goes where, as far as linklab reads it there."""
+    for line in re.findall(r"^COPY ((?:client|emulator|server)/.*)$", text, re.MULTILINE):
         *sources, target = line.split()
         for source in sources:
-            yield REPOSITORY / source, target
+            if target.startswith(("linklab/", "client/", "emulator/", "server/")):
+                yield REPOSITORY / source, target
 
 
 def installed(text: str) -> set[str]:
@@ -46,31 +58,48 @@ def installed(text: str) -> set[str]:
     }
 
 
-def test_the_kernel_s_stage_has_what_its_build_imports(tmp_path: Path) -> None:
-    for source, target in copied(stage("kernel")):
-        if target.startswith("linklab/"):
-            (tmp_path / target).mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, tmp_path / target)
+def import_there(text: str, directory: Path, present: str, *modules: str) -> str:
+    """What goes wrong where only the files of a stage are, and these packages."""
+    for source, target in copied(text):
+        (directory / target).mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, directory / target, dirs_exist_ok=True)
+        else:
+            shutil.copy(source, directory / target)
+    python_path = directory / "emulator" if (directory / "emulator").is_dir() else directory
     ran = subprocess.run(
-        [sys.executable, "-P", "-c", IMPORTED, str(tmp_path)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        [sys.executable, "-P", "-c", IMPORT, str(directory), present, *modules],
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": str(python_path)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.stderr == ""
-    rich = {"linklab", "rich", "pygments", "markdown_it", "mdurl"}
-    assert set(ran.stdout.split()) <= rich, "the stage has Debian's python3-rich only"
+    return ran.stderr
+
+
+def test_the_kernel_s_stage_has_what_its_build_imports(tmp_path: Path) -> None:
+    modules = "linklab.places.guest.__main__", "linklab.core.progress"
+    present = "rich,pygments,markdown_it,mdurl"  # Debian's python3-rich
+    assert import_there(stage(EMULATOR, "kernel"), tmp_path, present, *modules) == ""
+
+
+def test_the_server_s_image_has_what_it_imports(tmp_path: Path) -> None:
+    kept = re.search(r"grep -vixE '(\S+)'", stage(SERVER, "python"))
+    assert kept is not None
+    modules = {"cffi": "_cffi_backend", "pyyaml": "yaml,_yaml"}
+    present = ",".join(modules.get(name, name) for name in kept[1].split("|"))
+    image = SERVER.rpartition("\nFROM ")[2]
+    assert import_there(image, tmp_path, present, "linklab.commands.standalone_server") == ""
 
 
 def test_the_image_has_every_contestant() -> None:
     peers = [clients.contestant_of(name) for name in clients.peers(clients.USUAL_LINKS)]
     needed = {one.needs for one in peers if one.needs is not None}
     assert needed
-    assert needed <= installed(DOCKERFILE)
+    assert needed <= installed(EMULATOR)
 
 
 def test_the_image_takes_no_package_that_a_checkout_lacks() -> None:
     listed = set(re.findall(r"[a-z0-9.-]+", PACKAGES))
-    assert installed(DOCKERFILE) - listed == {"python3-rich"}
+    assert installed(EMULATOR) - listed == {"python3-rich"}
