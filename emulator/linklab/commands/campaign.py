@@ -25,12 +25,13 @@ from linklab.core.printable import printable
 from linklab.core.progress import progress
 from linklab.places.guest.boot import memory_bytes, side_by_side
 from linklab.report import tables
-from linklab.runs import run_figures, summary
+from linklab.runs import summary
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from linklab.campaign.cluster import Task
+    from linklab.runs.comparison import Comparison
 
 Results = dict[str, Result]
 """By the runs' labels."""
@@ -170,7 +171,7 @@ def _work(
     return dict(done)
 
 
-def comparisons(campaign: Campaign, results: Mapping[str, Result]) -> list[run_figures.Comparison]:
+def comparisons(campaign: Campaign, results: Mapping[str, Result]) -> list[Comparison]:
     """A comparison for each scenario, its algorithms in the order of the file. Pure."""
     made = []
     for scenario in campaign.scenarios:

@@ -233,6 +233,21 @@ def test_only_the_called_command_is_loaded() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "module", ["linklab.commands.run", "linklab.runs.execution", "linklab.commands.live"]
+)
+def test_what_runs_something_does_not_wait_for_scipy(module: str) -> None:
+    loaded = subprocess.run(
+        [sys.executable, "-c", f"import sys, {module}; print(*sys.modules)"],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
+    ).stdout.split()
+    assert module in loaded
+    assert {"numpy", "scipy", "linklab.core.statistics"}.isdisjoint(loaded)
+
+
 def test_scenario_files_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("name: bad\nlink: {}\n")

@@ -9,16 +9,19 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from linklab.core.progress import progress
 from linklab.places import choice
 from linklab.places.choice import Place
 from linklab.places.guest.__main__ import build_kernel
-from linklab.runs import clients, run_figures, runner, summary
+from linklab.runs import clients, runner, summary
 from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.runs.runner import Finished, Request
 from linklab.scenario import Scenario
+
+if TYPE_CHECKING:
+    from linklab.runs.comparison import Comparison
 
 Result = RunFigures | str
 """The figures of a run, or why there are none."""
@@ -92,8 +95,10 @@ def figures_of(finished: Finished) -> Result:
 
 def comparison(
     scenario: Scenario, names: Iterable[str], results: Iterable[tuple[Request, Result]]
-) -> run_figures.Comparison:
+) -> Comparison:
     """The runs of one scenario, with the named in this order."""
+    from linklab.runs.comparison import compare  # scipy is slow to load.
+
     runs: dict[str, list[RunFigures]] = {name: [] for name in names}
     failures: dict[str, list[str]] = {name: [] for name in runs}
     for request, result in results:
@@ -102,7 +107,7 @@ def comparison(
                 failures[request.who].append(result)
             else:
                 runs[request.who].append(result)
-    return run_figures.compare(scenario, runs, failures)
+    return compare(scenario, runs, failures)
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,7 @@ class Series:
         """Why runs have no figures."""
         return [result for _, result in self.results if isinstance(result, str)]
 
-    def comparison(self, scenario: Scenario, names: Iterable[str]) -> run_figures.Comparison:
+    def comparison(self, scenario: Scenario, names: Iterable[str]) -> Comparison:
         """The runs of one scenario, with the named in this order."""
         return comparison(scenario, names, self.results)
 

@@ -8,10 +8,10 @@ the ratios are those per megabyte too.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from linklab.core import statistics
 from linklab.core.paths import MULTILINK
 from linklab.core.placeholders import filled
 from linklab.core.progress import progress

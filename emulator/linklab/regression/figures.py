@@ -66,7 +66,7 @@ FIGURES = (
     ),
     Figure("stalls", "stalled_s", "stalls", True, 4, units.parse_duration, _seconds, "600 ms"),
 )
-"""What is compared, the attributes of `statistics.RunFigures` by `key`."""
+"""What is compared, the attributes of `RunFigures` by `key`."""
 
 Values = dict[str, float | None]
 """A cell's figures by key; None is what its program does not tell."""

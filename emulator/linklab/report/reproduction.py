@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # The command line needs the names of publications only, and quickly.
-    from linklab.runs.run_figures import Comparison
+    from linklab.runs.comparison import Comparison
     from linklab.scenario import Scenario
 
 PUBLICATIONS: Final = {"thesis": ("hs-s6", "hs-s7", "ls", "ts", "tm", "ao")}

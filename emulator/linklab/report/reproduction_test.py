@@ -3,7 +3,7 @@ from dataclasses import replace
 from linklab import scenario
 from linklab.report import reproduction
 from linklab.report.reproduction import CALIBRATION, PUBLICATIONS, TOLERANCES, Cell, Count
-from linklab.runs import run_figures
+from linklab.runs.comparison import compare
 from linklab.runs.run_figures import RunFigures
 
 
@@ -29,7 +29,7 @@ def test_cells_say_how_far_they_are_off() -> None:
         "naive": [measured(t) for t in (18.0, 19.0, 30.0)],
         "alg1": [measured(17.88 * 1.2)],
     }
-    compared = run_figures.compare(one, runs, {"alg3": ["hung"]})
+    compared = compare(one, runs, {"alg3": ["hung"]})
     cells = reproduction.cells([one], {"hs-s7": compared})
     assert [(cell.algorithm, cell.inside, cell.calibration) for cell in cells] == [
         ("single-wifi", True, True),

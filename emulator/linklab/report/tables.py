@@ -20,7 +20,7 @@ from rich.text import Text
 
 from linklab.core.link_kinds import link_title
 from linklab.report.reproduction import Cell, count
-from linklab.runs.run_figures import Comparison, LinkRow, Row, Spread
+from linklab.runs.comparison import Comparison, LinkRow, Row, Spread
 
 _UNITS = {"done": "done s", "MB": "MB"}
 """What is said of each link: when it was done, and what it brought."""

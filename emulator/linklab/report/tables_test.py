@@ -8,7 +8,8 @@ from rich.console import Console
 from linklab import scenario
 from linklab.report import tables
 from linklab.runs import run_figures
-from linklab.runs.run_figures import Comparison, LinkFigures, RunFigures
+from linklab.runs.comparison import Comparison, compare
+from linklab.runs.run_figures import LinkFigures, RunFigures
 
 
 def run(name: str, download_s: float, wifi_s: float | None, lte_s: float | None) -> RunFigures:
@@ -41,13 +42,13 @@ def published() -> Comparison:
         "alg3": [run("ls", 29.1, 29.1, 29.0), run("ls", 29.3, 29.2, 29.3)],
         "aria2-2": [run_figures.peer_figures(scenario.find("ls"), 1, 30.0, {"wifi": 5, "lte": 9})],
     }
-    return run_figures.compare(scenario.find("ls"), runs, {"alg1": ["H2O ended with 1"] * 2})
+    return compare(scenario.find("ls"), runs, {"alg1": ["H2O ended with 1"] * 2})
 
 
 @pytest.fixture
 def own() -> Comparison:
     runs = {"alg3": [run("static-80-50", 6.7, 6.7, 6.6)]}
-    return run_figures.compare(scenario.find("static-80-50"), runs)
+    return compare(scenario.find("static-80-50"), runs)
 
 
 def test_a_table_with_published_figures_fits_80_columns(published: Comparison) -> None:

@@ -1,4 +1,4 @@
-"""From what a run left to its figures, and from many runs' figures to a comparison. Pure.
+"""From what a run left to its figures. Pure.
 
 Input is what lies in a run directory, already decoded: the scenario as run, and the
 client's summary (`client.json`) or, for programs that write none, the elapsed time and the
@@ -7,10 +7,8 @@ bytes that each link received. All values are in base units: seconds, bytes, bit
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -74,8 +72,7 @@ class LinkFigures:
 class RunFigures:
     """One run. `efficiency` is oracle / download time with *all* links in the oracle, also
     for algorithms that use one, so that all rows of a comparison share a scale.
-    `link_delta_s` is from the first link's finishing to the last one's ("link Δ" of thesis table
-    5.1), None unless several links finished. `stalled_s` is how long no link brought anything
+    `stalled_s` is how long no link brought anything
     though bytes were missing (`stalls.py`), None where no samples were taken.
     """
 
@@ -121,7 +118,7 @@ def figures(scenario: Scenario, seed: int, client: ClientSummary) -> RunFigures:
             wasted_bytes=link.wasted_bytes,
             requests=link.requests,
         )
-        for name, link in _in_order(scenario, client.links).items()
+        for name, link in in_order(scenario, client.links).items()
     }
     return _run_figures(scenario, seed, client.download_ns / 1e9, links)
 
@@ -141,12 +138,12 @@ def peer_figures(
         name: LinkFigures(
             bytes=round(scenario.payload.size_bytes * received / total), share=received / total
         )
-        for name, received in _in_order(scenario, received_bytes).items()
+        for name, received in in_order(scenario, received_bytes).items()
     }
     return _run_figures(scenario, seed, elapsed_s, links)
 
 
-def _in_order(scenario: Scenario, links: Mapping[str, T]) -> dict[str, T]:
+def in_order(scenario: Scenario, links: Mapping[str, T]) -> dict[str, T]:
     """Links in the scenario's order, then others; a run outside the lab may name its own."""
     known = [name for name in scenario.links if name in links]
     return {name: links[name] for name in [*known, *(n for n in links if n not in known)]}
@@ -158,204 +155,18 @@ def _run_figures(
     if download_s <= 0:
         raise FigureError(f"a download of {download_s} s is none")
     least_s = oracle.oracle_s(scenario, seed)
-    ends = [link.finish_s for link in links.values() if link.finish_s is not None]
     return RunFigures(
         download_s=download_s,
         goodput_bps=scenario.payload.size_bytes * 8 / download_s,
         oracle_s=least_s,
         efficiency=least_s / download_s,
-        link_delta_s=max(ends) - min(ends) if len(ends) > 1 else None,
+        link_delta_s=link_delta_s(link.finish_s for link in links.values()),
         links=links,
     )
 
 
-# --- Many runs.
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Median, extremes and sample standard deviation (0 for one value) of a metric."""
-
-    median: float
-    min: float
-    max: float
-    sd: float
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class LinkRow:
-    """A link over all runs of a row; None where no run tells."""
-
-    bytes: Spread
-    share: Spread
-    finish_s: Spread | None
-    rtt_min_s: Spread | None
-    wasted_bytes: Spread | None
-    requests: Spread | None
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One algorithm's runs in one scenario. The metrics are None if no run succeeded.
-
-    `error_ratio` is (download_s - published_s) / published_s. `failures` are the reasons
-    of the runs that yielded no figures.
-    """
-
-    algorithm: str
-    runs: int
-    failures: tuple[str, ...]
-    download_s: Spread | None
-    goodput_bps: Spread | None
-    efficiency: Spread | None
-    link_delta_s: Spread | None
-    links: dict[str, LinkRow] = field(default_factory=dict)
-    published_s: float | None = None
-    published_link_delta_s: float | None = None
-    error_ratio: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Algorithms side by side in one scenario, in the order they were asked for.
-
-    `oracle_s` is the median over the runs, whose links differ with the seed.
-    """
-
-    scenario: str
-    title: str
-    size_bytes: int
-    oracle_s: float
-    links: tuple[str, ...]
-    rows: tuple[Row, ...]
-
-    @property
-    def has_published(self) -> bool:
-        """Whether any row has a published figure beside it."""
-        return any(row.published_s is not None for row in self.rows)
-
-
-def spread(values: Iterable[float]) -> Spread:
-    """The spread of at least one finite value. Raises ValueError for none."""
-    numbers = [float(value) for value in values]
-    if not numbers:
-        raise ValueError("no values, no spread")
-    return Spread(
-        median=statistics.median(numbers),
-        min=min(numbers),
-        max=max(numbers),
-        sd=statistics.stdev(numbers) if len(numbers) > 1 else 0.0,
-        count=len(numbers),
-    )
-
-
-def median(runs: Sequence[RunFigures]) -> RunFigures:
-    """The median of every metric by itself, so not one of the runs. Raises ValueError for none.
-
-    A metric that only some runs have is the median of those.
-    """
-    if not runs:
-        raise ValueError("no runs, no median")
-
-    def of(pick: Callable[[RunFigures], float]) -> float:
-        return statistics.median(pick(run) for run in runs)
-
-    names = list(dict.fromkeys(name for run in runs for name in run.links))
-    return RunFigures(
-        download_s=of(lambda run: run.download_s),
-        goodput_bps=of(lambda run: run.goodput_bps),
-        oracle_s=of(lambda run: run.oracle_s),
-        efficiency=of(lambda run: run.efficiency),
-        link_delta_s=_median_or_none(run.link_delta_s for run in runs),
-        links={name: _median_link(_of_link(runs, name)) for name in names},
-        stalled_s=_median_or_none(run.stalled_s for run in runs),
-    )
-
-
-def _of_link(runs: Sequence[RunFigures], name: str) -> list[LinkFigures]:
-    return [run.links[name] for run in runs if name in run.links]
-
-
-def _median_or_none(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
-
-
-def _median_link(links: list[LinkFigures]) -> LinkFigures:
-    wasted = _median_or_none(link.wasted_bytes for link in links)
-    requests = _median_or_none(link.requests for link in links)
-    return LinkFigures(
-        bytes=round(statistics.median(link.bytes for link in links)),
-        share=statistics.median(link.share for link in links),
-        finish_s=_median_or_none(link.finish_s for link in links),
-        rtt_min_s=_median_or_none(link.rtt_min_s for link in links),
-        wasted_bytes=None if wasted is None else round(wasted),
-        requests=None if requests is None else round(requests),
-    )
-
-
-def compare(
-    scenario: Scenario,
-    runs: Mapping[str, Sequence[RunFigures]],
-    failures: Mapping[str, Sequence[str]] | None = None,
-) -> Comparison:
-    """A row for each algorithm of `runs` and `failures`, beside the scenario's published
-    figures. `failures` holds the reasons of runs that yielded no figures.
-    """
-    failed = failures or {}
-    algorithms = list(dict.fromkeys([*runs, *failed]))
-    rows = tuple(
-        _row(scenario, name, list(runs.get(name, ())), tuple(failed.get(name, ())))
-        for name in algorithms
-    )
-    used = [name for row in rows for name in row.links]
-    leasts = [run.oracle_s for name in algorithms for run in runs.get(name, ())]
-    return Comparison(
-        scenario=scenario.name,
-        title=scenario.title,
-        size_bytes=scenario.payload.size_bytes,
-        oracle_s=statistics.median(leasts) if leasts else oracle.oracle_s(scenario),
-        links=tuple(dict.fromkeys([*scenario.links, *used])),
-        rows=rows,
-    )
-
-
-def _row(
-    scenario: Scenario, algorithm: str, runs: list[RunFigures], failures: tuple[str, ...]
-) -> Row:
-    published = next((p for p in scenario.published if p.algorithm == algorithm), None)
-    download = _spread_or_none(run.download_s for run in runs)
-    error = None
-    if published is not None and download is not None:
-        error = (download.median - published.download_s) / published.download_s
-    names = _in_order(scenario, dict.fromkeys(name for run in runs for name in run.links))
-    return Row(
-        algorithm=algorithm,
-        runs=len(runs),
-        failures=failures,
-        download_s=download,
-        goodput_bps=_spread_or_none(run.goodput_bps for run in runs),
-        efficiency=_spread_or_none(run.efficiency for run in runs),
-        link_delta_s=_spread_or_none(run.link_delta_s for run in runs),
-        links={name: _link_row(_of_link(runs, name)) for name in names},
-        published_s=published.download_s if published else None,
-        published_link_delta_s=published.link_delta_s if published else None,
-        error_ratio=error,
-    )
-
-
-def _link_row(links: list[LinkFigures]) -> LinkRow:
-    return LinkRow(
-        bytes=spread(link.bytes for link in links),
-        share=spread(link.share for link in links),
-        finish_s=_spread_or_none(link.finish_s for link in links),
-        rtt_min_s=_spread_or_none(link.rtt_min_s for link in links),
-        wasted_bytes=_spread_or_none(link.wasted_bytes for link in links),
-        requests=_spread_or_none(link.requests for link in links),
-    )
-
-
-def _spread_or_none(values: Iterable[float | None]) -> Spread | None:
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    return spread(known) if known else None
+def link_delta_s(ends_s: Iterable[float | None]) -> float | None:
+    """From the first link's finishing to the last one's ("link Δ" of thesis table 5.1); None unless
+    several finished."""
+    known = [end for end in ends_s if end is not None]
+    return max(known) - min(known) if len(known) > 1 else None

@@ -1,15 +1,12 @@
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from linklab import scenario
 from linklab.links import oracle
 from linklab.runs import run_figures
-from linklab.runs.run_figures import FigureError, LinkFigures, RunFigures
+from linklab.runs.run_figures import FigureError, LinkFigures
 from linklab.scenario import Scenario
 
 
@@ -120,64 +117,11 @@ def test_figures_of_a_peer(hs: Scenario) -> None:
         run_figures.peer_figures(hs, 1, 20.0, {"lte": 0})
 
 
-def run(hs: Scenario, download_s: float, delta_s: float | None = 0.5) -> RunFigures:
-    base = run_figures.figures(hs, 1, run_figures.parse_client(client()))
-    return replace(
-        base,
-        download_s=download_s,
-        goodput_bps=2e9 / download_s,
-        efficiency=base.oracle_s / download_s,
-        link_delta_s=delta_s,
-    )
-
-
-def test_medians_are_per_metric(hs: Scenario) -> None:
-    runs = [run(hs, 16.0, 3.0), run(hs, 20.0, None), run(hs, 17.0, 1.0)]
-    middle = run_figures.median(runs)
-    assert middle.download_s == 17.0
-    assert middle.goodput_bps == pytest.approx(2e9 / 17)
-    assert middle.link_delta_s == 2.0
-    assert middle.links == runs[0].links
-    assert run_figures.median(runs[:1]) == runs[0]
-    with pytest.raises(ValueError, match="no runs"):
-        run_figures.median([])
-
-
-def test_spread() -> None:
-    assert run_figures.spread([1, 2, 3]) == run_figures.Spread(2.0, 1.0, 3.0, 1.0, 3)
-    assert run_figures.spread([4]) == run_figures.Spread(4.0, 4.0, 4.0, 0.0, 1)
-    with pytest.raises(ValueError, match="no values"):
-        run_figures.spread([])
-
-
-@given(st.lists(st.floats(1e-3, 1e6), min_size=1))
-def test_a_median_lies_within_the_extremes(values: list[float]) -> None:
-    of = run_figures.spread(values)
-    assert of.min <= of.median <= of.max
-    assert of.sd >= 0
-    assert of.count == len(values)
-
-
-def test_compare(hs: Scenario) -> None:
-    runs = {"alg3": [run(hs, 16.0), run(hs, 17.0)], "aria2-2": [run(hs, 18.0)]}
-    comparison = run_figures.compare(hs, runs, {"naive": ["H2O ended"], "aria2-2": ["hung"]})
-    assert [row.algorithm for row in comparison.rows] == ["alg3", "aria2-2", "naive"]
-    assert comparison.links == ("wifi", "lte")
-    assert comparison.has_published
-    alg3, aria2, naive = comparison.rows
-    assert alg3.runs == 2
-    assert alg3.download_s is not None
-    assert alg3.download_s.median == 16.5
-    assert alg3.published_s == 16.55
-    assert alg3.published_link_delta_s == 0.5
-    assert alg3.error_ratio == pytest.approx((16.5 - 16.55) / 16.55)
-    assert alg3.links["wifi"].share.median == 0.6
-    assert (aria2.published_s, aria2.error_ratio, aria2.failures) == (None, None, ("hung",))
-    assert (naive.runs, naive.download_s, naive.error_ratio) == (0, None, None)
-    assert naive.published_s == 18.99
+def test_link_delta_is_between_the_first_end_and_the_last() -> None:
+    assert run_figures.link_delta_s([13.25, None, 18.5, 14.0]) == 5.25
+    assert run_figures.link_delta_s([13.19, None]) is None
 
 
 def test_links_of_a_run_outside_the_lab_come_last(hs: Scenario) -> None:
     figures = run_figures.peer_figures(hs, 1, 20.0, {"usb": 50, "wifi": 50})
     assert list(figures.links) == ["wifi", "usb"]
-    assert run_figures.compare(hs, {"x": [figures]}).links == ("wifi", "lte", "usb")

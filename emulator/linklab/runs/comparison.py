@@ -1,0 +1,160 @@
+"""From many runs' figures to a comparison of those who downloaded. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from linklab.core import statistics
+from linklab.links import oracle
+from linklab.runs.run_figures import LinkFigures, RunFigures, in_order
+from linklab.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median, extremes and sample standard deviation (0 for one value) of a metric."""
+
+    median: float
+    min: float
+    max: float
+    sd: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRow:
+    """A link over all runs of a row; None where no run tells."""
+
+    bytes: Spread
+    share: Spread
+    finish_s: Spread | None
+    rtt_min_s: Spread | None
+    wasted_bytes: Spread | None
+    requests: Spread | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One algorithm's runs in one scenario. The metrics are None if no run succeeded.
+
+    `error_ratio` is (download_s - published_s) / published_s. `failures` are the reasons
+    of the runs that yielded no figures.
+    """
+
+    algorithm: str
+    runs: int
+    failures: tuple[str, ...]
+    download_s: Spread | None
+    goodput_bps: Spread | None
+    efficiency: Spread | None
+    link_delta_s: Spread | None
+    links: dict[str, LinkRow] = field(default_factory=dict)
+    published_s: float | None = None
+    published_link_delta_s: float | None = None
+    error_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Algorithms side by side in one scenario, in the order they were asked for.
+
+    `oracle_s` is the median over the runs, whose links differ with the seed.
+    """
+
+    scenario: str
+    title: str
+    size_bytes: int
+    oracle_s: float
+    links: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def has_published(self) -> bool:
+        """Whether any row has a published figure beside it."""
+        return any(row.published_s is not None for row in self.rows)
+
+
+def spread(values: Iterable[float]) -> Spread:
+    """The spread of at least one finite value. Raises ValueError for none."""
+    numbers = [float(value) for value in values]
+    if not numbers:
+        raise ValueError("no values, no spread")
+    return Spread(
+        median=statistics.median(numbers),
+        min=min(numbers),
+        max=max(numbers),
+        sd=statistics.standard_deviation(numbers) if len(numbers) > 1 else 0.0,
+        count=len(numbers),
+    )
+
+
+def _of_link(runs: Sequence[RunFigures], name: str) -> list[LinkFigures]:
+    return [run.links[name] for run in runs if name in run.links]
+
+
+def compare(
+    scenario: Scenario,
+    runs: Mapping[str, Sequence[RunFigures]],
+    failures: Mapping[str, Sequence[str]] | None = None,
+) -> Comparison:
+    """A row for each algorithm of `runs` and `failures`, beside the scenario's published
+    figures. `failures` holds the reasons of runs that yielded no figures.
+    """
+    failed = failures or {}
+    algorithms = list(dict.fromkeys([*runs, *failed]))
+    rows = tuple(
+        _row(scenario, name, list(runs.get(name, ())), tuple(failed.get(name, ())))
+        for name in algorithms
+    )
+    used = [name for row in rows for name in row.links]
+    leasts = [run.oracle_s for name in algorithms for run in runs.get(name, ())]
+    return Comparison(
+        scenario=scenario.name,
+        title=scenario.title,
+        size_bytes=scenario.payload.size_bytes,
+        oracle_s=statistics.median(leasts) if leasts else oracle.oracle_s(scenario),
+        links=tuple(dict.fromkeys([*scenario.links, *used])),
+        rows=rows,
+    )
+
+
+def _row(
+    scenario: Scenario, algorithm: str, runs: list[RunFigures], failures: tuple[str, ...]
+) -> Row:
+    published = next((p for p in scenario.published if p.algorithm == algorithm), None)
+    download = _spread_or_none(run.download_s for run in runs)
+    error = None
+    if published is not None and download is not None:
+        error = (download.median - published.download_s) / published.download_s
+    names = in_order(scenario, dict.fromkeys(name for run in runs for name in run.links))
+    return Row(
+        algorithm=algorithm,
+        runs=len(runs),
+        failures=failures,
+        download_s=download,
+        goodput_bps=_spread_or_none(run.goodput_bps for run in runs),
+        efficiency=_spread_or_none(run.efficiency for run in runs),
+        link_delta_s=_spread_or_none(run.link_delta_s for run in runs),
+        links={name: _link_row(_of_link(runs, name)) for name in names},
+        published_s=published.download_s if published else None,
+        published_link_delta_s=published.link_delta_s if published else None,
+        error_ratio=error,
+    )
+
+
+def _link_row(links: list[LinkFigures]) -> LinkRow:
+    return LinkRow(
+        bytes=spread(link.bytes for link in links),
+        share=spread(link.share for link in links),
+        finish_s=_spread_or_none(link.finish_s for link in links),
+        rtt_min_s=_spread_or_none(link.rtt_min_s for link in links),
+        wasted_bytes=_spread_or_none(link.wasted_bytes for link in links),
+        requests=_spread_or_none(link.requests for link in links),
+    )
+
+
+def _spread_or_none(values: Iterable[float | None]) -> Spread | None:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return spread(known) if known else None
