@@ -1,0 +1,105 @@
+"""Fetches the locked Debian packages: from a mirror named by the user, else from Debian's, else from
+its archive of all times. What comes is checked by its hash, so it does not matter who sends it."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from linklab.core.version import released
+from linklab.places.guest.locked import Package
+
+MIRROR = "LINKLAB_DEBIAN_MIRROR"
+"""The environment's name for a mirror: a URL below which are `debian` and `debian-security`."""
+
+_SIDE_BY_SIDE = 4
+_TIMEOUT_S = 30
+_ATTEMPTS = 2
+_PIECE_BYTES = 1 << 16
+
+
+class DownloadError(RuntimeError):
+    """A package cannot be had; the message says which, what each source answered, what to do."""
+
+
+def sources(package: Package, snapshot: str, mirror: str | None) -> list[str]:
+    """The URLs to ask for a package, in this order. Pure."""
+    path = f"{package.archive}/{urllib.parse.quote(package.path)}"
+    bases = [
+        *([mirror.rstrip("/")] if mirror else []),
+        "https://deb.debian.org",
+    ]
+    past = urllib.parse.quote(package.path)
+    archive = f"https://snapshot.debian.org/archive/{package.archive}/{snapshot}"
+    return [*(f"{base}/{path}" for base in bases), f"{archive}/{past}"]
+
+
+def fetch(
+    packages: Sequence[Package], snapshot: str, directory: Path,
+    progress: Callable[[int], None] = lambda _: None,
+) -> None:  # fmt: skip
+    """Puts the files of `packages` into `directory`. `progress` is told the bytes of each as it is
+    there. Raises DownloadError, and OSError where they cannot be written."""
+    mirror = os.environ.get(MIRROR)
+    if mirror and "://" not in mirror:
+        raise DownloadError(f"{MIRROR}={mirror}: it has to be a URL, such as file:///mnt/mirror")
+    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+        waiting = [
+            pool.submit(_fetch, one, sources(one, snapshot, mirror), directory) for one in packages
+        ]
+        try:
+            for package, one in zip(packages, waiting, strict=True):
+                one.result()
+                progress(package.size_bytes)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _fetch(package: Package, urls: Sequence[str], directory: Path) -> None:
+    refusals = []
+    for url in urls:
+        for attempt in range(_ATTEMPTS):
+            try:
+                with (directory / package.file_name).open("wb") as file:
+                    refusal = _copied(package, url, file.write)
+            except urllib.error.HTTPError as error:
+                refusal = str(error)
+                break  # It is not there: asking again changes nothing.
+            except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
+                refusal = str(getattr(error, "reason", error))
+                time.sleep(attempt)
+            else:
+                if refusal is None:
+                    return
+        refusals.append(f"  {url}: {refusal}")
+    (directory / package.file_name).unlink(missing_ok=True)
+    raise DownloadError(
+        f"the guest image needs {package.file_name}, which cannot be had "
+        f"(no network, or set {MIRROR} to a mirror that has it):\n" + "\n".join(refusals)
+    )
+
+
+def _copied(package: Package, url: str, write: Callable[[bytes], object]) -> str | None:
+    """Copies what `url` sends; in words what is wrong with it, or None."""
+    request = urllib.request.Request(url, headers={"User-Agent": f"linklab/{released() or 0}"})
+    digest = hashlib.sha256()
+    size = 0
+    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+        while piece := answer.read(_PIECE_BYTES):
+            size += len(piece)
+            if size > package.size_bytes:
+                return f"it is longer than {package.size_bytes} bytes"
+            digest.update(piece)
+            write(piece)
+    if size < package.size_bytes:
+        return f"it broke off after {size} of {package.size_bytes} bytes"
+    return None if digest.hexdigest() == package.sha256 else "it has another SHA-256"

@@ -1,0 +1,318 @@
+"""The guest's userland: a directory of Debian 12 in the cache, the same to the byte on every machine.
+
+`guest` is the root of every guest; `kernel` has what builds its kernel and is used for nothing else.
+Both are made of exactly the packages of image.lock, without root and without the packages' scripts:
+what of those matters is done here. Its name is a hash of all that is in it (`tree_hash`), which
+image.lock says beforehand: what came out otherwise is not used.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import functools
+import hashlib
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from linklab.core.paths import cache_dir
+from linklab.places.guest import deb, download
+from linklab.places.guest.locked import lock
+
+Name = Literal["guest", "kernel"]
+Progress = Callable[[str, float], None]
+"""Called with what is being done and the fraction of it that is done."""
+
+REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+"""The guest's Python packages, pinned."""
+
+PYTHON = "/usr/bin/python3.11"
+_PYTHON_VERSION = "3.11"
+_SITE = "usr/local/lib/python3.11/dist-packages"
+_PLATFORMS = ("manylinux_2_28_x86_64", "manylinux2014_x86_64")
+"""Of the wheels: what the C library of Debian 12 runs."""
+
+HOST = "host"
+"""Where in the image the host's files are mounted."""
+
+_UNPACKED_TIMES = 4.5
+"""How many times as large an image is as its packages, and they with it while it is made."""
+
+_LEFT_OUT = (
+    "usr/share/man/", "usr/share/info/", "usr/share/locale/", "usr/share/lintian/",
+    "usr/share/bug/", "usr/share/menu/", "usr/share/bash-completion/", "usr/lib/systemd/",
+    "lib/systemd/", "etc/init.d/", "usr/share/zoneinfo/",
+)  # fmt: skip
+
+
+class ImageError(RuntimeError):
+    """The image cannot be had; the message says what to do."""
+
+
+def wanted(place: str) -> bool:
+    """Whether a packaged file belongs into an image: no documents but licences. Pure."""
+    if place.startswith("usr/share/doc/") and place.count("/") > 3:
+        return place.endswith("/copyright")
+    return not any(f"{place}/".startswith(folder) for folder in _LEFT_OUT)
+
+
+def tree_hash(root: Path) -> str:
+    """A hash of all that is below `root`: names, kinds, modes, contents and where links lead;
+    not of owners and times."""
+    digest = hashlib.sha256()
+    for path in _below(root):
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            words = f"link {os.readlink(path)}"
+        elif stat.S_ISDIR(status.st_mode):
+            words = f"directory {stat.S_IMODE(status.st_mode):o}"
+        else:
+            with path.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+            words = f"file {stat.S_IMODE(status.st_mode):o} {content}"
+        digest.update(f"{path.relative_to(root)}\0{words}\n".encode(errors="surrogateescape"))
+    return digest.hexdigest()
+
+
+def _below(root: Path) -> Iterator[Path]:
+    with os.scandir(root) as entries:
+        found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+    for name, is_directory in found:
+        yield root / name
+        if is_directory:
+            yield from _below(root / name)
+
+
+def directory() -> Path:
+    """Where images are kept."""
+    return cache_dir() / "image"
+
+
+def path(name: Name) -> Path:
+    """Where the image is or will be."""
+    return directory() / f"{name}-{lock().trees.get(name, 'not-locked')[:16]}"
+
+
+def cached(name: Name) -> Path | None:
+    """The image in the cache, or None."""
+    return path(name) if path(name).is_dir() else None
+
+
+def ensure(name: Name, progress: Progress = lambda what, fraction: None) -> Path:
+    """The image, made if need be. Two that want it at a time make it once.
+
+    Raises ImageError where it cannot be made; then nothing of it is left.
+    """
+    found = cached(name)
+    if found is not None:
+        return found
+    try:
+        directory().mkdir(parents=True, exist_ok=True)
+        with (directory() / "lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            for stale in directory().glob("new-*"):  # Whoever made it was killed: we have the lock.
+                shutil.rmtree(stale, ignore_errors=True)
+            return cached(name) or _made_and_checked(name, progress)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise ImageError(f"the {name} image cannot be made: {error}") from error
+        needed = needed_bytes(name)
+        raise ImageError(
+            f"no room for the {name} image: {directory()} needs {needed / 1e6:.0f} MB; "
+            "LINKLAB_CACHE names another place"
+        ) from error
+
+
+def needed_bytes(name: Name) -> int:
+    """How much room making an image takes, about."""
+    return round(_UNPACKED_TIMES * sum(one.size_bytes for one in lock().packages[name]))
+
+
+def _made_and_checked(name: Name, progress: Progress) -> Path:
+    if shutil.disk_usage(directory()).free < needed_bytes(name):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    work = Path(tempfile.mkdtemp(prefix="new-", dir=directory()))
+    try:
+        root = work / "root"
+        make(name, root, work, progress)
+        progress(f"checking the {name} image", 1.0)
+        came, expected = tree_hash(root), lock().trees.get(name)
+        if came != expected:
+            raise ImageError(
+                f"the {name} image came out otherwise than image.lock says ({came[:16]}, not "
+                f"{(expected or 'none')[:16]}): please report it with the output of `linklab doctor`"
+            )
+        root.rename(path(name))
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return path(name)
+
+
+def make(name: Name, root: Path, work: Path, progress: Progress = lambda what, of: None) -> None:
+    """Makes an image at `root`, with `work` for what it takes; does not check what came out.
+
+    Raises ImageError and OSError.
+    """
+    packages = lock().packages[name]
+    total, there = sum(one.size_bytes for one in packages), 0
+
+    def fetched(size_bytes: int) -> None:
+        nonlocal there
+        there += size_bytes
+        progress(f"fetching the {name} image", 0.6 * there / total)
+
+    files = work / "packages"
+    files.mkdir()
+    try:
+        download.fetch(packages, lock().snapshot, files, fetched)
+        root.mkdir(mode=0o755)
+        deb.link_merged(root)
+        for count, package in enumerate(packages, 1):
+            deb.unpack(files / package.file_name, root, wanted=wanted)
+            (files / package.file_name).unlink()
+            progress(f"unpacking the {name} image", 0.6 + 0.3 * count / len(packages))
+        _settle(root)
+        if name == "guest":
+            _add_python_packages(root, work)
+            progress("compiling the guest's Python", 0.9)
+            _compile(root)
+        _cache_libraries(root)
+    except (deb.DebError, download.DownloadError) as error:
+        raise ImageError(str(error)) from error
+    _even(root)
+
+
+def _settle(root: Path) -> None:
+    """What the packages' scripts would have done, as far as linklab needs it."""
+    for place in (HOST, "proc", "sys", "dev", "run", "tmp"):
+        (root / place).mkdir(exist_ok=True)
+    (root / "usr/bin/sh").unlink(missing_ok=True)
+    (root / "usr/bin/sh").symlink_to("dash")
+    if (root / "usr/bin/mawk").exists():
+        (root / "usr/bin/awk").symlink_to("mawk")
+    for name in ("passwd", "group"):
+        master = root / f"usr/share/base-passwd/{name}.master"
+        if master.exists():
+            shutil.copyfile(master, root / "etc" / name)
+    (root / "etc/nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
+    (root / "etc/hosts").write_text("127.0.0.1 localhost\n")
+
+
+def _add_python_packages(root: Path, work: Path) -> None:
+    """Unpacks the wheels of requirements.txt, fetched by pip, which knows the user's mirrors."""
+    wheels = work / "wheels"
+    words = [
+        sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
+        "--no-deps", "--require-hashes", "--only-binary", ":all:",
+        "--implementation", "cp", "--python-version", _PYTHON_VERSION,
+        *(f"--platform={platform}" for platform in _PLATFORMS),
+        "--dest", str(wheels), "-r", str(REQUIREMENTS),
+    ]  # fmt: skip
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or ["it said nothing"]
+        raise ImageError(f"the guest's Python packages cannot be fetched by pip: {said[-1]}")
+    for wheel in sorted(wheels.iterdir()):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(root / _SITE)
+
+
+def _compile(root: Path) -> None:
+    """Compiles the image's Python modules, one after the other: each result is the same everywhere."""
+    for folder in ("usr/lib/python3.11", "usr/lib/python3", "usr/local/lib/python3.11"):
+        call(
+            root,
+            [
+                PYTHON, "-I", "-S", "-m", "compileall", "-q",
+                "--invalidation-mode", "unchecked-hash", f"/{folder}",
+            ],
+            writable=True,
+        )  # fmt: skip
+
+
+def _cache_libraries(root: Path) -> None:
+    """Writes ld.so.cache: without it the linker looks for what the processor's generation may have."""
+    call(root, ["/usr/sbin/ldconfig", "-X", "-i"], writable=True)
+    shutil.rmtree(root / "var/cache/ldconfig", ignore_errors=True)
+
+
+def _even(root: Path) -> None:
+    """Modes and times that do not hang on who made the image, and when."""
+    for one in (root, *_below(root)):
+        status = one.lstat()
+        if not stat.S_ISLNK(status.st_mode):
+            executable = stat.S_ISDIR(status.st_mode) or status.st_mode & stat.S_IXUSR
+            one.chmod(0o755 if executable else 0o644)
+        os.utime(one, (0, 0), follow_symlinks=False)
+
+
+def call(root: Path, argv: Sequence[str], *, writable: bool) -> None:
+    """Runs a program of an image to its end, with the image as its root.
+
+    Raises ImageError, with the program's last words where it fails.
+    """
+    done = subprocess.run(
+        inside(root, argv, writable=writable), stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, errors="replace", check=False, env=ENVIRONMENT,
+    )  # fmt: skip
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines() or [f"it ended with {done.returncode}"]
+        raise ImageError(f"{argv[0]} failed in the image: {said[-1]}")
+
+
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"}
+"""What programs in an image are told: nothing of the user's."""
+
+
+def inside(
+    root: Path, argv: Sequence[str], *, writable: bool = False, work: Path | None = None
+) -> list[str]:
+    """A command that runs a program of an image with the image as its root, in `work`, if named,
+    which it may write at the same path. Raises ImageError where this machine allows neither namespaces nor chroot."""
+    if _can_make_namespaces(root):
+        words = [*_bubblewrap(root), "--die-with-parent", "--unshare-pid", "--unshare-net"]
+        words += ["--bind" if writable else "--ro-bind", str(root), "/"]
+        words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
+        if work is not None:
+            words += ["--bind", str(work), "/tmp", "--chdir", "/tmp"]
+        return [*words, "--", *argv]
+    if os.geteuid() == 0 and work is None:
+        return ["chroot", str(root), *argv]
+    raise ImageError(
+        "making the guest image needs user namespaces, which this machine refuses: allow them "
+        "(sysctl kernel.unprivileged_userns_clone=1 or kernel.apparmor_restrict_unprivileged_userns=0), "
+        "do it as root, or take image and kernel from a release"
+    )
+
+
+def _bubblewrap(root: Path) -> list[str]:
+    """bwrap(1): the host's, else the image's own."""
+    found = shutil.which("bwrap")
+    if found is not None:
+        return [found]
+    libraries = root / "usr/lib/x86_64-linux-gnu"
+    return [
+        str(libraries / "ld-linux-x86-64.so.2"), "--library-path", str(libraries),
+        str(root / "usr/bin/bwrap"),
+    ]  # fmt: skip
+
+
+@functools.cache
+def _can_make_namespaces(root: Path) -> bool:
+    words = [*_bubblewrap(root), "--unshare-pid", "--unshare-net", "--ro-bind", str(root), "/"]
+    words += ["--dev", "/dev", "--proc", "/proc", "--", "/usr/bin/true"]
+    try:
+        done = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    except OSError:
+        return False
+    return done.returncode == 0

@@ -1,0 +1,29 @@
+"""`python -m linklab.places.guest.lock_trees`: makes both images anew and prints their tree hashes.
+
+For emulator/setup/lock-image, which writes them into image.lock.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from linklab.places.guest import image
+from linklab.places.guest.locked import lock
+
+
+def main() -> int:
+    """Prints a line of image.lock for each image."""
+    for name in ("guest", "kernel"):
+        if name not in lock().packages:
+            continue
+        with tempfile.TemporaryDirectory(dir=sys.argv[1] if sys.argv[1:] else None) as directory:
+            root = Path(directory) / "root"
+            image.make(name, root, Path(directory))  # type: ignore[arg-type]
+            print(f"tree {name} {image.tree_hash(root)}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
