@@ -48,6 +48,9 @@ GUEST_EXIT_FILE = "guest-exit"
 GUEST_RUN_DIR = Path("/run/linklab/run")
 """Where the guest mounts the run directory, whatever its name on the host."""
 
+GUEST_HOST_ROOT = Path("/host")
+"""Where the guest has the host's files; the user's own programs have it as their root."""
+
 
 def cache_dir() -> Path:
     """The cache directory; it need not exist."""

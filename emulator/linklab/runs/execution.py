@@ -68,6 +68,13 @@ def _user_command(words: list[str], task: Task) -> list[str]:
     return [filled(word, values) for word in words]
 
 
+def _rooted(root: Path, argv: list[str], directory: Path) -> list[str]:
+    """A command with another root, in `directory` of it."""
+    if root == Path("/"):
+        return argv
+    return ["unshare", f"--root={root}", f"--wd={directory}", "--", *argv]
+
+
 def _environment(task: Task, home: Path) -> dict[str, str]:
     keep = {name: os.environ[name] for name in ("PATH", "LANG", "TERM") if name in os.environ}
     return {
@@ -130,20 +137,33 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             process.wait()
 
 
-def execute(run_dir: Path) -> Outcome:
+def _seen_from(host_root: Path, job: Job) -> Job:
+    """The job with its paths as they are where the host's files lie below `host_root`."""
+    names = ("payload", "multilink", "certificate_authority", "certificate", "key")
+    return msgspec.structs.replace(
+        job, **{name: str(host_root / getattr(job, name).lstrip("/")) for name in names}
+    )
+
+
+def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
     """Builds the lab that `run_dir` describes, runs its client, writes what came of it.
+
+    A user's command has `host_root` as its root: it runs from the host's files, with the host's
+    libraries; all else is this place's own.
 
     Raises LabError when the lab cannot be built or the server dies; whatever
     happens, nothing of the lab is left.
     """
-    job = manifest.read(run_dir)
+    as_written = manifest.read(run_dir)
+    job = _seen_from(host_root, as_written)
     scenario = manifest.scenario_of(run_dir)
     contestant = contestant_of(job.contestant) if job.contestant else None
     with contextlib.ExitStack() as stack:
         scratch = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix=scratch_prefix("run")))
         )
-        task = _task(job, scenario, run_dir, scratch / "payload")
+        contestants_own = job if contestant else as_written
+        task = _task(contestants_own, scenario, run_dir, scratch / "payload")
         links = models(scenario, job.seed)
         states = {name: model.at(0.0) for name, model in links.items()}
         slack_s = TIMER_SLACK_S if job.clock == "real" else 0.0
@@ -159,7 +179,12 @@ def execute(run_dir: Path) -> Outcome:
             on_next=_go_on,
             may_be_late=job.live,
         )
-        ended = _run_client(stack, lab, player, job, scenario, contestant, task)
+        argv = (
+            contestant.command(task)
+            if contestant
+            else _rooted(host_root, _user_command(job.command or [], task), scratch)
+        )
+        ended = _run_client(stack, lab, player, job, scenario, contestant, task, argv)
     outcome.write(ended, run_dir)
     return ended
 
@@ -172,6 +197,7 @@ def _run_client(
     scenario: Scenario,
     contestant: Contestant | None,
     task: Task,
+    argv: list[str],
 ) -> Outcome:
     run_dir, scratch = Path(task.run_dir), Path(task.output).parent
     mptcp = scenario.tcp.mptcp or (contestant is not None and contestant.mptcp)
@@ -188,7 +214,6 @@ def _run_client(
         mptcp=mptcp,
     )
     stack.callback(h2o.stop)
-    argv = contestant.command(task) if contestant else _user_command(job.command or [], task)
     before = _received(lab)
     if job.clock == "virtual":
         footing.even()
@@ -237,7 +262,7 @@ def main(arguments: list[str]) -> int:
         signal.signal(signum, _interrupt)
     run_dir = Path(arguments[0])
     try:
-        execute(run_dir)
+        execute(run_dir, *map(Path, arguments[1:]))
     except (NetlinkError, OSError, RuntimeError, ScenarioError) as error:
         outcome.write_error(str(error), run_dir)
         print(f"linklab: {error}", file=sys.stderr)

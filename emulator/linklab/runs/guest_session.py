@@ -15,14 +15,14 @@ host within so many hundredths of a second (the kernel's own 5 to 30 s, sysctl v
 
 def main() -> None:
     """Executes the run directory, leaves the exit code in `guest-exit`, ends the guest."""
-    from linklab.core.paths import GUEST_EXIT_FILE, GUEST_RUN_DIR
+    from linklab.core.paths import GUEST_EXIT_FILE, GUEST_HOST_ROOT, GUEST_RUN_DIR
     from linklab.runs import job
     from linklab.runs.execution import main as execute
 
     if job.read(GUEST_RUN_DIR).clock == "real":
         for name in ("dirty_writeback_centisecs", "dirty_expire_centisecs"):
             Path("/proc/sys/vm", name).write_text(f"{WRITE_BACK_CS}\n")
-    code = execute([str(GUEST_RUN_DIR)])
+    code = execute([str(GUEST_RUN_DIR), str(GUEST_HOST_ROOT)])
     Path(GUEST_RUN_DIR, GUEST_EXIT_FILE).write_text(f"{code}\n")
     os.sync()
     ctypes.CDLL(None).reboot(RB_POWER_OFF)

@@ -22,7 +22,7 @@ from linklab.core.scratch import scratch_prefix
 from linklab.lab import authority, payload
 from linklab.links import oracle
 from linklab.places.choice import Place
-from linklab.places.guest import kernel
+from linklab.places.guest import image, kernel
 from linklab.places.guest.boot import Guest, memory_bytes, side_by_side
 from linklab.places.versions import versions
 from linklab.runs import job, outcome
@@ -229,6 +229,7 @@ def begin(request: Request, run_dir: Path, place: Place, timeout_s: float) -> Ru
         return _HostRun(run_dir, timeout_s)
     return Guest(
         kernel.ensure(),
+        image.ensure("guest"),
         run_dir,
         clock=place.clock,
         seed=request.seed,

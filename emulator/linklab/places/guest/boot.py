@@ -22,14 +22,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
 from linklab.core import locks
 from linklab.core.complaint import complain
-from linklab.core.paths import GUEST_EXIT_FILE, PYTHON_PATH, cache_dir
+from linklab.core.paths import GUEST_EXIT_FILE, GUEST_HOST_ROOT, PYTHON_PATH, cache_dir
 from linklab.core.scratch import scratch_prefix
-from linklab.places.guest import confinement
+from linklab.places.guest import confinement, image
 from linklab.places.guest.remains import keep_plain
 
 BASE_MEMORY_BYTES = 768 << 20
@@ -37,6 +38,13 @@ BASE_MEMORY_BYTES = 768 << 20
 
 START_NS = 1_767_225_600_000_000_000
 """The guest's clock at boot in virtual time: 2026-01-01 00:00 UTC."""
+
+_ROOT_DESCRIPTOR = 9
+"""What UML has its root open as: the image's path, which differs between machines, may not stand on
+the command line."""
+
+_GUEST_PYTHON_PATH = "/run/linklab/python"
+"""Where the guest's Python finds this package, and nothing else of the host's."""
 
 _MOUNT_RUN_DIR = (
     "mount -t tmpfs tmpfs /run; mkdir -p /run/linklab/run;"
@@ -50,9 +58,23 @@ class GuestError(RuntimeError):
 
 
 @functools.cache
-def _compile_package() -> None:
-    """Compiles this package once per process: the guest, read-only, would at every boot."""
-    compileall.compile_dir(PYTHON_PATH / "linklab", quiet=2)
+def _compile_package(root: Path) -> None:
+    """Compiles this package once per process for the Python of the image at `root`: the guest,
+    read-only, would at every boot."""
+    package = PYTHON_PATH / "linklab"
+    if sys.implementation.cache_tag == image.CACHE_TAG:
+        compileall.compile_dir(package, quiet=2)
+        return
+    # Where it cannot be done the guest does without.
+    words = [image.PYTHON, "-I", "-S", "-m", "compileall", "-qq", "/tmp"]
+    with contextlib.suppress(image.ImageError, OSError):
+        subprocess.run(
+            image.inside(root, words, work=package),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            env=image.ENVIRONMENT,
+        )
 
 
 @functools.cache
@@ -74,7 +96,7 @@ def kernel_arguments(clock: str, seed: int, memory: int) -> list[str]:
     return [
         f"mem={memory >> 20}M",
         "rootfstype=hostfs",
-        "rootflags=/",
+        f"rootflags=/proc/self/fd/{_ROOT_DESCRIPTOR}",
         "ro",
         "quiet",
         "panic=-1",
@@ -89,21 +111,40 @@ def kernel_arguments(clock: str, seed: int, memory: int) -> list[str]:
     ]
 
 
+def _with_root(root: Path, program: Sequence[str]) -> list[str]:
+    """A command that runs `program` with `root` open as a descriptor; to be run inside the fence,
+    because through a directory that was opened outside one gets out."""
+    return ["sh", "-c", f'exec {_ROOT_DESCRIPTOR}<"$0" && exec "$@"', str(root), *program]
+
+
 def _guest_command() -> str:
     """The shell lines that start this very package inside the guest."""
     environment = {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/run/linklab/home",
         "LANG": "C.UTF-8",
-        "PYTHONPATH": str(PYTHON_PATH),
+        "PYTHONPATH": _GUEST_PYTHON_PATH,
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
         "SETUPTOOLS_USE_DISTUTILS": "stdlib",
     }
     exports = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
     # -P: not from the directory where it stands, which is the host's /tmp with memory over it.
-    words = shlex.join([sys.executable, "-P", "-m", "linklab.runs.guest_session"])
-    return "\n".join([*exports, "cd /tmp", f"{words}\n"])
+    words = shlex.join([image.PYTHON, "-P", "-m", "linklab.runs.guest_session"])
+    package = shlex.quote(f"{GUEST_HOST_ROOT}{PYTHON_PATH}/linklab")
+    link = f"mkdir {_GUEST_PYTHON_PATH}; ln -s {package} {_GUEST_PYTHON_PATH}/linklab"
+    return "\n".join([*exports, *_own_name(), link, "cd /tmp", f"{words}\n"])
+
+
+def _own_name() -> list[str]:
+    """Shell lines that give the user a name in the guest: H2O becomes who can read the payload."""
+    user, group = os.getuid(), os.getgid()
+    if user == 0:
+        return []
+    return [
+        f"{{ cat /etc/passwd; echo linklab:x:{user}:{group}::/:/bin/sh; }} > /run/linklab/passwd",
+        "mount -n --bind /run/linklab/passwd /etc/passwd",
+    ]
 
 
 _without_lock = itertools.count()
@@ -163,7 +204,15 @@ class Guest:
     """
 
     def __init__(
-        self, kernel: Path, run_dir: Path, *, clock: str, seed: int, memory: int, timeout_s: float
+        self,
+        kernel: Path,
+        root: Path,
+        run_dir: Path,
+        *,
+        clock: str,
+        seed: int,
+        memory: int,
+        timeout_s: float,
     ) -> None:
         self.run_dir = run_dir
         self._console = run_dir / "console.log"
@@ -172,7 +221,7 @@ class Guest:
         self.deadline = time.monotonic() + timeout_s
         (run_dir / "guest-init").write_text((Path(__file__).parent / "init.sh").read_text())
         (run_dir / "guest-command").write_text(_guest_command())
-        _compile_package()
+        _compile_package(root)
         _say_what_is_not_confined()
         with contextlib.ExitStack() as stack:
             scratch = tempfile.mkdtemp(prefix=scratch_prefix("guest"), dir=memory_directory(memory))
@@ -193,10 +242,11 @@ class Guest:
                         "--cpu-list",
                         str(self.core),
                         *confinement.confined(
-                            [str(kernel), *kernel_arguments(clock, seed, memory)],
+                            _with_root(root, [str(kernel), *kernel_arguments(clock, seed, memory)]),
                             run_dir,
                             Path(scratch),
                             kernel,
+                            root,
                         ),
                     ],
                     cwd=run_dir,

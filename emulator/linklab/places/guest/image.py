@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from linklab.core.paths import cache_dir
+from linklab.core.paths import GUEST_HOST_ROOT, cache_dir
 from linklab.places.guest import deb, download
 from linklab.places.guest.locked import lock
 
@@ -35,13 +35,13 @@ REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 """The guest's Python packages, pinned."""
 
 PYTHON = "/usr/bin/python3.11"
+CACHE_TAG = "cpython-311"
+"""Of its compiled modules."""
+
 _PYTHON_VERSION = "3.11"
 _SITE = "usr/local/lib/python3.11/dist-packages"
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux2014_x86_64")
 """Of the wheels: what the C library of Debian 12 runs."""
-
-HOST = "host"
-"""Where in the image the host's files are mounted."""
 
 _UNPACKED_TIMES = 4.5
 """How many times as large an image is as its packages, and they with it while it is made."""
@@ -192,12 +192,13 @@ def make(name: Name, root: Path, work: Path, progress: Progress = lambda what, o
 
 def _settle(root: Path) -> None:
     """What the packages' scripts would have done, as far as linklab needs it."""
-    for place in (HOST, "proc", "sys", "dev", "run", "tmp"):
+    for place in (GUEST_HOST_ROOT.name, "proc", "sys", "dev", "run", "tmp"):
         (root / place).mkdir(exist_ok=True)
     (root / "usr/bin/sh").unlink(missing_ok=True)
     (root / "usr/bin/sh").symlink_to("dash")
-    if (root / "usr/bin/mawk").exists():
-        (root / "usr/bin/awk").symlink_to("mawk")
+    for name, program in (("awk", "mawk"), ("which", "which.debianutils")):
+        if (root / "usr/bin" / program).exists():
+            (root / "usr/bin" / name).symlink_to(program)
     for name in ("passwd", "group"):
         master = root / f"usr/share/base-passwd/{name}.master"
         if master.exists():
@@ -233,7 +234,7 @@ def _compile(root: Path) -> None:
         call(
             root,
             [
-                PYTHON, "-I", "-S", "-m", "compileall", "-q",
+                PYTHON, "-I", "-S", "-B", "-m", "compileall", "-q", "-f",
                 "--invalidation-mode", "unchecked-hash", f"/{folder}",
             ],
             writable=True,
