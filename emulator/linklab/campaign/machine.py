@@ -8,37 +8,27 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
-import platform
 from collections.abc import Mapping
 from pathlib import Path
 
-from linklab.core.installed import debian_packages
 from linklab.core.paths import PYTHON_PATH, SERVER_CONFIGURATION
 from linklab.places.versions import versions
-from linklab.runs.clients import USUAL_LINKS, contestant_of, peers
 
-_SAME = ("multilink_sha256", "guest_kernel")
-_PYTHON_PACKAGES = ("msgspec", "pyroute2", "pyyaml")
-"""What the guest imports beside linklab."""
-_DEBIAN_PACKAGES = ("h2o", "libssl3", "mininet", "iproute2")
-_TITLES = {"multilink_sha256": "multilink (SHA-256)", "guest_kernel": "guest kernel"}
+_SAME = ("multilink_sha256", "guest_kernel", "guest_image")
+_TITLES = {
+    "multilink_sha256": "multilink (SHA-256)",
+    "guest_kernel": "guest kernel",
+    "guest_image": "guest image",
+}
 
 
 @functools.cache
 def facts() -> dict[str, str]:
     """Name → version or hash, of this machine."""
     known = versions()
-    peer_programs = map(contestant_of, peers(USUAL_LINKS))
-    needed = sorted({one.needs for one in peer_programs if one.needs})
-    packages = [*_DEBIAN_PACKAGES, *needed]
-    installed = debian_packages(packages)
     return {
         "linklab (SHA-256)": _sources(),
         **{_TITLES[name]: known[name] for name in _SAME},
-        "Python": ".".join(platform.python_version_tuple()[:2]),
-        **{name: importlib.metadata.version(name) for name in _PYTHON_PACKAGES},
-        **{name: installed.get(name, "none") for name in packages},
     }
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from linklab.places import choice
 from linklab.places.choice import Place, PlaceError
-from linklab.places.guest import kernel
 
 NO_GUEST, NO_HOST = "no source package", "not root"
 
@@ -65,22 +64,10 @@ def test_the_line_that_is_said() -> None:
     assert str(Place("guest", "virtual", "why")) == "place: guest, clock: virtual (why)"
 
 
-def test_a_guest_needs_its_processor_and_a_kernel_or_its_source(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def missing() -> str:
-        raise kernel.KernelError("apt-get install it")
-
+def test_a_guest_needs_its_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     assert choice.guest_obstacle() == "User Mode Linux needs x86-64, this machine is aarch64"
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(kernel, "source_version", missing)
-    monkeypatch.setattr(kernel, "cached", lambda: None)
-    assert choice.guest_obstacle() == "apt-get install it"
-    monkeypatch.setattr(kernel, "cached", lambda: Path("/linux"))
-    assert choice.guest_obstacle() is None
-    monkeypatch.setattr(kernel, "cached", lambda: None)
-    monkeypatch.setattr(kernel, "source_version", lambda: "6.12")
     assert choice.guest_obstacle() is None
 
 

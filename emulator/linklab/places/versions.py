@@ -11,9 +11,10 @@ from pathlib import Path
 from linklab.core.installed import debian_packages, said
 from linklab.core.paths import DATA, MULTILINK
 from linklab.core.version import released
-from linklab.places.guest import kernel
+from linklab.places.guest import image, kernel, locked
 
 _PACKAGES = ("h2o", "mininet", "iproute2", "linux-source-6.12")
+_PYTHON = "python3.11"
 
 
 def _sha256(path: Path) -> str:
@@ -25,17 +26,21 @@ def _sha256(path: Path) -> str:
 
 
 @functools.cache
-def versions() -> dict[str, str]:
-    """Name → version; `unknown` where a part cannot be asked."""
+def versions(place: str = "guest") -> dict[str, str]:
+    """Name → version of what runs in `guest` or `host`; `unknown` where a part cannot be asked."""
     found = {
         "linklab": released() or "checkout",
         "revision": said(["git", "-C", str(DATA), "describe", "--always", "--dirty"]) or "unknown",
         "multilink": said([str(MULTILINK), "version"]) or "unknown",
         "multilink_sha256": _sha256(MULTILINK),
         "host_kernel": platform.release(),
+        "guest_image": guest_image.name if (guest_image := image.cached("guest")) else "none",
         "guest_kernel": guest.name if (guest := kernel.cached()) else "none",
-        "python": platform.python_version(),
         "pyroute2": importlib.metadata.version("pyroute2"),
     }
+    if place == "guest":
+        own = {name: locked.version(name) or "unknown" for name in _PACKAGES}
+        return found | own | {"python": locked.version(_PYTHON) or "unknown"}
+    found["python"] = platform.python_version()
     installed = debian_packages(_PACKAGES)
     return found | {package: installed.get(package, "unknown") for package in _PACKAGES}

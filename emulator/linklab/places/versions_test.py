@@ -25,12 +25,12 @@ def test_everything_is_asked(programs: Path) -> None:
     program(programs, "git", '[ "$3" = describe ] && echo abc123-dirty')
     program(programs, "multilink", '[ "$1" = version ] && echo multilink 1.2')
     program(programs, "dpkg-query", 'for name; do :; done; echo "$name 1:2.3-4 x"')
-    found = versions.__wrapped__()
+    found = versions.__wrapped__("host")
     assert found["linklab"] == "checkout"
     assert (found["revision"], found["multilink"]) == ("abc123-dirty", "multilink 1.2")
     assert found["h2o"] == found["linux-source-6.12"] == "1:2.3-4 x"
     assert set(found) == {
-        "linklab", "revision", "multilink", "multilink_sha256", "host_kernel", "guest_kernel", "python", "pyroute2",
+        "linklab", "revision", "multilink", "multilink_sha256", "host_kernel", "guest_kernel", "guest_image", "python", "pyroute2",
         "h2o", "mininet", "iproute2", "linux-source-6.12",
     }  # fmt: skip
     assert (
@@ -42,5 +42,13 @@ def test_everything_is_asked(programs: Path) -> None:
 
 def test_what_cannot_be_asked_is_unknown(programs: Path) -> None:
     program(programs, "multilink", "echo half; exit 1")
-    found = versions.__wrapped__()
+    found = versions.__wrapped__("host")
     assert found["revision"] == found["multilink"] == found["h2o"] == "unknown"
+
+
+def test_the_guest_s_programs_are_those_of_its_image(programs: Path) -> None:
+    program(programs, "dpkg-query", 'for name; do :; done; echo "$name of-the-host"')
+    found = versions.__wrapped__("guest")
+    assert found["h2o"] == "2.2.5+dfsg2-7"
+    assert found["python"].startswith("3.11.")
+    assert "of-the-host" not in found.values()

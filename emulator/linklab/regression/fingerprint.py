@@ -22,14 +22,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
-import platform
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from linklab.core.installed import debian_packages, said
-from linklab.places.guest import kernel
+from linklab.core.installed import said
+from linklab.places.guest import kernel, locked
 from linklab.places.versions import versions
 from linklab.regression.suite import Suite
 from linklab.runs.clients import contestant_of
@@ -61,12 +60,11 @@ def taken(suite: Suite) -> Fingerprint:
     if any(one.mptcp for one in contestants) or any(one.tcp.mptcp for one in suite.scenarios):
         packages |= _MPTCP_PACKAGES
     packages |= {one.needs: one.needs for one in contestants if one.needs}
-    installed = debian_packages([*packages.values(), _OPENSSL])
     programs = {
         "guest kernel": _guest_kernel(),
-        **{title: _upstream(installed.get(name, "none")) for title, name in packages.items()},
-        "OpenSSL": _series(_upstream(installed.get(_OPENSSL, "none"))),
-        "Python": _series(platform.python_version()),
+        **{title: _upstream(_debian(package)) for title, package in packages.items()},
+        "OpenSSL": _series(_upstream(_debian(_OPENSSL))),
+        "Python": _series(_upstream(_debian("python3.11"))),
         **{name: importlib.metadata.version(name) for name in _PYTHON_PACKAGES},
     }
     if any(one.needs is None for one in contestants):
@@ -105,6 +103,10 @@ def _guest_kernel() -> str:
     if path is None:
         return "none"
     return f"{said([str(path), '--version'])} {path.name.rpartition('-')[2]}"
+
+
+def _debian(package: str) -> str:
+    return locked.version(package) or "none"
 
 
 def _upstream(version: str) -> str:

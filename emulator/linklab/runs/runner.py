@@ -127,7 +127,7 @@ def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False
             certificate_authority=str(certificates.ca_cert),
             certificate=str(certificates.cert),
             key=str(certificates.key),
-            versions=versions(),
+            versions=versions(place.name),
         ),
         run_dir,
     )

@@ -2,7 +2,6 @@ import os
 import select
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -37,6 +36,8 @@ class Guests:
 
     def __init__(self, directory: Path, stack: ExitStack) -> None:
         self._directory = directory
+        self._root = directory / "image"
+        (self._root / "usr").mkdir(parents=True)
         self._stack = stack
 
     def boot(self, name: str, script: str, *, seed: int = 1) -> Guest:
@@ -45,7 +46,7 @@ class Guests:
         kernel.chmod(0o755)
         run_dir = self._directory / name
         run_dir.mkdir()
-        guest = Guest(kernel, run_dir, clock="virtual", seed=seed, memory=64 << 20, timeout_s=30)
+        guest = Guest(kernel, self._root, run_dir, clock="virtual", seed=seed, memory=64 << 20, timeout_s=30)
         self._stack.callback(guest.close)
         return guest
 
@@ -96,15 +97,37 @@ def test_a_guest_finds_its_script_and_command_in_its_working_directory(guests: G
     assert "linklab.runs.guest_session" in console
 
 
-def test_the_guest_runs_this_package_with_this_python() -> None:
+def test_the_guest_has_the_image_as_its_root(guests: Guests, tmp_path: Path) -> None:
+    guest = guests.ended("run", "ls /proc/self/fd/9; echo 0 > guest-exit")
+    assert guest.exit_code() == 0
+    assert (guest.run_dir / "console.log").read_text() == "usr\n"
+    assert "rootflags=/proc/self/fd/9" in boot.kernel_arguments("virtual", 1, 64 << 20)
+
+
+@pytest.mark.skipif(confinement.fence().name != "namespaces", reason="no namespaces here")
+def test_nothing_can_be_written_through_the_root_s_descriptor(
+    guests: Guests, tmp_path: Path
+) -> None:
+    """It is opened inside the fence: one from outside would lead to the host's mounts."""
+    tries = "touch /proc/self/fd/9/mine /proc/self/fd/9/../mine; echo 0 > guest-exit"
+    assert guests.ended("run", tries).exit_code() == 0
+    assert not (tmp_path / "mine").exists()
+    assert not (tmp_path / "image" / "mine").exists()
+
+
+def test_the_guest_runs_this_package_with_the_image_s_python() -> None:
     exports = {}
-    for line in boot._guest_command().splitlines():
+    lines = boot._guest_command().splitlines()
+    for line in lines:
         words = shlex.split(line)
         if words[0] == "export":
             name, _, value = words[1].partition("=")
             exports[name] = value
-    assert words == [sys.executable, "-P", "-m", "linklab.runs.guest_session"]
-    assert exports["PYTHONPATH"] == f"{REPOSITORY.resolve()}/emulator"
+    assert words == ["/usr/bin/python3.11", "-P", "-m", "linklab.runs.guest_session"]
+    # Nothing else of the host's Python is on its path.
+    directory = exports["PYTHONPATH"]
+    package = f"/host{REPOSITORY.resolve()}/emulator/linklab"
+    assert f"mkdir {directory}; ln -s {package} {directory}/linklab" in lines
     assert exports["PYTHONHASHSEED"] == "0"
 
 

@@ -25,9 +25,14 @@ class DebError(RuntimeError):
 
 
 def place(name: str) -> str:
-    """Where a package's file of that name belongs, relative to the root. Pure."""
+    """Where a package's file of that name belongs, relative to the root. Pure.
+
+    Raises ValueError for one beside it.
+    """
     parts = PurePosixPath(name).parts
     parts = tuple(part for part in parts if part not in ("/", "."))
+    if ".." in parts:
+        raise ValueError(f"{name} leads out of it")
     if parts and parts[0] in _MERGED:
         parts = ("usr", *parts)
     return "/".join(parts)
@@ -83,6 +88,6 @@ def _to_data(file: IO[bytes]) -> None:
 
 def link_merged(root: Path) -> None:
     """Makes the links into /usr in an empty root."""
-    for name in _MERGED[:3] + ("lib64",):
+    for name in (*_MERGED[:3], "lib64"):
         (root / "usr" / name).mkdir(parents=True)
         (root / name).symlink_to(f"usr/{name}")

@@ -74,7 +74,12 @@ def _fetch(package: Package, urls: Sequence[str], directory: Path) -> None:
             except urllib.error.HTTPError as error:
                 refusal = str(error)
                 break  # It is not there: asking again changes nothing.
-            except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
+            except (
+                urllib.error.URLError,
+                http.client.HTTPException,
+                TimeoutError,
+                ConnectionError,
+            ) as error:
                 refusal = str(getattr(error, "reason", error))
                 time.sleep(attempt)
             else:

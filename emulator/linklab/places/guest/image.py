@@ -71,7 +71,7 @@ def tree_hash(root: Path) -> str:
     for path in _below(root):
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):
-            words = f"link {os.readlink(path)}"
+            words = f"link {path.readlink()}"
         elif stat.S_ISDIR(status.st_mode):
             words = f"directory {stat.S_IMODE(status.st_mode):o}"
         else:
@@ -267,7 +267,9 @@ def call(root: Path, argv: Sequence[str], *, writable: bool) -> None:
         text=True, errors="replace", check=False, env=ENVIRONMENT,
     )  # fmt: skip
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines() or [f"it ended with {done.returncode}"]
+        said = (done.stderr or done.stdout).strip().splitlines() or [
+            f"it ended with {done.returncode}"
+        ]
         raise ImageError(f"{argv[0]} failed in the image: {said[-1]}")
 
 

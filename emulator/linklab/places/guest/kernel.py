@@ -1,6 +1,7 @@
-"""The guest kernel: built from Debian's kernel source, kept in the cache.
+"""The guest kernel: built from Debian's kernel source by Debian's compiler, both in an image of their
+own (image.py), so that it is the same to the byte on every machine; kept in the cache.
 
-The cache key is the configuration, the patch and the source's version, so a change
+The cache key is the configuration, the patch and the image, so a change
 to any of them builds anew and nothing else does.
 """
 
@@ -16,22 +17,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from linklab.core.locks import locked
-from linklab.core.paths import cache_dir
+from linklab.core.paths import INSTALLED, cache_dir
 from linklab.core.scratch import build_prefix
+from linklab.places.guest import image
+from linklab.places.guest.locked import version
 
 SOURCE_PACKAGE = "linux-source-6.12"
-SOURCE_ARCHIVE = Path("/usr/src") / f"{SOURCE_PACKAGE}.tar.xz"
-BUILD_PACKAGES = (
-    SOURCE_PACKAGE,
-    "gcc",
-    "make",
-    "flex",
-    "bison",
-    "bc",
-    "xz-utils",
-    "patch",
-    "libc6-dev",
-)
+SOURCE_ARCHIVE = f"/usr/src/{SOURCE_PACKAGE}.tar.xz"
+"""Where the image has the source."""
 
 EXPECTED_STEPS = 1200
 """Compiler lines of one build, for the progress bar."""
@@ -52,48 +45,29 @@ class KernelError(RuntimeError):
 
 
 def source_version() -> str:
-    """Version of the installed source package; KernelError if it is missing."""
-    try:
-        done = subprocess.run(
-            ["dpkg-query", "-W", "-f", "${Version}", SOURCE_PACKAGE],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise KernelError("the guest kernel is built from a Debian package: no dpkg here") from None
-    if done.returncode != 0 or not SOURCE_ARCHIVE.exists():
-        raise KernelError(
-            f"the guest kernel is not built and its source is missing: "
-            f"apt-get install {' '.join(BUILD_PACKAGES)} (or `make setup`)"
-        )
-    return done.stdout.strip()
+    """The version of the source."""
+    return version(SOURCE_PACKAGE) or "unknown"
 
 
-def key(version: str) -> str:
-    """The cache key of the kernel that this package's files and `version` make."""
+def key() -> str:
+    """The cache key of the kernel that this package's files and the image make."""
     digest = hashlib.sha256()
-    for part in (_CONFIG.read_bytes(), _PATCH.read_bytes(), version.encode()):
+    for part in (_CONFIG.read_bytes(), _PATCH.read_bytes(), image.path("kernel").name.encode()):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()[:16]
 
 
 def cached() -> Path | None:
-    """The kernel in the cache, or None; where the source package is gone, the newest one."""
-    directory = cache_dir() / "kernel"
-    try:
-        path = directory / f"linux-{key(source_version())}"
-        return path if path.exists() else None
-    except KernelError:
-        kernels = sorted(directory.glob("linux-*"), key=lambda p: p.stat().st_mtime)
-        return kernels[-1] if kernels else None
+    """The kernel in the cache, or None."""
+    path = cache_dir() / "kernel" / f"linux-{key()}"
+    return path if path.exists() else None
 
 
 def ensure(progress: Progress = lambda what, fraction: None) -> Path:
     """The guest kernel, built if need be (about four minutes on two cores).
 
     Raises KernelError when the machine is not x86-64 (there is no UML elsewhere),
-    a tool is missing or the build fails (the message names its log).
+    the image that builds it cannot be had or the build fails (the message names its log).
     """
     if platform.machine() != "x86_64":
         raise KernelError(
@@ -113,66 +87,67 @@ def ensure(progress: Progress = lambda what, fraction: None) -> Path:
 
 
 def _build(directory: Path, progress: Progress) -> Path:
-    version = source_version()
-    target = directory / f"linux-{key(version)}"
+    target = directory / f"linux-{key()}"
     log_path = directory / "build.log"
     work = Path(tempfile.mkdtemp(prefix=build_prefix(), dir=directory))
     try:
+        root = image.ensure("kernel", progress)
         with log_path.open("wb") as log:
             progress("unpacking the kernel source", 0.0)
-            _unpack(work, log)
+            _unpack(root, work, log)
             source = work / SOURCE_PACKAGE
-            _call(["patch", "-p1", "-i", str(_PATCH)], source, log)
+            for file in (_PATCH, _CONFIG):
+                shutil.copyfile(file, source / file.name)
+            _call(root, ["patch", "-p1", "-i", _PATCH.name], source, log)
             make = ["make", "ARCH=um", "RUSTC=false", f"-j{len(os.sched_getaffinity(0))}"]
-            _call([*make, f"KCONFIG_ALLCONFIG={_CONFIG}", "allnoconfig"], source, log)
+            _call(root, [*make, f"KCONFIG_ALLCONFIG={_CONFIG.name}", "allnoconfig"], source, log)
             _check_configuration(source / ".config")
-            _compile([*make, "linux"], source, log, progress)
-            _call(["strip", "-o", str(work / "linux"), str(source / "linux")], source, log)
-        (work / "linux").chmod(0o755)
-        (work / "linux").rename(target)
+            _compile(root, [*make, "linux"], source, log, progress)
+            _call(root, ["strip", "-o", "linux.stripped", "linux"], source, log)
+        (source / "linux.stripped").chmod(0o755)
+        (source / "linux.stripped").rename(target)
+    except image.ImageError as error:
+        raise KernelError(f"the guest kernel cannot be built: {error}") from error
     except subprocess.CalledProcessError as error:
         words = log_path.read_text(errors="replace").strip().splitlines()[-3:]
         raise KernelError(
             f"building the guest kernel failed ({' '.join(error.cmd[:3])}), "
             f"log in {log_path}:\n  " + "\n  ".join(words)
         ) from error
-    except FileNotFoundError as error:
-        raise KernelError(
-            f"building the guest kernel needs {error.filename}: "
-            f"apt-get install {' '.join(BUILD_PACKAGES)}"
-        ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
+    if INSTALLED:  # Nobody changes it there: it is not built again.
+        shutil.rmtree(root, ignore_errors=True)
     return target
 
 
-def _environment() -> dict[str, str]:
-    """Nothing of the user's that would change the binary (ARCH, KBUILD_*, LDFLAGS…)."""
-    return {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "LC_ALL": "C",
-        "KBUILD_BUILD_TIMESTAMP": "2026-01-01",
-        "KBUILD_BUILD_USER": "linklab",
-        "KBUILD_BUILD_HOST": "linklab",
-        "KBUILD_BUILD_VERSION": "1",
-    }
+_ENVIRONMENT = {
+    **image.ENVIRONMENT,
+    "KBUILD_BUILD_TIMESTAMP": "2026-01-01",
+    "KBUILD_BUILD_USER": "linklab",
+    "KBUILD_BUILD_HOST": "linklab",
+    "KBUILD_BUILD_VERSION": "1",
+}
+"""Nothing of the user's that would change the binary (ARCH, KBUILD_*, LDFLAGS…)."""
 
 
-def _call(argv: list[str], directory: Path, log: object) -> None:
-    subprocess.run(
-        argv,
-        cwd=directory,
+def _call(root: Path, argv: list[str], directory: Path, log: object) -> None:
+    done = subprocess.run(
+        image.inside(root, argv, work=directory),
         stdin=subprocess.DEVNULL,
         stdout=log,
-        stderr=log,  # type: ignore[call-overload]
-        env=_environment(),
-        check=True,
+        stderr=log,
+        env=_ENVIRONMENT,
+        check=False,  # type: ignore[call-overload]
     )
+    if done.returncode != 0:
+        raise subprocess.CalledProcessError(done.returncode, argv)
 
 
-def _unpack(work: Path, log: object) -> None:
+def _unpack(root: Path, work: Path, log: object) -> None:
     excluded = [f"--exclude={SOURCE_PACKAGE}/{folder}*.[ch]" for folder in _UNUSED]
-    _call(["tar", "-x", "-J", "-f", str(SOURCE_ARCHIVE), "--wildcards", *excluded], work, log)
+    words = ["tar", "-x", "-J", "-f", SOURCE_ARCHIVE, "--no-same-owner", "--wildcards", *excluded]
+    _call(root, words, work, log)
 
 
 def _check_configuration(path: Path) -> None:
@@ -186,14 +161,13 @@ def _check_configuration(path: Path) -> None:
                 raise KernelError(f"{SOURCE_PACKAGE} did not take {line} of {_CONFIG.name}")
 
 
-def _compile(argv: list[str], source: Path, log: object, progress: Progress) -> None:
+def _compile(root: Path, argv: list[str], source: Path, log: object, progress: Progress) -> None:
     with subprocess.Popen(
-        argv,
-        cwd=source,
+        image.inside(root, argv, work=source),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=log,
-        env=_environment(),
+        env=_ENVIRONMENT,
         text=True,  # type: ignore[call-overload]
     ) as make:
         try:

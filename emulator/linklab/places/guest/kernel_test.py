@@ -1,5 +1,6 @@
 import os
 import platform
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from linklab.places.guest import kernel
+from linklab.places.guest import image, kernel
 from linklab.places.guest.kernel import KernelError
 
 
@@ -22,14 +23,18 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def source(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An x86-64 machine with the source package in version 1."""
+def source(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An x86-64 machine with an image whose programs are this machine's."""
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(kernel, "source_version", lambda: "1")
+    monkeypatch.setattr(image, "ensure", lambda name, progress: tmp_path / name)
+    here = "import os, sys; os.chdir(sys.argv[1]); os.execvp(sys.argv[2], sys.argv[2:])"
 
+    def inside(root: Path, argv: list[str], *, work: Path) -> list[str]:
+        assert root == tmp_path / "kernel"
+        return [sys.executable, "-c", here, str(work), *argv]
 
-def no_source() -> str:
-    raise KernelError("apt-get install it")
+    monkeypatch.setattr(image, "inside", inside)
+    return tmp_path
 
 
 def built(cache: Path, name: str, age_s: int = 0) -> Path:
@@ -46,57 +51,33 @@ def program(directory: Path, name: str, script: str) -> None:
     path.chmod(0o755)
 
 
-def test_the_key_changes_with_everything_that_makes_the_kernel(files: tuple[Path, Path]) -> None:
+def test_the_key_changes_with_everything_that_makes_the_kernel(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     config, patch = files
-    keys = [kernel.key("1"), kernel.key("2")]
+    keys = [kernel.key()]
     config.write_text("another")
-    keys.append(kernel.key("1"))
+    keys.append(kernel.key())
     patch.write_text("another")
-    keys.append(kernel.key("1"))
+    keys.append(kernel.key())
     # What one part loses and the next gains is a change too.
     config.write_text("anothera")
     patch.write_text("nother")
-    keys.append(kernel.key("1"))
+    keys.append(kernel.key())
+    monkeypatch.setattr(image, "path", lambda name: Path(f"/{name}-of-another-lock"))
+    keys.append(kernel.key())
     assert len(set(keys)) == len(keys)
-    assert kernel.key("1") == keys[-1]
+    assert kernel.key() == keys[-1]
     assert all(len(key) == 16 for key in keys)
 
 
-def test_the_kernel_in_the_cache_is_the_one_with_the_key(cache: Path, source: None) -> None:
+def test_the_kernel_in_the_cache_is_the_one_with_the_key(cache: Path, source: Path) -> None:
     assert kernel.cached() is None
     built(cache, "linux-0123456789abcdef")
     assert kernel.cached() is None
-    right = built(cache, f"linux-{kernel.key('1')}", age_s=1000)
+    right = built(cache, f"linux-{kernel.key()}", age_s=1000)
     assert kernel.cached() == right
     assert kernel.ensure() == right
-
-
-def test_without_the_source_the_newest_kernel_will_do(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kernel, "source_version", no_source)
-    assert kernel.cached() is None
-    built(cache, "linux-old", age_s=1000)
-    newest = built(cache, "linux-newest")
-    built(cache, "linux-older", age_s=2000)
-    built(cache, "build.log")
-    assert kernel.cached() == newest
-
-
-def test_the_source_s_version_is_debian_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(kernel, "SOURCE_ARCHIVE", tmp_path / "archive")
-    (tmp_path / "archive").write_text("")
-    program(tmp_path, "dpkg-query", 'for name; do :; done; echo "$name is 6.12.1"')
-    assert kernel.source_version() == "linux-source-6.12 is 6.12.1"
-
-    (tmp_path / "archive").unlink()
-    with pytest.raises(KernelError, match=r"its source is missing: apt-get install linux-source"):
-        kernel.source_version()
-    (tmp_path / "archive").write_text("")
-    program(tmp_path, "dpkg-query", "exit 1")
-    with pytest.raises(KernelError, match=r"apt-get install .* gcc make flex.*`make setup`"):
-        kernel.source_version()
 
 
 def test_other_processors_are_shown_the_host_place(
@@ -108,7 +89,7 @@ def test_other_processors_are_shown_the_host_place(
 
 
 def test_whoever_comes_second_waits_for_the_build(
-    cache: Path, source: None, monkeypatch: pytest.MonkeyPatch
+    cache: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     together = threading.Barrier(2)
     builds = []
@@ -117,7 +98,7 @@ def test_whoever_comes_second_waits_for_the_build(
         builds.append(directory)
         progress("building", 0.5)
         time.sleep(0.05)  # Time for the other one to build too, were it not locked out.
-        return built(cache, f"linux-{kernel.key('1')}")
+        return built(cache, f"linux-{kernel.key()}")
 
     def ensure(_: int) -> Path:
         together.wait()
@@ -127,14 +108,15 @@ def test_whoever_comes_second_waits_for_the_build(
     with ThreadPoolExecutor(2) as pool:
         paths = set(pool.map(ensure, range(2)))
     assert len(builds) == 1
-    assert paths == {cache / "kernel" / f"linux-{kernel.key('1')}"}
+    assert paths == {cache / "kernel" / f"linux-{kernel.key()}"}
 
 
 def test_a_build_that_fails_shows_its_log_and_leaves_no_work(
-    cache: Path, source: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "archive").write_text("no archive")
-    monkeypatch.setattr(kernel, "SOURCE_ARCHIVE", tmp_path / "archive")
+    monkeypatch.setattr(kernel, "SOURCE_ARCHIVE", str(tmp_path / "archive"))
+    monkeypatch.setattr(kernel, "_ENVIRONMENT", dict(os.environ))
     with pytest.raises(KernelError) as error:
         kernel.ensure()
     said = str(error.value)
@@ -144,14 +126,27 @@ def test_a_build_that_fails_shows_its_log_and_leaves_no_work(
     assert {path.name for path in (cache / "kernel").iterdir()} == {"build.log", "lock"}
 
 
+def test_without_the_image_there_is_no_kernel(
+    cache: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_image(name: str, progress: kernel.Progress) -> Path:
+        raise image.ImageError("no network")
+
+    monkeypatch.setattr(image, "ensure", no_image)
+    with pytest.raises(KernelError, match="the guest kernel cannot be built: no network"):
+        kernel.ensure()
+    assert {path.name for path in (cache / "kernel").iterdir()} == {"lock"}
+
+
 def test_a_build_step_by_step(
-    cache: Path, source: None, files: tuple[Path, Path], tmp_path: Path,
+    cache: Path, source: Path, files: tuple[Path, Path], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """With programs that note how they are called instead of the real ones."""
     tools = tmp_path / "tools"
     tools.mkdir()
-    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    path_with_tools = {**kernel._ENVIRONMENT, "PATH": f"{tools}:/usr/bin:/bin"}
+    monkeypatch.setattr(kernel, "_ENVIRONMENT", path_with_tools)
     monkeypatch.setenv("ARCH", "arm64")
     files[0].write_text("CONFIG_NET=y\n# CONFIG_PCI is not set\nCONFIG_BLOCK=n\n")
     calls = tmp_path / "calls"
@@ -171,7 +166,7 @@ def test_a_build_step_by_step(
     assert kernel.cached() == path
     steps = [line.split() for line in calls.read_text().splitlines()]
     assert [step[0] for step in steps] == ["tar", "patch", "make", "make", "strip"]
-    assert f"KCONFIG_ALLCONFIG={files[0]}" in steps[2]
+    assert f"KCONFIG_ALLCONFIG={files[0].name}" in steps[2]
     assert steps[2][-1] == "allnoconfig"
     assert (steps[3][1], steps[3][-1]) == ("ARCH=um", "linux")
     assert said[0] == ("unpacking the kernel source", 0.0)

@@ -1,0 +1,121 @@
+import hashlib
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from linklab.places.guest import download
+from linklab.places.guest.download import DownloadError, sources
+from linklab.places.guest.locked import Package
+
+CONTENT = b"what the package is"
+
+
+def package(name: str, content: bytes = CONTENT) -> Package:
+    digest = hashlib.sha256(content).hexdigest()
+    return Package(name, "1", digest, len(content), "debian", f"pool/{name}_1+b.deb")
+
+
+class Mirror(ThreadingHTTPServer):
+    """Sends what `files` say; counts who asks for what."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answers)
+        self.files: dict[str, bytes] = {}
+        self.broken: set[str] = set()
+        self.asked: list[str] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Answers(BaseHTTPRequestHandler):
+    server: Mirror
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        content = self.server.files.get(self.path)
+        if content is None:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content[:5] if self.path in self.server.broken else content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
+    """The only source of packages."""
+    with Mirror() as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setattr(download, "sources", lambda one, *_: [f"{server.url}/debian/{one.path}"])
+        yield server
+        server.shutdown()
+
+
+def test_the_user_s_mirror_comes_first_and_the_archive_last() -> None:
+    one = package("a")
+    assert sources(one, "2026T", "http://mine/deb/") == [
+        "http://mine/deb/debian/pool/a_1%2Bb.deb",
+        "https://deb.debian.org/debian/pool/a_1%2Bb.deb",
+        "https://snapshot.debian.org/archive/debian/2026T/pool/a_1%2Bb.deb",
+    ]
+    assert len(sources(one, "2026T", None)) == 2
+
+
+def test_packages_come_from_a_mirror(mirror: Mirror, tmp_path: Path) -> None:
+    mirror.files = {f"/debian/pool/{name}_1+b.deb": CONTENT for name in "abcdef"}
+    there: list[int] = []
+    download.fetch([package(name) for name in "abcdef"], "", tmp_path, there.append)
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}_1+b.deb" for name in "abcdef"}
+    assert all(path.read_bytes() == CONTENT for path in tmp_path.iterdir())
+    assert there == [len(CONTENT)] * 6
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (None, "HTTP Error 404"),
+        (CONTENT.upper(), "it has another SHA-256"),
+        (CONTENT + b"x", "it is longer than 19 bytes"),
+        (CONTENT[:7], "it broke off after 7 of 19 bytes"),
+    ],
+)
+def test_what_is_not_the_package_is_refused(
+    sent: bytes | None, words: str, mirror: Mirror, tmp_path: Path
+) -> None:
+    if sent is not None:
+        mirror.files["/debian/pool/a_1+b.deb"] = sent
+    with pytest.raises(DownloadError) as error:
+        download.fetch([package("a")], "", tmp_path)
+    assert "needs a_1+b.deb, which cannot be had" in str(error.value)
+    assert f"{mirror.url}/debian/pool/a_1+b.deb: {words}" in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_breaks_off_is_asked_for_again(mirror: Mirror, tmp_path: Path) -> None:
+    path = "/debian/pool/a_1+b.deb"
+    mirror.files[path] = CONTENT
+    mirror.broken.add(path)
+    with pytest.raises(DownloadError, match="IncompleteRead|broke off"):
+        download.fetch([package("a")], "", tmp_path)
+    assert mirror.asked == [path, path]
+
+
+def test_without_a_network_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download, "sources", lambda *_: ["http://127.0.0.1:1/a"])
+    with pytest.raises(DownloadError, match=r"no network, or set LINKLAB_DEBIAN_MIRROR(?s:.*)refused"):
+        download.fetch([package("a")], "", tmp_path)
+
+
+def test_a_mirror_is_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(download.MIRROR, "/mnt/mirror")
+    with pytest.raises(DownloadError, match="LINKLAB_DEBIAN_MIRROR=/mnt/mirror: it has to be a URL"):
+        download.fetch([package("a")], "", tmp_path)

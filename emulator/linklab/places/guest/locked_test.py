@@ -1,0 +1,60 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from linklab.core.paths import INSTALLED, REPOSITORY
+from linklab.places.guest import image, locked
+from linklab.places.guest.locked import Package, lock, parse
+
+
+def test_a_lock_is_lines_of_words() -> None:
+    text = "# said\nsnapshot 2026T\ntree guest abc\nguest sh 1:2-3 ff 12 debian pool/s/sh_2-3.deb\n"
+    found = parse(text)
+    assert (found.snapshot, found.trees) == ("2026T", {"guest": "abc"})
+    assert found.packages == {
+        "guest": (Package("sh", "1:2-3", "ff", 12, "debian", "pool/s/sh_2-3.deb"),)
+    }
+    assert found.packages["guest"][0].file_name == "sh_2-3.deb"
+
+
+def test_the_shipped_lock_is_whole() -> None:
+    assert set(lock().packages) == set(lock().trees) == {"guest", "kernel"}
+    assert re.fullmatch(r"\d{8}T\d{6}Z", lock().snapshot)
+    for packages in lock().packages.values():
+        assert len({one.name for one in packages}) == len(packages)
+        for one in packages:
+            assert re.fullmatch(r"[0-9a-f]{64}", one.sha256)
+            assert one.archive in ("debian", "debian-security")
+            assert one.path.startswith("pool/")
+            assert one.file_name.startswith(f"{one.name}_")
+
+
+def test_what_is_wanted_is_locked_and_what_is_left_out_is_not() -> None:
+    section = ""
+    wanted: dict[str, set[str]] = {}
+    for line in Path(locked.__file__).with_name("image.in").read_text().splitlines():
+        if line.startswith("["):
+            section = line.strip("[]")
+        elif section and not line.startswith("#"):
+            wanted.setdefault(section, set()).update(line.split())
+    for name, words in wanted.items():
+        names = {one.name for one in lock().packages[name]}
+        assert {word for word in words if not word.startswith("-")} <= names
+        assert not {word[1:] for word in words if word.startswith("-")} & names
+
+
+def test_a_version_is_that_of_either_image() -> None:
+    assert locked.version("h2o") == "2.2.5+dfsg2-7"
+    assert (locked.version("linux-source-6.12") or "").startswith("6.12.")
+    assert locked.version("emacs") is None
+
+
+@pytest.mark.skipif(INSTALLED, reason="a wheel has no requirements of the host's")
+def test_the_guest_s_python_packages_are_those_of_the_host() -> None:
+    def pins(path: Path) -> set[str]:
+        return set(re.findall(r"(?m)^\S+==\S+", path.read_text()))
+
+    own = pins(image.REQUIREMENTS)
+    assert len(own) == 4
+    assert own <= pins(REPOSITORY / "emulator" / "requirements.txt")
