@@ -14,7 +14,7 @@ from pathlib import Path
 from linklab.commands.options import add_json
 from linklab.core.paths import MULTILINK, cache_dir
 from linklab.places import choice
-from linklab.places.guest import confinement, kernel
+from linklab.places.guest import confinement, image, kernel
 from linklab.places.guest.boot import GuestError, memory_directory
 from linklab.runs.clients import USUAL_LINKS, missing_packages, peers
 
@@ -43,9 +43,16 @@ def findings() -> Iterator[Finding]:
     yield Finding("system", True, f"{_system()}, Linux {platform.release()}")
     cores = len(os.sched_getaffinity(0))
     yield Finding("cores", True, f"{cores}: as many guests side by side")
-    for program, package in (("h2o", "h2o"), ("mnexec", "mininet"), ("setpriv", "util-linux")):
+    for program, package, needed in (
+        ("setpriv", "util-linux", True),
+        # The guest has its own.
+        ("h2o", "h2o", False),
+        ("mnexec", "mininet", False),
+    ):
         path = shutil.which(program)
-        yield Finding(package, path is not None, path or f"missing: apt-get install {package}")
+        purpose = "" if needed else ", for the host place"
+        words = path or f"missing{purpose}: apt-get install {package}"
+        yield Finding(package, path is not None, words, needed)
     yield Finding(
         "client",
         MULTILINK.exists(),
@@ -54,12 +61,14 @@ def findings() -> Iterator[Finding]:
     guest = choice.guest_obstacle()
     if guest is None and kernel.cached() is None:
         guest = "the kernel is not built yet: make setup"
+    if guest is None and image.cached("guest") is None:
+        guest = "its image is not made yet: make setup"
     try:
         memory = f"memory in {memory_directory()}"
     except GuestError as error:
         guest, memory = guest or str(error), ""
     yield Finding(
-        "guest place", guest is None, guest or f"{kernel.cached()}, {memory}", needed=False
+        "guest place", guest is None, guest or f"{kernel.cached()}, {image.cached('guest')}, {memory}", needed=False
     )
     around = confinement.fence()
     yield Finding("confinement", around.name != "none", around.words, needed=False)

@@ -8,7 +8,7 @@ import pytest
 
 from linklab.commands import doctor
 from linklab.places import choice
-from linklab.places.guest import confinement, kernel
+from linklab.places.guest import confinement, image, kernel
 from linklab.places.guest.boot import GuestError
 from linklab.places.guest.confinement import Fence
 
@@ -23,6 +23,7 @@ def healthy(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(choice, "guest_obstacle", lambda: None)
     monkeypatch.setattr(choice, "host_obstacle", lambda: None)
     monkeypatch.setattr(kernel, "cached", lambda: Path("/cache/linux-abc"))
+    monkeypatch.setattr(image, "cached", lambda name: Path(f"/cache/{name}-def"))
     monkeypatch.setattr(doctor, "memory_directory", lambda: Path("/dev/shm"))
     fenced(monkeypatch, Fence("namespaces", "in namespaces"))
 
@@ -49,7 +50,7 @@ def test_all_is_well(healthy: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert out.rstrip().endswith("\nlabs can run here")
     assert all(line.startswith("ok ") for line in out.splitlines()[:-2])
-    assert "guest place  /cache/linux-abc, memory in /dev/shm" in out
+    assert "guest place  /cache/linux-abc, /cache/guest-def, memory in /dev/shm" in out
 
 
 def test_for_machines(healthy: None, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,11 +64,28 @@ def test_for_machines(healthy: None, capsys: pytest.CaptureFixture[str]) -> None
 def test_a_missing_program_is_named_with_its_package(
     healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: None if name == "mnexec" else name)
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "setpriv" else name)
     code, out = report(capsys)
     assert code == 1
-    assert "NO  mininet      missing: apt-get install mininet\n" in out
+    assert "NO  util-linux   missing: apt-get install util-linux\n" in out
     assert "no lab can run here yet" in out
+
+
+def test_what_the_guest_has_itself_the_host_need_not_have(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "mnexec" else name)
+    code, out = report(capsys)
+    assert code == 0
+    assert "-   mininet      missing, for the host place: apt-get install mininet\n" in out
+
+
+def test_without_its_image_there_is_no_guest(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(image, "cached", lambda name: None)
+    _, out = report(capsys)
+    assert "-   guest place  its image is not made yet: make setup\n" in out
 
 
 def test_a_missing_peer_hinders_nothing(

@@ -37,7 +37,7 @@ def test_what_a_figure_depends_on_is_in_it() -> None:
     }  # fmt: skip
     assert taken.programs["Go"] == "go1.26"
     assert taken.programs["H2O"] == "2.3"
-    assert re.fullmatch(r"3\.\d+", taken.programs["Python"])
+    assert taken.programs["Python"] == "2.3"
     assert set(taken.scenarios) == {"ls"}
 
 
