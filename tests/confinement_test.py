@@ -113,6 +113,7 @@ def test_a_user_without_rights_gets_the_same_figures(
     shared = Path("/tmp", f"linklab-test-{os.getpid()}")
     try:
         shutil.copytree(cache_dir() / "kernel", shared / "kernel")
+        shutil.copytree(cache_dir() / "image", shared / "image", symlinks=True)
         shutil.copy(file, shared)
         subprocess.run(["chown", "-R", "12345", str(shared)], check=True)
         done = subprocess.run(

@@ -54,6 +54,8 @@ def checkout(directory: Path) -> Path:
             REPOSITORY / name, directory / name, ignore=shutil.ignore_patterns("__pycache__")
         )
     shutil.copytree(REPOSITORY / "build", directory / "build")
+    shared = Path("client", "internal", "schedule")
+    shutil.copytree(REPOSITORY / shared, directory / shared)
     venv.create(directory / ".venv", with_pip=False, symlinks=True)
     (library,) = (directory / ".venv" / "lib").glob("python*/site-packages")
     (library / "tested.pth").write_text("".join(f"{one}\n" for one in site.getsitepackages()))
@@ -65,7 +67,8 @@ def elapsed(place: Path, scenario: Path) -> tuple[str, str]:
     python = checkout(place / "check out")
     home = place / "home"
     (home / ".cache" / "linklab").mkdir(parents=True)
-    (home / ".cache" / "linklab" / "kernel").symlink_to(cache_dir() / "kernel")
+    for name in ("image", "kernel"):
+        (home / ".cache" / "linklab" / name).symlink_to(cache_dir() / name)
     here = place / "hier"
     here.mkdir()
     (here / "prögram me").write_text(PROGRAM)

@@ -270,9 +270,10 @@ _PROGRAMS = {"aria2": "aria2c"}
 """Programs that are not called like their Debian package."""
 
 
-def obstacle(wanted: Sequence[str]) -> str | None:
-    """Why the named contestants cannot run on this machine, and what to do; None if they can."""
-    packages = missing_packages(wanted)
+def obstacle(wanted: Sequence[str], place: str = "guest") -> str | None:
+    """Why the named contestants cannot run in a place, and what to do; None if they can. The guest
+    has the programs of others in its image."""
+    packages = missing_packages(wanted) if place == "host" else []
     if packages:
         return f"missing programs: apt-get install {' '.join(packages)}"
     if not MULTILINK.exists() and any(contestant_of(name).needs is None for name in wanted):

@@ -161,7 +161,10 @@ def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: name if name in present else None)
     assert clients.missing_packages(names(USUAL_LINKS)) == ["aria2", "curl"]
     assert clients.missing_packages(["alg3", "mptcp"]) == []
-    assert clients.obstacle(["alg3", "aria2-2"]) == "missing programs: apt-get install aria2"
+    assert clients.obstacle(["alg3", "aria2-2"], "host") == (
+        "missing programs: apt-get install aria2"
+    )
+    assert clients.obstacle(["aria2-2"], "guest") is None
     present |= {"aria2c", "curl"}  # aria2's program is not called like its package.
     assert clients.missing_packages(names(USUAL_LINKS)) == []
 

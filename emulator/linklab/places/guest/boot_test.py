@@ -46,7 +46,9 @@ class Guests:
         kernel.chmod(0o755)
         run_dir = self._directory / name
         run_dir.mkdir()
-        guest = Guest(kernel, self._root, run_dir, clock="virtual", seed=seed, memory=64 << 20, timeout_s=30)
+        guest = Guest(
+            kernel, self._root, run_dir, clock="virtual", seed=seed, memory=64 << 20, timeout_s=30
+        )
         self._stack.callback(guest.close)
         return guest
 

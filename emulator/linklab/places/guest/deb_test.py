@@ -26,7 +26,9 @@ def package(path: Path, members: list[tarfile.TarInfo], *, data: str = "data.tar
     return path
 
 
-def entry(name: str, kind: bytes = tarfile.REGTYPE, *, mode: int = 0o644, to: str = "") -> tarfile.TarInfo:
+def entry(
+    name: str, kind: bytes = tarfile.REGTYPE, *, mode: int = 0o644, to: str = ""
+) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
     member.type, member.mode, member.linkname, member.mtime = kind, mode, to, 1
     return member

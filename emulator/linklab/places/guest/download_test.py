@@ -55,7 +55,9 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
     """The only source of packages."""
     with Mirror() as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setattr(download, "sources", lambda one, *_: [f"{server.url}/debian/{one.path}"])
+        monkeypatch.setattr(
+            download, "sources", lambda one, *_: [f"{server.url}/debian/{one.path}"]
+        )
         yield server
         server.shutdown()
 
@@ -111,11 +113,15 @@ def test_what_breaks_off_is_asked_for_again(mirror: Mirror, tmp_path: Path) -> N
 
 def test_without_a_network_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "sources", lambda *_: ["http://127.0.0.1:1/a"])
-    with pytest.raises(DownloadError, match=r"no network, or set LINKLAB_DEBIAN_MIRROR(?s:.*)refused"):
+    with pytest.raises(
+        DownloadError, match=r"no network, or set LINKLAB_DEBIAN_MIRROR(?s:.*)refused"
+    ):
         download.fetch([package("a")], "", tmp_path)
 
 
 def test_a_mirror_is_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(download.MIRROR, "/mnt/mirror")
-    with pytest.raises(DownloadError, match="LINKLAB_DEBIAN_MIRROR=/mnt/mirror: it has to be a URL"):
+    with pytest.raises(
+        DownloadError, match="LINKLAB_DEBIAN_MIRROR=/mnt/mirror: it has to be a URL"
+    ):
         download.fetch([package("a")], "", tmp_path)

@@ -79,7 +79,9 @@ def test_what_came_out_otherwise_is_not_used(lock: Path, monkeypatch: pytest.Mon
     assert [one.name for one in lock.iterdir()] == ["lock"]
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(5, "broken"), ImageError("no network")])
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, OSError(5, "broken"), ImageError("no network")]
+)
 def test_nothing_half_made_is_left(
     error: BaseException, lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,8 +122,12 @@ def test_two_at_a_time_make_it_once(lock: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_no_room_is_said_beforehand(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = namedtuple("usage", "free")
-    monkeypatch.setattr(image.shutil, "disk_usage", lambda path: usage(image.needed_bytes("guest") - 1))
-    with pytest.raises(ImageError, match=r"no room for the guest image: .*image needs 0 MB; LINKLAB_CACHE"):
+    monkeypatch.setattr(
+        image.shutil, "disk_usage", lambda path: usage(image.needed_bytes("guest") - 1)
+    )
+    with pytest.raises(
+        ImageError, match=r"no room for the guest image: .*image needs 0 MB; LINKLAB_CACHE"
+    ):
         image.ensure("guest")
     assert image.cached("guest") is None
 
