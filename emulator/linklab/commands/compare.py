@@ -51,7 +51,11 @@ def run(options: argparse.Namespace) -> int:
         if scenario not in scenarios:  # Else its runs would count in two tables.
             scenarios.append(scenario)
     plan = [(scenario, contestants(options.algorithms, scenario)) for scenario in scenarios]
-    running.require(list(dict.fromkeys(name for _, names in plan for name in names)))
+    running.require(
+        list(dict.fromkeys(name for _, names in plan for name in names)),
+        options.place,
+        options.clock,
+    )
     requests = [
         Request(scenario, name, options.seed + n, shift_s=options.shift)
         for scenario, names in plan

@@ -69,7 +69,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     made = Runs()
     monkeypatch.setattr(runner, "run_all", made)
     monkeypatch.setattr(choice, "choose", lambda *_: Place("host", "real", "as asked"))
-    monkeypatch.setattr(clients, "obstacle", lambda names: None)
+    monkeypatch.setattr(clients, "obstacle", lambda names, place: None)
     return made
 
 

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     """A live lab until it is interrupted."""
     scenario = find(options.scenario)
     names = contestants(options.algorithms, scenario)
-    running.require(names)
+    running.require(names, options.place)
     where = session.choose_place(options.place)
     running.announce(where)
     session.live(

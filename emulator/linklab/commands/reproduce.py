@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     """
     scenarios = [find(name) for name in reproduction.PUBLICATIONS[options.publication]]
     wanted = [(scenario, row.algorithm) for scenario in scenarios for row in scenario.published]
-    running.require([name for _, name in wanted])
+    running.require([name for _, name in wanted], options.place, options.clock)
     requests = [
         Request(scenario, name, options.seed + n, shift_s=options.shift)
         for n in range(options.runs)

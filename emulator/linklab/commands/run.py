@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     chosen = contestants(options.algorithm, scenario)
     if len(chosen) != 1:
         raise UsageError(f"run takes one algorithm, not {', '.join(chosen)}: use compare")
-    running.require(chosen)
+    running.require(chosen, options.place, options.clock)
     request = Request(scenario, chosen[0], options.seed, shift_s=options.shift)
     finished = running.run_one(request, options)
     figures = running.figures_of(finished)

@@ -41,9 +41,9 @@ def announce(place: Place) -> None:
         build_kernel()
 
 
-def require(names: Sequence[str]) -> None:
-    """RunError where the named contestants cannot run on this machine."""
-    missing = clients.obstacle(names)
+def require(names: Sequence[str], place: str = "guest", clock: str = "auto") -> None:
+    """RunError where the named contestants cannot run in the place that is asked for."""
+    missing = clients.obstacle(names, choice.choose(place, clock).name)
     if missing is not None:
         raise runner.RunError(missing)
 

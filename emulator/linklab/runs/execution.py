@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
+import msgspec
 from pyroute2 import NetlinkError
 
 from linklab.core.placeholders import filled

@@ -9,7 +9,6 @@ image.lock says beforehand: what came out otherwise is not used.
 from __future__ import annotations
 
 import errno
-import fcntl
 import functools
 import hashlib
 import os
@@ -23,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from linklab.core.locks import locked
 from linklab.core.paths import GUEST_HOST_ROOT, cache_dir
 from linklab.places.guest import deb, download
 from linklab.places.guest.locked import lock
@@ -116,8 +116,7 @@ def ensure(name: Name, progress: Progress = lambda what, fraction: None) -> Path
         return found
     try:
         directory().mkdir(parents=True, exist_ok=True)
-        with (directory() / "lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with locked(directory() / "lock"):
             for stale in directory().glob("new-*"):  # Whoever made it was killed: we have the lock.
                 shutil.rmtree(stale, ignore_errors=True)
             return cached(name) or _made_and_checked(name, progress)

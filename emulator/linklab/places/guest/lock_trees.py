@@ -20,7 +20,7 @@ def main() -> int:
             continue
         with tempfile.TemporaryDirectory(dir=sys.argv[1] if sys.argv[1:] else None) as directory:
             root = Path(directory) / "root"
-            image.make(name, root, Path(directory))  # type: ignore[arg-type]
+            image.make(name, root, Path(directory))
             print(f"tree {name} {image.tree_hash(root)}", flush=True)
     return 0
 
