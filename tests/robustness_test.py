@@ -210,7 +210,7 @@ def test_without_privileges(tmp_path: Path, scenario: ScenarioFile, linklab: Lin
     own = tmp_path / "own"
     (own / "kernel").mkdir(parents=True)
     shutil.copy2(built, own / "kernel")
-    shutil.copytree(cache_dir() / "image", own / "image", symlinks=True)
+    shutil.copytree(built.parent.parent / "image", own / "image", symlinks=True)
     for path in (own, own / "image", own / "kernel", own / "kernel" / built.name):
         os.chown(path, 65534, 65534)
     done = subprocess.run(

@@ -1,4 +1,6 @@
 import os
+import shutil
+import subprocess
 import threading
 import time
 from collections import namedtuple
@@ -123,7 +125,7 @@ def test_two_at_a_time_make_it_once(lock: Path, monkeypatch: pytest.MonkeyPatch)
 def test_no_room_is_said_beforehand(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(
-        image.shutil, "disk_usage", lambda path: usage(image.needed_bytes("guest") - 1)
+        shutil, "disk_usage", lambda path: usage(image.needed_bytes("guest") - 1)
     )
     with pytest.raises(
         ImageError, match=r"no room for the guest image: .*image needs 0 MB; LINKLAB_CACHE"
@@ -161,6 +163,6 @@ def test_the_image_has_what_a_run_starts() -> None:
     package = Path(locked.__file__).parents[2]
     words = ["/usr/bin/env", "PYTHONPATH=/host", image.PYTHON, "-c", script]
     words = [one.replace("/host", "/tmp") for one in words]
-    image.subprocess.run(
+    subprocess.run(
         image.inside(root, words, work=package), check=True, env=image.ENVIRONMENT
     )  # fmt: skip
