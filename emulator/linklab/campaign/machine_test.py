@@ -9,7 +9,12 @@ from linklab.core.paths import MULTILINK
 def test_a_machine_is_like_itself() -> None:
     facts = machine.facts()
     assert machine.differences(facts, facts) == []
-    assert {"linklab (SHA-256)", "multilink (SHA-256)", "guest kernel", "guest image"} <= facts.keys()
+    assert {
+        "linklab (SHA-256)",
+        "multilink (SHA-256)",
+        "guest kernel",
+        "guest image",
+    } <= facts.keys()
     assert MULTILINK.exists() is (facts["multilink (SHA-256)"] != "unknown")
 
 

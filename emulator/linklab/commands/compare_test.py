@@ -49,7 +49,9 @@ def test_missing_programs_are_said_before_anything_runs(
     runs: Runs, options: Namespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options.algorithm, options.algorithms = "aria2-2", "aria2-2,curl-lte"
-    monkeypatch.setattr(clients, "obstacle", lambda names, place: f"apt-get install {' '.join(names)}")
+    monkeypatch.setattr(
+        clients, "obstacle", lambda names, place: f"apt-get install {' '.join(names)}"
+    )
     with pytest.raises(RunError, match="apt-get install aria2-2 curl-lte"):
         compare.run(options)
     with pytest.raises(RunError, match="apt-get install"):

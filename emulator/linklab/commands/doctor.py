@@ -68,7 +68,10 @@ def findings() -> Iterator[Finding]:
     except GuestError as error:
         guest, memory = guest or str(error), ""
     yield Finding(
-        "guest place", guest is None, guest or f"{kernel.cached()}, {image.cached('guest')}, {memory}", needed=False
+        "guest place",
+        guest is None,
+        guest or f"{kernel.cached()}, {image.cached('guest')}, {memory}",
+        needed=False,
     )
     around = confinement.fence()
     yield Finding("confinement", around.name != "none", around.words, needed=False)

@@ -18,11 +18,7 @@ def made(algorithms: str, more: str = "") -> Suite:
 
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        fingerprint,
-        "debian_packages",
-        lambda names: {name: f"1:2.3-{name}+deb12u1" for name in names},
-    )
+    monkeypatch.setattr(fingerprint, "_debian", lambda package: f"1:2.3-{package}+deb12u1")
     monkeypatch.setattr(fingerprint, "_guest_kernel", lambda: "6.12 abc")
     versions = {"multilink": "multilink v1 (go1.26.8)", "revision": "anything"}
     monkeypatch.setattr(fingerprint, "versions", lambda: versions)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from linklab.places.guest import image, locked
+from linklab.core.paths import REPOSITORY
+from linklab.places.guest import image
 from linklab.places.guest.image import ImageError
 from linklab.places.guest.locked import Lock, Package
 
@@ -124,9 +125,7 @@ def test_two_at_a_time_make_it_once(lock: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_no_room_is_said_beforehand(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = namedtuple("usage", "free")
-    monkeypatch.setattr(
-        shutil, "disk_usage", lambda path: usage(image.needed_bytes("guest") - 1)
-    )
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(image.needed_bytes("guest") - 1))
     with pytest.raises(
         ImageError, match=r"no room for the guest image: .*image needs 0 MB; LINKLAB_CACHE"
     ):
@@ -160,9 +159,7 @@ def test_the_image_has_what_a_run_starts() -> None:
     for name in ("h2o", "curl", "aria2c", "mptcpize", "mnexec", "bash", "sh", "which", "unshare"):
         assert (root / "usr/bin" / name).exists(), name
     script = "import linklab.runs.guest_session, linklab.runs.execution"
-    package = Path(locked.__file__).parents[2]
-    words = ["/usr/bin/env", "PYTHONPATH=/host", image.PYTHON, "-c", script]
-    words = [one.replace("/host", "/tmp") for one in words]
+    words = ["/usr/bin/env", "PYTHONPATH=/tmp/emulator", image.PYTHON, "-c", script]
     subprocess.run(
-        image.inside(root, words, work=package), check=True, env=image.ENVIRONMENT
+        image.inside(root, words, work=REPOSITORY), check=True, env=image.ENVIRONMENT
     )  # fmt: skip
