@@ -21,13 +21,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from linklab.core.paths import DATA, MULTILINK, PYTHON_PATH, cache_dir
-from linklab.places.guest import landlock
+from linklab.places.guest import image, landlock
 
 SYSTEM_SECRETS = (
     "/etc/shadow",
@@ -172,12 +172,11 @@ def _needed(*more: Path) -> list[Path]:
 
 
 def _namespaces(
-    write: Sequence[Path], hidden: Sequence[Path], instead: Mapping[Path, Path]
+    bubblewrap: Sequence[str], write: Sequence[Path], hidden: Sequence[Path]
 ) -> list[str]:
-    """The words of bwrap(1) before those of the program. `instead` has files, and in place of
-    which others each is shown."""
+    """The words of bwrap(1) before those of the program."""
     words = [
-        "bwrap",
+        *bubblewrap,
         "--die-with-parent",
         "--unshare-pid",
         "--unshare-ipc",
@@ -193,26 +192,7 @@ def _namespaces(
         words += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
     for path in write:
         words += ["--bind", str(path), str(path)]
-    for path, other in instead.items():
-        words += ["--ro-bind", str(path), str(other)]
     return [*words, "--chdir", str(write[0] if write else "/"), "--"]
-
-
-def _without_owner(scratch: Path) -> dict[Path, Path]:
-    """Copies in `scratch` of what the guest's start-up needs and runs with its owner's rights, each
-    with where it belongs.
-
-    A user's namespace knows no other user: root's files are nobody's there, and mount(8), which
-    is set-user-ID, would run as nobody.
-    """
-    copies: dict[Path, Path] = {}
-    for name in ("mount", "umount"):
-        found = shutil.which(name, path=os.defpath)
-        if found is not None and os.geteuid() != 0:
-            copies[scratch / name] = Path(os.path.realpath(found))
-            shutil.copyfile(found, scratch / name)
-            (scratch / name).chmod(0o755)
-    return copies
 
 
 def _landlock(write: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
@@ -237,12 +217,22 @@ def fence() -> Fence:
     )
 
 
+def _bubblewrap() -> list[str] | None:
+    """The first words of bwrap(1): the host's, else the guest image's; None where neither is."""
+    found = shutil.which("bwrap")
+    if found is not None:
+        return [found]
+    root = image.cached("guest")
+    return None if root is None else image.bubblewrap(root)
+
+
 def _refusal() -> str | None:
     """Why bubblewrap cannot make the namespaces here, or None."""
-    if shutil.which("bwrap") is None:
-        return "bwrap is missing: apt-get install bubblewrap"
+    bubblewrap = _bubblewrap()
+    if bubblewrap is None:
+        return "bwrap is missing, and the guest image, which has one, is not made yet: make setup"
     done = subprocess.run(
-        [*_namespaces([], [], {}), "true"],
+        [*_namespaces(bubblewrap, [], []), "true"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -262,7 +252,7 @@ def confined(program: Sequence[str], run_dir: Path, scratch: Path, *needed: Path
     hidden = secrets(_needed(*write, *needed))
     match fence().name:
         case "namespaces":
-            return [*_namespaces(write, hidden, _without_owner(scratch)), *program]
+            return [*_namespaces(_bubblewrap() or [], write, hidden), *program]
         case "landlock":
             return [*_landlock(write, hidden), *program]
         case "none":

@@ -1,11 +1,12 @@
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from linklab.places.guest import confinement, landlock
+from linklab.places.guest import confinement, image, landlock
 from linklab.places.guest.confinement import Fence
 
 Confine = Callable[[str], subprocess.CompletedProcess[str]]
@@ -146,8 +147,27 @@ def test_namespaces_come_first_then_landlock_then_words(
     assert "no Landlock (version 2 of 3)" in confinement.fence().words
     assert confinement.confined(["kernel"], tmp_path, tmp_path) == ["kernel"]
     monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("LINKLAB_CACHE", str(tmp_path))
     confinement.fence.cache_clear()
     monkeypatch.setattr(landlock, "abi", lambda: 0)
     words = confinement.fence().words
-    assert "no namespaces (bwrap is missing: apt-get install bubblewrap)" in words
+    assert "no namespaces (bwrap is missing, and the guest image, which has one" in words
     assert "no Landlock (not in this kernel)" in words
+
+
+@pytest.mark.skipif(image.cached("guest") is None, reason="the guest image is not made yet")
+def test_a_host_without_bubblewrap_takes_that_of_the_image(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if confinement.fence().name != "namespaces":
+        pytest.skip("this machine has no namespaces for its users")
+    confinement.fence.cache_clear()
+    monkeypatch.setattr(shutil, "which", lambda name, **_: None)
+    assert confinement.fence().name == "namespaces"
+    done = subprocess.run(
+        confinement.confined(["/bin/sh", "-c", "id -u"], tmp_path, tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{os.geteuid()}\n"

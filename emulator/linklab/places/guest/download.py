@@ -43,9 +43,11 @@ def sources(package: Package, snapshot: str, mirror: str | None) -> list[str]:
 
 
 def fetch(
-    packages: Sequence[Package], snapshot: str, directory: Path,
+    packages: Sequence[Package],
+    snapshot: str,
+    directory: Path,
     progress: Callable[[int], None] = lambda _: None,
-) -> None:  # fmt: skip
+) -> None:
     """Puts the files of `packages` into `directory`. `progress` is told the bytes of each as it is
     there. Raises DownloadError, and OSError where they cannot be written."""
     mirror = os.environ.get(MIRROR)

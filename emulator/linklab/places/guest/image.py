@@ -47,10 +47,18 @@ _UNPACKED_TIMES = 4.5
 """How many times as large an image is as its packages, and they with it while it is made."""
 
 _LEFT_OUT = (
-    "usr/share/man/", "usr/share/info/", "usr/share/locale/", "usr/share/lintian/",
-    "usr/share/bug/", "usr/share/menu/", "usr/share/bash-completion/", "usr/lib/systemd/",
-    "lib/systemd/", "etc/init.d/", "usr/share/zoneinfo/",
-)  # fmt: skip
+    "usr/share/man/",
+    "usr/share/info/",
+    "usr/share/locale/",
+    "usr/share/lintian/",
+    "usr/share/bug/",
+    "usr/share/menu/",
+    "usr/share/bash-completion/",
+    "usr/lib/systemd/",
+    "lib/systemd/",
+    "etc/init.d/",
+    "usr/share/zoneinfo/",
+)
 
 
 class ImageError(RuntimeError):
@@ -210,12 +218,26 @@ def _add_python_packages(root: Path, work: Path) -> None:
     """Unpacks the wheels of requirements.txt, fetched by pip, which knows the user's mirrors."""
     wheels = work / "wheels"
     words = [
-        sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-        "--no-deps", "--require-hashes", "--only-binary", ":all:",
-        "--implementation", "cp", "--python-version", _PYTHON_VERSION,
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--require-hashes",
+        "--only-binary",
+        ":all:",
+        "--implementation",
+        "cp",
+        "--python-version",
+        _PYTHON_VERSION,
         *(f"--platform={platform}" for platform in _PLATFORMS),
-        "--dest", str(wheels), "-r", str(REQUIREMENTS),
-    ]  # fmt: skip
+        "--dest",
+        str(wheels),
+        "-r",
+        str(REQUIREMENTS),
+    ]
     done = subprocess.run(
         words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
@@ -233,11 +255,20 @@ def _compile(root: Path) -> None:
         call(
             root,
             [
-                PYTHON, "-I", "-S", "-B", "-m", "compileall", "-q", "-f",
-                "--invalidation-mode", "unchecked-hash", f"/{folder}",
+                PYTHON,
+                "-I",
+                "-S",
+                "-B",
+                "-m",
+                "compileall",
+                "-q",
+                "-f",
+                "--invalidation-mode",
+                "unchecked-hash",
+                f"/{folder}",
             ],
             writable=True,
-        )  # fmt: skip
+        )
 
 
 def _cache_libraries(root: Path) -> None:
@@ -262,9 +293,14 @@ def call(root: Path, argv: Sequence[str], *, writable: bool) -> None:
     Raises ImageError, with the program's last words where it fails.
     """
     done = subprocess.run(
-        inside(root, argv, writable=writable), stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, errors="replace", check=False, env=ENVIRONMENT,
-    )  # fmt: skip
+        inside(root, argv, writable=writable),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        env=ENVIRONMENT,
+    )
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines() or [
             f"it ended with {done.returncode}"
@@ -280,9 +316,10 @@ def inside(
     root: Path, argv: Sequence[str], *, writable: bool = False, work: Path | None = None
 ) -> list[str]:
     """A command that runs a program of an image with the image as its root, in `work`, if named,
-    which it may write at the same path. Raises ImageError where this machine allows neither namespaces nor chroot."""
+    which it may write and finds at /tmp. Raises ImageError where this machine allows neither
+    namespaces nor chroot."""
     if _can_make_namespaces(root):
-        words = [*_bubblewrap(root), "--die-with-parent", "--unshare-pid", "--unshare-net"]
+        words = [*bubblewrap(root), "--die-with-parent", "--unshare-pid", "--unshare-net"]
         words += ["--bind" if writable else "--ro-bind", str(root), "/"]
         words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
         if work is not None:
@@ -297,21 +334,23 @@ def inside(
     )
 
 
-def _bubblewrap(root: Path) -> list[str]:
-    """bwrap(1): the host's, else the image's own."""
+def bubblewrap(root: Path) -> list[str]:
+    """The first words of bwrap(1): the host's, else that of the image at `root`."""
     found = shutil.which("bwrap")
     if found is not None:
         return [found]
     libraries = root / "usr/lib/x86_64-linux-gnu"
     return [
-        str(libraries / "ld-linux-x86-64.so.2"), "--library-path", str(libraries),
+        str(libraries / "ld-linux-x86-64.so.2"),
+        "--library-path",
+        str(libraries),
         str(root / "usr/bin/bwrap"),
-    ]  # fmt: skip
+    ]
 
 
 @functools.cache
 def _can_make_namespaces(root: Path) -> bool:
-    words = [*_bubblewrap(root), "--unshare-pid", "--unshare-net", "--ro-bind", str(root), "/"]
+    words = [*bubblewrap(root), "--unshare-pid", "--unshare-net", "--ro-bind", str(root), "/"]
     words += ["--dev", "/dev", "--proc", "/proc", "--", "/usr/bin/true"]
     try:
         done = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)
