@@ -54,8 +54,6 @@ def checkout(directory: Path) -> Path:
             REPOSITORY / name, directory / name, ignore=shutil.ignore_patterns("__pycache__")
         )
     shutil.copytree(REPOSITORY / "build", directory / "build")
-    shared = Path("client", "internal", "schedule")
-    shutil.copytree(REPOSITORY / shared, directory / shared)
     venv.create(directory / ".venv", with_pip=False, symlinks=True)
     (library,) = (directory / ".venv" / "lib").glob("python*/site-packages")
     (library / "tested.pth").write_text("".join(f"{one}\n" for one in site.getsitepackages()))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from linklab.core.progress import progress
 from linklab.places import choice
 from linklab.places.choice import Place
-from linklab.places.guest.__main__ import build_kernel
+from linklab.places.guest.__main__ import make_guest
 from linklab.runs import clients, runner, summary
 from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.runs.runner import Finished, Request
@@ -28,17 +28,17 @@ Result = RunFigures | str
 
 
 def choose_place(wanted: str, clock: str) -> Place:
-    """The place and clock, said in one line on standard error; the guest's kernel is there."""
+    """The place and clock, said in one line on standard error; the guest's image and kernel are there."""
     chosen = choice.choose(wanted, clock)
     announce(chosen)
     return chosen
 
 
 def announce(place: Place) -> None:
-    """Says a place in one line on standard error; has the kernel built where that is the guest."""
+    """Says a place in one line on standard error; has image and kernel made where that is the guest."""
     print(place, file=sys.stderr)
     if place.name == "guest":
-        build_kernel()
+        make_guest()
 
 
 def require(names: Sequence[str], place: str = "guest", clock: str = "auto") -> None:

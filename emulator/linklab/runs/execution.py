@@ -21,7 +21,7 @@ from pyroute2 import NetlinkError
 
 from linklab.core.placeholders import filled
 from linklab.core.scratch import scratch_prefix
-from linklab.lab import server
+from linklab.lab import program_root, server
 from linklab.lab.control import Inbox
 from linklab.lab.network import Lab, built
 from linklab.lab.player import Player
@@ -67,13 +67,6 @@ def _user_command(words: list[str], task: Task) -> list[str]:
     """A user's command with `{url}`, `{ca}` and `{output}` filled in."""
     values = {"url": task.url, "ca": task.ca_file, "output": task.output}
     return [filled(word, values) for word in words]
-
-
-def _rooted(root: Path, argv: list[str], directory: Path) -> list[str]:
-    """A command with another root, in `directory` of it."""
-    if root == Path("/"):
-        return argv
-    return ["unshare", f"--root={root}", f"--wd={directory}", "--", *argv]
 
 
 def _environment(task: Task, home: Path) -> dict[str, str]:
@@ -183,7 +176,10 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         argv = (
             contestant.command(task)
             if contestant
-            else _rooted(host_root, _user_command(job.command or [], task), scratch)
+            else [
+                *program_root.at(host_root, lab.client, scratch),
+                *_user_command(job.command or [], task),
+            ]
         )
         ended = _run_client(stack, lab, player, job, scenario, contestant, task, argv)
     outcome.write(ended, run_dir)

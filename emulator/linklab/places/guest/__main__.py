@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from linklab.core.complaint import complain
 from linklab.places.guest import image, kernel
@@ -17,29 +19,43 @@ def main() -> int:
     if platform.machine() != "x86_64":
         return 0
     try:
-        build_kernel()
+        make_guest()
     except (image.ImageError, kernel.KernelError) as error:
         print(f"linklab: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def build_kernel() -> None:
-    """Has image and kernel made, with a progress bar, unless they are in the cache."""
+def make_guest() -> None:
+    """Has image and kernel made side by side, with a progress bar each, unless they are in the
+    cache. Raises ImageError and KernelError."""
     if image.cached("guest") is not None and kernel.cached() is not None:
         return
     from linklab.core.progress import progress
 
-    with progress() as bar:
+    with progress() as bar, ThreadPoolExecutor(1) as other:
         if bar.disable:
             complain("making the guest's image and kernel, which takes minutes")
-        task = bar.add_task("", total=100)
 
-        def show(what: str, fraction: float) -> None:
-            bar.update(task, description=what, completed=round(100 * fraction))
+        stopped = threading.Event()
 
-        image.ensure("guest", show)
-        kernel.ensure(show)
+        def shown(what: str) -> kernel.Progress:
+            task = bar.add_task(what, total=100)
+
+            def show(what: str, fraction: float) -> None:
+                if stopped.is_set():
+                    raise image.ImageError("stopped")
+                bar.update(task, description=what, completed=round(100 * fraction))
+
+            return show
+
+        of_image = other.submit(image.ensure, "guest", shown("the guest's image"))
+        try:
+            kernel.ensure(shown("the guest kernel"))
+            of_image.result()
+        except BaseException:
+            stopped.set()
+            raise
 
 
 if __name__ == "__main__":

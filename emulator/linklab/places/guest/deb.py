@@ -48,12 +48,14 @@ def unpack(package: Path, root: Path, *, wanted: Callable[[str], bool] = lambda 
                 for member in data:
                     name = place(member.name)
                     if name and wanted(name):
-                        _extract(data, member, root, name)
+                        extract(data, member, root, name)
         except (tarfile.TarError, lzma.LZMAError, EOFError, ValueError) as error:
             raise DebError(f"{package} is no Debian package: {error}") from error
 
 
-def _extract(data: tarfile.TarFile, member: tarfile.TarInfo, root: Path, name: str) -> None:
+def extract(data: tarfile.TarFile, member: tarfile.TarInfo, root: Path, name: str) -> None:
+    """Makes the file, directory or link of an archive at `root`/`name`, owned by who calls this,
+    without its owner's rights. Raises ValueError for anything else, and OSError."""
     path = root / name
     if member.isdir():
         path.mkdir(parents=True, exist_ok=True)

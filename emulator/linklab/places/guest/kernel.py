@@ -16,10 +16,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from linklab.core.complaint import complain
 from linklab.core.locks import locked
 from linklab.core.paths import INSTALLED, cache_dir
 from linklab.core.scratch import build_prefix
-from linklab.places.guest import image
+from linklab.places.guest import image, release
 from linklab.places.guest.locked import version
 
 SOURCE_PACKAGE = "linux-source-6.12"
@@ -83,13 +84,33 @@ def ensure(progress: Progress = lambda what, fraction: None) -> Path:
         kernel = cached()
         if kernel is not None:
             return kernel
-        return _build(directory, progress)
+        work = Path(tempfile.mkdtemp(prefix=build_prefix(), dir=directory))
+        try:
+            return _fetch(directory, work, progress) or _build(directory, work, progress)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
 
 
-def _build(directory: Path, progress: Progress) -> Path:
+def _fetch(directory: Path, work: Path, progress: Progress) -> Path | None:
+    """The kernel of a release that the user has named, or None; its absence is said."""
+    target = directory / f"linux-{key()}"
+    try:
+        if release.address() is None:
+            return None
+        release.fetch(
+            target.name, work / "linux", lambda of: progress("fetching the guest kernel", of)
+        )
+    except release.ReleaseError as error:
+        complain(f"the guest kernel is built here: {error}")
+        return None
+    (work / "linux").chmod(0o755)
+    (work / "linux").rename(target)
+    return target
+
+
+def _build(directory: Path, work: Path, progress: Progress) -> Path:
     target = directory / f"linux-{key()}"
     log_path = directory / "build.log"
-    work = Path(tempfile.mkdtemp(prefix=build_prefix(), dir=directory))
     try:
         root = image.ensure("kernel", progress)
         with log_path.open("wb") as log:
@@ -114,8 +135,6 @@ def _build(directory: Path, progress: Progress) -> Path:
             f"building the guest kernel failed ({' '.join(error.cmd[:3])}), "
             f"log in {log_path}:\n  " + "\n  ".join(words)
         ) from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     if INSTALLED:  # Nobody changes it there: it is not built again.
         shutil.rmtree(root, ignore_errors=True)
     return target
