@@ -65,11 +65,13 @@ def _compile_package(root: Path) -> None:
     if sys.implementation.cache_tag == image.CACHE_TAG:
         compileall.compile_dir(package, quiet=2)
         return
+    words = [image.PYTHON, "-I", "-S", "-m", "compileall", "-qq", "linklab"]
     # Where it cannot be done the guest does without.
-    words = [image.PYTHON, "-I", "-S", "-m", "compileall", "-qq", "/tmp"]
-    with contextlib.suppress(image.ImageError, OSError):
+    if not image.has_namespaces(root):
+        return
+    with contextlib.suppress(OSError), image.inside(root, work=package.parent) as inside:
         subprocess.run(
-            image.inside(root, words, work=package),
+            inside(words),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,

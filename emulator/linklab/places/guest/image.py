@@ -8,6 +8,7 @@ image.lock says beforehand: what came out otherwise is not used.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import hashlib
@@ -182,7 +183,7 @@ def pack(name: Name, target: Path) -> None:
     ):
         for one in _below(root):
             member = archive.gettarinfo(one, str(one.relative_to(root)))
-            member.uid = member.gid = 0
+            member.uid = member.gid = member.mtime = 0
             member.uname = member.gname = ""
             if not one.is_file() or one.is_symlink():
                 archive.addfile(member)
@@ -357,15 +358,16 @@ def call(root: Path, argv: Sequence[str], *, writable: bool) -> None:
 
     Raises ImageError, with the program's last words where it fails.
     """
-    done = subprocess.run(
-        inside(root, argv, writable=writable),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        env=ENVIRONMENT,
-    )
+    with inside(root, writable=writable) as command:
+        done = subprocess.run(
+            command(argv),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            env=ENVIRONMENT,
+        )
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines() or [
             f"it ended with {done.returncode}"
@@ -377,26 +379,45 @@ ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin", "LC_ALL": "C.UTF-8", "PYTHONHASHSEE
 """What programs in an image are told: nothing of the user's."""
 
 
-def inside(
-    root: Path, argv: Sequence[str], *, writable: bool = False, work: Path | None = None
-) -> list[str]:
-    """A command that runs a program of an image with the image as its root, in `work`, if named,
-    which it may write and finds at /tmp. Raises ImageError where this machine allows neither
-    namespaces nor chroot."""
-    if _can_make_namespaces(root):
+WORK = "/tmp/work"
+"""Where programs in an image find the directory that they work in."""
+
+Command = Callable[[Sequence[str]], list[str]]
+"""Called with a command that is to run in an image; returns the one to run here."""
+
+
+@contextlib.contextmanager
+def inside(root: Path, *, writable: bool = False, work: Path | None = None) -> Iterator[Command]:
+    """Runs programs of an image with the image as their root. `work`, if named, is at WORK there,
+    can be written, and is where they run; outside it need not be in its place meanwhile.
+
+    In namespaces; as root also by chroot(2), where a container allows no more. Raises ImageError
+    where this machine allows neither.
+    """
+    if has_namespaces(root):
         words = [*bubblewrap(root), "--die-with-parent", "--unshare-pid", "--unshare-net"]
         words += ["--bind" if writable else "--ro-bind", str(root), "/"]
         words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
         if work is not None:
-            words += ["--bind", str(work), "/tmp", "--chdir", "/tmp"]
-        return [*words, "--", *argv]
-    if os.geteuid() == 0 and work is None:
-        return ["chroot", str(root), *argv]
-    raise ImageError(
-        "making the guest image needs user namespaces, which this machine refuses: allow them "
-        "(sysctl kernel.unprivileged_userns_clone=1 or kernel.apparmor_restrict_unprivileged_userns=0), "
-        "do it as root, or take image and kernel from a release"
-    )
+            words += ["--bind", str(work), WORK, "--chdir", WORK]
+        yield lambda argv: [*words, "--", *argv]
+    elif os.geteuid() != 0:
+        raise ImageError(
+            "making the guest needs user namespaces, which this machine refuses: allow them "
+            "(sysctl kernel.unprivileged_userns_clone=1 or "
+            "kernel.apparmor_restrict_unprivileged_userns=0), do it as root, or take image and "
+            f"kernel from a release ({release.RELEASE})"
+        )
+    elif work is None:
+        yield lambda argv: ["chroot", str(root), *argv]
+    else:
+        there = root / WORK.lstrip("/")
+        work.rename(there)
+        try:
+            enter = ["chroot", str(root), "/usr/bin/sh", "-c", 'cd "$0" && exec "$@"', WORK]
+            yield lambda argv: [*enter, *argv]
+        finally:
+            there.rename(work)
 
 
 def bubblewrap(root: Path) -> list[str]:
@@ -414,7 +435,8 @@ def bubblewrap(root: Path) -> list[str]:
 
 
 @functools.cache
-def _can_make_namespaces(root: Path) -> bool:
+def has_namespaces(root: Path) -> bool:
+    """Whether programs of an image can run in namespaces of their own here, tried once."""
     words = [*bubblewrap(root), "--unshare-pid", "--unshare-net", "--ro-bind", str(root), "/"]
     words += ["--dev", "/dev", "--proc", "/proc", "--", "/usr/bin/true"]
     try:

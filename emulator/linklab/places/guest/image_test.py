@@ -1,10 +1,13 @@
+import hashlib
+import io
 import os
 import shutil
 import subprocess
+import tarfile
 import threading
 import time
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -68,7 +71,7 @@ def test_what_was_made_is_checked_and_kept(lock: Path) -> None:
     assert path == image.cached("guest") == image.path("guest")
     assert path.parent == lock
     assert path.name == f"guest-{image.tree_hash(path)[:16]}"
-    assert {one.name for one in lock.iterdir()} == {path.name, "lock"}
+    assert {one.name for one in lock.iterdir()} == {path.name, "guest.lock"}
 
 
 def test_what_came_out_otherwise_is_not_used(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +82,7 @@ def test_what_came_out_otherwise_is_not_used(lock: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(image, "make", otherwise)
     with pytest.raises(ImageError, match=r"came out otherwise than image\.lock says"):
         image.ensure("guest")
-    assert [one.name for one in lock.iterdir()] == ["lock"]
+    assert [one.name for one in lock.iterdir()] == ["guest.lock"]
 
 
 @pytest.mark.parametrize(
@@ -95,13 +98,13 @@ def test_nothing_half_made_is_left(
     monkeypatch.setattr(image, "make", fail)
     with pytest.raises((KeyboardInterrupt, ImageError)):
         image.ensure("guest")
-    assert [one.name for one in lock.iterdir()] == ["lock"]
+    assert [one.name for one in lock.iterdir()] == ["guest.lock"]
 
 
 def test_what_a_killed_one_left_is_removed(lock: Path) -> None:
-    tree(lock / "new-abc" / "root")
+    tree(lock / "new-guest-abc" / "root")
     image.ensure("guest")
-    assert not (lock / "new-abc").exists()
+    assert not (lock / "new-guest-abc").exists()
 
 
 def test_two_at_a_time_make_it_once(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +136,97 @@ def test_no_room_is_said_beforehand(lock: Path, monkeypatch: pytest.MonkeyPatch)
     assert image.cached("guest") is None
 
 
+@pytest.fixture
+def released(lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A release with the image, and a machine that could not make it."""
+    directory = tmp_path / "release"
+    directory.mkdir()
+    made = image.ensure("guest")
+    image.pack("guest", directory / image.archive_name("guest"))
+    shutil.rmtree(made)
+    sign(directory)
+    monkeypatch.setenv("LINKLAB_RELEASE", f"file://{directory}")
+
+    def fail(name: image.Name, root: Path, work: Path, progress: image.Progress) -> None:
+        raise ImageError("cannot be made here")
+
+    monkeypatch.setattr(image, "make", fail)
+    return directory
+
+
+def sign(directory: Path) -> None:
+    """Writes SHA256SUMS of a release."""
+    files = sorted(path for path in directory.iterdir() if path.name != "SHA256SUMS")
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
+    (directory / "SHA256SUMS").write_text("".join(lines))
+
+
+def test_an_image_comes_from_a_release(released: Path) -> None:
+    path = image.ensure("guest")
+    assert (path / "usr" / "file").read_text() == CONTENT
+    assert path.name == f"guest-{image.tree_hash(path)[:16]}"
+    other = released / "again"
+    image.pack("guest", other)
+    assert other.read_bytes() == (released / image.archive_name("guest")).read_bytes()
+
+
+@pytest.mark.parametrize("fault", ["cut", "changed", "not listed", "not there", "another tree"])
+def test_a_broken_release_is_said_and_not_used(
+    fault: str, released: Path, lock: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packed = released / image.archive_name("guest")
+    words = "SHA-256"
+    match fault:
+        case "cut":
+            packed.write_bytes(packed.read_bytes()[:-20])
+        case "changed":
+            packed.write_bytes(packed.read_bytes()[:-1] + b"x")
+        case "not listed":
+            (released / "SHA256SUMS").write_text("")
+            words = "does not list"
+        case "not there":
+            packed.unlink()
+            words = "No such file"
+        case "another tree":
+            archive(packed, {"usr/file": "something else"})
+            sign(released)
+            words = "came out otherwise"
+    with pytest.raises(ImageError, match="cannot be made here|came out otherwise") as error:
+        image.ensure("guest")
+    assert words in capsys.readouterr().err + str(error.value)
+    assert image.cached("guest") is None
+    assert [one.name for one in lock.iterdir()] == ["guest.lock"]
+
+
+def archive(packed: Path, files: Mapping[str, str], **link: str) -> None:
+    """An archive of links, and then files."""
+    with tarfile.open(packed, "w:xz") as made:
+        for name, target in link.items():
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = tarfile.SYMTYPE, target
+            made.addfile(member)
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            made.addfile(member, io.BytesIO(content.encode()))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("../out", "leads out"), ("/tmp/linklab-out", "leads out"), ("link/out", "behind a link")],
+)
+def test_nothing_of_a_release_lands_elsewhere(
+    name: str, words: str, released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive(released / image.archive_name("guest"), {name: "planted"}, link=str(tmp_path))
+    sign(released)
+    with pytest.raises(ImageError, match="cannot be made here"):
+        image.ensure("guest")
+    assert words in capsys.readouterr().err
+    assert not list(tmp_path.rglob("out"))
+    assert not Path("/tmp/linklab-out").exists()
+
+
 def test_documents_stay_out_but_licences() -> None:
     assert image.wanted("usr/share/doc/h2o/copyright")
     assert not image.wanted("usr/share/doc/h2o/README.gz")
@@ -144,12 +238,27 @@ def test_documents_stay_out_but_licences() -> None:
 def test_a_machine_that_allows_nothing_is_told_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image, "_can_make_namespaces", lambda root: False)
+    monkeypatch.setattr(image, "has_namespaces", lambda root: False)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(ImageError, match="needs user namespaces, which this machine refuses"):
-        image.inside(tmp_path, ["true"])
+    with pytest.raises(ImageError, match="needs user namespaces"), image.inside(tmp_path):
+        pass
+
+
+def test_root_does_without_namespaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that allows none: what is worked in lies in the image meanwhile."""
+    monkeypatch.setattr(image, "has_namespaces", lambda root: False)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert image.inside(tmp_path, ["true"]) == ["chroot", str(tmp_path), "true"]
+    root, work = tmp_path / "root", tmp_path / "work"
+    for path in (root / "tmp", work):
+        path.mkdir(parents=True)
+    (work / "file").touch()
+    with image.inside(root) as command:
+        assert command(["true"]) == ["chroot", str(root), "true"]
+    with pytest.raises(KeyboardInterrupt), image.inside(root, work=work) as command:
+        assert command(["true"])[:2] == ["chroot", str(root)]
+        assert (root / "tmp" / "work" / "file").exists()
+        raise KeyboardInterrupt
+    assert (work / "file").exists()
 
 
 @pytest.mark.skipif(image.cached("guest") is None, reason="the guest image is not made yet")
@@ -159,7 +268,6 @@ def test_the_image_has_what_a_run_starts() -> None:
     for name in ("h2o", "curl", "aria2c", "mptcpize", "mnexec", "bash", "sh", "which", "unshare"):
         assert (root / "usr/bin" / name).exists(), name
     script = "import linklab.runs.guest_session, linklab.runs.execution"
-    words = ["/usr/bin/env", "PYTHONPATH=/tmp/emulator", image.PYTHON, "-c", script]
-    subprocess.run(
-        image.inside(root, words, work=REPOSITORY), check=True, env=image.ENVIRONMENT
-    )  # fmt: skip
+    words = ["/usr/bin/env", f"PYTHONPATH={image.WORK}/emulator", image.PYTHON, "-c", script]
+    with image.inside(root, work=REPOSITORY) as command:
+        subprocess.run(command(words), check=True, env=image.ENVIRONMENT)

@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 from linklab.core.complaint import complain
 from linklab.core.locks import locked
@@ -113,27 +114,31 @@ def _build(directory: Path, work: Path, progress: Progress) -> Path:
     log_path = directory / "build.log"
     try:
         root = image.ensure("kernel", progress)
+        for file in (_PATCH, _CONFIG):
+            shutil.copyfile(file, work / file.name)
+        jobs = f"-j{len(os.sched_getaffinity(0))}"
+        make = ["make", "-C", SOURCE_PACKAGE, "ARCH=um", "RUSTC=false", jobs]
         with log_path.open("wb") as log:
             progress("unpacking the kernel source", 0.0)
-            _unpack(root, work, log)
-            source = work / SOURCE_PACKAGE
-            for file in (_PATCH, _CONFIG):
-                shutil.copyfile(file, source / file.name)
-            _call(root, ["patch", "-p1", "-i", _PATCH.name], source, log)
-            make = ["make", "ARCH=um", "RUSTC=false", f"-j{len(os.sched_getaffinity(0))}"]
-            _call(root, [*make, f"KCONFIG_ALLCONFIG={_CONFIG.name}", "allnoconfig"], source, log)
-            _check_configuration(source / ".config")
-            _compile(root, [*make, "linux"], source, log, progress)
-            _call(root, ["strip", "-o", "linux.stripped", "linux"], source, log)
-        (source / "linux.stripped").chmod(0o755)
-        (source / "linux.stripped").rename(target)
+            with image.inside(root, work=work) as inside:
+                for argv in (
+                    _unpacking(),
+                    ["patch", "-d", SOURCE_PACKAGE, "-p1", "-i", f"../{_PATCH.name}"],
+                    [*make, f"KCONFIG_ALLCONFIG=../{_CONFIG.name}", "allnoconfig"],
+                ):
+                    _call(inside(argv), log)
+            _check_configuration(work / SOURCE_PACKAGE / ".config")
+            with image.inside(root, work=work) as inside:
+                _compile(inside([*make, "linux"]), log, progress)
+                _call(inside(["strip", "-o", "linux", f"{SOURCE_PACKAGE}/linux"]), log)
+        (work / "linux").chmod(0o755)
+        (work / "linux").rename(target)
     except image.ImageError as error:
         raise KernelError(f"the guest kernel cannot be built: {error}") from error
     except subprocess.CalledProcessError as error:
         words = log_path.read_text(errors="replace").strip().splitlines()[-3:]
         raise KernelError(
-            f"building the guest kernel failed ({' '.join(error.cmd[:3])}), "
-            f"log in {log_path}:\n  " + "\n  ".join(words)
+            f"building the guest kernel failed, log in {log_path}:\n  " + "\n  ".join(words)
         ) from error
     if INSTALLED:  # Nobody changes it there: it is not built again.
         shutil.rmtree(root, ignore_errors=True)
@@ -150,23 +155,15 @@ _ENVIRONMENT = {
 """Nothing of the user's that would change the binary (ARCH, KBUILD_*, LDFLAGS…)."""
 
 
-def _call(root: Path, argv: list[str], directory: Path, log: object) -> None:
-    done = subprocess.run(
-        image.inside(root, argv, work=directory),
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=log,
-        env=_ENVIRONMENT,
-        check=False,  # type: ignore[call-overload]
+def _call(argv: list[str], log: IO[bytes]) -> None:
+    subprocess.run(
+        argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_ENVIRONMENT, check=True
     )
-    if done.returncode != 0:
-        raise subprocess.CalledProcessError(done.returncode, argv)
 
 
-def _unpack(root: Path, work: Path, log: object) -> None:
+def _unpacking() -> list[str]:
     excluded = [f"--exclude={SOURCE_PACKAGE}/{folder}*.[ch]" for folder in _UNUSED]
-    words = ["tar", "-x", "-J", "-f", SOURCE_ARCHIVE, "--no-same-owner", "--wildcards", *excluded]
-    _call(root, words, work, log)
+    return ["tar", "-x", "-J", "-f", SOURCE_ARCHIVE, "--no-same-owner", "--wildcards", *excluded]
 
 
 def _check_configuration(path: Path) -> None:
@@ -180,18 +177,17 @@ def _check_configuration(path: Path) -> None:
                 raise KernelError(f"{SOURCE_PACKAGE} did not take {line} of {_CONFIG.name}")
 
 
-def _compile(root: Path, argv: list[str], source: Path, log: object, progress: Progress) -> None:
+def _compile(argv: list[str], log: IO[bytes], progress: Progress) -> None:
     with subprocess.Popen(
-        image.inside(root, argv, work=source),
+        argv,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=log,
         env=_ENVIRONMENT,
-        text=True,  # type: ignore[call-overload]
     ) as make:
         try:
             for count, line in enumerate(make.stdout or (), 1):
-                log.write(line.encode())  # type: ignore[attr-defined]
+                log.write(line)
                 progress("building the guest kernel", min(1.0, count / EXPECTED_STEPS))
         except BaseException:
             make.terminate()

@@ -1,8 +1,10 @@
+import contextlib
 import os
 import platform
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -29,9 +31,10 @@ def source(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     monkeypatch.setattr(image, "ensure", lambda name, progress: tmp_path / name)
     here = "import os, sys; os.chdir(sys.argv[1]); os.execvp(sys.argv[2], sys.argv[2:])"
 
-    def inside(root: Path, argv: list[str], *, work: Path) -> list[str]:
+    @contextlib.contextmanager
+    def inside(root: Path, *, work: Path) -> Iterator[image.Command]:
         assert root == tmp_path / "kernel"
-        return [sys.executable, "-c", here, str(work), *argv]
+        yield lambda argv: [sys.executable, "-c", here, str(work), *argv]
 
     monkeypatch.setattr(image, "inside", inside)
     return tmp_path
@@ -94,7 +97,7 @@ def test_whoever_comes_second_waits_for_the_build(
     together = threading.Barrier(2)
     builds = []
 
-    def build(directory: Path, progress: kernel.Progress) -> Path:
+    def build(directory: Path, work: Path, progress: kernel.Progress) -> Path:
         builds.append(directory)
         progress("building", 0.5)
         time.sleep(0.05)  # Time for the other one to build too, were it not locked out.
@@ -120,7 +123,7 @@ def test_a_build_that_fails_shows_its_log_and_leaves_no_work(
     with pytest.raises(KernelError) as error:
         kernel.ensure()
     said = str(error.value)
-    assert said.startswith("building the guest kernel failed (tar -x -J), log in ")
+    assert said.startswith("building the guest kernel failed, log in ")
     assert str(cache / "kernel" / "build.log") in said
     assert "tar: " in said.splitlines()[-1]
     assert {path.name for path in (cache / "kernel").iterdir()} == {"build.log", "lock"}
@@ -155,7 +158,7 @@ def test_a_build_step_by_step(
     program(tools, "patch", note)
     program(
         tools, "make",
-        f"{note}; [ -z \"$ARCH\" ] || exit 1; printf 'CONFIG_NET=y\\n' > .config;"
+        f"{note}; [ -z \"$ARCH\" ] || exit 1; cd $2; printf 'CONFIG_NET=y\\n' > .config;"
         " echo '  CC one'; echo '  CC two'; echo binary > linux",
     )  # fmt: skip
     program(tools, "strip", f'{note}; cp "$3" "$2"')
@@ -166,9 +169,9 @@ def test_a_build_step_by_step(
     assert kernel.cached() == path
     steps = [line.split() for line in calls.read_text().splitlines()]
     assert [step[0] for step in steps] == ["tar", "patch", "make", "make", "strip"]
-    assert f"KCONFIG_ALLCONFIG={files[0].name}" in steps[2]
+    assert f"KCONFIG_ALLCONFIG=../{files[0].name}" in steps[2]
     assert steps[2][-1] == "allnoconfig"
-    assert (steps[3][1], steps[3][-1]) == ("ARCH=um", "linux")
+    assert {"ARCH=um", "linux"} <= set(steps[3])
     assert said[0] == ("unpacking the kernel source", 0.0)
     assert said[-1] == ("building the guest kernel", 2 / kernel.EXPECTED_STEPS)
 
