@@ -14,18 +14,22 @@ help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 
 .PHONY: demo
-demo: setup ## compare the thesis' approaches over two emulated links (the first call sets up)
+demo: ## compare the thesis' approaches over two emulated links (the first call sets up)
+	@$(MAKE) --no-print-directory -j setup
+	@$(LINKLAB) compare hs-s7 --size '10 MB' --runs 1
 	@$(LINKLAB) compare hs-s7 --runs 3
 
 .PHONY: test
-test: setup lint test-unit test-race test-e2e ## everything that CI runs
+test: packages-test setup lint test-unit test-race test-e2e ## everything that CI runs
 
 .PHONY: setup
-setup: packages $(VENV)/.installed $(MULTILINK) kernel ## Debian packages, Python, Go client, guest kernel
+setup: packages $(VENV)/.installed $(MULTILINK) guest ## Python, Go client, guest image and kernel
 
-.PHONY: packages
+.PHONY: packages packages-test packages-live
 packages:
 	@$(SETUP)/packages
+packages-test packages-live: packages-%:
+	@$(SETUP)/packages $*
 
 $(VENV)/.installed: emulator/requirements.txt $(SETUP)/python | packages
 	@$(SETUP)/python $(VENV)
@@ -34,8 +38,8 @@ $(VENV)/.installed: emulator/requirements.txt $(SETUP)/python | packages
 $(MULTILINK): $(CLIENT_SOURCES) $(SETUP)/client | packages
 	@$(SETUP)/client $@
 
-.PHONY: kernel
-kernel: $(VENV)/.installed
+.PHONY: guest
+guest: $(VENV)/.installed
 	@$(PYTHON) -m linklab.places.guest
 
 .PHONY: lint
@@ -100,7 +104,7 @@ soak-lab: setup ## the same over emulated links, for TIME=1h of the guest's (SEE
 		-test.timeout 0 -soak.lab -soak.largest 300000 -soak.time $(or $(TIME),1h) -soak.seed $(or $(SEED),1)
 
 .PHONY: live
-live: setup ## a lab to watch in real time, with Debian's Prometheus beside it (ARGS="hs-s7 -a alg3")
+live: packages-live setup ## a lab to watch in real time, with Debian's Prometheus beside it (ARGS="hs-s7 -a alg3")
 	@dashboards/prometheus/beside $(LINKLAB) $(ARGS)
 
 .PHONY: clean

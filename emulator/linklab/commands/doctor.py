@@ -45,7 +45,7 @@ def findings() -> Iterator[Finding]:
     yield Finding("cores", True, f"{cores}: as many guests side by side")
     for program, package, needed in (
         ("setpriv", "util-linux", True),
-        # The guest has its own.
+        # The guest's image has its own.
         ("h2o", "h2o", False),
         ("mnexec", "mininet", False),
     ):

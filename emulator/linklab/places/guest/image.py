@@ -408,16 +408,44 @@ def inside(root: Path, *, writable: bool = False, work: Path | None = None) -> I
             "kernel.apparmor_restrict_unprivileged_userns=0), do it as root, or take image and "
             f"kernel from a release ({release.RELEASE})"
         )
-    elif work is None:
-        yield lambda argv: ["chroot", str(root), *argv]
     else:
-        there = root / WORK.lstrip("/")
-        work.rename(there)
-        try:
-            enter = ["chroot", str(root), "/usr/bin/sh", "-c", 'cd "$0" && exec "$@"', WORK]
-            yield lambda argv: [*enter, *argv]
-        finally:
-            there.rename(work)
+        with _with_devices(root), _moved(work, root / WORK.lstrip("/")):
+            enter = ["chroot", str(root), "/usr/bin/sh", "-c", 'cd "$0" && exec "$@"']
+            yield lambda argv: [*enter, WORK if work else "/", *argv]
+
+
+@contextlib.contextmanager
+def _moved(work: Path | None, there: Path) -> Iterator[None]:
+    if work is None:
+        yield
+        return
+    work.rename(there)
+    try:
+        yield
+    finally:
+        there.rename(work)
+
+
+@contextlib.contextmanager
+def _with_devices(root: Path) -> Iterator[None]:
+    """The devices that every program expects (null(4)), for as long as an image's programs run."""
+    made = []
+    try:
+        for name, minor in (("null", 3), ("zero", 5), ("urandom", 9)):
+            path = root / "dev" / name
+            try:
+                os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, minor))
+            except PermissionError as error:
+                raise ImageError(
+                    "making the guest needs namespaces, or as root the right to make device files, "
+                    f"which this machine refuses; take image and kernel from a release "
+                    f"({release.RELEASE})"
+                ) from error
+            made.append(path)
+        yield
+    finally:
+        for path in made:
+            path.unlink()
 
 
 def bubblewrap(root: Path) -> list[str]:

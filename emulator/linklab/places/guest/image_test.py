@@ -249,16 +249,33 @@ def test_root_does_without_namespaces(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(image, "has_namespaces", lambda root: False)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     root, work = tmp_path / "root", tmp_path / "work"
-    for path in (root / "tmp", work):
+    for path in (root / "tmp", root / "dev", work):
         path.mkdir(parents=True)
     (work / "file").touch()
-    with image.inside(root) as command:
-        assert command(["true"]) == ["chroot", str(root), "true"]
+    monkeypatch.setattr(os, "mknod", lambda path, mode, device: Path(path).touch())
     with pytest.raises(KeyboardInterrupt), image.inside(root, work=work) as command:
         assert command(["true"])[:2] == ["chroot", str(root)]
+        assert (root / "dev" / "null").exists()
         assert (root / "tmp" / "work" / "file").exists()
         raise KeyboardInterrupt
     assert (work / "file").exists()
+    assert not list((root / "dev").iterdir())
+
+
+def test_root_that_may_do_nothing_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, mode: int, device: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(image, "has_namespaces", lambda root: False)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "mknod", refuse)
+    with (
+        pytest.raises(ImageError, match="take image and kernel from a release"),
+        image.inside(tmp_path),
+    ):
+        pass
 
 
 @pytest.mark.skipif(image.cached("guest") is None, reason="the guest image is not made yet")
