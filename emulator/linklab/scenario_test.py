@@ -24,10 +24,8 @@ from linklab.models.stations import StationSettings
 from linklab.models.wifi import WifiSettings
 from linklab.scenario import (
     ClientSettings,
-    Finding,
     LinkSettings,
     Payload,
-    Published,
     Scenario,
     ScenarioError,
     TcpSettings,
@@ -398,21 +396,8 @@ links:
         ),
         (
             "name: small\n",
-            "name: small\npublished: {algorithm: alg1}\n",
-            "x.yaml:2: published: must be a list",
-        ),
-        (
-            "name: small\n",
-            (
-                "name: small\npublished:\n  - {algorithm: alg1, download: 1 s}\n"
-                "  - {algorithm: alg1, download: 2 s}\n"
-            ),
-            "x.yaml:4: published[1].algorithm: 'alg1' is listed twice",
-        ),
-        (
-            "name: small\n",
-            "name: small\nfindings: [{what: time, value: ' '}]\n",
-            "x.yaml:2: findings[0].value: is empty; needed: a few words",
+            "name: small\npublished: []\n",
+            "x.yaml:2: unknown key 'published'; allowed: ",
         ),
         (
             "    rtt: 40 ms\n",
@@ -518,11 +503,13 @@ def test_shipped_scenarios_load_and_say_where_they_come_from(name: str) -> None:
     assert scenario.parse(scenario.to_yaml(shipped)) == shipped
 
 
-def test_shipped_scenarios_agree_with_the_thesis() -> None:
-    published = {row.algorithm: row for row in scenario.find("hs-s7").published}
-    assert published["alg3"] == Published("alg3", 16.55, "thesis table 5.12", 0.5)
-    assert list(published) == ["single-wifi", "single-lte", "naive", "alg1", "alg2", "alg3"]
-    assert "single-lte" not in {row.algorithm for row in scenario.find("ls").published}
+def test_older_run_directories_have_keys_that_are_not_used_any_more(tmp_path: Path) -> None:
+    file = tmp_path / "scenario.yaml"
+    now = scenario.to_yaml(scenario.find("hs-s7"))
+    file.write_text(now + "published: [{algorithm: alg3, download: 1 s}]\nfindings: []\n")
+    assert scenario.load(file, any_name=True) == scenario.find("hs-s7")
+    with pytest.raises(ScenarioError, match="unknown key 'published'"):
+        scenario.parse(file.read_text())
 
 
 # --- The canonical form loads to the same scenario.
@@ -669,20 +656,6 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         *(replace(draw(rate_events), at_s=t) for t in times),
         *(replace(draw(rate_events), after_bytes=draw(SIZES)) for _ in times[:2]),
     )
-    published = draw(
-        st.lists(
-            st.builds(
-                Published,
-                NAMES,
-                st.floats(0.1, 1000),
-                TEXTS,
-                st.none() | st.floats(0, 1000),
-                st.none() | SHARES,
-            ),
-            max_size=3,
-            unique_by=lambda row: row.algorithm,
-        )
-    )
     sizes = st.integers(4096, (1 << 31) - 1)
     return Scenario(
         name=draw(NAMES),
@@ -710,8 +683,6 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             )
         ),
         client=draw(st.builds(ClientSettings, SIZES, SHARES, SHARES, st.floats(1e-3, 3600), SIZES)),
-        published=tuple(published),
-        findings=draw(st.lists(st.builds(Finding, WORDED, WORDED, TEXTS), max_size=3).map(tuple)),
     )
 
 

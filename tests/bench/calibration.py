@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 from linklab import scenario
 from linklab.links import oracle
-from linklab.report import reproduction
+from linklab.report import publication
 
 from bench import fitting as links
 from bench.common import CORES, Bench, Result, percent, table, target
@@ -87,10 +87,11 @@ def _measured(link: Link, seeds: tuple[int, ...]) -> tuple[Alone, Found, Alone]:
 
 def _with_labs(bench: Bench, runs: int) -> list[Link]:
     """Every link of the thesis with its target, after some downloads over it in a lab."""
+    stated = publication.find("thesis").statements
     wanted = [
         (one, link, goal)
-        for one in map(scenario.find, reproduction.PUBLICATIONS["thesis"])
-        for link, goal in links.targets(one).items()
+        for one in map(scenario.find, links.SCENARIOS)
+        for link, goal in links.targets(one, stated).items()
     ]
     calls = [
         ("run", one.name, "-a", f"single-{link}", "--seed", seed)

@@ -163,9 +163,7 @@ def variant(
     known = scenarios.find(base)
     wifi = replace(known.links["wifi"], loss_ratio=loss, jitter_s=jitter_s)
     payload = known.payload if size_bytes is None else Payload(size_bytes, known.payload.seed)
-    return replace(
-        known, name=name, payload=payload, links={**known.links, "wifi": wifi}, published=()
-    )
+    return replace(known, name=name, payload=payload, links={**known.links, "wifi": wifi})
 
 
 def table(*columns: str, left: int = 1, gap: int = 2) -> Table:

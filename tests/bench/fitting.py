@@ -20,6 +20,7 @@ from linklab.links.full_load import spans
 from linklab.links.oracle import HORIZON_S
 from linklab.models.between_runs import MAX_RELATIVE_SD, BetweenRunsSettings
 from linklab.models.trace import Trace
+from linklab.report.publication import Cell, Statement, values
 from linklab.scenario import Scenario
 
 SEEDS: Final = range(1001, 1201)
@@ -27,7 +28,8 @@ SEEDS: Final = range(1001, 1201)
 BIN_S: Final = 1.0
 """A run's rate is the median of its seconds: published are medians of medians (thesis 3.4)."""
 
-_SINGLE: Final = "single-"
+SCENARIOS: Final = ("hs-s6", "hs-s7", "ls", "ts", "tm", "ao")
+"""Those of the thesis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +57,17 @@ class Alone:
     spread: float
 
 
-def targets(scenario: Scenario) -> dict[str, Target]:
+def targets(scenario: Scenario, stated: Iterable[Statement]) -> dict[str, Target]:
     """What each link is to do alone, as far as anything says so."""
+    stated = list(stated)
     found = {link: one for (name, link), one in ASSUMED.items() if name == scenario.name}
-    for row in scenario.published:
-        if row.algorithm.startswith(_SINGLE) and row.spread is not None:
-            found[row.algorithm.removeprefix(_SINGLE)] = Target(row.download_s, row.spread)
+    for link in scenario.links:
+        cell = Cell(scenario.name, f"single-{link}")
+        download_s = values(stated, "download").get(cell)
+        rate_bps = values(stated, "link-rate", link).get(cell)
+        deviation_bps = values(stated, "link-deviation", link).get(cell)
+        if download_s is not None and rate_bps and deviation_bps is not None:
+            found[link] = Target(download_s, deviation_bps / rate_bps)
     return {link: found[link] for link in scenario.links if link in found}
 
 

@@ -7,7 +7,7 @@ from linklab.core.frames import goodput_ratio
 from linklab.links import oracle
 from linklab.models.between_runs import MAX_RELATIVE_SD, BetweenRunsSettings
 from linklab.models.wifi import WifiSettings
-from linklab.report import reproduction
+from linklab.report import publication
 
 from bench import fitting
 from bench.fitting import SEEDS, Found, Target
@@ -17,21 +17,19 @@ payload: {size: 50 MB}
 links:
   wifi: {down: 20 Mbit/s, up: 10 Mbit/s, rtt: 0 s, between_runs: 10 %}
   lte: {down: 40 Mbit/s, up: 10 Mbit/s, rtt: 50 ms, trace: {file: lte-static-good, start: random}}
-published:
-  - {algorithm: single-wifi, download: 20 s, spread: 20 %}
-  - {algorithm: single-lte, download: 10 s}
-  - {algorithm: alg3, download: 8 s, spread: 5 %}
 """
 SMALL = scenario.parse(TEXT)
 FEW = range(1001, 1041)
 
-THESIS = [scenario.find(name) for name in reproduction.PUBLICATIONS["thesis"]]
+STATED = publication.find("thesis").statements
+THESIS = [scenario.find(name) for name in fitting.SCENARIOS]
 LINKS = [(one, link) for one in THESIS for link in one.links]
 
 
 def test_targets_are_what_was_published_of_a_link_alone() -> None:
-    assert fitting.targets(SMALL) == {"wifi": Target(20.0, 0.2)}
-    assert [len(fitting.targets(one)) for one in THESIS] == [2] * 6
+    assert fitting.targets(SMALL, STATED) == {}
+    assert [len(fitting.targets(one, STATED)) for one in THESIS] == [2] * 6
+    assert fitting.targets(THESIS[4], STATED)["wifi"] == Target(131.59, 6.76 / 16.59)
 
 
 def test_a_link_alone_is_what_its_model_says() -> None:
@@ -82,8 +80,7 @@ def test_spreads_out_of_reach_come_as_near_as_there_is() -> None:
 def test_links_that_cannot_be_asked() -> None:
     with pytest.raises(KeyError):
         fitting.alone(SMALL, "dsl", FEW)
-    text = TEXT.replace("published:", "events:\n"
-        "  - {at: 1 s, link: wifi, carrier: down}\npublished:")  # fmt: skip
+    text = TEXT + "events:\n  - {at: 1 s, link: wifi, carrier: down}\n"
     with pytest.raises(ValueError, match="small: wifi alone does not deliver the payload, seed 1"):
         fitting.alone(scenario.parse(text), "wifi", [1])
 
@@ -98,7 +95,7 @@ def test_each_link_of_the_thesis_alone_does_what_was_published(
     one: scenario.Scenario, link: str
 ) -> None:
     """Fewer seeds than it was calibrated on, and a radio's in coarse steps: within 4 %."""
-    target = fitting.targets(one)[link]
+    target = fitting.targets(one, STATED)[link]
     coarse = replace(one, step_s=0.1) if one.links[link].model(WifiSettings) else one
     seen = fitting.alone(coarse, link, FEW)
     assert seen.download_s == pytest.approx(target.download_s, rel=0.04)

@@ -15,8 +15,7 @@ The file (keys marked * are needed, the others show their defaults):
           - {name*: lossy, set*: {links.wifi.loss: 1 %, payload.size: 30 MB}}
                                   # keys of a scenario's file, and their values
 
-Published figures are not those of a variant, and are left out. Whatever is wrong with the file is
-one ScenarioError with file, line and what is allowed.
+Whatever is wrong with the file is one ScenarioError with file, line and what is allowed.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -138,7 +137,7 @@ def _variant(variant: Mapping, file: Path) -> Scenario:
             variant.fail_at(key, variant.path(f"set.{key.value}"), f"in {file.stem}: {said}")
     named = _with(root, ["name"], ScalarNode(_STRING_TAG, name))
     try:
-        return replace(parse(_text(named), str(file), path=file), published=())
+        return parse(_text(named), str(file), path=file)
     except ScenarioError as error:  # Too long for a name.
         variant.fail("name", re.sub(r"^[^ ]*:\d+: ", "", str(error)))
 

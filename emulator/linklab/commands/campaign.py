@@ -7,8 +7,9 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,22 +100,50 @@ def run(options: argparse.Namespace) -> int:
     given = [name for name in ("tls_ca", "tls_cert", "tls_key") if getattr(options, name)]
     if given and (len(given) != 3 or not options.scheduler):
         raise UsageError("--tls-ca, --tls-cert and --tls-key go together, and with --scheduler")
+    campaign = load(options.file)
+    out = options.out or Path("runs", f"campaign-{campaign.name}")
+    done = complete(campaign, out, options.timeout, lambda: _cluster(options, campaign))
+    _tell(options, campaign, out, done)
+    return 1 if done.failures else 0
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A campaign of which everything has run: the results by the runs' labels, how many of them
+    were there before, and how many each worker has done."""
+
+    results: Results
+    there: int
+    per_worker: dict[str, int]
+    wall_s: float
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why runs have no figures, by their labels."""
+        return {label: one for label, one in self.results.items() if isinstance(one, str)}
+
+
+def complete(
+    campaign: Campaign,
+    out: Path,
+    timeout_s: float | None,
+    cluster: Callable[[], AbstractContextManager[Client]],
+) -> Completed:
+    """Runs what is not whole in `out`, on a cluster that is started if there is anything.
+
+    Raises FolderError, ClusterError.
+    """
     from linklab.campaign.cluster import Task  # Dask is slow to load.
 
-    campaign = load(options.file)
     running.choose_place("guest", "virtual")
     facts = machine.facts()
-    parcels = {
-        one.label: wire_format.wrap(one, options.timeout, facts) for one in campaign.requests
-    }
-    out = options.out or Path("runs", f"campaign-{campaign.name}")
+    parcels = {one.label: wire_format.wrap(one, timeout_s, facts) for one in campaign.requests}
     begun = time.monotonic()
     with folder.opened(out, campaign.name, facts, parcels) as whole:
         results: Results = dict(whole)
         tasks = [Task(label, one) for label, one in parcels.items() if label not in whole]
-        per_worker = _work(options, campaign, tasks, facts, out, results) if tasks else {}
-    _tell(options, campaign, out, results, len(whole), per_worker, time.monotonic() - begun)
-    return 1 if any(isinstance(one, str) for one in results.values()) else 0
+        per_worker = _work(cluster, tasks, facts, out, results) if tasks else {}
+    return Completed(results, len(whole), per_worker, time.monotonic() - begun)
 
 
 def _cluster(options: argparse.Namespace, campaign: Campaign) -> AbstractContextManager[Client]:
@@ -124,14 +153,20 @@ def _cluster(options: argparse.Namespace, campaign: Campaign) -> AbstractContext
         files = (options.tls_ca, options.tls_cert, options.tls_key)
         certificates = cluster.Certificates(*files) if all(files) else None
         return cluster.existing(options.scheduler, certificates, complain)
+    return on_this_machine(campaign, options.jobs)
+
+
+def on_this_machine(campaign: Campaign, jobs: int | None) -> AbstractContextManager[Client]:
+    """Workers here, as many as asked for or cores, where there is memory for their guests."""
+    from linklab.campaign import cluster
+
     largest = max(one.payload.size_bytes for one in campaign.scenarios)
-    most = options.jobs or len(os.sched_getaffinity(0))
+    most = jobs or len(os.sched_getaffinity(0))
     return cluster.embedded(min(most, side_by_side(memory_bytes(largest))))
 
 
 def _work(
-    options: argparse.Namespace,
-    campaign: Campaign,
+    cluster: Callable[[], AbstractContextManager[Client]],
     tasks: list[Task],
     facts: dict[str, str],
     out: Path,
@@ -142,7 +177,7 @@ def _work(
 
     done: Counter[str] = Counter()
     with (
-        _cluster(options, campaign) as client,
+        cluster() as client,
         progress(TextColumn("ETA"), TimeRemainingColumn()) as bar,
     ):
 
@@ -181,27 +216,19 @@ def comparisons(campaign: Campaign, results: Mapping[str, Result]) -> list[Compa
     return made
 
 
-def _tell(
-    options: argparse.Namespace,
-    campaign: Campaign,
-    out: Path,
-    results: Results,
-    there: int,
-    per_worker: dict[str, int],
-    wall_s: float,
-) -> None:
-    compared = comparisons(campaign, results)
+def _tell(options: argparse.Namespace, campaign: Campaign, out: Path, done: Completed) -> None:
+    compared = comparisons(campaign, done.results)
     if options.json:
         print(
             json.dumps(
                 {
                     "campaign": campaign.name,
                     "run_dir": str(out.resolve()),
-                    "runs": len(results),
-                    "runs_there_before": there,
-                    "runs_per_worker": per_worker,
-                    "wall_s": wall_s,
-                    "failures": {k: v for k, v in results.items() if isinstance(v, str)},
+                    "runs": len(done.results),
+                    "runs_there_before": done.there,
+                    "runs_per_worker": done.per_worker,
+                    "wall_s": done.wall_s,
+                    "failures": done.failures,
                     "comparisons": [tables.to_json(one) for one in compared],
                 },
                 indent=2,
@@ -211,6 +238,11 @@ def _tell(
     console = Console()
     for one in compared:
         tables.show(one, console)
-    before = f", {there} of which were there already" if there else ""
-    by = f" on {len(per_worker)} workers" if len(per_worker) > 1 else ""
-    print(f"{len(results)} runs{before}, in {wall_s:.0f} s{by}; run directories: {out}")
+    print(f"{in_one_line(done)}; run directories: {out}")
+
+
+def in_one_line(done: Completed) -> str:
+    """How many runs there are, where from, and how long it took."""
+    before = f", {done.there} of which were there already" if done.there else ""
+    by = f" on {len(done.per_worker)} workers" if len(done.per_worker) > 1 else ""
+    return f"{len(done.results)} runs{before}, in {done.wall_s:.0f} s{by}"

@@ -1,63 +1,155 @@
-"""`linklab reproduce`: a publication's figures beside the same figures measured."""
+"""`linklab reproduce`: what a publication states beside what runs show, statement by statement."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
+from collections.abc import Iterable
+from pathlib import Path
 
 from rich.console import Console
 
 from linklab.commands import running
-from linklab.commands.options import add_repeats, add_run, add_side_by_side
+from linklab.commands.options import (
+    UsageError,
+    add_json,
+    add_seed,
+    add_side_by_side,
+    add_timeout,
+    positive,
+)
 from linklab.core.complaint import complain
-from linklab.report import reproduction, tables
+from linklab.report import publication
+from linklab.report.publication import Publication
+from linklab.runs.evidence import Evidence
 from linklab.runs.runner import Request
-from linklab.scenario import find
+from linklab.scenario import Scenario, find
 
-EPILOG = "example:\n  linklab reproduce thesis --runs 5      half as many as the thesis made"
+EPILOG = """\
+What is whole in --out is not run again: after Ctrl-C call it once more.
+
+examples:
+  linklab reproduce thesis                  all of it: 350 runs
+  linklab reproduce mptcp --runs 3
+  linklab reproduce thesis --from runs/campaign-thesis   what there is, as it is"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `linklab reproduce`."""
-    add_run(parser)
-    parser.add_argument("publication", choices=tuple(reproduction.PUBLICATIONS))
-    add_repeats(parser, 10, ", of which the median counts")
-    add_side_by_side(parser, "--parallel", "as for compare")
+    parser.add_argument("publication", choices=publication.NAMES)
+    parser.add_argument(
+        "--runs",
+        type=positive,
+        metavar="N",
+        help="of each with seeds SEED…SEED+N-1 (default: as many as the publication made)",
+    )
+    add_seed(parser)
+    parser.add_argument(
+        "--from",
+        dest="there",
+        type=Path,
+        nargs="+",
+        metavar="DIR",
+        help="take these run directories, or those in them, and run nothing",
+    )
+    add_side_by_side(
+        parser, "--jobs", "workers on this machine, each on a core of its own (default: all)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="for run directories (runs/reproduce-NAME)"
+    )
+    add_timeout(parser)
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """A publication's rows beside the same rows measured; 1 if any run failed.
+    """Runs what is missing, and says of every statement whether it holds; 1 if a run failed.
 
-    Cells outside their tolerance are a finding and no failure.
+    A statement that does not hold is a finding and no failure.
     """
-    scenarios = [find(name) for name in reproduction.PUBLICATIONS[options.publication]]
-    wanted = [(scenario, row.algorithm) for scenario in scenarios for row in scenario.published]
-    running.require([name for _, name in wanted], options.place, options.clock)
-    requests = [
-        Request(scenario, name, options.seed + n, shift_s=options.shift)
-        for n in range(options.runs)
-        for scenario, name in wanted
-    ]
-    series = running.run_series(requests, options, "reproduce")
-    compared = {
-        one.name: series.comparison(one, [row.algorithm for row in one.published])
-        for one in scenarios
-    }
-    cells = reproduction.cells(scenarios, compared)
+    from linklab.report import reproduction, reproduction_showing  # scipy is slow to load.
+
+    stated = publication.find(options.publication)
+    found, failures, line = _given(options) if options.there else _made(options, stated)
+    used = _only_these(stated, found)
+    try:
+        checked = reproduction.check(stated, reproduction.by_cell(used))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     if options.json:
-        said = {
-            "publication": options.publication,
-            **series.to_json(),
-            "cells": [asdict(cell) for cell in cells],
-            "calibration": asdict(reproduction.count(cells, calibration=True)),
-            "outcomes": asdict(reproduction.count(cells, calibration=False)),
-            "failures": series.failures,
-        }
-        print(json.dumps(said, indent=2))
+        said = reproduction_showing.to_json(stated, checked)
+        print(json.dumps({**said, "runs": len(used), "failures": failures}, indent=2))
     else:
-        tables.show_reproduction(cells, Console())
-        for failure in series.failures:
+        reproduction_showing.show(stated, checked, Console())
+        for failure in failures:
             complain(failure)
-        print(series.in_one_line())
-    return 1 if series.failures else 0
+        print(line)
+    return 1 if failures else 0
+
+
+def _made(
+    options: argparse.Namespace, stated: Publication
+) -> tuple[list[Evidence], list[str], str]:
+    """The runs that the statements need, made as a campaign; why some failed; in one line."""
+    from linklab.campaign.matrix import Campaign
+    from linklab.commands import campaign
+    from linklab.runs import evidence
+
+    running.require([cell.contestant for cell in stated.cells], "guest", "virtual")
+    requests = tuple(
+        Request(find(cell.scenario), cell.contestant, options.seed + n)
+        for n in range(options.runs or stated.runs)
+        for cell in stated.cells
+    )
+    path = publication.DIRECTORY / f"{stated.name}.yaml"
+    planned = Campaign(f"reproduce-{stated.name}", stated.title, path, requests)
+    out = options.out or Path("runs", planned.name)
+    done = campaign.complete(
+        planned, out, options.timeout, lambda: campaign.on_this_machine(planned, options.jobs)
+    )
+    reader = evidence.Reader()
+    found = [reader.read(out / label) for label in done.results if label not in done.failures]
+    failures = [f"{label}: {why}" for label, why in done.failures.items()]
+    return found, failures, f"{campaign.in_one_line(done)}; run directories: {out}"
+
+
+def _given(options: argparse.Namespace) -> tuple[list[Evidence], list[str], str]:
+    """The run directories that are there; why some came to nothing; in one line."""
+    from linklab.runs import evidence
+
+    reader = evidence.Reader()
+    found = [reader.read(path) for path in evidence.found_in(options.there)]
+    failures = [f"{one.run_dir}: {one.failure}" for one in found if one.failure]
+    return found, failures, f"{len(found)} run directories, as they were there"
+
+
+def _only_these(stated: Publication, found: Iterable[Evidence]) -> list[Evidence]:
+    """The runs of the publication's contestants in its scenarios as they are now; says what it
+    leaves out, and where runs were made with different programs."""
+    from linklab.regression import fingerprint
+
+    cells = {(cell.scenario, cell.contestant) for cell in stated.cells}
+    now = {name: fingerprint.of_scenario(find(name)) for name, _ in cells}
+    then: dict[int, str] = {}
+    used, others = [], 0
+    for one in found:
+        if (one.scenario.name, one.job.contestant) in cells and not one.job.live:
+            key = _hash(one.scenario, then)
+            others += key != now[one.scenario.name]
+            if key == now[one.scenario.name]:
+                used.append(one)
+    if others:
+        complain(f"{others} runs are left out: their scenarios are not what they are now")
+    clients = {one.job.versions.get("multilink_sha256") for one in used}
+    if len(clients) > 1:
+        complain(f"the runs were made with {len(clients)} different builds of multilink")
+    return used
+
+
+def _hash(scenario: Scenario, known: dict[int, str]) -> str:
+    """`fingerprint.of_scenario`, once for each of the scenarios that the reader shares."""
+    from linklab.regression import fingerprint
+
+    if id(scenario) not in known:
+        known[id(scenario)] = fingerprint.of_scenario(scenario)
+    return known[id(scenario)]

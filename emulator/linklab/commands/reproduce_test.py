@@ -1,31 +1,130 @@
-from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from linklab.commands import reproduce
-from linklab.commands.conftest import Runs, printed
-from linklab.report import reproduction
+from linklab import scenario
+from linklab.campaign.matrix import Campaign
+from linklab.commands import campaign
+from linklab.commands.cli import main
+from linklab.commands.conftest import printed
+from linklab.report import publication
+from linklab.runs import evidence_test, job
+from linklab.runs.runner import Request
+from linklab.scenario import Scenario
+
+TEXT = """\
+name: ours
+title: Ours
+source: thesis
+runs: 3
+statements:
+  - {metric: download, source: s, within: 10 %, values: {static-80-50: {alg3: 2 s, naive: 3 s}}}
+  - {metric: energy, source: s, within: 10 %, values: {static-80-50: {alg3: 2 J}}}
+"""
 
 
-def published(options: Namespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the scenario one that the publication `ours` has a figure of."""
-    with Path(options.scenario).open("a") as file:
-        file.write("published: [{algorithm: alg3, download: 0.5 s}]\n")
-    monkeypatch.setitem(reproduction.PUBLICATIONS, "ours", (options.scenario,))
-    options.publication = "ours"
+@pytest.fixture(autouse=True)
+def ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A publication of four runs instead of 350."""
+    (tmp_path / "ours.yaml").write_text(TEXT)
+    monkeypatch.setattr(publication, "NAMES", ("ours",))
+    monkeypatch.setattr(publication, "find", lambda name: publication.parse(TEXT, f"{name}.yaml"))
 
 
-def test_a_publication_is_run_with_every_seed(
-    runs: Runs, options: Namespace, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    published(options, monkeypatch)
-    options.runs, options.seed = 2, 5
-    assert reproduce.run(options) == 0
-    assert [(one.contestant, one.seed) for one in runs.requests] == [("alg3", 5), ("alg3", 6)]
-    read = printed(capsys)
-    (cell,) = read["cells"]
-    assert (cell["scenario"], cell["algorithm"], cell["published_s"]) == ("small", "alg3", 0.5)
-    assert cell["measured_s"] == pytest.approx(0.55)
-    assert read["failures"] == []
+def made(parent: Path, who: str, seed: int, of: Scenario, **versions: str) -> Path:
+    """A run directory, of 2 s."""
+    run_dir = evidence_test.made(parent, f"{of.name}-{who}-seed{seed}", of)
+    manifest = job.read(run_dir)
+    job.write(
+        msgspec.structs.replace(
+            manifest, scenario=of.name, contestant=who, seed=seed,
+            versions={**manifest.versions, **versions},
+        ),
+        run_dir,
+    )  # fmt: skip
+    return run_dir
+
+
+def verdicts(said: dict[str, Any]) -> list[tuple[str, int]]:
+    return [(one["verdict"], one["runs"]) for one in said["statements"]]
+
+
+def test_run_directories_that_are_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    of = scenario.find("static-80-50")
+    for who, seed in (("alg3", 1), ("alg3", 2), ("naive", 1), ("mptcp", 1)):
+        made(tmp_path / "runs", who, seed, of)
+    assert main(["reproduce", "ours", "--from", str(tmp_path / "runs"), "--json"]) == 0
+    said = printed(capsys)
+    assert verdicts(said) == [("holds", 2), ("fails", 1), ("not there yet", 0)]
+    assert (said["runs"], said["failures"]) == (3, [])
+    assert main(["reproduce", "ours", "--from", str(tmp_path / "runs")]) == 0
+    assert "4 run directories, as they were there" in capsys.readouterr().out
+
+
+def test_runs_of_what_a_scenario_was_before_are_left_out(
+    tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path / "runs", "alg3", 1, replace(small, name="static-80-50"))
+    assert main(["reproduce", "ours", "--from", str(tmp_path / "runs"), "--json"]) == 0
+    told = capsys.readouterr()
+    assert '"no runs"' in told.out
+    assert "1 runs are left out: their scenarios are not what they are now" in told.err
+
+
+def test_different_builds_are_said_and_failed_runs_are_exit_code_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of = scenario.find("static-80-50")
+    made(tmp_path / "runs", "alg3", 1, of, multilink_sha256="a")
+    failed = made(tmp_path / "runs", "alg3", 2, of, multilink_sha256="b")
+    (failed / "summary.json").unlink()
+    assert main(["reproduce", "ours", "--from", str(tmp_path / "runs")]) == 1
+    told = capsys.readouterr()
+    assert "made with 2 different builds of multilink" in told.err
+    assert f"{failed}: " in told.err
+
+
+@pytest.mark.parametrize("twice", [True, False])
+def test_what_cannot_be_used_is_exit_code_2(
+    tmp_path: Path, twice: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of = scenario.find("static-80-50")
+    made(tmp_path / "a", "alg3", 1, of)
+    made(tmp_path / "b", "alg3", 1, of)
+    second = "b" if twice else "c"
+    words = ["reproduce", "ours", "--from", str(tmp_path / "a"), str(tmp_path / second)]
+    assert main(words) == 2
+    assert ("the same run twice" if twice else "cannot be read") in capsys.readouterr().err
+
+
+def test_what_statements_need_is_run_as_a_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Request] = []
+
+    def complete(
+        planned: Campaign, out: Path, timeout_s: float | None, cluster: Callable[[], Any]
+    ) -> campaign.Completed:
+        assert (planned.name, timeout_s) == ("reproduce-ours", 9)
+        asked.extend(planned.requests)
+        results: dict[str, Any] = {}
+        for one in planned.requests:
+            made(out, str(one.contestant), one.seed, one.scenario)
+            results[one.label] = evidence_test.FIGURES
+        results[asked[-1].label] = "hung"
+        return campaign.Completed(results, 1, {"a": 2, "b": 1}, 12.0)
+
+    monkeypatch.setattr(campaign, "complete", complete)
+    monkeypatch.setattr("linklab.commands.running.require", lambda *_: None)
+    words = ["reproduce", "ours", "--seed", "5", "--timeout", "9", "--out", str(tmp_path / "o")]
+    assert main(words) == 1
+    told = capsys.readouterr()
+    assert [(one.contestant, one.seed) for one in asked] == [
+        (who, seed) for seed in (5, 6, 7) for who in ("alg3", "naive")
+    ]
+    assert "6 runs, 1 of which were there already, in 12 s on 2 workers" in told.out
+    assert "static-80-50-naive-seed7: hung" in told.err

@@ -97,7 +97,8 @@ def comparison(
     scenario: Scenario, names: Iterable[str], results: Iterable[tuple[Request, Result]]
 ) -> Comparison:
     """The runs of one scenario, with the named in this order."""
-    from linklab.runs.comparison import compare  # scipy is slow to load.
+    from linklab.report import publication  # scipy is slow to load.
+    from linklab.runs.comparison import compare
 
     runs: dict[str, list[RunFigures]] = {name: [] for name in names}
     failures: dict[str, list[str]] = {name: [] for name in runs}
@@ -107,7 +108,7 @@ def comparison(
                 failures[request.who].append(result)
             else:
                 runs[request.who].append(result)
-    return compare(scenario, runs, failures)
+    return compare(scenario, runs, failures, publication.figures_for(scenario))
 
 
 @dataclass(frozen=True)

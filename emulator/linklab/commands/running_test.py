@@ -2,9 +2,8 @@ from argparse import Namespace
 
 import pytest
 
-from linklab.commands import compare, exec, reproduce, run, running
+from linklab.commands import compare, exec, run, running
 from linklab.commands.conftest import Runs
-from linklab.commands.reproduce_test import published
 from linklab.places.choice import Place
 
 
@@ -14,13 +13,10 @@ def test_runs_on_the_real_clock_go_one_after_the_other() -> None:
 
 
 def test_every_command_shifts_its_clients(
-    runs: Runs, options: Namespace, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    published(options, monkeypatch)
+    runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str]
+) -> None:
     options.shift = 0.25
     run.run(options)
     exec.run(options)
     compare.run(options)
-    reproduce.run(options)
-    assert [one.shift_s for one in runs.requests] == [0.25] * 4
+    assert [one.shift_s for one in runs.requests] == [0.25] * 3

@@ -7,7 +7,7 @@ import json
 
 from linklab import scenario
 from linklab.commands.options import add_json
-from linklab.report import listing
+from linklab.report import listing, publication
 from linklab.scenario import Scenario, reference
 
 EPILOG = "examples:\n  linklab scenarios\n  linklab scenarios emptcp-on-off"
@@ -34,9 +34,10 @@ def run(options: argparse.Namespace) -> int:
     chosen = [scenario.find(name) for name in names] or scenario.list_all()
     times = _oracles(chosen) if options.oracle or (names and options.json) else None
     if options.json:
-        print(json.dumps(listing.to_json(chosen, times), indent=2, allow_nan=False))
+        stated = {one.name: publication.about(one) for one in chosen} if names else {}
+        print(json.dumps(listing.to_json(chosen, times, stated), indent=2, allow_nan=False))
     elif names:
-        print("\n\n".join(listing.details(one) for one in chosen))
+        print("\n\n".join(listing.details(one, publication.about(one)) for one in chosen))
     else:
         print(listing.overview(chosen, times))
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import textwrap
@@ -11,6 +12,7 @@ from linklab.core import units
 from linklab.core.link_kinds import link_title
 from linklab.links import oracle
 from linklab.models import registry
+from linklab.report.publication import Statement
 from linklab.scenario import LinkSettings, Scenario
 
 WIDTH = 80
@@ -44,8 +46,9 @@ def overview(scenarios: Iterable[Scenario], oracles: Mapping[str, float] | None 
     return "\n\n".join(blocks)
 
 
-def details(scenario: Scenario) -> str:
-    """Everything that one would ask about a scenario before running it."""
+def details(scenario: Scenario, stated: Sequence[Statement] = ()) -> str:
+    """Everything that one would ask about a scenario before running it, what publications have
+    `stated` about it included."""
     least_s = oracle.oracle_s(scenario)
     alone = [
         f"{link_title(link)} alone {_seconds(oracle.single_link_s(scenario, link))}"
@@ -60,10 +63,7 @@ def details(scenario: Scenario) -> str:
     rows += [(link_title(name), _link(name, link)) for name, link in scenario.links.items()]
     rows.append(("events", str(len(scenario.events)) if scenario.events else ""))
     rows.append(("oracle", f"{_seconds(least_s)}; {', '.join(alone)}"))
-    for row in scenario.published:
-        rows.append(("published", f"{row.algorithm} {_seconds(row.download_s)}{_of(row.source)}"))
-    for finding in scenario.findings:
-        rows.append(("published", f"{finding.what}: {finding.value}{_of(finding.source)}"))
+    rows += [("published", text) for text in _stated(stated)]
     lines = [f"{scenario.name}  {scenario.title}".rstrip()]
     before = ""
     for label, text in rows:
@@ -74,9 +74,12 @@ def details(scenario: Scenario) -> str:
 
 
 def to_json(
-    scenarios: Iterable[Scenario], oracles: Mapping[str, float] | None = None
+    scenarios: Iterable[Scenario],
+    oracles: Mapping[str, float] | None = None,
+    stated: Mapping[str, Sequence[Statement]] | None = None,
 ) -> list[dict[str, object]]:
-    """The same for machines, base units; `oracle_s` is null unless `oracles` has it finite."""
+    """The same for machines, base units; `oracle_s` is null unless `oracles` has it finite. What
+    is `stated` is by the scenarios' names."""
     return [
         {
             "name": one.name,
@@ -101,16 +104,12 @@ def to_json(
             "events": len(one.events),
             "published": [
                 {
-                    "algorithm": row.algorithm,
-                    "download_s": row.download_s,
-                    "link_delta_s": row.link_delta_s,
-                    "spread": row.spread,
-                    "source": row.source,
+                    "what": said.title,
+                    "who": said.who,
+                    "value": said.expected.said,
+                    "source": said.source,
                 }
-                for row in one.published
-            ],
-            "findings": [
-                {"what": row.what, "value": row.value, "source": row.source} for row in one.findings
+                for said in (stated or {}).get(one.name, ())
             ],
         }
         for one in scenarios
@@ -148,6 +147,15 @@ def _models(link: LinkSettings) -> list[tuple[str, str]]:
     ]
 
 
+def _stated(stated: Iterable[Statement]) -> list[str]:
+    """What is published, in a line for each measure and place in a publication."""
+    grouped = itertools.groupby(stated, key=lambda one: (one.title, one.source))
+    return [
+        f"{title} ({source}): {', '.join(f'{one.who} {one.expected.said}' for one in those)}"
+        for (title, source), those in grouped
+    ]
+
+
 def _wrapped(label: str, text: str) -> list[str]:
     return textwrap.wrap(
         text,
@@ -162,10 +170,6 @@ def _wrapped(label: str, text: str) -> list[str]:
 def _size(size_bytes: int) -> str:
     """Unlike in a file, 90.75 MB are not 90750 kB."""
     return f"{size_bytes / 1e6:g} MB" if size_bytes >= 1e6 else units.format_size(size_bytes)
-
-
-def _of(source: str) -> str:
-    return f" ({source})" if source else ""
 
 
 def _seconds(value: float) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from linklab import scenario
 from linklab.links import oracle
-from linklab.report import listing
+from linklab.report import listing, publication
 from linklab.scenario import Scenario
 
 TEXT = """\
@@ -21,11 +21,16 @@ links:
         rrc: {}, trace: {file: lte-walking}}
 events:
   - {at: 9 s, link: wifi, for: 1 s, carrier: down}
-published:
-  - {algorithm: alg3, download: 1.5 s, source: table 1}
-findings:
-  - {what: energy of A against B, value: -8 %, source: figure 3}
 """
+
+STATED = publication.parse(
+    "name: x\ntitle: t\nsource: s\nstatements:\n"
+    "  - {metric: download, source: table 1, within: 5 %,\n"
+    "     values: {ts: {alg3: 1.5 s, naive: 2 s}}}\n"
+    "  - {metric: energy, source: figure 3, each: [ts], of: alg3, to: [naive], ratio: 92 %,\n"
+    "     within: 5 %}\n",
+    "x.yaml",
+).statements
 
 
 @pytest.fixture
@@ -70,7 +75,7 @@ def test_a_line_for_each_below_its_publication(small: Scenario) -> None:
 
 
 def test_details_say_everything(small: Scenario) -> None:
-    text = listing.details(replace(small, description="word " * 40))
+    text = listing.details(replace(small, description="word " * 40), STATED)
     assert all(len(line) <= listing.WIDTH for line in text.splitlines())
     joined = " ".join(text.split())
     for words in (
@@ -83,16 +88,19 @@ def test_details_say_everything(small: Scenario) -> None:
         "events 1",
         f"oracle {oracle.oracle_s(small):.2f} s; Wi-Fi alone "
         f"{oracle.single_link_s(small, 'wifi'):.2f} s, LTE alone",
-        "published alg3 1.50 s (table 1) energy of A against B: -8 % (figure 3)",
+        "published download (table 1): alg3 1.5 s, naive 2 s ratio of energy (figure 3): alg3 to "
+        "naive 92 %",
     ):
         assert words in joined
 
 
 def test_json_is_complete_and_stable(small: Scenario) -> None:
-    (listed,) = json.loads(json.dumps(listing.to_json([small]), allow_nan=False))
+    (listed,) = json.loads(
+        json.dumps(listing.to_json([small], stated={"small": STATED[1:]}), allow_nan=False)
+    )
     assert list(listed) == [
         "name", "title", "description", "publication", "source", "file", "payload_bytes",
-        "oracle_s", "links", "events", "published", "findings",
+        "oracle_s", "links", "events", "published",
     ]  # fmt: skip
     assert (listed["publication"], listed["payload_bytes"], listed["events"]) == (
         "Paper",
@@ -105,13 +113,8 @@ def test_json_is_complete_and_stable(small: Scenario) -> None:
     }  # fmt: skip
     assert listed["links"]["lte"]["models"] == ["between_runs", "trace", "carriers", "rrc"]
     assert listed["published"] == [
-        {
-            "algorithm": "alg3", "download_s": 1.5, "link_delta_s": None, "spread": None,
-            "source": "table 1",
-        }
-    ]  # fmt: skip
-    assert listed["findings"] == [
-        {"what": "energy of A against B", "value": "-8 %", "source": "figure 3"}
+        {"what": "download", "who": "naive", "value": "2 s", "source": "table 1"},
+        {"what": "ratio of energy", "who": "alg3 to naive", "value": "92 %", "source": "figure 3"},
     ]
     assert listed["oracle_s"] is None
     for seconds, written in ((2.5, 2.5), (math.inf, None)):

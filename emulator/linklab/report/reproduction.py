@@ -1,84 +1,235 @@
-"""Published results beside measured ones: which cells there are, and how close is close. Pure."""
+"""What a publication states beside what runs show: statement by statement, with an interval. Pure.
+
+Runs of one seed have the same links. Where all cells of a scenario have the same seeds, these are
+drawn together for the interval, so that what the cells share is no noise between them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Literal
 
-if TYPE_CHECKING:  # The command line needs the names of publications only, and quickly.
-    from linklab.runs.comparison import Comparison
-    from linklab.scenario import Scenario
+import numpy as np
 
-PUBLICATIONS: Final = {"thesis": ("hs-s6", "hs-s7", "ls", "ts", "tm", "ao")}
-"""The scenarios of a publication, in the order of its tables (thesis table 5.12)."""
+from linklab.core import statistics
+from linklab.core.statistics import Interval, Numbers
+from linklab.report.measures import MEASURES
+from linklab.report.publication import Cell, Publication, Statement
+from linklab.runs.evidence import Evidence
 
-CALIBRATION: Final = ("single-wifi", "single-lte")
-"""The links of a scenario were given the rates that these rows state, on other seeds
-(`calibration.py`): they show that the links are right, not that an algorithm is."""
+Verdict = Literal["holds", "fails", "no runs", "not there yet"]
 
-TOLERANCES: Final = {
-    "single-wifi": 0.05,
-    "single-lte": 0.05,
-    "naive": 0.05,
-    "alg1": 0.15,
-    "alg2": 0.15,
-    "alg3": 0.10,
-}
-"""How far a median may lie from the published one: one value per algorithm, whatever the
-scenario. Those of outcomes are what a fluid model of the thesis' links leaves unexplained.
-Those of links are two standard errors of a median of ten runs, 1.2533 σ/√n, of an LTE trace
-whose means over a download stray by 6 %."""
+LEVEL: Final = 0.95
+"""Of the intervals."""
+
+Runs = Mapping[Cell, Sequence[Evidence]]
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One row of one scenario. `measured_s` is None where no run came to a figure; then it is
-    outside. `error_ratio` is (measured - published) / published."""
+class Checked:
+    """A statement and what runs say of it.
 
-    scenario: str
-    algorithm: str
-    published_s: float
-    measured_s: float | None
-    error_ratio: float | None
-    tolerance: float
-    inside: bool
-    calibration: bool
+    `measured` is of the same form as the statement, None where there is nothing to measure or it is
+    not defined. `clear` is whether the whole interval is on the verdict's side of the limits; a
+    verdict that is not clear may be another one with other seeds.
+    """
+
+    statement: Statement
+    verdict: Verdict
+    measured: float | None = None
+    interval: Interval | None = None
+    runs: int = 0
+
+    @property
+    def clear(self) -> bool:
+        if self.interval is None:
+            return False
+        expected = self.statement.expected
+        if self.verdict == "holds":
+            return expected.low <= self.interval.low and self.interval.high <= expected.high
+        return self.interval.high < expected.low or expected.high < self.interval.low
+
+    @property
+    def error(self) -> float | None:
+        """measured - published; None where no single value is published."""
+        published = self.statement.expected.value
+        return None if self.measured is None or published is None else self.measured - published
+
+    @property
+    def error_ratio(self) -> float | None:
+        """(measured - published) / published; None where no single value is published, or 0."""
+        published = self.statement.expected.value
+        return self.error / published if self.error is not None and published else None
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many of some cells are inside their tolerance."""
+    """How many of some statements hold, how many fail, and how many of both are clear."""
 
-    inside: int
-    cells: int
+    holds: int
+    fails: int
+    clear: int
+
+    @property
+    def all(self) -> int:
+        return self.holds + self.fails
 
 
-def cells(scenarios: Sequence[Scenario], comparisons: Mapping[str, Comparison]) -> list[Cell]:
-    """A cell for every published figure of the scenarios; `comparisons` by scenario name."""
-    found = []
-    for scenario in scenarios:
-        rows = {row.algorithm: row for row in comparisons[scenario.name].rows}
-        for published in scenario.published:
-            row = rows[published.algorithm]
-            error = row.error_ratio
-            tolerance = TOLERANCES[published.algorithm]
-            found.append(
-                Cell(
-                    scenario=scenario.name,
-                    algorithm=published.algorithm,
-                    published_s=published.download_s,
-                    measured_s=row.download_s.median if row.download_s else None,
-                    error_ratio=error,
-                    tolerance=tolerance,
-                    inside=error is not None and abs(error) <= tolerance,
-                    calibration=published.algorithm in CALIBRATION,
-                )
+def by_cell(runs: Iterable[Evidence]) -> dict[Cell, list[Evidence]]:
+    """Runs with figures, those of a cell in the order of their seeds. Raises ValueError where two
+    are the same run, which would count twice."""
+    found: dict[Cell, dict[int, Evidence]] = {}
+    for one in sorted(runs, key=lambda one: one.job.seed):
+        if one.figures is not None:
+            seeds = found.setdefault(Cell(one.scenario.name, one.who), {})
+            if one.job.seed in seeds:
+                other = seeds[one.job.seed].run_dir
+                raise ValueError(f"the same run twice: {other} and {one.run_dir}")
+            seeds[one.job.seed] = one
+    return {cell: list(seeds.values()) for cell, seeds in found.items()}
+
+
+def check(publication: Publication, runs: Runs) -> list[Checked]:
+    """Every statement of a publication, in its order."""
+    return [_check(one, runs) for one in publication.statements]
+
+
+def count(checked: Iterable[Checked]) -> Count:
+    """Of those that could be checked."""
+    known = [one for one in checked if one.verdict in ("holds", "fails")]
+    holds = sum(one.verdict == "holds" for one in known)
+    return Count(holds, len(known) - holds, sum(one.clear for one in known))
+
+
+def median_error(checked: Iterable[Checked], *, relative: bool) -> float | None:
+    """The median of the errors of published values, signs aside; None where there are none."""
+    errors = [
+        error
+        for one in checked
+        if one.statement.form == "value"
+        and (error := one.error_ratio if relative else one.error) is not None
+    ]
+    return statistics.median(map(abs, errors)) if errors else None
+
+
+def missing(checked: Iterable[Checked]) -> dict[str, int]:
+    """What linklab lacks, with how many statements wait for it, most first."""
+    found: dict[str, int] = {}
+    for one in checked:
+        for reason in one.statement.missing:
+            found[reason] = found.get(reason, 0) + 1
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _check(statement: Statement, runs: Runs) -> Checked:
+    if statement.missing:
+        return Checked(statement, "not there yet")
+    table = _Table(statement, runs)
+    if not table.is_complete:
+        return Checked(statement, "no runs")
+    measured = table.value()
+    if not math.isfinite(measured):
+        return Checked(statement, "no runs", runs=table.runs)
+    expected = statement.expected
+    verdict: Verdict = "holds" if expected.low <= measured <= expected.high else "fails"
+    return Checked(statement, verdict, measured, table.interval(), table.runs)
+
+
+class _Table:
+    """The numbers that a statement is about: for each cell and measure, a row for each run."""
+
+    def __init__(self, statement: Statement, runs: Runs) -> None:
+        self._statement = statement
+        self._columns: dict[tuple[str, Cell], Numbers] = {}
+        self._seeds: dict[Cell, tuple[int, ...]] = {}
+        metrics = [one for one in (statement.metric, statement.other) if one]
+        for cell in statement.cells:
+            chosen = {
+                one.job.seed: [_of_run(one, metric, statement.link) for metric in metrics]
+                for one in runs.get(cell, ())
+            }
+            whole = {seed: rows for seed, rows in chosen.items() if None not in rows}
+            self._seeds[cell] = tuple(whole)
+            for index, metric in enumerate(metrics):
+                rows = [found[index] for found in whole.values()]
+                if rows:
+                    self._columns[metric, cell] = np.array(rows, dtype=np.float64).T
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every cell has a run."""
+        return all(self._seeds.values())
+
+    @property
+    def runs(self) -> int:
+        """How many the cell with the fewest has."""
+        return min(map(len, self._seeds.values()), default=0)
+
+    def value(self) -> float:
+        """What the statement is about; nan where it is not defined."""
+        everybody = [np.arange(len(self._seeds[group[0]])) for group in self._groups]
+        with np.errstate(all="ignore"):
+            return float(self._of(*everybody, axis=-1))
+
+    def interval(self) -> Interval | None:
+        """Where that lies; None where a cell has too few runs to tell."""
+        if self.runs < 2:
+            return None
+        samples = [np.arange(len(self._seeds[group[0]])) for group in self._groups]
+        with np.errstate(all="ignore"):
+            found = statistics.bootstrap(self._of, samples, level=LEVEL)
+        return found if math.isfinite(found.low) and math.isfinite(found.high) else None
+
+    @property
+    def _groups(self) -> list[list[Cell]]:
+        """Cells whose runs belong together: those of a scenario with the same seeds."""
+        groups: dict[tuple[str, tuple[int, ...]], list[Cell]] = {}
+        for cell, seeds in self._seeds.items():
+            groups.setdefault((cell.scenario, seeds), []).append(cell)
+        return list(groups.values())
+
+    def _of(self, *drawn: Any, axis: int) -> Any:
+        """The statement's value for runs drawn from each group, by their places."""
+        which = {
+            cell: places.astype(int)
+            for group, places in zip(self._groups, drawn, strict=True)
+            for cell in group
+        }
+
+        def one(metric: str, cell: Cell) -> Any:
+            columns = self._columns[metric, cell]
+            return MEASURES[metric].of_many(*columns[:, which[cell]], axis=axis)
+
+        said = self._statement
+        if said.form == "value":
+            return one(said.metric, said.of[0])
+        if said.form == "correlation":
+            return _pearson(
+                *(np.stack([one(m, cell) for cell in said.of]) for m in (said.metric, said.other))
             )
-    return found
+        best = np.max if said.measure.more_is_better else np.min
+        pairs = [
+            (
+                one(said.metric, cell),
+                best(
+                    np.stack([one(said.metric, c) for c in said.to if c.scenario == cell.scenario]),
+                    axis=0,
+                ),
+            )
+            for cell in said.of
+        ]
+        compared = [a / b if said.form == "ratio" else a - b for a, b in pairs]
+        return np.mean(np.stack(compared), axis=0)
 
 
-def count(cells: Sequence[Cell], *, calibration: bool) -> Count:
-    """The cells of one kind: calibration, or outcomes."""
-    chosen = [cell for cell in cells if cell.calibration == calibration]
-    return Count(sum(cell.inside for cell in chosen), len(chosen))
+def _of_run(run: Evidence, metric: str, link: str) -> tuple[float, ...] | None:
+    columns = MEASURES[metric].columns
+    return None if columns is None else columns(run, link if MEASURES[metric].per_link else "")
+
+
+def _pearson(x: Numbers, y: Numbers) -> Any:
+    """Along the first axis, for all draws at once; nan where one does not vary."""
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    return (x * y).sum(axis=0) / np.sqrt((x * x).sum(axis=0) * (y * y).sum(axis=0))

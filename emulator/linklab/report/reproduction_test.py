@@ -1,45 +1,197 @@
+import io
+import json
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
 
 from linklab import scenario
-from linklab.report import reproduction
-from linklab.report.reproduction import CALIBRATION, PUBLICATIONS, TOLERANCES, Cell, Count
-from linklab.runs.comparison import compare
-from linklab.runs.run_figures import RunFigures
+from linklab.core import statistics
+from linklab.report import publication, reproduction, reproduction_showing
+from linklab.report.publication import Cell, Publication
+from linklab.report.reproduction import Checked
+from linklab.runs.evidence import Evidence
+from linklab.runs.job_test import JOB
+from linklab.runs.run_figures import LinkFigures, RunFigures
+
+TEXT = """\
+name: x
+title: A paper
+source: thesis
+not_there: {gb-p: the algorithm GreenBag}
+statements:
+  - {metric: download, source: table 1, kind: calibration, within: 5 %,
+     values: {ts: {single-lte: 20 s}}}
+  - {metric: download, source: table 1, within: 10 %, values: {ts: {alg3: 9.5 s, naive: 40 s}}}
+  - {metric: download, source: text, each: [ts], of: alg3, to: [naive, single-lte], is: less}
+  - {metric: goodput, source: text, each: [ts], of: alg3, to: [naive, single-lte],
+     ratio: 150 % to 250 %}
+  - {metric: link-delta, source: table 1, within: 1 s, values: {ts: {alg3: 2 s}}}
+  - {metric: link-deviation, link: lte, source: table 1, within: 10 %,
+     values: {ts: {alg3: 1 Mbit/s}}}
+  - {metric: download, with: goodput, source: text, correlation: -1, within: 0.2,
+     cells: {ts: [alg3, naive, single-lte]}}
+  - {metric: download, source: text, each: [ts], of: gb-p, to: [alg3], is: less}
+  - {metric: download, source: text, each: [tm], of: alg3, to: [naive], is: less}
+"""
 
 
-def test_the_thesis_has_35_cells_of_which_11_are_calibration() -> None:
-    rows = [
-        row.algorithm for name in PUBLICATIONS["thesis"] for row in scenario.find(name).published
+@pytest.fixture(scope="module")
+def stated() -> Publication:
+    return publication.parse(TEXT, "x.yaml")
+
+
+def run(who: str, seed: int, download_s: float, ends_s: Sequence[float] = ()) -> Evidence:
+    figures = RunFigures(
+        download_s=download_s,
+        goodput_bps=1e9 / download_s,
+        oracle_s=9.0,
+        efficiency=9 / download_s,
+        link_delta_s=0.0,
+        links={
+            name: LinkFigures(bytes=1, share=0.5, finish_s=end)
+            for name, end in zip(("wifi", "lte"), ends_s, strict=False)
+        },
+    )
+    return Evidence(
+        Path(f"{who}-{seed}"),
+        msgspec.structs.replace(JOB, contestant=who, seed=seed),
+        scenario.find("ts"),
+        figures,
+        rates_bps={"lte": 80e6 + 1e6 * (seed - 2)},
+    )
+
+
+def runs() -> list[Evidence]:
+    made = []
+    for seed, slow in ((1, 0.0), (2, 1.0), (3, 3.0)):
+        made += [
+            # The links' ends have the medians 9 and 11, their differences 2, 2 and 6.
+            run("alg3", seed, 10 + slow, [9 + slow * 0, 11 + slow * 2 * (seed == 3)]),
+            run("naive", seed, 50 + slow),
+            run("single-lte", seed, 20 + slow),
+        ]
+    return made
+
+
+def checked(stated: Publication, evidence: list[Evidence]) -> list[Checked]:
+    return reproduction.check(stated, reproduction.by_cell(evidence))
+
+
+def test_each_statement_has_its_verdict(stated: Publication) -> None:
+    found = checked(stated, runs())
+    assert [(one.verdict, one.measured) for one in found] == [
+        ("holds", 21.0),
+        ("fails", 11.0),
+        ("fails", 51.0),
+        ("holds", pytest.approx(11 / 21)),
+        ("holds", pytest.approx(21 / 11)),
+        ("holds", pytest.approx(2.0)),
+        ("holds", pytest.approx(1e6)),
+        ("holds", pytest.approx(statistics.correlation([11, 51, 21], [1 / 11, 1 / 51, 1 / 21]))),
+        ("not there yet", None),
+        ("no runs", None),
     ]
-    assert len(rows) == 35
-    assert sum(row in CALIBRATION for row in rows) == 11
-    assert set(rows) <= set(TOLERANCES)
+    assert [one.runs for one in found] == [3] * 8 + [0, 0]
 
 
-def measured(download_s: float) -> RunFigures:
-    return RunFigures(download_s, 1.0, 10.0, 10.0 / download_s, None, {})
+def test_intervals_are_over_seeds_and_repeat(stated: Publication) -> None:
+    found = checked(stated, runs())
+    assert found == checked(stated, runs())
+    download, faster = found[1].interval, found[3].interval
+    assert download is not None
+    assert faster is not None
+    assert (download.low, download.high) == (10, 13)
+    assert not found[1].clear, "10 s would be within the tolerance"
+    # The seeds are drawn together: 10/20, 11/21 and 13/23, never 10/23.
+    assert (faster.low, faster.high) == pytest.approx((10 / 20, 13 / 23))
+    assert found[3].clear
 
 
-def test_cells_say_how_far_they_are_off() -> None:
-    one = scenario.find("hs-s7")
-    one = replace(one, published=tuple(r for r in one.published if r.algorithm != "alg2"))
-    runs = {
-        "single-wifi": [measured(26.0)],
-        "single-lte": [measured(36.0)],
-        "naive": [measured(t) for t in (18.0, 19.0, 30.0)],
-        "alg1": [measured(17.88 * 1.2)],
-    }
-    compared = compare(one, runs, {"alg3": ["hung"]})
-    cells = reproduction.cells([one], {"hs-s7": compared})
-    assert [(cell.algorithm, cell.inside, cell.calibration) for cell in cells] == [
-        ("single-wifi", True, True),
-        ("single-lte", False, True),
-        ("naive", True, False),
-        ("alg1", False, False),
-        ("alg3", False, False),
+def test_one_run_has_no_interval_and_is_never_clear(stated: Publication) -> None:
+    found = checked(stated, runs()[:3])
+    assert found[3].verdict == "holds"
+    assert found[3].interval is None
+    assert not found[3].clear
+    assert found[6].verdict == "no runs", "one run does not stray"
+
+
+def test_failed_runs_do_not_count_and_the_same_run_not_twice(stated: Publication) -> None:
+    all_runs = runs()
+    failed = [replace(one, figures=None) for one in all_runs]
+    assert {one.verdict for one in checked(stated, failed)} == {"no runs", "not there yet"}
+    with pytest.raises(ValueError, match="the same run twice: alg3-1 and alg3-1"):
+        checked(stated, [*all_runs, all_runs[0]])
+
+
+def test_counts_errors_and_what_is_missing(stated: Publication) -> None:
+    found = checked(stated, runs())
+    outcomes = [one for one in found if one.statement.kind == "outcome"]
+    counted = reproduction.count(outcomes)
+    assert (counted.holds, counted.fails, counted.all) == (5, 2, 7)
+    values = [one for one in outcomes if one.statement.metric == "download"]
+    assert reproduction.median_error(values, relative=True) == pytest.approx(
+        (1.5 / 9.5 + 11 / 40) / 2
+    )
+    assert reproduction.median_error(values, relative=False) == pytest.approx(6.25)
+    assert reproduction.missing(found) == {"the algorithm GreenBag": 1}
+
+
+def shown(stated: Publication, found: list[Checked]) -> str:
+    console = Console(file=io.StringIO(), width=80)
+    reproduction_showing.show(stated, found, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_table_of_80_columns(stated: Publication) -> None:
+    text = shown(stated, checked(stated, runs()))
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    (alg3,) = (line for line in lines if line.startswith("ts alg3") and "9.5 s" in line)
+    assert alg3.split() == [
+        "ts",
+        "alg3",
+        "9.5",
+        "s",
+        "11.00",
+        "s",
+        "10.00",
+        "to",
+        "13.00",
+        "s",
+        "fails?",
     ]
-    error = (19.0 - 18.99) / 18.99
-    assert cells[2] == Cell("hs-s7", "naive", 18.99, 19.0, error, 0.05, True, False)
-    assert (cells[4].measured_s, cells[4].error_ratio) == (None, None)
-    assert reproduction.count(cells, calibration=True) == Count(1, 2)
-    assert reproduction.count(cells, calibration=False) == Count(1, 3)
+    assert "calibration: 1 of 1 hold; 0 verdicts are clear" in lines
+    assert "  download: 0 of 2 values, median error 21.6 %; 2 of 2 comparisons" in lines
+    assert "  link-delta: 1 of 1 values, median error 0.00 s" in lines
+    assert "without runs or figures: 1" in lines
+    assert "     1 the algorithm GreenBag" in lines
+
+
+def test_json_is_whole_and_stable(stated: Publication) -> None:
+    found = checked(stated, runs())
+    written = json.loads(json.dumps(reproduction_showing.to_json(stated, found), allow_nan=False))
+    assert list(written) == ["publication", "counts", "not_there_yet", "statements"]
+    assert len(written["statements"]) == len(found)
+    alg3 = written["statements"][1]
+    assert list(alg3) == [
+        "line", "metric", "link", "form", "with", "of", "to", "source", "kind", "why", "published",
+        "low", "high", "missing", "verdict", "clear", "measured", "interval", "runs", "error_ratio",
+    ]  # fmt: skip
+    assert (alg3["of"], alg3["interval"], alg3["error_ratio"]) == (
+        ["ts/alg3"],
+        [10, 13],
+        pytest.approx(1.5 / 9.5),
+    )
+    assert written["statements"][3]["low"] is None
+    assert written["counts"]["outcome"]["metrics"]["download"]["values"]["fails"] == 2
+
+
+def test_the_thesis_asks_for_its_35_cells() -> None:
+    cells = publication.find("thesis").cells
+    assert len(cells) == 35
+    assert Cell("ls", "single-lte") not in cells

@@ -19,7 +19,6 @@ from rich.table import Table
 from rich.text import Text
 
 from linklab.core.link_kinds import link_title
-from linklab.report.reproduction import Cell, count
 from linklab.runs.comparison import Comparison, LinkRow, Row, Spread
 
 _UNITS = {"done": "done s", "MB": "MB"}
@@ -93,37 +92,6 @@ def show(comparison: Comparison, console: Console) -> None:
     """Prints the comparison on `console`, as wide as that is."""
     ascii_only = console.options.ascii_only
     console.print(renderable(comparison, width=console.width, ascii_only=ascii_only))
-
-
-def show_reproduction(cells: Sequence[Cell], console: Console) -> None:
-    """Prints published figures beside measured ones, and how many are inside the tolerance."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("scenario", no_wrap=True)
-    table.add_column("algorithm", no_wrap=True)
-    for header in ("published\ns", "measured\ns", "error\n%", "allowed\n%"):
-        table.add_column(header, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    last = ""
-    for cell in cells:
-        error = _NOTHING if cell.error_ratio is None else f"{cell.error_ratio * 100:+.1f}"
-        verdict = "inside" if cell.inside else "outside"
-        table.add_row(
-            cell.scenario if cell.scenario != last else "",
-            cell.algorithm,
-            f"{cell.published_s:.2f}",
-            _NOTHING if cell.measured_s is None else f"{cell.measured_s:.2f}",
-            error,
-            f"{cell.tolerance * 100:.0f}",
-            Text(
-                f"{verdict} (calibration)" if cell.calibration else verdict,
-                style="green" if cell.inside else "red",
-            ),
-        )
-        last = cell.scenario
-    console.print(table)
-    for name, calibration in (("calibration", True), ("outcomes", False)):
-        counted = count(cells, calibration=calibration)
-        console.print(f"{name}: {counted.inside} of {counted.cells} inside")
 
 
 def _table(

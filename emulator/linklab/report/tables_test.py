@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from linklab import scenario
-from linklab.report import tables
+from linklab.report import publication, tables
 from linklab.runs import run_figures
 from linklab.runs.comparison import Comparison, compare
 from linklab.runs.run_figures import LinkFigures, RunFigures
@@ -42,7 +42,8 @@ def published() -> Comparison:
         "alg3": [run("ls", 29.1, 29.1, 29.0), run("ls", 29.3, 29.2, 29.3)],
         "aria2-2": [run_figures.peer_figures(scenario.find("ls"), 1, 30.0, {"wifi": 5, "lte": 9})],
     }
-    return compare(scenario.find("ls"), runs, {"alg1": ["H2O ended with 1"] * 2})
+    one = scenario.find("ls")
+    return compare(one, runs, {"alg1": ["H2O ended with 1"] * 2}, publication.figures_for(one))
 
 
 @pytest.fixture

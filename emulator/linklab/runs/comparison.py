@@ -36,6 +36,14 @@ class LinkRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Published:
+    """What a publication states of a row; None where it does not."""
+
+    download_s: float
+    link_delta_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One algorithm's runs in one scenario. The metrics are None if no run succeeded.
 
@@ -98,14 +106,16 @@ def compare(
     scenario: Scenario,
     runs: Mapping[str, Sequence[RunFigures]],
     failures: Mapping[str, Sequence[str]] | None = None,
+    published: Mapping[str, Published] | None = None,
 ) -> Comparison:
-    """A row for each algorithm of `runs` and `failures`, beside the scenario's published
-    figures. `failures` holds the reasons of runs that yielded no figures.
+    """A row for each algorithm of `runs` and `failures`, beside its `published` figures.
+    `failures` holds the reasons of runs that yielded no figures.
     """
     failed = failures or {}
+    stated = published or {}
     algorithms = list(dict.fromkeys([*runs, *failed]))
     rows = tuple(
-        _row(scenario, name, list(runs.get(name, ())), tuple(failed.get(name, ())))
+        _row(scenario, name, runs.get(name, ()), tuple(failed.get(name, ())), stated.get(name))
         for name in algorithms
     )
     used = [name for row in rows for name in row.links]
@@ -121,9 +131,12 @@ def compare(
 
 
 def _row(
-    scenario: Scenario, algorithm: str, runs: list[RunFigures], failures: tuple[str, ...]
+    scenario: Scenario,
+    algorithm: str,
+    runs: Sequence[RunFigures],
+    failures: tuple[str, ...],
+    published: Published | None,
 ) -> Row:
-    published = next((p for p in scenario.published if p.algorithm == algorithm), None)
     download = _spread_or_none(run.download_s for run in runs)
     error = None
     if published is not None and download is not None:

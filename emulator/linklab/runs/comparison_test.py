@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab import scenario
-from linklab.runs.comparison import Spread, compare, spread
+from linklab.runs.comparison import Published, Spread, compare, spread
 from linklab.runs.run_figures import LinkFigures, RunFigures
 from linklab.scenario import Scenario
 
@@ -47,7 +47,8 @@ def test_a_median_lies_within_the_extremes(values: list[float]) -> None:
 
 def test_compare(hs: Scenario) -> None:
     runs = {"alg3": [run(16.0), run(17.0)], "aria2-2": [run(18.0)]}
-    compared = compare(hs, runs, {"naive": ["H2O ended"], "aria2-2": ["hung"]})
+    stated = {"alg3": Published(16.55, 0.5), "naive": Published(18.99), "alg1": Published(1.0)}
+    compared = compare(hs, runs, {"naive": ["H2O ended"], "aria2-2": ["hung"]}, stated)
     assert [row.algorithm for row in compared.rows] == ["alg3", "aria2-2", "naive"]
     assert compared.links == ("wifi", "lte")
     assert compared.has_published

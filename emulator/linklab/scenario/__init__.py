@@ -21,7 +21,6 @@ from linklab.scenario.link import (
     default_queue_bytes,
 )
 from linklab.scenario.payload import Payload
-from linklab.scenario.published import Finding, Published
 from linklab.scenario.reading import parse
 from linklab.scenario.settings import SAMPLE_S, Scenario
 from linklab.scenario.tcp import TcpSettings
@@ -31,10 +30,8 @@ from linklab.schema.document import ScenarioError
 __all__ = [
     "SAMPLE_S",
     "ClientSettings",
-    "Finding",
     "LinkSettings",
     "Payload",
-    "Published",
     "Scenario",
     "ScenarioError",
     "TcpSettings",

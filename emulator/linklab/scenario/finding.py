@@ -24,9 +24,8 @@ def load(path: str | os.PathLike[str], *, any_name: bool = False) -> Scenario:
     file = Path(path)
     shown = _shown(file)
     if any_name:
-        return parse(
-            document.read(file, shown, opener=plain_file.opened), shown, path=file, stem=None
-        )
+        text = document.read(file, shown, opener=plain_file.opened)
+        return parse(text, shown, path=file, of_a_run=True)
     return parse(document.read(file, shown), shown, path=file, stem=file.stem)
 
 

@@ -7,6 +7,8 @@ import math
 from pathlib import Path
 from typing import Final
 
+from yaml.nodes import MappingNode
+
 from linklab.core import units
 from linklab.core.link_kinds import KINDS, MAX_LINKS, LinkKind, devices, in_order, link_name
 from linklab.models import events
@@ -28,14 +30,27 @@ NODES: Final = (
 """The lab's nodes: no access point may be called so."""
 
 
+RETIRED: Final = ("published", "findings")
+"""Keys that scenarios had before publications got files of their own: run directories of then have
+them."""
+
+
 def parse(
-    text: str, shown: str = "<text>", *, path: Path | None = None, stem: str | None = None
+    text: str,
+    shown: str = "<text>",
+    *,
+    path: Path | None = None,
+    stem: str | None = None,
+    of_a_run: bool = False,
 ) -> Scenario:
-    """The scenario in YAML text. `shown` names the file in errors, `stem` must be its name.
+    """The scenario in YAML text. `shown` names the file in errors, `stem` must be its name. That of
+    a run may have keys that are not used any more.
 
     Raises ScenarioError.
     """
     root = document.compose(text, shown, ", ".join(TABLE.keys.needed))
+    if of_a_run and isinstance(root, MappingNode):
+        root.value = [pair for pair in root.value if pair[0].value not in RETIRED]
     top = Mapping(shown, root, "", TABLE.keys)
     values = TABLE.values(top, without=("links", "events"))
     if stem is not None and values["name"] != stem:

@@ -9,12 +9,11 @@ from typing import Any, Final
 from linklab.models import events
 from linklab.models.events import Event
 from linklab.models.layer import STEP_S
-from linklab.scenario import client, link, payload, published, tcp
+from linklab.scenario import client, link, payload, tcp
 from linklab.scenario.client import ClientSettings
 from linklab.scenario.link import LinkSettings
 from linklab.scenario.name import NAME
 from linklab.scenario.payload import Payload
-from linklab.scenario.published import Finding, Published
 from linklab.scenario.tcp import TcpSettings
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import TEXT, duration
@@ -37,8 +36,6 @@ class Scenario:
     events: tuple[Event, ...] = ()
     tcp: TcpSettings = field(default_factory=TcpSettings)
     client: ClientSettings = field(default_factory=ClientSettings)
-    published: tuple[Published, ...] = ()
-    findings: tuple[Finding, ...] = ()
     step_s: float = STEP_S
     sample_s: float = SAMPLE_S
     path: Path | None = field(default=None, compare=False)
@@ -74,7 +71,5 @@ TABLE: Final = Table(
         Row("sample", "sample_s", _STEP, "how often the queues' counters are written down"),
         Row("tcp", "tcp", tcp.TABLE, "the kernels of both end hosts"),
         Row("client", "client", client.TABLE, "what multilink is told"),
-        Row("published", "published", published.PUBLISHED, "figures of a publication", unset=()),
-        Row("findings", "findings", published.FINDINGS, "and what else it says", unset=()),
     ),
 )

@@ -1,0 +1,171 @@
+"""What publications report of runs: each measure with its unit, and how it follows from runs. Pure.
+
+A *new measure* is an entry of MEASURES. One that linklab cannot take yet says what it waits for:
+statements about it are read, shown and counted apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from linklab.core import units
+from linklab.core.statistics import Numbers
+from linklab.runs.evidence import Evidence
+from linklab.schema.quantities import Quantity, duration, measure, number, rate, ratio, size
+
+Columns = tuple[float, ...]
+"""What a run contributes: one number, or several that belong together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """`columns` takes a run's numbers, for a link where `per_link`; None where the run has none.
+    `of_many` makes one number of the columns of many runs, along an axis. `words` writes a value
+    for people. `more_is_better` says which of several contestants is the best; `near_zero` that
+    errors of it are not to be taken relatively."""
+
+    words: str
+    quantity: Quantity
+    say: Callable[[float], str]
+    columns: Callable[[Evidence, str], Columns | None] | None = None
+    of_many: Callable[..., Any] = np.median
+    more_is_better: bool = False
+    per_link: bool = False
+    near_zero: bool = False
+    waits_for: str = ""
+
+
+def _time(value: float) -> str:
+    return f"{value:.2f} s"
+
+
+def _rate(value: float) -> str:
+    return f"{value / 1e6:.2f} Mbit/s"
+
+
+def _share(value: float) -> str:
+    return f"{value:.1%}".replace("%", " %")
+
+
+def _in(unit: str, digits: int = 2) -> Callable[[float], str]:
+    return lambda value: f"{value:.{digits}f} {unit}"
+
+
+def _download(run: Evidence, _: str) -> Columns | None:
+    return None if run.figures is None else (run.figures.download_s,)
+
+
+def _goodput(run: Evidence, _: str) -> Columns | None:
+    return None if run.figures is None else (run.figures.goodput_bps,)
+
+
+def _ends(run: Evidence, _: str) -> Columns | None:
+    """When each link finished, in the scenario's order; None unless several did."""
+    if run.figures is None:
+        return None
+    ends = [link.finish_s for link in run.figures.links.values()]
+    return tuple(end for end in ends if end is not None) if len(ends) > 1 and all(ends) else None
+
+
+def _between_medians(*ends: Numbers, axis: int = -1) -> Any:
+    medians = np.stack([np.median(one, axis=axis) for one in ends])
+    return np.max(medians, axis=0) - np.min(medians, axis=0)
+
+
+def _link_rate(run: Evidence, link: str) -> Columns | None:
+    rate_bps = (run.rates_bps or {}).get(link)
+    return None if rate_bps is None else (rate_bps,)
+
+
+def _deviation(values: Numbers, axis: int = -1) -> Any:
+    return np.std(values, axis=axis, ddof=1)
+
+
+def _link_bytes(run: Evidence, link: str) -> Columns | None:
+    found = None if run.figures is None else run.figures.links.get(link)
+    return None if found is None else (float(found.bytes),)
+
+
+def _link_share(run: Evidence, link: str) -> Columns | None:
+    if run.figures is None or link not in run.scenario.links:
+        return None
+    found = run.figures.links.get(link)
+    return (0.0 if found is None else found.share,)
+
+
+_ENERGY: Final = "an energy model"
+_PROCESSOR: Final = "processor time and memory of the client, on the real clock"
+_VIDEO: Final = "a player of video"
+_JOULES: Final = measure("J", 0, 1e6)
+_WATTS: Final = measure("W", 0, 1000)
+_PERCENT: Final = number(0, 1000, "%")
+_TIME: Final = duration(0, 86400)
+_RATE: Final = rate(0, 10**12)
+
+
+def _energy(words: str, quantity: Quantity, unit: str, *, more: bool = False) -> Measure:
+    return Measure(words, quantity, _in(unit), more_is_better=more, waits_for=_ENERGY)
+
+
+def _processor(words: str, quantity: Quantity, unit: str) -> Measure:
+    return Measure(words, quantity, _in(unit), waits_for=_PROCESSOR)
+
+
+MEASURES: Final[dict[str, Measure]] = {
+    "download": Measure("download", _TIME, _time, _download),
+    "goodput": Measure("goodput", _RATE, _rate, _goodput, more_is_better=True),
+    "link-delta": Measure(
+        "time between the ends of the links",
+        _TIME,
+        _time,
+        _ends,
+        _between_medians,
+        near_zero=True,
+    ),
+    "link-rate": Measure(
+        "typical rate", _RATE, _rate, _link_rate, more_is_better=True, per_link=True
+    ),
+    "link-deviation": Measure(
+        "deviation of the typical rate between runs",
+        _RATE,
+        _rate,
+        _link_rate,
+        _deviation,
+        per_link=True,
+        near_zero=True,
+    ),
+    "link-share": Measure(
+        "share of the bytes", ratio(), _share, _link_share, more_is_better=True, per_link=True
+    ),
+    "link-bytes": Measure(
+        "bytes",
+        size(0, 10**12),
+        lambda value: units.format_size(round(value)),
+        _link_bytes,
+        per_link=True,
+    ),
+    "energy": _energy("energy", _JOULES, "J"),
+    "energy-tail": _energy("energy of the tail", _JOULES, "J"),
+    "energy-per-byte": _energy("energy per byte", measure("µJ/B", 0, 1e6), "µJ/B"),
+    "time-per-energy": _energy("time per energy", measure("s/J", 0, 1e6), "s/J"),
+    "power-mean": _energy("mean power", _WATTS, "W"),
+    "power-p90": _energy("90th percentile of power", _WATTS, "W"),
+    "power-peak": _energy("peak power", _WATTS, "W"),
+    "cpu-p05": _processor("5th percentile of processor load", _PERCENT, "%"),
+    "cpu-median": _processor("median of processor load", _PERCENT, "%"),
+    "cpu-p90": _processor("90th percentile of processor load", _PERCENT, "%"),
+    "cpu-max": _processor("most processor load", _PERCENT, "%"),
+    "cpu-variation": _processor("coefficient of variation of processor load", _PERCENT, "%"),
+    "cpu-integral": _processor("processor time", measure("% s", 0, 1e9), "% s"),
+    "memory": _processor("memory", measure("kB", 0, 1e9), "kB"),
+    "memory-integral": _processor("memory over time", measure("kB s", 0, 1e12), "kB s"),
+    "playback": Measure("playback time", _TIME, _time, waits_for=_VIDEO),
+    "interruptions": Measure(
+        "interruptions of the video", number(0, 1e6), lambda value: f"{value:.0f}", waits_for=_VIDEO
+    ),
+    "page-load": Measure("time to load a page", _TIME, _time, waits_for="a browser"),
+}

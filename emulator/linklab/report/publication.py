@@ -1,0 +1,475 @@
+"""What a publication states, as data that runs can be held against. Pure but for `find` and what calls it.
+
+The file (keys marked * are needed, the others show their defaults):
+
+    name*: thesis                      # the file's name without .yaml
+    title*: Performance of …           # one line
+    source*: thesis                    # its key in REFERENCES.md
+    runs: 10                           # how many its figures are of
+    not_there: {gb-p: GreenBag …}      # contestants and other needs that linklab lacks, in words
+    statements*:
+      - metric*: download              # of MEASURES
+        link: wifi                     # for a measure of one link
+        source*: table 5.12            # where in the publication
+        kind: outcome                  # or calibration: what the scenario was fitted to; or does
+                                       # not follow: known not to come out, and then
+        why: …                         # says why
+        needs: [video]                 # of not_there
+        within: 10 %                   # or 1 s, or '10 % or 1 s', whichever is more; or such a
+                                       # one for each contestant. Of ratios it is in points
+
+        values: {hs-s6: {alg3: 16.68 s}}          # one statement for each
+
+        each: [ts, tm]                 # one statement for each scenario, or
+        over: [ts, tm, ao]             # one for all: the mean of their ratios
+        of: alg3
+        to: [naive]                    # if several, the best of them
+        ratio: 51 %                    # of / to: a value, or '60 % to 99 %'
+        difference: 44 s to 70 s       # of - to
+        is: less                       # or more, or same (within)
+
+        with: cpu-median               # Pearson's correlation of two measures over
+        cells: {hs-s7: [alg1, alg3]}   # these
+        correlation: -0.91
+
+Whatever is wrong with it is one ScenarioError with file, line and what is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from yaml.nodes import MappingNode
+
+from linklab.core import units
+from linklab.core.paths import PROFILES
+from linklab.report.measures import MEASURES, Measure
+from linklab.runs import clients
+from linklab.runs.comparison import Published
+from linklab.scenario import Scenario, names_in
+from linklab.schema import document
+from linklab.schema.mapping import Keys, Mapping, integer, one_of, within
+from linklab.schema.quantities import TEXT, WORDS
+
+DIRECTORY: Final = PROFILES / "publications"
+
+NAMES: Final = ("thesis", "greenbag", "mptcp", "emptcp", "super-aggregation")
+"""The publications there are, whose files lie in DIRECTORY."""
+
+Kind = Literal["calibration", "outcome", "does not follow"]
+
+KINDS: Final[tuple[Kind, ...]] = ("calibration", "outcome", "does not follow")
+
+Form = Literal["value", "ratio", "difference", "correlation"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cell:
+    """The runs of one contestant in one scenario."""
+
+    scenario: str
+    contestant: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Where a measured value has to lie for a statement to hold, ends included, and what stands in
+    the publication. `value` is the single figure, where it is one."""
+
+    low: float
+    high: float
+    said: str
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Something that a publication states.
+
+    `of` and `to` are cells: a *value* has one `of`; a *ratio* or *difference* as many `of` as
+    scenarios, and for each the cells in `to` of the same scenario, the best of which counts; a
+    *correlation* is of `metric` and `other` over all of `of`. `missing` are the reasons for which
+    linklab cannot check it yet.
+    """
+
+    line: int
+    metric: str
+    link: str
+    form: Form
+    of: tuple[Cell, ...]
+    expected: Expected
+    source: str
+    kind: Kind = "outcome"
+    to: tuple[Cell, ...] = ()
+    other: str = ""
+    why: str = ""
+    missing: tuple[str, ...] = ()
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All whose runs it needs."""
+        return tuple(dict.fromkeys((*self.of, *self.to)))
+
+    @property
+    def measure(self) -> Measure:
+        return MEASURES[self.metric]
+
+    @property
+    def words(self) -> str:
+        """What is compared, without the measure: `hs-s6 alg3`, `ts, tm, ao: alg3 to naive`."""
+        where = ", ".join(dict.fromkeys(one.scenario for one in self.of))
+        return f"{where}{'' if self.form == 'value' else ':'} {self.who}"
+
+    @property
+    def who(self) -> str:
+        """Whose runs are compared: `alg3`, `alg3 to naive`."""
+        who = ", ".join(dict.fromkeys(one.contestant for one in self.of))
+        if not self.to:
+            return who
+        than = list(dict.fromkeys(one.contestant for one in self.to))
+        return f"{who} to {'the best of ' if len(than) > 1 else ''}{', '.join(than)}"
+
+    @property
+    def title(self) -> str:
+        """The measure in words, with what it is of."""
+        words = self.measure.words
+        if self.link:
+            words = f"{words} of {self.link}"
+        if self.form == "correlation":
+            return f"correlation of {words} with {MEASURES[self.other].words}"
+        return words if self.form == "value" else f"{self.form} of {words}"
+
+    def say(self, value: float) -> str:
+        """A value of the statement's form, for people."""
+        if self.form == "ratio":
+            return f"{value * 100:.1f} %"
+        if self.form == "correlation":
+            return f"{value:.2f}"
+        return self.measure.say(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A file of statements, in its order."""
+
+    name: str
+    title: str
+    source: str
+    runs: int
+    not_there: dict[str, str]
+    statements: tuple[Statement, ...]
+
+    @property
+    def checkable(self) -> tuple[Statement, ...]:
+        """The statements for which nothing is missing."""
+        return tuple(one for one in self.statements if not one.missing)
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All that have to be run, each once, in the order of the statements."""
+        return list(dict.fromkeys(cell for one in self.checkable for cell in one.cells))
+
+
+_ROOT = Keys(("name", "title", "source", "statements"), ("runs", "not_there"))
+_COMMON = ("link", "kind", "why", "needs", "within")
+_FORMS: dict[str, tuple[str, ...]] = {
+    "values": ("values",),
+    "comparison": ("each", "over", "of", "to", "ratio", "difference", "is"),
+    "correlation": ("correlation", "with", "cells"),
+}
+_STATEMENT = Keys(("metric", "source"), (*_COMMON, *(k for keys in _FORMS.values() for k in keys)))
+_ANY = Keys((), named=str)
+
+
+def find(name: str, directory: Path = DIRECTORY) -> Publication:
+    """The publication of a name. Raises ScenarioError."""
+    path = directory / f"{name}.yaml"
+    return parse(document.read(path, path.name), path.name)
+
+
+def about(scenario: Scenario) -> list[Statement]:
+    """What all publications state about one scenario alone; nothing unless it is one that ships.
+    Raises ScenarioError."""
+    if scenario.path is None or scenario.path.resolve() != PROFILES / f"{scenario.name}.yaml":
+        return []
+    return [
+        statement
+        for name in NAMES
+        for statement in find(name).statements
+        if {cell.scenario for cell in statement.cells} == {scenario.name}
+    ]
+
+
+def values(statements: Iterable[Statement], metric: str, link: str = "") -> dict[Cell, float]:
+    """The single values of a measure."""
+    return {
+        one.of[0]: one.expected.value
+        for one in statements
+        if one.form == "value"
+        and (one.metric, one.link) == (metric, link)
+        and one.expected.value is not None
+    }
+
+
+def figures_for(scenario: Scenario) -> dict[str, Published]:
+    """What is published of each contestant in a scenario, to stand beside what was measured."""
+    statements = about(scenario)
+    deltas = values(statements, "link-delta")
+    return {
+        cell.contestant: Published(download_s, deltas.get(cell))
+        for cell, download_s in values(statements, "download").items()
+    }
+
+
+def parse(text: str, shown: str) -> Publication:
+    """The publication in YAML text; `shown` names the file, in errors too. Raises ScenarioError."""
+    root = Mapping(shown, document.compose(text, shown, ", ".join(_ROOT.needed)), "", _ROOT)
+    stem = shown.rpartition("/")[2].removesuffix(".yaml")
+    name = root.get("name", one_of(stem))
+    lacking: dict[str, str] = {}
+    if root.has("not_there"):
+        words = root.sub("not_there", _ANY)
+        lacking = {one: words.get(one, WORDS.parse) for one in words.values}
+    reader = _Reader(lacking)
+    statements = tuple(
+        statement
+        for item in root.items("statements", _STATEMENT)
+        for statement in reader.statements(item)
+    )
+    if not statements:
+        root.fail("statements", "there is none")
+    for one in lacking:
+        if one not in reader.used:
+            words.fail(one, "no statement needs it")
+    return Publication(
+        name=name,
+        title=root.get("title", WORDS.parse),
+        source=root.get("source", WORDS.parse),
+        runs=root.get_or("runs", within(integer, 1, 1000, "1 to 1000"), 10),
+        not_there=lacking,
+        statements=statements,
+    )
+
+
+class _Reader:
+    """Reads statements; remembers what of `not_there` they used."""
+
+    def __init__(self, lacking: dict[str, str]) -> None:
+        self._lacking = lacking
+        self._scenario = one_of(*names_in())
+        self.used: set[str] = set()
+
+    def statements(self, item: Mapping) -> Iterator[Statement]:
+        """What an item of the list states. Raises ScenarioError."""
+        metric = item.get("metric", one_of(*MEASURES))
+        measure = MEASURES[metric]
+        if item.has("link") != measure.per_link:
+            item.fail("link", f"{metric} is {'' if measure.per_link else 'not '}of one link")
+        kind = item.get_or("kind", _kind, KINDS[1])
+        if item.has("why") != (kind == "does not follow"):
+            item.fail("why", "goes with 'kind: does not follow', which needs it")
+        forms = [name for name, keys in _FORMS.items() if any(map(item.has, keys))]
+        if len(forms) != 1:
+            item.fail(None, "needs either 'values', or 'of' and 'to', or 'correlation'")
+        needs = self._needs(item)
+        if measure.waits_for:
+            needs = [measure.waits_for, *needs]
+        read = {
+            "values": self._values,
+            "comparison": self._comparison,
+            "correlation": self._correlation,
+        }[forms[0]]
+        for line, form, of, to, expected in read(item, metric):
+            missing = list(needs)
+            other = item.get("with", one_of(*MEASURES)) if form == "correlation" else ""
+            if other and MEASURES[other].waits_for:
+                missing.append(MEASURES[other].waits_for)
+            for cell in (*of, *to):
+                if not _is_known(cell.contestant):
+                    missing.append(self._lacking[cell.contestant])
+            yield Statement(
+                line=line,
+                metric=metric,
+                link=item.get_or("link", TEXT.parse, ""),
+                form=form,
+                of=of,
+                to=to,
+                other=other,
+                expected=expected,
+                source=item.get("source", WORDS.parse),
+                kind=kind,
+                why=item.get_or("why", WORDS.parse, ""),
+                missing=tuple(dict.fromkeys(missing)),
+            )
+
+    def _needs(self, item: Mapping) -> list[str]:
+        if not item.has("needs"):
+            return []
+        names = item.each("needs", one_of(*self._lacking))
+        self.used.update(names)
+        return [self._lacking[name] for name in names]
+
+    def _contestant(self, text: str) -> str:
+        """A contestant that linklab has, or lacks."""
+        if text in self._lacking:
+            self.used.add(text)
+            return text
+        if not _is_known(text):
+            one_of(*clients.names(clients.USUAL_LINKS), *self._lacking)(text)
+        return text
+
+    def _values(self, item: Mapping, metric: str) -> Iterator[_Read]:
+        scenarios = item.sub("values", Keys((), named=self._scenario))
+        quantity = MEASURES[metric].quantity
+        for scenario in scenarios.values:
+            row = scenarios.sub(scenario, Keys((), named=self._contestant))
+            for who, node in row.values.items():
+                value = row.get(who, quantity.parse)
+                reach = self._reach(item, who, quantity.parse)(value)
+                said = row.get(who, TEXT.parse)
+                yield (
+                    node.start_mark.line + 1,
+                    "value",
+                    (Cell(scenario, who),),
+                    (),
+                    Expected(value - reach, value + reach, said, value),
+                )
+
+    def _comparison(self, item: Mapping, metric: str) -> Iterator[_Read]:
+        for key in ("of", "to"):
+            if not item.has(key):
+                item.fail(None, f"{key!r} is missing; needed: of, to")
+        if item.has("each") == item.has("over"):
+            item.fail(None, "needs 'each' or 'over', a list of scenarios")
+        scenarios = item.each("each" if item.has("each") else "over", self._scenario)
+        of = item.get("of", self._contestant)
+        to = item.each("to", self._contestant)
+        if not scenarios or not to:
+            item.fail("to" if scenarios else None, "names nobody" if scenarios else "no scenario")
+        form, expected = self._comparison_expected(item, metric, of)
+        line = item.node.start_mark.line + 1
+        for together in [[one] for one in scenarios] if item.has("each") else [scenarios]:
+            yield (
+                line,
+                form,
+                tuple(Cell(one, of) for one in together),
+                tuple(Cell(one, who) for one in together for who in to),
+                expected,
+            )
+
+    def _comparison_expected(self, item: Mapping, metric: str, of: str) -> tuple[Form, Expected]:
+        asked = [key for key in ("ratio", "difference", "is") if item.has(key)]
+        if len(asked) != 1:
+            item.fail(None, "needs one of 'ratio', 'difference' and 'is'")
+        if item.has("is"):
+            word = item.get("is", one_of("less", "more", "same"))
+            if word != "same":
+                if item.has("within"):
+                    item.fail("within", f"goes without 'is: {word}'")
+                low, high = (-math.inf, _BELOW_1) if word == "less" else (_ABOVE_1, math.inf)
+                return "ratio", Expected(low, high, word)
+            reach = self._reach(item, of, units.parse_ratio, points=True)(1.0)
+            return "ratio", Expected(1 - reach, 1 + reach, "the same", 1.0)
+        form: Form = "ratio" if item.has("ratio") else "difference"
+        parse_one = units.parse_ratio if form == "ratio" else MEASURES[metric].quantity.parse
+        low, high = item.get(form, _range(parse_one))
+        said = item.get(form, TEXT.parse)
+        if low < high and not item.has("within"):
+            return form, Expected(low, high, said)
+        reach = self._reach(item, of, parse_one, points=form == "ratio")(max(abs(low), abs(high)))
+        return form, Expected(low - reach, high + reach, said, low if low == high else None)
+
+    def _correlation(self, item: Mapping, metric: str) -> Iterator[_Read]:
+        for key in ("correlation", "with", "cells", "within"):
+            if not item.has(key):
+                item.fail(None, f"{key!r} is missing; needed: correlation, with, cells, within")
+        value = item.get("correlation", _signed)
+        reach = item.get("within", within(units.parse_number, 0.0, 2.0, "0 to 2"))
+        rows = item.sub("cells", Keys((), named=self._scenario))
+        cells = tuple(
+            Cell(scenario, who)
+            for scenario in rows.values
+            for who in rows.each(scenario, self._contestant)
+        )
+        if len(cells) < 3:
+            item.fail("cells", "fewer than three cells say nothing of a correlation")
+        said = item.get("correlation", TEXT.parse)
+        yield (
+            item.node.start_mark.line + 1,
+            "correlation",
+            cells,
+            (),
+            Expected(value - reach, value + reach, said, value),
+        )
+
+    def _reach(
+        self, item: Mapping, who: str, parse_one: Callable[[str], float], *, points: bool = False
+    ) -> Callable[[float], float]:
+        """How far from a value is allowed, as `within` says."""
+        if not item.has("within"):
+            item.fail(None, "'within' is missing: how far may what is measured lie?")
+        if isinstance(item.values["within"], MappingNode):
+            each = item.sub("within", Keys((), named=self._contestant))
+            if who not in each.values:
+                each.fail(None, f"{who!r} is missing")
+            return each.get(who, _tolerance(parse_one, points))
+        return item.get("within", _tolerance(parse_one, points))
+
+
+_Read = tuple[int, Form, tuple[Cell, ...], tuple[Cell, ...], Expected]
+
+_BELOW_1: Final = math.nextafter(1.0, 0.0)
+_ABOVE_1: Final = math.nextafter(1.0, 2.0)
+
+
+def _kind(text: str) -> Kind:
+    one_of(*KINDS)(text)
+    return next(one for one in KINDS if one == text)
+
+
+def _is_known(who: str) -> bool:
+    return clients.is_taken(who)
+
+
+def _signed(text: str) -> float:
+    found = re.fullmatch(r"([+-]?)(.*)", text)
+    assert found is not None
+    value = units.parse_number(found[2])
+    if not 0 <= value <= 1:
+        raise ValueError(f"{text!r} is out of range; allowed: -1 to 1")
+    return -value if found[1] == "-" else value
+
+
+def _range(parse_one: Callable[[str], float]) -> Callable[[str], tuple[float, float]]:
+    """A value, or two with 'to' between them."""
+
+    def convert(text: str) -> tuple[float, float]:
+        low, _, high = text.partition(" to ")
+        found = parse_one(low), parse_one(high or low)
+        if found[0] > found[1]:
+            raise ValueError(f"{text!r} is upside down; allowed: the lesser one first")
+        return found
+
+    return convert
+
+
+def _tolerance(
+    parse_one: Callable[[str], float], points: bool
+) -> Callable[[str], Callable[[float], float]]:
+    """'10 %' of the value (or so many points of it), '1 s', or '10 % or 1 s', the more of both."""
+
+    def convert(text: str) -> Callable[[float], float]:
+        relative = absolute = 0.0
+        for part in text.split(" or "):
+            if part.rstrip().endswith("%") and not points:
+                relative = units.parse_ratio(part)
+            else:
+                absolute = parse_one(part)
+        return lambda value: max(relative * abs(value), absolute)
+
+    return convert

@@ -1,0 +1,168 @@
+import re
+
+import pytest
+
+from linklab.report import publication
+from linklab.report.publication import Cell, Publication, Statement
+from linklab.schema.document import ScenarioError
+
+HEAD = "name: x\ntitle: A paper\nsource: thesis\nnot_there: {gb-p: GreenBag, video: a player}\n"
+VALUES = "values: {hs-s7: {alg3: 16.55 s, naive: 18.99 s}}"
+PAIR = "each: [ts], of: alg3, to: [naive]"
+
+
+def read(*statements: str) -> Publication:
+    """`gb-p` and `video` are used, so that they are not in the way."""
+    used = f"metric: energy, source: s, needs: [video], {PAIR.replace('alg3', 'gb-p')}, is: less"
+    lines = "".join(f"  - {{{one}}}\n" for one in (used, *statements))
+    return publication.parse(f"{HEAD}statements:\n{lines}", "x.yaml")
+
+
+def one(statement: str) -> Statement:
+    (made,) = read(statement).statements[1:]
+    return made
+
+
+def test_values_are_a_statement_each() -> None:
+    alg3, naive = read(
+        f"metric: download, source: table 1, {VALUES}, within: {{alg3: 10 %, naive: 1 s}}"
+    ).statements[1:]
+    assert alg3.of == (Cell("hs-s7", "alg3"),)
+    assert (alg3.expected.low, alg3.expected.high) == pytest.approx((14.895, 18.205))
+    assert (alg3.expected.said, alg3.expected.value, alg3.line) == ("16.55 s", 16.55, 7)
+    assert (naive.expected.low, naive.expected.high) == pytest.approx((17.99, 19.99))
+    assert (alg3.title, alg3.words) == ("download", "hs-s7 alg3")
+    assert alg3.kind == "outcome"
+    assert alg3.missing == ()
+
+
+def test_the_larger_of_two_tolerances_counts() -> None:
+    near = one("metric: download, source: s, values: {ts: {alg3: 1 s}}, within: 10 % or 2 s")
+    far = one("metric: download, source: s, values: {ts: {alg3: 100 s}}, within: 10 % or 2 s")
+    assert (near.expected.high, far.expected.high) == pytest.approx((3, 110))
+
+
+@pytest.mark.parametrize(
+    ("asked", "form", "low", "high"),
+    [
+        ("ratio: 51 %, within: 10 %", "ratio", 0.41, 0.61),
+        ("ratio: 60 % to 99 %", "ratio", 0.6, 0.99),
+        ("difference: 44 s to 70 s", "difference", 44, 70),
+        ("difference: 10 s, within: 1 s", "difference", 9, 11),
+        ("is: same, within: 2 %", "ratio", 0.98, 1.02),
+    ],
+)
+def test_comparisons(asked: str, form: str, low: float, high: float) -> None:
+    made = one(f"metric: download, source: s, {PAIR}, {asked}")
+    assert made.form == form
+    assert (made.expected.low, made.expected.high) == pytest.approx((low, high))
+
+
+def test_signs_leave_out_what_is_equal() -> None:
+    less, more = (one(f"metric: download, source: s, {PAIR}, is: {w}") for w in ("less", "more"))
+    assert less.expected.low < less.expected.high < 1 < more.expected.low < more.expected.high
+
+
+def test_each_is_one_for_a_scenario_and_over_one_for_all() -> None:
+    asked = "metric: download, source: s, {}: [ts, tm], of: alg3, to: [naive, alg1], is: less"
+    assert len(read(asked.format("each")).statements) == 3
+    over = one(asked.format("over"))
+    assert over.of == (Cell("ts", "alg3"), Cell("tm", "alg3"))
+    assert over.words == "ts, tm: alg3 to the best of naive, alg1"
+    assert len(over.cells) == 6
+
+
+def test_correlations() -> None:
+    made = one(
+        "metric: download, with: link-delta, source: s, correlation: -0.91, within: 0.1, "
+        "cells: {ts: [alg1, alg2], tm: [alg3]}"
+    )
+    assert (made.expected.low, made.expected.high) == pytest.approx((-1.01, -0.81))
+    assert made.title == "correlation of download with time between the ends of the links"
+    assert made.say(-0.912) == "-0.91"
+
+
+def test_what_is_missing_is_said_by_name() -> None:
+    found = read(f"metric: download, source: s, needs: [video], {PAIR}, is: less").statements
+    assert found[0].missing == ("an energy model", "a player", "GreenBag")
+    assert found[1].missing == ("a player",)
+    assert read().checkable == ()
+
+
+def test_what_does_not_follow_says_why() -> None:
+    made = one(f"metric: download, source: s, kind: does not follow, why: sums, {PAIR}, is: less")
+    assert (made.kind, made.why) == ("does not follow", "sums")
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("metric: downlod, source: s", "unknown value 'downlod' (did you mean 'download'?)"),
+        ("metric: download", "'source' is missing"),
+        ("metric: download, source: s", "needs either 'values', or 'of' and 'to'"),
+        (
+            f"metric: download, source: s, {VALUES}, {PAIR}, is: less",
+            "needs either 'values', or 'of' and 'to'",
+        ),
+        (f"metric: download, source: s, {VALUES}", "'within' is missing"),
+        (
+            f"metric: download, source: s, {VALUES}, within: {{alg3: 1 s}}",
+            "within: 'naive' is missing",
+        ),
+        (f"metric: download, source: s, {VALUES}, within: 3 J", "has the unknown unit 'J'"),
+        (
+            "metric: download, source: s, values: {hs-s8: {alg3: 1 s}}, within: 1 s",
+            "unknown value 'hs-s8' (did you mean 'hs-s7'?)",
+        ),
+        (
+            "metric: download, source: s, values: {ts: {alg4: 1 s}}, within: 1 s",
+            "unknown value 'alg4' (did you mean 'alg",
+        ),
+        (
+            "metric: download, source: s, values: {ts: {alg3: 16.55}}, within: 1 s",
+            "values.ts.alg3: '16.55' has no unit",
+        ),
+        (f"metric: download, source: s, {PAIR}", "needs one of 'ratio', 'difference' and 'is'"),
+        (f"metric: download, source: s, {PAIR}, is: less, within: 1 %", "goes without 'is: less'"),
+        (f"metric: download, source: s, {PAIR}, is: same", "'within' is missing"),
+        (f"metric: download, source: s, {PAIR}, ratio: 60 % to 40 %", "is upside down"),
+        (f"metric: download, source: s, over: [ts], {PAIR}, is: less", "needs 'each' or 'over'"),
+        ("metric: download, source: s, each: [ts], of: alg3, is: less", "'to' is missing"),
+        (f"metric: link-rate, source: s, {PAIR}, is: less", "link-rate is of one link"),
+        (f"metric: download, link: lte, source: s, {PAIR}, is: less", "is not of one link"),
+        (f"metric: download, source: s, kind: does not follow, {PAIR}, is: less", "why: goes with"),
+        (f"metric: download, source: s, needs: [web], {PAIR}, is: less", "unknown value 'web'"),
+        (
+            "metric: download, with: link-delta, source: s, correlation: -2, within: 0.1, "
+            "cells: {ts: [alg1, alg2, alg3]}",
+            "'-2' is out of range; allowed: -1 to 1",
+        ),
+        (
+            "metric: download, with: link-delta, source: s, correlation: 0, within: 0.1, "
+            "cells: {ts: [alg1, alg2]}",
+            "fewer than three cells",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(statement: str, message: str) -> None:
+    with pytest.raises(ScenarioError, match=re.escape(message)) as said:
+        read(statement)
+    assert str(said.value).startswith("x.yaml:7: statements[1]")
+
+
+def test_what_nobody_needs_is_no_need() -> None:
+    text = f"{HEAD}statements:\n  - {{metric: download, source: s, {PAIR}, is: less}}\n"
+    with pytest.raises(ScenarioError, match="x.yaml:4: not_there.gb-p: no statement needs it"):
+        publication.parse(text, "x.yaml")
+
+
+@pytest.mark.parametrize("name", publication.NAMES)
+def test_those_that_ship_are_read(name: str) -> None:
+    found = publication.find(name)
+    assert found.checkable
+    assert {one.kind for one in found.checkable} <= set(publication.KINDS)
+
+
+def test_all_files_are_listed() -> None:
+    names = {path.stem for path in publication.DIRECTORY.glob("*.yaml")}
+    assert names == set(publication.NAMES)

@@ -1,0 +1,196 @@
+"""What a publication states beside what runs show, as a table of 80 columns and as JSON. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from linklab.report import reproduction
+from linklab.report.publication import KINDS, Cell, Publication
+from linklab.report.reproduction import Checked
+
+_STYLES = {"holds": "green", "fails": "red"}
+
+
+def show(publication: Publication, checked: Sequence[Checked], console: Console) -> None:
+    """Prints the statements that could be checked, in tables by what they are about; then what
+    they come to, and what could not be checked for what reason."""
+    known = [one for one in checked if one.verdict in ("holds", "fails")]
+    for (title, source, kind), rows in itertools.groupby(known, key=_heading):
+        about = f", {kind}" if kind != "outcome" else ""
+        console.print(Text(f"{title} ({source}{about})", style="bold"))
+        console.print(_table(list(rows)))
+    for line in summary(publication, checked):
+        console.print(line, markup=False, highlight=False)
+
+
+def _heading(one: Checked) -> tuple[str, str, str]:
+    return one.statement.title, one.statement.source, one.statement.kind
+
+
+def _table(rows: Sequence[Checked]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column("", max_width=27)
+    for header in ("published", "measured", "95 % interval"):
+        table.add_column(header, justify="right", header_style="dim", max_width=20)
+    table.add_column("", no_wrap=True)
+    for one in rows:
+        table.add_row(
+            one.statement.words,
+            one.statement.expected.said,
+            said(one),
+            interval(one),
+            Text(verdict(one), style=_STYLES.get(one.verdict, "")),
+        )
+    return table
+
+
+def said(one: Checked) -> str:
+    """The measured value, for people; a dash where there is none."""
+    return "-" if one.measured is None else one.statement.say(one.measured)
+
+
+def interval(one: Checked) -> str:
+    """Its interval, the unit once; a dash where there is none."""
+    if one.interval is None:
+        return "-"
+    low, high = (one.statement.say(end) for end in (one.interval.low, one.interval.high))
+    return f"{low.partition(' ')[0]} to {high}"
+
+
+def verdict(one: Checked) -> str:
+    """In a word; with a question mark where the interval reaches over the limit."""
+    doubt = "?" if one.verdict in ("holds", "fails") and not one.clear else ""
+    return one.verdict + doubt
+
+
+def summary(publication: Publication, checked: Sequence[Checked]) -> Iterator[str]:
+    """What the verdicts come to, in lines."""
+    for kind in KINDS:
+        of_kind = [one for one in checked if one.statement.kind == kind]
+        counted = reproduction.count(of_kind)
+        if counted.all:
+            yield f"{kind}: {counted.holds} of {counted.all} hold; {counted.clear} verdicts are clear"
+            yield from _by_metric(of_kind)
+    idle = sum(one.verdict == "no runs" for one in checked)
+    if idle:
+        yield f"without runs or figures: {idle}"
+    waiting = sum(one.verdict == "not there yet" for one in checked)
+    if waiting:
+        yield f"not there yet: {waiting} of {len(checked)} statements, which need"
+        for reason, count in reproduction.missing(checked).items():
+            yield f"  {count:4} {reason}"
+    yield "a question mark: the interval reaches over the limit, other seeds may say otherwise"
+
+
+def _by_metric(checked: Sequence[Checked]) -> Iterator[str]:
+    """For each measure how many values hold and how far off they are, and how many comparisons."""
+    for metric, of_metric in _grouped(checked).items():
+        values = [one for one in of_metric if one.statement.form == "value"]
+        others = reproduction.count(one for one in of_metric if one.statement.form != "value")
+        said = []
+        if values:
+            counted = reproduction.count(values)
+            said.append(f"{counted.holds} of {counted.all} values, median error {_error(values)}")
+        if others.all:
+            said.append(f"{others.holds} of {others.all} comparisons")
+        yield f"  {metric}: {'; '.join(said)}"
+
+
+def _error(values: Sequence[Checked]) -> str:
+    measure = values[0].statement.measure
+    error = reproduction.median_error(values, relative=not measure.near_zero)
+    if error is None:
+        return "-"
+    return measure.say(error) if measure.near_zero else f"{error * 100:.1f} %"
+
+
+def _grouped(checked: Sequence[Checked]) -> dict[str, list[Checked]]:
+    """The statements that could be checked, by measure."""
+    found: dict[str, list[Checked]] = {}
+    for one in checked:
+        if one.verdict in ("holds", "fails"):
+            found.setdefault(one.statement.metric, []).append(one)
+    return found
+
+
+def to_json(publication: Publication, checked: Sequence[Checked]) -> dict[str, Any]:
+    """The verdicts as plain data, for json.dump. Keys are stable; values are in base units: s,
+    bit/s, bytes, J, W, ratios.
+
+    counts{kind}: holds, fails, clear, metrics{metric}: holds, fails, and of them values: holds,
+      fails, median_error, median_error_ratio
+    not_there_yet{reason}: statements that need it
+    statements[]: line, metric, link, form, with, of[], to[] (scenario/contestant), source, kind,
+      why, published, low, high (limits, null where there is none), missing[], verdict, clear,
+      measured, interval [low, high], runs, error_ratio
+    """
+    return {
+        "publication": publication.name,
+        "counts": {
+            kind: _counts([one for one in checked if one.statement.kind == kind]) for kind in KINDS
+        },
+        "not_there_yet": reproduction.missing(checked),
+        "statements": [_statement(one) for one in checked],
+    }
+
+
+def _counts(checked: Sequence[Checked]) -> dict[str, Any]:
+    counted = reproduction.count(checked)
+    metrics = {}
+    for metric, of_metric in _grouped(checked).items():
+        values = [one for one in of_metric if one.statement.form == "value"]
+        metrics[metric] = {
+            **_count(of_metric),
+            "values": {
+                **_count(values),
+                "median_error": reproduction.median_error(values, relative=False),
+                "median_error_ratio": reproduction.median_error(values, relative=True),
+            },
+        }
+    return {**_count(checked), "clear": counted.clear, "metrics": metrics}
+
+
+def _count(checked: Sequence[Checked]) -> dict[str, int]:
+    counted = reproduction.count(checked)
+    return {"holds": counted.holds, "fails": counted.fails}
+
+
+def _statement(one: Checked) -> dict[str, Any]:
+    said = one.statement
+    return {
+        "line": said.line,
+        "metric": said.metric,
+        "link": said.link or None,
+        "form": said.form,
+        "with": said.other or None,
+        "of": _cells(said.of),
+        "to": _cells(said.to),
+        "source": said.source,
+        "kind": said.kind,
+        "why": said.why or None,
+        "published": said.expected.said,
+        "low": _finite(said.expected.low),
+        "high": _finite(said.expected.high),
+        "missing": list(said.missing),
+        "verdict": one.verdict,
+        "clear": one.clear,
+        "measured": one.measured,
+        "interval": None if one.interval is None else [one.interval.low, one.interval.high],
+        "runs": one.runs,
+        "error_ratio": one.error_ratio,
+    }
+
+
+def _cells(cells: Sequence[Cell]) -> list[str]:
+    return [f"{one.scenario}/{one.contestant}" for one in cells]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,112 @@
+"""What finished runs show, read from their directories alone, wherever they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from linklab.core import plain_file
+from linklab.core.records import QueueRecord, RecordError, Tail
+from linklab.runs import job, link_rates, summary
+from linklab.runs.job import Job
+from linklab.runs.run_figures import FigureError, RunFigures
+from linklab.scenario import Scenario, ScenarioError
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One run. `who` is the contestant or the name of a user's program. `figures` is None where the
+    run came to none, and `failure` says why. `rates_bps` has the links' typical rates on the wire
+    (`link_rates.py`)."""
+
+    run_dir: Path
+    job: Job
+    scenario: Scenario
+    figures: RunFigures | None
+    failure: str = ""
+    rates_bps: dict[str, float] | None = None
+
+    @property
+    def who(self) -> str:
+        return self.job.contestant or self.job.name or "a program without a name"
+
+
+class EvidenceError(RuntimeError):
+    """A directory that is no run directory, or none of this format; the message says which."""
+
+
+def found_in(paths: Iterable[Path]) -> list[Path]:
+    """The run directories among the paths and directly in them, sorted, each once. Raises
+    EvidenceError where a path has none."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        inside = [path] if _is_run(path) else sorted(filter(_is_run, _entries(path)))
+        if not inside:
+            raise EvidenceError(
+                f"{path}: no run directory, and none in it; needed: directories with {job.FILE}"
+            )
+        found.update(dict.fromkeys(inside))
+    return list(found)
+
+
+def _entries(path: Path) -> list[Path]:
+    try:
+        return [one for one in path.iterdir() if one.is_dir() and not one.is_symlink()]
+    except OSError as error:
+        raise EvidenceError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _is_run(path: Path) -> bool:
+    return (path / job.FILE).is_file()
+
+
+class Reader:
+    """Reads run directories; the scenario that many share is parsed once."""
+
+    def __init__(self) -> None:
+        self._scenarios: dict[bytes, Scenario] = {}
+
+    def read(self, run_dir: Path) -> Evidence:
+        """A run, also one that failed. Raises EvidenceError for half a directory or another
+        format."""
+        try:
+            made = job.read(run_dir)
+            scenario = self._scenario(run_dir)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, ScenarioError) as error:
+            raise EvidenceError(f"{run_dir}: cannot be read: {error}") from error
+        evidence = Evidence(run_dir, made, scenario, None)
+        try:
+            figures = _figures(run_dir)
+            rates = _rates_bps(run_dir, made.shift_s, figures)
+        except (FigureError, RecordError, OSError) as error:
+            return replace(evidence, failure=str(error))
+        return replace(evidence, figures=figures, rates_bps=rates)
+
+    def _scenario(self, run_dir: Path) -> Scenario:
+        """Traces are found by their content's place, which a copied campaign has in each run."""
+        text = plain_file.read(run_dir / job.SCENARIO_FILE)
+        if text not in self._scenarios:
+            self._scenarios[text] = job.scenario_of(run_dir)
+        return self._scenarios[text]
+
+
+def _figures(run_dir: Path) -> RunFigures:
+    """The figures as the run left them; worked out anew where it left none."""
+    try:
+        return summary.read(run_dir)
+    except FileNotFoundError:
+        return summary.figures_of(run_dir)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise FigureError(f"{run_dir / summary.FILE}: {error}") from error
+
+
+def _rates_bps(run_dir: Path, shift_s: float, figures: RunFigures) -> dict[str, float]:
+    ends_s = {
+        name: shift_s + (figures.download_s if link.finish_s is None else link.finish_s)
+        for name, link in figures.links.items()
+        if link.bytes
+    }
+    return link_rates.median_rates_bps(Tail(run_dir, QueueRecord).read(), ends_s)

@@ -1,0 +1,83 @@
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from linklab.core import records
+from linklab.core.records import QueueRecord
+from linklab.runs import evidence, job, summary
+from linklab.runs.evidence import EvidenceError
+from linklab.runs.job_test import JOB
+from linklab.runs.run_figures import LinkFigures, RunFigures
+from linklab.scenario import Scenario, to_yaml
+
+FIGURES = RunFigures(
+    download_s=2.0,
+    goodput_bps=4e6,
+    oracle_s=1.5,
+    efficiency=0.75,
+    link_delta_s=None,
+    links={"wifi": LinkFigures(bytes=1_000_000, share=1.0, finish_s=2.0)},
+)
+
+
+def made(parent: Path, name: str, scenario: Scenario) -> Path:
+    """A whole run directory."""
+    run_dir = parent / name
+    run_dir.mkdir(parents=True)
+    job.write(JOB, run_dir)
+    (run_dir / job.SCENARIO_FILE).write_text(to_yaml(scenario))
+    (run_dir / summary.FILE).write_bytes(msgspec.json.encode(FIGURES))
+    counters = {"queue_bytes": 0, "dropped_packets": 0, "lost_packets": 0}
+    with (run_dir / records.FILES[QueueRecord]).open("wb") as file:
+        for t_s, sent in ((1.0, 400_000), (2.0, 1_000_000)):
+            one = QueueRecord(t_s=t_s, link="wifi", direction="down", sent_bytes=sent, **counters)
+            file.write(records.line(one))
+    return run_dir
+
+
+def test_a_run_is_read_from_its_directory_alone(tmp_path: Path, small: Scenario) -> None:
+    run_dir = made(tmp_path, "a", small)
+    reader = evidence.Reader()
+    read = reader.read(run_dir)
+    assert read.figures == FIGURES
+    assert read.rates_bps == pytest.approx({"wifi": 4.8e6})
+    assert (read.failure, read.scenario, read.who) == ("", small, JOB.contestant)
+    other = reader.read(made(tmp_path, "b", small))
+    assert other.scenario is read.scenario, "parsed once"
+
+
+def test_directories_are_found_in_given_ones(tmp_path: Path, small: Scenario) -> None:
+    first, second = made(tmp_path, "b", small), made(tmp_path, "a", small)
+    (tmp_path / "campaign.json").write_text("{}")
+    (tmp_path / "c").mkdir()
+    assert evidence.found_in([tmp_path]) == [second, first]
+    assert evidence.found_in([first, tmp_path]) == [first, second]
+    with pytest.raises(EvidenceError, match="no run directory, and none in it"):
+        evidence.found_in([tmp_path / "c"])
+    with pytest.raises(EvidenceError, match="cannot be read: No such file"):
+        evidence.found_in([tmp_path / "d"])
+
+
+def test_half_a_directory_and_another_format_are_refused(tmp_path: Path, small: Scenario) -> None:
+    run_dir = made(tmp_path, "a", small)
+    (run_dir / job.SCENARIO_FILE).unlink()
+    with pytest.raises(EvidenceError, match=r"/a: cannot be read: .*No such file"):
+        evidence.Reader().read(run_dir)
+    run_dir = made(tmp_path, "b", small)
+    written = json.loads((run_dir / job.FILE).read_bytes())
+    (run_dir / job.FILE).write_text(json.dumps({**written, "format": 2}))
+    with pytest.raises(EvidenceError, match=r"/b: cannot be read: .*format"):
+        evidence.Reader().read(run_dir)
+
+
+def test_a_run_that_failed_says_why(tmp_path: Path, small: Scenario) -> None:
+    run_dir = made(tmp_path, "a", small)
+    (run_dir / summary.FILE).unlink()
+    read = evidence.Reader().read(run_dir)
+    assert read.figures is None
+    assert "outcome.json" in read.failure
+    run_dir = made(tmp_path, "b", small)
+    (run_dir / summary.FILE).write_text("{}")
+    assert "summary.json" in evidence.Reader().read(run_dir).failure

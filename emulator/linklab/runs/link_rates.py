@@ -1,0 +1,40 @@
+"""How fast each link was while it was used: the rate of a typical second. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from linklab.core import statistics
+from linklab.core.records import QueueRecord
+
+BIN_S: Final = 1.0
+"""The thesis sampled once a second (thesis 3.3)."""
+
+
+def median_rates_bps(
+    samples: Iterable[QueueRecord], ends_s: Mapping[str, float]
+) -> dict[str, float]:
+    """Of each link in `ends_s`, the median of its rates in the seconds until it ended, headers
+    included, from the lab's counters.
+
+    Neither the first second counts, in which a connection is made, nor the last, which is not used
+    up, where there are others. A link that was used for less than a second has no rate.
+    """
+    sent: dict[str, list[tuple[float, int]]] = {link: [(0.0, 0)] for link in ends_s}
+    for one in samples:
+        if one.direction == "down" and one.t_s <= ends_s.get(one.link, -1.0):
+            sent[one.link].append((one.t_s, one.sent_bytes))
+    rates = {link: _rates_bps(counts) for link, counts in sent.items()}
+    return {link: statistics.median(found[1:] or found) for link, found in rates.items() if found}
+
+
+def _rates_bps(counts: list[tuple[float, int]]) -> list[float]:
+    """A counter's growth, over seconds or the next longer times between two samples."""
+    rates = []
+    begin_s, begin = counts[0]
+    for t_s, total in counts[1:]:
+        if t_s - begin_s >= BIN_S * 0.99:
+            rates.append((total - begin) * 8 / (t_s - begin_s))
+            begin_s, begin = t_s, total
+    return rates
