@@ -20,7 +20,9 @@ FILES = [
     for path in (*ROOT.iterdir(), *(path for part in PARTS for path in (ROOT / part).rglob("*")))
 ]
 FILE = re.compile(r"`([\w.-]+(?:/[\w.-]+)*\.(?:py|go|sh|patch|config|yaml|yml|in|txt|md|csv))`")
-EXAMPLES = frozenset({"X_test.py", "x_test.go", "scenario.yaml", "mine.yaml", "my-scenario.yaml"})
+EXAMPLES = frozenset(
+    {"X_test.py", "x_test.go", "scenario.yaml", "energy.yaml", "mine.yaml", "my-scenario.yaml"}
+)
 """Names that stand for any file, or for one that a user or a run makes."""
 
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from linklab.core import plain_file
-from linklab.runs import job
+from linklab.runs import job, run_energy
 from linklab.runs.runner import Request
 from linklab.scenario import to_yaml
 from linklab.scenario.trace_files import with_trace_files
@@ -24,9 +24,10 @@ class ParcelError(RuntimeError):
 
 class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     """A run that is wanted. `scenario` is its canonical YAML, `traces` are the files that it
-    names; `machine` is what a worker must be like (`machine.py`)."""
+    names, `energy` is the text of the energy model, if any; `machine` is what a worker must be like (`machine.py`)."""
 
     scenario: str
+    energy: str | None
     traces: dict[str, bytes]
     contestant: str | None
     name: str | None
@@ -58,6 +59,7 @@ def wrap(request: Request, timeout_s: float | None, machine: dict[str, str]) -> 
     scenario = with_trace_files(request.scenario, sent)
     return Parcel(
         scenario=to_yaml(scenario),
+        energy=request.energy or run_energy.model_for(request.scenario),
         traces=traces,
         contestant=request.contestant,
         name=request.name,
@@ -81,6 +83,7 @@ def unwrap(parcel: Parcel, directory: Path) -> Request:
         command=parcel.command,
         shift_s=parcel.shift_s,
         name=parcel.name,
+        energy=parcel.energy,
     )
 
 

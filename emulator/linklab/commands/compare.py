@@ -8,9 +8,15 @@ import json
 from rich.console import Console
 
 from linklab.commands import running
-from linklab.commands.options import add_repeats, add_run, add_side_by_side, contestants
+from linklab.commands.options import (
+    add_energy_model,
+    add_repeats,
+    add_run,
+    add_side_by_side,
+    contestants,
+)
 from linklab.report import tables
-from linklab.runs import clients
+from linklab.runs import clients, run_energy
 from linklab.runs.runner import Request
 from linklab.scenario import Scenario, find
 
@@ -23,6 +29,7 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `linklab compare`."""
     add_run(parser)
+    add_energy_model(parser, "instead of the scenario's")
     parser.add_argument("scenarios", nargs="+", metavar="scenario")
     parser.add_argument(
         "-a",
@@ -57,8 +64,9 @@ def run(options: argparse.Namespace) -> int:
         options.clock,
     )
     requests = [
-        Request(scenario, name, options.seed + n, shift_s=options.shift)
+        Request(scenario, name, options.seed + n, shift_s=options.shift, energy=energy)
         for scenario, names in plan
+        for energy in [run_energy.model_for(scenario, options.energy_model)]
         for name in names
         for n in range(options.runs)
     ]

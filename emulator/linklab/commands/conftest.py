@@ -91,6 +91,7 @@ def options(small: Scenario, tmp_path: Path) -> Namespace:
         out=tmp_path / "runs",
         timeout=None,
         shift=0.0,
+        energy_model=None,
         json=True,
     )
 

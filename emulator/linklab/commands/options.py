@@ -105,6 +105,15 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
+def add_energy_model(parser: argparse.ArgumentParser, instead: str) -> None:
+    """`--energy-model`."""
+    parser.add_argument(
+        "--energy-model",
+        metavar="NAME",
+        help=f"joules by this model of `linklab energy`, or YAML file, {instead}",
+    )
+
+
 def add_repeats(parser: argparse.ArgumentParser, default: int, counts: str) -> None:
     """`--runs`; `counts` says what the figures of several become."""
     parser.add_argument(

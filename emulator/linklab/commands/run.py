@@ -8,9 +8,9 @@ import sys
 from dataclasses import asdict
 
 from linklab.commands import running
-from linklab.commands.options import UsageError, add_run, contestants
+from linklab.commands.options import UsageError, add_energy_model, add_run, contestants
 from linklab.core.complaint import complain
-from linklab.runs import clients
+from linklab.runs import clients, run_energy
 from linklab.runs.runner import Request
 from linklab.scenario import find
 
@@ -20,6 +20,7 @@ EPILOG = "example:\n  linklab run hs-s7 -a alg3"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `linklab run`."""
     add_run(parser)
+    add_energy_model(parser, "instead of the scenario's")
     parser.add_argument("scenario", help="a name from `linklab scenarios`, or a YAML file")
     parser.add_argument(
         "-a",
@@ -37,7 +38,8 @@ def run(options: argparse.Namespace) -> int:
     if len(chosen) != 1:
         raise UsageError(f"run takes one algorithm, not {', '.join(chosen)}: use compare")
     running.require(chosen, options.place, options.clock)
-    request = Request(scenario, chosen[0], options.seed, shift_s=options.shift)
+    energy = run_energy.model_for(scenario, options.energy_model)
+    request = Request(scenario, chosen[0], options.seed, shift_s=options.shift, energy=energy)
     finished = running.run_one(request, options)
     figures = running.figures_of(finished)
     failed = isinstance(figures, str)
@@ -65,5 +67,12 @@ def run(options: argparse.Namespace) -> int:
     for name, link in figures.links.items():
         done = "" if link.finish_s is None else f", done at {link.finish_s:.3f} s"
         print(f"  {name:<{longest}} {link.bytes / 1e6:7.1f} MB ({link.share:.0%}){done}")
+    if figures.energy is not None:
+        cost = figures.energy
+        print(
+            f"energy by {cost.model}: {cost.joules:.1f} J, {cost.tail_j:.1f} J of it after the "
+            f"download; {cost.joules_per_byte * 1e6:.3f} J/MB, mean {cost.mean_w:.2f} W, "
+            f"peak {cost.peak_w:.2f} W"
+        )
     print(f"run directory: {finished.run_dir}")
     return 0

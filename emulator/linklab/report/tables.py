@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from linklab.core.link_kinds import link_title
-from linklab.runs.comparison import Comparison, LinkRow, Row, Spread
+from linklab.runs.comparison import Comparison, EnergyRow, LinkRow, Row, Spread
 
 _UNITS = {"done": "done s", "MB": "MB"}
 """What is said of each link: when it was done, and what it brought."""
@@ -111,6 +111,8 @@ def _table(
     right("diff\ns" if ascii_only else "Δ\ns")
     right("goodput\nMbit/s")
     right("effi-\nciency")
+    if comparison.has_energy:
+        right("ener-\ngy J")
     if comparison.has_published:
         right("publ.\ns")
         right("error\n%")
@@ -142,6 +144,8 @@ def _cells(row: Row, comparison: Comparison, shown: Sequence[str]) -> list[Text]
     cells.append(Text(_median(row.link_delta_s)))
     cells.append(Text(_median(row.goodput_bps, scale=1e-6, digits=1)))
     cells.append(Text(_median(row.efficiency, digits=3)))
+    if comparison.has_energy:
+        cells.append(Text(_median(row.energy.joules if row.energy else None, digits=1)))
     if comparison.has_published:
         cells.append(Text(_number(row.published_s)))
         cells.append(_error(row.error_ratio))
@@ -198,6 +202,18 @@ def _notes(comparison: Comparison) -> list[RenderableType]:
     ]
     if spreads:
         notes.append(Text("time from-to in s: " + ", ".join(spreads), style="dim"))
+    models = dict.fromkeys(row.energy.model for row in comparison.rows if row.energy)
+    if models:
+        tails = ", ".join(
+            f"{row.algorithm} {row.energy.tail_j.median:.1f}"
+            for row in comparison.rows
+            if row.energy
+        )
+        notes.append(
+            Text(
+                f"energy by {', '.join(models)}; of it after the download, J: {tails}", style="dim"
+            )
+        )
     wasted = [
         f"{row.algorithm} {total / 1e6:.1f}"
         for row in comparison.rows
@@ -231,6 +247,9 @@ def to_json(comparison: Comparison) -> dict[str, object]:
       runs, failures[]       runs with figures; reasons of those without
       download_s, goodput_bps, efficiency, link_delta_s     medians, null where unknown
       published_s, published_link_delta_s, error_ratio      null where nothing is published
+      energy                 null where no energy model is named, else model, medians of joules
+                             (main_j of the download and tail_j after it), joules_per_byte,
+                             mean_w, p90_w and peak_w of the download, links_j{name}, and spread
       links{name}            bytes, share, finish_s, rtt_min_s, wasted_bytes, requests
       spread{metric}         min, max, sd of each metric above that has a median; a link's
                              metrics lie in links{name}.spread
@@ -259,7 +278,26 @@ def _row_json(row: Row) -> dict[str, object]:
         "published_s": row.published_s,
         "published_link_delta_s": row.published_link_delta_s,
         "error_ratio": row.error_ratio,
+        "energy": None if row.energy is None else _energy_json(row.energy),
         "links": {name: _link_json(link) for name, link in row.links.items()},
+        "spread": _spreads(metrics),
+    }
+
+
+def _energy_json(energy: EnergyRow) -> dict[str, object]:
+    metrics: dict[str, Spread | None] = {
+        "joules": energy.joules,
+        "joules_per_byte": energy.joules_per_byte,
+        "main_j": energy.main_j,
+        "tail_j": energy.tail_j,
+        "mean_w": energy.mean_w,
+        "p90_w": energy.p90_w,
+        "peak_w": energy.peak_w,
+    }
+    return {
+        "model": energy.model,
+        **_medians(metrics),
+        "links_j": {name: one.median for name, one in energy.links_j.items()},
         "spread": _spreads(metrics),
     }
 

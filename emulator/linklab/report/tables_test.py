@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from linklab import scenario
+from linklab.energy.account import EnergyFigures, LinkEnergyFigures
 from linklab.report import publication, tables
 from linklab.runs import run_figures
 from linklab.runs.comparison import Comparison, compare
@@ -124,6 +125,57 @@ def test_a_scenario_that_never_ends_is_shown(own: Comparison) -> None:
     assert tables.to_json(never)["oracle_s"] is None
 
 
+def costing(run: RunFigures, main_j: float, tail_j: float) -> RunFigures:
+    """The run with what it cost over both links."""
+    link = LinkEnergyFigures(main_j / 2, 1.0, main_j / 2, 0.0, 0.0, 0.0, 0.0)
+    joules = main_j + tail_j
+    return replace(
+        run,
+        energy=EnergyFigures(
+            "galaxy-s7", joules, joules / 250e6, main_j, tail_j, 2.0, 3.0, 4.0, 0.0, 0.0, 0.0,
+            {"wifi": link, "lte": link},
+        ),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def with_energy() -> Comparison:
+    runs = {
+        "single-wifi": [run("ls", 278.18, 278.18, None)],
+        "alg3": [costing(run("ls", 29.1, 29.1, 29.0), 76.0, 2.0),
+                 costing(run("ls", 29.3, 29.2, 29.3), 78.0, 2.0),
+                 costing(run("ls", 29.5, 29.2, 29.3), 1100.0, 2.0)],
+    }  # fmt: skip
+    return compare(scenario.find("ls"), runs)
+
+
+def test_joules_have_a_column_where_there_are_any(
+    with_energy: Comparison, published: Comparison
+) -> None:
+    lines = tables.render(with_energy).splitlines()
+    assert max(map(len, lines)) <= 80
+    header = next(line for line in lines if line.startswith("algorithm"))
+    assert "gy J" in header
+    assert next(line for line in lines if line.startswith("alg3")).count(" 80.0 ") == 1
+    start = header.index("gy J")
+    single = next(line for line in lines if line.startswith("single-wifi"))
+    assert single[start : start + 5].strip() == "-"
+    assert "energy by galaxy-s7; of it after the download, J: alg3 2.0" in lines
+    assert "gy J" not in tables.render(published)
+
+
+def test_joules_for_machines(with_energy: Comparison) -> None:
+    document = json.loads(json.dumps(tables.to_json(with_energy), allow_nan=False))
+    none, some = (row["energy"] for row in document["rows"])
+    assert none is None
+    assert some["model"] == "galaxy-s7"
+    assert (some["joules"], some["main_j"], some["tail_j"]) == (80.0, 78.0, 2.0)
+    assert some["joules_per_byte"] == pytest.approx(80 / 250e6)
+    assert (some["mean_w"], some["p90_w"], some["peak_w"]) == (2.0, 3.0, 4.0)
+    assert some["links_j"] == {"wifi": 39.0, "lte": 39.0}
+    assert some["spread"]["joules"]["max"] == 1102.0
+
+
 def test_json_keys_are_stable(published: Comparison) -> None:
     document = json.loads(json.dumps(tables.to_json(published), allow_nan=False))
     assert list(document) == ["scenario", "title", "size_bytes", "oracle_s", "rows"]
@@ -139,6 +191,7 @@ def test_json_keys_are_stable(published: Comparison) -> None:
         "published_s",
         "published_link_delta_s",
         "error_ratio",
+        "energy",
         "links",
         "spread",
     ]

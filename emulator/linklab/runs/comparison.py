@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from linklab.core import statistics
+from linklab.energy.account import EnergyFigures
 from linklab.links import oracle
 from linklab.runs.run_figures import LinkFigures, RunFigures, in_order
 from linklab.scenario import Scenario
@@ -44,11 +45,27 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
+class EnergyRow:
+    """The energy over all runs of a row; `EnergyFigures` says what each is. `links_j` are the
+    joules of each link."""
+
+    model: str
+    joules: Spread
+    joules_per_byte: Spread
+    main_j: Spread
+    tail_j: Spread
+    mean_w: Spread
+    p90_w: Spread
+    peak_w: Spread
+    links_j: dict[str, Spread]
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One algorithm's runs in one scenario. The metrics are None if no run succeeded.
 
     `error_ratio` is (download_s - published_s) / published_s. `failures` are the reasons
-    of the runs that yielded no figures.
+    of the runs that yielded no figures. `energy` is None where no energy model is named.
     """
 
     algorithm: str
@@ -62,6 +79,7 @@ class Row:
     published_s: float | None = None
     published_link_delta_s: float | None = None
     error_ratio: float | None = None
+    energy: EnergyRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +100,11 @@ class Comparison:
     def has_published(self) -> bool:
         """Whether any row has a published figure beside it."""
         return any(row.published_s is not None for row in self.rows)
+
+    @property
+    def has_energy(self) -> bool:
+        """Whether any row knows what it cost."""
+        return any(row.energy is not None for row in self.rows)
 
 
 def spread(values: Iterable[float]) -> Spread:
@@ -154,6 +177,27 @@ def _row(
         published_s=published.download_s if published else None,
         published_link_delta_s=published.link_delta_s if published else None,
         error_ratio=error,
+        energy=_energy_row([run.energy for run in runs if run.energy is not None]),
+    )
+
+
+def _energy_row(runs: list[EnergyFigures]) -> EnergyRow | None:
+    if not runs:
+        return None
+    names = dict.fromkeys(name for run in runs for name in run.links)
+    return EnergyRow(
+        model=", ".join(dict.fromkeys(run.model for run in runs)),
+        joules=spread(run.joules for run in runs),
+        joules_per_byte=spread(run.joules_per_byte for run in runs),
+        main_j=spread(run.main_j for run in runs),
+        tail_j=spread(run.tail_j for run in runs),
+        mean_w=spread(run.mean_w for run in runs),
+        p90_w=spread(run.p90_w for run in runs),
+        peak_w=spread(run.peak_w for run in runs),
+        links_j={
+            name: spread(run.links[name].joules for run in runs if name in run.links)
+            for name in names
+        },
     )
 
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from linklab.energy.account import EnergyFigures
 from linklab.links import oracle
 from linklab.scenario import Scenario
 
@@ -74,6 +75,7 @@ class RunFigures:
     for algorithms that use one, so that all rows of a comparison share a scale.
     `stalled_s` is how long no link brought anything
     though bytes were missing (`stalls.py`), None where no samples were taken.
+    `energy` is None where no energy model is named.
     """
 
     download_s: float
@@ -83,6 +85,7 @@ class RunFigures:
     link_delta_s: float | None
     links: dict[str, LinkFigures]
     stalled_s: float | None = None
+    energy: EnergyFigures | None = None
 
     @property
     def wasted_bytes(self) -> int | None:

@@ -25,7 +25,7 @@ from linklab.places.choice import Place
 from linklab.places.guest import image, kernel
 from linklab.places.guest.boot import Guest, memory_bytes, side_by_side
 from linklab.places.versions import versions
-from linklab.runs import job, outcome
+from linklab.runs import job, outcome, run_energy
 from linklab.runs.job import Job
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.trace_files import with_trace_files
@@ -45,7 +45,8 @@ class RunError(RuntimeError):
 @dataclass(frozen=True)
 class Request:
     """One run that is wanted: a contestant by name, or a command of the user's, which is called
-    `name` or like its program."""
+    `name` or like its program. `energy` is the text of an energy model that takes the
+    place of the scenario's (`run_energy.model_for`)."""
 
     scenario: Scenario
     contestant: str | None
@@ -53,6 +54,7 @@ class Request:
     command: tuple[str, ...] | None = None
     shift_s: float = 0.0
     name: str | None = None
+    energy: str | None = None
 
     @property
     def who(self) -> str:
@@ -108,6 +110,9 @@ def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False
     certificates = _authority(cache / "authority")
     served = payload.ensure(request.scenario.payload, cache / "payloads")
     (run_dir / job.SCENARIO_FILE).write_text(to_yaml(_with_traces(request.scenario, run_dir)))
+    energy = request.energy or run_energy.model_for(request.scenario)
+    if energy is not None:
+        (run_dir / run_energy.FILE).write_text(energy, encoding="utf-8")
     job.write(
         Job(
             scenario=request.scenario.name,

@@ -10,9 +10,9 @@ import msgspec
 
 from linklab.core import plain_file
 from linklab.core.records import QueueRecord, RecordError, Tail
-from linklab.runs import job, outcome, run_figures, stalls
+from linklab.runs import job, outcome, run_energy, run_figures, stalls
 from linklab.runs.run_figures import FigureError, RunFigures
-from linklab.scenario import ScenarioError
+from linklab.scenario import Scenario, ScenarioError
 
 FILE = "summary.json"
 
@@ -42,9 +42,8 @@ def _figures_of(run_dir: Path) -> RunFigures:
     client = run_dir / "client.json"
     if os.path.lexists(client):
         summary = run_figures.parse_client(plain_file.read(client))
-        return _with_stalls(
-            run_figures.figures(scenario, made.seed, summary), run_dir, made.shift_s
-        )
+        figures = run_figures.figures(scenario, made.seed, summary)
+        return _with_samples(figures, scenario, run_dir, made.shift_s)
     if ended.exit_code != 0:
         raise FigureError(f"the client ended with {ended.exit_code}: {_last_words(run_dir)}")
     if made.contestant is not None and ended.output_bytes != scenario.payload.size_bytes:
@@ -54,18 +53,27 @@ def _figures_of(run_dir: Path) -> RunFigures:
     figures = run_figures.peer_figures(
         scenario, made.seed, ended.elapsed_ns / 1e9, ended.received_bytes
     )
-    return _with_stalls(figures, run_dir, made.shift_s)
+    return _with_samples(figures, scenario, run_dir, made.shift_s)
 
 
-def _with_stalls(figures: RunFigures, run_dir: Path, shift_s: float) -> RunFigures:
-    """The figures with what the lab's samples say of stalls, if there are any."""
+def _with_samples(
+    figures: RunFigures, scenario: Scenario, run_dir: Path, shift_s: float
+) -> RunFigures:
+    """The figures with what the lab's samples say of stalls and energy, if there are any."""
     try:
         sampled = Tail(run_dir, QueueRecord).read()
     except RecordError as error:
         raise FigureError(str(error)) from error
     if not sampled:
         return figures
-    return replace(figures, stalled_s=stalls.stalled_s(sampled, shift_s + figures.download_s))
+    stalled_s = stalls.stalled_s(sampled, shift_s + figures.download_s)
+    model = run_energy.model_of(run_dir)
+    if model is None:
+        return replace(figures, stalled_s=stalled_s)
+    cost = run_energy.of_lab(
+        model, scenario, run_dir, sampled, start_s=shift_s, download_s=figures.download_s
+    )
+    return replace(figures, stalled_s=stalled_s, energy=cost.figures)
 
 
 def write(run_dir: Path) -> RunFigures:

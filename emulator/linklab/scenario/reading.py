@@ -17,6 +17,7 @@ from linklab.scenario import link
 from linklab.scenario.link import LinkSettings
 from linklab.scenario.settings import TABLE, Scenario
 from linklab.schema import document
+from linklab.schema.document import ScenarioError
 from linklab.schema.mapping import Keys, Mapping, guess, one_of
 from linklab.traces import library, plain
 from linklab.traces.trace import Sample
@@ -58,7 +59,19 @@ def parse(
     links = _links(
         top.sub("links", Keys((), named=link_name)), None if path is None else path.parent
     )
+    if stem is not None and "energy" in values:
+        _check_energy(top, values["energy"], path)
     return Scenario(**values, links=links, events=_events(top, links), path=path)
+
+
+def _check_energy(top: Mapping, name: str, path: Path | None) -> None:
+    """A user's file names a model that is there; a run directory has its own copy."""
+    from linklab.energy import library as models  # A guest does without.
+
+    try:
+        models.find(name, None if path is None else path.parent)
+    except ScenarioError as error:
+        top.fail("energy", str(error))
 
 
 def _links(maps: Mapping, base: Path | None) -> dict[str, LinkSettings]:

@@ -16,7 +16,7 @@ from linklab.scenario.name import NAME
 from linklab.scenario.payload import Payload
 from linklab.scenario.tcp import TcpSettings
 from linklab.schema.mapping import Mapping
-from linklab.schema.quantities import TEXT, duration
+from linklab.schema.quantities import TEXT, WORDS, duration
 from linklab.schema.rows import Listed, Row, Table
 
 SAMPLE_S: Final = 0.5
@@ -38,6 +38,7 @@ class Scenario:
     client: ClientSettings = field(default_factory=ClientSettings)
     step_s: float = STEP_S
     sample_s: float = SAMPLE_S
+    energy: str | None = None
     path: Path | None = field(default=None, compare=False)
 
 
@@ -71,5 +72,13 @@ TABLE: Final = Table(
         Row("sample", "sample_s", _STEP, "how often the queues' counters are written down"),
         Row("tcp", "tcp", tcp.TABLE, "the kernels of both end hosts"),
         Row("client", "client", client.TABLE, "what multilink is told"),
+        Row(
+            "energy",
+            "energy",
+            WORDS,
+            "the energy model: a name of `linklab energy`, or a file beside this one",
+            unset=None,
+            default="none, and no joules",
+        ),
     ),
 )

@@ -1,0 +1,225 @@
+"""What a download cost by an energy model: joules, and the power over time. Pure.
+
+The download goes from its client's start to its last byte; what radios draw later, until they are
+idle, is its tail and kept apart (thesis 3.4). Power is a mean over half a second, as often as the
+lab samples; the thesis sampled once a second.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from linklab.energy.activity import Activity
+from linklab.energy.model import EnergyModel
+from linklab.energy.phases import Phase, Radio
+
+POWER_STEP_S: Final = 0.5
+"""How far apart values of power over time are."""
+
+_J_PER_MJ = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEnergyFigures:
+    """A link's part. `active_s` is how long it was active, `active_j` what that took beside the
+    `transfer_j` of its bytes, `tail_j` the states of its tail during the download and after it,
+    `idle_j` its sleep during the download. `joules` is the sum."""
+
+    joules: float
+    active_s: float
+    active_j: float
+    transfer_j: float
+    promotion_j: float
+    tail_j: float
+    idle_j: float
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyFigures:
+    """One run by one model. `joules` is `main_j`, all of the download, and `tail_j`, what the
+    radios drew after it. `base_j`, `shared_j` and `both_j` belong to no link alone; with the
+    links' `joules` they come to `joules`, too. The powers are those of the download; 90 % of its
+    time the device drew no more than `p90_w`."""
+
+    model: str
+    joules: float
+    joules_per_byte: float
+    main_j: float
+    tail_j: float
+    mean_w: float
+    p90_w: float
+    peak_w: float
+    base_j: float
+    shared_j: float
+    both_j: float
+    links: dict[str, LinkEnergyFigures]
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What the device drew on average from `t_s`, since the scenario began, for `length_s`, and
+    what of that each link did."""
+
+    t_s: float
+    length_s: float
+    power_w: float
+    links_w: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The figures, and the power from the client's start until all radios are idle."""
+
+    figures: EnergyFigures
+    power: tuple[Power, ...]
+
+
+def account(
+    model: EnergyModel,
+    activities: Mapping[str, Activity],
+    *,
+    start_s: float,
+    end_s: float,
+    payload_bytes: int,
+) -> Account:
+    """What a download of `payload_bytes` from `start_s` to `end_s` cost.
+
+    Raises ValueError where no time passed, nothing was downloaded, or the model does not know a
+    kind of link.
+    """
+    if end_s <= start_s or payload_bytes <= 0:
+        raise ValueError(f"{payload_bytes} bytes in {end_s - start_s:g} s are no download")
+    unknown = {one.kind.title for one in activities.values() if one.kind.name not in model.links}
+    if unknown:
+        raise ValueError(
+            f"the energy model {model.name} does not know {', '.join(sorted(unknown))}"
+        )
+    radios = {
+        name: Radio(one, model.link(one.kind), start_s, end_s) for name, one in activities.items()
+    }
+    sums = _Sums(model, radios, end_s)
+    idle_s = max([end_s, *(radio.marks[-1] for radio in radios.values())])
+    steps = _steps(start_s, end_s) + _steps(end_s, idle_s)
+    power = []
+    for from_s, to_s in steps:
+        inside = {t_s for one in radios.values() for t_s in one.marks if from_s < t_s < to_s}
+        marks = sorted({from_s, to_s} | inside)
+        power.append(sums.step(list(itertools.pairwise(marks))))
+    return Account(_figures(sums, power, start_s, end_s, payload_bytes), tuple(power))
+
+
+def _steps(from_s: float, to_s: float) -> list[tuple[float, float]]:
+    """From one time to another in steps of power; the last is as long as what is left."""
+    count = math.ceil((to_s - from_s) / POWER_STEP_S)
+    edges = [*(from_s + n * POWER_STEP_S for n in range(count)), to_s]
+    return [pair for pair in itertools.pairwise(edges) if pair[0] < pair[1]]
+
+
+@dataclass(slots=True)
+class _LinkSums:
+    active_s: float = 0.0
+    transfer_mj: float = 0.0
+    phases_mj: dict[Phase, float] = field(default_factory=lambda: dict.fromkeys(Phase, 0.0))
+
+
+class _Sums:
+    """Adds up millijoules, one stretch after the other in which no power changes."""
+
+    def __init__(self, model: EnergyModel, radios: Mapping[str, Radio], end_s: float) -> None:
+        self.model, self._radios, self._end_s = model, radios, end_s
+        self.base_mj = self.shared_mj = self.both_mj = 0.0
+        self.links = {name: _LinkSums() for name in radios}
+        self.head_mj = 0.0
+        for name, radio in radios.items():
+            self.head_mj += radio.head_mj
+            self.links[name].phases_mj[Phase.PROMOTION] += radio.head_mj
+
+    def step(self, stretches: list[tuple[float, float]]) -> Power:
+        """Adds stretches that follow each other; what they come to as power."""
+        total_mj = 0.0
+        links_mj = dict.fromkeys(self.links, 0.0)
+        for from_s, to_s in stretches:
+            drawn = self._links_mj(from_s, to_s)
+            for name, mj in drawn.items():
+                links_mj[name] += mj
+            total_mj += self._common_mj(from_s, to_s) + sum(drawn.values())
+        from_s, to_s = stretches[0][0], stretches[-1][1]
+        length_s = to_s - from_s
+        links_w = {name: mj * _J_PER_MJ / length_s for name, mj in links_mj.items()}
+        return Power(from_s, length_s, total_mj * _J_PER_MJ / length_s, links_w)
+
+    def _links_mj(self, from_s: float, to_s: float) -> dict[str, float]:
+        middle_s, length_s = (from_s + to_s) / 2, to_s - from_s
+        drawn = {}
+        for name, radio in self._radios.items():
+            now, sums = radio.at(middle_s), self.links[name]
+            over = middle_s > self._end_s and now.phase is Phase.IDLE
+            phase_mj = 0.0 if over else now.power_mw * length_s
+            transfer_mj = radio.transfer_mw(middle_s) * length_s
+            sums.phases_mj[now.phase] += phase_mj
+            sums.transfer_mj += transfer_mj
+            if now.phase is Phase.ACTIVE:
+                sums.active_s += length_s
+            drawn[name] = phase_mj + transfer_mj
+        return drawn
+
+    def _common_mj(self, from_s: float, to_s: float) -> float:
+        middle_s, length_s = (from_s + to_s) / 2, to_s - from_s
+        active = sum(one.at(middle_s).phase is Phase.ACTIVE for one in self._radios.values())
+        base_mj = self.model.base_mw * length_s if middle_s < self._end_s else 0.0
+        shared_mj = self.model.shared_mw * length_s if active else 0.0
+        both_mj = self.model.both_mw * max(0, active - 1) * length_s
+        self.base_mj += base_mj
+        self.shared_mj += shared_mj
+        self.both_mj += both_mj
+        return base_mj + shared_mj + both_mj
+
+
+def _figures(
+    sums: _Sums, power: list[Power], start_s: float, end_s: float, payload_bytes: int
+) -> EnergyFigures:
+    during = [one for one in power if one.t_s < end_s]
+    main_j = sum(one.power_w * one.length_s for one in during) + sums.head_mj * _J_PER_MJ
+    tail_j = sum(one.power_w * one.length_s for one in power[len(during) :])
+    return EnergyFigures(
+        model=sums.model.name,
+        joules=main_j + tail_j,
+        joules_per_byte=(main_j + tail_j) / payload_bytes,
+        main_j=main_j,
+        tail_j=tail_j,
+        mean_w=main_j / (end_s - start_s),
+        p90_w=_p90_w(during),
+        peak_w=max(one.power_w for one in during),
+        base_j=sums.base_mj * _J_PER_MJ,
+        shared_j=sums.shared_mj * _J_PER_MJ,
+        both_j=sums.both_mj * _J_PER_MJ,
+        links={name: _link(one) for name, one in sums.links.items()},
+    )
+
+
+def _p90_w(power: list[Power]) -> float:
+    """The least power that is not exceeded for 90 % of the time."""
+    left_s = 0.9 * sum(one.length_s for one in power)
+    ascending = sorted(power, key=lambda one: one.power_w)
+    for one in ascending:
+        left_s -= one.length_s
+        if left_s <= 0:
+            return one.power_w
+    return ascending[-1].power_w
+
+
+def _link(sums: _LinkSums) -> LinkEnergyFigures:
+    phases = sums.phases_mj
+    return LinkEnergyFigures(
+        joules=(sum(phases.values()) + sums.transfer_mj) * _J_PER_MJ,
+        active_s=sums.active_s,
+        active_j=phases[Phase.ACTIVE] * _J_PER_MJ,
+        transfer_j=sums.transfer_mj * _J_PER_MJ,
+        promotion_j=phases[Phase.PROMOTION] * _J_PER_MJ,
+        tail_j=phases[Phase.TAIL] * _J_PER_MJ,
+        idle_j=phases[Phase.IDLE] * _J_PER_MJ,
+    )

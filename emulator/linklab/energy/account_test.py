@@ -1,0 +1,137 @@
+"""Joules beside sums made by hand."""
+
+import pytest
+
+from linklab.core.link_kinds import LTE, WIFI
+from linklab.energy import activity
+from linklab.energy.account import Account, account
+from linklab.energy.activity import Activity, Counted, RadioState
+from linklab.energy.model import EnergyModel, LinkEnergy, Promotion, TailState
+
+MBIT = 125_000
+
+WIFI_ONLY = LinkEnergy(active_mw=400, down_mj_per_mbit=10, up_mj_per_mbit=100)
+LTE_WITH_ALL = LinkEnergy(
+    active_mw=1000,
+    down_mj_per_mbit=20,
+    idle_mw=10,
+    promotion=Promotion(1200, 0.25),
+    tail=(TailState(600, 1.0, "short"), TailState(300, 2.0, "long")),
+)
+MODEL = EnergyModel(
+    "test", "a phone", "by hand", {"wifi": WIFI_ONLY, "lte": LTE_WITH_ALL},
+    base_mw=700, shared_mw=50, both_mw=-30,
+)  # fmt: skip
+
+
+def carried(*samples: tuple[float, float, float]) -> tuple[Counted, ...]:
+    """Counters at t, in Mbit down and up, from nothing at 0."""
+    return tuple(
+        Counted(t, round(down * MBIT), round(up * MBIT))
+        for t, down, up in ((0.0, 0.0, 0.0), *samples)
+    )
+
+
+def of(start_s: float = 0.0, end_s: float = 4.0, **links: Activity) -> Account:
+    return account(MODEL, links, start_s=start_s, end_s=end_s, payload_bytes=1_000_000)
+
+
+def assert_adds_up(one: Account) -> None:
+    figures = one.figures
+    parts = sum(link.joules for link in figures.links.values())
+    common = figures.base_j + figures.shared_j + figures.both_j
+    assert figures.joules == pytest.approx(parts + common)
+    assert figures.joules == pytest.approx(figures.main_j + figures.tail_j)
+
+
+def test_one_link() -> None:
+    one = of(wifi=Activity(WIFI, carried((1, 8, 0.5), (2, 16, 1), (4, 16, 1))))
+    figures = one.figures
+    assert figures.base_j == pytest.approx(4 * 0.7)
+    assert figures.shared_j == pytest.approx(2 * 0.05)
+    assert figures.both_j == 0
+    wifi = figures.links["wifi"]
+    assert wifi.active_s == pytest.approx(2)
+    assert wifi.active_j == pytest.approx(0.8)
+    assert wifi.transfer_j == pytest.approx(16 * 0.010 + 1 * 0.100)
+    assert wifi.tail_j == wifi.promotion_j == figures.tail_j == 0
+    assert figures.joules_per_byte == pytest.approx(figures.joules / 1e6)
+    assert figures.mean_w == pytest.approx(figures.joules / 4)
+    assert figures.peak_w == figures.p90_w == pytest.approx(0.7 + 0.05 + 0.4 + 8 * 0.01 + 0.05)
+    assert [p.power_w for p in one.power[-4:]] == pytest.approx([0.7] * 4)
+    assert_adds_up(one)
+
+
+def test_both_links_and_a_tail_after_the_download() -> None:
+    one = of(
+        wifi=Activity(WIFI, carried((4, 4, 0))), lte=Activity(LTE, carried((1, 5, 0), (4, 5, 0)))
+    )
+    figures = one.figures
+    assert figures.shared_j == pytest.approx(4 * 0.05)
+    assert figures.both_j == pytest.approx(1 * -0.03)
+    lte = figures.links["lte"]
+    assert lte.active_j == pytest.approx(1.0)
+    # It woke before the download, for which there is no time in the records.
+    assert lte.promotion_j == pytest.approx(0.25 * 1.2)
+    assert lte.tail_j == pytest.approx(0.6 + 2 * 0.3)
+    assert lte.idle_j == 0
+    assert figures.tail_j == pytest.approx(0)
+    assert_adds_up(one)
+
+    late = of(wifi=Activity(WIFI, carried((4, 4, 0))), lte=Activity(LTE, carried((4, 5, 0))))
+    assert late.figures.tail_j == pytest.approx(0.6 + 2 * 0.3)
+    assert late.power[-1].t_s + late.power[-1].length_s == pytest.approx(7)
+    assert [p.power_w for p in late.power if p.t_s >= 4] == pytest.approx([0.6] * 2 + [0.3] * 4)
+    assert_adds_up(late)
+
+
+def test_a_gap_is_part_of_the_tail_and_a_long_one_ends_in_sleep_and_promotion() -> None:
+    lte = Activity(LTE, carried((1, 5, 0), (2.5, 5, 0), (3, 6, 0), (9, 6, 0), (10, 7, 0)))
+    figures = of(end_s=10, lte=lte).figures
+    part = figures.links["lte"]
+    assert part.active_s == pytest.approx(2.5)
+    # 1 to 2.5: 1 s short, .5 s long. 3 to 6: both. 6 to 8.75 idle, .25 s promotion. After 10: both.
+    assert part.tail_j == pytest.approx(0.6 + 0.5 * 0.3 + 2 * (0.6 + 0.6))
+    assert part.idle_j == pytest.approx(2.75 * 0.01)
+    assert part.promotion_j == pytest.approx(2 * 0.25 * 1.2)
+    assert figures.tail_j == pytest.approx(1.2)
+
+
+def test_the_radio_s_states_count_where_they_are_known() -> None:
+    states = (
+        RadioState(0.0, "idle"),
+        RadioState(0.5, "promotion"),
+        RadioState(0.9, "connected"),
+        RadioState(1.4, "drx"),
+        RadioState(2.9, "idle"),
+    )
+    part = of(lte=Activity(LTE, carried((1, 1, 0), (4, 1, 0)), states)).figures.links["lte"]
+    assert part.active_s == pytest.approx(0.5)
+    assert part.promotion_j == pytest.approx(0.4 * 1.2)
+    assert part.tail_j == pytest.approx(0.6 + 0.5 * 0.3)
+    assert part.idle_j == pytest.approx((0.5 + 1.1) * 0.01)
+    assert part.transfer_j == pytest.approx(1 * 0.02)
+
+
+def test_only_the_download_counts_and_its_last_sample_may_come_later() -> None:
+    wifi = Activity(WIFI, carried((0.5, 0, 0), (1.5, 2, 0), (2.5, 4, 0)))
+    figures = of(start_s=0.5, end_s=2.0, wifi=wifi).figures
+    assert figures.base_j == pytest.approx(1.5 * 0.7)
+    assert figures.links["wifi"].active_s == pytest.approx(1.5)
+    assert figures.links["wifi"].transfer_j == pytest.approx(4 * 0.01)
+
+
+def test_what_is_no_download_and_what_the_model_does_not_know_is_refused() -> None:
+    wifi = Activity(WIFI, carried((1, 1, 0)))
+    with pytest.raises(ValueError, match="no download"):
+        of(end_s=0, wifi=wifi)
+    only_lte = EnergyModel("half", "x", "y", {"lte": LTE_WITH_ALL})
+    with pytest.raises(ValueError, match="half does not know Wi-Fi"):
+        account(only_lte, {"wifi": wifi}, start_s=0, end_s=1, payload_bytes=1)
+
+
+def test_devices_tell_their_kind() -> None:
+    kinds = {name: activity.kind_of(name, device) for name, device in [
+        ("wifi", "eth7"), ("phone", "rmnet_data0"), ("air", "wlp3s0"), ("cable", "eth0"),
+    ]}  # fmt: skip
+    assert kinds == {"wifi": WIFI, "phone": LTE, "air": WIFI, "cable": None}

@@ -1,0 +1,373 @@
+"""An energy model fitted to measured rows: least squares of the relative errors. Pure.
+
+A row is a download as a power meter saw it: how long it took, how long each kind of link was active
+and what it carried, and the joules. Powers of a device alone and energies per bit cannot be below 0
+and are kept from it; only what links share, `both`, may be.
+
+Leave-one-out errors tell what a fit is worth for rows that it has not seen: each row's by the fit to
+all others.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize
+
+from linklab.core.link_kinds import KINDS
+from linklab.energy.model import EnergyModel, LinkEnergy, TailState
+
+Numbers = NDArray[np.float64]
+
+_COMMON: Final = {"base": "base_mw", "shared": "shared_mw", "both": "both_mw"}
+_OF_LINKS: Final = {
+    "active": "active_mw",
+    "down": "down_mj_per_mbit",
+    "up": "up_mj_per_mbit",
+    "tail": "",
+}
+TERMS: Final = (*_COMMON, *(f"{kind}.{term}" for kind in KINDS for term in _OF_LINKS))
+"""What can be fitted. `KIND.tail` scales the powers of the model's tail to what was measured
+after the downloads."""
+
+LARGEST: Final = 100_000.0
+"""mW, and mJ per Mbit: more than a phone's battery gives."""
+
+
+class CalibrationError(ValueError):
+    """Rows that no model can be fitted to; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkUse:
+    """How long a kind of link was active, from its first to its last byte, and what it carried."""
+
+    active_s: float = 0.0
+    down_mbit: float = 0.0
+    up_mbit: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A row: `energy_j` of the download, `tail_j` after it (None: not measured)."""
+
+    label: str
+    download_s: float
+    energy_j: float
+    tail_j: float | None
+    links: Mapping[str, LinkUse]
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """A row beside the model: `energy_j` by the fit to all rows, `left_out_j` to all others."""
+
+    label: str
+    measured_j: float
+    energy_j: float
+    left_out_j: float
+
+    @property
+    def error(self) -> float:
+        """Of the fit, as a ratio to what was measured."""
+        return self.energy_j / self.measured_j - 1
+
+    @property
+    def left_out_error(self) -> float:
+        """The same of the fit to all others."""
+        return self.left_out_j / self.measured_j - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A model with the terms that were fitted, and its rows."""
+
+    model: EnergyModel
+    fitted: tuple[str, ...]
+    residuals: tuple[Residual, ...]
+
+    @property
+    def rms(self) -> float:
+        """The root of the mean square of the errors, a ratio."""
+        return _rms([one.error for one in self.residuals])
+
+    @property
+    def left_out_rms(self) -> float:
+        """The same of the leave-one-out errors."""
+        return _rms([one.left_out_error for one in self.residuals])
+
+
+_NUMBERS: Final = {
+    "download_s": True,
+    "energy_j": True,
+    "tail_j": False,
+    **{f"{kind}_{what}": False for kind in KINDS for what in ("s", "mbit", "up_mbit")},
+}
+"""Columns with numbers, and whether each row needs them."""
+
+COLUMNS: Final = ("row", *_NUMBERS)
+
+
+def parse(text: str, shown: str = "<text>") -> list[Measured]:
+    """Rows from CSV text with a header of `COLUMNS`; those of links may be left out or empty.
+
+    Raises CalibrationError with the line.
+    """
+    reader = csv.reader(io.StringIO(text))
+    header = [name.strip() for name in next(reader, [])]
+    unknown = [name for name in header if name not in COLUMNS]
+    missing = [name for name, needed in _NUMBERS.items() if needed and name not in header]
+    if unknown or missing or len(set(header)) < len(header):
+        what = f"unknown column {unknown[0]!r}" if unknown else "a column is missing or given twice"
+        raise CalibrationError(
+            f"{shown}:1: {what}; needed: download_s, energy_j; allowed: {', '.join(COLUMNS)}"
+        )
+    rows = []
+    for cells in reader:
+        where = f"{shown}:{reader.line_num}"
+        if not cells or not "".join(cells).strip():
+            continue
+        if len(cells) != len(header):
+            raise CalibrationError(f"{where}: {len(cells)} values for {len(header)} columns")
+        rows.append(_row(dict(zip(header, cells, strict=True)), where))
+    return rows
+
+
+def _row(cells: dict[str, str], where: str) -> Measured:
+    numbers = {name: _number(cells.get(name, ""), name, where) for name in _NUMBERS}
+    for name, needed in _NUMBERS.items():
+        if needed and not numbers[name]:
+            raise CalibrationError(f"{where}: {name}: is {cells[name]!r}; needed: more than 0")
+    links = {
+        kind: LinkUse(
+            numbers[f"{kind}_s"] or 0.0,
+            numbers[f"{kind}_mbit"] or 0.0,
+            numbers[f"{kind}_up_mbit"] or 0.0,
+        )
+        for kind in KINDS
+        if numbers[f"{kind}_s"]
+    }
+    download_s = numbers["download_s"] or 0.0
+    for kind, use in links.items():
+        if use.active_s > download_s:
+            raise CalibrationError(
+                f"{where}: {kind}_s: {use.active_s:g} s of a download of {download_s:g} s"
+            )
+    label = cells.get("row", "").strip() or where.rpartition(":")[2]
+    return Measured(label, download_s, numbers["energy_j"] or 0.0, numbers["tail_j"], links)
+
+
+def _number(text: str, name: str, where: str) -> float | None:
+    if not text.strip():
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise CalibrationError(f"{where}: {name}: {text!r} is not a number of at least 0")
+    return value
+
+
+def usual_terms(rows: Sequence[Measured]) -> tuple[str, ...]:
+    """What rows tell of themselves: a link's power and its energy per bit where rows have it, and
+    `both` where links ran together. `base` stays as it is: while a link is active throughout, which
+    downloads see to, it cannot be told from `both`."""
+    found = []
+    if any(_both_s(row) > 0 for row in rows):
+        found.append("both")
+    for kind in KINDS:
+        uses = [row.links[kind] for row in rows if kind in row.links]
+        found += [f"{kind}.active"] if uses else []
+        found += [f"{kind}.down"] if any(use.down_mbit for use in uses) else []
+        found += [f"{kind}.up"] if any(use.up_mbit for use in uses) else []
+    return tuple(found)
+
+
+def fit(rows: Sequence[Measured], start: EnergyModel, terms: Sequence[str]) -> Fit:
+    """The model with `terms` fitted to the rows and the others as in `start`.
+
+    Raises CalibrationError where there are too few rows, or a term cannot be told from others.
+    """
+    of_download = [term for term in terms if not term.endswith(".tail")]
+    unknown = [term for term in terms if term not in TERMS]
+    if unknown:
+        raise CalibrationError(f"no term is called {unknown[0]!r}; allowed: {', '.join(TERMS)}")
+    if of_download and len(rows) <= len(of_download):
+        raise CalibrationError(
+            f"{len(rows)} rows for {len(of_download)} terms; needed: at least {len(of_download) + 1}"
+        )
+    fixed = _without(start, of_download)
+    known_mj = np.array([energy_mj(fixed, row) for row in rows])
+    measured_mj = np.array([row.energy_j * 1e3 for row in rows])
+    matrix = np.array([[_amount(row, term) for term in of_download] for row in rows])
+    if of_download:
+        _check_rank(matrix, of_download)
+    solver = _Solver(matrix, measured_mj, known_mj, [term == "both" for term in of_download])
+    values = solver.solved()
+    residuals = tuple(
+        Residual(
+            row.label,
+            row.energy_j,
+            float(matrix[n] @ values + known_mj[n]) / 1e3,
+            float(matrix[n] @ solver.solved(without=n) + known_mj[n]) / 1e3,
+        )
+        for n, row in enumerate(rows)
+    )
+    model = _with(fixed, dict(zip(of_download, map(float, values), strict=True)))
+    return Fit(_with_tails(model, rows, terms), tuple(terms), residuals)
+
+
+def energy_mj(model: EnergyModel, row: Measured) -> float:
+    """What a row's download costs by a model; promotions and tails are not in it."""
+    total = sum(getattr(model, name) * _amount(row, term) for term, name in _COMMON.items())
+    for kind in row.links:
+        link = model.links.get(kind, LinkEnergy())
+        total += sum(
+            getattr(link, name) * _amount(row, f"{kind}.{term}")
+            for term, name in _OF_LINKS.items()
+            if name
+        )
+    return float(total)
+
+
+def _both_s(row: Measured) -> float:
+    """Seconds of further links beside the longest; links of a row are taken to begin together."""
+    times = sorted(use.active_s for use in row.links.values())
+    return sum(times[:-1])
+
+
+def _amount(row: Measured, term: str) -> float:
+    """What a row has of a term: seconds or megabits."""
+    if term == "base":
+        return row.download_s
+    if term == "shared":
+        return max((use.active_s for use in row.links.values()), default=0.0)
+    if term == "both":
+        return _both_s(row)
+    kind, _, what = term.partition(".")
+    use = row.links.get(kind, LinkUse())
+    return {"active": use.active_s, "down": use.down_mbit, "up": use.up_mbit}[what]
+
+
+class _Solver:
+    """Least squares of relative errors, with bounds."""
+
+    def __init__(
+        self, matrix: Numbers, measured: Numbers, known: Numbers, signed: Sequence[bool]
+    ) -> None:
+        self._matrix = matrix / measured[:, None]
+        self._wanted = (measured - known) / measured
+        self._low = np.array([-LARGEST if one else 0.0 for one in signed])
+
+    def solved(self, without: int | None = None) -> Numbers:
+        """The terms' values, by all rows or all but one."""
+        if not len(self._low):
+            return np.zeros(0)
+        rows = [n for n in range(len(self._wanted)) if n != without]
+        found = optimize.lsq_linear(
+            self._matrix[rows], self._wanted[rows], bounds=(self._low, LARGEST), method="bvls"
+        )
+        return np.asarray(found.x, dtype=np.float64)
+
+
+def _check_rank(matrix: Numbers, terms: Sequence[str]) -> None:
+    scale = np.abs(matrix).max(axis=0)
+    for term, most in zip(terms, scale, strict=True):
+        if most == 0:
+            raise CalibrationError(f"no row has anything of {term}; leave it out of the terms")
+    if np.linalg.matrix_rank(matrix / scale) < len(terms):
+        raise CalibrationError(
+            f"the rows cannot tell {', '.join(terms)} apart; leave one of them out of the terms"
+        )
+
+
+def _without(model: EnergyModel, terms: Sequence[str]) -> EnergyModel:
+    return _with(model, dict.fromkeys(terms, 0.0))
+
+
+def _with(model: EnergyModel, values: Mapping[str, float]) -> EnergyModel:
+    common: dict[str, Any] = {
+        _COMMON[term]: value for term, value in values.items() if term in _COMMON
+    }
+    links = dict(model.links)
+    for term, value in values.items():
+        kind, _, what = term.partition(".")
+        if what:
+            changed: dict[str, Any] = {_OF_LINKS[what]: value}
+            links[kind] = replace(links.get(kind, LinkEnergy()), **changed)
+    in_order = {kind: links[kind] for kind in KINDS if kind in links}
+    return replace(model, links=in_order, **common)
+
+
+def _with_tails(model: EnergyModel, rows: Sequence[Measured], terms: Sequence[str]) -> EnergyModel:
+    """The powers of the tails scaled so that they come nearest to what was measured; absolute
+    errors, because many tails are next to nothing."""
+    kinds = [term.removesuffix(".tail") for term in terms if term.endswith(".tail")]
+    if not kinds:
+        return model
+    for kind in kinds:
+        if kind not in model.links or model.links[kind].tail_s == 0:
+            raise CalibrationError(f"{kind}.tail: the model to start from has no tail of {kind}")
+    measured = [row for row in rows if row.tail_j is not None]
+    if len(measured) <= len(kinds):
+        raise CalibrationError(f"{len(measured)} rows with tail_j for {len(kinds)} tails")
+    others = {kind: one for kind, one in model.links.items() if kind not in kinds}
+    known = np.array([sum(_tail_mj(row, k, one) for k, one in others.items()) for row in measured])
+    matrix = np.array([[_tail_mj(row, k, model.links[k]) for k in kinds] for row in measured])
+    wanted = np.array([(row.tail_j or 0.0) * 1e3 for row in measured]) - known
+    scales = optimize.lsq_linear(matrix, wanted, bounds=(0, np.inf), method="bvls").x
+    links = dict(model.links)
+    for kind, scale in zip(kinds, scales, strict=True):
+        tail = tuple(
+            replace(state, power_mw=float(scale) * state.power_mw) for state in links[kind].tail
+        )
+        links[kind] = replace(links[kind], tail=tail)
+    return replace(model, links=links)
+
+
+def _tail_mj(row: Measured, kind: str, link: LinkEnergy) -> float:
+    """What is left of a link's tail when the download ends."""
+    if kind not in row.links:
+        return 0.0
+    gone_s = row.download_s - row.links[kind].active_s
+    return sum(state.power_mw * left_s for state, left_s in _left(link.tail, gone_s))
+
+
+def _left(tail: Sequence[TailState], gone_s: float) -> Iterator[tuple[TailState, float]]:
+    for state in tail:
+        yield state, max(0.0, state.time_s - max(0.0, gone_s))
+        gone_s -= state.time_s
+
+
+def rounded(model: EnergyModel) -> EnergyModel:
+    """The model as it is written: powers to a milliwatt, energies to .01 mJ per Mbit, which no
+    meter tells apart."""
+    links = {
+        kind: replace(
+            one,
+            active_mw=float(round(one.active_mw)),
+            down_mj_per_mbit=round(one.down_mj_per_mbit, 2),
+            up_mj_per_mbit=round(one.up_mj_per_mbit, 2),
+            tail=tuple(replace(s, power_mw=float(round(s.power_mw))) for s in one.tail),
+        )
+        for kind, one in model.links.items()
+    }
+    return replace(
+        model,
+        base_mw=float(round(model.base_mw)),
+        shared_mw=float(round(model.shared_mw)),
+        both_mw=float(round(model.both_mw)),
+        links=links,
+    )
+
+
+def _rms(errors: Sequence[float]) -> float:
+    return math.sqrt(sum(error * error for error in errors) / len(errors)) if errors else 0.0

@@ -1,0 +1,171 @@
+"""An energy model: what a device draws while its links carry, wait and sleep. Pure.
+
+Everything in it is a power, or an energy per bit, of one publication's device, read from
+`profiles/energy`. At an instant of a download the device draws
+
+    base
+    + shared          while any link is active
+    + both            for each further link that is active beside it; below 0 where links share
+    + for each link:  active, or promotion, or a state of its tail, or idle
+                      + down · its downlink rate + up · its uplink rate
+
+which is the form of GreenBag equation 5 (`both`, `shared`, `base` 0), of Huang 5.2, and of the
+model behind the table of eMPTCP 3.3, where the shared part is what makes both links worth it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+from linklab.core.link_kinds import KINDS, LinkKind
+from linklab.schema.mapping import Keys, Mapping
+from linklab.schema.quantities import TEXT, WORDS, duration, measure, pattern
+from linklab.schema.rows import Listed, Row, Table
+
+_POWER: Final = measure("mW", 0, 100_000)
+_SIGNED_POWER: Final = measure("mW", -100_000, 100_000)
+_PER_BIT: Final = measure("mJ/Mbit", 0, 100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """What it takes to wake a radio: `power_mw` for `time_s`, before its first packet."""
+
+    power_mw: float
+    time_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TailState:
+    """A state that a radio goes through after its last packet: `power_mw` for `time_s`."""
+
+    power_mw: float
+    time_s: float
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEnergy:
+    """What a kind of link draws. `active_mw` at any rate while it carries something, on top of
+    that `down_mj_per_mbit` and `up_mj_per_mbit` of what it carries; a power of 1 mW per Mbit/s is
+    the same as 1 mJ per Mbit. `tail` are the states after the last packet, one after the other."""
+
+    active_mw: float = 0.0
+    down_mj_per_mbit: float = 0.0
+    up_mj_per_mbit: float = 0.0
+    idle_mw: float = 0.0
+    promotion: Promotion | None = None
+    tail: tuple[TailState, ...] = ()
+
+    @property
+    def tail_s(self) -> float:
+        """How long after its last packet the radio is idle."""
+        return sum(state.time_s for state in self.tail)
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyModel:
+    """A device. `links` has what it draws by kind of link; all links of a kind are alike."""
+
+    name: str
+    device: str
+    source: str
+    links: dict[str, LinkEnergy]
+    description: str = ""
+    base_mw: float = 0.0
+    shared_mw: float = 0.0
+    both_mw: float = 0.0
+
+    def link(self, kind: LinkKind) -> LinkEnergy:
+        """What a link of this kind draws; KeyError where the model does not say."""
+        return self.links[kind.name]
+
+
+_PROMOTION: Final = Table(
+    Promotion,
+    (
+        Row("power", "power_mw", _POWER, "while the radio wakes", needed=True),
+        Row("time", "time_s", duration(0.0, 60.0), "how long that takes", needed=True),
+    ),
+    about="What it takes to wake a radio that is idle.",
+)
+
+_TAIL: Final = Table(
+    TailState,
+    (
+        Row("power", "power_mw", _POWER, "in this state", needed=True),
+        Row("time", "time_s", duration(0.0, 600.0), "how long it lasts", needed=True),
+        Row("state", "state", TEXT, "what it is called", unset=""),
+    ),
+    about="The states of a radio after its last packet, one after the other.",
+)
+
+_LINK: Final = Table(
+    LinkEnergy,
+    (
+        Row("active", "active_mw", _POWER, "while it carries anything, at any rate"),
+        Row("down", "down_mj_per_mbit", _PER_BIT, "on top, of what comes; 1 mW per Mbit/s"),
+        Row("up", "up_mj_per_mbit", _PER_BIT, "on top, of what goes, acknowledgements too"),
+        Row("idle", "idle_mw", _POWER, "while it sleeps"),
+        Row("promotion", "promotion", _PROMOTION, "to wake", unset=None),
+        Row("tail", "tail", Listed(_TAIL), "after the last packet", unset=()),
+    ),
+    about="What a link of the kind draws.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """A mapping from kinds of links to what they draw."""
+
+    allowed: str = f"any of {', '.join(KINDS)}, see below"
+
+    def read(self, mapping: Mapping, key: str) -> dict[str, LinkEnergy]:
+        kinds = mapping.sub(key, Keys((), tuple(KINDS)))
+        if not kinds.values:
+            mapping.fail(
+                key, f"says nothing of any link; needed: one or more of {', '.join(KINDS)}"
+            )
+        return {name: _LINK.read(kinds, name) for name in KINDS if kinds.has(name)}
+
+    def write(self, links: dict[str, LinkEnergy]) -> dict[str, Any]:
+        return {name: _LINK.write(one) for name, one in links.items()}
+
+
+def _check(mapping: Mapping, model: EnergyModel) -> None:
+    """Links beside each other cannot give energy back."""
+    for one in model.links.values():
+        if model.both_mw + one.active_mw < 0:
+            mapping.fail(
+                "both", "a further link would draw less than nothing; allowed: at least -`active`"
+            )
+
+
+TABLE: Final = Table(
+    EnergyModel,
+    (
+        Row(
+            "name",
+            "name",
+            pattern("[a-z0-9][a-z0-9-]{0,63}", "name", "up to 64 of a-z, 0-9 and -"),
+            "the file's name without .yaml",
+            needed=True,
+        ),
+        Row("device", "device", WORDS, "what was measured", needed=True),
+        Row("source", "source", WORDS, "where the figures come from", needed=True),
+        Row("description", "description", TEXT, "what to know of it", unset=""),
+        Row("base", "base_mw", _POWER, "as long as the download lasts"),
+        Row("shared", "shared_mw", _POWER, "while any link is active"),
+        Row("both", "both_mw", _SIGNED_POWER, "for each link that is active beside another one"),
+        Row("links", "links", _Kinds(), "by kind", needed=True),
+    ),
+    _check,
+)
+
+
+def to_yaml(model: EnergyModel) -> str:
+    """The canonical form: every value written out; `library.parse` reads the same model from it."""
+    return yaml.safe_dump(TABLE.write(model), sort_keys=False, allow_unicode=True, width=100)

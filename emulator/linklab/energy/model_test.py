@@ -1,0 +1,77 @@
+"""Energy models as files: read, written, refused with file, line and key."""
+
+from pathlib import Path
+
+import pytest
+
+from linklab.core.link_kinds import KINDS, LTE
+from linklab.energy import library, model
+from linklab.schema.document import ScenarioError
+
+WHOLE = """\
+name: mine
+device: A phone
+source: My own meter
+base: 700 mW
+both: -20 mW
+links:
+  wifi: {active: 400 mW, down: 12 mJ/Mbit}
+  lte:
+    active: 500 mW
+    promotion: {power: 1210.7 mW, time: 260 ms}
+    tail:
+      - {power: 1 mW, time: 1 s, state: drx}
+      - {power: 2 mW, time: 2 s}
+"""
+
+
+@pytest.mark.parametrize("name", library.names())
+def test_those_that_ship_are_whole_and_written_as_they_are_read(name: str) -> None:
+    one = library.get(name)
+    assert set(one.links) == set(KINDS)
+    assert library.parse(model.to_yaml(one)) == one
+
+
+def test_there_is_one_for_each_publication_s_device() -> None:
+    assert set(library.names()) == {
+        "galaxy-s7", "galaxy-s6", "galaxy-s2-hd-lte", "galaxy-s3", "nexus-5",
+    }  # fmt: skip
+
+
+def test_all_terms_are_read() -> None:
+    one = library.parse(WHOLE)
+    assert (one.base_mw, one.shared_mw, one.both_mw) == (700, 0, -20)
+    lte = one.link(LTE)
+    assert lte.promotion == model.Promotion(1210.7, 0.26)
+    assert lte.tail == (model.TailState(1, 1, "drx"), model.TailState(2, 2))
+    assert lte.tail_s == 3
+    assert library.parse(model.to_yaml(one)) == one
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("700 mW", "700", "m.yaml:4: base: '700' is no measure in mW"),
+        ("700 mW", "-1 mW", "m.yaml:4: base: '-1 mW' is out of range"),
+        ("12 mJ/Mbit", "12 mW", "m.yaml:7: links.wifi.down: '12 mW' is no measure in mJ/Mbit"),
+        ("active: 500", "activ: 500", "m.yaml:9: links.lte: unknown key 'activ' (did you mean"),
+        ("  wifi:", "  wimax:", "m.yaml:7: links: unknown key 'wimax'"),
+        ("time: 2 s", "time: 2", "m.yaml:13: links.lte.tail[1].time: '2' has no unit"),
+        ("-20 mW", "-401 mW", "m.yaml:5: both: a further link would draw less than nothing"),
+        ("source: My own meter\n", "", "m.yaml:1: 'source' is missing"),
+        ("name: mine", "name: yours", "m.yaml:1: name: 'yours' differs from the file's name"),
+    ],
+)
+def test_errors_have_file_line_and_key(old: str, new: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        library.parse(WHOLE.replace(old, new), "m.yaml", stem="mine")
+    assert str(error.value).startswith(message)
+
+
+def test_a_model_is_found_by_name_or_path(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(WHOLE)
+    assert library.get("mine.yaml", tmp_path).device == "A phone"
+    with pytest.raises(ScenarioError, match=r"called 'galaxy-s8' \(did you mean 'galaxy-s[67]'"):
+        library.get("galaxy-s8")
+    with pytest.raises(ScenarioError, match=r"there is no such energy model"):
+        library.get("yours.yaml", tmp_path)

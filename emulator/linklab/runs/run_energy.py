@@ -1,0 +1,141 @@
+"""The energy of a run: the model that a run directory is given, and what its run cost by one.
+
+The model goes into the run directory as it is (`energy.yaml`), so that the directory tells all by
+itself. Where neither the scenario nor a command names one there is no such file, and no energy.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from linklab.core import plain_file
+from linklab.core.link_kinds import LinkKind
+from linklab.core.records import ClientRecord, LinkRecord, QueueRecord, RecordError, Tail
+from linklab.energy import activity, library
+from linklab.energy.account import Account, account
+from linklab.energy.activity import Activity
+from linklab.energy.model import EnergyModel, to_yaml
+from linklab.runs import job
+from linklab.runs.run_figures import ClientSummary, FigureError, parse_client
+from linklab.scenario import Scenario, ScenarioError
+
+FILE: Final = "energy.yaml"
+"""The model in a run directory."""
+
+
+def model_for(scenario: Scenario, instead: str | None = None) -> str | None:
+    """The model's text for a run directory: the one called `instead`, else the scenario's, or None.
+
+    Raises ScenarioError where there is no such model, or it does not know a link of the scenario.
+    """
+    base = None if instead or scenario.path is None else scenario.path.parent
+    name = instead or scenario.energy
+    if name is None:
+        return None
+    model = library.get(name, base)
+    unknown = {link.kind.title for link in scenario.links.values()} - {
+        link.kind.title for link in scenario.links.values() if link.kind.name in model.links
+    }
+    if unknown:
+        raise ScenarioError(
+            f"{scenario.name}: energy: the model {model.name} does not know "
+            f"{', '.join(sorted(unknown))}; allowed: a model that does"
+        )
+    return to_yaml(model)
+
+
+def model_of(run_dir: Path) -> EnergyModel | None:
+    """The model in a run directory, None where there is none. Raises ScenarioError."""
+    if not os.path.lexists(run_dir / FILE):
+        return None
+    return library.load(run_dir / FILE, any_name=True)
+
+
+def of_lab(
+    model: EnergyModel,
+    scenario: Scenario,
+    run_dir: Path,
+    queues: list[QueueRecord],
+    *,
+    start_s: float,
+    download_s: float,
+) -> Account:
+    """What a run in the lab cost. Raises FigureError where its records do not say."""
+    try:
+        states = Tail(run_dir, LinkRecord).read()
+    except RecordError as error:
+        raise FigureError(str(error)) from error
+    kinds = {name: link.kind for name, link in scenario.links.items()}
+    activities = activity.of_lab(queues, states, kinds)
+    return _account(model, activities, start_s, download_s, scenario.payload.size_bytes)
+
+
+def of_directory(run_dir: Path, model: EnergyModel | None = None) -> Account:
+    """What the run in a directory cost by a model, or by its own: a run of the lab, or one that
+    multilink wrote by itself, on hardware. Raises FigureError, ScenarioError, OSError."""
+    from linklab.runs import summary  # Which reads this module's energies.
+
+    used = model or model_of(run_dir)
+    if used is None:
+        raise FigureError(f"{run_dir}: names no energy model; needed: --energy-model")
+    if not os.path.lexists(run_dir / job.FILE):
+        return _of_client(used, run_dir)
+    try:
+        scenario, made = job.scenario_of(run_dir), job.read(run_dir)
+        queues = Tail(run_dir, QueueRecord).read()
+    except (RecordError, msgspec.DecodeError) as error:
+        raise FigureError(f"{run_dir}: {error}") from error
+    figures = summary.figures_of(run_dir)
+    return of_lab(
+        used, scenario, run_dir, queues, start_s=made.shift_s, download_s=figures.download_s
+    )
+
+
+def _of_client(model: EnergyModel, run_dir: Path) -> Account:
+    client = parse_client(plain_file.read(run_dir / "client.json"))
+    if client.outcome != "complete":
+        raise FigureError(f"{run_dir}: the download is {client.outcome}")
+    try:
+        records = Tail(run_dir, ClientRecord).read()
+    except RecordError as error:
+        raise FigureError(str(error)) from error
+    if not any(record.event == "sample" for record in records):
+        raise FigureError(f"{run_dir}: client.jsonl has no samples of what links brought")
+    activities = activity.of_client(records, _kinds(client, run_dir))
+    return _account(model, activities, 0.0, client.download_ns / 1e9, client.size_bytes)
+
+
+def _kinds(client: ClientSummary, run_dir: Path) -> dict[str, LinkKind]:
+    kinds = {}
+    for name, link in client.links.items():
+        kind = activity.kind_of(name, link.device)
+        if kind is None:
+            raise FigureError(
+                f"{run_dir}: link {name!r} of {link.device!r}: is it Wi-Fi or LTE? Links called "
+                "wifi or lte, or devices such as wlan0 and rmnet0, tell"
+            )
+        kinds[name] = kind
+    return kinds
+
+
+def _account(
+    model: EnergyModel,
+    activities: dict[str, Activity],
+    start_s: float,
+    download_s: float,
+    payload_bytes: int,
+) -> Account:
+    try:
+        return account(
+            model,
+            activities,
+            start_s=start_s,
+            end_s=start_s + download_s,
+            payload_bytes=payload_bytes,
+        )
+    except ValueError as error:
+        raise FigureError(str(error)) from error

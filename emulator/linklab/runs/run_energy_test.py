@@ -1,0 +1,156 @@
+"""The energy of run directories: of the lab, with and without a model, and of hardware."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from linklab import scenario
+from linklab.core.paths import REPOSITORY
+from linklab.energy import library
+from linklab.runs import job, run_energy, summary
+from linklab.runs.run_figures import FigureError
+from linklab.schema.document import ScenarioError
+
+S7 = library.get("galaxy-s7")
+GOLDEN = REPOSITORY / "client" / "internal" / "rundir" / "testdata" / "golden"
+
+
+def test_the_scenario_s_model_or_another_goes_into_a_run_directory(tmp_path: Path) -> None:
+    hs_s7, other = scenario.find("hs-s7"), scenario.find("static-80-50")
+    text = run_energy.model_for(hs_s7)
+    assert text is not None
+    (tmp_path / run_energy.FILE).write_text(text)
+    assert run_energy.model_of(tmp_path) == S7
+    assert run_energy.model_for(other) is None
+    named = run_energy.model_for(other, "galaxy-s3")
+    assert named is not None
+    assert library.parse(named).name == "galaxy-s3"
+    assert run_energy.model_for(hs_s7, "galaxy-s3") == named
+
+
+def test_a_user_s_own_model_lies_beside_the_scenario(tmp_path: Path) -> None:
+    words = (library.MODELS / "galaxy-s7.yaml").read_text().replace("galaxy-s7", "mine")
+    (tmp_path / "mine.yaml").write_text(words)
+    text = scenario.to_yaml(replace(scenario.find("static-80-50"), energy="mine.yaml"))
+    (tmp_path / "static-80-50.yaml").write_text(text)
+    own = scenario.load(tmp_path / "static-80-50.yaml")
+    assert own.energy == "mine.yaml"
+    assert library.parse(run_energy.model_for(own) or "").name == "mine"
+
+
+def test_a_scenario_names_a_model_that_is_there(tmp_path: Path) -> None:
+    text = scenario.to_yaml(replace(scenario.find("static-80-50"), energy="galaxy-s77"))
+    file = tmp_path / "static-80-50.yaml"
+    file.write_text(text)
+    line = text.splitlines().index("energy: galaxy-s77") + 1
+    with pytest.raises(ScenarioError, match=rf":{line}: energy: no energy model is called"):
+        scenario.load(file)
+    # A guest has the run directory's copy, and perhaps no models.
+    assert scenario.load(file, any_name=True).energy == "galaxy-s77"
+
+
+def test_a_model_without_a_kind_of_link_is_refused(tmp_path: Path) -> None:
+    half = tmp_path / "half.yaml"
+    half.write_text("name: half\ndevice: x\nsource: y\nlinks: {wifi: {active: 1 mW}}\n")
+    with pytest.raises(ScenarioError, match="the model half does not know LTE"):
+        run_energy.model_for(scenario.find("hs-s7"), str(half))
+
+
+def lab_run(directory: Path, *, energy: bool) -> Path:
+    """Two seconds of Wi-Fi at 8 Mbit/s, as the lab leaves them."""
+    one = scenario.find("static-80-50")
+    one = replace(one, payload=replace(one.payload, size_bytes=1_900_000, sha256=None))
+    directory.mkdir()
+    (directory / job.SCENARIO_FILE).write_text(scenario.to_yaml(one))
+    made = job.Job(
+        scenario=one.name, contestant="curl-wifi", command=None, seed=1, place="guest",
+        clock="virtual", reason="", shift_s=0.0, started_at="", payload="", payload_sha256="",
+        multilink="", certificate_authority="", certificate="", key="", versions={},
+    )  # fmt: skip
+    job.write(made, directory)
+    (directory / "outcome.json").write_bytes(
+        b'{"exit_code":0,"elapsed_ns":2000000000,'
+        b'"received_bytes":{"wifi":2000000,"lte":0},"output_bytes":1900000}'
+    )
+    lines = [
+        {"t_s": t_s, "late_s": 0.0, "link": link, "direction": direction, "sent_bytes": sent,
+         "queue_bytes": 0, "dropped_packets": 0, "lost_packets": 0}
+        for t_s in (0.5, 1.0, 1.5, 2.0)
+        for link, direction, sent in (
+            ("wifi", "down", round(1e6 * t_s)), ("wifi", "up", 0), ("lte", "down", 0),
+        )
+    ]  # fmt: skip
+    (directory / "queues.jsonl").write_bytes(
+        b"".join(msgspec.json.encode(x) + b"\n" for x in lines)
+    )
+    (directory / "links.jsonl").write_bytes(b"")
+    if energy:
+        (directory / run_energy.FILE).write_text(run_energy.model_for(one, "galaxy-s7") or "")
+    return directory
+
+
+WIFI_J = 2 * (0.7 + 0.463) + 16 * 0.01215
+"""Two seconds and 16 Mbit by the S7."""
+
+
+def test_the_summary_has_the_energy(tmp_path: Path) -> None:
+    run_dir = lab_run(tmp_path / "run", energy=True)
+    written = summary.write(run_dir)
+    assert summary.read(run_dir) == written
+    assert written.energy is not None
+    assert written.energy.model == "galaxy-s7"
+    assert written.energy.main_j == pytest.approx(WIFI_J)
+    assert written.energy.tail_j == pytest.approx(4 * 0.447)
+    assert written.energy.links["lte"].joules == 0
+    account = run_energy.of_directory(run_dir)
+    assert account.figures == written.energy
+    assert account.power[0].power_w == pytest.approx(WIFI_J / 2)
+    assert run_energy.of_directory(run_dir, library.get("galaxy-s3")).figures.model == "galaxy-s3"
+
+
+def test_without_a_model_there_is_no_energy(tmp_path: Path) -> None:
+    run_dir = lab_run(tmp_path / "run", energy=False)
+    assert summary.write(run_dir).energy is None
+    with pytest.raises(FigureError, match="names no energy model; needed: --energy-model"):
+        run_energy.of_directory(run_dir)
+    assert run_energy.of_directory(run_dir, S7).figures.main_j == pytest.approx(WIFI_J)
+
+
+def hardware_run(directory: Path, device: str = "wlan0") -> Path:
+    """A second over a link called after its device, as multilink leaves it on a phone."""
+    directory.mkdir()
+    (directory / "client.json").write_bytes(
+        msgspec.json.encode(
+            {"algorithm": "alg3", "outcome": "complete", "size_bytes": 1_000_000,
+             "download_ns": 1_000_000_000, "links": {device: {"device": device, "bytes": 1_000_000}}}
+        )
+    )  # fmt: skip
+    samples = [
+        {"t_ns": n * 100_000_000, "event": "sample", "link": device, "received_bytes": n * 200_000}
+        for n in range(6)
+    ]
+    last = {"t_ns": 990_000_000, "event": "sample", "link": device, "received_bytes": 1_000_000}
+    lines = [msgspec.json.encode(one) + b"\n" for one in (*samples, last)]
+    (directory / "client.jsonl").write_bytes(b"".join(lines))
+    return directory
+
+
+def test_a_run_on_hardware_has_its_energy_too(tmp_path: Path) -> None:
+    figures = run_energy.of_directory(hardware_run(tmp_path / "run"), S7).figures
+    assert figures.links["wlan0"].active_s == pytest.approx(0.5)
+    assert figures.main_j == pytest.approx(0.7 + 0.5 * 0.463 + 8 * 0.01215 + 0.5 * 0.447)
+    assert figures.tail_j == pytest.approx(3.5 * 0.447)
+
+
+def test_what_a_client_itself_writes_is_read(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "run")
+    figures = run_energy.of_directory(tmp_path / "run", S7).figures
+    assert figures.joules > 0
+
+
+def test_a_device_of_no_known_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FigureError, match="'eth0': is it Wi-Fi or LTE"):
+        run_energy.of_directory(hardware_run(tmp_path / "run", "eth0"), S7)
