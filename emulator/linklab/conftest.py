@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from linklab import scenario
+from linklab.lab.namespace import new_network
 from linklab.scenario import Scenario
 
 # A shell starts background jobs with SIGINT ignored, and whatever is tested would inherit that.
@@ -53,17 +53,10 @@ def dead_pid() -> int:
 
 @pytest.fixture
 def namespace() -> Iterator[int]:
-    """A process in a network namespace of its own; skips where none can be made."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    process = subprocess.Popen(["unshare", "--net", "sleep", "60"], stderr=subprocess.DEVNULL)
-    own = Path("/proc/self/ns/net").readlink()
+    """A descriptor of a network namespace; skips where none can be made."""
     try:
-        while Path(f"/proc/{process.pid}/ns/net").readlink() == own:
-            if process.poll() is not None:
-                pytest.skip("no network namespace can be made here")
-            time.sleep(0.001)
-        yield process.pid
-    finally:
-        process.kill()
-        process.wait()
+        made = new_network()
+    except OSError as error:
+        pytest.skip(f"no network namespace can be made here: {error}")
+    yield made
+    os.close(made)

@@ -1,7 +1,8 @@
-"""Acting inside another process' network namespace: netlink sockets and sysctls.
+"""Acting inside another network namespace: sockets that belong to it, and sysctls.
 
-A netlink socket belongs for life to the namespace it was opened in, so a lab
-opens one per node and then needs no helper process (Linux network_namespaces(7)).
+A namespace is held by a descriptor; no process need live in it. A socket belongs for life to the
+namespace it was opened in, so a lab opens one per node and then needs no helper process (Linux
+network_namespaces(7)).
 """
 
 from __future__ import annotations
@@ -12,51 +13,63 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyroute2 import IPRoute
-
 CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
+_OWN = "/proc/thread-self/ns/net"
 
 
-def _setns(descriptor: int) -> None:
-    if _libc.setns(descriptor, CLONE_NEWNET) != 0:
+def _call(name: str, *arguments: int) -> None:
+    if getattr(_libc, name)(*arguments) != 0:
         error = ctypes.get_errno()
-        raise OSError(error, f"setns: {os.strerror(error)}")
+        raise OSError(error, f"{name}: {os.strerror(error)}")
 
 
-@contextmanager
-def network_of(pid: int) -> Iterator[None]:
-    """The calling thread is in the network namespace of `pid` within the block.
+def _opened(path: str) -> int:
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
-    Raises OSError when the process is gone or the right (CAP_SYS_ADMIN) is missing.
-    """
-    own = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+def network_of(pid: int) -> int:
+    """A descriptor of the network namespace of a process. Close it."""
+    return _opened(f"/proc/{pid}/ns/net")
+
+
+def new_network() -> int:
+    """A descriptor of a new network namespace, which goes with its last descriptor, socket and
+    process. Raises OSError when the right (CAP_SYS_ADMIN) is missing."""
+    own = _opened(_OWN)
     try:
-        other = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        _call("unshare", CLONE_NEWNET)
         try:
-            _setns(other)
+            return _opened(_OWN)
         finally:
-            os.close(other)
-        try:
-            yield
-        finally:
-            _setns(own)
+            _call("setns", own, CLONE_NEWNET)
     finally:
         os.close(own)
 
 
-def open_netlink(pid: int) -> IPRoute:
-    """A netlink socket inside the network namespace of `pid`."""
-    with network_of(pid):
-        return IPRoute()
+@contextmanager
+def inside(namespace: int) -> Iterator[None]:
+    """The calling thread is in the network namespace of this descriptor within the block.
+
+    Raises OSError when the right (CAP_SYS_ADMIN) is missing.
+    """
+    own = _opened(_OWN)
+    try:
+        _call("setns", namespace, CLONE_NEWNET)
+        try:
+            yield
+        finally:
+            _call("setns", own, CLONE_NEWNET)
+    finally:
+        os.close(own)
 
 
-def write_sysctls(pid: int, settings: dict[str, str]) -> None:
-    """Writes sysctls (`net.ipv4.tcp_rmem` → value) in the namespace of `pid`.
+def write_sysctls(namespace: int, settings: dict[str, str]) -> None:
+    """Writes sysctls (`net.ipv4.tcp_rmem` → value) in a namespace.
 
     Raises OSError naming the sysctl that the kernel refused.
     """
-    with network_of(pid):
+    with inside(namespace):
         for name, value in settings.items():
             path = Path("/proc/sys") / name.replace(".", "/")
             try:

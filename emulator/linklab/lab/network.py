@@ -18,21 +18,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from mininet.link import Link
-from mininet.node import Node
-from pyroute2 import IPRoute
-
 from linklab.core.link_state import LinkState
-from linklab.lab import topology
-from linklab.lab.namespace import network_of, open_netlink, write_sysctls
+from linklab.lab import rtnetlink, topology
+from linklab.lab.namespace import inside, write_sysctls
+from linklab.lab.netlink import Channel
+from linklab.lab.nodes import Cable, EndHost, Router
 from linklab.lab.offload import switch_off
 from linklab.lab.shaping import Delay, RateQueue, Transit
-from linklab.lab.tc import Channel, Counters
+from linklab.lab.tc import Counters
 from linklab.lab.topology import SERVER_ADDRESS, Access, LinkPath, Port
 from linklab.models.seeds import seed_for
 from linklab.scenario import Scenario
 
 _BRIDGE = "air"
+_LOOPBACK = 1
+_EVERYWHERE = "0.0.0.0/0"
 _BRIDGE_DISABLED, _BRIDGE_FORWARDING = 0, 3  # linux/if_bridge.h
 
 
@@ -42,13 +42,28 @@ class LabError(RuntimeError):
 
 @dataclass
 class Host:
-    """A node of the lab: its Mininet shell, netlink sockets and interface indices."""
+    """A node of the lab, Mininet's node of it and its interfaces' indices."""
 
     name: str
-    node: Node
-    netlink: IPRoute
-    channel: Channel
+    node: Router
     indices: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def channel(self) -> Channel:
+        """A netlink socket in its network namespace."""
+        return self.node.channel
+
+    @property
+    def pid(self) -> int:
+        """The process number by which programs are started here. LabError on a router."""
+        if not isinstance(self.node, EndHost):
+            raise LabError(f"{self.name}: no program can be started on a router")
+        return int(self.node.pid)
+
+    def received_bytes(self, device: str) -> int:
+        """What an interface has received since it was made."""
+        answer = self.channel.request(rtnetlink.get_interface(self.indices[device]))
+        return rtnetlink.interface(answer).received_bytes
 
     def start(
         self,
@@ -61,7 +76,7 @@ class Host:
     ) -> subprocess.Popen[bytes]:
         """Starts a program on this host."""
         return subprocess.Popen(
-            ["mnexec", "-a", str(self.node.pid), *argv],
+            ["mnexec", "-a", str(self.pid), *argv],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
@@ -72,7 +87,7 @@ class Host:
     def run(self, argv: list[str]) -> None:
         """Runs a program on this host to its end; LabError with its words if it fails."""
         done = subprocess.run(
-            ["mnexec", "-a", str(self.node.pid), *argv], capture_output=True, text=True, check=False
+            ["mnexec", "-a", str(self.pid), *argv], capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
             words = (done.stderr or done.stdout).strip()
@@ -160,7 +175,7 @@ class ShapedLink:
         """
         before = self.state
         if before.up and not state.up:
-            self._set_carrier("down")
+            self._set_carrier(up=False)
         if state.access_point != before.access_point and before.access_point in self._legs:
             self._set_attached(self._leg, attached=False)
         self._leg = self._legs.get(state.access_point, self._leg)
@@ -172,7 +187,7 @@ class ShapedLink:
         if state.lease != before.lease:
             self._renumber(before.lease, state.lease)
         if state.up and not before.up:
-            self._set_carrier("up")
+            self._set_carrier(up=True)
         if state.up and (True, state.access_point, state.lease) != (
             before.up,
             before.access_point,
@@ -181,9 +196,10 @@ class ShapedLink:
             self._add_client_neighbour(state.lease)
         self.state = state
 
-    def _set_carrier(self, state: str) -> None:
+    def _set_carrier(self, *, up: bool) -> None:
         host = self._hosts[self.path.carrier.node]
-        host.netlink.link("set", index=host.indices[self.path.carrier.interface], state=state)
+        index = host.indices[self.path.carrier.interface]
+        host.channel.request(rtnetlink.set_up(index, up=up))
 
     def _set_attached(self, leg: _Leg, *, attached: bool) -> None:
         """Opens or shuts the air between the client and an access point."""
@@ -191,18 +207,15 @@ class ShapedLink:
         if port is not None:
             air = self._hosts[port.node]
             state = _BRIDGE_FORWARDING if attached else _BRIDGE_DISABLED
-            # By its full name, because pyroute2 takes `state` for the interface's own.
-            air.netlink.brport("set", index=air.indices[port.interface], IFLA_BRPORT_STATE=state)
+            index = air.indices[port.interface]
+            air.channel.request(rtnetlink.set_port_state(index, state))
 
     def _route_down(self) -> None:
         """Leads what is for the client to the access point that it is attached to."""
         core = self._hosts[self.path.core]
-        core.netlink.route(
-            "replace",
-            dst=self.path.client_network,
-            gateway=self._leg.access.up.address,
-            oif=core.indices[self._leg.access.core.interface],
-        )
+        index = core.indices[self._leg.access.core.interface]
+        gateway = self._leg.access.up.address
+        core.channel.request(rtnetlink.set_route(self.path.client_network, gateway, index))
 
     def _add_client_neighbour(self, lease: int) -> None:
         access = self._leg.access
@@ -214,8 +227,8 @@ class ShapedLink:
         """Gives the client another address; its old sockets are aborted, as Android does."""
         client = self._hosts[self.path.client.node]
         index = client.indices[self.path.client.interface]
-        client.netlink.addr("del", index=index, address=self.path.lease(old), prefixlen=24)
-        client.netlink.addr("add", index=index, address=self.path.lease(new), prefixlen=24)
+        client.channel.request(rtnetlink.delete_address(index, self.path.lease(old), 24))
+        client.channel.request(rtnetlink.add_address(index, self.path.lease(new), 24))
         _route_client(client, self.path)
         client.run(["ss", "--kill", "--tcp", "src", self.path.lease(old)])
 
@@ -261,13 +274,8 @@ def _mac(port: Port) -> str:
 
 def _add_neighbour(host: Host, own: Port, other: Port, address: str = "") -> None:
     """Tells a host the other end's MAC, so that no ARP waits in the shaped queues."""
-    host.netlink.neigh(
-        "replace",
-        dst=address or other.address,
-        lladdr=_mac(other),
-        ifindex=host.indices[own.interface],
-        state="permanent",
-    )
+    index = host.indices[own.interface]
+    host.channel.request(rtnetlink.set_neighbour(index, address or other.address, _mac(other)))
 
 
 @dataclass
@@ -288,11 +296,11 @@ class Lab:
         return self.hosts[topology.SERVER]
 
 
-def _start_host(name: str) -> Host:
-    node = Node(name)
+def _start_host(name: str, kind: type[Router]) -> Host:
+    node = kind(name)
     try:
         write_sysctls(
-            node.pid,
+            node.namespace,
             {
                 "net.ipv6.conf.all.disable_ipv6": "1",
                 "net.ipv6.conf.default.disable_ipv6": "1",
@@ -301,14 +309,15 @@ def _start_host(name: str) -> Host:
                 "net.ipv4.conf.default.rp_filter": "0",
             },
         )
-        netlink = open_netlink(node.pid)
-        with network_of(node.pid):
-            channel = Channel()
-        netlink.link("set", index=1, state="up")
+        node.channel.request(rtnetlink.set_up(_LOOPBACK, up=True))
     except BaseException:
         node.terminate()
         raise
-    return Host(name, node, netlink, channel)
+    return Host(name, node)
+
+
+def _index_of(host: Host, interface: str) -> int:
+    return rtnetlink.interface(host.channel.request(rtnetlink.find_interface(interface))).index
 
 
 def _skip_indices(host: Host) -> None:
@@ -317,27 +326,25 @@ def _skip_indices(host: Host) -> None:
     Linux tells a changed carrier at once only if a cable's ends have different indices, and up
     to a second late otherwise (net/core/link_watch.c, linkwatch_urgent_event).
     """
-    host.netlink.link("add", ifname="skipped", kind="veth", peer="skipped-peer")
-    host.netlink.link("del", index=host.netlink.link_lookup(ifname="skipped")[0])
+    host.channel.request(rtnetlink.add_pair("skipped", "skipped-peer"))
+    host.channel.request(rtnetlink.delete(_index_of(host, "skipped")))
 
 
 def _connect(hosts: dict[str, Host], one: Port, two: Port) -> None:
     first, second = hosts[one.node], hosts[two.node]
-    Link(
+    Cable(
         first.node,
         second.node,
-        intfName1=one.interface,
-        intfName2=two.interface,
-        addr1=_mac(one),
-        addr2=_mac(two),
+        (one.interface, two.interface),
+        (_mac(one), _mac(two)),
     )
     for host, port in ((first, one), (second, two)):
-        index = host.netlink.link_lookup(ifname=port.interface)[0]
+        index = _index_of(host, port.interface)
         host.indices[port.interface] = index
         if port.address:
-            host.netlink.addr("add", index=index, address=port.address, prefixlen=24)
-        host.netlink.link("set", index=index, state="up")
-        with network_of(host.node.pid):
+            host.channel.request(rtnetlink.add_address(index, port.address, 24))
+        host.channel.request(rtnetlink.set_up(index, up=True))
+        with inside(host.node.namespace):
             switch_off(port.interface)
     if one.address and two.address:
         _add_neighbour(first, one, two)
@@ -347,7 +354,8 @@ def _connect(hosts: dict[str, Host], one: Port, two: Port) -> None:
 def _wait_until_up(host: Host, index: int) -> None:
     """Until then a bridge refuses to open a port (Linux br_set_port_state)."""
     for _ in range(1000):
-        if host.netlink.get_links(index)[0].get_attr("IFLA_OPERSTATE") == "UP":
+        answer = host.channel.request(rtnetlink.get_interface(index))
+        if rtnetlink.interface(answer).operational_state == rtnetlink.IS_UP:
             return
         time.sleep(0.001)
     raise LabError(f"an interface of {host.name} does not come up")
@@ -360,45 +368,45 @@ def _join_air(hosts: dict[str, Host], path: LinkPath) -> None:
     the client is attached; all access points share the gateway's address, IP and MAC.
     """
     air = hosts[path.carrier.node]
-    air.netlink.link("add", ifname=_BRIDGE, kind="bridge", br_stp_state=0)
-    bridge = air.netlink.link_lookup(ifname=_BRIDGE)[0]
-    air.netlink.link("set", index=bridge, state="up")
+    air.channel.request(rtnetlink.add_bridge(_BRIDGE))
+    bridge = _index_of(air, _BRIDGE)
+    air.channel.request(rtnetlink.set_up(bridge, up=True))
     for access in path.accesses:
         assert access.air is not None
         index = air.indices[access.air.interface]
-        air.netlink.link("set", index=index, master=bridge)
-        air.netlink.brport("set", index=index, learning=0)
+        air.channel.request(rtnetlink.set_master(index, bridge))
+        air.channel.request(rtnetlink.set_port_learning(index, learns=False))
         _wait_until_up(air, index)
-    air.netlink.link("set", index=air.indices[path.carrier.interface], master=bridge)
+    air.channel.request(rtnetlink.set_master(air.indices[path.carrier.interface], bridge))
     client, gateway = hosts[topology.CLIENT], path.accesses[0].down
     _add_neighbour(client, path.client, gateway)
 
 
 def _route_client(client: Host, path: LinkPath) -> None:
     """The client's default routes through this link: its own table, and by priority."""
-    for place in ({"table": path.table}, {"priority": path.table}):
-        client.netlink.route(
-            "replace",
-            dst="default",
-            gateway=path.accesses[0].down.address,
-            oif=client.indices[path.client.interface],
-            **place,
-        )
+    gateway = path.accesses[0].down.address
+    index = client.indices[path.client.interface]
+    for message in (
+        rtnetlink.set_route(_EVERYWHERE, gateway, index, table=path.table),
+        rtnetlink.set_route(_EVERYWHERE, gateway, index, priority=path.table),
+    ):
+        client.channel.request(message)
 
 
 def _route(hosts: dict[str, Host], path: LinkPath) -> None:
     """Routes between the client and the server's one address through this link."""
 
-    def add(host: Host, port: Port, gateway: Port, dst: str) -> None:
-        host.netlink.route(
-            "replace", gateway=gateway.address, oif=host.indices[port.interface], dst=dst
-        )
+    def add(host: Host, port: Port, gateway: Port, network: str) -> None:
+        index = host.indices[port.interface]
+        host.channel.request(rtnetlink.set_route(network, gateway.address, index))
 
     client = hosts[topology.CLIENT]
     _route_client(client, path)
-    network = path.client_network.partition("/")[0]
-    client.netlink.rule("add", src=network, src_len=24, table=path.table, priority=path.table)
-    client.netlink.rule("add", oifname=path.device, table=path.table, priority=path.table + 100)
+    for rule in (
+        rtnetlink.add_rule_by_source(path.client_network, path.table, path.table),
+        rtnetlink.add_rule_by_device(path.device, path.table, path.table + 100),
+    ):
+        client.channel.request(rule)
     to_server = f"{SERVER_ADDRESS}/32"
     for access in path.accesses:
         add(hosts[access.node], access.up, access.core, to_server)
@@ -421,15 +429,14 @@ def built(
         hosts: dict[str, Host] = {}
         middle = [node for path in paths.values() for node in path.nodes]
         for name in (topology.CLIENT, *middle, topology.SERVER):
-            host = _start_host(name)
+            host = _start_host(name, Router if name in middle else EndHost)
             stack.callback(host.node.terminate)
-            stack.callback(host.netlink.close)
-            stack.callback(host.channel.close)
             hosts[name] = host
-        _skip_indices(hosts[topology.CLIENT])
-        for name in (topology.CLIENT, topology.SERVER):
-            write_sysctls(hosts[name].node.pid, scenario.tcp.sysctls())
-        hosts[topology.SERVER].netlink.addr("add", index=1, address=SERVER_ADDRESS, prefixlen=32)
+        client, server = hosts[topology.CLIENT], hosts[topology.SERVER]
+        _skip_indices(client)
+        for host in (client, server):
+            write_sysctls(host.node.namespace, scenario.tcp.sysctls())
+        server.channel.request(rtnetlink.add_address(_LOOPBACK, SERVER_ADDRESS, 32))
         links = {}
         for name, settings in scenario.links.items():
             path = paths[name]

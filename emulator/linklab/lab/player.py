@@ -70,9 +70,7 @@ class Player:
         self._agenda: list[tuple[float, int, Callable[[float], None]]] = []
         self._order = itertools.count()
         self._asked = dict.fromkeys(models, 0)
-        self._connections = (
-            OpenConnections(lab.client.node.pid) if self._wants_connections else None
-        )
+        self._connections = OpenConnections(lab.client.pid) if self._wants_connections else None
         self._links: IO[bytes] = (run_dir / FILES[LinkRecord]).open("wb")
         self._queues: IO[bytes] = (run_dir / FILES[QueueRecord]).open("wb")
         self._events: IO[bytes] = (run_dir / FILES[EventRecord]).open("wb")

@@ -74,9 +74,7 @@ class Stage:
 
     def player(self, *events: Event, layers: dict[str, Layer] | None = None, **more: Any) -> Player:
         """A player of events, and of a further layer for each link that has one."""
-        lab = SimpleNamespace(
-            links=self.links, client=SimpleNamespace(node=SimpleNamespace(pid=os.getpid()))
-        )
+        lab = SimpleNamespace(links=self.links, client=SimpleNamespace(pid=os.getpid()))
         own = layers or {}
         models = {
             name: ScenarioLink(

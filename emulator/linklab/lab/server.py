@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linklab.lab.h2o import configuration
-from linklab.lab.namespace import network_of
+from linklab.lab.namespace import inside
 from linklab.lab.network import Host, LabError
 from linklab.lab.topology import SERVER_ADDRESS
 
@@ -102,5 +102,5 @@ def start(
 
 
 def _listens(host: Host) -> bool:
-    with network_of(host.node.pid), socket.socket() as probe:
+    with inside(host.node.namespace), socket.socket() as probe:
         return probe.connect_ex((SERVER_ADDRESS, PORT)) == 0

@@ -24,11 +24,10 @@ import sys
 import time
 from dataclasses import dataclass
 
-from pyroute2 import IPRoute
-
-from linklab.lab import tc
+from linklab.lab import rtnetlink, tc
 from linklab.lab.debt import Debt
-from linklab.lab.tc import Channel, Counters, Curve, TcError
+from linklab.lab.netlink import Channel, NetlinkError
+from linklab.lab.tc import Counters, Curve
 from linklab.models.loss import gemodel
 
 TIMER_SLACK_S = 0.005
@@ -198,17 +197,18 @@ class Delay:
 
 def probe() -> None:
     """Builds all qdiscs of a lab on the loopback of this namespace; raises what refuses."""
-    with IPRoute() as netlink:
-        netlink.link("set", index=1, state="up")
-        RateQueue(Channel(), 1, 10_000_000, 100_000)
-        netlink.tc("del", "hfsc", 1, handle=_ROOT)
-        Delay(Channel(), 1, Transit(0.01, 0.001, 0.01), 1)
+    channel = Channel()
+    channel.request(rtnetlink.set_up(1, up=True))
+    RateQueue(channel, 1, 10_000_000, 100_000)
+    channel.request(tc.delete_root(1, _ROOT))
+    Delay(channel, 1, Transit(0.01, 0.001, 0.01), 1)
+    channel.close()
 
 
 if __name__ == "__main__":
     try:
         probe()
-    except TcError as error:
+    except NetlinkError as error:
         sys.exit(f"the kernel lacks a qdisc of tc-hfsc, sch_plug or tc-netem ({error.strerror})")
     except (OSError, ShapingError) as error:
         sys.exit(f"{error}")

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
+from linklab.lab.netlink import Channel
 from linklab.lab.shaping import Delay, RateQueue, ShapingError, Transit
-from linklab.lab.tc import Channel, Counters
+from linklab.lab.tc import Counters
 
 INDEX = 7
 OPEN = "open"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
 import platform
 from pathlib import Path
 
@@ -36,7 +35,6 @@ def versions(place: str = "guest") -> dict[str, str]:
         "host_kernel": platform.release(),
         "guest_image": guest_image.name if (guest_image := image.cached("guest")) else "none",
         "guest_kernel": guest.name if (guest := kernel.cached()) else "none",
-        "pyroute2": importlib.metadata.version("pyroute2"),
     }
     if place == "guest":
         own = {name: locked.version(name) or "unknown" for name in _PACKAGES}

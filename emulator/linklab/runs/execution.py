@@ -17,7 +17,6 @@ from pathlib import Path
 from types import FrameType
 
 import msgspec
-from pyroute2 import NetlinkError
 
 from linklab.core.placeholders import filled
 from linklab.core.scratch import scratch_prefix
@@ -98,12 +97,7 @@ def _enable_mptcp(lab: Lab) -> None:
 
 
 def _received(lab: Lab) -> dict[str, int]:
-    counters = {}
-    for name, link in lab.links.items():
-        index = lab.client.indices[link.path.device]
-        interface = lab.client.netlink.get_links(index)[0]
-        counters[name] = int(interface.get_attr("IFLA_STATS64")["rx_bytes"])
-    return counters
+    return {name: lab.client.received_bytes(link.path.device) for name, link in lab.links.items()}
 
 
 def _play(player: Player, client: subprocess.Popen[bytes], h2o: server.Server) -> None:
@@ -260,7 +254,7 @@ def main(arguments: list[str]) -> int:
     run_dir = Path(arguments[0])
     try:
         execute(run_dir, *map(Path, arguments[1:]))
-    except (NetlinkError, OSError, RuntimeError, ScenarioError) as error:
+    except (OSError, RuntimeError, ScenarioError) as error:
         outcome.write_error(str(error), run_dir)
         print(f"linklab: {error}", file=sys.stderr)
         return 1

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyroute2 import NetlinkError
 
+from linklab.lab.netlink import NetlinkError
 from linklab.lab.network import LabError
 from linklab.runs import execution
 from linklab.runs.clients import Task

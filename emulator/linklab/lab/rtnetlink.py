@@ -1,0 +1,203 @@
+"""Messages that make and change interfaces, addresses, routes, rules and neighbours (rtnetlink(7)).
+
+Layouts are those of linux/rtnetlink.h, if_link.h, if_addr.h, fib_rules.h, neighbour.h and
+if_bridge.h. IPv4 only, as the lab is.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass
+
+from linklab.lab.netlink import (
+    ACK,
+    CREATE,
+    ECHO,
+    EXCLUSIVE,
+    HEADER_BYTES,
+    REPLACE,
+    attribute,
+    message,
+    number,
+    of_answer,
+    text,
+)
+
+MAIN_TABLE = 254
+
+IS_UP = 6
+"""An interface's operational state: it can carry packets (RFC 2863)."""
+
+_NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
+_NEWADDR, _DELADDR, _NEWROUTE, _NEWNEIGH, _NEWRULE = 20, 21, 24, 28, 32
+
+_LINK = struct.Struct("=BxHiII")
+_ADDRESS = struct.Struct("=BBBBI")
+_ROUTE = struct.Struct("=BBBBBBBBI")
+_NEIGHBOUR = struct.Struct("=BxxxiHBB")
+_NEW = ACK | CREATE | EXCLUSIVE
+
+_IFF_UP = 1
+_IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MASTER = 1, 3, 10
+_IFLA_OPERSTATE, _IFLA_LINKINFO, _IFLA_STATS64, _IFLA_NET_NS_FD = 16, 18, 23, 28
+_INFO_KIND, _INFO_DATA, _INFO_SLAVE_KIND, _INFO_SLAVE_DATA = 1, 2, 4, 5
+_VETH_PEER, _BR_STP_STATE = 1, 5
+_IFLA_BRPORT_STATE, _IFLA_BRPORT_LEARNING = 1, 8
+_RX_BYTES = struct.Struct("=16xQ")
+
+_IFA_ADDRESS, _IFA_LOCAL = 1, 2
+_STATIC, _UNICAST = 4, 1
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY = 1, 4, 5, 6
+_TO_TABLE = 1
+_FRA_SRC, _FRA_PRIORITY, _FRA_OIFNAME = 2, 6, 17
+_NDA_DST, _NDA_LLADDR, _PERMANENT = 1, 2, 0x80
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What the kernel says of an interface."""
+
+    index: int
+    operational_state: int
+    received_bytes: int
+
+
+def _link(index: int = 0, flags: int = 0, change: int = 0) -> bytes:
+    return _LINK.pack(socket.AF_UNSPEC, 0, index, flags, change)
+
+
+def _mac(kind: int, address: str) -> bytes:
+    return attribute(kind, bytes.fromhex(address.replace(":", "")))
+
+
+def _info(kind: str, data: bytes) -> bytes:
+    return attribute(_IFLA_LINKINFO, text(_INFO_KIND, kind) + attribute(_INFO_DATA, data))
+
+
+def add_cable(name: str, mac: str, other: str, other_mac: str, namespace: int) -> bytes:
+    """A veth pair: `name` here, `other` in the network namespace that `namespace` has open."""
+    peer = _link() + text(_IFLA_IFNAME, other) + _mac(_IFLA_ADDRESS, other_mac)
+    peer += number(_IFLA_NET_NS_FD, namespace)
+    body = _link() + text(_IFLA_IFNAME, name) + _mac(_IFLA_ADDRESS, mac)
+    return message(_NEWLINK, _NEW, body + _info("veth", attribute(_VETH_PEER, peer)))
+
+
+def add_pair(name: str, other: str) -> bytes:
+    """A veth pair with both ends here."""
+    peer = attribute(_VETH_PEER, _link() + text(_IFLA_IFNAME, other))
+    return message(_NEWLINK, _NEW, _link() + text(_IFLA_IFNAME, name) + _info("veth", peer))
+
+
+def add_bridge(name: str) -> bytes:
+    """A bridge without a spanning tree."""
+    info = _info("bridge", number(_BR_STP_STATE, 0))
+    return message(_NEWLINK, _NEW, _link() + text(_IFLA_IFNAME, name) + info)
+
+
+def delete(index: int) -> bytes:
+    """Removes an interface; of a pair, both."""
+    return message(_DELLINK, ACK, _link(index))
+
+
+def set_up(index: int, *, up: bool) -> bytes:
+    """Sets an interface up or down."""
+    return message(_NEWLINK, ACK, _link(index, _IFF_UP if up else 0, _IFF_UP))
+
+
+def set_master(index: int, bridge: int) -> bytes:
+    """Makes an interface a port of a bridge."""
+    return message(_NEWLINK, ACK, _link(index) + number(_IFLA_MASTER, bridge))
+
+
+def _port(index: int, kind: int, value: int) -> bytes:
+    data = attribute(kind, struct.pack("=B", value))
+    info = text(_INFO_SLAVE_KIND, "bridge") + attribute(_INFO_SLAVE_DATA, data)
+    return message(_NEWLINK, ACK, _link(index) + attribute(_IFLA_LINKINFO, info))
+
+
+def set_port_state(index: int, state: int) -> bytes:
+    """Sets a bridge port's state (linux/if_bridge.h)."""
+    return _port(index, _IFLA_BRPORT_STATE, state)
+
+
+def set_port_learning(index: int, *, learns: bool) -> bytes:
+    """Whether a bridge learns from a port who is there."""
+    return _port(index, _IFLA_BRPORT_LEARNING, int(learns))
+
+
+def get_interface(index: int) -> bytes:
+    """Asks for one interface."""
+    return message(_GETLINK, ECHO, _link(index))
+
+
+def find_interface(name: str) -> bytes:
+    """Asks for the interface of a name."""
+    return message(_GETLINK, ECHO, _link() + text(_IFLA_IFNAME, name))
+
+
+def interface(answer: bytes) -> Interface:
+    """What the answer to `get_interface` or `find_interface` says."""
+    _, _, index, _, _ = _LINK.unpack_from(answer, HEADER_BYTES)
+    found = of_answer(answer, _LINK.size)
+    (received,) = _RX_BYTES.unpack_from(found[_IFLA_STATS64])
+    return Interface(index, found[_IFLA_OPERSTATE][0], received)
+
+
+def _packed(address: str) -> bytes:
+    return socket.inet_aton(address)
+
+
+def _address(kind: int, flags: int, index: int, address: str, prefix_bits: int) -> bytes:
+    here = _packed(address)
+    body = _ADDRESS.pack(socket.AF_INET, prefix_bits, 0, 0, index)
+    body += attribute(_IFA_ADDRESS, here) + attribute(_IFA_LOCAL, here)
+    return message(kind, flags, body)
+
+
+def add_address(index: int, address: str, prefix_bits: int) -> bytes:
+    """Gives an interface an address."""
+    return _address(_NEWADDR, _NEW, index, address, prefix_bits)
+
+
+def delete_address(index: int, address: str, prefix_bits: int) -> bytes:
+    """Takes an address from an interface."""
+    return _address(_DELADDR, ACK, index, address, prefix_bits)
+
+
+def set_route(
+    network: str, gateway: str, index: int, *, table: int = MAIN_TABLE, priority: int | None = None
+) -> bytes:
+    """The route to `network` (`10.1.0.0/24`, or `0.0.0.0/0` for all) through a gateway; takes the
+    place of one that is there."""
+    destination, _, bits = network.partition("/")
+    body = _ROUTE.pack(socket.AF_INET, int(bits), 0, 0, table, _STATIC, 0, _UNICAST, 0)
+    if int(bits):
+        body += attribute(_RTA_DST, _packed(destination))
+    body += attribute(_RTA_GATEWAY, _packed(gateway)) + number(_RTA_OIF, index)
+    if priority is not None:
+        body += number(_RTA_PRIORITY, priority)
+    return message(_NEWROUTE, ACK | CREATE | REPLACE, body)
+
+
+def _rule(table: int, priority: int, source_bits: int, selector: bytes) -> bytes:
+    body = _ROUTE.pack(socket.AF_INET, 0, source_bits, 0, table, 0, 0, _TO_TABLE, 0)
+    return message(_NEWRULE, _NEW, body + number(_FRA_PRIORITY, priority) + selector)
+
+
+def add_rule_by_source(network: str, table: int, priority: int) -> bytes:
+    """What comes from `network` goes by a table, of 1 to 255."""
+    source, _, bits = network.partition("/")
+    return _rule(table, priority, int(bits), attribute(_FRA_SRC, _packed(source)))
+
+
+def add_rule_by_device(device: str, table: int, priority: int) -> bytes:
+    """What a socket bound to `device` sends goes by a table, of 1 to 255."""
+    return _rule(table, priority, 0, text(_FRA_OIFNAME, device))
+
+
+def set_neighbour(index: int, address: str, mac: str) -> bytes:
+    """Whoever has `address` behind an interface has this MAC, for good."""
+    body = _NEIGHBOUR.pack(socket.AF_INET, index, _PERMANENT, 0, 0)
+    body += attribute(_NDA_DST, _packed(address))
+    return message(_NEWNEIGH, ACK | CREATE | REPLACE, body + _mac(_NDA_LLADDR, mac))
