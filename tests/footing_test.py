@@ -22,9 +22,11 @@ OTHER_BOOTS = {
 
 def run(scenario: Path, to: Path, monkeypatch: pytest.MonkeyPatch, before: str) -> dict[str, bytes]:
     """What a run wrote whose guest did `before` as soon as it had a shell."""
-    command = boot._guest_command
+    script = boot._PYTHON
     with monkeypatch.context() as patch:
-        patch.setattr(boot, "_guest_command", lambda: f"{before}\n{command()}")
+        patch.setattr(
+            boot, "_PYTHON", f"mount -t proc proc /proc\n{before}\numount /proc\n{script}"
+        )
         assert cli.main(["run", str(scenario), "-a", "alg1-rescue", "--out", str(to)]) == 0
     (directory,) = to.iterdir()
     return {name: (directory / name).read_bytes() for name in RECORDS}

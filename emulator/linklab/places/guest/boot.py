@@ -15,7 +15,6 @@ import functools
 import itertools
 import os
 import select
-import shlex
 import shutil
 import signal
 import subprocess
@@ -28,7 +27,7 @@ from typing import IO
 
 from linklab.core import locks
 from linklab.core.complaint import complain
-from linklab.core.paths import GUEST_EXIT_FILE, GUEST_HOST_ROOT, PYTHON_PATH, cache_dir
+from linklab.core.paths import GUEST_EXIT_FILE, PYTHON_PATH, cache_dir
 from linklab.core.scratch import scratch_prefix
 from linklab.places.guest import confinement, image
 from linklab.places.guest.remains import keep_plain
@@ -43,8 +42,7 @@ _ROOT_DESCRIPTOR = 9
 """What UML has its root open as: the image's path, which differs between machines, may not stand on
 the command line."""
 
-_GUEST_PYTHON_PATH = "/run/linklab/python"
-"""Where the guest's Python finds this package, and nothing else of the host's."""
+_PYTHON = f"PYTHONHASHSEED=0 exec {image.PYTHON} -S -P -B /run/linklab/run/guest-init.py\n"
 
 _MOUNT_RUN_DIR = (
     "mount -t tmpfs tmpfs /run; mkdir -p /run/linklab/run;"
@@ -119,34 +117,17 @@ def _with_root(root: Path, program: Sequence[str]) -> list[str]:
     return ["sh", "-c", f'exec {_ROOT_DESCRIPTOR}<"$0" && exec "$@"', str(root), *program]
 
 
-def _guest_command() -> str:
-    """The shell lines that start this very package inside the guest."""
-    environment = {
-        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        "HOME": "/run/linklab/home",
-        "LANG": "C.UTF-8",
-        "PYTHONPATH": _GUEST_PYTHON_PATH,
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONHASHSEED": "0",
-        "SETUPTOOLS_USE_DISTUTILS": "stdlib",
-    }
-    exports = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
-    # -P: not from the directory where it stands, which is the host's /tmp with memory over it.
-    words = shlex.join([image.PYTHON, "-P", "-m", "linklab.runs.guest_session"])
-    package = shlex.quote(f"{GUEST_HOST_ROOT}{PYTHON_PATH}/linklab")
-    link = f"mkdir {_GUEST_PYTHON_PATH}; ln -s {package} {_GUEST_PYTHON_PATH}/linklab"
-    return "\n".join([*exports, *_own_name(), link, "cd /tmp", f"{words}\n"])
-
-
-def _own_name() -> list[str]:
-    """Shell lines that give the user a name in the guest: H2O becomes who can read the payload."""
-    user, group = os.getuid(), os.getgid()
-    if user == 0:
-        return []
-    return [
-        f"{{ cat /etc/passwd; echo linklab:x:{user}:{group}::/:/bin/sh; }} > /run/linklab/passwd",
-        "mount -n --bind /run/linklab/passwd /etc/passwd",
-    ]
+def _guest_init() -> str:
+    """The guest's first program: init.py, and what it is to do with this very package."""
+    return "\n".join(
+        [
+            (Path(__file__).parent / "init.py").read_text(),
+            "take_pages_at_once()",
+            "mount_all()",
+            f"name_user({os.getuid()}, {os.getgid()})",
+            f"execute({str(PYTHON_PATH / 'linklab')!a}, 'linklab.runs.guest_session')\n",
+        ]
+    )
 
 
 _without_lock = itertools.count()
@@ -221,8 +202,8 @@ class Guest:
         self._timeout_s = timeout_s
         self._broken = ""
         self.deadline = time.monotonic() + timeout_s
-        (run_dir / "guest-init").write_text((Path(__file__).parent / "init.sh").read_text())
-        (run_dir / "guest-command").write_text(_guest_command())
+        (run_dir / "guest-init").write_text(_PYTHON)
+        (run_dir / "guest-init.py").write_text(_guest_init())
         _compile_package(root)
         _say_what_is_not_confined()
         with contextlib.ExitStack() as stack:

@@ -1,6 +1,6 @@
+import ast
 import os
 import select
-import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,7 +10,6 @@ from typing import IO
 
 import pytest
 
-from linklab.core.paths import REPOSITORY
 from linklab.places.guest import boot, confinement
 from linklab.places.guest.boot import Guest, GuestError
 from linklab.places.guest.confinement import Fence
@@ -91,11 +90,11 @@ def test_the_payload_fits_into_memory() -> None:
 
 
 def test_a_guest_finds_its_script_and_command_in_its_working_directory(guests: Guests) -> None:
-    guest = guests.ended("run", "pwd > where; cat guest-init guest-command; echo 5 > guest-exit")
+    guest = guests.ended("run", "pwd > where; cat guest-init guest-init.py; echo 5 > guest-exit")
     assert guest.exit_code() == 5
     assert (guest.run_dir / "where").read_text() == f"{guest.run_dir}\n"
     console = (guest.run_dir / "console.log").read_text()
-    assert "mount -n -t hostfs -o ro" in console
+    assert console.startswith("PYTHONHASHSEED=0 exec /usr/bin/python3.11 -S -P -B ")
     assert "linklab.runs.guest_session" in console
 
 
@@ -117,20 +116,17 @@ def test_nothing_can_be_written_through_the_root_s_descriptor(
     assert not (tmp_path / "image" / "mine").exists()
 
 
-def test_the_guest_runs_this_package_with_the_image_s_python() -> None:
-    exports = {}
-    lines = boot._guest_command().splitlines()
-    for line in lines:
-        words = shlex.split(line)
-        if words[0] == "export":
-            name, _, value = words[1].partition("=")
-            exports[name] = value
-    assert words == ["/usr/bin/python3.11", "-P", "-m", "linklab.runs.guest_session"]
-    # Nothing else of the host's Python is on its path.
-    directory = exports["PYTHONPATH"]
-    package = f"/host{REPOSITORY.resolve()}/emulator/linklab"
-    assert f"mkdir {directory}; ln -s {package} {directory}/linklab" in lines
-    assert exports["PYTHONHASHSEED"] == "0"
+def test_the_guest_runs_this_package_as_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 1007)
+    monkeypatch.setattr(os, "getgid", lambda: 1008)
+    monkeypatch.setattr(boot, "PYTHON_PATH", Path("/tmp/a 'place' \udcff"))
+    script = boot._guest_init()
+    *_, name, execute = script.strip().splitlines()
+    assert name == "name_user(1007, 1008)"
+    (argument, _) = ast.parse(execute).body[0].value.args  # type: ignore[attr-defined]
+    assert execute.isascii()
+    assert ast.literal_eval(argument) == "/tmp/a 'place' \udcff/linklab"
+    compile(script, "guest-init.py", "exec")
 
 
 def test_it_is_pinned_to_one_core_and_gives_it_back(guests: Guests, scratch: Path) -> None:
