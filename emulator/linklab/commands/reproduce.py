@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from rich.console import Console
 from linklab.commands import running
 from linklab.commands.options import (
     UsageError,
+    add_energy_model,
     add_json,
     add_seed,
     add_side_by_side,
@@ -19,11 +21,14 @@ from linklab.commands.options import (
     positive,
 )
 from linklab.core.complaint import complain
+from linklab.energy import library
+from linklab.energy.model import EnergyModel
 from linklab.report import publication
 from linklab.report.publication import Publication
+from linklab.runs import run_energy
 from linklab.runs.evidence import Evidence
 from linklab.runs.runner import Request
-from linklab.scenario import Scenario, find
+from linklab.scenario import Scenario, find, names_in
 
 EPILOG = """\
 What is whole in --out is not run again: after Ctrl-C call it once more.
@@ -59,6 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, metavar="DIR", help="for run directories (runs/reproduce-NAME)"
     )
     add_timeout(parser)
+    add_energy_model(parser, "instead of the scenarios'")
     add_json(parser)
 
 
@@ -96,10 +102,15 @@ def _made(
     from linklab.runs import evidence
 
     running.require([cell.contestant for cell in stated.cells], "guest", "virtual")
+    energies = {
+        name: run_energy.model_for(find(name), options.energy_model)
+        for name in dict.fromkeys(cell.scenario for cell in stated.cells)
+    }
     requests = tuple(
-        Request(find(cell.scenario), cell.contestant, options.seed + n)
+        Request(one, cell.contestant, options.seed + n, energy=energies[cell.scenario])
         for n in range(options.runs or stated.runs)
         for cell in stated.cells
+        for one in [find(cell.scenario)]
     )
     path = publication.DIRECTORY / f"{stated.name}.yaml"
     planned = Campaign(f"reproduce-{stated.name}", stated.title, path, requests)
@@ -113,11 +124,24 @@ def _made(
     return found, failures, f"{campaign.in_one_line(done)}; run directories: {out}"
 
 
+def _energy_model_now(instead: str | None) -> Callable[[str], EnergyModel | None]:
+    """The energy model of a scenario as it is now, which older runs do not name, or another."""
+
+    @functools.cache
+    def model_of(name: str) -> EnergyModel | None:
+        if name not in names_in():
+            return None
+        text = run_energy.model_for(find(name), instead)
+        return None if text is None else library.parse(text)
+
+    return model_of
+
+
 def _given(options: argparse.Namespace) -> tuple[list[Evidence], list[str], str]:
     """The run directories that are there; why some came to nothing; in one line."""
     from linklab.runs import evidence
 
-    reader = evidence.Reader()
+    reader = evidence.Reader(_energy_model_now(options.energy_model))
     found = [reader.read(path) for path in evidence.found_in(options.there)]
     failures = [f"{one.run_dir}: {one.failure}" for one in found if one.failure]
     return found, failures, f"{len(found)} run directories, as they were there"

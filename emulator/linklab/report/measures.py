@@ -14,6 +14,7 @@ import numpy as np
 
 from linklab.core import units
 from linklab.core.statistics import Numbers
+from linklab.energy.account import EnergyFigures
 from linklab.runs.evidence import Evidence
 from linklab.schema.quantities import Quantity, duration, measure, number, rate, ratio, size
 
@@ -97,7 +98,6 @@ def _link_share(run: Evidence, link: str) -> Columns | None:
     return (0.0 if found is None else found.share,)
 
 
-_ENERGY: Final = "an energy model"
 _PROCESSOR: Final = "processor time and memory of the client, on the real clock"
 _VIDEO: Final = "a player of video"
 _JOULES: Final = measure("J", 0, 1e6)
@@ -107,8 +107,16 @@ _TIME: Final = duration(0, 86400)
 _RATE: Final = rate(0, 10**12)
 
 
-def _energy(words: str, quantity: Quantity, unit: str, *, more: bool = False) -> Measure:
-    return Measure(words, quantity, _in(unit), more_is_better=more, waits_for=_ENERGY)
+def _energy(
+    words: str, quantity: Quantity, unit: str, of: Callable[[EnergyFigures], float]
+) -> Measure:
+    """None of runs without an energy model."""
+
+    def columns(run: Evidence, _: str) -> Columns | None:
+        energy = None if run.figures is None else run.figures.energy
+        return None if energy is None else (of(energy),)
+
+    return Measure(words, quantity, _in(unit), columns)
 
 
 def _processor(words: str, quantity: Quantity, unit: str) -> Measure:
@@ -148,13 +156,24 @@ MEASURES: Final[dict[str, Measure]] = {
         _link_bytes,
         per_link=True,
     ),
-    "energy": _energy("energy", _JOULES, "J"),
-    "energy-tail": _energy("energy of the tail", _JOULES, "J"),
-    "energy-per-byte": _energy("energy per byte", measure("µJ/B", 0, 1e6), "µJ/B"),
-    "time-per-energy": _energy("time per energy", measure("s/J", 0, 1e6), "s/J"),
-    "power-mean": _energy("mean power", _WATTS, "W"),
-    "power-p90": _energy("90th percentile of power", _WATTS, "W"),
-    "power-peak": _energy("peak power", _WATTS, "W"),
+    "energy": _energy("energy", _JOULES, "J", lambda one: one.joules),
+    "energy-main": _energy("energy of the download", _JOULES, "J", lambda one: one.main_j),
+    "energy-tail": _energy("energy of the tail", _JOULES, "J", lambda one: one.tail_j),
+    "energy-per-byte": _energy(
+        "energy per byte",
+        measure("µJ/B", 0, 1e6),
+        "µJ/B",
+        lambda one: one.joules_per_byte * 1e6,
+    ),
+    "time-per-energy": _energy(
+        "time per energy",
+        measure("s/J", 0, 1e6),
+        "s/J",
+        lambda one: 1 / one.mean_w,
+    ),
+    "power-mean": _energy("mean power", _WATTS, "W", lambda one: one.mean_w),
+    "power-p90": _energy("90th percentile of power", _WATTS, "W", lambda one: one.p90_w),
+    "power-peak": _energy("peak power", _WATTS, "W", lambda one: one.peak_w),
     "cpu-p05": _processor("5th percentile of processor load", _PERCENT, "%"),
     "cpu-median": _processor("median of processor load", _PERCENT, "%"),
     "cpu-p90": _processor("90th percentile of processor load", _PERCENT, "%"),

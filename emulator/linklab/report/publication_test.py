@@ -13,7 +13,7 @@ PAIR = "each: [ts], of: alg3, to: [naive]"
 
 def read(*statements: str) -> Publication:
     """`gb-p` and `video` are used, so that they are not in the way."""
-    used = f"metric: energy, source: s, needs: [video], {PAIR.replace('alg3', 'gb-p')}, is: less"
+    used = f"metric: playback, source: s, needs: [video], {PAIR.replace('alg3', 'gb-p')}, is: less"
     lines = "".join(f"  - {{{one}}}\n" for one in (used, *statements))
     return publication.parse(f"{HEAD}statements:\n{lines}", "x.yaml")
 
@@ -84,7 +84,7 @@ def test_correlations() -> None:
 
 def test_what_is_missing_is_said_by_name() -> None:
     found = read(f"metric: download, source: s, needs: [video], {PAIR}, is: less").statements
-    assert found[0].missing == ("an energy model", "a player", "GreenBag")
+    assert found[0].missing == ("a player of video", "a player", "GreenBag")
     assert found[1].missing == ("a player",)
     assert read().checkable == ()
 

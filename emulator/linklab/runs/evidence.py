@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,8 @@ import msgspec
 
 from linklab.core import plain_file
 from linklab.core.records import QueueRecord, RecordError, Tail
-from linklab.runs import job, link_rates, summary
+from linklab.energy.model import EnergyModel
+from linklab.runs import job, link_rates, run_energy, summary
 from linklab.runs.job import Job
 from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.scenario import Scenario, ScenarioError
@@ -64,9 +65,11 @@ def _is_run(path: Path) -> bool:
 
 
 class Reader:
-    """Reads run directories; the scenario that many share is parsed once."""
+    """Reads run directories; the scenario that many share is parsed once. Of runs that name no
+    energy model, `model_of` is asked for one by their scenario's name."""
 
-    def __init__(self) -> None:
+    def __init__(self, model_of: Callable[[str], EnergyModel | None] = lambda _: None) -> None:
+        self._model_of = model_of
         self._scenarios: dict[bytes, Scenario] = {}
 
     def read(self, run_dir: Path) -> Evidence:
@@ -79,11 +82,23 @@ class Reader:
             raise EvidenceError(f"{run_dir}: cannot be read: {error}") from error
         evidence = Evidence(run_dir, made, scenario, None)
         try:
-            figures = _figures(run_dir)
+            figures = self._with_energy(run_dir, _figures(run_dir), scenario, made.shift_s)
             rates = _rates_bps(run_dir, made.shift_s, figures)
         except (FigureError, RecordError, OSError) as error:
             return replace(evidence, failure=str(error))
         return replace(evidence, figures=figures, rates_bps=rates)
+
+    def _with_energy(
+        self, run_dir: Path, figures: RunFigures, scenario: Scenario, shift_s: float
+    ) -> RunFigures:
+        model = self._model_of(scenario.name) if figures.energy is None else None
+        queues = [] if model is None else Tail(run_dir, QueueRecord).read()
+        if model is None or not queues:
+            return figures
+        cost = run_energy.of_lab(
+            model, scenario, run_dir, queues, start_s=shift_s, download_s=figures.download_s
+        )
+        return replace(figures, energy=cost.figures)
 
     def _scenario(self, run_dir: Path) -> Scenario:
         """Traces are found by their content's place, which a copied campaign has in each run."""

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -6,6 +7,8 @@ import pytest
 
 from linklab.core import records
 from linklab.core.records import QueueRecord
+from linklab.energy import library
+from linklab.energy.model import EnergyModel
 from linklab.runs import evidence, job, summary
 from linklab.runs.evidence import EvidenceError
 from linklab.runs.job_test import JOB
@@ -35,6 +38,22 @@ def made(parent: Path, name: str, scenario: Scenario) -> Path:
             one = QueueRecord(t_s=t_s, link="wifi", direction="down", sent_bytes=sent, **counters)
             file.write(records.line(one))
     return run_dir
+
+
+def test_a_run_without_energy_model_is_given_one(tmp_path: Path, small: Scenario) -> None:
+    run_dir = made(tmp_path, "a", small)
+    asked = []
+
+    def model_of(name: str) -> EnergyModel:
+        asked.append(name)
+        return library.get("galaxy-s7")
+
+    figures = evidence.Reader(model_of).read(run_dir).figures
+    assert figures is not None
+    assert figures.energy is not None
+    assert asked == [small.name]
+    assert figures.energy.links["wifi"].active_s == pytest.approx(2.0)
+    assert replace(figures, energy=None) == FIGURES
 
 
 def test_a_run_is_read_from_its_directory_alone(tmp_path: Path, small: Scenario) -> None:
