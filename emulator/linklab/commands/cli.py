@@ -32,6 +32,7 @@ COMMANDS = {
     "link": "change a link of the live lab",
     "next": "let the live lab go on to its next algorithm",
     "publish": "put finished runs into Prometheus, each in a slot of its own in the past",
+    "export": "write run directories as a table: CSV or Parquet",
     "plot": "draw what a scenario's links can carry, or what a run's did",
     "import": "make a trace of a recording: Mahimahi, CellReplay, UCC 4G/5G, iperf3, CSV",
     "validate": "check scenario files",

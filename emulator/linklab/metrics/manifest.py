@@ -18,7 +18,7 @@ def run_label(made: Job, run_dir: Path) -> str:
 
 def new_metrics(label: str, made: Job, links: Sequence[str]) -> RunMetrics:
     """The metrics of a run that nothing is known of but its manifest."""
-    algorithm = made.contestant or made.name or Path((made.command or ["exec"])[0]).name
+    algorithm = made.title
     place = Place(made.place, made.clock, made.versions.get("revision", "unknown"))
     labels = RunLabels(label, made.scenario, algorithm, str(made.seed))
     return RunMetrics(labels, links, place)

@@ -65,6 +65,16 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     key: str
     versions: dict[str, str]
 
+    @property
+    def title(self) -> str:
+        """Who downloaded: the contestant, or what the user's program is called."""
+        return title(self.contestant, self.name, self.command)
+
+
+def title(contestant: str | None, name: str | None, command: Sequence[str] | None) -> str:
+    """What a run's contestant, or the user's program that takes its place, is called."""
+    return contestant or name or Path((command or ["exec"])[0]).name
+
 
 def write(job: Job, run_dir: Path) -> None:
     """Writes the manifest."""

@@ -9,7 +9,7 @@ import msgspec
 
 from linklab.core import plain_file
 
-_OUTCOME, _ERROR = "outcome.json", "error"
+FILE, _ERROR = "outcome.json", "error"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,12 +28,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 def write(outcome: Outcome, run_dir: Path) -> None:
     """Notes how the client's process went."""
-    (run_dir / _OUTCOME).write_bytes(msgspec.json.encode(outcome) + b"\n")
+    (run_dir / FILE).write_bytes(msgspec.json.encode(outcome) + b"\n")
 
 
 def read(run_dir: Path) -> Outcome:
     """What the lab noted of the client's process. Raises OSError, msgspec.DecodeError."""
-    return msgspec.json.decode(plain_file.read(run_dir / _OUTCOME), type=Outcome)
+    return msgspec.json.decode(plain_file.read(run_dir / FILE), type=Outcome)
 
 
 def write_error(error: str, run_dir: Path) -> None:
@@ -48,5 +48,5 @@ def read_error(run_dir: Path) -> str:
 
 def noted(run_dir: Path) -> list[bytes]:
     """What was noted, as it is written; nothing of a run that goes on. Raises OSError."""
-    paths = [run_dir / name for name in (_OUTCOME, _ERROR)]
+    paths = [run_dir / name for name in (FILE, _ERROR)]
     return [plain_file.read(path) for path in paths if os.path.lexists(path)]

@@ -59,7 +59,7 @@ class Request:
     @property
     def who(self) -> str:
         """What downloads: the contestant's name, or the command's."""
-        return self.contestant or self.name or Path((self.command or ("exec",))[0]).name
+        return job.title(self.contestant, self.name, self.command)
 
     @property
     def label(self) -> str:

@@ -1,0 +1,283 @@
+"""A run directory as an object: what was run, its figures, its time series.
+
+    runs = linklab.load("runs/hs-s7-compare")
+    runs[0].figures.download_s
+
+Everything is read when it is asked for. Units are those of the files: seconds, bytes, bit/s, ratios.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from linklab.core import plain_file
+from linklab.core.records import (
+    FILES,
+    ClientRecord,
+    EventRecord,
+    LinkRecord,
+    QueueRecord,
+    R,
+    RecordError,
+    Tail,
+)
+from linklab.runs import job, run_figures, summary
+from linklab.runs.job import Job
+from linklab.runs.run_figures import ClientSummary, FigureError, RunFigures
+from linklab.scenario import Scenario, ScenarioError
+
+_CLIENT_FILE = "client.json"
+
+
+class LoadError(ValueError):
+    """What was named is no run, or a run of another format; the message says which and why."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One range request of multilink. Times in seconds of the scenario; None is what did not come
+    to pass. `from_link` is the link that the range was taken from.
+
+    `outcome` is complete, failed, cancelled, or empty where the client ended before it.
+    """
+
+    id: int
+    link: str
+    offset: int
+    length: int
+    from_link: str | None
+    rate_bps: float
+    start_s: float
+    first_byte_s: float | None
+    end_s: float | None
+    bytes: int
+    wasted_bytes: int
+    outcome: str
+    error: str
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """What multilink knew of a link at a time, every 100 ms."""
+
+    t_s: float
+    link: str
+    received_bytes: int
+    throughput_bps: float
+    rtt_s: float
+    min_rtt_s: float
+    in_flight: int
+
+
+class Line(msgspec.Struct, frozen=True, rename={"from_": "from"}):
+    """A line of `client.jsonl` with all that is read of it (client/README.md)."""
+
+    t_ns: int
+    event: str
+    link: str = ""
+    id: int = 0
+    offset: int = 0
+    length: int = 0
+    from_: str | None = None
+    rate_bps: float = 0.0
+    bytes: int = 0
+    wasted_bytes: int = 0
+    outcome: str = ""
+    error: str = ""
+    received_bytes: int = 0
+    throughput_bps: float = 0.0
+    rtt_ns: int = 0
+    min_rtt_ns: int = 0
+    in_flight: int = 0
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run directory. `job` is None for a run outside the lab (`multilink get --run-dir`), which
+    knows no scenario."""
+
+    path: Path
+    job: Job | None
+
+    @property
+    def name(self) -> str:
+        """The directory's name."""
+        return self.path.name
+
+    @functools.cached_property
+    def scenario(self) -> Scenario | None:
+        """The scenario as run. Raises LoadError where it cannot be read."""
+        if self.job is None:
+            return None
+        try:
+            return job.scenario_of(self.path)
+        except (OSError, ScenarioError) as error:
+            raise LoadError(f"{self.path}: {error}") from error
+
+    @functools.cached_property
+    def contestant(self) -> str:
+        """The algorithm, peer or program that ran."""
+        if self.job is not None:
+            return self.job.title
+        client = self.client
+        return client.algorithm if client else "unknown"
+
+    @functools.cached_property
+    def client(self) -> ClientSummary | None:
+        """What multilink said of itself at its end, None where it did not run or end. LoadError."""
+        try:
+            return run_figures.parse_client(plain_file.read(self.path / _CLIENT_FILE))
+        except FileNotFoundError:
+            return None
+        except (OSError, FigureError) as error:
+            raise LoadError(f"{self.path}: {error}") from error
+
+    @functools.cached_property
+    def _figures(self) -> RunFigures | str:
+        if self.job is None:
+            return "a run outside the lab has no scenario, so no oracle"
+        try:
+            return summary.read(self.path)
+        except FileNotFoundError:
+            pass  # A run that failed, or whose figures nobody has asked for yet.
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            return f"{self.path / summary.FILE}: {error}"
+        try:
+            return summary.figures_of(self.path)
+        except (FigureError, OSError) as error:
+            return str(error)
+
+    @property
+    def figures(self) -> RunFigures | None:
+        """What the run came to, None where it failed: `error` says why."""
+        return None if isinstance(self._figures, str) else self._figures
+
+    @property
+    def error(self) -> str | None:
+        """Why there are no figures, or None."""
+        return self._figures if isinstance(self._figures, str) else None
+
+    @property
+    def states(self) -> list[LinkRecord]:
+        """Every state of every link. Raises LoadError, as the other series."""
+        return self._series(LinkRecord)
+
+    @property
+    def queues(self) -> list[QueueRecord]:
+        """The links' counters, per direction."""
+        return self._series(QueueRecord)
+
+    @property
+    def events(self) -> list[EventRecord]:
+        """What happened to links and lab."""
+        return self._series(EventRecord)
+
+    @functools.cached_property
+    def requests(self) -> list[Request]:
+        """multilink's requests in the order of their ids."""
+        found: dict[int, dict[str, Any]] = {}
+        for line in self._lines:
+            at_s = self._shift_s + line.t_ns / 1e9
+            if line.event == "request":
+                found[line.id] = {
+                    "id": line.id,
+                    "link": line.link,
+                    "offset": line.offset,
+                    "length": line.length,
+                    "from_link": line.from_,
+                    "rate_bps": line.rate_bps,
+                    "start_s": at_s,
+                    "first_byte_s": None,
+                    "end_s": None,
+                    "bytes": 0,
+                    "wasted_bytes": 0,
+                    "outcome": "",
+                    "error": "",
+                }
+            elif line.event == "first_byte" and line.id in found:
+                found[line.id]["first_byte_s"] = at_s
+            elif line.event == "end" and line.id in found:
+                found[line.id] |= {
+                    "end_s": at_s,
+                    "bytes": line.bytes,
+                    "wasted_bytes": line.wasted_bytes,
+                    "outcome": line.outcome,
+                    "error": line.error,
+                }
+        return [Request(**found[number]) for number in sorted(found)]
+
+    @property
+    def samples(self) -> list[Sample]:
+        """What multilink knew of its links over time."""
+        return [
+            Sample(
+                t_s=self._shift_s + line.t_ns / 1e9,
+                link=line.link,
+                received_bytes=line.received_bytes,
+                throughput_bps=line.throughput_bps,
+                rtt_s=line.rtt_ns / 1e9,
+                min_rtt_s=line.min_rtt_ns / 1e9,
+                in_flight=line.in_flight,
+            )
+            for line in self._lines
+            if line.event == "sample"
+        ]
+
+    @property
+    def _shift_s(self) -> float:
+        return self.job.shift_s if self.job else 0.0
+
+    @functools.cached_property
+    def _lines(self) -> list[Line]:
+        path = self.path / FILES[ClientRecord]
+        decoder = msgspec.json.Decoder(Line)
+        try:
+            text = plain_file.read(path)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise LoadError(f"{path}: {error}") from error
+        lines = []
+        for number, line in enumerate(text.splitlines(), 1):
+            try:
+                lines.append(decoder.decode(line))
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise LoadError(f"{path}:{number}: {error}") from error
+        return lines
+
+    def _series(self, kind: type[R]) -> list[R]:
+        try:
+            return Tail(self.path, kind).read()
+        except (OSError, RecordError) as error:
+            raise LoadError(f"{self.path}: {error}") from error
+
+
+def found(path: Path) -> list[Run]:
+    """The runs at and below a directory, ordered by their path. Raises LoadError where there is none."""
+    if not path.is_dir():
+        raise LoadError(f"{path} is no directory; allowed: a run directory, or one that holds some")
+    runs = []
+    for directory, folders, files in os.walk(path):
+        folders.sort()
+        if job.FILE in files:
+            runs.append(Run(Path(directory), _job(Path(directory))))
+            folders.clear()
+        elif _CLIENT_FILE in files:
+            runs.append(Run(Path(directory), None))
+            folders.clear()
+    if not runs:
+        raise LoadError(f"{path} is no run directory and holds none ({job.FILE} is missing)")
+    return runs
+
+
+def _job(directory: Path) -> Job:
+    try:
+        return job.read(directory)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise LoadError(
+            f"{directory / job.FILE}: {error}; this linklab reads format {job.FORMAT}"
+        ) from error

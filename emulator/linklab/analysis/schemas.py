@@ -1,0 +1,29 @@
+"""What stands in each file of a run directory, as JSON schemas made from the types that read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from linklab.analysis.run import Line
+from linklab.core.records import FILES, ClientRecord
+from linklab.runs import job, outcome, summary
+from linklab.runs.job import Job
+from linklab.runs.outcome import Outcome
+from linklab.runs.run_figures import ClientSummary, RunFigures
+
+_FILES: dict[str, Any] = {
+    job.FILE: Job,
+    outcome.FILE: Outcome,
+    summary.FILE: RunFigures,
+    "client.json": ClientSummary,
+    **{name: Line if kind is ClientRecord else kind for kind, name in FILES.items()},
+}
+"""Each file with its type; of a `.jsonl` file that of a line."""
+
+
+def schemas() -> dict[str, Any]:
+    """File name → JSON schema; of a `.jsonl` file that of each line. The format's number, which
+    grows when older readers would misread it, is that of `run.json`."""
+    return {name: msgspec.json.schema(kind) for name, kind in _FILES.items()}

@@ -1,0 +1,149 @@
+"""Tables of many runs: a row a run, a link, a request, a sample. Pure but for the runs' own reading.
+
+Every table begins with the same columns, which say whose row it is: `run` (the directory's name),
+`scenario`, `contestant`, `seed`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from linklab.analysis.run import LoadError, Run, found
+from linklab.core import whole_file
+
+if TYPE_CHECKING:
+    import pandas
+
+Row = dict[str, Any]
+
+
+def _runs(run: Run) -> Iterator[Row]:
+    """Figures of the run; empty where it failed, which `error` tells."""
+    made, figures = run.job, run.figures
+    yield {
+        "place": made.place if made else "field",
+        "clock": made.clock if made else "real",
+        "size_bytes": round(figures.goodput_bps * figures.download_s / 8) if figures else None,
+        "download_s": figures.download_s if figures else None,
+        "goodput_bps": figures.goodput_bps if figures else None,
+        "oracle_s": figures.oracle_s if figures else None,
+        "efficiency": figures.efficiency if figures else None,
+        "link_delta_s": figures.link_delta_s if figures else None,
+        "wasted_bytes": figures.wasted_bytes if figures else None,
+        "stalled_s": figures.stalled_s if figures else None,
+        "error": run.error,
+        "started_at": made.started_at if made else None,
+        "revision": made.versions.get("revision") if made else None,
+        "guest_image": made.versions.get("guest_image") if made else None,
+        "guest_kernel": made.versions.get("guest_kernel") if made else None,
+        "multilink": made.versions.get("multilink") if made else None,
+    }
+
+
+def _links(run: Run) -> Iterator[Row]:
+    """A link's part in a run that came to figures."""
+    if run.figures is not None:
+        for name, link in run.figures.links.items():
+            yield {"link": name, **asdict(link)}
+
+
+TABLES: dict[str, Callable[[Run], Iterable[Any]]] = {
+    "runs": _runs,
+    "links": _links,
+    "requests": lambda run: run.requests,
+    "samples": lambda run: run.samples,
+    "states": lambda run: run.states,
+    "queues": lambda run: run.queues,
+    "events": lambda run: run.events,
+}
+"""Every table with what a run contributes to it."""
+
+
+def _plain(row: Any) -> Row:
+    if isinstance(row, dict):
+        return row
+    return (
+        asdict(row)
+        if is_dataclass(row) and not isinstance(row, type)
+        else msgspec.structs.asdict(row)
+    )
+
+
+@dataclass(frozen=True)
+class Runs(Sequence[Run]):
+    """Several runs. `rows` and `frame` make one table of all."""
+
+    _runs: tuple[Run, ...]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._runs[index]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def rows(self, table: str = "runs") -> Iterator[Row]:
+        """The rows of a table of TABLES. Raises LoadError."""
+        if table not in TABLES:
+            raise LoadError(f"no table {table!r}; allowed: {', '.join(TABLES)}")
+        for run in self._runs:
+            whose = {
+                "run": run.name,
+                "scenario": run.job.scenario if run.job else None,
+                "contestant": run.contestant,
+                "seed": run.job.seed if run.job else None,
+            }
+            for row in TABLES[table](run):
+                yield whose | _plain(row)
+
+    def frame(self, table: str = "runs") -> pandas.DataFrame:
+        """The table as a pandas DataFrame. Raises LoadError, ImportError without pandas."""
+        import pandas
+
+        return pandas.DataFrame(list(self.rows(table)))
+
+
+def load(*paths: str | Path) -> Runs:
+    """The runs at and below these directories. Raises LoadError."""
+    return Runs(tuple(run for path in paths for run in found(Path(path))))
+
+
+def write_csv(rows: Iterable[Row], path: Path) -> int:
+    """Writes rows as CSV with a header, None as nothing; returns how many. Raises OSError."""
+    written = 0
+    with whole_file.replacing(path) as raw:
+        text = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=True)
+        writer: csv.DictWriter[str] | None = None
+        for row in rows:
+            if writer is None:
+                writer = csv.DictWriter(text, list(row))
+                writer.writeheader()
+            writer.writerow(row)
+            written += 1
+        text.flush()
+        text.detach()
+    return written
+
+
+def write_parquet(rows: Iterable[Row], path: Path) -> int:
+    """Writes rows as Parquet; returns how many. Raises OSError."""
+    import pyarrow
+    from pyarrow import parquet
+
+    table = pyarrow.Table.from_pylist(list(rows))
+    with whole_file.replacing(path) as file:
+        parquet.write_table(table, file, compression="zstd")
+    return int(table.num_rows)
+
+
+FORMATS: dict[str, Callable[[Iterable[Row], Path], int]] = {
+    ".csv": write_csv,
+    ".parquet": write_parquet,
+}
+"""Each file name's ending with what writes such a file."""

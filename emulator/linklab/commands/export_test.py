@@ -1,0 +1,42 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from linklab.analysis.tables_test import made
+from linklab.commands.cli import main
+from linklab.scenario import Scenario
+
+
+def test_a_table_is_written(
+    tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, output = made(tmp_path / "run", small), tmp_path / "out.csv"
+    assert main(["export", str(run), "--table", "requests", "-o", str(output)]) == 0
+    assert capsys.readouterr().out == f"{output}: 2 rows of requests\n"
+    assert output.read_text().startswith("run,scenario,contestant,seed,id,link,offset")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["RUN", "-o", "out.xls"], "allowed are names that end in .csv, .parquet"),
+        (["nowhere", "-o", "out.csv"], "nowhere is no directory"),
+        (["-o", "out.csv"], "no run directory is named"),
+    ],
+)
+def test_what_cannot_be_written(
+    words: list[str],
+    said: str,
+    tmp_path: Path,
+    small: Scenario,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = made(tmp_path / "run", small)
+    assert main(["export", *(str(run) if word == "RUN" else word for word in words)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_schemas_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "--schema"]) == 0
+    assert "run.json" in json.loads(capsys.readouterr().out)
