@@ -23,7 +23,7 @@ Kind = Literal["field", "guest", "loopback", "matplotlib", "run"]
 
 _NAME = re.compile(rf"linklab-(?:{'|'.join(get_args(Kind))})-(\d+)-\w+")
 
-_CACHED = ("authority", "cores", "image", "kernel", "live", "payloads")
+_CACHED = ("authority", "bundle", "cores", "image", "kernel", "live", "payloads")
 """What linklab keeps in the cache directory, which a user may have made for other things too."""
 
 

@@ -6,6 +6,10 @@ import ctypes
 import os
 from pathlib import Path
 
+from linklab.core.paths import GUEST_EXIT_FILE, GUEST_HOST_ROOT, GUEST_RUN_DIR
+from linklab.runs import job
+from linklab.runs.execution import main as execute
+
 RB_POWER_OFF = 0x4321FEDC
 
 WRITE_BACK_CS = 10
@@ -15,10 +19,6 @@ host within so many hundredths of a second (the kernel's own 5 to 30 s, sysctl v
 
 def main() -> None:
     """Executes the run directory, leaves the exit code in `guest-exit`, ends the guest."""
-    from linklab.core.paths import GUEST_EXIT_FILE, GUEST_HOST_ROOT, GUEST_RUN_DIR
-    from linklab.runs import job
-    from linklab.runs.execution import main as execute
-
     if job.read(GUEST_RUN_DIR).clock == "real":
         for name in ("dirty_writeback_centisecs", "dirty_expire_centisecs"):
             Path("/proc/sys/vm", name).write_text(f"{WRITE_BACK_CS}\n")
@@ -26,7 +26,3 @@ def main() -> None:
     Path(GUEST_RUN_DIR, GUEST_EXIT_FILE).write_text(f"{code}\n")
     os.sync()
     ctypes.CDLL(None).reboot(RB_POWER_OFF)
-
-
-if __name__ == "__main__":
-    main()

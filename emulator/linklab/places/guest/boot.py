@@ -29,7 +29,7 @@ from linklab.core import locks
 from linklab.core.complaint import complain
 from linklab.core.paths import GUEST_EXIT_FILE, PYTHON_PATH, cache_dir
 from linklab.core.scratch import scratch_prefix
-from linklab.places.guest import confinement, image
+from linklab.places.guest import bundle, confinement, image
 from linklab.places.guest.remains import keep_plain
 
 BASE_MEMORY_BYTES = 768 << 20
@@ -42,7 +42,9 @@ _ROOT_DESCRIPTOR = 9
 """What UML has its root open as: the image's path, which differs between machines, may not stand on
 the command line."""
 
-_PYTHON = f"PYTHONHASHSEED=0 exec {image.PYTHON} -S -P -B /run/linklab/run/guest-init.py\n"
+_PYTHON = (
+    f"PYTHONHASHSEED=0 exec {image.PYTHON} -S -P -B -W ignore /run/linklab/run/guest-init.py\n"
+)
 
 _MOUNT_RUN_DIR = (
     "mount -t tmpfs tmpfs /run; mkdir -p /run/linklab/run;"
@@ -56,25 +58,13 @@ class GuestError(RuntimeError):
 
 
 @functools.cache
-def _compile_package(root: Path) -> None:
-    """Compiles this package once per process for the Python of the image at `root`: the guest,
-    read-only, would at every boot."""
-    package = PYTHON_PATH / "linklab"
-    if sys.implementation.cache_tag == image.CACHE_TAG:
-        compileall.compile_dir(package, quiet=2)
-        return
-    words = [image.PYTHON, "-I", "-S", "-m", "compileall", "-qq", "linklab"]
-    # Where it cannot be done the guest does without.
-    if not image.has_namespaces(root):
-        return
-    with contextlib.suppress(OSError), image.inside(root, work=package.parent) as inside:
-        subprocess.run(
-            inside(words),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            env=image.ENVIRONMENT,
-        )
+def _modules(root: Path) -> Path | None:
+    """The file with this package's modules, for the Python of the image at `root`. Where none can be
+    made they are compiled, if this is the same Python; the guest, read-only, would at every boot."""
+    modules = bundle.ensure(root)
+    if modules is None and sys.implementation.cache_tag == image.CACHE_TAG:
+        compileall.compile_dir(PYTHON_PATH / "linklab", quiet=2)
+    return modules
 
 
 @functools.cache
@@ -117,15 +107,17 @@ def _with_root(root: Path, program: Sequence[str]) -> list[str]:
     return ["sh", "-c", f'exec {_ROOT_DESCRIPTOR}<"$0" && exec "$@"', str(root), *program]
 
 
-def _guest_init() -> str:
-    """The guest's first program: init.py, and what it is to do with this very package."""
+def _guest_init(modules: Path | None) -> str:
+    """The guest's first program: init.py, and what it is to do with this very package, whose
+    `modules` lie in one file."""
+    execute = (str(PYTHON_PATH / "linklab"), bundle.SESSION, modules and str(modules))
     return "\n".join(
         [
             (Path(__file__).parent / "init.py").read_text(),
             "take_pages_at_once()",
             "mount_all()",
             f"name_user({os.getuid()}, {os.getgid()})",
-            f"execute({str(PYTHON_PATH / 'linklab')!a}, 'linklab.runs.guest_session')\n",
+            f"execute(*{execute!a})\n",
         ]
     )
 
@@ -203,8 +195,7 @@ class Guest:
         self._broken = ""
         self.deadline = time.monotonic() + timeout_s
         (run_dir / "guest-init").write_text(_PYTHON)
-        (run_dir / "guest-init.py").write_text(_guest_init())
-        _compile_package(root)
+        (run_dir / "guest-init.py").write_text(_guest_init(_modules(root)))
         _say_what_is_not_confined()
         with contextlib.ExitStack() as stack:
             scratch = tempfile.mkdtemp(prefix=scratch_prefix("guest"), dir=memory_directory(memory))

@@ -120,12 +120,14 @@ def test_the_guest_runs_this_package_as_its_user(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "getuid", lambda: 1007)
     monkeypatch.setattr(os, "getgid", lambda: 1008)
     monkeypatch.setattr(boot, "PYTHON_PATH", Path("/tmp/a 'place' \udcff"))
-    script = boot._guest_init()
+    script = boot._guest_init(Path("/cache/bundle/abc"))
     *_, name, execute = script.strip().splitlines()
     assert name == "name_user(1007, 1008)"
-    (argument, _) = ast.parse(execute).body[0].value.args  # type: ignore[attr-defined]
+    (arguments,) = ast.parse(execute).body[0].value.args  # type: ignore[attr-defined]
     assert execute.isascii()
-    assert ast.literal_eval(argument) == "/tmp/a 'place' \udcff/linklab"
+    package = "/tmp/a 'place' \udcff/linklab"
+    session = "linklab.runs.guest_session"
+    assert ast.literal_eval(arguments.value) == (package, session, "/cache/bundle/abc")
     compile(script, "guest-init.py", "exec")
 
 

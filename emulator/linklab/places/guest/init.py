@@ -10,8 +10,12 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import marshal
 import os
+import struct
 import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _READ_ONLY, _REMOUNT, _BIND, _MOVE, _RECURSIVE = 1, 32, 4096, 8192, 16384  # linux/mount.h
@@ -20,7 +24,15 @@ _ALL_PAGES_NOW = 1 | 2  # MCL_CURRENT | MCL_FUTURE
 _BASE = "/run/linklab"
 _HOST = "/host"
 _SYSTEM = ("proc", "sys", "dev", "tmp", "run")
-_SITE = ("/usr/local/lib/python3.11/dist-packages", "/usr/lib/python3/dist-packages")
+
+SITE = ("/usr/local/lib/python3.11/dist-packages", "/usr/lib/python3/dist-packages")
+"""Where the image has Python packages."""
+
+PACKAGES = f"{_BASE}/python"
+"""Where the guest has linklab, and nothing else of the host's Python."""
+
+MARK_BYTES = 32
+"""What a bundle begins with (bundle.py)."""
 
 
 def take_pages_at_once() -> None:
@@ -90,15 +102,50 @@ def name_user(user: int, group: int) -> None:
     mount(path, "/etc/passwd", "", _BIND)
 
 
-def execute(package: str, session: str) -> None:
+class Bundle:
+    """Imports modules from the file that bundling.py writes."""
+
+    def __init__(self, path: str) -> None:
+        with open(path, "rb") as file:
+            file.seek(MARK_BYTES)
+            content = memoryview(file.read())
+        (head,) = struct.unpack_from("=I", content)
+        self._index = marshal.loads(content[4 : 4 + head])
+        self._codes = content[4 + head :]
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        """How a module is loaded; None where it is not in the file."""
+        found = self._index.get(name)
+        if found is None:
+            return None
+        path, is_package, _, _ = found
+        spec = ModuleSpec(name, self, origin=path, is_package=is_package)  # type: ignore[arg-type]
+        spec.has_location = True
+        if is_package:
+            spec.submodule_search_locations = [path.rpartition("/")[0]]
+        return spec
+
+    def create_module(self, _: ModuleSpec) -> None:
+        """Any module will do."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Runs a module's code."""
+        _, _, at, size = self._index[module.__name__]
+        exec(marshal.loads(self._codes[at : at + size]), module.__dict__)
+
+
+def execute(package: str, session: str, bundle: str | None) -> None:
     """Calls `main` of a module of the package `linklab` that lies at this path of the host's; nothing
-    else of the host's Python can be imported."""
+    else of the host's Python can be imported. `bundle` is where on the host that and all it imports
+    lie in one file."""
     os.environ.update(
         PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         HOME=f"{_BASE}/home",
         LANG="C.UTF-8",
     )
-    os.symlink(f"{_HOST}{package}", f"{_BASE}/python/linklab")
+    os.symlink(f"{_HOST}{package}", f"{PACKAGES}/linklab")
     os.chdir("/tmp")
-    sys.path[:] = [f"{_BASE}/python", *sys.path[1:], *_SITE]
+    sys.path[:] = [PACKAGES, *sys.path[1:], *SITE]
+    if bundle is not None:
+        sys.meta_path.insert(0, Bundle(f"{_HOST}{bundle}"))
     importlib.import_module(session).main()
