@@ -12,8 +12,8 @@ from linklab.analysis.tables import FORMATS, TABLES, load
 from linklab.commands.options import UsageError
 
 EPILOG = """\
-tables, a row each: runs, links of a run, requests, samples (of the client,
-every 100 ms), states (of a link, as applied), queues (counters of a link), events
+tables, a row each: runs, links (of a run), requests, samples (of the client,
+every 100 ms), states (of a link), queues (counters of a link), events
 
 examples:
   linklab export runs/hs-s7-compare -o runs.parquet
