@@ -16,7 +16,7 @@ help: ## what can be made
 .PHONY: demo
 demo: ## compare the thesis' approaches over two emulated links (the first call sets up)
 	@$(MAKE) --no-print-directory -j setup
-	@$(LINKLAB) compare hs-s7 --size '10 MB' --runs 1
+	@$(LINKLAB) compare emptcp-16mb-good-good
 	@$(LINKLAB) compare hs-s7 --runs 3
 
 .PHONY: test

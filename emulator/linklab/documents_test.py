@@ -1,11 +1,13 @@
 """What the documents name is there: files, tests, `make` targets, sources."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from linklab import scenario
+from linklab.commands import cli
 from linklab.report import publication
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +41,15 @@ def test_make_targets_exist(document: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     named = set(re.findall(r"(?:^    |`)make ([a-z][a-z-]*)", document.read_text(), re.M))
     assert named <= targets
+
+
+def test_make_calls_linklab_by_words_that_it_knows() -> None:
+    said = re.findall(r"^\t@?\$\(LINKLAB\) ([^$\n\\]+)$", (ROOT / "Makefile").read_text(), re.M)
+    assert len(said) >= 2
+    for words in said:
+        options = cli._parser().parse_args(shlex.split(words))
+        for name in getattr(options, "scenarios", ()):
+            scenario.find(name)
 
 
 def test_tests_named_in_security_exist() -> None:
