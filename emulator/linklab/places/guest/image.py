@@ -12,6 +12,7 @@ import contextlib
 import errno
 import functools
 import hashlib
+import importlib.util
 import lzma
 import os
 import shutil
@@ -246,6 +247,7 @@ def make(name: Name, root: Path, work: Path, progress: Progress = lambda what, o
     files.mkdir()
     try:
         download.fetch(packages, lock().snapshot, files, fetched)
+        wheels = _fetch_wheels(work) if name == "guest" else []
         root.mkdir(mode=0o755)
         deb.link_merged(root)
         for count, package in enumerate(packages, 1):
@@ -254,12 +256,14 @@ def make(name: Name, root: Path, work: Path, progress: Progress = lambda what, o
             progress(f"unpacking the {name} image", 0.6 + 0.3 * count / len(packages))
         _settle(root)
         if name == "guest":
-            _add_python_packages(root, work)
+            for wheel in wheels:
+                with zipfile.ZipFile(wheel) as archive:
+                    archive.extractall(root / _SITE)
             progress("compiling the guest's Python", 0.9)
             _compile(root)
         _cache_libraries(root)
     except (deb.DebError, download.DownloadError) as error:
-        raise ImageError(str(error)) from error
+        raise ImageError(f"the {name} image cannot be made: {error}") from error
     _even(root)
 
 
@@ -280,13 +284,11 @@ def _settle(root: Path) -> None:
     (root / "etc/hosts").write_text("127.0.0.1 localhost\n")
 
 
-def _add_python_packages(root: Path, work: Path) -> None:
-    """Unpacks the wheels of requirements.txt, fetched by pip, which knows the user's mirrors."""
+def _fetch_wheels(work: Path) -> list[Path]:
+    """The wheels of requirements.txt, fetched by pip, which knows the user's index and proxy."""
     wheels = work / "wheels"
     words = [
-        sys.executable,
-        "-m",
-        "pip",
+        *_pip(work),
         "download",
         "--quiet",
         "--disable-pip-version-check",
@@ -309,10 +311,30 @@ def _add_python_packages(root: Path, work: Path) -> None:
     )
     if done.returncode != 0:
         said = done.stderr.strip().splitlines() or ["it said nothing"]
-        raise ImageError(f"the guest's Python packages cannot be fetched by pip: {said[-1]}")
-    for wheel in sorted(wheels.iterdir()):
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(root / _SITE)
+        # Why nothing came is in the warnings: the error says only that there is none.
+        tried = [line for line in said[:-1] if line.startswith("WARNING: Retrying")][-1:]
+        raise ImageError(
+            "the guest's Python packages cannot be fetched by pip:\n  "
+            + "\n  ".join([*tried, said[-1]])
+        )
+    return sorted(wheels.iterdir())
+
+
+def _pip(work: Path) -> list[str]:
+    """The first words of a call of pip: this Python's, else that of an environment made for it in
+    `work`, as where uv has installed linklab. Raises ImageError where there is none."""
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip"]
+    environment = work / "environment"
+    words = [sys.executable, "-m", "venv", str(environment)]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode != 0:
+        raise ImageError(
+            f"the guest's Python packages are fetched by pip, which {sys.executable} lacks: "
+            "install it (on Debian and Ubuntu python3-venv), or take image and kernel from a "
+            f"release ({release.RELEASE})"
+        )
+    return [str(environment / "bin" / "python"), "-m", "pip"]
 
 
 def _compile(root: Path) -> None:
@@ -419,6 +441,7 @@ def _moved(work: Path | None, there: Path) -> Iterator[None]:
     if work is None:
         yield
         return
+    shutil.rmtree(there, ignore_errors=True)  # Of one who was killed.
     work.rename(there)
     try:
         yield
@@ -433,6 +456,7 @@ def _with_devices(root: Path) -> Iterator[None]:
     try:
         for name, minor in (("null", 3), ("zero", 5), ("urandom", 9)):
             path = root / "dev" / name
+            path.unlink(missing_ok=True)  # Of one who was killed.
             try:
                 os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, minor))
             except PermissionError as error:

@@ -1,8 +1,10 @@
 import hashlib
+import importlib.util
 import io
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import threading
 import time
@@ -14,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from linklab.core.paths import REPOSITORY
-from linklab.places.guest import image
+from linklab.places.guest import image, locked
 from linklab.places.guest.image import ImageError
 from linklab.places.guest.locked import Lock, Package
 
@@ -227,6 +229,46 @@ def test_nothing_of_a_release_lands_elsewhere(
     assert not Path("/tmp/linklab-out").exists()
 
 
+def test_programs_of_each_image_can_run_where_the_host_has_no_bubblewrap() -> None:
+    """With nothing else of its own, Debian 13 has none."""
+    for packages in locked.lock().packages.values():
+        names = {one.name for one in packages}
+        assert names >= {"bubblewrap", "libcap2", "libselinux1", "libc6"}
+
+
+def test_a_python_without_pip_gets_one_for_this(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert image._pip(tmp_path) == [sys.executable, "-m", "pip"]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    done = subprocess.run([*image._pip(tmp_path), "--version"], capture_output=True, text=True)
+    assert done.stdout.startswith("pip ")
+    assert str(tmp_path / "environment") in done.stdout
+
+
+def test_a_python_that_cannot_have_pip_is_told_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "executable", "/usr/bin/false")
+    with pytest.raises(ImageError, match="fetched by pip, which /usr/bin/false lacks: install"):
+        image._pip(tmp_path)
+
+
+def test_why_pip_fetched_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last line alone says that there is no such package."""
+    said = [
+        "WARNING: Retrying (Retry(total=0)) after connection broken by 'name resolution'",
+        "ERROR: Could not find a version that satisfies the requirement msgspec==1",
+        "ERROR: No matching distribution found for msgspec==1",
+    ]
+    script = f"import sys; sys.exit({chr(10).join(said)!r})"
+    monkeypatch.setattr(image, "_pip", lambda work: [sys.executable, "-c", script])
+    with pytest.raises(ImageError) as error:
+        image._fetch_wheels(tmp_path)
+    assert str(error.value).splitlines()[1:] == [f"  {said[0]}", f"  {said[2]}"]
+
+
 def test_documents_stay_out_but_licences() -> None:
     assert image.wanted("usr/share/doc/h2o/copyright")
     assert not image.wanted("usr/share/doc/h2o/README.gz")
@@ -252,11 +294,14 @@ def test_root_does_without_namespaces(tmp_path: Path, monkeypatch: pytest.Monkey
     for path in (root / "tmp", root / "dev", work):
         path.mkdir(parents=True)
     (work / "file").touch()
-    monkeypatch.setattr(os, "mknod", lambda path, mode, device: Path(path).touch())
+    # What one left who was killed there.
+    (root / "tmp" / "work" / "source").mkdir(parents=True)
+    (root / "dev" / "null").touch()
+    monkeypatch.setattr(os, "mknod", lambda path, mode, device: Path(path).touch(exist_ok=False))
     with pytest.raises(KeyboardInterrupt), image.inside(root, work=work) as command:
         assert command(["true"])[:2] == ["chroot", str(root)]
         assert (root / "dev" / "null").exists()
-        assert (root / "tmp" / "work" / "file").exists()
+        assert [one.name for one in (root / "tmp" / "work").iterdir()] == ["file"]
         raise KeyboardInterrupt
     assert (work / "file").exists()
     assert not list((root / "dev").iterdir())
