@@ -21,9 +21,16 @@ def main() -> int:
     try:
         make_guest()
     except (image.ImageError, kernel.KernelError) as error:
-        print(f"linklab: {error}", file=sys.stderr)
+        complain(error)
         return 1
+    except KeyboardInterrupt:
+        complain("interrupted; what is half made is removed")
+        return 130
     return 0
+
+
+class _Stopped(Exception):
+    """The other one has failed."""
 
 
 def make_guest() -> None:
@@ -44,18 +51,21 @@ def make_guest() -> None:
 
             def show(what: str, fraction: float) -> None:
                 if stopped.is_set():
-                    raise image.ImageError("stopped")
+                    raise _Stopped
                 bar.update(task, description=what, completed=round(100 * fraction))
 
             return show
 
         of_image = other.submit(image.ensure, "guest", shown("the guest's image"))
+        of_image.add_done_callback(lambda done: stopped.set() if done.exception() else None)
         try:
             kernel.ensure(shown("the guest kernel"))
-            of_image.result()
+        except _Stopped:
+            pass  # By the image, which says why.
         except BaseException:
             stopped.set()
             raise
+        of_image.result()
 
 
 if __name__ == "__main__":

@@ -90,8 +90,9 @@ def _fetch(package: Package, urls: Sequence[str], directory: Path) -> None:
         refusals.append(f"  {url}: {refusal}")
     (directory / package.file_name).unlink(missing_ok=True)
     raise DownloadError(
-        f"the guest image needs {package.file_name}, which cannot be had "
-        f"(no network, or set {MIRROR} to a mirror that has it):\n" + "\n".join(refusals)
+        f"{package.file_name} cannot be had:\n"
+        + "\n".join(refusals)
+        + f"\n  Is there a network? Else set {MIRROR} to a mirror that has it."
     )
 
 

@@ -7,6 +7,7 @@ to any of them builds anew and nothing else does.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import platform
@@ -34,6 +35,9 @@ EXPECTED_STEPS = 1200
 _HERE = Path(__file__).parent
 _CONFIG = _HERE / "kernel.config"
 _PATCH = _HERE / "kernel.patch"
+
+NEEDED_BYTES = 1_300_000_000
+"""How much room building takes, beside the image that builds it."""
 
 _UNUSED = ("drivers/gpu/drm/*/", "drivers/net/ethernet/*/", "drivers/media/*/", "sound/soc/*/")
 """Folders whose C files no UML kernel needs: a third of the archive."""
@@ -80,16 +84,27 @@ def ensure(progress: Progress = lambda what, fraction: None) -> Path:
     if kernel is not None:
         return kernel
     directory = cache_dir() / "kernel"
-    directory.mkdir(parents=True, exist_ok=True)
-    with locked(directory / "lock"):
-        kernel = cached()
-        if kernel is not None:
-            return kernel
-        work = Path(tempfile.mkdtemp(prefix=build_prefix(), dir=directory))
-        try:
-            return _fetch(directory, work, progress) or _build(directory, work, progress)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with locked(directory / "lock"):
+            # Whoever made these was killed: we have the lock.
+            for stale in directory.glob("build-*-*"):
+                shutil.rmtree(stale, ignore_errors=True)
+            kernel = cached()
+            if kernel is not None:
+                return kernel
+            work = Path(tempfile.mkdtemp(prefix=build_prefix(), dir=directory))
+            try:
+                return _fetch(directory, work, progress) or _build(directory, work, progress)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise KernelError(f"the guest kernel cannot be built: {error}") from error
+        raise KernelError(
+            f"no room to build the guest kernel: {directory} needs {NEEDED_BYTES / 1e6:.0f} MB; "
+            "LINKLAB_CACHE names another place"
+        ) from error
 
 
 def _fetch(directory: Path, work: Path, progress: Progress) -> Path | None:
@@ -114,6 +129,8 @@ def _build(directory: Path, work: Path, progress: Progress) -> Path:
     log_path = directory / "build.log"
     try:
         root = image.ensure("kernel", progress)
+        if shutil.disk_usage(work).free < NEEDED_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         for file in (_PATCH, _CONFIG):
             shutil.copyfile(file, work / file.name)
         jobs = f"-j{len(os.sched_getaffinity(0))}"

@@ -1,9 +1,11 @@
 import contextlib
 import os
 import platform
+import shutil
 import sys
 import threading
 import time
+from collections import namedtuple
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -139,6 +141,35 @@ def test_without_the_image_there_is_no_kernel(
     with pytest.raises(KernelError, match="the guest kernel cannot be built: no network"):
         kernel.ensure()
     assert {path.name for path in (cache / "kernel").iterdir()} == {"lock"}
+
+
+def test_no_room_is_said_beforehand(
+    cache: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(kernel.NEEDED_BYTES - 1))
+    with pytest.raises(
+        KernelError, match=r"no room to build the guest kernel: .*kernel needs 1300 MB; LINKLAB_C"
+    ):
+        kernel.ensure()
+    assert {path.name for path in (cache / "kernel").iterdir()} == {"lock"}
+
+
+def test_what_a_killed_build_left_is_removed(
+    cache: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = cache / "kernel" / "build-1-abc"
+    (left / "linux-source-6.12").mkdir(parents=True)
+
+    def build(directory: Path, work: Path, progress: kernel.Progress) -> Path:
+        assert not left.exists()
+        assert work.exists()
+        return built(cache, f"linux-{kernel.key()}")
+
+    monkeypatch.setattr(kernel, "_build", build)
+    kernel.ensure()
+    names = {path.name for path in (cache / "kernel").iterdir()}
+    assert names == {"lock", f"linux-{kernel.key()}"}
 
 
 def test_a_build_step_by_step(
