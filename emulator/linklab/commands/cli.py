@@ -31,6 +31,7 @@ COMMANDS = {
     "live": "keep downloading in real time, to be watched and changed",
     "link": "change a link of the live lab",
     "next": "let the live lab go on to its next algorithm",
+    "report": "make one page of runs, with tables and charts, that opens without network",
     "publish": "put finished runs into Prometheus, each in a slot of its own in the past",
     "export": "write run directories as a table: CSV or Parquet",
     "plot": "draw what a scenario's links can carry, or what a run's did",

@@ -1,0 +1,184 @@
+"""`linklab report`: runs as one page that is opened without network."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from linklab.commands.options import UsageError
+from linklab.core.complaint import complain
+
+if TYPE_CHECKING:
+    from linklab.report.page import Group, Over
+    from linklab.report.reproduction import Checked
+    from linklab.runs.courses import Course
+    from linklab.runs.evidence import Evidence
+
+EPILOG = """\
+examples:
+  linklab report runs/campaign-thesis
+  linklab report runs/20260101-120000-compare -o wifi.html"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `linklab report`."""
+    parser.add_argument(
+        "runs",
+        type=Path,
+        nargs="+",
+        metavar="RUNS",
+        help="run directories, or directories that hold some",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("report.html"),
+        metavar="FILE",
+        help="default: report.html",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes the page; 1 if a run failed."""
+    from linklab.runs import evidence  # scipy is slow to load.
+
+    reader = evidence.Reader()
+    found = [reader.read(path) for path in evidence.found_in(options.runs)]
+    written(found, options.output, ["linklab", *sys.argv[1:]])
+    return 1 if any(one.failure for one in found) else 0
+
+
+def written(found: Sequence[Evidence], output: Path, command: Sequence[str]) -> None:
+    """Writes a page of runs and says where. Raises UsageError where a run is there twice."""
+    from linklab.core import whole_file
+    from linklab.report import html, page
+
+    groups, warnings = grouped(found)
+    for warning in warnings:
+        complain(warning)
+    over = {
+        (group.title, who): courses for group in groups for who in group.runs
+        for courses in [_over(group, who)]
+    }  # fmt: skip
+    context = page.context(groups, over, _verdicts(groups), warnings, command)
+    text = html.render(context).encode()
+    whole_file.write(output, text)
+    print(f"{output}: {context['runs']} runs, {len(text) / 1e6:.1f} MB")
+
+
+def grouped(found: Iterable[Evidence]) -> tuple[list[Group], list[str]]:
+    """The runs by scenario, never those of different ones together; what is to be said of that.
+    Raises UsageError where the same run is there twice."""
+    from linklab.regression import fingerprint
+    from linklab.report.page import Group
+    from linklab.runs import clients
+
+    hashes: dict[int, str] = {}
+    variants: dict[str, dict[str, list[Evidence]]] = {}
+    warnings, live = [], 0
+    for one in found:
+        if one.job.live:
+            live += 1
+            continue
+        key = hashes.get(id(one.scenario)) or fingerprint.of_scenario(one.scenario)
+        hashes[id(one.scenario)] = key
+        variants.setdefault(one.scenario.name, {}).setdefault(key, []).append(one)
+    if live:
+        warnings.append(f"{live} runs of a live lab are left out: they are watched, not measured")
+    groups = []
+    for name, by_key in variants.items():
+        if len(by_key) > 1:
+            warnings.append(
+                f"{len(by_key)} different scenarios are called {name}: each is shown by itself"
+            )
+        for number, runs in enumerate(by_key.values(), 1):
+            title = name if len(by_key) == 1 else f"{name} ({number})"
+            group = Group(title, runs[0].scenario, {}, {})
+            for one in sorted(runs, key=lambda one: one.job.seed):
+                if one.figures is None:
+                    group.failures.setdefault(one.who, []).append(one.failure)
+                else:
+                    group.runs.setdefault(one.who, []).append(one)
+            _check_different(group)
+            known = clients.names(group.scenario.links)
+            order = {who: place for place, who in enumerate(known)}
+            ranked = sorted(group.runs, key=lambda who: order.get(who, len(order)))
+            groups.append(replace(group, runs={who: group.runs[who] for who in ranked}))
+    builds = {one.job.versions.get("multilink_sha256") for group in groups
+              for runs in group.runs.values() for one in runs}  # fmt: skip
+    if len(builds) > 1:
+        warnings.append(f"the runs were made with {len(builds)} different builds of multilink")
+    return groups, warnings
+
+
+def _check_different(group: Group) -> None:
+    for who, runs in group.runs.items():
+        seeds: dict[int, Path] = {}
+        for one in runs:
+            if one.job.seed in seeds:
+                raise UsageError(
+                    f"{group.title} {who}, seed {one.job.seed} is there twice: "
+                    f"{seeds[one.job.seed]} and {one.run_dir}"
+                )
+            seeds[one.job.seed] = one.run_dir
+
+
+def _over(group: Group, who: str) -> Over:
+    from linklab.report.page import Over
+    from linklab.runs import courses
+
+    middle = group.middle(who)
+    end_s = max(one.figures.download_s + one.job.shift_s for one in group.runs[who] if one.figures)
+    step_s = courses.step_s(end_s)
+    assert middle.figures is not None
+    middle_s = middle.figures.download_s + middle.job.shift_s
+    rates = {
+        one.job.seed: _used(
+            one, courses.rates_bps(one.run_dir, one.figures.download_s + one.job.shift_s, step_s)
+        )
+        for one in group.runs[who]
+        if one.figures is not None
+    }
+    return Over(
+        rates=rates,
+        capacities=courses.capacities_bps(middle.run_dir, middle_s, step_s),
+        ranges=courses.requests(middle.run_dir, middle.job.shift_s, middle_s),
+        step_s=step_s,
+        middle_seed=middle.job.seed,
+    )
+
+
+def _used(run: Evidence, rates: dict[str, Course]) -> dict[str, Course]:
+    """The courses of the links over which the file came."""
+    links = run.figures.links if run.figures else {}
+    return {name: course for name, course in rates.items() if name in links and links[name].bytes}
+
+
+def _verdicts(groups: Sequence[Group]) -> dict[str, list[Checked]]:
+    """The statements of every publication about scenarios that are there as they ship."""
+    from linklab.regression import fingerprint
+    from linklab.report import publication, reproduction
+    from linklab.scenario import find, names_in
+
+    shipped = set(names_in())
+    runs = [
+        one
+        for group in groups
+        if group.scenario.name in shipped
+        and fingerprint.of_scenario(group.scenario)
+        == fingerprint.of_scenario(find(group.scenario.name))
+        for found in group.runs.values()
+        for one in found
+    ]
+    by_cell = reproduction.by_cell(runs)
+    found = {}
+    for name in publication.NAMES:
+        checked = reproduction.check(publication.find(name), by_cell)
+        if any(one.verdict in ("holds", "fails") for one in checked):
+            found[name] = checked
+    return found

@@ -1,0 +1,153 @@
+import html as entities
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from linklab import scenario
+from linklab.commands.cli import main
+from linklab.report import vega
+from linklab.runs import evidence_test, job, summary
+from linklab.runs.run_figures import LinkFigures, RunFigures
+from linklab.scenario import Scenario
+
+HOSTILE = "</script><script>alert('1')</script><img src=x onerror=alert(2)>"
+
+
+@pytest.fixture(autouse=True)
+def library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library takes seconds to bundle, and is not what is tested."""
+    monkeypatch.setattr(vega, "javascript", lambda: "/* vega */")
+
+
+def made(
+    parent: Path, who: str, seed: int, of: Scenario, download_s: float, **versions: str
+) -> Path:
+    """A run directory."""
+    run_dir = evidence_test.made(
+        parent, f"{of.name}-{len(who)}{who[:6]}-{seed}".replace("/", ""), of
+    )
+    manifest = job.read(run_dir)
+    changed = msgspec.structs.replace(
+        manifest, scenario=of.name, contestant=who, seed=seed,
+        versions={**manifest.versions, **versions},
+    )  # fmt: skip
+    job.write(changed, run_dir)
+    figures = RunFigures(
+        download_s=download_s,
+        goodput_bps=8e6 / download_s,
+        oracle_s=1.0,
+        efficiency=1 / download_s,
+        link_delta_s=None,
+        links={"wifi": LinkFigures(bytes=1_000_000, share=1.0, finish_s=download_s)},
+    )
+    (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
+    return run_dir
+
+
+def page(runs: Path, code: int = 0) -> str:
+    output = runs.parent / "report.html"
+    assert main(["report", str(runs), "-o", str(output)]) == code
+    return output.read_text()
+
+
+def words(text: str) -> str:
+    """What a page says, without tags."""
+    body = re.sub(r"<(script|style).*?</\1>", " ", text, flags=re.S)
+    return " ".join(entities.unescape(re.sub(r"<[^>]*>", " ", body)).split())
+
+
+def test_the_question_is_answered_first(tmp_path: Path, small: Scenario) -> None:
+    for seed in range(1, 9):
+        made(tmp_path / "runs", "alg3", seed, small, 2 + seed / 100)
+        made(tmp_path / "runs", "naive", seed, small, 2.4 + seed / 100)
+    said = words(page(tmp_path / "runs"))
+    assert "small alg3 2.04 s +19.6 % naive yes +19." in said
+    assert "16 runs" in said
+    assert "seeds 1 to 8" in said
+    assert "To repeat: linklab compare small -a naive,alg3 --seed 1 --runs 8" in said
+    assert said.index("alg3") < said.index("Efficiency") < said.index("Scenarios")
+
+
+def test_what_could_be_noise_is_called_so(tmp_path: Path, small: Scenario) -> None:
+    for seed, (one, other) in enumerate([(2.0, 2.3), (2.2, 2.0), (2.1, 2.15), (2.4, 2.2)]):
+        made(tmp_path / "runs", "alg3", seed, small, one)
+        made(tmp_path / "runs", "naive", seed, small, other)
+    assert "not clear" in words(page(tmp_path / "runs"))
+
+
+def test_one_run_each_is_no_proof(tmp_path: Path, small: Scenario) -> None:
+    made(tmp_path / "runs", "alg3", 1, small, 2.0)
+    made(tmp_path / "runs", "naive", 1, small, 3.0)
+    assert "one run: no telling" in words(page(tmp_path / "runs"))
+
+
+def test_names_with_html_stay_names(tmp_path: Path, small: Scenario) -> None:
+    hostile = replace(small, title=HOSTILE, source=HOSTILE)
+    made(tmp_path / "runs", HOSTILE, 1, hostile, 2.0, linklab=HOSTILE)
+    failed = made(tmp_path / "runs", f"{HOSTILE}2", 1, hostile, 2.0)
+    (failed / summary.FILE).write_text(HOSTILE)
+    text = page(tmp_path / "runs", code=1)
+    assert "<img" not in text
+    assert "alert('1')</script>" not in text
+    assert entities.escape(HOSTILE, quote=False).replace("'", "&#39;") in text
+    assert text.count("<script") == text.count("</script") == 4
+    charts = re.findall(r'<script type="application/json">(.*?)</script>', text, re.S)
+    assert HOSTILE in {row.get("who") for row in json.loads(charts[0])["data"]["values"]}
+
+
+def test_scenarios_that_differ_are_never_pooled(
+    tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
+    larger = replace(small, payload=replace(small.payload, size_bytes=2_000_000))
+    made(tmp_path / "runs", "alg3", 1, small, 2.0)
+    made(tmp_path / "runs", "alg3", 2, larger, 4.0)
+    said = words(page(tmp_path / "runs"))
+    assert "2 different scenarios are called small: each is shown by itself" in said
+    assert "small (1) alg3 2.00 s" in said
+    assert "small (2) alg3 4.00 s" in said
+    assert "2 different scenarios" in capsys.readouterr().err
+
+
+def test_runs_that_failed_and_other_builds_are_said(tmp_path: Path, small: Scenario) -> None:
+    made(tmp_path / "runs", "alg3", 1, small, 2.0, multilink_sha256="a")
+    made(tmp_path / "runs", "alg3", 2, small, 2.0, multilink_sha256="b")
+    (made(tmp_path / "runs", "naive", 1, small, 2.0) / summary.FILE).unlink()
+    said = words(page(tmp_path / "runs", code=1))
+    assert "1 more failed" in said
+    assert "naive : " in said
+    assert "2 different builds of multilink" in said
+
+
+def test_nothing_but_failures_is_a_page_too(tmp_path: Path, small: Scenario) -> None:
+    (made(tmp_path / "runs", "naive", 1, small, 2.0) / summary.FILE).unlink()
+    assert "No run has figures." in words(page(tmp_path / "runs", code=1))
+
+
+def test_the_same_run_twice_is_refused(
+    tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path / "a", "alg3", 1, small, 2.0)
+    made(tmp_path / "b", "alg3", 1, small, 2.0)
+    assert main(["report", str(tmp_path / "a"), str(tmp_path / "b")]) == 2
+    assert "small alg3, seed 1 is there twice: " in capsys.readouterr().err
+
+
+def test_publications_are_held_against_scenarios_that_ship(tmp_path: Path) -> None:
+    of = scenario.find("hs-s7")
+    made(tmp_path / "runs", "alg3", 1, of, 16.0)
+    said = words(page(tmp_path / "runs"))
+    assert "What thesis states" in said
+    assert "download hs-s7 alg3 16.55 s 16.00 s - holds? table 5.12" in said
+    made(tmp_path / "other", "alg3", 1, replace(of, sample_s=1.0), 16.0)
+    assert "What thesis states" not in words(page(tmp_path / "other"))
+
+
+def test_the_page_needs_no_network(tmp_path: Path, small: Scenario) -> None:
+    made(tmp_path / "runs", "alg3", 1, small, 2.0)
+    text = page(tmp_path / "runs")
+    assert "default-src 'none'" in text
+    assert re.findall(r'(?:src|href)="(?!#|data:)', text) == []

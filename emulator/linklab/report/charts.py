@@ -1,0 +1,227 @@
+"""What a report draws, as Vega-Lite specifications with their data. Pure.
+
+They state no colour of text or paper and no width: a page fills these in, for light and dark and
+for its own width, and so does who makes a file of one (`vega.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from linklab.core import statistics
+from linklab.core.link_kinds import link_title
+from linklab.core.statistics import Interval
+from linklab.report.link_styles import link_styles
+from linklab.runs.courses import Course, Range
+from linklab.scenario import Scenario
+
+Spec = dict[str, Any]
+
+_SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v6.json"
+_ROW: Final = 26
+_SERIES: Final = 220
+_WIDE: Final = 4
+"""Times of which the longest is so many times the shortest are drawn on a logarithmic scale."""
+
+_LEGEND: Final = {"orient": "top", "title": None, "symbolOpacity": 1, "symbolStrokeWidth": 3}
+
+OUTCOMES: Final = ("complete", "taken over", "cancelled", "failed", "unfinished")
+
+
+def _spec(values: Sequence[Mapping[str, Any]], height: int, **rest: Any) -> Spec:
+    return {
+        "$schema": _SCHEMA,
+        "width": "container",
+        "height": height,
+        "autosize": {"type": "fit", "contains": "padding"},
+        "data": {"values": list(values)},
+        **rest,
+    }
+
+
+def _q(field: str, title: str | None, **more: Any) -> dict[str, Any]:
+    return {"field": field, "type": "quantitative", "title": title, **more}
+
+
+def _n(field: str, title: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"field": field, "type": "nominal", "title": title, **more}
+
+
+def times(
+    runs: Mapping[str, Sequence[tuple[int, float]]], intervals: Mapping[str, Interval | None]
+) -> Spec:
+    """Download times: a point for each run (seed and seconds), the median as a line, and where the
+    median lies as a bar, contestant below contestant."""
+    values: list[dict[str, Any]] = []
+    for who, found in runs.items():
+        values += [{"who": who, "seed": seed, "s": round(s, 3)} for seed, s in found]
+    for who, found in runs.items():
+        middle = statistics.median(s for _, s in found)
+        interval = intervals.get(who)
+        values.append(
+            {
+                "who": who,
+                "median": round(middle, 3),
+                "low": round(interval.low if interval else middle, 3),
+                "high": round(interval.high if interval else middle, 3),
+            }
+        )
+    seconds = [s for found in runs.values() for _, s in found]
+    wide = max(seconds) > _WIDE * min(seconds)
+    scale = {"type": "log", "nice": False, "padding": 12} if wide else {"zero": False}
+    of_medians = {"filter": "isValid(datum.median)"}
+    of_runs = {"filter": "isValid(datum.s)"}
+    y = _n("who", sort=list(runs), axis={"labelLimit": 130, "ticks": False, "domain": False})
+    return _spec(
+        values,
+        _ROW * len(runs) + 40,
+        encoding={"y": y},
+        layer=[
+            {
+                "transform": [of_medians],
+                "mark": {"type": "bar", "height": 16, "opacity": 0.25, "color": "#7a7a8c"},
+                "encoding": {
+                    "x": _q("low", "download, s", scale=scale),
+                    "x2": {"field": "high"},
+                    "tooltip": [
+                        _n("who", "who"), _q("median", "median, s"), _q("low", "from"),
+                        _q("high", "to"),
+                    ],
+                },
+            },
+            {
+                "transform": [of_runs],
+                "mark": {"type": "point", "filled": True, "size": 36, "opacity": 0.65},
+                "encoding": {
+                    "x": _q("s", "download, s"),
+                    "color": {"value": "#3b82c4"},
+                    "tooltip": [_n("who", "who"), _q("seed", "seed"), _q("s", "download, s")],
+                },
+            },
+            {
+                "transform": [of_medians],
+                "mark": {"type": "tick", "thickness": 3, "size": 18, "color": "#d4483b"},
+                "encoding": {"x": _q("median", "download, s")},
+            },
+        ],
+    )  # fmt: skip
+
+
+def _links(scenario: Scenario, used: Collection[str]) -> dict[str, Any]:
+    """The scale that gives links their colours, those `used` named."""
+    styles = link_styles({name: link.kind for name, link in scenario.links.items()})
+    return {
+        "domain": [link_title(name) for name in styles if name in used],
+        "range": [style.colour for name, style in styles.items() if name in used],
+    }
+
+
+def courses(
+    scenario: Scenario,
+    runs: Mapping[int, Mapping[str, Course]],
+    capacities: Mapping[str, Course],
+    step_s: float,
+) -> Spec:
+    """What each link carried over time: every run (by seed) thin, the median of the runs that still
+    go on thick, and what the run in the middle could have carried dashed."""
+    values: list[dict[str, Any]] = []
+    for seed, links in runs.items():
+        for link, course in links.items():
+            values += [
+                {"l": link_title(link), "k": seed, "t": round(t, 2), "r": round(rate / 1e6, 2)}
+                for t, rate in course
+            ]
+    used = {link for links in runs.values() for link in links}
+    for link in (one for one in scenario.links if one in used):
+        values += [
+            {"l": link_title(link), "m": round(rate / 1e6, 2), "t": round(t, 2)}
+            for t, rate in _middle([one[link] for one in runs.values() if link in one], step_s)
+        ]
+        values += [
+            {"l": link_title(link), "c": round(rate / 1e6, 2), "t": round(t, 2)}
+            for t, rate in capacities.get(link, ())
+        ]
+    color = {**_n("l"), "scale": _links(scenario, used), "legend": _LEGEND}
+    x = _q("t", "s")
+
+    def line(field: str, **mark: Any) -> dict[str, Any]:
+        return {
+            "transform": [{"filter": f"isValid(datum.{field})"}],
+            "mark": {"type": "line", "interpolate": "step-after", "clip": True, **mark},
+            "encoding": {"x": x, "y": _q(field, "Mbit/s"), "color": color},
+        }
+
+    thin = line("r", strokeWidth=0.8, opacity=0.3)
+    thin["encoding"] = {**thin["encoding"], "detail": _n("k")}
+    return _spec(
+        values,
+        _SERIES,
+        layer=[
+            thin,
+            line("c", strokeWidth=1.2, strokeDash=[4, 3], opacity=0.9),
+            line("m", strokeWidth=2.6),
+        ],
+    )
+
+
+def _middle(courses: Sequence[Course], step_s: float) -> Course:
+    """The median of several, as long as half of them go on."""
+    steps: dict[int, list[float]] = {}
+    for course in courses:
+        for t, value in course:
+            steps.setdefault(round(t / step_s), []).append(value)
+    return [
+        (number * step_s, statistics.median(found))
+        for number, found in sorted(steps.items())
+        if 2 * len(found) >= len(courses)
+    ]
+
+
+def requests(scenario: Scenario, ranges: Sequence[Range]) -> Spec:
+    """Which range of the file was asked for when, over which link, and what became of it: a line
+    from when it was asked for to its end, and from its first byte in the file to its last."""
+    values = [
+        {
+            "l": link_title(one.link),
+            "n": one.number,
+            "t": round(one.start_s, 3),
+            "e": round(one.end_s, 3),
+            "a": round(one.offset / 1e6, 3),
+            "b": round((one.offset + max(one.got_bytes, 1)) / 1e6, 3),
+            "mb": round(one.asked_bytes / 1e6, 3),
+            "w": round(one.wasted_bytes / 1e6, 3),
+            "o": one.outcome,
+            "from": link_title(one.taken_from) if one.taken_from else "",
+        }
+        for one in ranges
+    ]
+    return _spec(
+        values,
+        _SERIES,
+        mark={"type": "rule", "strokeWidth": 2.4, "strokeCap": "round"},
+        encoding={
+            "x": _q("t", "s"),
+            "x2": {"field": "e"},
+            "y": _q("a", "place in the file, MB"),
+            "y2": {"field": "b"},
+            "color": {
+                **_n("l"),
+                "scale": _links(scenario, {one.link for one in ranges}),
+                "legend": _LEGEND,
+            },
+            "strokeDash": {
+                **_n("o"),
+                "scale": {
+                    "domain": list(OUTCOMES),
+                    "range": [[1, 0], [6, 3], [2, 2], [1, 4], [8, 6]],
+                },
+                "legend": None,
+            },
+            "tooltip": [
+                _q("n", "request"), _n("l", "link"), _q("t", "from, s"), _q("e", "to, s"),
+                _q("a", "at, MB"), _q("mb", "asked, MB"), _n("o", "outcome"),
+                _n("from", "taken from"), _q("w", "wasted, MB"),
+            ],
+        },
+    )  # fmt: skip

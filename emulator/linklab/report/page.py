@@ -1,0 +1,307 @@
+"""A report of runs as one HTML page: the question first, then what answers it. Pure.
+
+Everything that comes from a run directory is others' words: the template escapes it, and charts
+get it as data, never as text of a script or an expression.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from linklab.core import statistics
+from linklab.core.statistics import Interval
+from linklab.report import charts, reproduction, reproduction_showing
+from linklab.report.charts import Spec
+from linklab.report.reproduction import Checked
+from linklab.runs.courses import Course, Range
+from linklab.runs.evidence import Evidence
+from linklab.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Group:
+    """The runs of one scenario. Others of the same name that differ have a group of their own, and
+    `title` tells them apart. `runs` have figures; `failures` say why others have none."""
+
+    title: str
+    scenario: Scenario
+    runs: dict[str, list[Evidence]]
+    failures: dict[str, list[str]] = field(default_factory=dict)
+
+    def downloads(self, who: str) -> list[float]:
+        """The download times of a contestant, in the order of the seeds."""
+        return [one.figures.download_s for one in self.runs[who] if one.figures is not None]
+
+    def seeds(self, who: str) -> list[int]:
+        return [one.job.seed for one in self.runs[who]]
+
+    def middle(self, who: str) -> Evidence:
+        """The run whose download is nearest to the median."""
+        middle = statistics.median(self.downloads(who))
+        return min(
+            self.runs[who],
+            key=lambda one: abs(one.figures.download_s - middle) if one.figures else float("inf"),
+        )
+
+
+@dataclass(frozen=True)
+class Over:
+    """What the runs of a contestant did over time: the rates of each by seed, and capacity and
+    requests of the one in the middle."""
+
+    rates: dict[int, dict[str, Course]]
+    capacities: dict[str, Course]
+    ranges: list[Range]
+    step_s: float
+    middle_seed: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Who wins in a scenario. `ratio` is the winner's median by the next one's; `interval` where
+    that lies, None where there are too few runs to tell."""
+
+    scenario: str
+    winner: str
+    median_s: float
+    next_best: str
+    ratio: float | None
+    interval: Interval | None
+
+    @property
+    def words(self) -> str:
+        """Whether it is more than noise."""
+        if self.ratio is None:
+            return "nobody else ran"
+        if self.interval is None:
+            return "one run: no telling"
+        if self.interval.high < 1:
+            return "yes"
+        return "not clear"
+
+    @property
+    def is_clear(self) -> bool:
+        return self.interval is not None and self.interval.high < 1
+
+
+def answer(group: Group) -> Answer:
+    """Who wins in a group, and by how much. There has to be a run with figures."""
+    medians = {who: statistics.median(group.downloads(who)) for who in group.runs}
+    ranked = sorted(medians, key=lambda who: medians[who])
+    winner = ranked[0]
+    if len(ranked) == 1:
+        return Answer(group.title, winner, medians[winner], "", None, None)
+    second = ranked[1]
+    few = min(len(group.runs[who]) for who in (winner, second)) < 2
+    interval = None if few else ratio_interval(group, winner, second)
+    ratio = medians[winner] / medians[second]
+    return Answer(group.title, winner, medians[winner], second, ratio, interval)
+
+
+def ratio_interval(group: Group, who: str, other: str) -> Interval:
+    """Where the ratio of two medians lies; runs of the same seeds are taken in pairs."""
+    return statistics.median_ratio_interval(
+        group.downloads(who),
+        group.downloads(other),
+        paired=group.seeds(who) == group.seeds(other),
+    )
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart's place on the page, its words and its data."""
+
+    name: str
+    title: str
+    note: str
+    spec: Spec
+
+    @property
+    def json(self) -> str:
+        """The specification, so that nothing in it can end the script that holds it."""
+        text = json.dumps(self.spec, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+        for char in "<>&\u2028\u2029":
+            text = text.replace(char, f"\\u{ord(char):04x}")
+        return text
+
+
+def context(
+    groups: Sequence[Group],
+    over: Mapping[tuple[str, str], Over],
+    verdicts: Mapping[str, Sequence[Checked]],
+    warnings: Sequence[str],
+    command: Sequence[str],
+) -> dict[str, Any]:
+    """What the template shows. `over` is by group title and contestant, `verdicts` by publication,
+    `command` is how the report was made."""
+    whole = [group for group in groups if group.runs]
+    contestants = list(dict.fromkeys(who for group in whole for who in group.runs))
+    return {
+        "runs": sum(len(found) for group in groups for found in group.runs.values()),
+        "failed": sum(len(found) for group in groups for found in group.failures.values()),
+        "warnings": warnings,
+        "answers": [answer(group) for group in whole],
+        "heat": _heat(whole, contestants),
+        "contestants": contestants,
+        "groups": [_section(index, group, over) for index, group in enumerate(groups)],
+        "publications": [_published(name, found) for name, found in verdicts.items()],
+        "command": shlex.join(command),
+        "versions": _versions(groups),
+    }
+
+
+def _heat(groups: Sequence[Group], contestants: Sequence[str]) -> list[dict[str, Any]]:
+    """Efficiencies, a row for each scenario."""
+    rows = []
+    for group in groups:
+        cells = []
+        for who in contestants:
+            found = [one.figures.efficiency for one in group.runs.get(who, ()) if one.figures]
+            cells.append(statistics.median(found) if found else None)
+        rows.append({"title": group.title, "cells": cells})
+    return rows
+
+
+def _section(index: int, group: Group, over: Mapping[tuple[str, str], Over]) -> dict[str, Any]:
+    intervals = {
+        who: statistics.median_interval(group.downloads(who)) if len(found) > 1 else None
+        for who, found in group.runs.items()
+    }
+    paired = {
+        who: list(zip(group.seeds(who), group.downloads(who), strict=True)) for who in group.runs
+    }
+    return {
+        "id": f"s{index}",
+        "title": group.title,
+        "words": group.scenario.title,
+        "source": group.scenario.source,
+        "size": f"{group.scenario.payload.size_bytes / 1e6:g} MB",
+        "rows": [_row(group, who, intervals[who]) for who in group.runs],
+        "matrix": _matrix(group),
+        "winner": answer(group).winner if group.runs else None,
+        "failures": [(who, why) for who, found in group.failures.items() for why in found],
+        "seeds": _seeds(sorted({seed for who in group.runs for seed in group.seeds(who)})),
+        "repeat": _repeat(group),
+        "times": Chart(f"times-{index}", "Download times", "", charts.times(paired, intervals))
+        if group.runs
+        else None,
+        "courses": [
+            part
+            for number, who in enumerate(group.runs)
+            if (one := over.get((group.title, who))) is not None
+            for part in [_over(index, number, group, who, one)]
+        ],
+    }
+
+
+def _over(index: int, number: int, group: Group, who: str, one: Over) -> dict[str, Any]:
+    scenario = group.scenario
+    made = [
+        Chart(
+            f"rates-{index}-{number}",
+            f"{who}: throughput of each link",
+            f"every run thin, their median thick; dashed what the links of seed {one.middle_seed} "
+            "could have carried",
+            charts.courses(scenario, one.rates, one.capacities, one.step_s),
+        )
+    ]
+    if one.ranges:
+        made.append(
+            Chart(
+                f"requests-{index}-{number}",
+                f"{who}: requests of seed {one.middle_seed}",
+                _became(one.ranges),
+                charts.requests(scenario, one.ranges),
+            )
+        )
+    return {"who": who, "charts": made}
+
+
+def _became(ranges: Sequence[Range]) -> str:
+    """What became of requests, in words."""
+    counts = {outcome: sum(one.outcome == outcome for one in ranges) for outcome in charts.OUTCOMES}
+    said = [f"{count} {outcome}" for outcome, count in counts.items() if count]
+    wasted = sum(one.wasted_bytes for one in ranges)
+    return ", ".join([*said, f"{wasted / 1e6:.1f} MB wasted"])
+
+
+def _row(group: Group, who: str, interval: Interval | None) -> dict[str, Any]:
+    figures = [one.figures for one in group.runs[who] if one.figures is not None]
+    deltas = [one.link_delta_s for one in figures if one.link_delta_s is not None]
+    wasted = [one.wasted_bytes for one in figures if one.wasted_bytes is not None]
+    return {
+        "who": who,
+        "runs": len(figures),
+        "median": statistics.median(one.download_s for one in figures),
+        "interval": interval,
+        "goodput": statistics.median(one.goodput_bps for one in figures) / 1e6,
+        "efficiency": statistics.median(one.efficiency for one in figures),
+        "delta": statistics.median(deltas) if deltas else None,
+        "wasted": statistics.median(wasted) / 1e6 if wasted else None,
+    }
+
+
+def _matrix(group: Group) -> list[tuple[str, list[float | None]]]:
+    """Each median as percent of each other."""
+    medians = {who: statistics.median(group.downloads(who)) for who in group.runs}
+    found = statistics.comparison_matrix(medians)
+    return [(row, [found[row].get(column) for column in medians]) for row in medians]
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    if len(seeds) > 2 and seeds[-1] - seeds[0] == len(seeds) - 1:
+        return f"{seeds[0]} to {seeds[-1]}"
+    return ", ".join(map(str, seeds))
+
+
+def _repeat(group: Group) -> str:
+    """The command that repeats a group's runs, as far as one does."""
+    known = [who for who, found in group.runs.items() if found[0].job.contestant is not None]
+    seeds = [seed for who in known for seed in group.seeds(who)]
+    if not seeds:
+        return ""
+    words = ["linklab", "compare", group.scenario.name, "-a", ",".join(known)]
+    words += ["--seed", str(min(seeds)), "--runs", str(max(seeds) - min(seeds) + 1)]
+    return shlex.join(words)
+
+
+def _versions(groups: Sequence[Group]) -> list[tuple[str, str]]:
+    """What runs were made with; several where they differ."""
+    found: dict[str, dict[str, None]] = {}
+    for group in groups:
+        for runs in group.runs.values():
+            for one in runs:
+                for name, version in one.job.versions.items():
+                    found.setdefault(name, {})[version] = None
+    return [(name, ", ".join(versions)) for name, versions in found.items()]
+
+
+def _published(name: str, checked: Sequence[Checked]) -> dict[str, Any]:
+    rows = [
+        {
+            "title": one.statement.title,
+            "words": one.statement.words,
+            "source": one.statement.source,
+            "kind": one.statement.kind,
+            "published": one.statement.expected.said,
+            "measured": reproduction_showing.said(one),
+            "interval": reproduction_showing.interval(one),
+            "verdict": reproduction_showing.verdict(one),
+            "holds": one.verdict == "holds",
+        }
+        for one in checked
+        if one.verdict in ("holds", "fails")
+    ]
+    outcomes = [one for one in checked if one.statement.kind == "outcome"]
+    return {
+        "name": name,
+        "rows": rows,
+        "outcomes": reproduction.count(outcomes),
+        "waiting": sum(one.verdict == "not there yet" for one in checked),
+        "idle": sum(one.verdict == "no runs" for one in checked),
+        "all": len(checked),
+    }

@@ -1,0 +1,41 @@
+"""Vega-Lite without network: its JavaScript for a page, and files of single charts."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from typing import Any, Final
+
+import vl_convert
+
+from linklab.core.paths import cache_dir
+from linklab.core.whole_file import write
+
+VERSION: Final = "6.4"
+"""Of Vega-Lite, of those in vl-convert."""
+
+FORMATS: Final = ("svg", "png")
+
+_WIDTH: Final = 640
+
+
+def javascript() -> str:
+    """Vega, Vega-Lite and Vega-Embed in one script, which sets `vegaEmbed` and `vega`. The first
+    call on a machine bundles them, which takes some seconds, and keeps them in the cache."""
+    path = cache_dir() / f"vega-{importlib.metadata.version('vl-convert-python')}-{VERSION}.js"
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        made = vl_convert.javascript_bundle(
+            "window.vegaEmbed=vegaEmbed;window.vega=vega;", vl_version=VERSION
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, made.encode())
+        return made
+
+
+def drawn(spec: dict[str, Any], form: str) -> bytes:
+    """A chart as a file, `svg` or `png`, of a paper's width, black on white."""
+    fixed = {**spec, "width": _WIDTH, "background": "white"}
+    if form == "png":
+        return bytes(vl_convert.vegalite_to_png(fixed, vl_version=VERSION, scale=2))
+    return str(vl_convert.vegalite_to_svg(fixed, vl_version=VERSION)).encode()

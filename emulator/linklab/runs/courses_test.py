@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from linklab.core import records
+from linklab.core.link_state import LinkState
+from linklab.core.records import FILES, ClientRecord, LinkRecord, QueueRecord
+from linklab.runs import courses
+
+
+def write(run_dir: Path, made: list[QueueRecord] | list[LinkRecord]) -> None:
+    (run_dir / FILES[type(made[0])]).write_bytes(b"".join(map(records.line, made)))
+
+
+def counter(t_s: float, sent: int, direction: str = "down") -> QueueRecord:
+    return QueueRecord(
+        t_s=t_s, link="lte", direction=direction, sent_bytes=sent, queue_bytes=0,
+        dropped_packets=0, lost_packets=0,
+    )  # fmt: skip
+
+
+def test_rates_are_means_of_steps(tmp_path: Path) -> None:
+    sent = [counter(0.5, 1000), counter(0.5, 9, "up"), counter(1.0, 3000), counter(1.5, 3000)]
+    write(tmp_path, sent)
+    assert courses.rates_bps(tmp_path, 2.0, 0.5) == {"lte": [(0, 16e3), (0.5, 32e3), (1, 0)]}
+    assert courses.rates_bps(tmp_path, 2.0, 1.0) == {"lte": [(0, 24e3)]}
+    assert courses.rates_bps(tmp_path, 0.4, 0.5) == {"lte": [(0, 16e3)]}
+
+
+def test_steps_are_as_many_as_can_be_told_apart() -> None:
+    assert courses.step_s(10) == 0.5
+    assert courses.step_s(300) == 300 / courses.MOST_STEPS
+
+
+def test_capacity_is_the_mean_of_what_held(tmp_path: Path) -> None:
+    def state(t_s: float, rate_bps: int) -> LinkRecord:
+        one = LinkState(t_s < 2, rate_bps, 1, 0.01, 0.0, 0.0)
+        return LinkRecord.of(one, t_s=t_s, late_s=0.0, link="lte")
+
+    write(tmp_path, [state(0.0, 10_000), state(1.5, 30_000), state(3.0, 30_000)])
+    assert courses.capacities_bps(tmp_path, 3.5, 1.0) == {
+        "lte": [(0, 10_000), (1, 20_000), (2, 30_000), (3, 0)]
+    }
+
+
+EVENTS = """\
+{"t_ns":0,"event":"start"}
+{"t_ns":1000000000,"event":"request","link":"wifi","id":1,"offset":0,"length":500}
+{"t_ns":1000000000,"event":"request","link":"lte","id":2,"offset":500,"length":500}
+{"t_ns":1100000000,"event":"sample","link":"lte"}
+{"t_ns":2000000000,"event":"request","link":"wifi","id":3,"offset":700,"length":300,"from":"lte"}
+{"t_ns":2000000000,"event":"end","link":"wifi","id":1,"bytes":500,"outcome":"complete"}
+{"t_ns":3000000000,"event":"end","link":"lte","id":2,"bytes":200,"outcome":"complete",\
+"wasted_bytes":50}
+"""
+
+
+def test_requests_say_what_became_of_them(tmp_path: Path) -> None:
+    assert courses.requests(tmp_path, 0.0, 9.0) == []
+    (tmp_path / FILES[ClientRecord]).write_text(EVENTS)
+    first, second, third = courses.requests(tmp_path, 0.5, 9.0)
+    assert (first.outcome, first.start_s, first.end_s) == ("complete", 1.5, 2.5)
+    assert (second.outcome, second.got_bytes, second.wasted_bytes) == ("taken over", 200, 50)
+    assert (third.outcome, third.end_s, third.taken_from) == ("unfinished", 9.0, "lte")
+    with (tmp_path / FILES[ClientRecord]).open("a") as file:
+        file.write("{]\n")
+    with pytest.raises(msgspec.DecodeError):
+        courses.requests(tmp_path, 0.5, 9.0)
