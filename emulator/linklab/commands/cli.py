@@ -34,6 +34,8 @@ COMMANDS = {
     "report": "make one page of runs, with tables and charts, that opens without network",
     "publish": "put finished runs into Prometheus, each in a slot of its own in the past",
     "export": "write run directories as a table: CSV or Parquet",
+    "energy": "what runs cost by an energy model, and which models there are",
+    "calibrate": "fit a model to what was measured",
     "plot": "draw what a scenario's links can carry, or what a run's did",
     "import": "make a trace of a recording: Mahimahi, CellReplay, UCC 4G/5G, iperf3, CSV",
     "validate": "check scenario files",

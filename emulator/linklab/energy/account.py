@@ -27,7 +27,8 @@ _J_PER_MJ = 1e-3
 class LinkEnergyFigures:
     """A link's part. `active_s` is how long it was active, `active_j` what that took beside the
     `transfer_j` of its bytes, `tail_j` the states of its tail during the download and after it,
-    `idle_j` its sleep during the download. `joules` is the sum."""
+    `idle_j` its sleep during the download. `joules` is the sum. `down_bytes` and `up_bytes` are what
+    it carried then, as the lab counts it: on the wire."""
 
     joules: float
     active_s: float
@@ -36,6 +37,8 @@ class LinkEnergyFigures:
     promotion_j: float
     tail_j: float
     idle_j: float
+    down_bytes: int
+    up_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ class _Sums:
     """Adds up millijoules, one stretch after the other in which no power changes."""
 
     def __init__(self, model: EnergyModel, radios: Mapping[str, Radio], end_s: float) -> None:
-        self.model, self._radios, self._end_s = model, radios, end_s
+        self.model, self.radios, self._end_s = model, radios, end_s
         self.base_mj = self.shared_mj = self.both_mj = 0.0
         self.links = {name: _LinkSums() for name in radios}
         self.head_mj = 0.0
@@ -155,7 +158,7 @@ class _Sums:
     def _links_mj(self, from_s: float, to_s: float) -> dict[str, float]:
         middle_s, length_s = (from_s + to_s) / 2, to_s - from_s
         drawn = {}
-        for name, radio in self._radios.items():
+        for name, radio in self.radios.items():
             now, sums = radio.at(middle_s), self.links[name]
             over = middle_s > self._end_s and now.phase is Phase.IDLE
             phase_mj = 0.0 if over else now.power_mw * length_s
@@ -169,7 +172,7 @@ class _Sums:
 
     def _common_mj(self, from_s: float, to_s: float) -> float:
         middle_s, length_s = (from_s + to_s) / 2, to_s - from_s
-        active = sum(one.at(middle_s).phase is Phase.ACTIVE for one in self._radios.values())
+        active = sum(one.at(middle_s).phase is Phase.ACTIVE for one in self.radios.values())
         base_mj = self.model.base_mw * length_s if middle_s < self._end_s else 0.0
         shared_mj = self.model.shared_mw * length_s if active else 0.0
         both_mj = self.model.both_mw * max(0, active - 1) * length_s
@@ -197,7 +200,7 @@ def _figures(
         base_j=sums.base_mj * _J_PER_MJ,
         shared_j=sums.shared_mj * _J_PER_MJ,
         both_j=sums.both_mj * _J_PER_MJ,
-        links={name: _link(one) for name, one in sums.links.items()},
+        links={name: _link(one, sums.radios[name]) for name, one in sums.links.items()},
     )
 
 
@@ -212,7 +215,7 @@ def _p90_w(power: list[Power]) -> float:
     return ascending[-1].power_w
 
 
-def _link(sums: _LinkSums) -> LinkEnergyFigures:
+def _link(sums: _LinkSums, radio: Radio) -> LinkEnergyFigures:
     phases = sums.phases_mj
     return LinkEnergyFigures(
         joules=(sum(phases.values()) + sums.transfer_mj) * _J_PER_MJ,
@@ -222,4 +225,6 @@ def _link(sums: _LinkSums) -> LinkEnergyFigures:
         promotion_j=phases[Phase.PROMOTION] * _J_PER_MJ,
         tail_j=phases[Phase.TAIL] * _J_PER_MJ,
         idle_j=phases[Phase.IDLE] * _J_PER_MJ,
+        down_bytes=radio.carried.down_bytes,
+        up_bytes=radio.carried.up_bytes,
     )

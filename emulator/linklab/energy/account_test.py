@@ -52,6 +52,7 @@ def test_one_link() -> None:
     assert figures.both_j == 0
     wifi = figures.links["wifi"]
     assert wifi.active_s == pytest.approx(2)
+    assert (wifi.down_bytes, wifi.up_bytes) == (16 * MBIT, 1 * MBIT)
     assert wifi.active_j == pytest.approx(0.8)
     assert wifi.transfer_j == pytest.approx(16 * 0.010 + 1 * 0.100)
     assert wifi.tail_j == wifi.promotion_j == figures.tail_j == 0

@@ -69,6 +69,12 @@ class Radio:
         """When its power may change; the last is when it is idle for good."""
         return sorted([*self._times, *self._starts])
 
+    @property
+    def carried(self) -> Counted:
+        """What it carried from start to end."""
+        first, last = self._counted[0], self._counted[-1]
+        return Counted(last.t_s, last.down_bytes - first.down_bytes, last.up_bytes - first.up_bytes)
+
     def at(self, t_s: float) -> Draw:
         """What it does, without its bytes."""
         return self._draw[bisect_right(self._starts, t_s) - 1]

@@ -1,8 +1,8 @@
 """A comparison as a table for people and as JSON for machines.
 
 The table fits 80 columns for two links. Of more links it says less where it is too wide: first
-when they were done, then how much they brought goes into lines below it. Text carries everything, colour only
-repeats it, and a console that cannot show block characters gets ASCII.
+when they ended, then how much they brought goes into lines below it. Text carries everything,
+colour only repeats it, and a console that cannot show block characters gets ASCII.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.text import Text
 from linklab.core.link_kinds import link_title
 from linklab.runs.comparison import Comparison, EnergyRow, LinkRow, Row, Spread
 
-_UNITS = {"done": "done s", "MB": "MB"}
+_UNITS = {"done": "end s", "MB": "MB"}
 """What is said of each link: when it was done, and what it brought."""
 _NOTHING = "-"
 _MIN_BAR = 5
@@ -112,7 +112,7 @@ def _table(
     right("goodput\nMbit/s")
     right("effi-\nciency")
     if comparison.has_energy:
-        right("ener-\ngy J")
+        right("ener.\nJ")
     if comparison.has_published:
         right("publ.\ns")
         right("error\n%")

@@ -1,0 +1,167 @@
+"""`linklab energy`: what runs cost by an energy model, and which models there are."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from linklab.commands.options import UsageError, add_energy_model, add_json
+from linklab.core.link_kinds import KINDS, LTE, link_title
+from linklab.energy import information_base, library
+from linklab.energy.account import EnergyFigures
+from linklab.energy.information_base import Thresholds
+from linklab.energy.model import TABLE, EnergyModel, to_yaml
+from linklab.runs import run_energy
+from linklab.runs.run_figures import FigureError
+
+EPILOG = """\
+examples:
+  linklab energy                                the models that there are
+  linklab energy runs/hs-s7-alg3-seed1          joules of a run
+  linklab energy on-a-phone --energy-model galaxy-s7   of one on hardware
+  linklab energy --energy-model galaxy-s3 --eib        eMPTCP's table"""
+
+_EIB_MBPS = (0.5, 1.0, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""The first four are those of eMPTCP table 2."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `linklab energy`."""
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="a run directory")
+    add_energy_model(parser, "instead of the runs' own; without runs: show it")
+    parser.add_argument(
+        "--eib",
+        action="store_true",
+        help="which links cost least per byte at which rates, as eMPTCP's Energy Information Base",
+    )
+    parser.add_argument(
+        "--power", action="store_true", help="power over time too: CSV, or in the JSON"
+    )
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Joules of runs, a model, its thresholds, or all models; 1 if a run has no energy."""
+    model = library.get(options.energy_model) if options.energy_model else None
+    if options.eib:
+        if model is None or options.runs:
+            raise UsageError("--eib is of a model: give --energy-model, and no runs")
+        _thresholds(model, as_json=options.json)
+        return 0
+    if options.runs:
+        return _runs(options, model)
+    if model is not None:
+        print(json.dumps(TABLE.write(model), indent=2) if options.json else to_yaml(model), end="")
+        print("\n" if options.json else "", end="")
+        return 0
+    _models(as_json=options.json)
+    return 0
+
+
+def _models(*, as_json: bool) -> None:
+    models = [library.get(name) for name in library.names()]
+    if as_json:
+        print(json.dumps([TABLE.write(one) for one in models], indent=2))
+        return
+    table = _table("model", "device", "source")
+    for one in models:
+        table.add_row(one.name, one.device, one.source)
+    Console().print(table)
+
+
+def _thresholds(model: EnergyModel, *, as_json: bool) -> None:
+    if missing := [kind.title for kind in KINDS.values() if kind.name not in model.links]:
+        raise UsageError(f"{model.name} does not know {', '.join(missing)}")
+    rows = information_base.table(model, [mbps * 1e6 for mbps in _EIB_MBPS])
+    if as_json:
+        print(json.dumps([_finite(row) for row in rows], indent=2))
+        return
+    table = _table(f"{LTE.title} Mbit/s", "LTE alone: Wi-Fi below", "Wi-Fi alone: from", right=True)
+    for row in rows:
+        from_bps = row.wifi_only_from_bps
+        table.add_row(
+            f"{row.lte_bps / 1e6:g}",
+            f"{row.lte_only_below_bps / 1e6:.3f}",
+            "never" if math.isinf(from_bps) else f"{from_bps / 1e6:.3f}",
+        )
+    Console().print(table)
+
+
+def _finite(row: Thresholds) -> dict[str, float | None]:
+    return {name: None if math.isinf(value) else value for name, value in asdict(row).items()}
+
+
+def _runs(options: argparse.Namespace, model: EnergyModel | None) -> int:
+    said = []
+    failures = 0
+    for run_dir in options.runs:
+        one: dict[str, object] = {"run_dir": str(run_dir)}
+        try:
+            cost = run_energy.of_directory(run_dir, model)
+        except (FigureError, OSError) as error:
+            failures += 1
+            one["error"] = str(error)
+        else:
+            one |= {"energy": asdict(cost.figures)}
+            if options.power:
+                one["power"] = [asdict(step) for step in cost.power]
+            if not options.json and not options.power:
+                print(f"{run_dir}: {in_words(cost.figures)}")
+        said.append(one)
+    if options.json:
+        print(json.dumps(said, indent=2))
+    elif options.power:
+        _print_power(said)
+    for one in said if not options.json else ():
+        if "error" in one:
+            from linklab.core.complaint import complain
+
+            complain(str(one["error"]))
+    return 1 if failures else 0
+
+
+def _print_power(said: list[dict[str, object]]) -> None:
+    """Power over time of all runs as CSV; a row of no link is all of the device."""
+    print("run_dir,t_s,length_s,link,power_w")
+    for one in said:
+        steps = one.get("power", [])
+        assert isinstance(steps, list)
+        for step in steps:
+            for link, watts in {"": step["power_w"], **step["links_w"]}.items():
+                at = f"{step['t_s']:.6f},{step['length_s']:.6f}"
+                print(f"{one['run_dir']},{at},{link},{watts:.4f}")
+
+
+def in_words(cost: EnergyFigures) -> str:
+    """What a run cost, in some lines."""
+    lines = [
+        f"{cost.joules:.1f} J by {cost.model}, {cost.tail_j:.1f} J of it after the download; "
+        f"{cost.joules_per_byte * 1e6:.3f} J/MB, mean {cost.mean_w:.2f} W, "
+        f"p90 {cost.p90_w:.2f} W, peak {cost.peak_w:.2f} W"
+    ]
+    longest = max([5, *(len(link_title(name)) for name in cost.links)])
+    for name, link in cost.links.items():
+        lines.append(
+            f"  {link_title(name):<{longest}} {link.joules:7.1f} J: active {link.active_j:.1f} "
+            f"in {link.active_s:.1f} s, bytes {link.transfer_j:.1f}, promotion "
+            f"{link.promotion_j:.1f}, tail {link.tail_j:.1f}"
+        )
+    common = cost.base_j + cost.shared_j + cost.both_j
+    lines.append(
+        f"  {'all':<{longest}} {common:7.1f} J: base {cost.base_j:.1f}, shared "
+        f"{cost.shared_j:.1f}, both links {cost.both_j:.1f}"
+    )
+    return "\n".join(lines)
+
+
+def _table(*headers: str, right: bool = False) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for header in headers:
+        table.add_column(header, justify="right" if right else "left")
+    return table
