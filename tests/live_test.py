@@ -236,6 +236,8 @@ def test_a_prometheus_beside_the_lab_ends_with_it(tmp_path: Path) -> None:
         process = subprocess.Popen(
             [REPOSITORY / "dashboards/prometheus/beside", linklab, "quick.yaml", "--place", "guest"],
             cwd=tmp_path, stdout=err, stderr=err, text=True, start_new_session=True,
+            # As a shell does with what it puts into the background.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
             env={
                 **environment(), "TMPDIR": str(temporary),
                 **{name: str(port) for name, port in ports.items()},

@@ -23,6 +23,9 @@ HTTP: use a tunnel over networks that you do not trust.
 example:
   linklab live live -a alg3,alg1"""
 
+_IN_TURN = "alg3,alg2,alg1,naive"
+"""So that `linklab next` has one to go on to."""
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `linklab live`."""
@@ -30,9 +33,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-a",
         "--algorithms",
-        default="alg3",
+        default=_IN_TURN,
         metavar="NAMES",
-        help="comma-separated, one run after the other (default alg3)",
+        help=f"comma-separated, one run after the other (default {_IN_TURN})",
     )
     add_seed(parser, "of the first turn")
     parser.add_argument("--place", choices=("auto", "host", "guest"), default="auto")
