@@ -18,8 +18,14 @@ from rich.progress import TextColumn, TimeRemainingColumn
 
 from linklab.campaign import folder, machine, wire_format
 from linklab.campaign.matrix import Campaign, load
-from linklab.commands import running
-from linklab.commands.options import UsageError, add_json, add_side_by_side, add_timeout
+from linklab.commands import report, running
+from linklab.commands.options import (
+    UsageError,
+    add_json,
+    add_report,
+    add_side_by_side,
+    add_timeout,
+)
 from linklab.commands.running import Result
 from linklab.core.complaint import complain
 from linklab.core.printable import printable
@@ -89,6 +95,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, metavar="DIR", help="for run directories (runs/campaign-NAME)"
     )
     add_timeout(parser)
+    add_report(parser)
     add_json(parser)
 
 
@@ -104,6 +111,9 @@ def run(options: argparse.Namespace) -> int:
     out = options.out or Path("runs", f"campaign-{campaign.name}")
     done = complete(campaign, out, options.timeout, lambda: _cluster(options, campaign))
     _tell(options, campaign, out, done)
+    report.of_directories(
+        [out / one for one in done.results if one not in done.failures], options.report
+    )
     return 1 if done.failures else 0
 
 

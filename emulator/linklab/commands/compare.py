@@ -7,10 +7,11 @@ import json
 
 from rich.console import Console
 
-from linklab.commands import running
+from linklab.commands import report, running
 from linklab.commands.options import (
     add_energy_model,
     add_repeats,
+    add_report,
     add_run,
     add_side_by_side,
     contestants,
@@ -39,6 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"comma-separated; {'; '.join(map(_group, clients.GROUPS))} (default published)",
     )
     add_repeats(parser, 1, "; the table shows medians")
+    add_report(parser)
     add_side_by_side(
         parser,
         "--parallel",
@@ -71,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
         for n in range(options.runs)
     ]
     series = running.run_series(requests, options, "compare")
+    report.of_directories([series.parent], options.report)
     comparisons = [series.comparison(scenario, names) for scenario, names in plan]
     if options.json:
         compared = [tables.to_json(one) for one in comparisons]

@@ -93,6 +93,7 @@ def options(small: Scenario, tmp_path: Path) -> Namespace:
         shift=0.0,
         energy_model=None,
         json=True,
+        report=None,
     )
 
 

@@ -105,6 +105,13 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """`--report`."""
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE.html", help="write a page of the runs, too"
+    )
+
+
 def add_energy_model(parser: argparse.ArgumentParser, instead: str) -> None:
     """`--energy-model`."""
     parser.add_argument(

@@ -12,18 +12,25 @@ import msgspec
 
 from linklab import scenario
 from linklab.commands.options import UsageError, add_seed
+from linklab.core import whole_file
 from linklab.core.link_kinds import KINDS, LinkKind
 from linklab.core.printable import printable
 from linklab.core.records import FILES, LinkRecord, QueueRecord, Tail
 from linklab.report import plotting
 from linklab.report.plotting import Plot
 from linklab.runs import job, summary
+from linklab.schema.mapping import guess
 
 EPILOG = """\
 examples:
   linklab plot hs-s7                  what its links could carry
   linklab plot tm --seed 3 -o tm.png  as a picture too
-  linklab plot runs/hs-s7-alg3-seed1  what a run's links could carry and did"""
+  linklab plot runs/hs-s7-alg3-seed1  what a run's links could carry and did
+  linklab plot runs/campaign-thesis --figure hs-s7/times -o times.svg"""
+
+
+_FEW = 20
+"""Names of figures that an error lists."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -33,17 +40,47 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=float, metavar="S", help="how much of a scenario (default: the oracle's)"
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE.png", help="write a picture")
+    parser.add_argument(
+        "--figure",
+        metavar="NAME",
+        help="a chart of `linklab report` of the runs in a directory, such as hs-s7/alg3/rates, "
+        "into a FILE.svg or FILE.png for a paper",
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write a picture")
     parser.add_argument("--no-terminal", action="store_true", help="draw nothing in the terminal")
     parser.add_argument("--json", action="store_true", help="print what is drawn for machines")
 
 
 def run(options: argparse.Namespace) -> int:
     """Draws; UsageError and ScenarioError where there is nothing to draw."""
+    if options.figure is not None:
+        return _figure(options)
     try:
         return _draw(options)
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def _figure(options: argparse.Namespace) -> int:
+    """A chart of a report as a file. UsageError for a name or a file's ending that is none."""
+    from linklab.commands import existing, report  # scipy is slow to load.
+    from linklab.report import page, vega
+
+    form = "" if options.output is None else options.output.suffix.removeprefix(".")
+    if form not in vega.FORMATS:
+        raise UsageError("--figure needs -o FILE.svg or -o FILE.png")
+    model_of = existing.energy_model_now(None)
+    shown, _ = report.context(existing.read([Path(options.what)], model_of), model_of)
+    charts = {one.name: one.spec for one in page.all_charts(shown)}
+    if options.figure not in charts:
+        known = ", ".join([*charts][:_FEW]) or "none"
+        more = f" and {len(charts) - _FEW} more" if len(charts) > _FEW else ""
+        raise UsageError(
+            f"no figure is called {options.figure!r}{guess(options.figure, charts)}; "
+            f"there are: {known}{more}"
+        )
+    whole_file.write(options.output, vega.drawn(charts[options.figure], form))
+    return 0
 
 
 def _draw(options: argparse.Namespace) -> int:

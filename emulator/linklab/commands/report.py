@@ -7,12 +7,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from linklab.commands.options import UsageError
+from linklab.commands.options import UsageError, add_energy_model
 from linklab.core.complaint import complain
 
 if TYPE_CHECKING:
+    from linklab.commands.existing import ModelOf
     from linklab.report.page import Group, Over
     from linklab.report.reproduction import Checked
     from linklab.runs.courses import Course
@@ -41,34 +42,53 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="default: report.html",
     )
+    add_energy_model(parser, "instead of the scenarios'")
 
 
 def run(options: argparse.Namespace) -> int:
     """Writes the page; 1 if a run failed."""
-    from linklab.runs import evidence  # scipy is slow to load.
+    from linklab.commands import existing  # scipy is slow to load.
 
-    reader = evidence.Reader()
-    found = [reader.read(path) for path in evidence.found_in(options.runs)]
-    written(found, options.output, ["linklab", *sys.argv[1:]])
+    model_of = existing.energy_model_now(options.energy_model)
+    found = existing.read(options.runs, model_of)
+    written(found, options.output, model_of)
     return 1 if any(one.failure for one in found) else 0
 
 
-def written(found: Sequence[Evidence], output: Path, command: Sequence[str]) -> None:
+def written(found: Sequence[Evidence], output: Path, model_of: ModelOf) -> None:
     """Writes a page of runs and says where. Raises UsageError where a run is there twice."""
     from linklab.core import whole_file
-    from linklab.report import html, page
+    from linklab.report import html
 
-    groups, warnings = grouped(found)
+    shown, warnings = context(found, model_of)
     for warning in warnings:
         complain(warning)
-    over = {
-        (group.title, who): courses for group in groups for who in group.runs
-        for courses in [_over(group, who)]
-    }  # fmt: skip
-    context = page.context(groups, over, _verdicts(groups), warnings, command)
-    text = html.render(context).encode()
+    text = html.render(shown).encode()
     whole_file.write(output, text)
-    print(f"{output}: {context['runs']} runs, {len(text) / 1e6:.1f} MB")
+    print(f"{output}: {shown['runs']} runs, {len(text) / 1e6:.1f} MB", file=sys.stderr)
+
+
+def of_directories(
+    paths: Iterable[Path], output: Path | None, energy_model: str | None = None
+) -> None:
+    """Writes a page of the runs in directories, where one is asked for (`options.add_report`)."""
+    if output is not None:
+        from linklab.commands import existing  # scipy is slow to load.
+
+        model_of = existing.energy_model_now(energy_model)
+        written(existing.read(paths, model_of), output, model_of)
+
+
+def context(found: Sequence[Evidence], model_of: ModelOf) -> tuple[dict[str, Any], list[str]]:
+    """What the page of runs shows, and what is to be said of them."""
+    from linklab.report import page
+
+    groups, warnings = grouped(found)
+    over = {
+        (group.title, who): _over(group, who, model_of) for group in groups for who in group.runs
+    }
+    command = ["linklab", *sys.argv[1:]]
+    return page.context(groups, over, _verdicts(groups), warnings, command), warnings
 
 
 def grouped(found: Iterable[Evidence]) -> tuple[list[Group], list[str]]:
@@ -128,7 +148,7 @@ def _check_different(group: Group) -> None:
             seeds[one.job.seed] = one.run_dir
 
 
-def _over(group: Group, who: str) -> Over:
+def _over(group: Group, who: str, model_of: ModelOf) -> Over:
     from linklab.report.page import Over
     from linklab.runs import courses
 
@@ -150,7 +170,28 @@ def _over(group: Group, who: str) -> Over:
         ranges=courses.requests(middle.run_dir, middle.job.shift_s, middle_s),
         step_s=step_s,
         middle_seed=middle.job.seed,
+        end_s=middle_s,
+        power=_power(middle, model_of),
     )
+
+
+def _power(run: Evidence, model_of: ModelOf) -> list[tuple[float, float, dict[str, float]]]:
+    """What the device drew over time, where an energy model is named."""
+    from linklab.core.records import QueueRecord, Tail
+    from linklab.runs import run_energy
+
+    model = run_energy.model_of(run.run_dir) or model_of(run.scenario.name)
+    if model is None or run.figures is None or run.figures.energy is None:
+        return []
+    account = run_energy.of_lab(
+        model,
+        run.scenario,
+        run.run_dir,
+        Tail(run.run_dir, QueueRecord).read(),
+        start_s=run.job.shift_s,
+        download_s=run.figures.download_s,
+    )
+    return [(one.t_s, one.power_w, one.links_w) for one in account.power]
 
 
 def _used(run: Evidence, rates: dict[str, Course]) -> dict[str, Course]:

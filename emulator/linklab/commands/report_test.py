@@ -9,6 +9,9 @@ import pytest
 
 from linklab import scenario
 from linklab.commands.cli import main
+from linklab.core import records
+from linklab.core.link_state import LinkState
+from linklab.core.records import FILES, LinkRecord
 from linklab.report import vega
 from linklab.runs import evidence_test, job, summary
 from linklab.runs.run_figures import LinkFigures, RunFigures
@@ -66,7 +69,7 @@ def test_the_question_is_answered_first(tmp_path: Path, small: Scenario) -> None
         made(tmp_path / "runs", "naive", seed, small, 2.4 + seed / 100)
     said = words(page(tmp_path / "runs"))
     assert "small alg3 2.04 s +19.6 % naive yes +19." in said
-    assert "16 runs" in said
+    assert "16 runs." in said
     assert "seeds 1 to 8" in said
     assert "To repeat: linklab compare small -a naive,alg3 --seed 1 --runs 8" in said
     assert said.index("alg3") < said.index("Efficiency") < said.index("Scenarios")
@@ -151,3 +154,40 @@ def test_the_page_needs_no_network(tmp_path: Path, small: Scenario) -> None:
     text = page(tmp_path / "runs")
     assert "default-src 'none'" in text
     assert re.findall(r'(?:src|href)="(?!#|data:)', text) == []
+
+
+def test_a_figure_by_itself(
+    tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path / "runs", "alg3", 1, small, 2.0)
+    picture = tmp_path / "x.svg"
+    words = ["plot", str(tmp_path / "runs"), "--figure"]
+    assert main([*words, "small/alg3/rates", "-o", str(picture)]) == 0
+    assert picture.read_text().startswith("<svg")
+    assert main([*words, "small/alg3/rate", "-o", str(picture)]) == 2
+    told = capsys.readouterr().err
+    assert "(did you mean 'small/alg3/rates'?); there are: small/times, small/alg3/rates" in told
+    assert main([*words, "small/times"]) == 2
+    assert "needs -o FILE.svg or -o FILE.png" in capsys.readouterr().err
+
+
+def test_reproduce_writes_a_page_too(tmp_path: Path) -> None:
+    of = scenario.find("hs-s7")
+    made(tmp_path / "runs", "alg3", 1, of, 16.0)
+    output = tmp_path / "x.html"
+    words = ["reproduce", "thesis", "--from", str(tmp_path / "runs"), "--report", str(output)]
+    assert main(words) == 0
+    assert "What thesis states" in output.read_text()
+
+
+def test_energy_is_shown_by_the_scenario_s_model(tmp_path: Path) -> None:
+    """Runs of before there were models are counted by that of now."""
+    of = scenario.find("hs-s7")
+    run_dir = made(tmp_path / "runs", "alg3", 1, of, 2.0)
+    state = LinkState(True, 8_000_000, 1, 0.01, 0.0, 0.0)
+    lines = [LinkRecord.of(state, t_s=0.0, late_s=0.0, link=link) for link in of.links]
+    (run_dir / FILES[LinkRecord]).write_bytes(b"".join(map(records.line, lines)))
+    text = page(tmp_path / "runs")
+    assert re.search(r"<td>[0-9.]+&nbsp;J</td>", text)
+    assert "Energy against time : by the model galaxy-s7" in words(text)
+    assert "alg3: power of seed 1 : by galaxy-s7" in words(text)

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
 
-from linklab.commands import running
+from linklab.commands import report, running
 from linklab.commands.options import (
     UsageError,
     add_energy_model,
     add_json,
+    add_report,
     add_seed,
     add_side_by_side,
     add_timeout,
     positive,
 )
 from linklab.core.complaint import complain
-from linklab.energy import library
-from linklab.energy.model import EnergyModel
 from linklab.report import publication
 from linklab.report.publication import Publication
 from linklab.runs import run_energy
 from linklab.runs.evidence import Evidence
 from linklab.runs.runner import Request
-from linklab.scenario import Scenario, find, names_in
+from linklab.scenario import Scenario, find
 
 EPILOG = """\
 What is whole in --out is not run again: after Ctrl-C call it once more.
@@ -65,6 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_timeout(parser)
     add_energy_model(parser, "instead of the scenarios'")
+    add_report(parser)
     add_json(parser)
 
 
@@ -90,6 +89,7 @@ def run(options: argparse.Namespace) -> int:
         for failure in failures:
             complain(failure)
         print(line)
+    report.of_directories([one.run_dir for one in used], options.report, options.energy_model)
     return 1 if failures else 0
 
 
@@ -124,25 +124,11 @@ def _made(
     return found, failures, f"{campaign.in_one_line(done)}; run directories: {out}"
 
 
-def _energy_model_now(instead: str | None) -> Callable[[str], EnergyModel | None]:
-    """The energy model of a scenario as it is now, which older runs do not name, or another."""
-
-    @functools.cache
-    def model_of(name: str) -> EnergyModel | None:
-        if name not in names_in():
-            return None
-        text = run_energy.model_for(find(name), instead)
-        return None if text is None else library.parse(text)
-
-    return model_of
-
-
 def _given(options: argparse.Namespace) -> tuple[list[Evidence], list[str], str]:
     """The run directories that are there; why some came to nothing; in one line."""
-    from linklab.runs import evidence
+    from linklab.commands import existing  # scipy is slow to load.
 
-    reader = evidence.Reader(_energy_model_now(options.energy_model))
-    found = [reader.read(path) for path in evidence.found_in(options.there)]
+    found = existing.read(options.there, existing.energy_model_now(options.energy_model))
     failures = [f"{one.run_dir}: {one.failure}" for one in found if one.failure]
     return found, failures, f"{len(found)} run directories, as they were there"
 

@@ -6,7 +6,7 @@ for its own width, and so does who makes a file of one (`vega.py`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from linklab.core import statistics
@@ -22,7 +22,7 @@ _SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v6.json"
 _ROW: Final = 26
 _SERIES: Final = 220
 _WIDE: Final = 4
-"""Times of which the longest is so many times the shortest are drawn on a logarithmic scale."""
+"""Values of which the largest is so many times the smallest are drawn on a logarithmic scale."""
 
 _LEGEND: Final = {"orient": "top", "title": None, "symbolOpacity": 1, "symbolStrokeWidth": 3}
 
@@ -68,8 +68,7 @@ def times(
             }
         )
     seconds = [s for found in runs.values() for _, s in found]
-    wide = max(seconds) > _WIDE * min(seconds)
-    scale = {"type": "log", "nice": False, "padding": 12} if wide else {"zero": False}
+    scale = _scale(seconds)
     of_medians = {"filter": "isValid(datum.median)"}
     of_runs = {"filter": "isValid(datum.s)"}
     y = _n("who", sort=list(runs), axis={"labelLimit": 130, "ticks": False, "domain": False})
@@ -106,6 +105,121 @@ def times(
             },
         ],
     )  # fmt: skip
+
+
+def energies(runs: Mapping[str, Sequence[tuple[int, float, float]]]) -> Spec:
+    """What a download takes in time and in energy: a small point for each run (seed, seconds,
+    joules), a large one for the medians. A line joins the medians that no other beats in both."""
+    values: list[dict[str, Any]] = []
+    medians = {
+        who: (
+            statistics.median(s for _, s, _ in found),
+            statistics.median(joules for _, _, joules in found),
+        )
+        for who, found in runs.items()
+    }
+    for who, found in runs.items():
+        values += [
+            {"who": who, "seed": seed, "s": round(s, 3), "j": round(joules, 2)}
+            for seed, s, joules in found
+        ]
+        s, joules = medians[who]
+        values.append({"who": who, "ms": round(s, 3), "mj": round(joules, 2)})
+    values += [{"fs": round(s, 3), "fj": round(joules, 2)} for s, joules in front(medians.values())]
+    seconds = [s for found in runs.values() for _, s, _ in found]
+    scale = _scale(seconds)
+    drawn = [joules for found in runs.values() for _, _, joules in found]
+    upward = _scale(drawn)
+    color = {**_n("who", sort=list(runs)), "legend": {**_LEGEND, "columns": 3}}
+    tooltip = [_n("who", "who"), _q("ms", "median, s"), _q("mj", "median, J")]
+    return _spec(
+        values,
+        _SERIES + 60,
+        layer=[
+            {
+                "transform": [{"filter": "isValid(datum.fs)"}],
+                "mark": {"type": "line", "color": "#8a8f99", "strokeDash": [4, 3]},
+                "encoding": {
+                    "x": _q("fs", "download, s", scale=scale),
+                    "y": _q("fj", "J", scale=upward),
+                },
+            },
+            {
+                "transform": [{"filter": "isValid(datum.s)"}],
+                "mark": {"type": "point", "filled": True, "size": 22, "opacity": 0.45},
+                "encoding": {
+                    "x": _q("s", "download, s"),
+                    "y": _q("j", "J"),
+                    "color": color,
+                    "tooltip": [
+                        _n("who", "who"), _q("seed", "seed"), _q("s", "download, s"), _q("j", "J"),
+                    ],
+                },
+            },
+            {
+                "transform": [{"filter": "isValid(datum.ms)"}],
+                "mark": {"type": "point", "filled": True, "size": 130, "opacity": 1},
+                "encoding": {
+                    "x": _q("ms", "download, s"),
+                    "y": _q("mj", "J"),
+                    "color": color,
+                    "tooltip": tooltip,
+                },
+            },
+        ],
+    )  # fmt: skip
+
+
+def front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points that no other one beats in both, by the first number (Pareto's front)."""
+    found: list[tuple[float, float]] = []
+    for s, joules in sorted(points):
+        if not found or joules < found[-1][1]:
+            found.append((s, joules))
+    return found
+
+
+def powers(
+    scenario: Scenario, power: Sequence[tuple[float, float, Mapping[str, float]]], end_s: float
+) -> Spec:
+    """What a device drew over time, in all and for each link; from `end_s`, when the download was
+    over, it is tail."""
+    values: list[dict[str, Any]] = []
+    for t, watts, links in power:
+        at = round(t, 2)
+        values += [
+            {"l": link_title(link), "t": at, "w": round(one, 3)} for link, one in links.items()
+        ]
+        values.append({"l": "all", "t": at, "w": round(watts, 3)})
+    used = {link for _, _, links in power for link in links}
+    scale = _links(scenario, used)
+    color = {
+        **_n("l"),
+        "scale": {"domain": [*scale["domain"], "all"], "range": [*scale["range"], "#8a8f99"]},
+        "legend": _LEGEND,
+    }
+    return _spec(
+        values,
+        _SERIES,
+        layer=[
+            {
+                "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8},
+                "encoding": {"x": _q("t", "s"), "y": _q("w", "W"), "color": color},
+            },
+            {
+                "data": {"values": [{"t": round(end_s, 2), "what": "tail begins"}]},
+                "mark": {"type": "rule", "color": "#d4483b", "strokeDash": [2, 2]},
+                "encoding": {"x": _q("t", "s"), "tooltip": _n("what")},
+            },
+        ],
+    )
+
+
+def _scale(values: Sequence[float]) -> dict[str, Any]:
+    """Logarithmic where values are far apart."""
+    if min(values) > 0 and max(values) > _WIDE * min(values):
+        return {"type": "log", "nice": False, "padding": 12}
+    return {"zero": False}
 
 
 def _links(scenario: Scenario, used: Collection[str]) -> dict[str, Any]:

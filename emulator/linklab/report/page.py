@@ -50,14 +50,16 @@ class Group:
 
 @dataclass(frozen=True)
 class Over:
-    """What the runs of a contestant did over time: the rates of each by seed, and capacity and
-    requests of the one in the middle."""
+    """What the runs of a contestant did over time: the rates of each by seed; capacity, requests
+    and power (time, W, W of each link) of the one in the middle, which ended at `end_s`."""
 
     rates: dict[int, dict[str, Course]]
     capacities: dict[str, Course]
     ranges: list[Range]
     step_s: float
     middle_seed: int
+    end_s: float
+    power: list[tuple[float, float, dict[str, float]]]
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,15 @@ def context(
     }
 
 
+def all_charts(shown: Mapping[str, Any]) -> list[Chart]:
+    """Every chart of a context, in the order of the page."""
+    found = []
+    for group in shown["groups"]:
+        found += [one for one in (group["times"], group["energy"]) if one is not None]
+        found += [one for part in group["courses"] for one in part["charts"]]
+    return found
+
+
 def _heat(groups: Sequence[Group], contestants: Sequence[str]) -> list[dict[str, Any]]:
     """Efficiencies, a row for each scenario."""
     rows = []
@@ -186,23 +197,49 @@ def _section(index: int, group: Group, over: Mapping[tuple[str, str], Over]) -> 
         "failures": [(who, why) for who, found in group.failures.items() for why in found],
         "seeds": _seeds(sorted({seed for who in group.runs for seed in group.seeds(who)})),
         "repeat": _repeat(group),
-        "times": Chart(f"times-{index}", "Download times", "", charts.times(paired, intervals))
+        "times": Chart(
+            f"{group.title}/times", "Download times", "", charts.times(paired, intervals)
+        )
         if group.runs
         else None,
+        "energy": _energy(group),
+        "model": ", ".join(_models(group)),
         "courses": [
             part
-            for number, who in enumerate(group.runs)
+            for who in group.runs
             if (one := over.get((group.title, who))) is not None
-            for part in [_over(index, number, group, who, one)]
+            for part in [_over(group, who, one)]
         ],
     }
 
 
-def _over(index: int, number: int, group: Group, who: str, one: Over) -> dict[str, Any]:
+def _models(group: Group) -> list[str]:
+    """The energy models by which joules were counted."""
+    figures = [one.figures for runs in group.runs.values() for one in runs if one.figures]
+    return list(dict.fromkeys(one.energy.model for one in figures if one.energy is not None))
+
+
+def _energy(group: Group) -> Chart | None:
+    """Time and energy of all runs that have both; nothing where they were counted differently."""
+    found = {
+        who: [
+            (one.job.seed, one.figures.download_s, one.figures.energy.joules)
+            for one in runs
+            if one.figures is not None and one.figures.energy is not None
+        ]
+        for who, runs in group.runs.items()
+    }
+    known = {who: points for who, points in found.items() if points}
+    if not known or len(_models(group)) > 1:
+        return None
+    return Chart(f"{group.title}/energy", "Energy against time", "", charts.energies(known))
+
+
+def _over(group: Group, who: str, one: Over) -> dict[str, Any]:
     scenario = group.scenario
     made = [
         Chart(
-            f"rates-{index}-{number}",
+            f"{group.title}/{who}/rates",
             f"{who}: throughput of each link",
             f"every run thin, their median thick; dashed what the links of seed {one.middle_seed} "
             "could have carried",
@@ -212,10 +249,19 @@ def _over(index: int, number: int, group: Group, who: str, one: Over) -> dict[st
     if one.ranges:
         made.append(
             Chart(
-                f"requests-{index}-{number}",
+                f"{group.title}/{who}/requests",
                 f"{who}: requests of seed {one.middle_seed}",
                 _became(one.ranges),
                 charts.requests(scenario, one.ranges),
+            )
+        )
+    if one.power:
+        made.append(
+            Chart(
+                f"{group.title}/{who}/power",
+                f"{who}: power of seed {one.middle_seed}",
+                f"by {', '.join(_models(group))}; after the red line it is tail",
+                charts.powers(scenario, one.power, one.end_s),
             )
         )
     return {"who": who, "charts": made}
@@ -232,6 +278,7 @@ def _became(ranges: Sequence[Range]) -> str:
 def _row(group: Group, who: str, interval: Interval | None) -> dict[str, Any]:
     figures = [one.figures for one in group.runs[who] if one.figures is not None]
     deltas = [one.link_delta_s for one in figures if one.link_delta_s is not None]
+    joules = [one.energy.joules for one in figures if one.energy is not None]
     wasted = [one.wasted_bytes for one in figures if one.wasted_bytes is not None]
     return {
         "who": who,
@@ -242,6 +289,7 @@ def _row(group: Group, who: str, interval: Interval | None) -> dict[str, Any]:
         "efficiency": statistics.median(one.efficiency for one in figures),
         "delta": statistics.median(deltas) if deltas else None,
         "wasted": statistics.median(wasted) / 1e6 if wasted else None,
+        "joules": statistics.median(joules) if joules else None,
     }
 
 

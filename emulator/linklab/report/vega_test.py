@@ -17,6 +17,10 @@ SPECS = {
         {"wifi": [(0.0, 5e7)], "lte": [(0.0, 1e7)]}, 0.5,
     ),
     "requests": charts.requests(HS, [RANGE]),
+    "energy": charts.energies(
+        {"alg3": [(1, 2.0, 60.0)], "naive": [(1, 3.0, 70.0)], "one": [(1, 9.0, 30.0), (2, 9.0, 40.0)]}
+    ),
+    "power": charts.powers(HS, [(0.0, 3.0, {"wifi": 1.0}), (0.5, 1.0, {"wifi": 0.2})], 0.5),
 }  # fmt: skip
 
 
@@ -61,3 +65,19 @@ def test_the_library_is_bundled_once(cache: Path, monkeypatch: pytest.MonkeyPatc
     assert calls == [vega.VERSION]
     (kept,) = cache.iterdir()
     assert kept.read_text().startswith("made;")
+
+
+def test_the_front_is_what_nobody_beats_in_both() -> None:
+    points = [(9.0, 35.0), (2.0, 60.0), (3.0, 70.0), (2.0, 65.0), (9.0, 40.0)]
+    assert charts.front(points) == [(2.0, 60.0), (9.0, 35.0)]
+    values = SPECS["energy"]["data"]["values"]
+    assert [(row["fs"], row["fj"]) for row in values if "fs" in row] == [(2, 60), (9, 35)]
+    assert [row["mj"] for row in values if "mj" in row] == [60, 70, 35]
+
+
+def test_power_is_of_each_link_and_of_all() -> None:
+    values = SPECS["power"]["data"]["values"]
+    assert [(row["l"], row["w"]) for row in values] == [
+        ("Wi-Fi", 1.0), ("all", 3.0), ("Wi-Fi", 0.2), ("all", 1.0),
+    ]  # fmt: skip
+    assert SPECS["power"]["layer"][1]["data"]["values"][0]["t"] == 0.5
