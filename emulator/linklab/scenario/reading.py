@@ -49,7 +49,7 @@ def parse(
 
     Raises ScenarioError.
     """
-    root = document.compose(text, shown, ", ".join(TABLE.keys.needed))
+    root = document.compose(text, shown, ", ".join(TABLE.keys.needed), canonical=of_a_run)
     if of_a_run and isinstance(root, MappingNode):
         root.value = [pair for pair in root.value if pair[0].value not in RETIRED]
     top = Mapping(shown, root, "", TABLE.keys)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from yaml.nodes import MappingNode, Node, ScalarNode
 
 from linklab import scenario
 from linklab.campaign import matrix
@@ -18,6 +19,7 @@ from linklab.schema.document import LIMITS, MAX_DEPTH, MAX_SCALAR, Limits
 
 READERS: dict[str, Callable[[str], object]] = {
     "scenario": lambda text: scenario.parse(text, "x.yaml"),
+    "scenario of a run": lambda text: scenario.parse(text, "x.yaml", of_a_run=True),
     "campaign": lambda text: matrix.expand(text, Path("x.yaml")),
     "suite": lambda text: suite.parse(text, Path("x.yaml")),
     "baseline": lambda text: baseline.parse(text, "x.yaml"),
@@ -94,6 +96,21 @@ def test_aliases_stay_useful(tmp_path: Path) -> None:
     assert document.plain("a: &a {b: 1}\nc: [*a, *a]\n", "x", LIMITS) == {
         "a": {"b": "1"}, "c": [{"b": "1"}, {"b": "1"}],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", scenario.names_in())
+def test_what_linklab_writes_is_read_the_same_by_both_parsers(name: str) -> None:
+    text = scenario.to_yaml(scenario.find(name))
+
+    def told(node: Node) -> object:
+        inner = node.value
+        if not isinstance(node, ScalarNode):
+            pairs = isinstance(node, MappingNode)
+            inner = [[told(one) for one in pair] if pairs else told(pair) for pair in inner]
+        return node.tag, node.start_mark.line, inner
+
+    roots = [document.compose(text, "x", "a", canonical=canonical) for canonical in (False, True)]
+    assert told(roots[0]) == told(roots[1])
 
 
 def test_a_file_is_not_read_beyond_its_limit(tmp_path: Path) -> None:

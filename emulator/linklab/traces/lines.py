@@ -53,20 +53,32 @@ class Lines:
 
     def decimal(self, column: str, text: str, low: int, high: int, unit: str) -> Decimal:
         """The number in a field, within `low` to `high`; refuses the line otherwise."""
-        allowed = f"allowed: {low} to {high}{' ' if unit else ''}{unit}"
         text = text.strip()
         if not _NUMBER.fullmatch(text):
-            if not text:
-                self.fail(f"is missing; {allowed}", column)
-            finite = "finite" if _NOT_FINITE.fullmatch(text) else "a number"
-            self.fail(f"{shown(text)} is not {finite}; {allowed}", column)
+            self._refuse_number(column, text, low, high, unit)
         value = Decimal(text)
+        if not low <= value <= high:
+            self._refuse_value(column, text, value, low, high, unit)
+        return value
+
+    def _refuse_number(self, column: str, text: str, low: int, high: int, unit: str) -> NoReturn:
+        allowed = _allowed(low, high, unit)
+        if not text:
+            self.fail(f"is missing; {allowed}", column)
+        finite = "finite" if _NOT_FINITE.fullmatch(text) else "a number"
+        self.fail(f"{shown(text)} is not {finite}; {allowed}", column)
+
+    def _refuse_value(
+        self, column: str, text: str, value: Decimal, low: int, high: int, unit: str
+    ) -> NoReturn:
+        problem = "is too much"
         if value < low:
             problem = "is negative" if value < 0 else "is too little"
-            self.fail(f"{shown(text)} {problem}; {allowed}", column)
-        if value > high:
-            self.fail(f"{shown(text)} is too much; {allowed}", column)
-        return value
+        self.fail(f"{shown(text)} {problem}; {_allowed(low, high, unit)}", column)
+
+
+def _allowed(low: int, high: int, unit: str) -> str:
+    return f"allowed: {low} to {high}{' ' if unit else ''}{unit}"
 
 
 def shown(text: str) -> str:

@@ -120,16 +120,15 @@ def _lasting(sample: Sample, length_ns: int) -> Sample:
 
 
 def _length_ns(lines: Lines, column: str, from_ns: int, to_ns: int, first_ns: int) -> int:
-    earlier, later = _decimal(from_ns, 9), _decimal(to_ns, 9)
     if to_ns < from_ns + MIN_SAMPLE_NS:
         lines.fail(
-            f"{later} s is not after the {earlier} s before it; "
+            f"{_decimal(to_ns, 9)} s is not after the {_decimal(from_ns, 9)} s before it; "
             f"allowed: at least {_decimal(MIN_SAMPLE_NS, 6)} ms later",
             column,
         )
     if to_ns - first_ns > MAX_LENGTH_NS:
         lines.fail(
-            f"{later} s is too long after the first sample; "
+            f"{_decimal(to_ns, 9)} s is too long after the first sample; "
             f"allowed: up to {MAX_LENGTH_NS // NS_PER_S} s",
             column,
         )
@@ -151,7 +150,7 @@ def _sample(lines: Lines, names: list[str], text: str) -> tuple[int, Sample]:
             f"allowed: {len(names)}, {','.join(names)}"
         )
     values = dict(zip(names, fields, strict=True))
-    known = {column for column in COLUMNS.values() if values.get(column, "").strip()}
+    known = [column for column in names if values[column] and not values[column].isspace()]
     t_ns = _scaled(lines.decimal("t", values["t"], 0, _MAX_T_S, "s"), 9)
     return t_ns, Sample(
         length_ns=0,
