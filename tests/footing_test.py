@@ -21,12 +21,17 @@ OTHER_BOOTS = {
 
 
 def run(scenario: Path, to: Path, monkeypatch: pytest.MonkeyPatch, before: str) -> dict[str, bytes]:
-    """What a run wrote whose guest did `before` as soon as it had a shell."""
-    script = boot._PYTHON
+    """What a run wrote whose guest did `before` as soon as it could."""
+    own = boot._guest_init
+
+    def otherwise(modules: Path | None) -> str:
+        do = f"import subprocess\nsubprocess.run(['sh', '-c', {before!r}], check=True)\n"
+        script, mounted, rest = own(modules).partition("\nmount_all()\n")
+        assert rest
+        return f"{script}{mounted}{do}{rest}"
+
     with monkeypatch.context() as patch:
-        patch.setattr(
-            boot, "_PYTHON", f"mount -t proc proc /proc\n{before}\numount /proc\n{script}"
-        )
+        patch.setattr(boot, "_guest_init", otherwise)
         assert cli.main(["run", str(scenario), "-a", "alg1-rescue", "--out", str(to)]) == 0
     (directory,) = to.iterdir()
     return {name: (directory / name).read_bytes() for name in RECORDS}

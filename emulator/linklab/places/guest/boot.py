@@ -42,15 +42,17 @@ _ROOT_DESCRIPTOR = 9
 """What UML has its root open as: the image's path, which differs between machines, may not stand on
 the command line."""
 
-_PYTHON = (
-    f"PYTHONHASHSEED=0 exec {image.PYTHON} -S -P -B -W ignore /run/linklab/run/guest-init.py\n"
-)
+_SCRIPT = "/run/linklab/run/guest-init.py"
 
-_MOUNT_RUN_DIR = (
-    "mount -t tmpfs tmpfs /run; mkdir -p /run/linklab/run;"
-    " mount -t hostfs none /run/linklab/run -o /proc/self/cwd;"
-    " . /run/linklab/run/guest-init"
+_FIND_SCRIPT = (
+    "import ctypes,os;"
+    "m=ctypes.CDLL(None).mount;"
+    "m(b'tmpfs',b'/run',b'tmpfs',0,b'size=95%');"
+    "os.makedirs('/run/linklab/run');"
+    "m(b'none',b'/run/linklab/run',b'hostfs',0,b'/proc/self/cwd');"
+    f"exec(compile(open('{_SCRIPT}').read(),'{_SCRIPT}','exec'))"
 )
+"""Mounts memory at /run and in it the run directory, and does what that says."""
 
 
 class GuestError(RuntimeError):
@@ -94,10 +96,11 @@ def kernel_arguments(clock: str, seed: int, memory: int) -> list[str]:
         "con0=null,fd:1",
         f"linklab.seed={seed}",
         *(travel if clock == "virtual" else []),
-        "init=/bin/sh",
+        "PYTHONHASHSEED=0",
+        f"init={image.PYTHON}",
         "--",
-        "-c",
-        f'"{_MOUNT_RUN_DIR}"',
+        *("-S", "-P", "-B", "-W", "ignore", "-c"),
+        f'"{_FIND_SCRIPT}"',
     ]
 
 
@@ -194,7 +197,6 @@ class Guest:
         self._timeout_s = timeout_s
         self._broken = ""
         self.deadline = time.monotonic() + timeout_s
-        (run_dir / "guest-init").write_text(_PYTHON)
         (run_dir / "guest-init.py").write_text(_guest_init(_modules(root)))
         _say_what_is_not_confined()
         with contextlib.ExitStack() as stack:

@@ -90,11 +90,10 @@ def test_the_payload_fits_into_memory() -> None:
 
 
 def test_a_guest_finds_its_script_and_command_in_its_working_directory(guests: Guests) -> None:
-    guest = guests.ended("run", "pwd > where; cat guest-init guest-init.py; echo 5 > guest-exit")
+    guest = guests.ended("run", "pwd > where; cat guest-init.py; echo 5 > guest-exit")
     assert guest.exit_code() == 5
     assert (guest.run_dir / "where").read_text() == f"{guest.run_dir}\n"
     console = (guest.run_dir / "console.log").read_text()
-    assert console.startswith("PYTHONHASHSEED=0 exec /usr/bin/python3.11 -S -P -B ")
     assert "linklab.runs.guest_session" in console
 
 

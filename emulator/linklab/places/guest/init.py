@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_READ_ONLY, _REMOUNT, _BIND, _MOVE, _RECURSIVE = 1, 32, 4096, 8192, 16384  # linux/mount.h
+_READ_ONLY, _BIND, _MOVE, _RECURSIVE = 1, 4096, 8192, 16384  # linux/mount.h
 _ALL_PAGES_NOW = 1 | 2  # MCL_CURRENT | MCL_FUTURE
 
 _BASE = "/run/linklab"
@@ -62,7 +62,6 @@ def mount_all() -> None:
     """Mounts the guest's file systems; afterwards /host shows the host's files, and what is written
     to /tmp, /dev/shm and /run stays in memory."""
     mount("proc", "/proc", "proc")
-    mount("", "/run", "", _REMOUNT, "size=95%")
     new = f"{_BASE}/new"
     for name in (
         "new", "over/none", "over/tmp/work", "over/tmp/upper", "over/dev/shm/work",
@@ -145,7 +144,7 @@ def execute(package: str, session: str, bundle: str | None) -> None:
     )
     os.symlink(f"{_HOST}{package}", f"{PACKAGES}/linklab")
     os.chdir("/tmp")
-    sys.path[:] = [PACKAGES, *sys.path[1:], *SITE]
+    sys.path[:] = [PACKAGES, *sys.path, *SITE]
     if bundle is not None:
         sys.meta_path.insert(0, Bundle(f"{_HOST}{bundle}"))
     importlib.import_module(session).main()
