@@ -13,16 +13,19 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
+from linklab.commands import report as page
 from linklab.commands import running
 from linklab.commands.options import (
     UsageError,
     add_json,
     add_out,
+    add_report,
     add_shift,
     add_side_by_side,
     add_timeout,
 )
 from linklab.core import whole_file
+from linklab.core.complaint import complain
 from linklab.regression import baseline as baselines
 from linklab.regression import checking, cost, cost_showing, fingerprint, junit, showing
 from linklab.regression import suite as suites
@@ -31,7 +34,7 @@ from linklab.regression.checking import Measured
 from linklab.regression.fingerprint import Fingerprint
 from linklab.regression.suite import Suite
 from linklab.regression.verdict import Report, Status
-from linklab.runs import outcome, runner
+from linklab.runs import job, outcome, runner
 from linklab.runs.runner import Finished, Request
 
 EPILOG = """\
@@ -64,6 +67,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_side_by_side(parser, "--jobs", "guests at a time, each on a core of its own (default: all)")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a summary there")
+    add_report(parser)
     parser.add_argument(
         "--real-clock",
         action="store_true",
@@ -130,10 +134,27 @@ def run(options: argparse.Namespace) -> int:
         run_dir=str(parent),
         problems=tuple(problems),
     )
+    _page(options, report, path)
     if options.update:
         return _update(options, path, prints, measured, report, old)
     _tell(options, report)
     return report.exit_code
+
+
+def _page(options: argparse.Namespace, made: Report, baseline: Path) -> None:
+    """Writes a page of the runs, where one is asked for; each once, also those that were repeated."""
+    if options.report is None:
+        return
+    runs = [path for path in sorted(Path(made.run_dir).iterdir()) if (path / job.FILE).is_file()]
+    once: dict[tuple[str, str | None, int], Path] = {}
+    for path in runs:
+        one = job.read(path)
+        once.setdefault((one.scenario, one.contestant or one.name, one.seed), path)
+    try:
+        page.of_directories(once.values(), options.report, baseline=baseline)
+    except BaselineError as error:  # A suite that git does not know has no history.
+        complain(f"{error}; the page is without it")
+        page.of_directories(once.values(), options.report)
 
 
 def _on_the_real_clock(suite: Suite, options: argparse.Namespace) -> int:

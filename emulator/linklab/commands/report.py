@@ -14,7 +14,7 @@ from linklab.core.complaint import complain
 
 if TYPE_CHECKING:
     from linklab.commands.existing import ModelOf
-    from linklab.report.page import Group, Over
+    from linklab.report.page import Group, History, Over
     from linklab.report.reproduction import Checked
     from linklab.runs.courses import Course
     from linklab.runs.evidence import Evidence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 EPILOG = """\
 examples:
   linklab report runs/campaign-thesis
+  linklab report runs/20260101-120000-regress --history
   linklab report runs/20260101-120000-compare -o wifi.html"""
 
 
@@ -42,6 +43,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="default: report.html",
     )
+    parser.add_argument(
+        "--history",
+        type=Path,
+        nargs="?",
+        const=Path(),
+        metavar="FILE",
+        help="downloads through the revisions that git has of a baseline (default: that of the "
+        "default suite), and the runs beside them",
+    )
     add_energy_model(parser, "instead of the scenarios'")
 
 
@@ -51,16 +61,27 @@ def run(options: argparse.Namespace) -> int:
 
     model_of = existing.energy_model_now(options.energy_model)
     found = existing.read(options.runs, model_of)
-    written(found, options.output, model_of)
+    written(found, options.output, model_of, _baseline(options.history))
     return 1 if any(one.failure for one in found) else 0
 
 
-def written(found: Sequence[Evidence], output: Path, model_of: ModelOf) -> None:
+def _baseline(given: Path | None) -> Path | None:
+    """The baseline that `--history` names: the default one where it names none."""
+    if given != Path():
+        return given
+    from linklab.regression import suite
+
+    return suite.load(suite.DEFAULT).baseline
+
+
+def written(
+    found: Sequence[Evidence], output: Path, model_of: ModelOf, baseline: Path | None = None
+) -> None:
     """Writes a page of runs and says where. Raises UsageError where a run is there twice."""
     from linklab.core import whole_file
     from linklab.report import html
 
-    shown, warnings = context(found, model_of)
+    shown, warnings = context(found, model_of, baseline)
     for warning in warnings:
         complain(warning)
     text = html.render(shown).encode()
@@ -69,18 +90,24 @@ def written(found: Sequence[Evidence], output: Path, model_of: ModelOf) -> None:
 
 
 def of_directories(
-    paths: Iterable[Path], output: Path | None, energy_model: str | None = None
+    paths: Iterable[Path],
+    output: Path | None,
+    energy_model: str | None = None,
+    baseline: Path | None = None,
 ) -> None:
     """Writes a page of the runs in directories, where one is asked for (`options.add_report`)."""
     if output is not None:
         from linklab.commands import existing  # scipy is slow to load.
 
         model_of = existing.energy_model_now(energy_model)
-        written(existing.read(paths, model_of), output, model_of)
+        written(existing.read(paths, model_of), output, model_of, baseline)
 
 
-def context(found: Sequence[Evidence], model_of: ModelOf) -> tuple[dict[str, Any], list[str]]:
-    """What the page of runs shows, and what is to be said of them."""
+def context(
+    found: Sequence[Evidence], model_of: ModelOf, baseline: Path | None = None
+) -> tuple[dict[str, Any], list[str]]:
+    """What the page of runs shows, and what is to be said of them. `baseline` is that whose history
+    stands on it."""
     from linklab.report import page
 
     groups, warnings = grouped(found)
@@ -88,7 +115,38 @@ def context(found: Sequence[Evidence], model_of: ModelOf) -> tuple[dict[str, Any
         (group.title, who): _over(group, who, model_of) for group in groups for who in group.runs
     }
     command = ["linklab", *sys.argv[1:]]
-    return page.context(groups, over, _verdicts(groups), warnings, command), warnings
+    history = None if baseline is None else _history(baseline, groups)
+    return page.context(groups, over, _verdicts(groups), warnings, command, history), warnings
+
+
+def _history(path: Path, groups: Sequence[Group]) -> History:
+    """The downloads of a baseline through its revisions; the newest are the runs, where they are
+    of its scenarios. Raises BaselineError."""
+    from linklab.regression import baseline, fingerprint, history
+    from linklab.regression.figures import Cell
+    from linklab.report.page import History
+
+    revisions = history.of_git(path)
+    accepted = baseline.load(path)
+    base = len(revisions) - 1
+    downloads = {
+        Cell(group.scenario.name, who, one.job.seed): one.figures.download_s
+        for group in groups
+        if accepted.fingerprint.scenarios.get(group.scenario.name)
+        == fingerprint.of_scenario(group.scenario)
+        for who, runs in group.runs.items()
+        for one in runs
+        if one.figures is not None
+    }
+    known = {cell: value for cell, value in downloads.items() if cell in accepted.cells}
+    if known:
+        revisions.append(history.Revision("these runs", "the runs of this page", known))
+    found = history.courses(revisions, base)
+    return History(
+        revisions=[(one.name, one.about) for one in revisions],
+        rows=[(str(one.cell), list(zip(one.seconds, one.changes, strict=True))) for one in found],
+        base=revisions[base].name,
+    )
 
 
 def grouped(found: Iterable[Evidence]) -> tuple[list[Group], list[str]]:

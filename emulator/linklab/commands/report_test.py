@@ -12,6 +12,10 @@ from linklab.commands.cli import main
 from linklab.core import records
 from linklab.core.link_state import LinkState
 from linklab.core.records import FILES, LinkRecord
+from linklab.regression import baseline, fingerprint, history
+from linklab.regression.baseline import Baseline
+from linklab.regression.figures import Cell
+from linklab.regression.fingerprint import Fingerprint
 from linklab.report import vega
 from linklab.runs import evidence_test, job, summary
 from linklab.runs.run_figures import LinkFigures, RunFigures
@@ -191,3 +195,28 @@ def test_energy_is_shown_by_the_scenario_s_model(tmp_path: Path) -> None:
     assert re.search(r"<td>[0-9.]+&nbsp;J</td>", text)
     assert "Energy against time : by the model galaxy-s7" in words(text)
     assert "alg3: power of seed 1 : by galaxy-s7" in words(text)
+
+
+def test_the_runs_stand_beside_the_revisions_of_a_baseline(
+    tmp_path: Path, small: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.baseline.yaml"
+    hashed = fingerprint.of_scenario(small)
+    accepted = Baseline(
+        HOSTILE,
+        "2026-01-01",
+        Fingerprint({}, {small.name: hashed}),
+        {Cell(small.name, "alg3", 1): {"download_s": 2.0, "efficiency": 0.5}},
+    )
+    path.write_text(baseline.write(accepted))
+    monkeypatch.setattr(history, "of_git", lambda _: [history.of_baseline("c0ffee", accepted)])
+    made(tmp_path / "runs", "alg3", 1, small, 2.5)
+    made(tmp_path / "runs", "naive", 1, small, 9.0)
+    output = tmp_path / "x.html"
+    line = ["report", str(tmp_path / "runs"), "--history", str(path), "-o", str(output)]
+    assert main(line) == 0
+    text = output.read_text()
+    assert "1 downloads × 2 revisions" in text
+    assert 'title="+25.00 %" style="background: color-mix(in srgb, var(--worse) 85%' in text
+    assert "small alg3 seed 1 2.00 2.50" in words(text)
+    assert "<img" not in text

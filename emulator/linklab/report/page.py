@@ -63,6 +63,17 @@ class Over:
 
 
 @dataclass(frozen=True)
+class History:
+    """Downloads through revisions: each revision's name and what it is about, the newest last; for
+    each download its seconds and changes (ratios) in all of them, the worst first. `base` is the
+    revision that they are compared with."""
+
+    revisions: list[tuple[str, str]]
+    rows: list[tuple[str, list[tuple[float | None, float | None]]]]
+    base: str
+
+
+@dataclass(frozen=True)
 class Answer:
     """Who wins in a scenario. `ratio` is the winner's median by the next one's; `interval` where
     that lies, None where there are too few runs to tell."""
@@ -137,6 +148,7 @@ def context(
     verdicts: Mapping[str, Sequence[Checked]],
     warnings: Sequence[str],
     command: Sequence[str],
+    history: History | None = None,
 ) -> dict[str, Any]:
     """What the template shows. `over` is by group title and contestant, `verdicts` by publication,
     `command` is how the report was made."""
@@ -152,6 +164,7 @@ def context(
         "groups": [_section(index, group, over) for index, group in enumerate(groups)],
         "publications": [_published(name, found) for name, found in verdicts.items()],
         "command": shlex.join(command),
+        "history": history,
         "versions": _versions(groups),
     }
 

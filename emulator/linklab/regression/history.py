@@ -1,0 +1,93 @@
+"""How the downloads of a baseline have changed: its file's own history in git.
+
+git log -- profiles/regression/default.baseline.yaml
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from linklab.regression import baseline
+from linklab.regression.baseline import Baseline, BaselineError
+from linklab.regression.figures import Cell
+
+MOST: Final = 12
+"""How many revisions are read: as many as can be read side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What downloads came to in a revision: seconds by cell. `name` is short, `about` says why it
+    was accepted, or what it is."""
+
+    name: str
+    about: str
+    downloads_s: Mapping[Cell, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A download through the revisions: seconds and the change against the baseline, None where a
+    revision did not have it."""
+
+    cell: Cell
+    seconds: tuple[float | None, ...]
+    changes: tuple[float | None, ...]
+
+
+def of_git(path: Path) -> list[Revision]:
+    """The last accepted baselines of a file, the oldest first; those in a form that is not read any
+    more are left out. BaselineError where git knows nothing of the file."""
+    said = _git(path, "log", f"-n{MOST}", "--format=%h", "--", path.name)
+    found = []
+    for commit in reversed(said.split()):
+        try:
+            old = baseline.parse(_git(path, "show", f"{commit}:./{path.name}"), path.name)
+        except BaselineError:
+            continue
+        found.append(of_baseline(commit, old))
+    if not found:
+        raise BaselineError(f"{path}: git knows no revision of it")
+    return found
+
+
+def of_baseline(name: str, old: Baseline) -> Revision:
+    """A baseline as a revision."""
+    downloads = {cell: values["download_s"] for cell, values in old.cells.items()}
+    known = {cell: value for cell, value in downloads.items() if value is not None}
+    return Revision(name, f"{old.made_on}: {old.reason}", known)
+
+
+def courses(revisions: Sequence[Revision], base: int) -> list[Course]:
+    """Every download of the newest revision, compared with that of the revision at `base`, the
+    worst first. Pure."""
+    newest, reference = revisions[-1], revisions[base]
+    found = []
+    for cell in newest.downloads_s:
+        seconds = tuple(one.downloads_s.get(cell) for one in revisions)
+        accepted = reference.downloads_s.get(cell)
+        changes = tuple(
+            None if value is None or not accepted else value / accepted - 1 for value in seconds
+        )
+        found.append(Course(cell, seconds, changes))
+    return sorted(found, key=lambda one: (-(one.changes[-1] or 0.0), one.cell))
+
+
+def _git(path: Path, *words: str) -> str:
+    """What git says, in the directory of a file. BaselineError where it refuses."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(path.resolve().parent), *words],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except FileNotFoundError as error:
+        raise BaselineError(f"{path}: no git on this machine") from error
+    except subprocess.CalledProcessError as error:
+        raise BaselineError(f"{path}: {error.stderr.strip()}") from error
+    return done.stdout
