@@ -121,14 +121,13 @@ def context(
 
 def _history(path: Path, groups: Sequence[Group]) -> History:
     """The downloads of a baseline through its revisions; the newest are the runs, where they are
-    of its scenarios. Raises BaselineError."""
+    of its scenarios, compared with what was accepted last. Raises BaselineError."""
     from linklab.regression import baseline, fingerprint, history
     from linklab.regression.figures import Cell
     from linklab.report.page import History
 
     revisions = history.of_git(path)
     accepted = baseline.load(path)
-    base = len(revisions) - 1
     downloads = {
         Cell(group.scenario.name, who, one.job.seed): one.figures.download_s
         for group in groups
@@ -139,6 +138,7 @@ def _history(path: Path, groups: Sequence[Group]) -> History:
         if one.figures is not None
     }
     known = {cell: value for cell, value in downloads.items() if cell in accepted.cells}
+    base = len(revisions) - 1 if known else max(0, len(revisions) - 2)
     if known:
         revisions.append(history.Revision("these runs", "the runs of this page", known))
     found = history.courses(revisions, base)
