@@ -268,14 +268,15 @@ def courses(
 
     thin = line("r", strokeWidth=0.8, opacity=0.3)
     thin["encoding"] = {**thin["encoding"], "detail": _n("k")}
+    layers = {
+        "r": thin,
+        "c": line("c", strokeWidth=1.2, strokeDash=[4, 3], opacity=0.9),
+        "m": line("m", strokeWidth=2.6),
+    }
+    known = {field for row in values for field in row}
+    # Vega warns of a layer without data.
     return _spec(
-        values,
-        _SERIES,
-        layer=[
-            thin,
-            line("c", strokeWidth=1.2, strokeDash=[4, 3], opacity=0.9),
-            line("m", strokeWidth=2.6),
-        ],
+        values, _SERIES, layer=[layer for field, layer in layers.items() if field in known]
     )
 
 

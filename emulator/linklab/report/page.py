@@ -250,15 +250,17 @@ def _energy(group: Group) -> Chart | None:
 
 def _over(group: Group, who: str, one: Over) -> dict[str, Any]:
     scenario = group.scenario
-    made = [
-        Chart(
-            f"{group.title}/{who}/rates",
-            f"{who}: throughput of each link",
-            f"every run thin, their median thick; dashed what the links of seed {one.middle_seed} "
-            "could have carried",
-            charts.courses(scenario, one.rates, one.capacities, one.step_s),
+    made = []
+    if any(course for links in one.rates.values() for course in links.values()):
+        made.append(
+            Chart(
+                f"{group.title}/{who}/rates",
+                f"{who}: throughput of each link",
+                "every run thin, their median thick; dashed what the links of seed "
+                f"{one.middle_seed} could have carried",
+                charts.courses(scenario, one.rates, one.capacities, one.step_s),
+            )
         )
-    ]
     if one.ranges:
         made.append(
             Chart(
