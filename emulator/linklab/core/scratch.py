@@ -37,16 +37,21 @@ def build_prefix() -> str:
     return f"build-{os.getpid()}-"
 
 
+def image_prefix(name: str) -> str:
+    """Prefix for a directory in which this process makes an image of the guest's."""
+    return f"new-{name}-{os.getpid()}-"
+
+
 def find() -> Iterator[Path]:
-    """Scratch directories of ours whose process is gone, and unfinished kernel builds."""
+    """Scratch directories of ours whose process is gone, and unfinished kernels and images."""
     for place in sorted(_scratch_places()):
         for path in sorted(Path(place).glob("linklab-*")):
             match = _NAME.fullmatch(path.name)
             if match and _is_our_directory(path) and not is_alive(int(match[1])):
                 yield path
-    builds = cache_dir() / "kernel"
-    for path in sorted(builds.glob("build-*")):
-        match = re.fullmatch(r"build-(\d+)-\w+", path.name)
+    builds = (*cache_dir().glob("kernel/build-*"), *cache_dir().glob("image/new-*"))
+    for path in sorted(builds):
+        match = re.fullmatch(r"(?:build|new-[a-z]+)-(\d+)-\w+", path.name)
         if match and not is_alive(int(match[1])):
             yield path
 

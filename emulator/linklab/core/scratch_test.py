@@ -55,8 +55,10 @@ def test_those_of_other_users_are_left(
 def test_unfinished_builds_are_found(scratch: Path, cache: Path, dead_pid: int) -> None:
     dead = filled(cache / "kernel" / f"build-{dead_pid}-abc")
     filled(cache / "kernel" / f"build-{os.getpid()}-abc")
+    dead_image = filled(cache / "image" / f"new-guest-{dead_pid}-abc")
+    filled(cache / "image" / f"new-guest-{os.getpid()}-abc")
     (cache / "kernel" / "build.log").write_text("log")
-    assert list(leftovers.find()) == [dead]
+    assert set(leftovers.find()) == {dead, dead_image}
 
 
 def test_the_cache_goes_only_when_asked_for_and_only_what_is_linklab_s(

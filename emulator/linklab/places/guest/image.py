@@ -29,6 +29,7 @@ from typing import Literal
 from linklab.core.complaint import complain
 from linklab.core.locks import locked
 from linklab.core.paths import GUEST_HOST_ROOT, cache_dir
+from linklab.core.scratch import image_prefix
 from linklab.places.guest import deb, download, release
 from linklab.places.guest.locked import lock
 
@@ -50,6 +51,9 @@ _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux2014_x86_64")
 
 _UNPACKED_TIMES = 4.5
 """How many times as large an image is as its packages, and they with it while it is made."""
+
+_ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+"""The first words of a command that is killed when we are."""
 
 _LEFT_OUT = (
     "usr/share/man/",
@@ -152,7 +156,7 @@ def needed_bytes(name: Name) -> int:
 def _made_and_checked(name: Name, progress: Progress) -> Path:
     if shutil.disk_usage(directory()).free < needed_bytes(name):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    work = Path(tempfile.mkdtemp(prefix=f"new-{name}-", dir=directory()))
+    work = Path(tempfile.mkdtemp(prefix=image_prefix(name), dir=directory()))
     try:
         root = work / "root"
         if not _came_from_release(name, root, work, progress):
@@ -288,6 +292,7 @@ def _fetch_wheels(work: Path) -> list[Path]:
     """The wheels of requirements.txt, fetched by pip, which knows the user's index and proxy."""
     wheels = work / "wheels"
     words = [
+        *_ENDS_WITH_US,
         *_pip(work),
         "download",
         "--quiet",
@@ -432,7 +437,14 @@ def inside(root: Path, *, writable: bool = False, work: Path | None = None) -> I
         )
     else:
         with _with_devices(root), _moved(work, root / WORK.lstrip("/")):
-            enter = ["chroot", str(root), "/usr/bin/sh", "-c", 'cd "$0" && exec "$@"']
+            enter = [
+                *_ENDS_WITH_US,
+                "chroot",
+                str(root),
+                "/usr/bin/sh",
+                "-c",
+                'cd "$0" && exec "$@"',
+            ]
             yield lambda argv: [*enter, WORK if work else "/", *argv]
 
 

@@ -299,7 +299,8 @@ def test_root_does_without_namespaces(tmp_path: Path, monkeypatch: pytest.Monkey
     (root / "dev" / "null").touch()
     monkeypatch.setattr(os, "mknod", lambda path, mode, device: Path(path).touch(exist_ok=False))
     with pytest.raises(KeyboardInterrupt), image.inside(root, work=work) as command:
-        assert command(["true"])[:2] == ["chroot", str(root)]
+        words = command(["true"])
+        assert words[words.index("chroot") + 1] == str(root)
         assert (root / "dev" / "null").exists()
         assert [one.name for one in (root / "tmp" / "work").iterdir()] == ["file"]
         raise KeyboardInterrupt
