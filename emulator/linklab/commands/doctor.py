@@ -38,6 +38,13 @@ def _system() -> str:
     return names.get("PRETTY_NAME", "").strip('"') + f", {platform.machine()}"
 
 
+def _install(package: str) -> str:
+    """What to do about a package of Debian's that is missing."""
+    if package == "h2o":
+        return "Debian 12 has h2o, 13 and later have not"
+    return f"{'apt-get ' if shutil.which('apt-get') else ''}install {package}"
+
+
 def findings() -> Iterator[Finding]:
     """Looks at everything, cheapest first."""
     yield Finding("system", True, f"{_system()}, Linux {platform.release()}")
@@ -51,7 +58,7 @@ def findings() -> Iterator[Finding]:
     ):
         path = shutil.which(program)
         purpose = "" if needed else ", for the host place"
-        words = path or f"missing{purpose}: apt-get install {package}"
+        words = path or f"missing{purpose}: {_install(package)}"
         yield Finding(package, path is not None, words, needed)
     yield Finding(
         "client",
@@ -60,9 +67,9 @@ def findings() -> Iterator[Finding]:
     )
     guest = choice.guest_obstacle()
     if guest is None and kernel.cached() is None:
-        guest = "the kernel is not built yet: make setup"
+        guest = f"the kernel is not built yet: {image.obstacle() or 'make setup'}"
     if guest is None and image.cached("guest") is None:
-        guest = "its image is not made yet: make setup"
+        guest = f"its image is not made yet: {image.obstacle() or 'make setup'}"
     try:
         memory = f"memory in {memory_directory()}"
     except GuestError as error:

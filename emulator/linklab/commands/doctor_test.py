@@ -88,6 +88,30 @@ def test_without_its_image_there_is_no_guest(
     assert "-   guest place  its image is not made yet: make setup\n" in out
 
 
+def test_a_machine_that_cannot_make_the_guest_is_told_so_and_not_to_try(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(image, "obstacle", lambda: "no namespaces")
+    for made in (image, kernel):
+        monkeypatch.setattr(made, "cached", lambda *_: None)
+        _, out = report(capsys)
+        assert " is not " in out
+        assert "yet: no namespaces\n" in out
+        assert "make setup" not in out
+
+
+def test_what_no_package_of_this_system_brings_is_not_told_to_be_installed(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = {"h2o"}
+    monkeypatch.setattr(shutil, "which", lambda name: None if name in missing else name)
+    _, out = report(capsys)
+    assert "missing, for the host place: Debian 12 has h2o, 13 and later have not\n" in out
+    missing |= {"apt-get", "mnexec"}
+    _, out = report(capsys)
+    assert "missing, for the host place: install mininet\n" in out
+
+
 def test_a_missing_peer_hinders_nothing(
     healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

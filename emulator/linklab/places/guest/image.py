@@ -239,6 +239,9 @@ def make(name: Name, root: Path, work: Path, progress: Progress = lambda what, o
 
     Raises ImageError and OSError.
     """
+    refused = obstacle()
+    if refused is not None:
+        raise ImageError(refused)
     packages = lock().packages[name]
     total, there = sum(one.size_bytes for one in packages), 0
 
@@ -413,6 +416,35 @@ Command = Callable[[Sequence[str]], list[str]]
 """Called with a command that is to run in an image; returns the one to run here."""
 
 
+_REFUSED = (
+    "making the guest needs user namespaces, which this machine refuses: allow them (sysctl "
+    "user.max_user_namespaces=10000, kernel.unprivileged_userns_clone=1, "
+    "kernel.apparmor_restrict_unprivileged_userns=0, as far as it has them), do it as root, "
+    f"or take image and kernel from a release ({release.RELEASE})"
+)
+
+
+@functools.cache
+def obstacle() -> str | None:
+    """Why no image can be made here, or None. Tried with this machine's programs, before a
+    minute's work: there may be no image yet whose programs could be."""
+    if os.geteuid() == 0:
+        return None
+    bubblewrap = shutil.which("bwrap")
+    words = ["unshare", "--user", "--map-root-user", "--mount", "true"]
+    if bubblewrap is not None:
+        words = [bubblewrap, *_NAMESPACES, "/", "/", *_DEVICES, "--", "true"]
+    try:
+        done = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    except OSError:
+        return None  # It will be seen.
+    return None if done.returncode == 0 else _REFUSED
+
+
+_NAMESPACES = ("--unshare-pid", "--unshare-net", "--ro-bind")
+_DEVICES = ("--dev", "/dev", "--proc", "/proc")
+
+
 @contextlib.contextmanager
 def inside(root: Path, *, writable: bool = False, work: Path | None = None) -> Iterator[Command]:
     """Runs programs of an image with the image as their root. `work`, if named, is at WORK there,
@@ -429,12 +461,7 @@ def inside(root: Path, *, writable: bool = False, work: Path | None = None) -> I
             words += ["--bind", str(work), WORK, "--chdir", WORK]
         yield lambda argv: [*words, "--", *argv]
     elif os.geteuid() != 0:
-        raise ImageError(
-            "making the guest needs user namespaces, which this machine refuses: allow them "
-            "(sysctl kernel.unprivileged_userns_clone=1 or "
-            "kernel.apparmor_restrict_unprivileged_userns=0), do it as root, or take image and "
-            f"kernel from a release ({release.RELEASE})"
-        )
+        raise ImageError(_REFUSED)
     else:
         with _with_devices(root), _moved(work, root / WORK.lstrip("/")):
             enter = [
@@ -501,8 +528,7 @@ def bubblewrap(root: Path) -> list[str]:
 @functools.cache
 def has_namespaces(root: Path) -> bool:
     """Whether programs of an image can run in namespaces of their own here, tried once."""
-    words = [*bubblewrap(root), "--unshare-pid", "--unshare-net", "--ro-bind", str(root), "/"]
-    words += ["--dev", "/dev", "--proc", "/proc", "--", "/usr/bin/true"]
+    words = [*bubblewrap(root), *_NAMESPACES, str(root), "/", *_DEVICES, "--", "/usr/bin/true"]
     try:
         done = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)
     except OSError:

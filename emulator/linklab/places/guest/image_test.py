@@ -286,6 +286,26 @@ def test_a_machine_that_allows_nothing_is_told_what_to_do(
         pass
 
 
+def test_that_is_told_before_anything_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusing = tmp_path / "programs"
+    refusing.mkdir()
+    for name in ("bwrap", "unshare"):
+        (refusing / name).symlink_to("/bin/false")
+        monkeypatch.setenv("PATH", str(refusing))
+        image.obstacle.cache_clear()
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+        with pytest.raises(ImageError, match="needs user namespaces, which this machine refuses"):
+            image.make("guest", tmp_path / "root", tmp_path)
+        assert not (tmp_path / "packages").exists()
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        image.obstacle.cache_clear()
+        assert image.obstacle() is None
+        (refusing / name).unlink()
+    image.obstacle.cache_clear()
+
+
 def test_root_does_without_namespaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container that allows none: what is worked in lies in the image meanwhile."""
     monkeypatch.setattr(image, "has_namespaces", lambda root: False)
