@@ -10,10 +10,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, Linklab
+from packaging.requirements import Requirement
 
 Installed = Callable[..., subprocess.CompletedProcess[str]]
 EPOCH = "1700000000"
@@ -112,6 +114,23 @@ def test_the_wheel_runs_what_the_checkout_runs(
     manifest = json.loads(Path(report["run_dir"], "run.json").read_text())
     assert manifest["multilink"] == str(environment / "bin" / "multilink")
     assert str(REPOSITORY) not in json.dumps(manifest)
+    page = installed("report", report["run_dir"], "-o", file.with_name("report.html"))
+    assert page.returncode == 0, page.stderr
+    assert "1 run." in file.with_name("report.html").read_text()
+
+
+def test_the_wheel_wants_what_it_was_checked_with(environment: Path) -> None:
+    """A package that has a pin for each of some Pythons, too: of this one's."""
+    (metadata,) = environment.glob("lib/python3*/site-packages/linklab-*.dist-info/METADATA")
+    wanted = [
+        Requirement(line.removeprefix("Requires-Dist: "))
+        for line in metadata.read_text().splitlines()
+        if line.startswith("Requires-Dist: ")
+    ]
+    here = [one for one in wanted if one.marker is None or one.marker.evaluate()]
+    assert {"msgspec", "numpy", "scipy"} <= {one.name for one in here}
+    assert len(here) == len({one.name for one in here})
+    assert [one for one in here if version(one.name) not in one.specifier] == []
 
 
 def test_the_same_commit_is_the_same_bytes(environment: Path, tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ class Dependencies(MetadataHookInterface):
         directory = Path(self.root)
         lines = Path(directory, "requirements.in").read_text().splitlines()
         end = next(n for n, line in enumerate(lines) if n and line.startswith("#"))
-        pins = re.findall(
-            r"(?m)^([a-z0-9.-]+)==(\S+)", Path(directory, "requirements.txt").read_text()
-        )
-        versions = dict(pins)
-        metadata["dependencies"] = [f"{name}=={versions[name]}" for name in lines[1:end]]
+        pinned = Path(directory, "requirements.txt").read_text()
+        # A package may have a pin for each of some versions of Python.
+        pins: dict[str, list[str]] = {}
+        for name, pin in re.findall(r"(?m)^([a-z0-9.-]+)(==.*?) \\$", pinned):
+            pins.setdefault(name, []).append(f"{name}{pin}")
+        metadata["dependencies"] = [pin for name in lines[1:end] for pin in pins[name]]
