@@ -32,6 +32,7 @@ def test_the_host_place_runs_the_same_lab(linklab: Linklab, scenario: ScenarioFi
     (inner,) = (run_dir / "inner").iterdir()
     assert lines(inner / "client.jsonl")[-1]["outcome"] == "complete"
     assert {line["link"] for line in lines(inner / "links.jsonl")} == {"wifi", "lte"}
+    assert {line["process"] for line in lines(inner / "processes.jsonl")} == {"client", "server"}
 
 
 def test_two_labs_on_one_host_do_not_meet(linklab: Linklab, scenario: ScenarioFile) -> None:

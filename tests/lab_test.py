@@ -161,9 +161,14 @@ def test_peers_take_the_clients_place(linklab: Linklab, scenario: ScenarioFile) 
 
 
 def test_the_guest_runs_by_the_real_clock_too(linklab: Linklab, scenario: ScenarioFile) -> None:
-    file = scenario("real", size="2 MB")
+    file = scenario("real", size="10 MB")
     done = linklab("run", file, "-a", "alg3", "--clock", "real", "--json")
     assert done.code == 0, done.err
     assert "clock: real" in done.err
+    looked = done.json["figures"]["processes"]
+    for who in ("client", "server"):
+        figures = looked[who]["10 Hz"]
+        assert 0 < figures["cpu_s"] <= done.json["wall_s"], who
+        assert 1e6 < figures["memory_bytes"] < 200e6, who
     assert done.json["figures"]["efficiency"] <= 1.0
     assert done.json["wall_s"] > done.json["figures"]["download_s"]

@@ -88,7 +88,19 @@ class MachineRecord(msgspec.Struct, frozen=True):
     busy_ratio: float
 
 
-Record = LinkRecord | QueueRecord | EventRecord | ClientRecord | MachineRecord
+class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of `processes.jsonl`, which only runs on the real clock have: what a process has used
+    so far. `process` is `client` or `server`; `cpu_s` its processor time since it began, in user
+    and system, with that of the children that it has waited for; `rss_bytes` the memory that it
+    occupies, None once it has ended."""
+
+    t_s: float
+    process: str
+    cpu_s: float
+    rss_bytes: int | None
+
+
+Record = LinkRecord | QueueRecord | EventRecord | ClientRecord | MachineRecord | ProcessRecord
 R = TypeVar("R", bound=Record)
 
 FILES: Final[dict[type[Any], str]] = {
@@ -97,6 +109,7 @@ FILES: Final[dict[type[Any], str]] = {
     EventRecord: "events.jsonl",
     ClientRecord: "client.jsonl",
     MachineRecord: "machine.jsonl",
+    ProcessRecord: "processes.jsonl",
 }
 """Where in a run directory each kind of record stands."""
 

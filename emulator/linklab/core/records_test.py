@@ -15,6 +15,7 @@ from linklab.core.records import (
     Follower,
     LinkRecord,
     MachineRecord,
+    ProcessRecord,
     QueueRecord,
     Record,
     RecordError,
@@ -92,12 +93,17 @@ NEW = {
     EventRecord(2.0, "wifi", "handover", "ap2"): b'{"t_s":2.0,"link":"wifi","kind":"handover",'
     b'"detail":"ap2"}',
     MachineRecord(3.0, 0.25): b'{"t_s":3.0,"busy_ratio":0.25}',
+    ProcessRecord(
+        t_s=1.0, process="client", cpu_s=0.25, rss_bytes=None
+    ): b'{"t_s":1.0,"process":"client","cpu_s":0.25,"rss_bytes":null}',
 }
 
 
 @pytest.mark.parametrize(("record", "written"), NEW.items(), ids=lambda one: type(one).__name__)
 def test_a_record_is_written_and_read_as_the_same(
-    record: LinkRecord | QueueRecord | EventRecord | MachineRecord, written: bytes, tmp_path: Path
+    record: LinkRecord | QueueRecord | EventRecord | MachineRecord | ProcessRecord,
+    written: bytes,
+    tmp_path: Path,
 ) -> None:
     assert line(record) == written + b"\n"
     append(tmp_path / FILES[type(record)], line(record))

@@ -99,6 +99,17 @@ class Player:
             self._show_signal(link, link.state)
             self._ask_again(name)
 
+    def every(self, period_s: float, action: Callable[[float], None]) -> None:
+        """Calls `action` with the scenario's time at whole multiples of the period from now on."""
+        steps = Steps(period_s)
+
+        def again(_: float) -> None:
+            now_s = self.now_s()
+            action(now_s)
+            self._at(steps.after(now_s), again)
+
+        self._at(steps.after(self.now_s()), again)
+
     def play(self, until: list[int]) -> list[int]:
         """Plays until one of the file descriptors is readable; returns those that are."""
         while True:

@@ -185,6 +185,25 @@ def test_queues_are_sampled_all_the_time_and_at_the_end(stage: Stage) -> None:
     assert {link.settled for link in stage.links.values()} == {5}
 
 
+def test_others_are_called_at_whole_multiples_of_their_period(stage: Stage) -> None:
+    looks: list[float] = []
+
+    def look(now_s: float) -> None:
+        looks.append(now_s)
+        if len(looks) == 4:
+            stage.end_client()
+
+    playing = stage.player()
+    playing.start()
+    time.sleep(0.025)  # A client that starts later.
+    playing.every(0.02, look)
+    assert playing.play([stage.reader]) == [stage.reader]
+    playing.stop()
+    numbers = [int(now_s / 0.02) for now_s in looks]
+    assert numbers[0] >= 2
+    assert numbers == sorted(set(numbers))
+
+
 class Watching:
     """A layer that wants to be asked every 10 ms and keeps the loads it is told."""
 

@@ -16,6 +16,7 @@ from linklab.core import units
 from linklab.core.statistics import Numbers
 from linklab.energy.account import EnergyFigures
 from linklab.runs.evidence import Evidence
+from linklab.runs.run_figures import ProcessFigures
 from linklab.schema.quantities import Quantity, duration, measure, number, rate, ratio, size
 
 Columns = tuple[float, ...]
@@ -27,7 +28,7 @@ class Measure:
     """`columns` takes a run's numbers, for a link where `per_link`; None where the run has none.
     `of_many` makes one number of the columns of many runs, along an axis. `words` writes a value
     for people. `more_is_better` says which of several contestants is the best; `near_zero` that
-    errors of it are not to be taken relatively."""
+    errors of it are not to be taken relatively; `real_clock` that only runs on that have it."""
 
     words: str
     quantity: Quantity
@@ -38,6 +39,7 @@ class Measure:
     per_link: bool = False
     near_zero: bool = False
     waits_for: str = ""
+    real_clock: bool = False
 
 
 def _time(value: float) -> str:
@@ -98,7 +100,8 @@ def _link_share(run: Evidence, link: str) -> Columns | None:
     return (0.0 if found is None else found.share,)
 
 
-_PROCESSOR: Final = "processor time and memory of the client, on the real clock"
+_ONCE_A_SECOND: Final = "1 Hz"
+"""How often the thesis looked at processor and memory."""
 _VIDEO: Final = "a player of video"
 _JOULES: Final = measure("J", 0, 1e6)
 _WATTS: Final = measure("W", 0, 1000)
@@ -119,8 +122,22 @@ def _energy(
     return Measure(words, quantity, _in(unit), columns)
 
 
-def _processor(words: str, quantity: Quantity, unit: str) -> Measure:
-    return Measure(words, quantity, _in(unit), waits_for=_PROCESSOR)
+def _processor(
+    words: str, quantity: Quantity, unit: str, of: Callable[[ProcessFigures], float | None]
+) -> Measure:
+    """Of the client. None of runs in virtual time."""
+
+    def columns(run: Evidence, _: str) -> Columns | None:
+        processes = None if run.figures is None else run.figures.processes
+        looked = (processes or {}).get("client", {}).get(_ONCE_A_SECOND)
+        value = None if looked is None else of(looked)
+        return None if value is None else (value,)
+
+    return Measure(words, quantity, _in(unit), columns, real_clock=True)
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
 
 
 MEASURES: Final[dict[str, Measure]] = {
@@ -174,14 +191,34 @@ MEASURES: Final[dict[str, Measure]] = {
     "power-mean": _energy("mean power", _WATTS, "W", lambda one: one.mean_w),
     "power-p90": _energy("90th percentile of power", _WATTS, "W", lambda one: one.p90_w),
     "power-peak": _energy("peak power", _WATTS, "W", lambda one: one.peak_w),
-    "cpu-p05": _processor("5th percentile of processor load", _PERCENT, "%"),
-    "cpu-median": _processor("median of processor load", _PERCENT, "%"),
-    "cpu-p90": _processor("90th percentile of processor load", _PERCENT, "%"),
-    "cpu-max": _processor("most processor load", _PERCENT, "%"),
-    "cpu-variation": _processor("coefficient of variation of processor load", _PERCENT, "%"),
-    "cpu-integral": _processor("processor time", measure("% s", 0, 1e9), "% s"),
-    "memory": _processor("memory", measure("kB", 0, 1e9), "kB"),
-    "memory-integral": _processor("memory over time", measure("kB s", 0, 1e12), "kB s"),
+    "cpu-p05": _processor(
+        "5th percentile of processor load", _PERCENT, "%", lambda one: 100 * one.load_p05
+    ),
+    "cpu-median": _processor(
+        "median of processor load", _PERCENT, "%", lambda one: 100 * one.load_median
+    ),
+    "cpu-p90": _processor(
+        "90th percentile of processor load", _PERCENT, "%", lambda one: 100 * one.load_p90
+    ),
+    "cpu-max": _processor("most processor load", _PERCENT, "%", lambda one: 100 * one.load_max),
+    "cpu-variation": _processor(
+        "coefficient of variation of processor load",
+        _PERCENT,
+        "%",
+        lambda one: _scaled(one.load_variation, 100),
+    ),
+    "cpu-integral": _processor(
+        "processor time", measure("% s", 0, 1e9), "% s", lambda one: 100 * one.cpu_s
+    ),
+    "memory": _processor(
+        "memory", measure("kB", 0, 1e9), "kB", lambda one: _scaled(one.memory_bytes, 1e-3)
+    ),
+    "memory-integral": _processor(
+        "memory over time",
+        measure("kB s", 0, 1e12),
+        "kB s",
+        lambda one: _scaled(one.memory_integral_byte_s, 1e-3),
+    ),
     "playback": Measure("playback time", _TIME, _time, waits_for=_VIDEO),
     "interruptions": Measure(
         "interruptions of the video", number(0, 1e6), lambda value: f"{value:.0f}", waits_for=_VIDEO

@@ -120,6 +120,11 @@ class Statement:
         return MEASURES[self.metric]
 
     @property
+    def real_clock(self) -> bool:
+        """Whether only runs on the real clock tell."""
+        return any(MEASURES[one].real_clock for one in (self.metric, self.other) if one)
+
+    @property
     def words(self) -> str:
         """What is compared, without the measure: `hs-s6 alg3`, `ts, tm, ao: alg3 to naive`."""
         where = ", ".join(dict.fromkeys(one.scenario for one in self.of))
@@ -171,8 +176,9 @@ class Publication:
 
     @property
     def cells(self) -> list[Cell]:
-        """All that have to be run, each once, in the order of the statements."""
-        return list(dict.fromkeys(cell for one in self.checkable for cell in one.cells))
+        """All that have to be run, in virtual time, each once, in the order of the statements."""
+        stated = [one for one in self.checkable if not one.real_clock]
+        return list(dict.fromkeys(cell for one in stated for cell in one.cells))
 
 
 _ROOT = Keys(("name", "title", "source", "statements"), ("runs", "not_there"))

@@ -19,7 +19,7 @@ from linklab.report.measures import MEASURES
 from linklab.report.publication import Cell, Publication, Statement
 from linklab.runs.evidence import Evidence
 
-Verdict = Literal["holds", "fails", "no runs", "not there yet"]
+Verdict = Literal["holds", "fails", "no runs", "not applicable", "not there yet"]
 
 LEVEL: Final = 0.95
 """Of the intervals."""
@@ -128,7 +128,7 @@ def _check(statement: Statement, runs: Runs) -> Checked:
         return Checked(statement, "not there yet")
     table = _Table(statement, runs)
     if not table.is_complete:
-        return Checked(statement, "no runs")
+        return Checked(statement, "not applicable" if statement.real_clock else "no runs")
     measured = table.value()
     if not math.isfinite(measured):
         return Checked(statement, "no runs", runs=table.runs)

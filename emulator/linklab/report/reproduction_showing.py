@@ -81,6 +81,9 @@ def summary(publication: Publication, checked: Sequence[Checked]) -> Iterator[st
     idle = sum(one.verdict == "no runs" for one in checked)
     if idle:
         yield f"without runs or figures: {idle}"
+    virtual = sum(one.verdict == "not applicable" for one in checked)
+    if virtual:
+        yield f"not applicable in virtual time: {virtual}, of processor and memory"
     waiting = sum(one.verdict == "not there yet" for one in checked)
     if waiting:
         yield f"not there yet: {waiting} of {len(checked)} statements, which need"

@@ -15,7 +15,7 @@ from linklab.report.publication import Cell, Publication
 from linklab.report.reproduction import Checked
 from linklab.runs.evidence import Evidence
 from linklab.runs.job_test import JOB
-from linklab.runs.run_figures import LinkFigures, RunFigures
+from linklab.runs.run_figures import LinkFigures, ProcessFigures, RunFigures
 
 TEXT = """\
 name: x
@@ -96,6 +96,38 @@ def test_each_statement_has_its_verdict(stated: Publication) -> None:
         ("no runs", None),
     ]
     assert [one.runs for one in found] == [3] * 8 + [0, 0]
+
+
+def looked_at(load: float) -> dict[str, dict[str, ProcessFigures]]:
+    """A client on the real clock."""
+    one = ProcessFigures(20, load / 2, load, load, load, 0.1, load * 9, 15e6, 0.01, 3e8)
+    return {"client": {"1 Hz": one}}
+
+
+def test_processor_load_is_of_the_real_clock_alone() -> None:
+    said = publication.parse(
+        "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
+        "  - {metric: cpu-median, source: s, each: [ts], of: alg3, to: [naive], ratio: 50 %,"
+        " within: 10 %}\n"
+        "  - {metric: memory, source: s, values: {ts: {alg3: 15000 kB}}, within: 1 %}\n",
+        "x.yaml",
+    )
+    assert said.cells == [], "nothing to be run in virtual time"
+    virtual = [run("alg3", 1, 10.0), run("naive", 1, 40.0)]
+    found = reproduction.check(said, reproduction.by_cell(virtual))
+    assert [(one.verdict, one.measured) for one in found] == [("not applicable", None)] * 2
+    assert "not applicable in virtual time: 2, of processor and memory" in list(
+        reproduction_showing.summary(said, found)
+    )
+    real = [
+        replace(one, figures=replace(one.figures, processes=looked_at(load)))
+        for one, load in zip(virtual, (0.3, 0.6), strict=True)
+        if one.figures is not None
+    ]
+    found = reproduction.check(said, reproduction.by_cell(real))
+    assert [one.verdict for one in found] == ["holds", "holds"]
+    assert found[0].measured == pytest.approx(0.5)
+    assert found[1].measured == pytest.approx(15_000)
 
 
 def test_intervals_are_over_seeds_and_repeat(stated: Publication) -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -100,12 +101,39 @@ def _received(lab: Lab) -> dict[str, int]:
     return {name: lab.client.received_bytes(link.path.device) for name, link in lab.links.items()}
 
 
-def _play(player: Player, client: subprocess.Popen[bytes], h2o: server.Server) -> None:
+def _watch(
+    stack: contextlib.ExitStack,
+    player: Player,
+    job: Job,
+    run_dir: Path,
+    client: subprocess.Popen[bytes],
+    h2o: server.Server,
+) -> Callable[[], None]:
+    """Has the player sample what client and server use, where computing takes time; how to take a
+    last sample. In virtual time it does not as much as look at the clock."""
+    if job.clock == "virtual":
+        return lambda: None
+    from linklab.lab import processes  # psutil is slow to load.
+
+    watch = processes.ProcessWatch(run_dir, {"client": client.pid, "server": h2o.process.pid})
+    stack.callback(watch.close)
+    watch.look(player.now_s())
+    player.every(processes.PERIOD_S, watch.look)
+    return lambda: watch.look(player.now_s())
+
+
+def _play(
+    player: Player,
+    client: subprocess.Popen[bytes],
+    h2o: server.Server,
+    last_look: Callable[[], None],
+) -> None:
     """Plays until the client ends; LabError when the server dies first."""
     descriptors = [os.pidfd_open(process.pid) for process in (client, h2o.process)]
     try:
         if descriptors[0] not in player.play(descriptors):
             h2o.check()
+        last_look()
     except _Next:
         _end(client)
     finally:
@@ -221,8 +249,9 @@ def _run_client(
                 environment=_environment(task, scratch),
                 directory=scratch,
             )
+            watch = _watch(stack, player, job, run_dir, process, h2o)
             try:
-                _play(player, process, h2o)
+                _play(player, process, h2o, watch)
             finally:
                 _end(process)
             elapsed_ns = time.monotonic_ns() - started_ns

@@ -70,12 +70,33 @@ class LinkFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessFigures:
+    """What a process used, from so many samples. Loads are cores that it kept busy between two of
+    them; `load_variation` and `memory_variation` are standard deviation by mean, None of nothing.
+    `cpu_s` is the processor time from the first sample to the last, the integral of the load;
+    `memory_bytes` the median of what it occupied, with its integral over time."""
+
+    samples: int
+    load_p05: float
+    load_median: float
+    load_p90: float
+    load_max: float
+    load_variation: float | None
+    cpu_s: float
+    memory_bytes: float | None
+    memory_variation: float | None
+    memory_integral_byte_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunFigures:
     """One run. `efficiency` is oracle / download time with *all* links in the oracle, also
     for algorithms that use one, so that all rows of a comparison share a scale.
     `stalled_s` is how long no link brought anything
     though bytes were missing (`stalls.py`), None where no samples were taken.
-    `energy` is None where no energy model is named.
+    `energy` is None where no energy model is named. `processes` has client and server, by how often
+    they were looked at, "1 Hz" and "10 Hz"; None in virtual time, where computing takes no time and
+    so neither load nor memory over time are figures.
     """
 
     download_s: float
@@ -86,6 +107,7 @@ class RunFigures:
     links: dict[str, LinkFigures]
     stalled_s: float | None = None
     energy: EnergyFigures | None = None
+    processes: dict[str, dict[str, ProcessFigures]] | None = None
 
     @property
     def wasted_bytes(self) -> int | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from linklab.core import plain_file
-from linklab.core.records import QueueRecord, RecordError, Tail
+from linklab.core.records import ProcessRecord, QueueRecord, RecordError, Tail
 from linklab.runs import job, outcome, run_energy, run_figures, stalls
 from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.scenario import Scenario, ScenarioError
@@ -59,21 +59,27 @@ def _figures_of(run_dir: Path) -> RunFigures:
 def _with_samples(
     figures: RunFigures, scenario: Scenario, run_dir: Path, shift_s: float
 ) -> RunFigures:
-    """The figures with what the lab's samples say of stalls and energy, if there are any."""
+    """The figures with what was sampled: stalls, energy, processes; as far as there is any."""
     try:
-        sampled = Tail(run_dir, QueueRecord).read()
+        queues = Tail(run_dir, QueueRecord).read()
+        processes = Tail(run_dir, ProcessRecord).read()
     except RecordError as error:
         raise FigureError(str(error)) from error
-    if not sampled:
+    if processes:
+        from linklab.runs import process_figures  # scipy is slow to load.
+
+        figures = replace(figures, processes=process_figures.of_records(processes))
+    if not queues:
         return figures
-    stalled_s = stalls.stalled_s(sampled, shift_s + figures.download_s)
+    stalled_s = stalls.stalled_s(queues, shift_s + figures.download_s)
+    figures = replace(figures, stalled_s=stalled_s)
     model = run_energy.model_of(run_dir)
     if model is None:
-        return replace(figures, stalled_s=stalled_s)
+        return figures
     cost = run_energy.of_lab(
-        model, scenario, run_dir, sampled, start_s=shift_s, download_s=figures.download_s
+        model, scenario, run_dir, queues, start_s=shift_s, download_s=figures.download_s
     )
-    return replace(figures, stalled_s=stalled_s, energy=cost.figures)
+    return replace(figures, energy=cost.figures)
 
 
 def write(run_dir: Path) -> RunFigures:

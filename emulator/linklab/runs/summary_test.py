@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from linklab.core.records import FILES, ProcessRecord, line
 from linklab.runs import job, outcome, summary
 from linklab.runs.job_test import JOB
 from linklab.runs.outcome import Outcome
@@ -132,3 +133,18 @@ def test_a_run_that_stood_still_says_how_long(run_dir: Path) -> None:
     (run_dir / "queues.jsonl").write_text("{}\n")
     with pytest.raises(FigureError, match=r"queues\.jsonl:1: "):
         summary.write(run_dir)
+
+
+def test_processes_are_figures_where_they_were_sampled(run_dir: Path) -> None:
+    assert summary.figures_of(run_dir).processes is None, "never 0"
+    with (run_dir / FILES[ProcessRecord]).open("wb") as file:
+        for n in range(31):
+            sample = ProcessRecord(
+                t_s=n / 10, process="server", cpu_s=0.05 * n, rss_bytes=1_000_000
+            )
+            file.write(line(sample))
+    figures = summary.write(run_dir)
+    assert figures.processes is not None
+    assert set(figures.processes["server"]) == {"1 Hz", "10 Hz"}
+    assert figures.processes["server"]["1 Hz"].load_median == pytest.approx(0.5)
+    assert summary.read(run_dir) == figures

@@ -1,0 +1,75 @@
+"""Processor load and memory of a run's processes, as chapter 6 of the thesis tells them. Pure.
+
+What is sampled ten times a second is looked at as it is and once a second, as in the thesis. A load
+is 1 where one core is wholly busy. The percentages of a phone do not transfer to another processor;
+ratios between algorithms may.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from linklab.core import statistics
+from linklab.core.records import ProcessRecord
+from linklab.runs.run_figures import ProcessFigures
+
+EVERY_S: Final = {"1 Hz": 1.0, "10 Hz": 0.1}
+"""How far apart samples are, by what that is called."""
+
+_EARLY_S = 0.05
+"""Half of what is between two samples."""
+
+_LEAST_SAMPLES = 3
+"""Two loads, and so a deviation."""
+
+
+def of_records(records: Iterable[ProcessRecord]) -> dict[str, dict[str, ProcessFigures]]:
+    """Each process's figures by how often it was looked at; those that were too short for two
+    loads are left out."""
+    by_process: dict[str, list[ProcessRecord]] = {}
+    for record in records:
+        by_process.setdefault(record.process, []).append(record)
+    found: dict[str, dict[str, ProcessFigures]] = {}
+    for process, samples in by_process.items():
+        for title, every_s in EVERY_S.items():
+            chosen = _every(samples, every_s)
+            if len(chosen) >= _LEAST_SAMPLES:
+                found.setdefault(process, {})[title] = _figures(chosen)
+    return found
+
+
+def _every(samples: Sequence[ProcessRecord], every_s: float) -> list[ProcessRecord]:
+    """The first sample, and each that is so much later than the one before, or nearly: looks come
+    late, and the next one in time. The last too where it is half of that later."""
+    chosen = list(samples[:1])
+    for sample in samples[1:]:
+        if sample.t_s - chosen[-1].t_s >= every_s - _EARLY_S:
+            chosen.append(sample)
+    if samples and samples[-1].t_s - chosen[-1].t_s >= every_s / 2:
+        chosen.append(samples[-1])
+    return chosen
+
+
+def _figures(samples: Sequence[ProcessRecord]) -> ProcessFigures:
+    loads = [
+        (after.cpu_s - before.cpu_s) / (after.t_s - before.t_s)
+        for before, after in itertools.pairwise(samples)
+    ]
+    resident = [(one.t_s, float(one.rss_bytes)) for one in samples if one.rss_bytes is not None]
+    sizes = [size for _, size in resident]
+    return ProcessFigures(
+        samples=len(samples),
+        load_p05=statistics.percentile(loads, 5),
+        load_median=statistics.median(loads),
+        load_p90=statistics.percentile(loads, 90),
+        load_max=max(loads),
+        load_variation=statistics.coefficient_of_variation(loads) if any(loads) else None,
+        cpu_s=samples[-1].cpu_s - samples[0].cpu_s,
+        memory_bytes=statistics.median(sizes) if sizes else None,
+        memory_variation=statistics.coefficient_of_variation(sizes) if len(sizes) > 1 else None,
+        memory_integral_byte_s=(
+            statistics.simpson(sizes, [t_s for t_s, _ in resident]) if len(sizes) > 1 else None
+        ),
+    )
