@@ -114,6 +114,17 @@ def median_error(checked: Iterable[Checked], *, relative: bool) -> float | None:
     return statistics.median(map(abs, errors)) if errors else None
 
 
+def rms_error(checked: Iterable[Checked], *, relative: bool) -> float | None:
+    """The root of the mean square of the errors of published values; None where there are none."""
+    errors = [
+        error
+        for one in checked
+        if one.statement.form == "value"
+        and (error := one.error_ratio if relative else one.error) is not None
+    ]
+    return math.sqrt(sum(error * error for error in errors) / len(errors)) if errors else None
+
+
 def missing(checked: Iterable[Checked]) -> dict[str, int]:
     """What linklab lacks, with how many statements wait for it, most first."""
     found: dict[str, int] = {}

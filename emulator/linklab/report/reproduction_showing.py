@@ -108,10 +108,13 @@ def _by_metric(checked: Sequence[Checked]) -> Iterator[str]:
 
 def _error(values: Sequence[Checked]) -> str:
     measure = values[0].statement.measure
-    error = reproduction.median_error(values, relative=not measure.near_zero)
-    if error is None:
+    relative = not measure.near_zero
+    median = reproduction.median_error(values, relative=relative)
+    rms = reproduction.rms_error(values, relative=relative)
+    if median is None or rms is None:
         return "-"
-    return measure.say(error) if measure.near_zero else f"{error * 100:.1f} %"
+    said = [f"{one * 100:.1f} %" if relative else measure.say(one) for one in (median, rms)]
+    return said[0] if len(values) == 1 else f"{said[0]}, rms {said[1]}"
 
 
 def _grouped(checked: Sequence[Checked]) -> dict[str, list[Checked]]:
@@ -128,7 +131,7 @@ def to_json(publication: Publication, checked: Sequence[Checked]) -> dict[str, A
     bit/s, bytes, J, W, ratios.
 
     counts{kind}: holds, fails, clear, metrics{metric}: holds, fails, and of them values: holds,
-      fails, median_error, median_error_ratio
+      fails, median_error, median_error_ratio, rms_error, rms_error_ratio
     not_there_yet{reason}: statements that need it
     statements[]: line, metric, link, form, with, of[], to[] (scenario/contestant), source, kind,
       why, published, low, high (limits, null where there is none), missing[], verdict, clear,
@@ -155,6 +158,8 @@ def _counts(checked: Sequence[Checked]) -> dict[str, Any]:
                 **_count(values),
                 "median_error": reproduction.median_error(values, relative=False),
                 "median_error_ratio": reproduction.median_error(values, relative=True),
+                "rms_error": reproduction.rms_error(values, relative=False),
+                "rms_error_ratio": reproduction.rms_error(values, relative=True),
             },
         }
     return {**_count(checked), "clear": counted.clear, "metrics": metrics}

@@ -169,6 +169,10 @@ def test_counts_errors_and_what_is_missing(stated: Publication) -> None:
         (1.5 / 9.5 + 11 / 40) / 2
     )
     assert reproduction.median_error(values, relative=False) == pytest.approx(6.25)
+    assert reproduction.rms_error(values, relative=True) == pytest.approx(
+        (((1.5 / 9.5) ** 2 + (11 / 40) ** 2) / 2) ** 0.5
+    )
+    assert reproduction.rms_error([], relative=True) is None
     assert reproduction.missing(found) == {"the algorithm GreenBag": 1}
 
 
@@ -198,7 +202,7 @@ def test_a_table_of_80_columns(stated: Publication) -> None:
         "fails?",
     ]
     assert "calibration: 1 of 1 hold; 0 verdicts are clear" in lines
-    assert "  download: 0 of 2 values, median error 21.6 %; 2 of 2 comparisons" in lines
+    assert "  download: 0 of 2 values, median error 21.6 %, rms 22.4 %; 2 of 2 comparisons" in lines
     assert "  link-delta: 1 of 1 values, median error 0.00 s" in lines
     assert "without runs or figures: 1" in lines
     assert "     1 the algorithm GreenBag" in lines
