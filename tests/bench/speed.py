@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.common import CORES, Bench, BenchError, Result, environment, table, target
 
 TARGET_S = 9.0
-TARGET_RATIO = 2.5
+TARGET_RATIO = 9.0
 TARGET_SCALING = 1.8
 TARGET_BUILD_S = 240.0
 TARGET_BOOT_S = 0.7
@@ -41,6 +41,7 @@ def speed(bench: Bench) -> Result:
     guests = [float(one.json["wall_s"]) for one in alone]
     least_boot, usual_boot = min(boots), statistics.median(boots)
     least, usual = min(calls), statistics.median(calls)
+    ratio = virtual_s / (least - least_boot)
     shown = table("", "real s", "virtual s per real s")
     shown.add_row("boot and shutdown alone, the guest", _both(boot_guests), "")
     shown.add_row("boot and shutdown alone, the command", _both(boots), "")
@@ -49,13 +50,13 @@ def speed(bench: Bench) -> Result:
     shown.add_row(
         "the command less boot",
         f"{least - least_boot:.2f} ({usual - usual_boot:.2f})",
-        f"{virtual_s / (least - least_boot):.2f} ({virtual_s / (usual - usual_boot):.2f})",
+        f"{ratio:.2f} ({virtual_s / (usual - usual_boot):.2f})",
     )
     bench.console.print(shown)
     bench.say(
-        f"250 MB in {least:.2f} s; " + target("9 s, boot included", least <= TARGET_S)
-        + f"; {virtual_s / least:.2f}; " + target("2.5", virtual_s / least >= TARGET_RATIO)
-    )  # fmt: skip
+        f"250 MB in {least:.2f} s; {target('9 s, boot included', least <= TARGET_S)}\n"
+        f"{ratio:.2f} virtual s per real s less boot; {target('9', ratio >= TARGET_RATIO)}"
+    )
     result: Result = {
         "virtual_s": virtual_s, "boot_guest_s": boot_guests, "boot_s": boots, "guest_s": guests, "command_s": calls,
         "load_average_before": loads,

@@ -12,7 +12,7 @@ from linklab.core.paths import DATA, MULTILINK
 from linklab.core.version import released
 from linklab.places.guest import image, kernel, locked
 
-_PACKAGES = ("h2o", "mininet", "iproute2", "linux-source-6.12")
+_PACKAGES = ("h2o", "mininet", "iproute2", "linux-source-7.2")
 _PYTHON = "python3.11"
 
 

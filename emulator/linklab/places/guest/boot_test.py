@@ -84,6 +84,12 @@ def test_the_command_line_differs_with_seed_clock_and_memory_alone(
     assert "rw" not in virtual
 
 
+def test_without_a_fence_programs_do_not_get_at_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, words in (("namespaces", "auto"), ("landlock", "auto"), ("none", "off")):
+        monkeypatch.setattr(confinement, "fence", lambda name=name: Fence(name, "as it is"))
+        assert f"seccomp={words}" in boot.kernel_arguments("virtual", 1, 64 << 20)
+
+
 def test_the_payload_fits_into_memory() -> None:
     assert boot.memory_bytes(10_000_000_000) - boot.memory_bytes(0) >= 10_000_000_000
     assert boot.memory_bytes(0) >= 256 << 20

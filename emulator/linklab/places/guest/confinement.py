@@ -185,14 +185,21 @@ def _namespaces(
         "ALL",
     ]
     if os.geteuid() == 0:  # Else it could not enter a home that is closed to others.
-        words += ["--cap-add", "CAP_DAC_READ_SEARCH"]
+        words += ["--cap-add", "CAP_DAC_READ_SEARCH", "--cap-add", "CAP_SETPCAP"]
     words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     words += ["--ro-bind-try", "/dev/shm", "/dev/shm"]
     for path in hidden:
         words += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
     for path in write:
         words += ["--bind", str(path), str(path)]
-    return [*words, "--chdir", str(write[0] if write else "/"), "--"]
+    words += ["--chdir", str(write[0] if write else "/"), "--"]
+    if os.geteuid() == 0:
+        # Where root could gain rights by it, exec has the kernel forget that a program asked for
+        # addresses that are not random: UML asks, starts itself again and would never end.
+        keep = "-all,+dac_read_search"
+        words += ["setpriv", "--bounding-set", "-all", "--inh-caps", keep, "--ambient-caps", keep]
+        words.append("--")
+    return words
 
 
 def _landlock(write: Sequence[Path], hidden: Sequence[Path]) -> list[str]:

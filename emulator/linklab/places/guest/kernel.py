@@ -25,11 +25,11 @@ from linklab.core.scratch import build_prefix
 from linklab.places.guest import image, release
 from linklab.places.guest.locked import version
 
-SOURCE_PACKAGE = "linux-source-6.12"
+SOURCE_PACKAGE = "linux-source-7.2"
 SOURCE_ARCHIVE = f"/usr/src/{SOURCE_PACKAGE}.tar.xz"
 """Where the image has the source."""
 
-EXPECTED_STEPS = 1200
+EXPECTED_STEPS = 1250
 """Compiler lines of one build, for the progress bar."""
 
 _HERE = Path(__file__).parent
