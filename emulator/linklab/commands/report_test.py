@@ -148,7 +148,8 @@ def test_publications_are_held_against_scenarios_that_ship(tmp_path: Path) -> No
     made(tmp_path / "runs", "alg3", 1, of, 16.0)
     said = words(page(tmp_path / "runs"))
     assert "What thesis states" in said
-    assert "download hs-s7 alg3 16.55 s 16.00 s - holds? table 5.12" in said
+    assert "download hs-s7 alg3 16.55 s 16.00 s holds? - table 5.12" in said
+    assert "download: 1 of 1 values, median error 3.3 %" in said
     made(tmp_path / "other", "alg3", 1, replace(of, sample_s=1.0), 16.0)
     assert "What thesis states" not in words(page(tmp_path / "other"))
 

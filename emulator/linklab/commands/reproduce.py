@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         said = reproduction_showing.to_json(stated, checked)
         print(json.dumps({**said, "runs": len(used), "failures": failures}, indent=2))
     else:
-        reproduction_showing.show(stated, checked, Console())
+        reproduction_showing.show(checked, Console())
         for failure in failures:
             complain(failure)
         print(line)

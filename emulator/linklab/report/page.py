@@ -14,7 +14,7 @@ from typing import Any
 
 from linklab.core import statistics
 from linklab.core.statistics import Interval
-from linklab.report import charts, reproduction, reproduction_showing
+from linklab.report import charts, reproduction_showing
 from linklab.report.charts import Spec
 from linklab.report.reproduction import Checked
 from linklab.runs.courses import Course, Range
@@ -359,12 +359,8 @@ def _published(name: str, checked: Sequence[Checked]) -> dict[str, Any]:
         for one in checked
         if one.verdict in ("holds", "fails")
     ]
-    outcomes = [one for one in checked if one.statement.kind == "outcome"]
     return {
         "name": name,
         "rows": rows,
-        "outcomes": reproduction.count(outcomes),
-        "waiting": sum(one.verdict == "not there yet" for one in checked),
-        "idle": sum(one.verdict == "no runs" for one in checked),
-        "all": len(checked),
+        "summary": "\n".join(reproduction_showing.summary(checked)),
     }

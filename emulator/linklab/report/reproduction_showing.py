@@ -18,7 +18,7 @@ from linklab.report.reproduction import Checked
 _STYLES = {"holds": "green", "fails": "red"}
 
 
-def show(publication: Publication, checked: Sequence[Checked], console: Console) -> None:
+def show(checked: Sequence[Checked], console: Console) -> None:
     """Prints the statements that could be checked, in tables by what they are about; then what
     they come to, and what could not be checked for what reason."""
     known = [one for one in checked if one.verdict in ("holds", "fails")]
@@ -26,7 +26,7 @@ def show(publication: Publication, checked: Sequence[Checked], console: Console)
         about = f", {kind}" if kind != "outcome" else ""
         console.print(Text(f"{title} ({source}{about})", style="bold"))
         console.print(_table(list(rows)))
-    for line in summary(publication, checked):
+    for line in summary(checked):
         console.print(line, markup=False, highlight=False)
 
 
@@ -70,7 +70,7 @@ def verdict(one: Checked) -> str:
     return one.verdict + doubt
 
 
-def summary(publication: Publication, checked: Sequence[Checked]) -> Iterator[str]:
+def summary(checked: Sequence[Checked]) -> Iterator[str]:
     """What the verdicts come to, in lines."""
     for kind in KINDS:
         of_kind = [one for one in checked if one.statement.kind == kind]

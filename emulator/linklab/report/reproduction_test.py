@@ -117,7 +117,7 @@ def test_processor_load_is_of_the_real_clock_alone() -> None:
     found = reproduction.check(said, reproduction.by_cell(virtual))
     assert [(one.verdict, one.measured) for one in found] == [("not applicable", None)] * 2
     assert "not applicable in virtual time: 2, of processor and memory" in list(
-        reproduction_showing.summary(said, found)
+        reproduction_showing.summary(found)
     )
     real = [
         replace(one, figures=replace(one.figures, processes=looked_at(load)))
@@ -176,15 +176,15 @@ def test_counts_errors_and_what_is_missing(stated: Publication) -> None:
     assert reproduction.missing(found) == {"the algorithm GreenBag": 1}
 
 
-def shown(stated: Publication, found: list[Checked]) -> str:
+def shown(found: list[Checked]) -> str:
     console = Console(file=io.StringIO(), width=80)
-    reproduction_showing.show(stated, found, console)
+    reproduction_showing.show(found, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
 def test_a_table_of_80_columns(stated: Publication) -> None:
-    text = shown(stated, checked(stated, runs()))
+    text = shown(checked(stated, runs()))
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
     (alg3,) = (line for line in lines if line.startswith("ts alg3") and "9.5 s" in line)
