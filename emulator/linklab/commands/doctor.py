@@ -84,9 +84,9 @@ def findings() -> Iterator[Finding]:
     yield Finding("confinement", around.name != "none", around.words, needed=False)
     host = choice.host_obstacle()
     yield Finding("host place", host is None, host or "root, namespaces and netem", needed=False)
-    for name in peers(USUAL_LINKS):
-        for package in missing_packages([name]):
-            yield Finding(name, False, f"apt-get install {package}", False)
+    for package in missing_packages(peers(USUAL_LINKS)):
+        words = f"missing, for the host place: {_install(package)}"
+        yield Finding(package, False, words, needed=False)
     free = shutil.disk_usage(_existing(cache_dir())).free
     yield Finding("cache", free > 2e9, f"{cache_dir()}, {free / 1e9:.0f} GB free (2 needed)")
 

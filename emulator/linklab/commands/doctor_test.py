@@ -118,7 +118,8 @@ def test_a_missing_peer_hinders_nothing(
     monkeypatch.setattr(shutil, "which", lambda name: None if name == "aria2c" else name)
     code, out = report(capsys)
     assert code == 0
-    assert "-   aria2-8      apt-get install aria2\n" in out
+    assert out.count("aria2") == 2
+    assert "-   aria2        missing, for the host place: apt-get install aria2\n" in out
 
 
 def test_one_place_is_enough(

@@ -20,6 +20,10 @@ from linklab.places.guest.locked import Package
 MIRROR = "LINKLAB_DEBIAN_MIRROR"
 """The environment's name for a mirror: a URL below which are `debian` and `debian-security`."""
 
+_CURRENT = "https://deb.debian.org"
+_PAST = "https://snapshot.debian.org"
+"""Debian's archives as they are today, and as they were at every time."""
+
 _SIDE_BY_SIDE = 4
 _TIMEOUT_S = 30
 _ATTEMPTS = 2
@@ -33,13 +37,9 @@ class DownloadError(RuntimeError):
 def sources(package: Package, snapshot: str, mirror: str | None) -> list[str]:
     """The URLs to ask for a package, in this order. Pure."""
     path = f"{package.archive}/{urllib.parse.quote(package.path)}"
-    bases = [
-        *([mirror.rstrip("/")] if mirror else []),
-        "https://deb.debian.org",
-    ]
-    past = urllib.parse.quote(package.path)
-    archive = f"https://snapshot.debian.org/archive/{package.archive}/{snapshot}"
-    return [*(f"{base}/{path}" for base in bases), f"{archive}/{past}"]
+    bases = [*([mirror.rstrip("/")] if mirror else []), _CURRENT]
+    past = f"{package.archive}/{snapshot}/{urllib.parse.quote(package.path)}"
+    return [*(f"{base}/{path}" for base in bases), f"{_PAST}/archive/{past}"]
 
 
 def fetch(

@@ -51,15 +51,53 @@ class _Answers(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
-    """The only source of packages."""
+def server() -> Iterator[Mirror]:
     with Mirror() as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setattr(
-            download, "sources", lambda one, *_: [f"{server.url}/debian/{one.path}"]
-        )
         yield server
         server.shutdown()
+
+
+@pytest.fixture
+def mirror(server: Mirror, monkeypatch: pytest.MonkeyPatch) -> Mirror:
+    """The only source of packages."""
+    monkeypatch.setattr(download, "sources", lambda one, *_: [f"{server.url}/debian/{one.path}"])
+    return server
+
+
+@pytest.fixture
+def debian(server: Mirror, monkeypatch: pytest.MonkeyPatch) -> Mirror:
+    """Debian's two archives, a year later: what `files` say that they still have."""
+    monkeypatch.setattr(download, "_CURRENT", server.url)
+    monkeypatch.setattr(download, "_PAST", server.url)
+    monkeypatch.delenv(download.MIRROR, raising=False)
+    return server
+
+
+def test_what_debian_has_replaced_comes_from_its_past(debian: Mirror, tmp_path: Path) -> None:
+    debian.files = {
+        "/debian/pool/a_1%2Bb.deb": CONTENT,
+        "/archive/debian/20261122T015521Z/pool/c_1%2Bb.deb": CONTENT,
+    }
+    download.fetch([package("a"), package("c")], "20261122T015521Z", tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"a_1+b.deb", "c_1+b.deb"}
+    assert sorted(debian.asked) == [
+        "/archive/debian/20261122T015521Z/pool/c_1%2Bb.deb",
+        "/debian/pool/a_1%2Bb.deb",
+        "/debian/pool/c_1%2Bb.deb",
+    ]
+
+
+def test_what_no_archive_has_any_more_is_named(debian: Mirror, tmp_path: Path) -> None:
+    debian.files = {"/debian/pool/a_1%2Bb.deb": CONTENT}
+    with pytest.raises(DownloadError) as error:
+        download.fetch([package("a"), package("c")], "2026T", tmp_path)
+    assert str(error.value).splitlines() == [
+        "c_1+b.deb cannot be had:",
+        f"  {debian.url}/debian/pool/c_1%2Bb.deb: HTTP Error 404: Not Found",
+        f"  {debian.url}/archive/debian/2026T/pool/c_1%2Bb.deb: HTTP Error 404: Not Found",
+        "  Is there a network? Else set LINKLAB_DEBIAN_MIRROR to a mirror that has it.",
+    ]
 
 
 def test_the_user_s_mirror_comes_first_and_the_archive_last() -> None:
