@@ -213,15 +213,27 @@ def test_without_privileges(tmp_path: Path, scenario: ScenarioFile, linklab: Lin
     shutil.copytree(built.parent.parent / "image", own / "image", symlinks=True)
     for path in (own, own / "image", own / "kernel", own / "kernel" / built.name):
         os.chown(path, 65534, 65534)
-    done = subprocess.run(
-        [*nobody, "--no-new-privs", "--bounding-set", "-all",
-         *command("run", file, "-a", "alg3", "--out", own / "runs", "--json")],
-        env={**environment(), "LINKLAB_CACHE": str(own), "HOME": "/nonexistent"},
-        cwd=own, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+
+    def as_nobody(*words: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*nobody, "--no-new-privs", "--bounding-set", "-all", *command(*words)],
+            env={**environment(), "LINKLAB_CACHE": str(own), "HOME": "/nonexistent"},
+            cwd=own,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    done = as_nobody("run", file, "-a", "alg3", "--out", own / "runs", "--json")
     assert done.returncode == 0, done.stderr
     (run_dir,) = (own / "runs").iterdir()
     assert (run_dir / "summary.json").stat().st_uid == 65534
+    # With the files of the machine outside, of which nobody owns none.
+    system = "/etc/os-release"
+    program = as_nobody("exec", file, "--out", own / "programs", "--", "cat", system)
+    assert program.returncode == 0, program.stderr
+    assert Path(system).read_text() in program.stdout
     as_root = linklab("run", file, "-a", "alg3", "--json")
     ours, theirs = (figures["figures"] for figures in (json.loads(done.stdout), as_root.json))
     assert ours["download_s"] == pytest.approx(theirs["download_s"], abs=10e-6)

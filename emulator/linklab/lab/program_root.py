@@ -7,6 +7,7 @@ from there, as a lab inside this lab does, would be back in the image.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from linklab.lab.network import Host
@@ -14,11 +15,21 @@ from linklab.lab.network import Host
 _MOUNTS = "/run/linklab/mounts"
 """The mount namespace's name. In the guest, which has one lab."""
 
-_SYS = "mount --rbind /sys $0/sys"
-"""The host's own, with its network devices."""
-
-_ENTER = "cd $0 && pivot_root . . && umount -l ."
-"""Makes $0 the root (pivot_root(2), "pivot_root(".", ".")")."""
+_ENTER = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def done(call, *words):
+    if getattr(libc, call)(*words) != 0:
+        sys.exit(f"{call}: {os.strerror(ctypes.get_errno())}")
+root = os.fsencode(sys.argv[1])
+done("mount", b"/sys", root + b"/sys", None, ctypes.c_ulong(BIND), None)
+os.chdir(root)
+done("pivot_root", b".", b".")
+done("umount2", b".", DETACH)
+""".replace("BIND", str(4096 | 16384)).replace("DETACH", str(2))
+"""Makes the first word the root (pivot_root(2), "pivot_root(".", ".")"), with the /sys of the host
+of the lab, which has its network devices. Not by mount(8) and umount(8), which are set-user-ID:
+where the guest runs in a user namespace, root's files are nobody's, and so would be their rights."""
 
 
 def at(root: Path, host: Host, directory: Path) -> list[str]:
@@ -29,6 +40,6 @@ def at(root: Path, host: Host, directory: Path) -> list[str]:
     if root == Path("/"):
         return []
     host.run(["touch", _MOUNTS])
-    changed = ["sh", "-c", f"{_SYS} && {_ENTER}", str(root)]
+    changed = [sys.executable, "-I", "-S", "-c", _ENTER, str(root)]
     host.run(["unshare", f"--mount={_MOUNTS}", "--propagation=private", "--", *changed])
     return ["nsenter", f"--mount={_MOUNTS}", f"--wdns={directory}", "--"]

@@ -63,6 +63,16 @@ def test_what_was_bundled_is_imported_from_the_file_alone(package: Path, tmp_pat
     assert said.endswith("No module named 'little.unused'\n")
 
 
+def test_what_lies_beside_the_package_is_not_taken(package: Path, tmp_path: Path) -> None:
+    """The packages of the host's Python, beside an installed linklab: for another Python."""
+    (package / "colorsys.py").write_text("raise ImportError('for another Python')")
+    file = tmp_path / "bundle"
+    file.write_bytes(bytes(init.MARK_BYTES) + bundled(package, "/shown"))
+    said = imported(file, "import little.session, colorsys; print(colorsys.__file__)")
+    assert said.endswith("colorsys.py\n")
+    assert str(package) not in said
+
+
 def test_an_error_names_the_file_as_the_guest_has_it(package: Path, tmp_path: Path) -> None:
     file = tmp_path / "bundle"
     file.write_bytes(bytes(init.MARK_BYTES) + bundled(package, "/shown"))

@@ -7,15 +7,27 @@ will be at SHOWN.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import marshal
 import struct
 import sys
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import PathFinder, SourceFileLoader
+
+
+def _add_package(name: str, place: str) -> None:
+    """Makes a package known that lies in a directory with others, such as those that an installed
+    linklab has beside it for the host's Python."""
+    spec = PathFinder.find_spec(name, [place])
+    if spec is None or spec.loader is None:
+        raise ModuleNotFoundError(f"{name} is not in {place}", name=name)
+    sys.modules[name] = package = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(package)
 
 
 def main(module: str, place: str, shown: str, *site: str) -> None:
     """Imports the module, then writes the code of every module that came from a file."""
-    sys.path[:] = [place, *sys.path[1:], *site]
+    sys.path += site
+    _add_package(module.partition(".")[0], place)
     importlib.import_module(module)
     index, codes, at = {}, [], 0
     for name, loaded in sorted(sys.modules.items()):

@@ -209,10 +209,11 @@ def _came_from_release(name: Name, root: Path, work: Path, progress: Progress) -
             archive_name(name), packed, lambda of: progress(f"fetching the {name} image", 0.8 * of)
         )
         root.mkdir(mode=0o755)
-        progress(f"unpacking the {name} image", 0.8)
-        with tarfile.open(packed, "r:xz") as archive:
+        size_bytes = packed.stat().st_size
+        with packed.open("rb") as file, tarfile.open(fileobj=file, mode="r:xz") as archive:
             for member in archive:
                 deb.extract(archive, member, root, _inside(member.name, root))
+                progress(f"unpacking the {name} image", 0.8 + 0.2 * file.tell() / size_bytes)
     except (release.ReleaseError, tarfile.TarError, lzma.LZMAError, EOFError, ValueError) as error:
         complain(f"the {name} image is made here: {error}")
         shutil.rmtree(root, ignore_errors=True)

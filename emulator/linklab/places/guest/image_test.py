@@ -164,7 +164,11 @@ def sign(directory: Path) -> None:
 
 
 def test_an_image_comes_from_a_release(released: Path) -> None:
-    path = image.ensure("guest")
+    said: list[tuple[str, float]] = []
+    path = image.ensure("guest", lambda what, of: said.append((what, of)))
+    fractions = [of for _, of in said]
+    assert fractions == sorted(fractions)
+    assert 0.8 < dict(said)["unpacking the guest image"] <= fractions[-1] == 1.0
     assert (path / "usr" / "file").read_text() == CONTENT
     assert path.name == f"guest-{image.tree_hash(path)[:16]}"
     other = released / "again"
