@@ -70,7 +70,9 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(str(error)) from None
     model = _named(found, options, len(rows))
     if options.out is not None:
-        options.out.write_text(to_yaml(model), encoding="utf-8")
+        text = to_yaml(model)
+        library.parse(text, str(options.out))  # A file's name may be none for a model.
+        options.out.write_text(text, encoding="utf-8")
     if options.json:
         print(json.dumps(_to_json(found, model), indent=2))
     else:

@@ -52,6 +52,7 @@ def test_a_model_of_one_s_own_is_written_and_used(
         ([S7, "--terms", "wimax.active"], "no term is called 'wimax.active'"),
         ([S7, "--model", "galaxy-s9"], "no energy model is called 'galaxy-s9'"),
         (["nowhere.csv"], "nowhere.csv: cannot be read"),
+        ([S7, "-o", "/nowhere/My Phone.yaml"], "name: 'My Phone' is no name"),
     ],
 )
 def test_what_cannot_be_fitted_is_exit_code_2(

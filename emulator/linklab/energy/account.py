@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -44,8 +45,9 @@ class LinkEnergyFigures:
 @dataclass(frozen=True, slots=True)
 class EnergyFigures:
     """One run by one model. `joules` is `main_j`, all of the download, and `tail_j`, what the
-    radios drew after it. `base_j`, `shared_j` and `both_j` belong to no link alone; with the
-    links' `joules` they come to `joules`, too. The powers are those of the download; 90 % of its
+    radios drew after it. `base_j`, `shared_j` and `both_j` belong to no link alone, nor does
+    `processor_j`, None where the model has no such term or the run, in virtual time, no processor
+    time; with the links' `joules` they come to `joules`, too. The powers are those of the download; 90 % of its
     time the device drew no more than `p90_w`."""
 
     model: str
@@ -60,6 +62,7 @@ class EnergyFigures:
     shared_j: float
     both_j: float
     links: dict[str, LinkEnergyFigures]
+    processor_j: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,10 @@ def account(
     start_s: float,
     end_s: float,
     payload_bytes: int,
+    processor: Sequence[tuple[float, float]] = (),
 ) -> Account:
-    """What a download of `payload_bytes` from `start_s` to `end_s` cost.
+    """What a download of `payload_bytes` from `start_s` to `end_s` cost. `processor` is the time
+    that the client's has used until a time, if known.
 
     Raises ValueError where no time passed, nothing was downloaded, or the model does not know a
     kind of link.
@@ -104,7 +109,7 @@ def account(
     radios = {
         name: Radio(one, model.link(one.kind), start_s, end_s) for name, one in activities.items()
     }
-    sums = _Sums(model, radios, end_s)
+    sums = _Sums(model, radios, end_s, processor if model.processor_mw else ())
     idle_s = max([end_s, *(radio.marks[-1] for radio in radios.values())])
     steps = _steps(start_s, end_s) + _steps(end_s, idle_s)
     power = []
@@ -132,9 +137,17 @@ class _LinkSums:
 class _Sums:
     """Adds up millijoules, one stretch after the other in which no power changes."""
 
-    def __init__(self, model: EnergyModel, radios: Mapping[str, Radio], end_s: float) -> None:
+    def __init__(
+        self,
+        model: EnergyModel,
+        radios: Mapping[str, Radio],
+        end_s: float,
+        processor: Sequence[tuple[float, float]],
+    ) -> None:
         self.model, self.radios, self._end_s = model, radios, end_s
         self.base_mj = self.shared_mj = self.both_mj = 0.0
+        self._processor = processor
+        self.processor_mj = 0.0 if processor else None
         self.links = {name: _LinkSums() for name in radios}
         self.head_mj = 0.0
         for name, radio in radios.items():
@@ -179,7 +192,23 @@ class _Sums:
         self.base_mj += base_mj
         self.shared_mj += shared_mj
         self.both_mj += both_mj
-        return base_mj + shared_mj + both_mj
+        return base_mj + shared_mj + both_mj + self._processor_mj(from_s, min(to_s, self._end_s))
+
+    def _processor_mj(self, from_s: float, to_s: float) -> float:
+        if self.processor_mj is None or to_s <= from_s:
+            return 0.0
+        busy_s = _between(self._processor, to_s) - _between(self._processor, from_s)
+        self.processor_mj += self.model.processor_mw * busy_s
+        return self.model.processor_mw * busy_s
+
+
+def _between(sampled: Sequence[tuple[float, float]], t_s: float) -> float:
+    """What was sampled, at a time between two samples in proportion."""
+    after = bisect_right(sampled, t_s, key=lambda one: one[0])
+    if after == 0 or after == len(sampled):
+        return sampled[min(after, len(sampled) - 1)][1]
+    (from_s, low), (to_s, high) = sampled[after - 1], sampled[after]
+    return low + (high - low) * (t_s - from_s) / (to_s - from_s)
 
 
 def _figures(
@@ -200,6 +229,7 @@ def _figures(
         base_j=sums.base_mj * _J_PER_MJ,
         shared_j=sums.shared_mj * _J_PER_MJ,
         both_j=sums.both_mj * _J_PER_MJ,
+        processor_j=None if sums.processor_mj is None else sums.processor_mj * _J_PER_MJ,
         links={name: _link(one, sums.radios[name]) for name, one in sums.links.items()},
     )
 

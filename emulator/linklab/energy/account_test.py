@@ -1,5 +1,7 @@
 """Joules beside sums made by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from linklab.core.link_kinds import LTE, WIFI
@@ -39,7 +41,7 @@ def of(start_s: float = 0.0, end_s: float = 4.0, **links: Activity) -> Account:
 def assert_adds_up(one: Account) -> None:
     figures = one.figures
     parts = sum(link.joules for link in figures.links.values())
-    common = figures.base_j + figures.shared_j + figures.both_j
+    common = figures.base_j + figures.shared_j + figures.both_j + (figures.processor_j or 0.0)
     assert figures.joules == pytest.approx(parts + common)
     assert figures.joules == pytest.approx(figures.main_j + figures.tail_j)
 
@@ -136,3 +138,23 @@ def test_devices_tell_their_kind() -> None:
         ("wifi", "eth7"), ("phone", "rmnet_data0"), ("air", "wlp3s0"), ("cable", "eth0"),
     ]}  # fmt: skip
     assert kinds == {"wifi": WIFI, "phone": LTE, "air": WIFI, "cable": None}
+
+
+def test_the_processor_counts_where_it_was_measured() -> None:
+    wifi = {"wifi": Activity(WIFI, carried((4, 4, 0)))}
+    model = replace(MODEL, processor_mw=500.0)
+    used = [(0.1, 3.0), (1.1, 3.5), (2.1, 3.5), (4.5, 5.9)]
+    one = account(model, wifi, start_s=0, end_s=4, payload_bytes=1, processor=used)
+    without = account(model, wifi, start_s=0, end_s=4, payload_bytes=1)
+    assert without.figures.processor_j is None, "in virtual time it is not known, and not 0"
+    assert (
+        account(
+            MODEL, wifi, start_s=0, end_s=4, payload_bytes=1, processor=used
+        ).figures.processor_j
+        is None
+    ), "a model without the term"
+    # Half a second in the first, none in the next, all of the time from 2.1 s until the end.
+    assert one.figures.processor_j == pytest.approx(0.5 * (0.5 + 1.9))
+    assert one.figures.joules - without.figures.joules == pytest.approx(0.5 * 2.4)
+    assert one.power[-1].power_w - without.power[-1].power_w == pytest.approx(0.5)
+    assert_adds_up(one)

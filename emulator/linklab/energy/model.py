@@ -4,6 +4,7 @@ Everything in it is a power, or an energy per bit, of one publication's device, 
 `profiles/energy`. At an instant of a download the device draws
 
     base
+    + processor      · the cores that the client keeps busy, where that was measured
     + shared          while any link is active
     + both            for each further link that is active beside it; below 0 where links share
     + for each link:  active, or promotion, or a state of its tail, or idle
@@ -78,6 +79,7 @@ class EnergyModel:
     base_mw: float = 0.0
     shared_mw: float = 0.0
     both_mw: float = 0.0
+    processor_mw: float = 0.0
 
     def link(self, kind: LinkKind) -> LinkEnergy:
         """What a link of this kind draws; KeyError where the model does not say."""
@@ -103,7 +105,7 @@ _TAIL: Final = Table(
     about="The states of a radio after its last packet, one after the other.",
 )
 
-_LINK: Final = Table(
+LINK: Final = Table(
     LinkEnergy,
     (
         Row("active", "active_mw", _POWER, "while it carries anything, at any rate"),
@@ -118,7 +120,7 @@ _LINK: Final = Table(
 
 
 @dataclass(frozen=True, slots=True)
-class _Kinds:
+class Kinds:
     """A mapping from kinds of links to what they draw."""
 
     allowed: str = f"any of {', '.join(KINDS)}, see below"
@@ -129,10 +131,10 @@ class _Kinds:
             mapping.fail(
                 key, f"says nothing of any link; needed: one or more of {', '.join(KINDS)}"
             )
-        return {name: _LINK.read(kinds, name) for name in KINDS if kinds.has(name)}
+        return {name: LINK.read(kinds, name) for name in KINDS if kinds.has(name)}
 
     def write(self, links: dict[str, LinkEnergy]) -> dict[str, Any]:
-        return {name: _LINK.write(one) for name, one in links.items()}
+        return {name: LINK.write(one) for name, one in links.items()}
 
 
 def _check(mapping: Mapping, model: EnergyModel) -> None:
@@ -160,7 +162,14 @@ TABLE: Final = Table(
         Row("base", "base_mw", _POWER, "as long as the download lasts"),
         Row("shared", "shared_mw", _POWER, "while any link is active"),
         Row("both", "both_mw", _SIGNED_POWER, "for each link that is active beside another one"),
-        Row("links", "links", _Kinds(), "by kind", needed=True),
+        Row(
+            "processor",
+            "processor_mw",
+            _POWER,
+            "while the client keeps one core busy, where that was measured; else in other terms",
+            unset=0.0,
+        ),
+        Row("links", "links", Kinds(), "by kind", needed=True),
     ),
     _check,
 )

@@ -14,6 +14,7 @@ device: A phone
 source: My own meter
 base: 700 mW
 both: -20 mW
+processor: 900 mW
 links:
   wifi: {active: 400 mW, down: 12 mJ/Mbit}
   lte:
@@ -40,7 +41,7 @@ def test_there_is_one_for_each_publication_s_device() -> None:
 
 def test_all_terms_are_read() -> None:
     one = library.parse(WHOLE)
-    assert (one.base_mw, one.shared_mw, one.both_mw) == (700, 0, -20)
+    assert (one.base_mw, one.shared_mw, one.both_mw, one.processor_mw) == (700, 0, -20, 900)
     lte = one.link(LTE)
     assert lte.promotion == model.Promotion(1210.7, 0.26)
     assert lte.tail == (model.TailState(1, 1, "drx"), model.TailState(2, 2))
@@ -53,10 +54,10 @@ def test_all_terms_are_read() -> None:
     [
         ("700 mW", "700", "m.yaml:4: base: '700' is no measure in mW"),
         ("700 mW", "-1 mW", "m.yaml:4: base: '-1 mW' is out of range"),
-        ("12 mJ/Mbit", "12 mW", "m.yaml:7: links.wifi.down: '12 mW' is no measure in mJ/Mbit"),
-        ("active: 500", "activ: 500", "m.yaml:9: links.lte: unknown key 'activ' (did you mean"),
-        ("  wifi:", "  wimax:", "m.yaml:7: links: unknown key 'wimax'"),
-        ("time: 2 s", "time: 2", "m.yaml:13: links.lte.tail[1].time: '2' has no unit"),
+        ("12 mJ/Mbit", "12 mW", "m.yaml:8: links.wifi.down: '12 mW' is no measure in mJ/Mbit"),
+        ("active: 500", "activ: 500", "m.yaml:10: links.lte: unknown key 'activ' (did you mean"),
+        ("  wifi:", "  wimax:", "m.yaml:8: links: unknown key 'wimax'"),
+        ("time: 2 s", "time: 2", "m.yaml:14: links.lte.tail[1].time: '2' has no unit"),
         ("-20 mW", "-401 mW", "m.yaml:5: both: a further link would draw less than nothing"),
         ("source: My own meter\n", "", "m.yaml:1: 'source' is missing"),
         ("name: mine", "name: yours", "m.yaml:1: name: 'yours' differs from the file's name"),

@@ -111,7 +111,12 @@ _RATE: Final = rate(0, 10**12)
 
 
 def _energy(
-    words: str, quantity: Quantity, unit: str, of: Callable[[EnergyFigures], float]
+    words: str,
+    quantity: Quantity,
+    unit: str,
+    of: Callable[[EnergyFigures], float],
+    *,
+    near_zero: bool = False,
 ) -> Measure:
     """None of runs without an energy model."""
 
@@ -119,7 +124,7 @@ def _energy(
         energy = None if run.figures is None else run.figures.energy
         return None if energy is None else (of(energy),)
 
-    return Measure(words, quantity, _in(unit), columns)
+    return Measure(words, quantity, _in(unit), columns, near_zero=near_zero)
 
 
 def _processor(
@@ -175,7 +180,9 @@ MEASURES: Final[dict[str, Measure]] = {
     ),
     "energy": _energy("energy", _JOULES, "J", lambda one: one.joules),
     "energy-main": _energy("energy of the download", _JOULES, "J", lambda one: one.main_j),
-    "energy-tail": _energy("energy of the tail", _JOULES, "J", lambda one: one.tail_j),
+    "energy-tail": _energy(
+        "energy of the tail", _JOULES, "J", lambda one: one.tail_j, near_zero=True
+    ),
     "energy-per-byte": _energy(
         "energy per byte",
         measure("µJ/B", 0, 1e6),

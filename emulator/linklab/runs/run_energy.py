@@ -7,6 +7,7 @@ itself. Where neither the scenario nor a command names one there is no such file
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,14 @@ import msgspec
 
 from linklab.core import plain_file
 from linklab.core.link_kinds import LinkKind
-from linklab.core.records import ClientRecord, LinkRecord, QueueRecord, RecordError, Tail
+from linklab.core.records import (
+    ClientRecord,
+    LinkRecord,
+    ProcessRecord,
+    QueueRecord,
+    RecordError,
+    Tail,
+)
 from linklab.energy import activity, library
 from linklab.energy.account import Account, account
 from linklab.energy.activity import Activity
@@ -67,11 +75,14 @@ def of_lab(
     """What a run in the lab cost. Raises FigureError where its records do not say."""
     try:
         states = Tail(run_dir, LinkRecord).read()
+        processes = Tail(run_dir, ProcessRecord).read() if model.processor_mw else []
     except RecordError as error:
         raise FigureError(str(error)) from error
     kinds = {name: link.kind for name, link in scenario.links.items()}
     activities = activity.of_lab(queues, states, kinds)
-    return _account(model, activities, start_s, download_s, scenario.payload.size_bytes)
+    processor = [(one.t_s, one.cpu_s) for one in processes if one.process == "client"]
+    size_bytes = scenario.payload.size_bytes
+    return _account(model, activities, start_s, download_s, size_bytes, processor)
 
 
 def of_directory(run_dir: Path, model: EnergyModel | None = None) -> Account:
@@ -128,6 +139,7 @@ def _account(
     start_s: float,
     download_s: float,
     payload_bytes: int,
+    processor: Sequence[tuple[float, float]] = (),
 ) -> Account:
     try:
         return account(
@@ -136,6 +148,7 @@ def _account(
             start_s=start_s,
             end_s=start_s + download_s,
             payload_bytes=payload_bytes,
+            processor=processor,
         )
     except ValueError as error:
         raise FigureError(str(error)) from error

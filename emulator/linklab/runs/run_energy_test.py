@@ -9,6 +9,7 @@ import pytest
 
 from linklab import scenario
 from linklab.core.paths import REPOSITORY
+from linklab.core.records import FILES, ProcessRecord, line
 from linklab.energy import library
 from linklab.runs import job, run_energy, summary
 from linklab.runs.run_figures import FigureError
@@ -117,6 +118,19 @@ def test_without_a_model_there_is_no_energy(tmp_path: Path) -> None:
     with pytest.raises(FigureError, match="names no energy model; needed: --energy-model"):
         run_energy.of_directory(run_dir)
     assert run_energy.of_directory(run_dir, S7).figures.main_j == pytest.approx(WIFI_J)
+
+
+def test_the_processor_s_share_is_known_of_the_real_clock_alone(tmp_path: Path) -> None:
+    run_dir = lab_run(tmp_path / "run", energy=False)
+    model = replace(S7, processor_mw=1000.0)
+    assert run_energy.of_directory(run_dir, model).figures.processor_j is None
+    with (run_dir / FILES[ProcessRecord]).open("wb") as file:
+        for t_s, cpu_s in ((0.0, 0.1), (2.0, 0.9)):
+            for who in ("client", "server"):
+                file.write(line(ProcessRecord(t_s=t_s, process=who, cpu_s=cpu_s, rss_bytes=1)))
+    figures = run_energy.of_directory(run_dir, model).figures
+    assert figures.processor_j == pytest.approx(0.8)
+    assert figures.main_j == pytest.approx(WIFI_J + 0.8)
 
 
 def hardware_run(directory: Path, device: str = "wlan0") -> Path:

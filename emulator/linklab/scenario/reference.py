@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from linklab.core.link_kinds import KINDS
+from linklab.energy import model
 from linklab.models import registry
 from linklab.models.model import AnyModel
 from linklab.scenario import link, settings
@@ -22,6 +23,16 @@ A scenario is one YAML file, called after its `name`. Values have units: `80 Mbi
 Links are in a mapping by name (up to 12 of a-z and 0-9, a letter first): one to eight, of kind `wifi`
 or `lte`; one that is called so is of that kind. `linklab scenarios --keys` prints this document:
 edit the rows in `emulator/linklab`.
+"""
+
+
+_ENERGY_HEAD = """\
+# Keys of an energy model
+
+An energy model is one YAML file in `profiles/energy`, or anywhere else, called after its `name`. A
+scenario names it with `energy`, commands with `--energy-model`. `linklab energy` lists those that there
+are; `linklab calibrate energy` makes one of what a power meter measured. What is left out draws nothing.
+A link costs the same mJ per Mbit as it draws mW per Mbit/s.
 """
 
 
@@ -48,7 +59,9 @@ class _Section:
 
 def markdown() -> str:
     """The document."""
-    return "\n".join([_HEAD, *(one.markdown() for one in _sections("", settings.TABLE))])
+    scenario = (one.markdown() for one in _sections("", settings.TABLE))
+    energy = (one.markdown() for one in _sections("", model.TABLE))
+    return "\n".join([_HEAD, *scenario, _ENERGY_HEAD, *energy])
 
 
 def _sections(path: str, table: AnyTable) -> Iterator[_Section]:
@@ -65,27 +78,29 @@ def _behind(path: str, row: Row) -> Iterator[_Section]:
             yield from _sections(below, table)
         case Listed() as listed:
             yield from _sections(f"{below}[]", listed.table)
+        case model.Kinds():
+            yield from _sections(f"{below}.KIND", model.LINK)
         case settings.Links():
             yield from _link(f"{below}.NAME")
 
 
 def _link(path: str) -> Iterator[_Section]:
-    models = [(model, row) for model in registry.MODELS for row in model.rows]
+    models = [(one, row) for one in registry.MODELS for row in one.rows]
     yield _Section(
         path,
         link.TABLE.about,
         [
             *((row, link.TABLE.default(row)) for row in link.TABLE.flat),
-            *((_of_kinds(row, model), row.default or "") for model, row in models),
+            *((_of_kinds(row, one), row.default or "") for one, row in models),
         ],
     )
     for _, row in models:
         yield from _behind(path, row)
 
 
-def _of_kinds(row: Row, model: AnyModel) -> Row:
+def _of_kinds(row: Row, one: AnyModel) -> Row:
     """A model's row that says for which links it is, if not for all."""
-    if set(model.kinds) == set(KINDS.values()):
+    if set(one.kinds) == set(KINDS.values()):
         return row
-    kinds = ", ".join(kind.name for kind in model.kinds)
+    kinds = ", ".join(kind.name for kind in one.kinds)
     return replace(row, about=f"of kind {kinds}: {row.about}")
