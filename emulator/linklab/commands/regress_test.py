@@ -140,7 +140,7 @@ def break_scenario(run_dir: Path) -> None:
     ("damage", "said"),
     [
         (remove_outcome, "No such file or directory"), (outcome_is_a_directory, "Is a directory"),
-        (cut_outcome, "Input data was truncated"), (break_scenario, "scenario.yaml:1: not valid"),
+        (cut_outcome, "Input data was truncated"), (break_scenario, "scenario.yaml:2: not valid"),
     ],
 )  # fmt: skip
 def test_a_run_that_cannot_be_read_is_an_error_of_its_cell_alone(
