@@ -26,6 +26,8 @@ import yaml
 from conftest import REPOSITORY
 from prometheus import Prometheus, free_port
 
+pytestmark = pytest.mark.alone
+
 FILE = REPOSITORY / "compose.yaml"
 COMPOSE: dict[str, Any] = yaml.safe_load(FILE.read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]

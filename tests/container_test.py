@@ -17,6 +17,8 @@ import pytest
 import yaml
 from conftest import REPOSITORY
 
+pytestmark = pytest.mark.alone
+
 ScenarioFile = Callable[..., Path]
 
 SERVICE: dict[str, Any] = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())["services"][

@@ -20,6 +20,8 @@ from linklab.metrics.metric import RUN_LABELS, Metric
 from linklab.metrics.run import CATALOGUE
 from prometheus import CONFIGURATION, DASHBOARDS, Asked, Prometheus, asked, filled_in, prometheus
 
+pytestmark = pytest.mark.alone
+
 GRAFANA = REPOSITORY / "dashboards" / "grafana"
 LINKS = {"wifi": "#5794F2", "lte": "#FF9830"}
 FIRST_GLANCE_ROWS = 15

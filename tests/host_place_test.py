@@ -6,7 +6,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from conftest import Linklab, lines
+
+pytestmark = pytest.mark.alone
 
 ScenarioFile = Callable[..., Path]
 

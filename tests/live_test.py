@@ -23,6 +23,8 @@ from conftest import REPOSITORY, Called, command, environment
 from linklab.core.scratch import find as leftovers
 from prometheus import Asked, Prometheus, asked, free_port, prometheus
 
+pytestmark = pytest.mark.alone
+
 SCENARIO = """name: quick
 payload: {size: 12 MB}
 links:

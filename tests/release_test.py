@@ -17,6 +17,8 @@ import pytest
 from conftest import REPOSITORY, Linklab
 from packaging.requirements import Requirement
 
+pytestmark = pytest.mark.alone
+
 Installed = Callable[..., subprocess.CompletedProcess[str]]
 EPOCH = "1700000000"
 

@@ -16,6 +16,8 @@ import pytest
 from conftest import REPOSITORY, Linklab, command, environment
 from linklab.places.guest import kernel
 
+pytestmark = pytest.mark.alone
+
 ScenarioFile = Callable[..., Path]
 
 
