@@ -49,9 +49,10 @@ class EndHost(Router):
     """A node that programs are started on, by mnexec, which needs its `pid`."""
 
     def startShell(self, mnopts: str | None = None) -> None:
-        """Makes network and mount namespaces, and a process in them that ends with its input."""
+        """Makes network and mount namespaces, and a process in them that ends with its input. It can
+        be found by the name that Mininet gives its shells."""
         self.shell = subprocess.Popen(
-            ["mnexec", "-n", "sh", "-c", "echo; read _"],
+            ["mnexec", "-n", "sh", "-c", "echo; read _", f"mininet:{self.name}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,

@@ -50,6 +50,12 @@ def test_programs_see_their_host_s_network_alone(nodes: tuple[EndHost, Router]) 
         assert not Path("/sys/class/net/ap-wlan0").exists()
 
 
+def test_a_host_s_process_is_found_by_mininet_s_name(nodes: tuple[EndHost, Router]) -> None:
+    host, _ = nodes
+    words = Path(f"/proc/{host.pid}/cmdline").read_bytes().split(b"\0")
+    assert b"mininet:client" in words
+
+
 def test_mininet_knows_what_is_joined(nodes: tuple[EndHost, Router]) -> None:
     host, router = nodes
     Cable(host, router, ("wlan0", "ap-wlan0"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
