@@ -115,7 +115,7 @@ def test_faults_of_devices_and_server(linklab: Linklab, scenario: ScenarioFile, 
 
 
 OWN_SERVER = """
-sed 's/port: 443/port: 8443/; s#"/[^"]*/h2o-\\(access\\|error\\)#"/tmp/\\1#' /run/linklab/run/h2o.conf > /tmp/h2o.conf
+sed 's/port: 443/port: 8443/; s#"/[^"]*/h2o-\\(access\\|error\\)#"/tmp/\\1#; s#"/host/#"/#' /run/linklab/run/h2o.conf > /tmp/h2o.conf
 net=/proc/$(pidof -s h2o)/ns/net
 serve() { nsenter --net=$net h2o -m worker -c /tmp/h2o.conf > /dev/null 2>&1 & server=$!; sleep 0.2; }
 end() { kill $1 $server; wait $server 2> /dev/null; }

@@ -54,7 +54,7 @@ def receive(
         ["pgrep", "-f", "mininet:server"], capture_output=True, text=True, check=True
     ).stdout.split()[0]
     sender = subprocess.Popen(
-        ["mnexec", "-a", server, sys.executable, __file__, "--send", ADDRESSES[device],
+        ["nsenter", f"--net=/proc/{server}/ns/net", sys.executable, __file__, "--send", ADDRESSES[device],
          str(rate_bps), str(seconds), str(start_s), str(frame)],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
