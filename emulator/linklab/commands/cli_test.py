@@ -1,4 +1,5 @@
 import argparse
+import importlib.util
 import json
 import os
 import signal
@@ -239,6 +240,8 @@ def test_only_the_called_command_is_loaded() -> None:
     "module", ["linklab.commands.run", "linklab.runs.execution", "linklab.commands.live"]
 )
 def test_what_runs_something_does_not_wait_for_scipy(module: str) -> None:
+    if module == "linklab.runs.execution" and importlib.util.find_spec("mininet") is None:
+        pytest.skip("Mininet, which the guest has, is not on this machine")
     loaded = subprocess.run(
         [sys.executable, "-c", f"import sys, {module}; print(*sys.modules)"],
         check=True,

@@ -144,10 +144,12 @@ HOME_SECRETS = (
 
 @dataclass(frozen=True)
 class Fence:
-    """Which confinement guests get here, and in words what it is or why there is no better."""
+    """Which confinement guests get here, and in words what it is or why there is no better; for
+    namespaces the first words of the bwrap(1) that makes them."""
 
     name: Literal["namespaces", "landlock", "none"]
     words: str
+    bubblewrap: tuple[str, ...] = ()
 
 
 def secrets(needed: Sequence[Path]) -> list[Path]:
@@ -210,9 +212,11 @@ def _landlock(write: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
 @functools.cache
 def fence() -> Fence:
     """The best that this machine allows, tried once."""
-    refusal = _refusal()
+    bubblewrap = _bubblewrap()
+    refusal = _refusal(bubblewrap)
     if refusal is None:
-        return Fence("namespaces", "in namespaces of its own (bubblewrap)")
+        words = "in namespaces of its own (bubblewrap)"
+        return Fence("namespaces", words, tuple(bubblewrap or ()))
     version = landlock.abi()
     if version >= landlock.LEAST_ABI:
         return Fence("landlock", f"by Landlock, version {version}; no namespaces: {refusal}")
@@ -233,9 +237,8 @@ def _bubblewrap() -> list[str] | None:
     return None if root is None else image.bubblewrap(root)
 
 
-def _refusal() -> str | None:
+def _refusal(bubblewrap: Sequence[str] | None) -> str | None:
     """Why bubblewrap cannot make the namespaces here, or None."""
-    bubblewrap = _bubblewrap()
     if bubblewrap is None:
         return "bwrap is missing, and the guest image, which has one, is not made yet: make setup"
     done = subprocess.run(
@@ -257,9 +260,10 @@ def confined(program: Sequence[str], run_dir: Path, scratch: Path, *needed: Path
     read the `needed` paths."""
     write = [Path(os.path.realpath(path)) for path in (run_dir, scratch)]
     hidden = secrets(_needed(*write, *needed))
-    match fence().name:
+    around = fence()
+    match around.name:
         case "namespaces":
-            return [*_namespaces(_bubblewrap() or [], write, hidden), *program]
+            return [*_namespaces(around.bubblewrap, write, hidden), *program]
         case "landlock":
             return [*_landlock(write, hidden), *program]
         case "none":

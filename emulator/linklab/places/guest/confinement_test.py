@@ -164,6 +164,8 @@ def test_a_host_without_bubblewrap_takes_that_of_the_image(
     confinement.fence.cache_clear()
     monkeypatch.setattr(shutil, "which", lambda name, **_: None)
     assert confinement.fence().name == "namespaces"
+    # The same, and not whatever lies there now.
+    monkeypatch.setenv("LINKLAB_CACHE", str(tmp_path))
     done = subprocess.run(
         confinement.confined(["/bin/sh", "-c", "id -u"], tmp_path, tmp_path),
         capture_output=True,
