@@ -187,8 +187,12 @@ def grouped(found: Iterable[Evidence]) -> tuple[list[Group], list[str]]:
             order = {who: place for place, who in enumerate(known)}
             ranked = sorted(group.runs, key=lambda who: order.get(who, len(order)))
             groups.append(replace(group, runs={who: group.runs[who] for who in ranked}))
-    builds = {one.job.versions.get("multilink_sha256") for group in groups
-              for runs in group.runs.values() for one in runs}  # fmt: skip
+    builds = {
+        one.job.versions.get("multilink_sha256")
+        for group in groups
+        for runs in group.runs.values()
+        for one in runs
+    }
     if len(builds) > 1:
         warnings.append(f"the runs were made with {len(builds)} different builds of multilink")
     return groups, warnings

@@ -84,7 +84,9 @@ def times(
                     "x": _q("low", "download, s", scale=scale),
                     "x2": {"field": "high"},
                     "tooltip": [
-                        _n("who", "who"), _q("median", "median, s"), _q("low", "from"),
+                        _n("who", "who"),
+                        _q("median", "median, s"),
+                        _q("low", "from"),
                         _q("high", "to"),
                     ],
                 },
@@ -104,7 +106,7 @@ def times(
                 "encoding": {"x": _q("median", "download, s")},
             },
         ],
-    )  # fmt: skip
+    )
 
 
 def energies(runs: Mapping[str, Sequence[tuple[int, float, float]]]) -> Spec:
@@ -152,7 +154,10 @@ def energies(runs: Mapping[str, Sequence[tuple[int, float, float]]]) -> Spec:
                     "y": _q("j", "J"),
                     "color": color,
                     "tooltip": [
-                        _n("who", "who"), _q("seed", "seed"), _q("s", "download, s"), _q("j", "J"),
+                        _n("who", "who"),
+                        _q("seed", "seed"),
+                        _q("s", "download, s"),
+                        _q("j", "J"),
                     ],
                 },
             },
@@ -167,7 +172,7 @@ def energies(runs: Mapping[str, Sequence[tuple[int, float, float]]]) -> Spec:
                 },
             },
         ],
-    )  # fmt: skip
+    )
 
 
 def front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -334,9 +339,15 @@ def requests(scenario: Scenario, ranges: Sequence[Range]) -> Spec:
                 "legend": None,
             },
             "tooltip": [
-                _q("n", "request"), _n("l", "link"), _q("t", "from, s"), _q("e", "to, s"),
-                _q("a", "at, MB"), _q("mb", "asked, MB"), _n("o", "outcome"),
-                _n("from", "taken from"), _q("w", "wasted, MB"),
+                _q("n", "request"),
+                _n("l", "link"),
+                _q("t", "from, s"),
+                _q("e", "to, s"),
+                _q("a", "at, MB"),
+                _q("mb", "asked, MB"),
+                _n("o", "outcome"),
+                _n("from", "taken from"),
+                _q("w", "wasted, MB"),
             ],
         },
-    )  # fmt: skip
+    )

@@ -22,9 +22,11 @@ def render(context: dict[str, Any]) -> str:
     """The page. Everything in it is escaped but the library and the charts' data, which cannot end
     the scripts that hold them."""
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), autoescape=True,
-        undefined=StrictUndefined, trim_blocks=True,
-    )  # fmt: skip
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
     environment.globals["chart"] = _figure
     script = vega.javascript().replace("</script", "<\\/script").replace("<!--", "<\\!--")
     return environment.get_template("page.html").render(**context, javascript=Markup(script))

@@ -64,11 +64,19 @@ def mount_all() -> None:
     mount("proc", "/proc", "proc")
     new = f"{_BASE}/new"
     for name in (
-        "new", "over/none", "over/tmp/work", "over/tmp/upper", "over/dev/shm/work",
-        "over/dev/shm/upper", "over/run/work", "over/run/upper/linklab/run",
-        "over/run/upper/linklab/home", "over/run/upper/linklab/python", "over/run/upper/lock",
+        "new",
+        "over/none",
+        "over/tmp/work",
+        "over/tmp/upper",
+        "over/dev/shm/work",
+        "over/dev/shm/upper",
+        "over/run/work",
+        "over/run/upper/linklab/run",
+        "over/run/upper/linklab/home",
+        "over/run/upper/linklab/python",
+        "over/run/upper/lock",
         "over/run/upper/netns",
-    ):  # fmt: skip
+    ):
         os.makedirs(f"{_BASE}/{name}", exist_ok=True)
     for name in ("over/tmp/upper", "over/dev/shm/upper"):
         os.chmod(f"{_BASE}/{name}", 0o1777)
