@@ -136,5 +136,6 @@ def test_two_wifi_links_roam_each_by_itself(linklab: Linklab, tmp_path: Path) ->
             visited[one["link"]].append(one["access_point"])
     assert visited == {"home": ["a1", "", "a2"], "cafe": ["b1", "", "b2"]}
     figures = done.json["figures"]
-    assert figures["efficiency"] > 0.9
+    # Both links are away for three seconds, and are found again by trying.
+    assert figures["efficiency"] > 0.85
     assert all(link["share"] > 0.4 for link in figures["links"].values())
