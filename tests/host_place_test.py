@@ -58,7 +58,8 @@ def test_two_labs_on_one_host_do_not_meet(linklab: Linklab, scenario: ScenarioFi
 def test_a_killed_lab_on_the_host_leaves_nothing(linklab: Linklab, scenario: ScenarioFile) -> None:
     file = scenario("killed", size="100 MB")
     script = (
-        "namespaces() { ls -l /proc/[0-9]*/ns/net | awk '{print $NF}' | sort -u | wc -l; };"
+        # A process that has ended and that nobody has waited for holds none.
+        "namespaces() { readlink /proc/[0-9]*/ns/net | sort -u | wc -l; };"
         # In a directory of its own: in /tmp are the host's too.
         " scratch() { ls -d $TMPDIR/linklab-run-* | wc -l; };"
         " export TMPDIR=/tmp/scratch; mkdir -p $TMPDIR/linklab-run-$$-runs;"
