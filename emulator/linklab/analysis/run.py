@@ -12,13 +12,11 @@ import functools
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from linklab.core import plain_file
 from linklab.core.records import (
-    FILES,
     ClientRecord,
     EventRecord,
     LinkRecord,
@@ -27,8 +25,9 @@ from linklab.core.records import (
     RecordError,
     Tail,
 )
-from linklab.runs import job, run_figures, summary
+from linklab.runs import job, requests, run_figures, summary
 from linklab.runs.job import Job
+from linklab.runs.requests import Request
 from linklab.runs.run_figures import ClientSummary, FigureError, RunFigures
 from linklab.scenario import Scenario, ScenarioError
 
@@ -37,28 +36,6 @@ _CLIENT_FILE = "client.json"
 
 class LoadError(ValueError):
     """What was named is no run, or a run of another format; the message says which and why."""
-
-
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One range request of multilink. Times in seconds of the scenario; None is what did not come
-    to pass. `from_link` is the link that the range was taken from.
-
-    `outcome` is complete, failed, cancelled, or empty where the client ended before it.
-    """
-
-    id: int
-    link: str
-    offset: int
-    length: int
-    from_link: str | None
-    rate_bps: float
-    start_s: float
-    first_byte_s: float | None
-    end_s: float | None
-    bytes: int
-    wasted_bytes: int
-    outcome: str
-    error: str
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,28 +48,6 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     rtt_s: float
     min_rtt_s: float
     in_flight: int
-
-
-class Line(msgspec.Struct, frozen=True, rename={"from_": "from"}):
-    """A line of `client.jsonl` with all that is read of it (client/README.md)."""
-
-    t_ns: int
-    event: str
-    link: str = ""
-    id: int = 0
-    offset: int = 0
-    length: int = 0
-    from_: str | None = None
-    rate_bps: float = 0.0
-    bytes: int = 0
-    wasted_bytes: int = 0
-    outcome: str = ""
-    error: str = ""
-    received_bytes: int = 0
-    throughput_bps: float = 0.0
-    rtt_ns: int = 0
-    min_rtt_ns: int = 0
-    in_flight: int = 0
 
 
 @dataclass(frozen=True)
@@ -176,46 +131,17 @@ class Run:
         """What happened to links and lab."""
         return self._series(EventRecord)
 
-    @functools.cached_property
+    @property
     def requests(self) -> list[Request]:
         """multilink's requests in the order of their ids."""
-        found: dict[int, dict[str, Any]] = {}
-        for line in self._lines:
-            at_s = self._shift_s + line.t_ns / 1e9
-            if line.event == "request":
-                found[line.id] = {
-                    "id": line.id,
-                    "link": line.link,
-                    "offset": line.offset,
-                    "length": line.length,
-                    "from_link": line.from_,
-                    "rate_bps": line.rate_bps,
-                    "start_s": at_s,
-                    "first_byte_s": None,
-                    "end_s": None,
-                    "bytes": 0,
-                    "wasted_bytes": 0,
-                    "outcome": "",
-                    "error": "",
-                }
-            elif line.event == "first_byte" and line.id in found:
-                found[line.id]["first_byte_s"] = at_s
-            elif line.event == "end" and line.id in found:
-                found[line.id] |= {
-                    "end_s": at_s,
-                    "bytes": line.bytes,
-                    "wasted_bytes": line.wasted_bytes,
-                    "outcome": line.outcome,
-                    "error": line.error,
-                }
-        return [Request(**found[number]) for number in sorted(found)]
+        return requests.of_records(self._client_records, self._shift_s)
 
     @property
     def samples(self) -> list[Sample]:
         """What multilink knew of its links over time."""
         return [
             Sample(
-                t_s=self._shift_s + line.t_ns / 1e9,
+                t_s=self._shift_s + line.t_s,
                 link=line.link,
                 received_bytes=line.received_bytes,
                 throughput_bps=line.throughput_bps,
@@ -223,7 +149,7 @@ class Run:
                 min_rtt_s=line.min_rtt_ns / 1e9,
                 in_flight=line.in_flight,
             )
-            for line in self._lines
+            for line in self._client_records
             if line.event == "sample"
         ]
 
@@ -232,22 +158,8 @@ class Run:
         return self.job.shift_s if self.job else 0.0
 
     @functools.cached_property
-    def _lines(self) -> list[Line]:
-        path = self.path / FILES[ClientRecord]
-        decoder = msgspec.json.Decoder(Line)
-        try:
-            text = plain_file.read(path)
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise LoadError(f"{path}: {error}") from error
-        lines = []
-        for number, line in enumerate(text.splitlines(), 1):
-            try:
-                lines.append(decoder.decode(line))
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise LoadError(f"{path}:{number}: {error}") from error
-        return lines
+    def _client_records(self) -> list[ClientRecord]:
+        return self._series(ClientRecord)
 
     def _series(self, kind: type[R]) -> list[R]:
         try:

@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from linklab.analysis.run import Line
-from linklab.core.records import FILES, ClientRecord
+from linklab.core.records import FILES
 from linklab.runs import job, outcome, summary
 from linklab.runs.job import Job
 from linklab.runs.outcome import Outcome
@@ -18,7 +17,7 @@ _FILES: dict[str, Any] = {
     outcome.FILE: Outcome,
     summary.FILE: RunFigures,
     "client.json": ClientSummary,
-    **{name: Line if kind is ClientRecord else kind for kind, name in FILES.items()},
+    **{name: kind for kind, name in FILES.items()},
 }
 """Each file with its type; of a `.jsonl` file that of a line."""
 

@@ -172,4 +172,4 @@ def test_every_file_has_a_schema() -> None:
     }  # fmt: skip
     fields = told["run.json"]["$defs"]["Job"]
     assert fields["properties"]["format"] == {"enum": [1], "default": 1}
-    assert "rate_bps" in told["client.jsonl"]["$defs"]["Line"]["properties"]
+    assert "rate_bps" in told["client.jsonl"]["$defs"]["ClientRecord"]["properties"]

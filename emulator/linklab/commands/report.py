@@ -77,11 +77,16 @@ def _baseline(given: Path | None) -> Path | None:
 def written(
     found: Sequence[Evidence], output: Path, model_of: ModelOf, baseline: Path | None = None
 ) -> None:
-    """Writes a page of runs and says where. Raises UsageError where a run is there twice."""
+    """Writes a page of runs and says where. Raises UsageError where a run is there twice, or has
+    a line that is none."""
     from linklab.core import whole_file
+    from linklab.core.records import RecordError
     from linklab.report import html
 
-    shown, warnings = context(found, model_of, baseline)
+    try:
+        shown, warnings = context(found, model_of, baseline)
+    except RecordError as error:
+        raise UsageError(str(error)) from error
     for warning in warnings:
         complain(warning)
     text = html.render(shown).encode()

@@ -11,7 +11,7 @@ from linklab import scenario
 from linklab.commands.cli import main
 from linklab.core import records
 from linklab.core.link_state import LinkState
-from linklab.core.records import FILES, LinkRecord
+from linklab.core.records import FILES, ClientRecord, LinkRecord
 from linklab.regression import baseline, fingerprint, history
 from linklab.regression.baseline import Baseline
 from linklab.regression.figures import Cell
@@ -127,6 +127,16 @@ def test_runs_that_failed_and_other_builds_are_said(tmp_path: Path, small: Scena
     assert "1 more failed" in said
     assert "naive : " in said
     assert "2 different builds of multilink" in said
+
+
+def test_a_line_that_is_none_is_named(
+    tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_dir = made(tmp_path / "runs", "alg3", 1, small, 2.0)
+    (run_dir / FILES[ClientRecord]).write_text("{]\n")
+    assert main(["report", str(tmp_path / "runs"), "-o", str(tmp_path / "page.html")]) == 2
+    assert f"{run_dir}/client.jsonl:1: " in capsys.readouterr().err
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_nothing_but_failures_is_a_page_too(tmp_path: Path, small: Scenario) -> None:

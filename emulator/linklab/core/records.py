@@ -61,17 +61,26 @@ class EventRecord(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-class ClientRecord(msgspec.Struct, frozen=True):
+class ClientRecord(msgspec.Struct, frozen=True, rename={"from_link": "from"}):
     """A line of multilink's `client.jsonl` (client/README.md); fields that its event lacks are 0."""
 
     t_ns: int
     event: str
     link: str = ""
+    id: int = 0
+    offset: int = 0
     length: int = 0
+    from_link: str | None = None
+    rate_bps: float = 0.0
     bytes: int = 0
     wasted_bytes: int = 0
+    outcome: str = ""
+    error: str = ""
     received_bytes: int = 0
+    throughput_bps: float = 0.0
     rtt_ns: int = 0
+    min_rtt_ns: int = 0
+    in_flight: int = 0
     resumed_bytes: int = 0
 
     @property

@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
-from linklab.core import plain_file
-from linklab.core.records import FILES, ClientRecord, LinkRecord, QueueRecord, Tail
+from linklab.core.records import ClientRecord, LinkRecord, QueueRecord, Tail
+from linklab.runs.requests import Request, of_records
 
 MOST_STEPS: Final = 150
 """How many points a course has at most: as many as can be told apart on a screen."""
 
 Course = list[tuple[float, float]]
 """Times in seconds and values, from each time to the next."""
-
-
-class _Request(msgspec.Struct, frozen=True):
-    """A line of `client.jsonl` as far as requests go."""
-
-    t_ns: int
-    event: str
-    link: str = ""
-    id: int = 0
-    offset: int = 0
-    length: int = 0
-    bytes: int = 0
-    outcome: str = ""
-    wasted_bytes: int = 0
-    taken_from: str = msgspec.field(default="", name="from")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,41 +90,21 @@ def _sampled(changes: Sequence[tuple[float, float]], end_s: float, step_s: float
 
 
 def requests(run_dir: Path, shift_s: float, end_s: float) -> list[Range]:
-    """The ranges that multilink asked for; none of other programs. Raises DecodeError."""
-    try:
-        lines = plain_file.read(run_dir / FILES[ClientRecord]).splitlines()
-    except FileNotFoundError:
-        return []
-    decoder = msgspec.json.Decoder(_Request)
-    events = [decoder.decode(line) for line in lines if b'"event":"sample"' not in line]
-    return _ranges(events, shift_s, end_s)
+    """The ranges that multilink asked for; none of other programs. Raises RecordError."""
+    records = Tail(run_dir, ClientRecord).read()
+    return [_range(one, end_s) for one in of_records(records, shift_s)]
 
 
-def _ranges(events: Iterable[_Request], shift_s: float, end_s: float) -> list[Range]:
-    asked: dict[int, _Request] = {}
-    found = []
-    for one in events:
-        if one.event == "request":
-            asked[one.id] = one
-        elif one.event == "end" and one.id in asked:
-            begun = asked.pop(one.id)
-            short = one.outcome == "complete" and one.bytes < begun.length
-            outcome = "taken over" if short else one.outcome
-            found.append(_range(begun, one, outcome, shift_s + one.t_ns / 1e9, shift_s))
-    found += [_range(begun, begun, "unfinished", end_s, shift_s) for begun in asked.values()]
-    return sorted(found, key=lambda one: one.number)
-
-
-def _range(begun: _Request, ended: _Request, outcome: str, end_s: float, shift_s: float) -> Range:
+def _range(one: Request, end_s: float) -> Range:
     return Range(
-        number=begun.id,
-        link=begun.link,
-        start_s=shift_s + begun.t_ns / 1e9,
-        end_s=end_s,
-        offset=begun.offset,
-        asked_bytes=begun.length,
-        got_bytes=ended.bytes,
-        wasted_bytes=ended.wasted_bytes,
-        outcome=outcome,
-        taken_from=begun.taken_from,
+        number=one.id,
+        link=one.link,
+        start_s=one.start_s,
+        end_s=end_s if one.end_s is None else one.end_s,
+        offset=one.offset,
+        asked_bytes=one.length,
+        got_bytes=one.bytes,
+        wasted_bytes=one.wasted_bytes,
+        outcome="taken over" if one.is_taken_over else one.outcome or "unfinished",
+        taken_from=one.from_link or "",
     )

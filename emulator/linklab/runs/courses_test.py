@@ -1,11 +1,10 @@
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from linklab.core import records
 from linklab.core.link_state import LinkState
-from linklab.core.records import FILES, ClientRecord, LinkRecord, QueueRecord
+from linklab.core.records import FILES, ClientRecord, LinkRecord, QueueRecord, RecordError
 from linklab.runs import courses
 
 
@@ -65,5 +64,5 @@ def test_requests_say_what_became_of_them(tmp_path: Path) -> None:
     assert (third.outcome, third.end_s, third.taken_from) == ("unfinished", 9.0, "lte")
     with (tmp_path / FILES[ClientRecord]).open("a") as file:
         file.write("{]\n")
-    with pytest.raises(msgspec.DecodeError):
+    with pytest.raises(RecordError, match=r"client\.jsonl:8: "):
         courses.requests(tmp_path, 0.5, 9.0)
