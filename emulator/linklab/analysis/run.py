@@ -96,13 +96,7 @@ class Run:
         if self.job is None:
             return "a run outside the lab has no scenario, so no oracle"
         try:
-            return summary.read(self.path)
-        except FileNotFoundError:
-            pass  # A run that failed, or whose figures nobody has asked for yet.
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            return f"{self.path / summary.FILE}: {error}"
-        try:
-            return summary.figures_of(self.path)
+            return summary.kept_or_made(self.path)
         except (FigureError, OSError) as error:
             return str(error)
 

@@ -76,7 +76,7 @@ def _models(*, as_json: bool) -> None:
 
 
 def _thresholds(model: EnergyModel, *, as_json: bool) -> None:
-    if missing := [kind.title for kind in KINDS.values() if kind.name not in model.links]:
+    if missing := model.unknown(KINDS.values()):
         raise UsageError(f"{model.name} does not know {', '.join(missing)}")
     rows = information_base.table(model, [mbps * 1e6 for mbps in _EIB_MBPS])
     if as_json:

@@ -159,17 +159,16 @@ def grouped(found: Iterable[Evidence]) -> tuple[list[Group], list[str]]:
     Raises UsageError where the same run is there twice."""
     from linklab.regression import fingerprint
     from linklab.report.page import Group
-    from linklab.runs import clients
+    from linklab.runs import clients, evidence
 
-    hashes: dict[int, str] = {}
+    hashes = fingerprint.Hashes()
     variants: dict[str, dict[str, list[Evidence]]] = {}
     warnings, live = [], 0
     for one in found:
         if one.job.live:
             live += 1
             continue
-        key = hashes.get(id(one.scenario)) or fingerprint.of_scenario(one.scenario)
-        hashes[id(one.scenario)] = key
+        key = hashes.of(one.scenario)
         variants.setdefault(one.scenario.name, {}).setdefault(key, []).append(one)
     if live:
         warnings.append(f"{live} runs of a live lab are left out: they are watched, not measured")
@@ -192,14 +191,9 @@ def grouped(found: Iterable[Evidence]) -> tuple[list[Group], list[str]]:
             order = {who: place for place, who in enumerate(known)}
             ranked = sorted(group.runs, key=lambda who: order.get(who, len(order)))
             groups.append(replace(group, runs={who: group.runs[who] for who in ranked}))
-    builds = {
-        one.job.versions.get("multilink_sha256")
-        for group in groups
-        for runs in group.runs.values()
-        for one in runs
-    }
-    if len(builds) > 1:
-        warnings.append(f"the runs were made with {len(builds)} different builds of multilink")
+    used = [one for group in groups for runs in group.runs.values() for one in runs]
+    if warning := evidence.different_builds(used):
+        warnings.append(warning)
     return groups, warnings
 
 

@@ -26,7 +26,7 @@ from linklab.report.publication import Publication
 from linklab.runs import run_energy
 from linklab.runs.evidence import Evidence
 from linklab.runs.runner import Request
-from linklab.scenario import Scenario, find
+from linklab.scenario import find
 
 EPILOG = """\
 What is whole in --out is not run again: after Ctrl-C call it once more.
@@ -137,29 +137,20 @@ def _only_these(stated: Publication, found: Iterable[Evidence]) -> list[Evidence
     """The runs of the publication's contestants in its scenarios as they are now; says what it
     leaves out, and where runs were made with different programs."""
     from linklab.regression import fingerprint
+    from linklab.runs import evidence
 
     cells = {(cell.scenario, cell.contestant) for cell in stated.cells}
     now = {name: fingerprint.of_scenario(find(name)) for name, _ in cells}
-    then: dict[int, str] = {}
+    then = fingerprint.Hashes()
     used, others = [], 0
     for one in found:
         if (one.scenario.name, one.job.contestant) in cells and not one.job.live:
-            key = _hash(one.scenario, then)
+            key = then.of(one.scenario)
             others += key != now[one.scenario.name]
             if key == now[one.scenario.name]:
                 used.append(one)
     if others:
         complain(f"{others} runs are left out: their scenarios are not what they are now")
-    clients = {one.job.versions.get("multilink_sha256") for one in used}
-    if len(clients) > 1:
-        complain(f"the runs were made with {len(clients)} different builds of multilink")
+    if warning := evidence.different_builds(used):
+        complain(warning)
     return used
-
-
-def _hash(scenario: Scenario, known: dict[int, str]) -> str:
-    """`fingerprint.of_scenario`, once for each of the scenarios that the reader shares."""
-    from linklab.regression import fingerprint
-
-    if id(scenario) not in known:
-        known[id(scenario)] = fingerprint.of_scenario(scenario)
-    return known[id(scenario)]

@@ -60,6 +60,11 @@ def percentile(values: Iterable[float], percent: float) -> float:
     return float(np.percentile(_numbers(values), percent))
 
 
+def rms(values: Iterable[float]) -> float:
+    """The root of the mean square."""
+    return float(np.sqrt(np.mean(_numbers(values) ** 2)))
+
+
 def standard_deviation(values: Iterable[float]) -> float:
     """Of a sample (n - 1) of at least two values; exactly 0 where all are equal."""
     numbers = _numbers(values, 2)

@@ -292,3 +292,9 @@ def test_the_thesis_ratio_to_naive_over_the_dynamic_scenarios() -> None:
 
     assert int(mean_ratio("5.12", "download_s")) == 51
     assert int(mean_ratio("6.18", "cpu_integral_pct_s")) == 65
+
+
+def test_rms_is_the_root_of_the_mean_square() -> None:
+    assert statistics.rms([3.0, -4.0]) == pytest.approx(np.sqrt(12.5), rel=1e-12)
+    with pytest.raises(ValueError, match="at least 1"):
+        statistics.rms([])

@@ -101,11 +101,8 @@ def account(
     """
     if end_s <= start_s or payload_bytes <= 0:
         raise ValueError(f"{payload_bytes} bytes in {end_s - start_s:g} s are no download")
-    unknown = {one.kind.title for one in activities.values() if one.kind.name not in model.links}
-    if unknown:
-        raise ValueError(
-            f"the energy model {model.name} does not know {', '.join(sorted(unknown))}"
-        )
+    if unknown := model.unknown(one.kind for one in activities.values()):
+        raise ValueError(f"the energy model {model.name} does not know {', '.join(unknown)}")
     radios = {
         name: Radio(one, model.link(one.kind), start_s, end_s) for name, one in activities.items()
     }

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
+from linklab.core import statistics
 from linklab.core.link_kinds import KINDS
 from linklab.energy.model import EnergyModel, LinkEnergy, TailState
 
@@ -96,12 +97,12 @@ class Fit:
     @property
     def rms(self) -> float:
         """The root of the mean square of the errors, a ratio."""
-        return _rms([one.error for one in self.residuals])
+        return statistics.rms(one.error for one in self.residuals)
 
     @property
     def left_out_rms(self) -> float:
         """The same of the leave-one-out errors."""
-        return _rms([one.left_out_error for one in self.residuals])
+        return statistics.rms(one.left_out_error for one in self.residuals)
 
 
 _NUMBERS: Final = {
@@ -367,7 +368,3 @@ def rounded(model: EnergyModel) -> EnergyModel:
         both_mw=float(round(model.both_mw)),
         links=links,
     )
-
-
-def _rms(errors: Sequence[float]) -> float:
-    return math.sqrt(sum(error * error for error in errors) / len(errors)) if errors else 0.0

@@ -16,6 +16,7 @@ model behind the table of eMPTCP 3.3, where the shared part is what makes both l
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -84,6 +85,10 @@ class EnergyModel:
     def link(self, kind: LinkKind) -> LinkEnergy:
         """What a link of this kind draws; KeyError where the model does not say."""
         return self.links[kind.name]
+
+    def unknown(self, kinds: Iterable[LinkKind]) -> list[str]:
+        """The titles of those kinds that the model says nothing of, sorted."""
+        return sorted({kind.title for kind in kinds if kind.name not in self.links})
 
 
 _PROMOTION: Final = Table(

@@ -54,6 +54,19 @@ def of_scenario(scenario: Scenario) -> str:
     return _sha256(to_yaml(plain).encode())[:16]
 
 
+class Hashes:
+    """`of_scenario` of scenarios that many runs share, each worked out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Scenario, str]] = {}
+
+    def of(self, scenario: Scenario) -> str:
+        """The scenario's hash."""
+        if id(scenario) not in self._known:
+            self._known[id(scenario)] = (scenario, of_scenario(scenario))
+        return self._known[id(scenario)][1]
+
+
 def differences(baseline: Fingerprint, now: Fingerprint) -> list[str]:
     """What is different now, in words; nothing if the baseline holds. Pure."""
     return [

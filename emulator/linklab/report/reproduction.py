@@ -105,24 +105,23 @@ def count(checked: Iterable[Checked]) -> Count:
 
 def median_error(checked: Iterable[Checked], *, relative: bool) -> float | None:
     """The median of the errors of published values, signs aside; None where there are none."""
-    errors = [
-        error
-        for one in checked
-        if one.statement.form == "value"
-        and (error := one.error_ratio if relative else one.error) is not None
-    ]
+    errors = _errors(checked, relative=relative)
     return statistics.median(map(abs, errors)) if errors else None
 
 
 def rms_error(checked: Iterable[Checked], *, relative: bool) -> float | None:
     """The root of the mean square of the errors of published values; None where there are none."""
-    errors = [
+    errors = _errors(checked, relative=relative)
+    return statistics.rms(errors) if errors else None
+
+
+def _errors(checked: Iterable[Checked], *, relative: bool) -> list[float]:
+    return [
         error
         for one in checked
         if one.statement.form == "value"
         and (error := one.error_ratio if relative else one.error) is not None
     ]
-    return math.sqrt(sum(error * error for error in errors) / len(errors)) if errors else None
 
 
 def missing(checked: Iterable[Checked]) -> dict[str, int]:

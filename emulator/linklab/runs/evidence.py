@@ -82,7 +82,9 @@ class Reader:
             raise EvidenceError(f"{run_dir}: cannot be read: {error}") from error
         evidence = Evidence(run_dir, made, scenario, None)
         try:
-            figures = self._with_energy(run_dir, _figures(run_dir), scenario, made.shift_s)
+            figures = self._with_energy(
+                run_dir, summary.kept_or_made(run_dir), scenario, made.shift_s
+            )
             rates = _rates_bps(run_dir, made.shift_s, figures)
         except (FigureError, RecordError, OSError) as error:
             return replace(evidence, failure=str(error))
@@ -108,14 +110,12 @@ class Reader:
         return self._scenarios[text]
 
 
-def _figures(run_dir: Path) -> RunFigures:
-    """The figures as the run left them; worked out anew where it left none."""
-    try:
-        return summary.read(run_dir)
-    except FileNotFoundError:
-        return summary.figures_of(run_dir)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise FigureError(f"{run_dir / summary.FILE}: {error}") from error
+def different_builds(runs: Iterable[Evidence]) -> str | None:
+    """In words that runs were made with different builds of multilink, or None."""
+    builds = {one.job.versions.get("multilink_sha256") for one in runs}
+    if len(builds) > 1:
+        return f"the runs were made with {len(builds)} different builds of multilink"
+    return None
 
 
 def _rates_bps(run_dir: Path, shift_s: float, figures: RunFigures) -> dict[str, float]:

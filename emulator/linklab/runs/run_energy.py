@@ -45,13 +45,10 @@ def model_for(scenario: Scenario, instead: str | None = None) -> str | None:
     if name is None:
         return None
     model = library.get(name, base)
-    unknown = {link.kind.title for link in scenario.links.values()} - {
-        link.kind.title for link in scenario.links.values() if link.kind.name in model.links
-    }
-    if unknown:
+    if unknown := model.unknown(link.kind for link in scenario.links.values()):
         raise ScenarioError(
             f"{scenario.name}: energy: the model {model.name} does not know "
-            f"{', '.join(sorted(unknown))}; allowed: a model that does"
+            f"{', '.join(unknown)}; allowed: a model that does"
         )
     return to_yaml(model)
 

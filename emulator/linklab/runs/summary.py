@@ -96,6 +96,17 @@ def read(run_dir: Path) -> RunFigures:
     return msgspec.json.decode(plain_file.read(run_dir / FILE), type=RunFigures)
 
 
+def kept_or_made(run_dir: Path) -> RunFigures:
+    """The figures as the run left them; worked out anew where it left none. Raises as `figures_of`,
+    FigureError too where what it left is no figures."""
+    try:
+        return read(run_dir)
+    except FileNotFoundError:
+        return figures_of(run_dir)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise FigureError(f"{run_dir / FILE}: {error}") from error
+
+
 def _last_words(run_dir: Path) -> str:
     """The end of what the client's program said, for an error."""
     for name in ("client.err", "client.out"):
