@@ -31,7 +31,7 @@ packages:
 packages-test packages-live: packages-%:
 	@$(SETUP)/packages $*
 
-$(VENV)/.installed: emulator/requirements.txt $(SETUP)/python | packages
+$(VENV)/.installed: emulator/development.txt $(SETUP)/python | packages
 	@$(SETUP)/python $(VENV)
 	@touch $@
 

@@ -13,13 +13,12 @@ class Dependencies(MetadataHookInterface):
     """Tells hatchling the dependencies."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Adds the pins of the first paragraph of requirements.in."""
+        """Adds the pins of what requirements.in names."""
         directory = Path(self.root)
         lines = Path(directory, "requirements.in").read_text().splitlines()
-        end = next(n for n, line in enumerate(lines) if n and line.startswith("#"))
         pinned = Path(directory, "requirements.txt").read_text()
         # A package may have a pin for each of some versions of Python.
         pins: dict[str, list[str]] = {}
         for name, pin in re.findall(r"(?m)^([a-z0-9.-]+)(==.*?) \\$", pinned):
             pins.setdefault(name, []).append(f"{name}{pin}")
-        metadata["dependencies"] = [pin for name in lines[1:end] for pin in pins[name]]
+        metadata["dependencies"] = [pin for name in lines[1:] for pin in pins[name]]
