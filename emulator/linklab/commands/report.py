@@ -155,32 +155,40 @@ def _history(path: Path, groups: Sequence[Group]) -> History:
 
 
 def grouped(found: Iterable[Evidence]) -> tuple[list[Group], list[str]]:
-    """The runs by scenario, never those of different ones together; what is to be said of that.
-    Raises UsageError where the same run is there twice."""
+    """The runs by scenario, place and clock, never those of different ones together; what is to be
+    said of that. Raises UsageError where the same run is there twice."""
     from linklab.regression import fingerprint
     from linklab.report.page import Group
     from linklab.runs import clients, evidence
 
     hashes = fingerprint.Hashes()
-    variants: dict[str, dict[str, list[Evidence]]] = {}
+    variants: dict[str, dict[tuple[str, str, str], list[Evidence]]] = {}
     warnings, live = [], 0
     for one in found:
         if one.job.live:
             live += 1
             continue
-        key = hashes.of(one.scenario)
+        key = hashes.of(one.scenario), one.job.place, one.job.clock
         variants.setdefault(one.scenario.name, {}).setdefault(key, []).append(one)
     if live:
         warnings.append(f"{live} runs of a live lab are left out: they are watched, not measured")
     groups = []
     for name, by_key in variants.items():
-        if len(by_key) > 1:
+        numbers = {key: n for n, key in enumerate(dict.fromkeys(one for one, _, _ in by_key), 1)}
+        where = {(place, clock) for _, place, clock in by_key}
+        if len(numbers) > 1:
             warnings.append(
-                f"{len(by_key)} different scenarios are called {name}: each is shown by itself"
+                f"{len(numbers)} different scenarios are called {name}: each is shown by itself"
             )
-        for number, runs in enumerate(by_key.values(), 1):
-            title = name if len(by_key) == 1 else f"{name} ({number})"
-            group = Group(title, runs[0].scenario, {}, {})
+        if len(where) > 1:
+            warnings.append(
+                f"{name} ran on several clocks: the runs of each are shown by themselves"
+            )
+        for (content, place, clock), runs in by_key.items():
+            told = [str(numbers[content])] if len(numbers) > 1 else []
+            told += [f"{place}, {clock} clock"] if len(where) > 1 else []
+            title = f"{name} ({'; '.join(told)})" if told else name
+            group = Group(title, runs[0].scenario, place, clock, {}, {})
             for one in sorted(runs, key=lambda one: one.job.seed):
                 if one.figures is None:
                     group.failures.setdefault(one.who, []).append(one.failure)
@@ -210,8 +218,9 @@ def _check_different(group: Group) -> None:
 
 
 def _over(group: Group, who: str, model_of: ModelOf) -> Over:
+    from linklab.core.records import ProcessRecord, Tail
     from linklab.report.page import Over
-    from linklab.runs import courses
+    from linklab.runs import courses, process_figures
 
     middle = group.middle(who)
     end_s = max(one.figures.download_s + one.job.shift_s for one in group.runs[who] if one.figures)
@@ -233,6 +242,7 @@ def _over(group: Group, who: str, model_of: ModelOf) -> Over:
         middle_seed=middle.job.seed,
         end_s=middle_s,
         power=_power(middle, model_of),
+        processes=process_figures.over_time(Tail(middle.run_dir, ProcessRecord).read(), step_s),
     )
 
 

@@ -11,14 +11,14 @@ from linklab import scenario
 from linklab.commands.cli import main
 from linklab.core import records
 from linklab.core.link_state import LinkState
-from linklab.core.records import FILES, ClientRecord, LinkRecord
+from linklab.core.records import FILES, ClientRecord, LinkRecord, ProcessRecord
 from linklab.regression import baseline, fingerprint, history
 from linklab.regression.baseline import Baseline
 from linklab.regression.figures import Cell
 from linklab.regression.fingerprint import Fingerprint
 from linklab.report import vega
 from linklab.runs import evidence_test, job, summary
-from linklab.runs.run_figures import LinkFigures, RunFigures
+from linklab.runs.run_figures import LinkFigures, ProcessFigures, RunFigures
 from linklab.scenario import Scenario
 
 HOSTILE = "</script><script>alert('1')</script><img src=x onerror=alert(2)>"
@@ -77,6 +77,72 @@ def test_the_question_is_answered_first(tmp_path: Path, small: Scenario) -> None
     assert "seeds 1 to 8" in said
     assert "To repeat: linklab compare small -a naive,alg3 --seed 1 --runs 8" in said
     assert said.index("alg3") < said.index("Efficiency") < said.index("Scenarios")
+
+
+def looked_at(load: float, memory_bytes: float | None) -> dict[str, ProcessFigures]:
+    """A process that was looked at once a second."""
+    area = None if memory_bytes is None else 9 * memory_bytes
+    one = ProcessFigures(
+        10, load / 2, load, 2 * load, 3 * load, 0.1, 9 * load, memory_bytes, 0.1, area
+    )
+    return {"1 Hz": one}
+
+
+def on_the_real_clock(
+    run_dir: Path, processes: dict[str, dict[str, ProcessFigures]] | None
+) -> None:
+    """Has a run directory be one of the real clock, with what its processes used."""
+    job.write(msgspec.structs.replace(job.read(run_dir), clock="real"), run_dir)
+    figures = replace(summary.read(run_dir), processes=processes)
+    (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
+
+
+def test_processor_and_memory_are_of_the_real_clock(tmp_path: Path, small: Scenario) -> None:
+    for seed, load in ((1, 0.2), (2, 0.4)):
+        run_dir = made(tmp_path / "runs", "alg3", seed, small, 2.0)
+        used = {"client": looked_at(load, 15e6), "server": looked_at(0.1, None)}
+        on_the_real_clock(run_dir, used)
+        sampled = [
+            ProcessRecord(t_s=t_s, process="client", cpu_s=t_s * load, rss_bytes=15_000_000)
+            for t_s in (0.0, 1.0, 2.0)
+        ]
+        (run_dir / FILES[ProcessRecord]).write_bytes(b"".join(map(records.line, sampled)))
+    text = page(tmp_path / "runs")
+    said = words(text)
+    assert "guest, real clock" in said
+    assert "alg3 client 15.0 % 30.0 % 60.0 % 2.70 s 15.0 MB 135 MB s" in said
+    assert "alg3 server 5.0 % 10.0 % 20.0 % 0.90 s - -" in said
+    assert "alg3: processor of seed 1" in said
+    assert "alg3: memory of seed 1" in said
+    assert "not applicable" not in said
+    picture = tmp_path / "x.svg"
+    for name in ("small/processor", "small/alg3/processor", "small/alg3/memory"):
+        assert main(["plot", str(tmp_path / "runs"), "--figure", name, "-o", str(picture)]) == 0
+        assert "client" in picture.read_text()
+
+
+def test_virtual_time_has_neither_processor_nor_memory(tmp_path: Path, small: Scenario) -> None:
+    made(tmp_path / "runs", "alg3", 1, small, 2.0)
+    said = words(page(tmp_path / "runs"))
+    assert "guest, virtual clock" in said
+    assert "Processor and memory: not applicable in virtual time" in said
+    assert "% of a core" not in said
+    on_the_real_clock(made(tmp_path / "other", "alg3", 1, small, 2.0), None)
+    assert "Processor and memory: not sampled" in words(page(tmp_path / "other"))
+
+
+def test_clocks_are_never_pooled(
+    tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path / "runs" / "virtual", "alg3", 1, small, 2.0)
+    on_the_real_clock(made(tmp_path / "runs" / "real", "alg3", 1, small, 4.0), None)
+    output = tmp_path / "x.html"
+    both = [str(tmp_path / "runs" / one) for one in ("virtual", "real")]
+    assert main(["report", *both, "-o", str(output)]) == 0
+    said = words(output.read_text())
+    assert "small (guest, virtual clock) alg3 2.00 s" in said
+    assert "small (guest, real clock) alg3 4.00 s" in said
+    assert "small ran on several clocks" in capsys.readouterr().err
 
 
 def test_what_could_be_noise_is_called_so(tmp_path: Path, small: Scenario) -> None:

@@ -14,6 +14,7 @@ from linklab.core.link_kinds import link_title
 from linklab.core.statistics import Interval
 from linklab.report.link_styles import link_styles
 from linklab.runs.courses import Course, Range
+from linklab.runs.run_figures import ProcessFigures
 from linklab.scenario import Scenario
 
 Spec = dict[str, Any]
@@ -218,6 +219,90 @@ def powers(
             },
         ],
     )
+
+
+PROCESSES: Final = {"client": "#3b82c4", "server": "#c4863b"}
+"""The processes that are looked at, with their colours."""
+
+
+def loads(contestants: Mapping[str, Mapping[str, Sequence[ProcessFigures]]]) -> Spec:
+    """How busy client and server kept a core: a bar from the 5th to the 90th percentile of the
+    samples and a line at their median, each the median of the runs; a point for each run's."""
+    values: list[dict[str, Any]] = []
+    for who, processes in contestants.items():
+        for process, runs in processes.items():
+            whose = {"who": who, "p": process}
+            values += [{**whose, "v": round(100 * one.load_median, 2)} for one in runs]
+            values.append(
+                {
+                    **whose,
+                    "low": round(100 * statistics.median(one.load_p05 for one in runs), 2),
+                    "median": round(100 * statistics.median(one.load_median for one in runs), 2),
+                    "high": round(100 * statistics.median(one.load_p90 for one in runs), 2),
+                }
+            )
+    y = _n("who", sort=list(contestants), axis={"labelLimit": 130, "ticks": False, "domain": False})
+    beside = {"field": "p", "sort": list(PROCESSES)}
+    color = {**_n("p"), "scale": _of_processes(PROCESSES), "legend": _LEGEND}
+    middles = [{"filter": "isValid(datum.median)"}]
+    tooltip = [
+        _n("who", "who"),
+        _n("p", "process"),
+        _q("median", "median, %"),
+        _q("low", "5th percentile, %"),
+        _q("high", "90th percentile, %"),
+    ]
+    return _spec(
+        values,
+        2 * _ROW * len(contestants) + 70,
+        encoding={"y": y, "yOffset": beside, "color": color},
+        layer=[
+            {
+                "transform": middles,
+                "mark": {"type": "bar", "opacity": 0.3},
+                "encoding": {
+                    "x": _q("low", "% of a core"),
+                    "x2": {"field": "high"},
+                    "tooltip": tooltip,
+                },
+            },
+            {
+                "transform": [{"filter": "isValid(datum.v)"}],
+                "mark": {"type": "point", "filled": True, "size": 30, "opacity": 0.65},
+                "encoding": {
+                    "x": _q("v", "% of a core"),
+                    "tooltip": [_q("v", "median of a run, %")],
+                },
+            },
+            {
+                "transform": middles,
+                "mark": {"type": "tick", "thickness": 3, "size": 18},
+                "encoding": {"x": _q("median", "% of a core"), "tooltip": tooltip},
+            },
+        ],
+    )
+
+
+def processes(courses: Mapping[str, Course], title: str) -> Spec:
+    """What processes took over time, load or memory, a line for each."""
+    values = [
+        {"p": process, "t": round(t, 2), "v": round(value, 2)}
+        for process, course in courses.items()
+        for t, value in course
+    ]
+    color = {**_n("p"), "scale": _of_processes(courses), "legend": _LEGEND}
+    return _spec(
+        values,
+        _SERIES,
+        mark={"type": "line", "interpolate": "step-after", "strokeWidth": 1.8},
+        encoding={"x": _q("t", "s"), "y": _q("v", title), "color": color},
+    )
+
+
+def _of_processes(named: Collection[str]) -> dict[str, Any]:
+    """The scale that gives processes their colours, those `named`."""
+    known = {name: colour for name, colour in PROCESSES.items() if name in named}
+    return {"domain": list(known), "range": list(known.values())}
 
 
 def _scale(values: Sequence[float]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from linklab.core import units
 from linklab.core.statistics import Numbers
 from linklab.energy.account import EnergyFigures
 from linklab.runs.evidence import Evidence
+from linklab.runs.process_figures import ONCE_A_SECOND
 from linklab.runs.run_figures import ProcessFigures
 from linklab.schema.quantities import Quantity, duration, measure, number, rate, ratio, size
 
@@ -85,6 +86,8 @@ def _link_rate(run: Evidence, link: str) -> Columns | None:
 
 
 def _deviation(values: Numbers, axis: int = -1) -> Any:
+    if values.shape[axis] < 2:
+        return np.full_like(np.mean(values, axis=axis), np.nan)
     return np.std(values, axis=axis, ddof=1)
 
 
@@ -100,8 +103,6 @@ def _link_share(run: Evidence, link: str) -> Columns | None:
     return (0.0 if found is None else found.share,)
 
 
-_ONCE_A_SECOND: Final = "1 Hz"
-"""How often the thesis looked at processor and memory."""
 _VIDEO: Final = "a player of video"
 _JOULES: Final = measure("J", 0, 1e6)
 _WATTS: Final = measure("W", 0, 1000)
@@ -134,7 +135,7 @@ def _processor(
 
     def columns(run: Evidence, _: str) -> Columns | None:
         processes = None if run.figures is None else run.figures.processes
-        looked = (processes or {}).get("client", {}).get(_ONCE_A_SECOND)
+        looked = (processes or {}).get("client", {}).get(ONCE_A_SECOND)
         value = None if looked is None else of(looked)
         return None if value is None else (value,)
 

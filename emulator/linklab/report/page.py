@@ -19,16 +19,21 @@ from linklab.report.charts import Spec
 from linklab.report.reproduction import Checked
 from linklab.runs.courses import Course, Range
 from linklab.runs.evidence import Evidence
+from linklab.runs.process_figures import ONCE_A_SECOND, Usage
+from linklab.runs.run_figures import ProcessFigures
 from linklab.scenario import Scenario
 
 
 @dataclass(frozen=True)
 class Group:
-    """The runs of one scenario. Others of the same name that differ have a group of their own, and
-    `title` tells them apart. `runs` have figures; `failures` say why others have none."""
+    """The runs of one scenario in one place and on one clock. Others of the same name have a group
+    of their own, and `title` tells them apart. `runs` have figures; `failures` say why others have
+    none."""
 
     title: str
     scenario: Scenario
+    place: str
+    clock: str
     runs: dict[str, list[Evidence]]
     failures: dict[str, list[str]] = field(default_factory=dict)
 
@@ -38,6 +43,16 @@ class Group:
 
     def seeds(self, who: str) -> list[int]:
         return [one.job.seed for one in self.runs[who]]
+
+    def process_figures(self, who: str) -> dict[str, list[ProcessFigures]]:
+        """What each process of a contestant's runs used, by samples once a second (thesis 3.4);
+        nothing in virtual time."""
+        found: dict[str, list[ProcessFigures]] = {}
+        for one in self.runs[who]:
+            for process, looked in ((one.figures and one.figures.processes) or {}).items():
+                if ONCE_A_SECOND in looked:
+                    found.setdefault(process, []).append(looked[ONCE_A_SECOND])
+        return found
 
     def middle(self, who: str) -> Evidence:
         """The run whose download is nearest to the median."""
@@ -50,8 +65,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Over:
-    """What the runs of a contestant did over time: the rates of each by seed; capacity, requests
-    and power (time, W, W of each link) of the one in the middle, which ended at `end_s`."""
+    """What the runs of a contestant did over time: the rates of each by seed; capacity, requests,
+    power (time, W, W of each link) and processes of the one in the middle, which ended at `end_s`."""
 
     rates: dict[int, dict[str, Course]]
     capacities: dict[str, Course]
@@ -60,6 +75,7 @@ class Over:
     middle_seed: int
     end_s: float
     power: list[tuple[float, float, dict[str, float]]]
+    processes: dict[str, Usage]
 
 
 @dataclass(frozen=True)
@@ -173,7 +189,7 @@ def all_charts(shown: Mapping[str, Any]) -> list[Chart]:
     """Every chart of a context, in the order of the page."""
     found = []
     for group in shown["groups"]:
-        found += [one for one in (group["times"], group["energy"]) if one is not None]
+        found += [one for one in (group["times"], group["energy"], group["loads"]) if one]
         found += [one for part in group["courses"] for one in part["charts"]]
     return found
 
@@ -216,6 +232,10 @@ def _section(index: int, group: Group, over: Mapping[tuple[str, str], Over]) -> 
         if group.runs
         else None,
         "energy": _energy(group),
+        "clock": group.clock,
+        "place": group.place,
+        "processes": _process_rows(group),
+        "loads": _loads(group),
         "model": ", ".join(_models(group)),
         "courses": [
             part
@@ -246,6 +266,35 @@ def _energy(group: Group) -> Chart | None:
     if not known or len(_models(group)) > 1:
         return None
     return Chart(f"{group.title}/energy", "Energy against time", "", charts.energies(known))
+
+
+def _process_rows(group: Group) -> list[dict[str, Any]]:
+    """What client and server used, medians of the runs, a row for each that was looked at."""
+    rows = []
+    for who in group.runs:
+        for process, runs in group.process_figures(who).items():
+            sizes = [one.memory_bytes for one in runs if one.memory_bytes is not None]
+            areas = [one.memory_integral_byte_s for one in runs if one.memory_integral_byte_s]
+            rows.append(
+                {
+                    "who": who,
+                    "process": process,
+                    "p05": statistics.median(100 * one.load_p05 for one in runs),
+                    "p50": statistics.median(100 * one.load_median for one in runs),
+                    "p90": statistics.median(100 * one.load_p90 for one in runs),
+                    "cpu_s": statistics.median(one.cpu_s for one in runs),
+                    "memory": statistics.median(sizes) / 1e6 if sizes else None,
+                    "area": statistics.median(areas) / 1e6 if areas else None,
+                }
+            )
+    return rows
+
+
+def _loads(group: Group) -> Chart | None:
+    looked = {who: found for who in group.runs if (found := group.process_figures(who))}
+    if not looked:
+        return None
+    return Chart(f"{group.title}/processor", "Processor", "", charts.loads(looked))
 
 
 def _over(group: Group, who: str, one: Over) -> dict[str, Any]:
@@ -279,7 +328,23 @@ def _over(group: Group, who: str, one: Over) -> dict[str, Any]:
                 charts.powers(scenario, one.power, one.end_s),
             )
         )
+    loads = {name: _times(100, usage.loads) for name, usage in one.processes.items()}
+    memory = {name: _times(1e-6, usage.memory_bytes) for name, usage in one.processes.items()}
+    for name, unit, found in (("processor", "% of a core", loads), ("memory", "MB", memory)):
+        if any(found.values()):
+            made.append(
+                Chart(
+                    f"{group.title}/{who}/{name}",
+                    f"{who}: {name} of seed {one.middle_seed}",
+                    "",
+                    charts.processes(found, unit),
+                )
+            )
     return {"who": who, "charts": made}
+
+
+def _times(factor: float, course: Course) -> Course:
+    return [(t, factor * value) for t, value in course]
 
 
 def _became(ranges: Sequence[Range]) -> str:

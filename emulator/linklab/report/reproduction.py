@@ -80,14 +80,14 @@ class Count:
 def by_cell(runs: Iterable[Evidence]) -> dict[Cell, list[Evidence]]:
     """Runs with figures, those of a cell in the order of their seeds. Raises ValueError where two
     are the same run, which would count twice."""
-    found: dict[Cell, dict[int, Evidence]] = {}
+    found: dict[Cell, dict[tuple[int, str], Evidence]] = {}
     for one in sorted(runs, key=lambda one: one.job.seed):
         if one.figures is not None:
             seeds = found.setdefault(Cell(one.scenario.name, one.who), {})
-            if one.job.seed in seeds:
-                other = seeds[one.job.seed].run_dir
-                raise ValueError(f"the same run twice: {other} and {one.run_dir}")
-            seeds[one.job.seed] = one
+            key = one.job.seed, one.job.clock
+            if key in seeds:
+                raise ValueError(f"the same run twice: {seeds[key].run_dir} and {one.run_dir}")
+            seeds[key] = one
     return {cell: list(seeds.values()) for cell, seeds in found.items()}
 
 
@@ -148,17 +148,23 @@ def _check(statement: Statement, runs: Runs) -> Checked:
 
 
 class _Table:
-    """The numbers that a statement is about: for each cell and measure, a row for each run."""
+    """The numbers that a statement is about: for each cell and measure, a row for each run. Runs in
+    virtual time and on the real clock never come together: the former unless the statement needs
+    the latter, or there are none."""
 
     def __init__(self, statement: Statement, runs: Runs) -> None:
         self._statement = statement
         self._columns: dict[tuple[str, Cell], Numbers] = {}
         self._seeds: dict[Cell, tuple[int, ...]] = {}
         metrics = [one for one in (statement.metric, statement.other) if one]
+        clocks = {cell: {one.job.clock for one in runs.get(cell, ())} for cell in statement.cells}
+        is_virtual = not statement.real_clock and all("virtual" in one for one in clocks.values())
+        clock = "virtual" if is_virtual else "real"
         for cell in statement.cells:
             chosen = {
                 one.job.seed: [_of_run(one, metric, statement.link) for metric in metrics]
                 for one in runs.get(cell, ())
+                if one.job.clock == clock
             }
             whole = {seed: rows for seed, rows in chosen.items() if None not in rows}
             self._seeds[cell] = tuple(whole)

@@ -120,7 +120,11 @@ def test_processor_load_is_of_the_real_clock_alone() -> None:
         reproduction_showing.summary(found)
     )
     real = [
-        replace(one, figures=replace(one.figures, processes=looked_at(load)))
+        replace(
+            one,
+            job=msgspec.structs.replace(one.job, clock="real"),
+            figures=replace(one.figures, processes=looked_at(load)),
+        )
         for one, load in zip(virtual, (0.3, 0.6), strict=True)
         if one.figures is not None
     ]
@@ -128,6 +132,24 @@ def test_processor_load_is_of_the_real_clock_alone() -> None:
     assert [one.verdict for one in found] == ["holds", "holds"]
     assert found[0].measured == pytest.approx(0.5)
     assert found[1].measured == pytest.approx(15_000)
+    assert reproduction.check(said, reproduction.by_cell([*virtual, *real])) == found
+
+
+def on_the_real_clock(run: Evidence) -> Evidence:
+    return replace(run, job=msgspec.structs.replace(run.job, clock="real"))
+
+
+def test_the_clocks_never_come_together(stated: Publication) -> None:
+    virtual = checked(stated, runs())
+    slow = [
+        on_the_real_clock(run(who, seed, 99.0))
+        for who in ("alg3", "naive", "single-lte")
+        for seed in (1, 7)
+    ]
+    assert checked(stated, [*runs(), *slow]) == virtual
+    assert checked(stated, slow)[1].measured == 99.0
+    only_naive = [one for one in runs() if one.who == "naive"]
+    assert checked(stated, [*only_naive, *slow])[3].measured == 1.0, "and not 99 / 51"
 
 
 def test_intervals_are_over_seeds_and_repeat(stated: Publication) -> None:

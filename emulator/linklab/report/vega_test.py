@@ -7,9 +7,11 @@ from linklab import scenario
 from linklab.core.statistics import Interval
 from linklab.report import charts, vega
 from linklab.runs.courses import Range
+from linklab.runs.run_figures import ProcessFigures
 
 HS = scenario.find("hs-s7")
 RANGE = Range(1, "wifi", 0.5, 2.0, 0, 500_000, 400_000, 1_000, "taken over", "")
+USED = ProcessFigures(20, 0.1, 0.2, 0.3, 0.4, 0.5, 4.0, 15e6, 0.01, 3e8)
 SPECS = {
     "times": charts.times({"alg3": [(1, 2.0), (2, 9.5)], "x": [(1, 3.0)]}, {"alg3": Interval(2, 9.5)}),
     "courses": charts.courses(
@@ -21,6 +23,8 @@ SPECS = {
         {"alg3": [(1, 2.0, 60.0)], "naive": [(1, 3.0, 70.0)], "one": [(1, 9.0, 30.0), (2, 9.0, 40.0)]}
     ),
     "power": charts.powers(HS, [(0.0, 3.0, {"wifi": 1.0}), (0.5, 1.0, {"wifi": 0.2})], 0.5),
+    "loads": charts.loads({"alg3": {"client": [USED, USED], "server": [USED]}, "x": {"client": [USED]}}),
+    "processes": charts.processes({"client": [(0.0, 10.0), (1.0, 20.0)]}, "% of a core"),
 }  # fmt: skip
 
 
@@ -51,6 +55,17 @@ def test_the_median_is_of_the_runs_that_go_on() -> None:
 def test_a_request_is_a_line_through_the_file() -> None:
     (row,) = SPECS["requests"]["data"]["values"]
     assert (row["t"], row["e"], row["a"], row["b"], row["o"]) == (0.5, 2.0, 0, 0.4, "taken over")
+
+
+def test_loads_are_in_percent_of_a_core() -> None:
+    values = SPECS["loads"]["data"]["values"]
+    assert [(row["who"], row["p"], row["v"]) for row in values if "v" in row] == [
+        ("alg3", "client", 20), ("alg3", "client", 20), ("alg3", "server", 20), ("x", "client", 20),
+    ]  # fmt: skip
+    assert {(row["low"], row["median"], row["high"]) for row in values if "low" in row} == {
+        (10, 20, 30)
+    }
+    assert SPECS["processes"]["encoding"]["color"]["scale"]["domain"] == ["client"]
 
 
 def test_the_library_is_bundled_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

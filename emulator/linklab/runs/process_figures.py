@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from linklab.core import statistics
 from linklab.core.records import ProcessRecord
+from linklab.runs.courses import Course
 from linklab.runs.run_figures import ProcessFigures
 
-EVERY_S: Final = {"1 Hz": 1.0, "10 Hz": 0.1}
+ONCE_A_SECOND: Final = "1 Hz"
+"""How often the thesis looked (3.4)."""
+
+EVERY_S: Final = {ONCE_A_SECOND: 1.0, "10 Hz": 0.1}
 """How far apart samples are, by what that is called."""
 
 _EARLY_S = 0.05
@@ -25,19 +30,51 @@ _LEAST_SAMPLES = 3
 """Two loads, and so a deviation."""
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """A process over time, in seconds since the scenario began: its loads and its memory."""
+
+    loads: Course
+    memory_bytes: Course
+
+
 def of_records(records: Iterable[ProcessRecord]) -> dict[str, dict[str, ProcessFigures]]:
     """Each process's figures by how often it was looked at; those that were too short for two
     loads are left out."""
-    by_process: dict[str, list[ProcessRecord]] = {}
-    for record in records:
-        by_process.setdefault(record.process, []).append(record)
     found: dict[str, dict[str, ProcessFigures]] = {}
-    for process, samples in by_process.items():
+    for process, samples in _by_process(records).items():
         for title, every_s in EVERY_S.items():
             chosen = _every(samples, every_s)
             if len(chosen) >= _LEAST_SAMPLES:
                 found.setdefault(process, {})[title] = _figures(chosen)
     return found
+
+
+def over_time(records: Iterable[ProcessRecord], every_s: float) -> dict[str, Usage]:
+    """Each process in steps of so many seconds, nearly."""
+    return {
+        process: Usage(_loads(chosen), _memory(chosen))
+        for process, samples in _by_process(records).items()
+        for chosen in [_every(samples, every_s)]
+    }
+
+
+def _by_process(records: Iterable[ProcessRecord]) -> dict[str, list[ProcessRecord]]:
+    found: dict[str, list[ProcessRecord]] = {}
+    for record in records:
+        found.setdefault(record.process, []).append(record)
+    return found
+
+
+def _loads(samples: Sequence[ProcessRecord]) -> Course:
+    return [
+        (before.t_s, (after.cpu_s - before.cpu_s) / (after.t_s - before.t_s))
+        for before, after in itertools.pairwise(samples)
+    ]
+
+
+def _memory(samples: Sequence[ProcessRecord]) -> Course:
+    return [(one.t_s, float(one.rss_bytes)) for one in samples if one.rss_bytes is not None]
 
 
 def _every(samples: Sequence[ProcessRecord], every_s: float) -> list[ProcessRecord]:
@@ -53,11 +90,8 @@ def _every(samples: Sequence[ProcessRecord], every_s: float) -> list[ProcessReco
 
 
 def _figures(samples: Sequence[ProcessRecord]) -> ProcessFigures:
-    loads = [
-        (after.cpu_s - before.cpu_s) / (after.t_s - before.t_s)
-        for before, after in itertools.pairwise(samples)
-    ]
-    resident = [(one.t_s, float(one.rss_bytes)) for one in samples if one.rss_bytes is not None]
+    loads = [load for _, load in _loads(samples)]
+    resident = _memory(samples)
     sizes = [size for _, size in resident]
     return ProcessFigures(
         samples=len(samples),

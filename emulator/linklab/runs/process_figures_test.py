@@ -35,6 +35,14 @@ def test_figures_by_hand() -> None:
     assert ten.load_p90 == pytest.approx(0.8)
 
 
+def test_processes_over_time() -> None:
+    found = process_figures.over_time(sampled([0.2, 0.4]), 1.0)["client"]
+    assert found.loads == [pytest.approx((0.2, 0.2)), pytest.approx((1.2, 0.4))]
+    assert found.memory_bytes == [
+        pytest.approx((t_s, size)) for t_s, size in ((0.2, 10e6), (1.2, 11e6), (2.2, 12e6))
+    ]
+
+
 def test_looks_that_come_late_are_all_looked_at() -> None:
     found = process_figures.of_records(sampled([0.5, 0.5], late_s=0.03))
     assert found["client"]["10 Hz"].samples == 21
