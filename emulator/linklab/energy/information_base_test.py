@@ -1,12 +1,23 @@
 """The table of eMPTCP, and what it means."""
 
+import json
+import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from linklab.core.link_kinds import LTE, WIFI
+from linklab.core.paths import REPOSITORY
 from linklab.energy import library
-from linklab.energy.information_base import joules_per_byte, thresholds
+from linklab.energy.information_base import joules_per_byte, power_mw, thresholds
+
+OF_THE_CLIENT: list[dict[str, Any]] = json.loads(
+    (REPOSITORY / "client/internal/energy/testdata/information_base.json").read_text(
+        encoding="utf-8"
+    )
+)
+"""What multilink computes from the same models; Go's test writes it."""
 
 S3 = library.get("galaxy-s3")
 
@@ -53,3 +64,32 @@ def test_without_a_shared_part_both_links_are_never_worth_it() -> None:
     for model in (additive, library.get("galaxy-s2-hd-lte")):
         row = thresholds(model, 8e6)
         assert row.lte_only_below_bps == pytest.approx(row.wifi_only_from_bps)
+
+
+@pytest.mark.parametrize(
+    "row", OF_THE_CLIENT, ids=lambda row: f"{row['model']}-{row['lte_bps']:.0f}"
+)
+def test_multilink_has_the_same_numbers(row: dict[str, Any]) -> None:
+    model = library.get(row["model"])
+    wifi, lte = {WIFI: row["wifi_bps"]}, {LTE: row["lte_bps"]}
+    borders = thresholds(model, row["lte_bps"])
+    radio = model.link(LTE)
+    woken = radio.promotion
+    got = {
+        "power_wifi_mw": power_mw(model, wifi),
+        "power_lte_mw": power_mw(model, lte),
+        "power_both_mw": power_mw(model, wifi | lte),
+        "both_j_per_byte": joules_per_byte(model, wifi | lte),
+        "lte_only_below_bps": borders.lte_only_below_bps,
+        "wifi_only_from_bps": borders.wifi_only_from_bps,
+        "lte_promotion_j": woken.power_mw * woken.time_s / 1e3 if woken else 0.0,
+        "lte_tail_j": sum((one.power_mw - radio.idle_mw) * one.time_s / 1e3 for one in radio.tail),
+        "lte_tail_s": radio.tail_s,
+    }
+    assert got == {
+        key: pytest.approx(math.inf if row[key] is None else row[key], rel=1e-12) for key in got
+    }
+
+
+def test_multilink_knows_every_model() -> None:
+    assert {row["model"] for row in OF_THE_CLIENT} == set(library.names())
