@@ -1,8 +1,9 @@
 """Measures what linklab promises, and says beside each figure whether its target is met.
 
 usage: python -m bench [SECTION…] [--quick] [--json FILE] [--keep DIR]
+       python -m bench algorithms [--runs N] [--scenarios NAME,…] [--contestants NAME,…] [--jobs N]
 
-`make bench` runs every section but `kernel`, `regress`, `campaign` and `calibration`. Nothing here fails because a target is missed.
+`make bench` runs every section but those in `ASKED`. Nothing here fails because a target is missed.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from linklab.commands.options import positive
 from linklab.regression.loopback import LoopbackError
 from rich.console import Console
 
+from bench.algorithms import algorithms
 from bench.calibration import calibration
 from bench.campaign import campaign
 from bench.client import client
@@ -38,15 +41,15 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
     section.__name__: section
     for section in (
         repeatability, sensitivity, fidelity, models, speed, peers, client, live, kernel,
-        regress, campaign, calibration,
+        regress, campaign, calibration, algorithms,
     )
 }  # fmt: skip
-UNASKED = tuple(
-    name for name in SECTIONS if name not in ("kernel", "regress", "campaign", "calibration")
-)
-"""What runs when no section is named: the kernel build takes minutes and no target moves; 20 runs
-of the regression suite take more than an hour (`regress --quick`: minutes); and the thesis' links
-are calibrated, for ten minutes, when their models have changed."""
+ASKED = ("kernel", "regress", "campaign", "calibration", "algorithms")
+"""What runs only when it is named: the kernel build takes minutes and no target moves; 20 runs of
+the regression suite take more than an hour (`regress --quick`: minutes); the thesis' links are
+calibrated, for ten minutes, when their models have changed; and all algorithms in all scenarios
+take hours. With `--keep`, what of the latter is there already is not run again."""
+UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
 
 
 def _summary(section: Callable[[Bench], Result]) -> str:
@@ -58,7 +61,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bench",
         description="Measures what linklab promises; a missed target is no error.",
-        epilog=f"sections (all but kernel, regress, campaign and calibration unless named):\n{listed}",
+        epilog=f"sections (all but {', '.join(ASKED)} unless named):\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("sections", nargs="*", metavar="SECTION", help="what to measure")
@@ -67,11 +70,21 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="leave scenarios and run directories there"
     )
+    parser.add_argument("--runs", type=positive, metavar="N", help="algorithms: seeds 1 to N (5)")
+    for what in ("scenarios", "contestants"):
+        parser.add_argument(
+            f"--{what}", type=_words, metavar="NAMES", help=f"algorithms: these {what}, not all"
+        )
+    parser.add_argument("--jobs", type=positive, metavar="N", help="algorithms: runs at a time")
     options = parser.parse_args()
     unknown = [name for name in options.sections if name not in SECTIONS]
     if unknown:
         parser.error(f"no section is called {unknown[0]!r}; there are: {', '.join(SECTIONS)}")
     return options
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",")]
 
 
 def _machine() -> Result:
@@ -108,7 +121,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="linklab-bench-") as temporary:
         work = options.keep or Path(temporary)
         work.mkdir(parents=True, exist_ok=True)
-        bench = Bench(Console(), work.resolve(), quick=options.quick)
+        bench = Bench(
+            Console(),
+            work.resolve(),
+            quick=options.quick,
+            runs=options.runs,
+            scenarios=options.scenarios,
+            contestants=options.contestants,
+            jobs=options.jobs,
+        )
         try:
             _measure(bench, names, options.json)
         except (BenchError, LoopbackError) as error:

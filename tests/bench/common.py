@@ -58,12 +58,30 @@ class Done:
 
 
 class Bench:
-    """One benchmark run: where it prints, where it works, and whether it hurries."""
+    """One benchmark run: where it prints, where it works, and whether it hurries.
 
-    def __init__(self, console: Console, work: Path, *, quick: bool) -> None:
+    `runs`, `scenarios`, `contestants` and `jobs` are what section `algorithms` is to run, None for
+    its own choice.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        work: Path,
+        *,
+        quick: bool,
+        runs: int | None = None,
+        scenarios: Sequence[str] | None = None,
+        contestants: Sequence[str] | None = None,
+        jobs: int | None = None,
+    ) -> None:
         self.console = console
         self.work = work
         self.quick = quick
+        self.runs = runs
+        self.scenarios = scenarios
+        self.contestants = contestants
+        self.jobs = jobs
         self._errors = Console(stderr=True)
         self._running: set[subprocess.Popen[str]] = set()
         self._lock = threading.Lock()

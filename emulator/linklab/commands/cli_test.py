@@ -100,7 +100,7 @@ def test_options(called: Called) -> None:
     cli.main([*words.split(), "-a", "alg1, peers,alg1"])
     (read,) = called
     assert options.contestants(read.algorithms, scenario.find("ls")) == [
-        "alg1", "curl-wifi", "curl-lte", "mptcp", "aria2-2", "aria2-8",
+        "alg1", "curl-wifi", "curl-lte", "mptcp", "aria2-2", "aria2-8", "aria2-16",
     ]  # fmt: skip
     assert (read.seed, read.runs, read.parallel) == (2**63 - 1, 3, 2)
     assert (read.place, read.clock, read.out) == ("guest", "real", Path("/o"))

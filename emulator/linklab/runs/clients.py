@@ -177,7 +177,7 @@ _ON_ALL = {
             if "padding" in one.options
         ),
         Contestant("mptcp", _mptcp, needs="mptcpize", mptcp=True),
-        *(Contestant(f"aria2-{n}", _aria2(n), needs="aria2") for n in (2, 8)),
+        *(Contestant(f"aria2-{n}", _aria2(n), needs="aria2") for n in (2, 8, 16)),
     )
 }
 

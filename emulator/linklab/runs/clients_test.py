@@ -70,7 +70,7 @@ COMMANDS = {
             "--multiple-interface=wlan0,rmnet0", "-s", str(n), "-x", str(n), "-k", "1M",
             "-d", "/tmp/x", "-o", "out", GET[2],
         ]
-        for n in (2, 8)
+        for n in (2, 8, 16)
     },
 }  # fmt: skip
 
@@ -128,7 +128,7 @@ def test_groups() -> None:
     thesis = ("single-wifi", "single-lte", "naive", "alg1", "alg2", "alg3")
     assert clients.published(USUAL_LINKS) == thesis
     assert clients.published(THREE)[:3] == ("single-wifi", "single-lte", "single-lte2")
-    assert clients.peers(["b"]) == ("curl-b", "mptcp", "aria2-2", "aria2-8")
+    assert clients.peers(["b"]) == ("curl-b", "mptcp", "aria2-2", "aria2-8", "aria2-16")
     for group in clients.GROUPS.values():
         assert set(group(THREE)) <= set(names(THREE))
 

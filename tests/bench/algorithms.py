@@ -1,0 +1,242 @@
+"""Section `algorithms`: every algorithm and every peer in every scenario, and in random ones."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from linklab import scenario as scenarios
+from linklab.models.wifi import WifiSettings
+from linklab.runs import clients
+from linklab.scenario import Scenario
+
+from bench.common import REPOSITORY, Bench, BenchError, Result, environment, percent, table, target
+from bench.random_scenarios import draw
+
+OURS = "adaptive"
+SEEDS = 5
+RANDOM_SEED, RANDOM_COUNT = 1, 40
+RANDOM = "random"
+"""The word for the random scenarios; `random-1-07` is one of them."""
+NOT_FOR_TIME = ("live",)
+LONG_S = 5.0
+LEAST_EFFICIENCY = 0.98
+"""Without random loss where the oracle needs `LONG_S` or more."""
+LEAST_EFFICIENCY_LOSS = 0.92
+MOST_BEHIND = 0.01
+WORST = 5
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How we do in one scenario: efficiencies by contestant, medians over the seeds."""
+
+    scenario: str
+    oracle_s: float
+    loses: bool
+    efficiency: dict[str, float]
+
+    @property
+    def ours(self) -> float:
+        """Our efficiency; 0 where we failed."""
+        return self.efficiency.get(OURS, 0.0)
+
+    @property
+    def best(self) -> str:
+        """Who else is fastest."""
+        others = {name: one for name, one in self.efficiency.items() if name != OURS}
+        return max(others, key=lambda name: others[name], default=OURS)
+
+    @property
+    def worst(self) -> str:
+        """Who is slowest."""
+        return min(self.efficiency, key=lambda name: self.efficiency[name])
+
+    @property
+    def behind(self) -> float:
+        """How much longer we take than the best of the others, as a ratio; below 0 if less."""
+        return self.efficiency[self.best] / self.ours - 1 if self.ours else math.inf
+
+
+def algorithms(bench: Bench) -> Result:
+    """Every algorithm and peer in every scenario and 40 random ones, medians of five seeds."""
+    names = bench.scenarios or ([*_built_in(), RANDOM] if not bench.quick else ["static-80-50"])
+    seeds = bench.runs or (1 if bench.quick else SEEDS)
+    chosen = list(_chosen(bench, names))
+    report = _campaign(bench, chosen, seeds)
+    standings = [
+        standing(one, compared)
+        for (one, _), compared in zip(chosen, report["comparisons"], strict=True)
+    ]
+    _show(bench, standings)
+    if failures := report["failures"]:
+        bench.say(f"[red]{len(failures)} runs failed[/red]: " + "; ".join(sorted(failures)[:9]))
+    bench.say(f"page: {bench.work / 'algorithms.html'}")
+    return {
+        "seeds": seeds,
+        "failures": failures,
+        "scenarios": {
+            one.scenario: {
+                "oracle_s": one.oracle_s,
+                "loses": one.loses,
+                "efficiency": one.efficiency,
+                "best_other": one.best,
+                "behind": one.behind,
+            }
+            for one in standings
+        },
+    }
+
+
+def _built_in() -> list[str]:
+    return [one.name for one in scenarios.list_all() if one.name not in NOT_FOR_TIME]
+
+
+def _chosen(bench: Bench, names: Iterable[str]) -> Iterable[tuple[Scenario, str]]:
+    """Scenarios by name with what a campaign calls them: random ones are files that we write."""
+    for name in names:
+        if name == RANDOM:
+            for number in range(RANDOM_COUNT):
+                yield _random(bench, RANDOM_SEED, number)
+        elif name.startswith(f"{RANDOM}-"):
+            yield _random(bench, *map(int, name.split("-")[1:]))
+        else:
+            yield scenarios.find(name), name
+
+
+def _random(bench: Bench, seed: int, number: int) -> tuple[Scenario, str]:
+    name, text = draw(seed, number)
+    path = bench.work / f"{name}.yaml"
+    path.write_text(text)
+    return scenarios.load(path), f"./{path.name}"
+
+
+def _contestants(scenario: Scenario, asked: Sequence[str] | None) -> list[str]:
+    """curl on each link, the other peers, and all of our algorithms on all links."""
+    known = clients.names(scenario.links)
+    single = tuple(f"single-{link}" for link in scenario.links)
+    peers = clients.peers(scenario.links)
+    ours = [name for name in known if name not in (*single, *peers)]
+    return [name for name in (*peers, *ours) if not asked or name in asked]
+
+
+def _campaign(bench: Bench, chosen: Sequence[tuple[Scenario, str]], seeds: int) -> Result:
+    """Has all run, but what is there already; what `linklab campaign --json` says."""
+    # A matrix each: contestants differ with the names of links.
+    matrices = [
+        {"scenarios": [name], "algorithms": _contestants(one, bench.contestants), "runs": seeds}
+        for one, name in chosen
+    ]
+    file = bench.work / "algorithms.yaml"
+    file.write_text(yaml.safe_dump({"name": "algorithms", "matrices": matrices}))
+    jobs = ("--jobs", str(bench.jobs)) if bench.jobs else ()
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "linklab",
+            "campaign",
+            file,
+            "--out",
+            bench.work / "algorithms",
+            "--report",
+            bench.work / "algorithms.html",
+            "--json",
+            *jobs,
+        ],
+        stdout=subprocess.PIPE,
+        env=environment(),
+        cwd=REPOSITORY,
+        check=False,
+    )
+    if not done.stdout:
+        raise BenchError(f"linklab campaign ended with {done.returncode}")
+    report: Result = json.loads(done.stdout)
+    return report
+
+
+def loses_at_random(scenario: Scenario) -> bool:
+    """Whether packets are lost for other reasons than a full queue, be it at the edge of Wi-Fi."""
+    links = scenario.links.values()
+    radios = (one.model(WifiSettings) for one in links)
+    return (
+        any(one.loss_ratio > 0 for one in links)
+        or any(one.loss_ratio for one in scenario.events)
+        or any(one is not None and (one.loss_ratio or one.edge_loss_ratio) for one in radios)
+    )
+
+
+def standing(scenario: Scenario, compared: dict[str, Any]) -> Standing:
+    """What a comparison of `linklab campaign --json` says of a scenario. Pure."""
+    rows = {row["algorithm"]: row["efficiency"] for row in compared["rows"]}
+    return Standing(
+        scenario.name,
+        compared["oracle_s"] or math.inf,
+        loses_at_random(scenario),
+        {name: one for name, one in rows.items() if one is not None},
+    )
+
+
+def wins(standings: Iterable[Standing]) -> dict[str, int]:
+    """In how many scenarios each contestant is within `MOST_BEHIND` of the fastest. Pure."""
+    counts: dict[str, int] = defaultdict(int)
+    for one in standings:
+        first = max(one.efficiency.values(), default=0.0)
+        for name, efficiency in one.efficiency.items():
+            counts[name] += efficiency * (1 + MOST_BEHIND) >= first
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))
+
+
+def _show(bench: Bench, standings: Sequence[Standing]) -> None:
+    names = list(dict.fromkeys(name for one in standings for name in one.efficiency))
+    short = [name.replace("-rescue", "\nrescue").replace("-plain", "\nplain") for name in names]
+    shown = table("scenario", "ideal s", *short, f"{OURS} behind best, %", "worst", gap=1)
+    for one in standings:
+        best = max(one.efficiency.values(), default=0.0)
+        cells = []
+        for name in names:
+            value = one.efficiency.get(name)
+            text = "-" if value is None else f"{value:.3f}".lstrip("0")
+            cells.append(f"[bold]{text}[/bold]" if value == best else text)
+        behind = f"{percent(one.behind, 1)} {one.best}" if OURS in one.efficiency else "-"
+        shown.add_row(one.scenario, f"{one.oracle_s:.2f}", *cells, behind, one.worst)
+    bench.say("efficiency: ideal / time; ideal knows all events in advance")
+    bench.console.print(shown)
+    fastest = ", ".join(f"{name} {count}" for name, count in wins(standings).items() if count)
+    bench.say(
+        f"scenarios in which each is within 1 % of the fastest, of {len(standings)}: {fastest}"
+    )
+    _judge(bench, [one for one in standings if OURS in one.efficiency])
+
+
+def _judge(bench: Bench, standings: Sequence[Standing]) -> None:
+    """Says of each target by how many scenarios it is met, and which are worst."""
+    if not standings:
+        return
+    long = [one for one in standings if not one.loses and one.oracle_s >= LONG_S]
+    lossy = [one for one in standings if one.loses]
+    for what, those, least in (
+        (f"≥ {LEAST_EFFICIENCY} without random loss", long, LEAST_EFFICIENCY),
+        (f"≥ {LEAST_EFFICIENCY_LOSS} with it", lossy, LEAST_EFFICIENCY_LOSS),
+    ):
+        met = sum(one.ours >= least for one in those)
+        bench.say(
+            f"{met} of {len(those)} scenarios: " + target(f"efficiency {what}", met == len(those))
+        )
+    near = sum(one.behind <= MOST_BEHIND for one in standings)
+    bench.say(
+        f"{near} of {len(standings)} scenarios: "
+        + target("never more than 1 % slower than any other", near == len(standings))
+    )
+    worst = sorted(standings, key=lambda one: -one.behind)[:WORST]
+    bench.say(
+        "furthest behind: "
+        + "; ".join(f"{one.scenario} {percent(one.behind, 1)} % ({one.best})" for one in worst)
+    )

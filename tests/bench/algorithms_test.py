@@ -1,0 +1,42 @@
+import pytest
+from linklab import scenario as scenarios
+
+from bench.algorithms import Standing, loses_at_random, standing, wins
+
+SMALL = scenarios.find("static-80-50")
+
+
+def made(name: str, **efficiency: float) -> Standing:
+    return Standing(name, 10.0, False, efficiency)
+
+
+def test_a_comparison_says_who_was_best_and_how_far_behind_we_are() -> None:
+    rows = [
+        {"algorithm": "adaptive", "efficiency": 0.90},
+        {"algorithm": "mptcp", "efficiency": 0.99},
+        {"algorithm": "naive", "efficiency": 0.5},
+        {"algorithm": "aria2-2", "efficiency": None},  # It failed.
+    ]
+    found = standing(SMALL, {"oracle_s": 6.5, "rows": rows})
+    assert (found.scenario, found.oracle_s, found.loses) == ("static-80-50", 6.5, False)
+    assert (found.best, found.worst) == ("mptcp", "naive")
+    assert found.behind == pytest.approx(0.1)
+    assert "aria2-2" not in found.efficiency
+
+
+def test_who_is_not_there_is_infinitely_behind() -> None:
+    assert made("x", mptcp=0.9).behind == float("inf")
+    assert made("x", adaptive=0.9, mptcp=0.8).behind < 0
+
+
+def test_a_win_is_shared_within_a_percent() -> None:
+    counted = wins([made("x", a=0.9, b=0.895, c=0.5), made("y", a=0.9, b=0.95, c=0.1)])
+    assert counted == {"b": 2, "a": 1, "c": 0}
+
+
+@pytest.mark.parametrize(
+    ("name", "loses"),
+    [("static-80-50", False), ("superagg-loss", True), ("tm", True), ("wifi-outage", False)],
+)
+def test_random_loss_is_that_of_links_events_and_radios(name: str, loses: bool) -> None:
+    assert loses_at_random(scenarios.find(name)) is loses
