@@ -466,7 +466,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ScenarioError, match=r"^scenario.yaml:1: name: 'small' differs"):
         scenario.load(copy)
 
-    with pytest.raises(ScenarioError, match="did you mean 'small'.*; there are: small"):
+    with pytest.raises(ScenarioError, match="did you mean 'small'.*; allowed: small"):
         scenario.find("smal", file.parent)
     with pytest.raises(ScenarioError, match=r"missing.yaml: cannot be read: No such file"):
         scenario.find("./missing.yaml")

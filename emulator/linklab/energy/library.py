@@ -10,33 +10,23 @@ from linklab.core.paths import PROFILES
 from linklab.energy.model import TABLE, EnergyModel
 from linklab.schema import document
 from linklab.schema.document import ScenarioError
-from linklab.schema.mapping import Mapping, guess
+from linklab.schema.mapping import Mapping
+from linklab.schema.named_files import NamedFiles
 
 MODELS: Final = PROFILES / "energy"
 
 
-def names(directory: Path = MODELS) -> list[str]:
-    """The names of the models in `directory`, sorted."""
-    return sorted(file.stem for file in directory.glob("*.yaml"))
+_FILES: Final = NamedFiles("energy model", (".yaml", ".yml"), ScenarioError)
 
 
-def find(name_or_path: str, base: Path | None = None, directory: Path = MODELS) -> Path:
-    """The file of a model: by name in `directory`, or a path, relative to `base`.
+def names() -> list[str]:
+    """The names of the models that ship, sorted."""
+    return _FILES.names(MODELS)
 
-    What has a slash or ends in .yaml or .yml is a path. Raises ScenarioError where there is none.
-    """
-    if "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
-        file = (base or Path()) / name_or_path
-        if not file.is_file():
-            raise ScenarioError(f"{file}: there is no such energy model; allowed: a YAML file")
-        return file
-    known = names(directory)
-    if name_or_path in known:
-        return directory / f"{name_or_path}.yaml"
-    raise ScenarioError(
-        f"no energy model is called {name_or_path!r}{guess(name_or_path, known)}; "
-        f"allowed: {', '.join(known) or 'none'}, or a path that ends in .yaml"
-    )
+
+def find(name_or_path: str, base: Path | None = None) -> Path:
+    """The file of a model: by name, or a path, relative to `base`. Raises ScenarioError."""
+    return _FILES.find(name_or_path, MODELS, base)
 
 
 def parse(text: str, shown: str = "<text>", *, stem: str | None = None) -> EnergyModel:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 from linklab.core import plain_file
 from linklab.core.paths import PROFILES
-from linklab.scenario.name import FORM
 from linklab.scenario.reading import parse
 from linklab.scenario.settings import Scenario
 from linklab.schema import document
 from linklab.schema.document import ScenarioError
-from linklab.schema.mapping import guess
+from linklab.schema.named_files import NamedFiles
+
+_FILES: Final = NamedFiles("scenario", (".yaml", ".yml"), ScenarioError)
 
 
 def load(path: str | os.PathLike[str], *, any_name: bool = False) -> Scenario:
@@ -34,21 +36,12 @@ def find(name_or_path: str, directory: Path = PROFILES) -> Scenario:
 
     Anything with a slash or the ending .yaml or .yml is a path.
     """
-    if "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
-        return load(name_or_path)
-    file = directory / f"{name_or_path}.yaml"
-    if FORM.fullmatch(name_or_path) and file.is_file():
-        return load(file)
-    names = names_in(directory)
-    raise ScenarioError(
-        f"no scenario is called {name_or_path!r}{guess(name_or_path, names)}; "
-        f"there are: {', '.join(names) or 'none'} (or give a path that ends in .yaml)"
-    )
+    return load(_FILES.find(name_or_path, directory))
 
 
 def names_in(directory: Path = PROFILES) -> list[str]:
     """The names of the scenarios in `directory`, sorted, without reading them."""
-    return sorted(file.stem for file in directory.glob("*.yaml"))
+    return _FILES.names(directory)
 
 
 def list_all(directory: Path = PROFILES) -> list[Scenario]:

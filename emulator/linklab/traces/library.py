@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import io
 from pathlib import Path
 from typing import Final
 
 from linklab.core.paths import PROFILES
+from linklab.schema.named_files import NamedFiles
 from linklab.traces import plain
 from linklab.traces.generator import generate
 from linklab.traces.recipes import SHIPPED, Shipped, comments
@@ -16,30 +16,20 @@ from linklab.traces.trace import TraceError
 TRACES: Final = PROFILES / "traces"
 
 
+_FILES: Final = NamedFiles("trace", (".csv",), TraceError)
+
+
 def names(directory: Path = TRACES) -> list[str]:
     """The names of the traces in `directory`, sorted."""
-    return sorted(file.stem for file in directory.glob("*.csv"))
+    return _FILES.names(directory)
 
 
 def find(name_or_path: str, base: Path | None = None, directory: Path = TRACES) -> Path:
     """The file of a trace: by name in `directory`, or a path, relative to `base`.
 
-    What has a slash or ends in .csv is a path. Raises TraceError where there is no such file.
+    Raises TraceError where there is no such file.
     """
-    if "/" in name_or_path or name_or_path.endswith(".csv"):
-        file = (base or Path()) / name_or_path
-        if not file.is_file():
-            raise TraceError(f"{file}: there is no such trace; allowed: the path of a CSV file")
-        return file
-    known = names(directory)
-    if name_or_path in known:
-        return directory / f"{name_or_path}.csv"
-    close = difflib.get_close_matches(name_or_path, known, n=1)
-    guess = f" (did you mean {close[0]!r}?)" if close else ""
-    raise TraceError(
-        f"no trace is called {name_or_path!r}{guess}; allowed: {', '.join(known) or 'none'}, "
-        "or a path that ends in .csv"
-    )
+    return _FILES.find(name_or_path, directory, base)
 
 
 def content(shipped: Shipped) -> bytes:

@@ -1,0 +1,41 @@
+"""Files that ship with linklab, found by name; a user's own, by path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from linklab.schema.mapping import guess
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFiles:
+    """All files of a kind. `kind` is its name in errors, `endings` are what their names may end in;
+    those that ship end in the first. `error` is raised where there is none."""
+
+    kind: str
+    endings: tuple[str, ...]
+    error: type[Exception]
+
+    def names(self, directory: Path) -> list[str]:
+        """The names of those in `directory`, sorted."""
+        return sorted(file.stem for file in directory.glob(f"*{self.endings[0]}"))
+
+    def find(self, name_or_path: str, directory: Path, base: Path | None = None) -> Path:
+        """The file of a name in `directory`, or of a path, relative to `base`.
+
+        What has a slash or one of the endings is a path.
+        """
+        if "/" in name_or_path or name_or_path.endswith(self.endings):
+            file = (base or Path()) / name_or_path
+            if not file.is_file():
+                allowed = f"the path of a file that ends in {self.endings[0]}"
+                raise self.error(f"{file}: there is no such {self.kind}; allowed: {allowed}")
+            return file
+        known = self.names(directory)
+        if name_or_path in known:
+            return directory / f"{name_or_path}{self.endings[0]}"
+        raise self.error(
+            f"no {self.kind} is called {name_or_path!r}{guess(name_or_path, known)}; "
+            f"allowed: {', '.join(known) or 'none'}, or a path that ends in {self.endings[0]}"
+        )
