@@ -169,6 +169,7 @@ def test_every_file_has_a_schema() -> None:
     assert set(told) == {
         "run.json", "outcome.json", "summary.json", "client.json", "client.jsonl", "links.jsonl",
         "queues.jsonl", "events.jsonl", "machine.jsonl", "processes.jsonl",
+        "subflows.jsonl",
     }  # fmt: skip
     fields = told["run.json"]["$defs"]["Job"]
     assert fields["properties"]["format"] == {"enum": [1], "default": 1}

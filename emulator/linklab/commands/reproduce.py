@@ -23,7 +23,7 @@ from linklab.commands.options import (
 from linklab.core.complaint import complain
 from linklab.report import publication
 from linklab.report.publication import Publication
-from linklab.runs import run_energy
+from linklab.runs import clients, run_energy
 from linklab.runs.evidence import Evidence
 from linklab.runs.runner import Request
 from linklab.scenario import find
@@ -81,11 +81,15 @@ def run(options: argparse.Namespace) -> int:
         checked = reproduction.check(stated, reproduction.by_cell(used))
     except ValueError as error:
         raise UsageError(str(error)) from None
+    notes = clients.notes(dict.fromkeys(one.who for one in used))
     if options.json:
         said = reproduction_showing.to_json(stated, checked)
-        print(json.dumps({**said, "runs": len(used), "failures": failures}, indent=2))
+        counts = {"runs": len(used), "failures": failures, "notes": notes}
+        print(json.dumps({**said, **counts}, indent=2))
     else:
         reproduction_showing.show(checked, Console())
+        for note in notes:
+            print(note)
         for failure in failures:
             complain(failure)
         print(line)

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +108,8 @@ def comparison(
                 failures[request.who].append(result)
             else:
                 runs[request.who].append(result)
-    return compare(scenario, runs, failures, publication.figures_for(scenario))
+    compared = compare(scenario, runs, failures, publication.figures_for(scenario))
+    return replace(compared, notes=tuple(clients.notes(runs)))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -109,7 +109,35 @@ class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
     rss_bytes: int | None
 
 
-Record = LinkRecord | QueueRecord | EventRecord | ClientRecord | MachineRecord | ProcessRecord
+class SubflowRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of `subflows.jsonl`, which only runs over Multipath TCP have: a subflow at the client's
+    end, `t_s` the run's end. `connection` says of which connection of Multipath TCP (its token),
+    `endpoint` from which of the client's (0: the connection's first subflow). The bytes are what TCP
+    has carried over it, TLS and what came over two subflows included, each byte once (`sent_bytes`
+    has one more, for the handshake);
+    None where the kernel no longer told."""
+
+    t_s: float
+    link: str
+    connection: int
+    endpoint: int
+    port: int
+    state: Literal["open", "backup", "closed"]
+    received_bytes: int | None = None
+    sent_bytes: int | None = None
+    retransmitted_segments: int | None = None
+    rtt_s: float | None = None
+
+
+Record = (
+    LinkRecord
+    | QueueRecord
+    | EventRecord
+    | ClientRecord
+    | MachineRecord
+    | ProcessRecord
+    | SubflowRecord
+)
 R = TypeVar("R", bound=Record)
 
 FILES: Final[dict[type[Any], str]] = {
@@ -119,6 +147,7 @@ FILES: Final[dict[type[Any], str]] = {
     ClientRecord: "client.jsonl",
     MachineRecord: "machine.jsonl",
     ProcessRecord: "processes.jsonl",
+    SubflowRecord: "subflows.jsonl",
 }
 """Where in a run directory each kind of record stands."""
 

@@ -388,7 +388,7 @@ def _route_client(client: Host, path: LinkPath) -> None:
     index = client.indices[path.client.interface]
     for message in (
         rtnetlink.set_route(_EVERYWHERE, gateway, index, table=path.table),
-        rtnetlink.set_route(_EVERYWHERE, gateway, index, priority=path.table),
+        rtnetlink.set_route(_EVERYWHERE, gateway, index, priority=path.priority),
     ):
         client.channel.request(message)
 
@@ -417,14 +417,19 @@ def _route(hosts: dict[str, Host], path: LinkPath) -> None:
 
 @contextlib.contextmanager
 def built(
-    scenario: Scenario, states: dict[str, LinkState], seed: int, slack_s: float
+    scenario: Scenario,
+    states: dict[str, LinkState],
+    seed: int,
+    slack_s: float,
+    first: str | None = None,
 ) -> Iterator[Lab]:
-    """A lab for `scenario` with its links in `states`; gone when the block ends.
+    """A lab for `scenario` with its links in `states`; gone when the block ends. What names no link
+    takes the one called `first` (`topology.link_paths`).
 
     The randomness of losses and jitter comes from `seed`; `slack_s` is how late the clock's timers
     may come without costing rate.
     """
-    paths = topology.link_paths(scenario.links)
+    paths = topology.link_paths(scenario.links, first)
     with contextlib.ExitStack() as stack:
         hosts: dict[str, Host] = {}
         middle = [node for path in paths.values() for node in path.nodes]

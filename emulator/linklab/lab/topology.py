@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from linklab.scenario import LinkSettings
 
@@ -27,6 +27,8 @@ SERVER = "server"
 SERVER_ADDRESS = "10.0.0.1"
 SERVER_NAME = "server.linklab"
 AIR = "air"
+
+_FIRST = 100
 
 LEASES = 250
 """How many addresses a client may get on a link, of the 254 of its network."""
@@ -62,14 +64,16 @@ class Access:
 class LinkPath:
     """The cables that one link is made of, from the client to the server.
 
-    `table` is the client's routing table for traffic that leaves by this link. `carrier` is
-    the other end of the client's cable, whose state is the carrier that the client sees.
+    `table` is the client's routing table for traffic that leaves by this link, `priority` that of
+    its route for all that names no link (the least one counts). `carrier` is the other end of the
+    client's cable, whose state is the carrier that the client sees.
     """
 
     name: str
     device: str
     core: str
     table: int
+    priority: int
     client: Port
     carrier: Port
     accesses: tuple[Access, ...]
@@ -105,14 +109,16 @@ class LinkPath:
         return f"{network}.{int(host) + number % LEASES}"
 
 
-def link_paths(links: Mapping[str, LinkSettings]) -> dict[str, LinkPath]:
-    """The path of every link of a scenario."""
+def link_paths(links: Mapping[str, LinkSettings], first: str | None = None) -> dict[str, LinkPath]:
+    """The path of every link of a scenario. What names no link takes the one called `first`, else
+    the scenario's first."""
     paths = {}
     numbers: Counter[str] = Counter()
     for index, (name, link) in enumerate(links.items(), start=1):
         number = numbers[link.kind.name]
         numbers[link.kind.name] += 1
-        paths[name] = _link_path(name, link, index, f"-{number}" if number else "")
+        path = _link_path(name, link, index, f"-{number}" if number else "")
+        paths[name] = replace(path, priority=_FIRST) if name == first else path
     return paths
 
 
@@ -138,7 +144,8 @@ def _link_path(name: str, link: LinkSettings, index: int, suffix: str) -> LinkPa
         name=name,
         device=device,
         core=core,
-        table=100 + index,
+        table=_FIRST + index,
+        priority=_FIRST + index,
         client=Port(CLIENT, device, f"{net}.0.2"),
         carrier=Port(air, f"air-{device}") if len(nodes) > 1 else accesses[0].down,
         accesses=tuple(accesses),

@@ -139,3 +139,17 @@ def test_routing_tables_are_distinct_and_free_for_use() -> None:
 
 def test_the_server_s_certificate_is_for_its_address() -> None:
     assert SERVER_ADDRESS in authority.SERVER_NAMES
+
+
+def test_what_names_no_link_takes_the_first_or_the_one_that_is_wanted() -> None:
+    links = scenario.parse(
+        f"name: a\npayload: {{size: 1 B}}\nlinks: {{{wifi('wifi')}, {lte('lte')}}}\n"
+    ).links
+
+    def order(first: str | None) -> list[str]:
+        paths = link_paths(links, first)
+        assert [path.table for path in paths.values()] == [101, 102]
+        return sorted(paths, key=lambda name: paths[name].priority)
+
+    assert order(None) == order("wifi") == ["wifi", "lte"]
+    assert order("lte") == ["lte", "wifi"]

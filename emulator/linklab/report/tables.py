@@ -221,6 +221,7 @@ def _notes(comparison: Comparison) -> list[RenderableType]:
     ]
     if wasted:
         notes.append(Text("received and not used, MB: " + ", ".join(wasted), style="dim"))
+    notes += [Text(note, style="dim") for note in comparison.notes]
     for row in comparison.rows:
         for reason in dict.fromkeys(row.failures):
             count = row.failures.count(reason)
@@ -253,6 +254,7 @@ def to_json(comparison: Comparison) -> dict[str, object]:
       links{name}            bytes, share, finish_s, rtt_min_s, wasted_bytes, requests
       spread{metric}         min, max, sd of each metric above that has a median; a link's
                              metrics lie in links{name}.spread
+    notes[]                  what has to be known of the contestants
     """
     return {
         "scenario": comparison.scenario,
@@ -260,6 +262,7 @@ def to_json(comparison: Comparison) -> dict[str, object]:
         "size_bytes": comparison.size_bytes,
         "oracle_s": comparison.oracle_s if math.isfinite(comparison.oracle_s) else None,
         "rows": [_row_json(row) for row in comparison.rows],
+        "notes": list(comparison.notes),
     }
 
 

@@ -177,9 +177,16 @@ def test_joules_for_machines(with_energy: Comparison) -> None:
     assert some["spread"]["joules"]["max"] == 1102.0
 
 
+def test_what_has_to_be_known_of_contestants_stands_below(own: Comparison) -> None:
+    assert "LIA" not in tables.render(own)
+    noted = replace(own, notes=("mptcp: Linux has no LIA",))
+    assert "mptcp: Linux has no LIA" in tables.render(noted)
+    assert tables.to_json(noted)["notes"] == ["mptcp: Linux has no LIA"]
+
+
 def test_json_keys_are_stable(published: Comparison) -> None:
     document = json.loads(json.dumps(tables.to_json(published), allow_nan=False))
-    assert list(document) == ["scenario", "title", "size_bytes", "oracle_s", "rows"]
+    assert list(document) == ["scenario", "title", "size_bytes", "oracle_s", "rows", "notes"]
     row = next(row for row in document["rows"] if row["algorithm"] == "alg3")
     assert list(row) == [
         "algorithm",

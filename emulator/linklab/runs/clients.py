@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from linklab.core.algorithms import TABLE, Algorithm
 from linklab.core.link_kinds import KINDS
 from linklab.core.paths import MULTILINK
+from linklab.lab.path_use import NO_COUPLING, PathUse
 from linklab.scenario import Scenario
 from linklab.schema.mapping import guess
 
@@ -40,14 +41,14 @@ Command = Callable[[Task], list[str]]
 class Contestant:
     """One entry of a comparison.
 
-    `needs` is the Debian package of its program; `mptcp` whether server and client hosts are to
-    speak Multipath TCP.
+    `needs` is the Debian package of its program. With `multipath` server and client hosts speak
+    Multipath TCP, and use the links so.
     """
 
     name: str
     command: Command
     needs: str | None = None
-    mptcp: bool = False
+    multipath: PathUse | None = None
 
 
 def _multilink(
@@ -152,6 +153,11 @@ def _aria2(connections: int) -> Command:
     return command
 
 
+def _over_mptcp(name: str, use: PathUse) -> Contestant:
+    """curl over Multipath TCP that uses the links so."""
+    return Contestant(name, _mptcp, needs="mptcpize", multipath=use)
+
+
 _ONE_LINK = [one for one in TABLE if one.one_link]
 _ALL_LINKS = [one for one in TABLE if not one.one_link]
 
@@ -163,6 +169,7 @@ def _one_link_of(algorithm: Algorithm) -> Callable[[str], Contestant]:
 _ON_ONE: dict[str, Callable[[str], Contestant]] = {
     **{one.name: _one_link_of(one) for one in _ONE_LINK},
     "curl": lambda link: Contestant(f"curl-{link}", _curl(link), needs="curl"),
+    "mptcp": lambda link: _over_mptcp(f"mptcp-{link}", PathUse(first=link)),
 }
 """What makes a contestant of one link, by what comes before the link's name."""
 
@@ -176,7 +183,8 @@ _ON_ALL = {
             for one in _ALL_LINKS
             if "padding" in one.options
         ),
-        Contestant("mptcp", _mptcp, needs="mptcpize", mptcp=True),
+        _over_mptcp("mptcp", PathUse()),
+        _over_mptcp("mptcp-backup", PathUse(backups=True)),
         *(Contestant(f"aria2-{n}", _aria2(n), needs="aria2") for n in (2, 8, 16)),
     )
 }
@@ -218,13 +226,24 @@ def published(links: Iterable[str]) -> tuple[str, ...]:
 
 def peers(links: Iterable[str]) -> tuple[str, ...]:
     """Programs of other people on the same links."""
-    foreign = [one.name for one in _ON_ALL.values() if one.needs]
+    foreign = [
+        one.name for one in _ON_ALL.values() if one.needs and one.multipath in (None, PathUse())
+    ]
     return (*(f"curl-{link}" for link in links), *foreign)
+
+
+def multipath(links: Iterable[str]) -> tuple[str, ...]:
+    """Ways to use links by Multipath TCP."""
+    return (
+        *(f"mptcp-{link}" for link in links),
+        *(name for name, one in _ON_ALL.items() if one.multipath not in (None, PathUse())),
+    )
 
 
 GROUPS: dict[str, Callable[[Iterable[str]], tuple[str, ...]]] = {
     "published": published,
     "peers": peers,
+    "multipath": multipath,
 }
 """Words that stand for several contestants, by a scenario's links."""
 
@@ -259,6 +278,19 @@ def chosen(text: str, scenario: Scenario) -> list[str]:
     for word in (part.strip() for part in text.split(",")):
         found += GROUPS[word](scenario.links) if word in GROUPS else [named(word, scenario)]
     return list(dict.fromkeys(found))
+
+
+def notes(wanted: Iterable[str]) -> list[str]:
+    """What has to stand beside figures of the named contestants; others are programs of the user's."""
+    over_mptcp = [name for name in wanted if _speaks_mptcp(name)]
+    return [f"{', '.join(over_mptcp)}: {NO_COUPLING}"] if over_mptcp else []
+
+
+def _speaks_mptcp(name: str) -> bool:
+    try:
+        return contestant_of(name).multipath is not None
+    except KeyError:
+        return False
 
 
 def is_taken(name: str) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from linklab.core.algorithms import TABLE
 from linklab.core.paths import MULTILINK
+from linklab.lab.path_use import PathUse
 from linklab.runs import clients
 from linklab.runs.clients import USUAL_LINKS, Task, contestant_of, names
 from linklab.scenario import ClientSettings, Scenario
@@ -62,7 +63,10 @@ COMMANDS = {
     "alg3-plain": multilink("alg3", WIFI, LTE, saved=TASK, plain=True),
     "curl-wifi": [*CURL, *CURL_CA, "--interface", "wlan0", *CURL_OUT],
     "curl-lte": [*CURL, *CURL_CA, "--interface", "rmnet0", *CURL_OUT],
-    "mptcp": ["mptcpize", "run", *CURL, *CURL_CA, *CURL_OUT],
+    **{
+        name: ["mptcpize", "run", *CURL, *CURL_CA, *CURL_OUT]
+        for name in ("mptcp", *clients.multipath(USUAL_LINKS))
+    },
     **{
         f"aria2-{n}": [
             "aria2c", "--no-conf", "--quiet", "--file-allocation=none",
@@ -117,8 +121,13 @@ def test_commands_of_three_links(task: Task, small: Scenario) -> None:
 
 
 def test_every_link_has_contestants_of_its_own() -> None:
-    assert set(names(THREE)) - set(names(THREE[:2])) == {"single-lte2", "curl-lte2"}
-    assert [name for name in names(THREE) if contestant_of(name).mptcp] == ["mptcp"]
+    assert set(names(THREE)) - set(names(THREE[:2])) == {
+        "single-lte2",
+        "curl-lte2",
+        "mptcp-lte2",
+    }
+    over_mptcp = {name for name in names(THREE) if contestant_of(name).multipath}
+    assert over_mptcp == {"mptcp", *clients.multipath(THREE)}
     assert [contestant_of(name).name for name in names(THREE)] == list(names(THREE))
     with pytest.raises(KeyError):
         contestant_of("alg4-rescue")
@@ -129,6 +138,7 @@ def test_groups() -> None:
     assert clients.published(USUAL_LINKS) == thesis
     assert clients.published(THREE)[:3] == ("single-wifi", "single-lte", "single-lte2")
     assert clients.peers(["b"]) == ("curl-b", "mptcp", "aria2-2", "aria2-8", "aria2-16")
+    assert clients.multipath(["a", "b"])[:3] == ("mptcp-a", "mptcp-b", "mptcp-backup")
     for group in clients.GROUPS.values():
         assert set(group(THREE)) <= set(names(THREE))
 
@@ -196,3 +206,19 @@ def test_the_client_has_the_lab_s_defaults_of_the_algorithms() -> None:
         "overlap": f"{ClientSettings().overlap:g}",
         "window": f"{ClientSettings().window_s:g}s",
     }
+
+
+def test_ways_to_use_links_by_multipath_tcp() -> None:
+    use = {name: contestant_of(name).multipath for name in ("mptcp", "mptcp-lte", "mptcp-backup")}
+    assert use == {
+        "mptcp": PathUse(),
+        "mptcp-lte": PathUse(first="lte"),
+        "mptcp-backup": PathUse(backups=True),
+    }
+
+
+def test_no_figure_of_multipath_tcp_without_what_it_lacks() -> None:
+    assert clients.notes(["alg3", "curl-wifi", "my-own"]) == []
+    (note,) = clients.notes(["mptcp", "alg3", "mptcp-north", "my-mptcp"])
+    assert note.startswith("mptcp, mptcp-north: every subflow has a congestion control of its own")
+    assert "LIA" in note

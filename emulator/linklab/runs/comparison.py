@@ -86,7 +86,8 @@ class Row:
 class Comparison:
     """Algorithms side by side in one scenario, in the order they were asked for.
 
-    `oracle_s` is the median over the runs, whose links differ with the seed.
+    `oracle_s` is the median over the runs, whose links differ with the seed. `notes` are what has to
+    be known of its contestants.
     """
 
     scenario: str
@@ -95,6 +96,7 @@ class Comparison:
     oracle_s: float
     links: tuple[str, ...]
     rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def has_published(self) -> bool:

@@ -23,7 +23,9 @@ from linklab.core.placeholders import filled
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import program_root, server
 from linklab.lab.control import Inbox
+from linklab.lab.multipath import Multipath
 from linklab.lab.network import Lab, built
+from linklab.lab.path_use import PathUse
 from linklab.lab.player import Player
 from linklab.lab.shaping import TIMER_SLACK_S
 from linklab.lab.signal_file import SignalFile
@@ -85,16 +87,11 @@ def _environment(task: Task, home: Path) -> dict[str, str]:
     }
 
 
-def _enable_mptcp(lab: Lab) -> None:
-    """Full mesh over all links (ip-mptcp(8)); the client opens the further subflows."""
-    most = str(len(lab.links))
-    for host in (lab.client, lab.server):
-        host.run(["ip", "mptcp", "limits", "set", "subflow", most, "add_addr_accepted", most])
-    for link in lab.links.values():
-        path = link.path
-        lab.client.run(
-            ["ip", "mptcp", "endpoint", "add", path.client.address, "dev", path.device, "subflow"]
-        )
+def _path_use(scenario: Scenario, contestant: Contestant | None) -> PathUse | None:
+    """How Multipath TCP is to use the links; None for plain TCP."""
+    if contestant is not None and contestant.multipath is not None:
+        return contestant.multipath
+    return PathUse() if scenario.tcp.mptcp else None
 
 
 def _received(lab: Lab) -> dict[str, int]:
@@ -183,7 +180,9 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         links = models(scenario, job.seed)
         states = {name: model.at(0.0) for name, model in links.items()}
         slack_s = TIMER_SLACK_S if job.clock == "real" else 0.0
-        lab = stack.enter_context(built(scenario, states, job.seed, slack_s))
+        use = _path_use(scenario, contestant)
+        first = None if use is None else use.first
+        lab = stack.enter_context(built(scenario, states, job.seed, slack_s, first))
         player = Player(
             lab,
             links,
@@ -203,7 +202,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
                 *_user_command(job.command or [], task),
             ]
         )
-        ended = _run_client(stack, lab, player, job, scenario, contestant, task, argv)
+        ended = _run_client(stack, lab, player, job, use, task, argv)
     outcome.write(ended, run_dir)
     return ended
 
@@ -213,15 +212,15 @@ def _run_client(
     lab: Lab,
     player: Player,
     job: Job,
-    scenario: Scenario,
-    contestant: Contestant | None,
+    use: PathUse | None,
     task: Task,
     argv: list[str],
 ) -> Outcome:
     run_dir, scratch = Path(task.run_dir), Path(task.output).parent
-    mptcp = scenario.tcp.mptcp or (contestant is not None and contestant.mptcp)
-    if mptcp:
-        _enable_mptcp(lab)
+    multipath = None
+    if use is not None:
+        multipath = stack.enter_context(contextlib.closing(Multipath(lab)))
+        multipath.begin(use)
     if job.clock == "virtual":
         footing.even()
     h2o = server.start(
@@ -230,7 +229,7 @@ def _run_client(
         Path(job.key),
         Path(job.payload),
         run_dir,
-        mptcp=mptcp,
+        mptcp=use is not None,
     )
     stack.callback(h2o.stop)
     before = _received(lab)
@@ -258,6 +257,8 @@ def _run_client(
     finally:
         player.stop()
     after = _received(lab)
+    if multipath is not None:
+        multipath.write(run_dir, elapsed_ns / 1e9)
     output = Path(task.output)
     return Outcome(
         exit_code=process.returncode,
