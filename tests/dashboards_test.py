@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import REPOSITORY, command, environment
+from linklab.core.limits import MAX_LATE_S
 from linklab.metrics import lab, links
 from linklab.metrics.metric import RUN_LABELS, Metric
 from linklab.metrics.run import CATALOGUE
@@ -153,7 +154,7 @@ def test_every_metric_and_label_that_is_asked_for_is_exported() -> None:
 def test_alerts_have_the_limits_of_a_live_lab() -> None:
     limits = dict(re.findall(r"(linklab_\w+)\) > ([\d.]+)", "\n".join(rules())))
     assert limits == {
-        lab.LATENESS.name: str(lab.LATE_S),
+        lab.LATENESS.name: str(MAX_LATE_S),
         lab.BUSY.name: str(lab.BUSY_RATIO),
     }
 

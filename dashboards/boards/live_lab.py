@@ -13,7 +13,8 @@ from grafana_foundation_sdk.models.dashboard import (
     ValueMap,
     ValueMappingResult,
 )
-from linklab.metrics import client, lab, links
+from linklab.core.limits import MAX_LATE_S
+from linklab.metrics import about, client, lab, links
 
 from boards.frame import annotation, framed, variable, with_rows
 from boards.looks import (
@@ -44,7 +45,7 @@ def _running() -> Any:
         "Running",
         units.NoUnit,
         "Scenario and algorithm of the download that is going on.",
-        query(by("max", "scenario, algorithm", series(lab.INFO)), "{{scenario}}, {{algorithm}}"),
+        query(by("max", "scenario, algorithm", series(about.INFO)), "{{scenario}}, {{algorithm}}"),
     )
     return panel.text_mode(commons.BigValueTextMode.NAME).color_scheme(one_colour(GREY))
 
@@ -86,11 +87,11 @@ def _late_now() -> Any:
     panel = figure(
         "Emulator late by",
         units.Seconds,
-        "The worst of the last 5 s. Red from one 20 ms step on: this machine cannot keep up, and "
+        "The worst of the last 5 s. Red from where a figure suffers: this machine cannot keep up, and "
         "the links are not what the scenario says.",
         query(f"max({series(lab.LATENESS)})"),
     )
-    return panel.thresholds(thresholds((None, GREEN), (lab.LATE_S, RED)))
+    return panel.thresholds(thresholds((None, GREEN), (MAX_LATE_S, RED)))
 
 
 def _busy_now() -> Any:
@@ -234,7 +235,7 @@ def _lateness() -> Any:
         "The worst of 5 s. Above the red line the links are not what the scenario says.",
         query(f"max({series(lab.LATENESS)})", "late by"),
     )
-    return limited(panel, lab.LATE_S)
+    return limited(panel, MAX_LATE_S)
 
 
 def _busy() -> Any:
@@ -272,7 +273,7 @@ def live_lab() -> Dashboard:
         "Live lab",
         "linklab-live",
         "Emulated links and a client that downloads over them.",
-        lab.INFO,
+        about.INFO,
     )
     made.time("now-2m", "now").refresh("1s").timepicker(
         dashboard.TimePicker().refresh_intervals(["1s", "5s", "30s"])

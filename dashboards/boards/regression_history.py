@@ -8,7 +8,7 @@ from grafana_foundation_sdk.builders import common, prometheus, table
 from grafana_foundation_sdk.models import common as commons
 from grafana_foundation_sdk.models import units
 from grafana_foundation_sdk.models.dashboard import Dashboard
-from linklab.metrics import lab, results
+from linklab.metrics import about, results
 from linklab.metrics.metric import Metric
 
 from boards.frame import framed, with_rows
@@ -103,11 +103,11 @@ def _efficiency() -> Any:
 
 
 def _revisions() -> Any:
-    labels = ("revision", "place", "clock")
+    labels = ("revision", "place")
     panel = described(
         table.Panel(), "Revisions", "Which revisions of linklab the runs are of.", units.Short
     )
-    asking(panel, at_end(by("count", ", ".join(labels), ever(lab.INFO))))
+    asking(panel, at_end(by("count", ", ".join(labels), ever(about.INFO))))
     named = {"Time": None, **{label: label for label in labels}, "Value": "runs"}
     return panel.with_transformation(columns(named)).decimals(0)
 

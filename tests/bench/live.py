@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 
 from conftest import command
-from linklab.metrics.lab import LATE_S
+from linklab.models.layer import STEP_S
 from prometheus import free_port
 
 from bench.common import Bench, BenchError, Result, environment, percent, table, target
@@ -46,7 +46,7 @@ def live(bench: Bench) -> Result:
             "total_mbit": rate, "virtual_s": expected_s, "live_s": took_s, "error": error,
             "late_s": late_s,
         })  # fmt: skip
-        good = late_s < LATE_S and error <= TARGET_ERROR
+        good = late_s < STEP_S and error <= TARGET_ERROR
         shown.add_row(
             f"{rate} Mbit/s", f"{expected_s:.2f}", f"{took_s:.2f}", percent(error, 1),
             f"{late_s * 1e3:.1f}", "[green]keeps up[/green]" if good else "[red]does not[/red]",
@@ -55,7 +55,7 @@ def live(bench: Bench) -> Result:
     bench.console.print(shown)
     highest = max(
         (row["total_mbit"] for row in rows
-         if row["late_s"] < LATE_S and row["error"] <= TARGET_ERROR),
+         if row["late_s"] < STEP_S and row["error"] <= TARGET_ERROR),
         default=0,
     )  # fmt: skip
     bench.say(f"highest rate that it keeps up with: {highest} Mbit/s")

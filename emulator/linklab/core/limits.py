@@ -16,5 +16,8 @@ MIN_LENGTH_S: Final = 1e-3
 MAX_TIME_S: Final = 86_400.0
 """A day: the latest time of a scenario, and the longest that something lasts."""
 
+MAX_LATE_S: Final = 0.25
+"""A change of a link that comes later than this makes a run's figures worthless."""
+
 MAX_PAYLOAD_BYTES: Final = 10_000_000_000
 MAX_QUEUE_BYTES: Final = 1_000_000_000

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from linklab.core import plain_file
+from linklab.core import plain_file, units
 from linklab.models.events import Event
 
 FILE = "control.jsonl"
@@ -36,6 +36,25 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     handover: str | None = None
     duration_s: float | None = None
     next: bool = False
+
+    def in_words(self) -> str:
+        """What becomes of the link, such as "rate 10 Mbit/s, loss 1 %" or "down for 3 s": of each
+        change its name first."""
+        said = [self.carrier] if self.carrier else []
+        if self.outage:
+            said.append("outage")
+        if self.handover:
+            said.append("handover" if self.handover == "next" else f"handover to {self.handover}")
+        if self.down_rate_bps is not None:
+            said.append(f"rate {units.format_rate(self.down_rate_bps)}")
+        if self.up_rate_bps is not None:
+            said.append(f"uplink {units.format_rate(self.up_rate_bps)}")
+        if self.rtt_s is not None:
+            said.append(f"RTT {units.format_duration(self.rtt_s)}")
+        if self.loss_ratio is not None:
+            said.append(f"loss {units.format_ratio(self.loss_ratio)}")
+        span = "" if self.duration_s is None else f" for {units.format_duration(self.duration_s)}"
+        return ", ".join(one + span for one in said)
 
     def event(self) -> Event:
         """What it does to its link."""

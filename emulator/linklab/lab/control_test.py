@@ -58,3 +58,18 @@ def test_a_command_is_an_event_for_good_or_for_a_while() -> None:
         link="lte", down_rate_bps=5_000_000, outage=True, handover="ap2", duration_s=3
     )
     assert lasting.event() == replace(event, duration_s=3)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (Command(link="wifi", carrier="down", duration_s=3.0), "down for 3 s"),
+        (Command(link="wifi", outage=True, duration_s=0.05), "outage for 50 ms"),
+        (Command(link="wifi", handover="next"), "handover"),
+        (Command(link="wifi", handover="ap2"), "handover to ap2"),
+        (Command(link="lte", down_rate_bps=10_000_000, rtt_s=0.08), "rate 10 Mbit/s, RTT 80 ms"),
+        (Command(link="lte", up_rate_bps=2_000_000, loss_ratio=0.0), "uplink 2 Mbit/s, loss 0 %"),
+    ],
+)
+def test_a_command_in_words_begins_each_change_with_its_name(command: Command, words: str) -> None:
+    assert command.in_words() == words

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from linklab.core.frames import goodput_ratio
+from linklab.core.limits import MAX_LATE_S
 from linklab.core.link_state import LinkState
 from linklab.core.records import FILES, EventRecord, LinkRecord, QueueRecord, line
 from linklab.lab import control
@@ -29,12 +30,10 @@ from linklab.lab.signal_file import SignalFile
 from linklab.lab.timer import Timer
 from linklab.links.stack import ScenarioLink
 from linklab.models import events, registry
+from linklab.models.events import Event
 from linklab.models.layer import NO_LOAD, Load, Steps
 from linklab.models.model import Happening
 from linklab.scenario import SAMPLE_S
-
-MAX_LATE_S = 0.25
-"""A change of a link that comes later than this makes a run's figures worthless."""
 
 
 class Player:
@@ -76,6 +75,7 @@ class Player:
         self._events: IO[bytes] = (run_dir / FILES[EventRecord]).open("wb")
         self._timer = Timer()
         self._start_ns = 0
+        self._by_hand: dict[Event, str] = {}
         self._samples, self._looks = Steps(sample_s), Steps(control.PERIOD_S)
         self._at(sample_s, self._sample)
         if inbox is not None:
@@ -154,8 +154,13 @@ class Player:
         state = model.at(due_s, self._load(name) if model.wants_load else NO_LOAD)
         if state != link.state:
             self._apply(name, link, state, due_s)
-        for happening in events.noted(model.begun(), model.ended()):
+        ended = model.ended()
+        for happening in events.noted(model.begun(), ended):
             self._write_event(due_s, name, happening)
+        for event in ended:
+            if event in self._by_hand:
+                words = self._by_hand.pop(event)
+                self._write_event(due_s, name, Happening(events.BY_HAND_END, words))
         self._ask_again(name)
 
     def _apply(self, name: str, link: ShapedLink, state: LinkState, due_s: float) -> None:
@@ -212,11 +217,14 @@ class Player:
             self._write_event(due_s, "", Happening("refused", f"no link is {command.link!r}"))
         else:
             try:
-                self._models[command.link].change(command.event(), due_s)
+                event = self._models[command.link].change(command.event(), due_s)
             except ValueError as error:
                 self._write_event(due_s, command.link, Happening("refused", str(error)))
                 return
-            self._write_event(due_s, command.link, Happening("live", command.event().kind))
+            words = command.in_words()
+            self._write_event(due_s, command.link, Happening(events.BY_HAND, words))
+            if math.isfinite(event.duration_s):
+                self._by_hand[event] = words
             self._advance(command.link, due_s)
 
     def _show_signal(self, link: ShapedLink, state: LinkState) -> None:

@@ -266,9 +266,30 @@ def test_commands_are_obeyed_and_written_down(
         ("", "next", ""),
         ("", "refused", "no link is 'nfc'"),
         ("lte", "refused", "no access points: a handover needs a scenario with a radio"),
-        ("wifi", "live", "carrier-down"),
+        ("wifi", "live", "down"),
         ("wifi", "carrier-down", ""),
     ]  # fmt: skip
+
+
+def test_the_end_of_what_somebody_did_is_written_down_and_not_that_of_the_scenarios_events(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "PERIOD_S", 0.01)
+    control.send(stage.run_dir, Command(link="wifi", rtt_s=0.05, duration_s=0.02))
+    control.send(stage.run_dir, Command(link="lte", loss_ratio=0.5))
+
+    def apply(link: Link, _: LinkState) -> None:
+        if len(link.applied) == 2:
+            stage.end_client()
+
+    stage.on_apply = apply
+    stage.play(Event("lte", at_s=0.0, duration_s=0.005, rtt_s=0.1), inbox=Inbox(stage.run_dir))
+    said = [(one["link"], one["kind"], one["detail"]) for one in stage.lines("events.jsonl")]
+    assert [one for one in said if one[1].startswith("live")] == [
+        ("wifi", "live", "RTT 50 ms for 20 ms"),
+        ("lte", "live", "loss 50 %"),
+        ("wifi", "live-end", "RTT 50 ms for 20 ms"),
+    ]
 
 
 def test_the_signal_is_shown_as_it_changes(stage: Stage) -> None:

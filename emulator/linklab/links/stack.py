@@ -50,12 +50,14 @@ class ScenarioLink(LinkModel):
             self._roaming.force(t_s, None if target == "next" else target)
         return super().at(t_s, load)
 
-    def change(self, event: Event, t_s: float) -> None:
-        """Lets an event happen to the link from `t_s` on. Raises ValueError for a handover
-        to nowhere."""
+    def change(self, event: Event, t_s: float) -> Event:
+        """Lets an event happen to the link from `t_s` on, and returns it as it is noted then.
+        Raises ValueError for a handover to nowhere."""
         if event.handover is not None and self._roaming is None:
             raise ValueError("no access points: a handover needs a scenario with a radio")
-        self._events.add(replace(event, at_s=t_s))
+        happening = replace(event, at_s=t_s)
+        self._events.add(happening)
+        return happening
 
     def begun(self) -> list[Event]:
         """The events that have begun since this was last asked."""

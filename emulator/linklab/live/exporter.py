@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from prometheus_client.metrics_core import Metric
@@ -14,6 +15,7 @@ from linklab.metrics.manifest import new_metrics, run_label
 from linklab.metrics.run import RunMetrics, families
 from linklab.runs.job import Job
 from linklab.runs.run_figures import RunFigures
+from linklab.scenario import Scenario
 
 
 class Exporter(Collector):
@@ -27,11 +29,12 @@ class Exporter(Collector):
         self._running: tuple[RunMetrics, Follower] | None = None
         self._ended: dict[str, RunMetrics] = {}
 
-    def begin(self, run_dir: Path, job: Job, links: Sequence[str]) -> str:
+    def begin(self, run_dir: Path, job: Job, scenario: Scenario) -> str:
         """A run begins in `run_dir`; returns what it is called from now on."""
         label = run_label(job, run_dir)
+        metrics = new_metrics(label, job, scenario, time.time())
         with self._lock:
-            self._running = (new_metrics(label, job, links), Follower(run_dir, job.shift_s))
+            self._running = (metrics, Follower(run_dir, job.shift_s))
         return label
 
     def end(self, figures: RunFigures | None) -> None:
@@ -39,7 +42,7 @@ class Exporter(Collector):
         with self._lock:
             if self._running is not None:
                 metrics, _ = self._running
-                metrics.conclude(figures)
+                metrics.conclude(figures, time.time())
                 self._ended[metrics.labels.algorithm] = metrics
             self._running = None
 
@@ -54,6 +57,13 @@ class Exporter(Collector):
         with self._lock:
             running = self._read()
             return running.lateness_s if running else 0.0
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether the emulator is in time, as far as a figure would notice."""
+        with self._lock:
+            running = self._read()
+            return running is None or running.keeps_up
 
     @property
     def now_s(self) -> float:

@@ -125,14 +125,7 @@ def in_words(command: Command) -> str:
     """What a command does, for people. Pure."""
     if command.next:
         return "on to the next algorithm"
-    fields = msgspec.structs.asdict(command)
-    said = [
-        f"{name} {value}"
-        for name, value in fields.items()
-        if name not in ("link", "duration_s") and _said(value)
-    ]
-    span = "" if command.duration_s is None else f" for {command.duration_s:g} s"
-    return f"{command.link}: {', '.join(said)}{span}"
+    return f"{command.link}: {command.in_words()}"
 
 
 def _said(value: object) -> bool:

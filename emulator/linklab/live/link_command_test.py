@@ -111,14 +111,12 @@ def test_no_loss_takes_back_an_earlier_loss() -> None:
     standing = lasting(None, Command(link="wifi", loss_ratio=0.01))
     none = Command(link="wifi", loss_ratio=0.0)
     assert lasting(standing, none) == none
-    assert in_words(none) == "wifi: loss_ratio 0.0"
+    assert in_words(none) == "wifi: loss 0 %"
 
 
 def test_a_command_in_words() -> None:
     assert in_words(Command(next=True)) == "on to the next algorithm"
-    assert in_words(Command(link="wifi", carrier="down", duration_s=3.0)) == (
-        "wifi: carrier down for 3 s"
-    )
+    assert in_words(Command(link="wifi", carrier="down", duration_s=3.0)) == "wifi: down for 3 s"
 
 
 def test_where_no_lab_answers_the_error_says_what_to_do() -> None:

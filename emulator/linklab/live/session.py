@@ -31,16 +31,12 @@ from linklab.live.command_server import LiveServer
 from linklab.live.core_load import CoreLoad
 from linklab.live.exporter import Exporter
 from linklab.live.link_command import feasible, in_words, lasting
-from linklab.metrics.lab import BUSY_RATIO, LATE_S
 from linklab.places import choice
 from linklab.places.choice import Place
 from linklab.runs import job, runner, summary
 from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.runs.runner import Request
 from linklab.scenario import Scenario
-
-BUSY_TICKS = 3
-"""For so many seconds on end: starting a lab takes all of a core, too."""
 
 TICK_S = 1.0
 
@@ -85,7 +81,6 @@ class LiveLab:
         self._kept: deque[Path] = deque()
         self._runs = 0
         self._next_asked_at: float | None = None
-        self._busy_ticks = 0
         self._behind = False
         self._reader, self._waker = os.pipe()
 
@@ -157,7 +152,7 @@ class LiveLab:
                 control.send(run_dir, command)
             self._running = (request, run_dir)
             self._next_asked_at = None
-        self.exporter.begin(run_dir, job.read(run_dir), tuple(self._scenario.links))
+        self.exporter.begin(run_dir, job.read(run_dir), self._scenario)
         began = time.monotonic()
         print(f"{request.contestant}: downloading…", file=sys.stderr)
         with contextlib.closing(
@@ -206,13 +201,11 @@ class LiveLab:
 
     def _warn(self, busy_ratio: float) -> None:
         """Says loudly when the machine cannot keep up, and when it can again."""
-        lateness_s = self.exporter.lateness_s
-        self._busy_ticks = self._busy_ticks + 1 if busy_ratio >= BUSY_RATIO else 0
-        behind = lateness_s > LATE_S or self._busy_ticks >= BUSY_TICKS
+        behind = not self.exporter.keeps_up
         if behind and not self._behind:
             print(
                 f"linklab: THIS MACHINE CANNOT KEEP UP: the emulator is late by "
-                f"{lateness_s * 1e3:.0f} ms, its core is {busy_ratio:.0%} busy. The links are not "
+                f"{self.exporter.lateness_s * 1e3:.0f} ms, its core is {busy_ratio:.0%} busy. The links are not "
                 "what the scenario says; take lower rates, or the virtual clock (linklab compare)",
                 file=sys.stderr,
             )

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from linklab.core.records import FILES, MachineRecord, QueueRecord, line
 from linklab.lab.control import FILE, Command
 from linklab.live import session as live
 from linklab.live.session import KEPT_RUNS, LiveLab, choose_place
@@ -131,9 +132,7 @@ def test_algorithms_take_turns_and_share_a_turns_seed(
 def test_what_was_changed_stays_changed(lab: LiveLab, runs: Runs, tmp_path: Path) -> None:
     def change(begun: int) -> None:
         if begun == 1:
-            assert (
-                lab.obey(Command(link="lte", down_rate_bps=10**7)) == "lte: down_rate_bps 10000000"
-            )
+            assert lab.obey(Command(link="lte", down_rate_bps=10**7)) == "lte: rate 10 Mbit/s"
             lab.obey(Command(link="wifi", carrier="down", duration_s=1.0))
         if begun == 3:
             raise Enough
@@ -198,19 +197,35 @@ def test_old_run_directories_go(lab: LiveLab, runs: Runs, tmp_path: Path) -> Non
     assert [path.exists() for path in ended] == [False] * 3 + [True] * KEPT_RUNS
 
 
-def test_it_says_loudly_when_the_machine_cannot_keep_up(
-    lab: LiveLab, capsys: pytest.CaptureFixture[str]
+def test_it_says_loudly_when_the_machine_cannot_keep_up_and_not_before_a_figure_suffers(
+    lab: LiveLab, runs: Runs, small: Scenario, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for busy_ratio in (1.0, 1.0, 0.5, 1.0, 1.0):
-        lab._warn(busy_ratio)
-    assert capsys.readouterr().err == ""
-    lab._warn(1.0)
-    lab._warn(1.0)
-    said = capsys.readouterr().err
-    assert said.count("THIS MACHINE CANNOT KEEP UP") == 1
-    assert "its core is 100% busy" in said
-    lab._warn(0.5)
-    assert capsys.readouterr().err == "linklab: the machine keeps up again\n"
+    runs.prepare(Request(small, "alg3", 5), tmp_path, GUEST, live=True)
+    lab.exporter.begin(tmp_path, job.read(tmp_path), small)
+    machine = tmp_path / FILES[MachineRecord]
+    queues = tmp_path / FILES[QueueRecord]
+
+    def happens(path: Path, record: MachineRecord | QueueRecord) -> str:
+        with path.open("ab") as file:
+            file.write(line(record))
+        lab._warn(0.3)
+        return capsys.readouterr().err
+
+    def late(t_s: float, late_s: float) -> str:
+        counters = {"sent_bytes": 0, "queue_bytes": 0, "dropped_packets": 0, "lost_packets": 0}
+        return happens(
+            queues,
+            QueueRecord(t_s=t_s, late_s=late_s, link="wifi", direction="down", **counters),
+        )
+
+    assert late(1.0, 0.1) == ""  # An idle core, and 100 ms of a whole download.
+    said = late(2.0, 0.3)
+    assert "THIS MACHINE CANNOT KEEP UP: the emulator is late by 300 ms" in said
+    assert late(2.5, 0.3) == ""
+    assert late(9.0, 0.0) == "linklab: the machine keeps up again\n"
+    for t_s, busy_ratio in ((10.0, 1.0), (11.0, 1.0), (12.0, 0.5), (13.0, 1.0), (14.0, 1.0)):
+        assert happens(machine, MachineRecord(t_s, busy_ratio)) == ""
+    assert "THIS MACHINE CANNOT KEEP UP" in happens(machine, MachineRecord(15.0, 1.0))
 
 
 def test_the_host_comes_first_and_why_not_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,45 +1,42 @@
-"""The emulator in Prometheus: what happened, whether it kept up, where it ran. Pure."""
+"""The emulator in Prometheus: what happened, and whether it kept up. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from linklab.core.limits import MAX_LATE_S
 from linklab.core.records import EventRecord, LinkRecord, MachineRecord, QueueRecord, Record
 from linklab.metrics.metric import Metric, Readings, declared, one
-from linklab.models.layer import STEP_S
+from linklab.models.events import BY_HAND, BY_HAND_END
 from linklab.models.registry import HAPPENINGS
-
-LATE_S = STEP_S
-"""An emulator that comes later than one step of the link models is late."""
 
 BUSY_RATIO = 0.97
 """A core that is busier than this has no time left, and links carry less than they could."""
 
+BUSY_RECORDS = 3
+"""For so many seconds on end: what begins takes all of a core, too."""
+
 LATENESS_WINDOW_S = 5.0
 """The lateness is the worst of so many seconds, or a scrape would see only the last change's."""
 
-KINDS = (*HAPPENINGS, "live")
+KINDS = (*HAPPENINGS, BY_HAND, BY_HAND_END)
 """Kinds of events that every link counts from 0: the step from 0 to 1 is what is annotated."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a run happens and of what revision."""
-
-    place: str = ""
-    clock: str = ""
-    revision: str = ""
+FLAWS = ("by hand", "late", "busy")
+"""Why a run's figures are not the scenario's: somebody changed its links, they changed too late, or
+the emulator's core had no time left."""
 
 
 class Lab:
     """The emulator during a run over `links`, from the records that it has been told so far."""
 
-    def __init__(self, links: Sequence[str], place: Place) -> None:
-        self.place = place
+    def __init__(self, links: Sequence[str]) -> None:
         self.events = Counter({(link, kind): 0 for link in links for kind in KINDS})
+        self.flaws = dict.fromkeys(FLAWS, False)
         self.busy_ratio = 0.0
+        self._busy_records = 0
         self._late: deque[tuple[float, float]] = deque()
 
     def record(self, t_s: float, record: Record) -> None:
@@ -51,8 +48,13 @@ class Lab:
                     self._late.popleft()
             case EventRecord():
                 self.events[record.link, record.kind] += 1
+                self.flaws["by hand"] |= record.kind == BY_HAND
             case MachineRecord():
                 self.busy_ratio = record.busy_ratio
+                busy = t_s > 0 and record.busy_ratio >= BUSY_RATIO
+                self._busy_records = self._busy_records + 1 if busy else 0
+        self.flaws["late"] |= self.is_late
+        self.flaws["busy"] |= self.is_busy
 
     def pass_time(self, now_s: float) -> None:
         """It is `now_s` seconds after the scenario's beginning now."""
@@ -64,13 +66,19 @@ class Lab:
         """The worst of the last seconds."""
         return max((late_s for _, late_s in self._late), default=0.0)
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the emulator has been so late in the last seconds that a figure suffers."""
+        return self.lateness_s > MAX_LATE_S
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether its core has had no time left for the last seconds."""
+        return self._busy_records >= BUSY_RECORDS
+
 
 def _events(lab: Lab) -> Readings:
     yield from lab.events.items()
-
-
-def _info(lab: Lab) -> Readings:
-    yield (lab.place.place, lab.place.clock, lab.place.revision), 1
 
 
 EVENTS = Metric(
@@ -93,14 +101,6 @@ BUSY = Metric[Lab](
     "gauge",
     "Busy share of the emulator's core in the last second; 0 in virtual time.",
     lambda lab: one(lab.busy_ratio),
-)
-
-INFO = Metric(
-    "linklab_run_info",
-    "gauge",
-    "Where the run happens and of what revision.",
-    _info,
-    ("place", "clock", "revision"),
 )
 
 METRICS = declared(globals())

@@ -6,9 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from linklab.core.records import LinkRecord, QueueRecord, Record
+from linklab.metrics.last_second import LastSecond
 from linklab.metrics.metric import Metric, Readings, declared
 
 DIRECTIONS = ("down", "up")
+
+
+@dataclass
+class Direction:
+    """What is known of one direction of a link."""
+
+    capacity_bytes: float = 0.0
+    """What it could have carried so far."""
+    queue: QueueRecord | None = None
+    """The newest sample."""
+    last_second: LastSecond = field(default_factory=lambda: LastSecond(3))
+    """Capacity and use in bytes, outages in seconds, as of the samples."""
 
 
 @dataclass
@@ -19,8 +32,9 @@ class Link:
     access_point: str = ""
     outage_s: float = 0.0
     handovers: int = 0
-    queues: dict[str, QueueRecord] = field(default_factory=dict)
-    """The newest sample of each direction."""
+    directions: dict[str, Direction] = field(
+        default_factory=lambda: {name: Direction() for name in DIRECTIONS}
+    )
 
     @property
     def is_out(self) -> bool:
@@ -44,13 +58,20 @@ class Links:
                 link.access_point = record.access_point
                 link.state = record
             case QueueRecord():
-                self._link(record.link).queues[record.direction] = record
+                link = self._link(record.link)
+                found = link.directions[record.direction]
+                found.queue = record
+                found.last_second.read(
+                    record.t_s, found.capacity_bytes, record.sent_bytes, link.outage_s
+                )
 
     def pass_time(self, seconds: float) -> None:
         """So much later nothing has changed."""
         for link in self.links.values():
             if link.is_out:
                 link.outage_s += seconds
+            for name, direction in link.directions.items():
+                direction.capacity_bytes += seconds * (_rate_bytes_per_s(link, name) or 0.0)
 
     def _link(self, name: str) -> Link:
         return self.links.setdefault(name, Link())
@@ -86,7 +107,7 @@ def _counted(value: Callable[[QueueRecord], int]) -> Callable[[Links], Readings]
     """0 before a queue's first sample."""
 
     def of(link: Link, direction: str) -> float:
-        queue = link.queues.get(direction)
+        queue = link.directions[direction].queue
         return 0 if queue is None else value(queue)
 
     return _per_direction(of)
@@ -104,6 +125,22 @@ RATE = Metric(
     "gauge",
     "Rate of a direction of the link as emulated, headers included; 0 in an outage.",
     _per_direction(_rate_bytes_per_s),
+    _DIRECTION,
+)
+
+CAPACITY = Metric(
+    "linklab_link_capacity_bytes_per_second",
+    "gauge",
+    "What a direction of the link could carry in the last second, headers included.",
+    _per_direction(lambda link, name: link.directions[name].last_second.per_second()[0]),
+    _DIRECTION,
+)
+
+USE = Metric(
+    "linklab_link_use_bytes_per_second",
+    "gauge",
+    "What left a direction's queue in the same second, headers included.",
+    _per_direction(lambda link, name: link.directions[name].last_second.per_second()[1]),
     _DIRECTION,
 )
 
@@ -184,6 +221,14 @@ OUTAGE = Metric(
     "counter",
     "Time in which nothing could pass, noticed by the client or not.",
     _per_link(lambda link: link.outage_s),
+    _LINK,
+)
+
+OUT = Metric(
+    "linklab_link_outage_ratio",
+    "gauge",
+    "Share of the last second in which nothing could pass, noticed by the client or not.",
+    _per_link(lambda link: link.directions["down"].last_second.per_second()[2]),
     _LINK,
 )
 

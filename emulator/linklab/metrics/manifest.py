@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
-from linklab.metrics.lab import Place
+from linklab.core import units
+from linklab.metrics.about import Setting
 from linklab.metrics.run import RunLabels, RunMetrics
+from linklab.runs import clients
 from linklab.runs.job import Job
+from linklab.scenario import Scenario
 
 
 def run_label(made: Job, run_dir: Path) -> str:
-    """What a run is called in Prometheus: when it was started, and its directory."""
+    """What a run is called in Prometheus: when it was started, and its directory. Sorted, runs are
+    in the order of their starts."""
     return f"{re.sub('[^0-9T]', '', made.started_at[:19])}-{run_dir.resolve().name}"
 
 
-def new_metrics(label: str, made: Job, links: Sequence[str]) -> RunMetrics:
-    """The metrics of a run that nothing is known of but its manifest."""
-    algorithm = made.title
-    place = Place(made.place, made.clock, made.versions.get("revision", "unknown"))
-    labels = RunLabels(label, made.scenario, algorithm, str(made.seed))
-    return RunMetrics(labels, links, place)
+def new_metrics(label: str, made: Job, scenario: Scenario, began_s: float) -> RunMetrics:
+    """The metrics of a run that nothing is known of but its manifest. `began_s` is when its
+    scenario begins in Prometheus, in Unix seconds."""
+    lists = clients.names(scenario.links)
+    size_bytes = scenario.payload.size_bytes
+    labels = RunLabels(
+        run=label,
+        scenario=made.scenario,
+        size=units.format_size(size_bytes),
+        algorithm=made.title,
+        seed=str(made.seed),
+        clock=made.clock,
+    )
+    setting = Setting(
+        place=made.place,
+        revision=made.versions.get("revision", "unknown"),
+        order=lists.index(made.title) if made.title in lists else len(lists),
+        began_s=began_s,
+    )
+    return RunMetrics(labels, tuple(scenario.links), size_bytes, setting)

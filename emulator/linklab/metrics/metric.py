@@ -14,8 +14,8 @@ from typing import Any, Generic, Literal, TypeVar
 from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
-RUN_LABELS = ("run", "scenario", "algorithm", "seed")
-"""What every series of a run carries."""
+RUN_LABELS = ("run", "scenario", "size", "algorithm", "seed", "clock")
+"""What every series of a run carries: which one it is, and what its figures hang on."""
 
 S = TypeVar("S")
 

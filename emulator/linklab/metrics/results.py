@@ -35,6 +35,13 @@ DOWNLOAD = Metric(
     _figure(lambda figures: figures.download_s),
 )
 
+GOODPUT = Metric(
+    "linklab_run_goodput_bytes_per_second",
+    "gauge",
+    "Payload by the run's download time.",
+    _figure(lambda figures: figures.goodput_bps / 8),
+)
+
 ORACLE = Metric(
     "linklab_run_oracle_seconds",
     "gauge",

@@ -8,19 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import TypeVar
 
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.samples import Sample
 
-from linklab.core.records import ClientRecord, Record
-from linklab.metrics import client, lab, links, results
-from linklab.metrics.lab import Place
+from linklab.core.records import ClientRecord, EventRecord, Record
+from linklab.metrics import about, client, download, lab, links, marks, results
+from linklab.metrics.about import About, Setting
+from linklab.metrics.metric import Metric
 from linklab.runs.run_figures import RunFigures
 
-CATALOGUE = (*links.METRICS, *lab.METRICS, *results.METRICS, *client.METRICS)
+CATALOGUE = (
+    *links.METRICS,
+    *marks.METRICS,
+    *lab.METRICS,
+    *download.METRICS,
+    *client.METRICS,
+    *about.METRICS,
+    *results.METRICS,
+)
 """Every metric."""
 
 _BY_SERIES = {name: metric.name for metric in CATALOGUE for name in metric.series}
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -29,22 +41,29 @@ class RunLabels:
 
     run: str
     scenario: str
+    size: str
     algorithm: str
     seed: str
+    clock: str
 
 
 class RunMetrics:
     """The metrics of one run, from the records that it has been told so far.
 
-    `links` are the scenario's; their counters stand at 0 before the first record.
+    `link_names` are the scenario's links; their counters stand at 0 before the first record.
+    `size_bytes` is the file's.
     """
 
-    def __init__(self, labels: RunLabels, link_names: Sequence[str], place: Place) -> None:
+    def __init__(
+        self, labels: RunLabels, link_names: Sequence[str], size_bytes: int, setting: Setting
+    ) -> None:
         self.labels = labels
         self._links = links.Links(link_names)
-        self._lab = lab.Lab(link_names, place)
+        self._marks = marks.Marks(self._links)
+        self._lab = lab.Lab(link_names)
         self._client = client.Client(link_names)
-        self._is_over = False
+        self._download = download.Download(link_names, self._client, size_bytes)
+        self._about = About(setting, self._lab)
         self._results: results.Results = None
         self._now_s = 0.0
 
@@ -55,6 +74,10 @@ class RunMetrics:
         self._lab.record(t_s, record)
         if isinstance(record, ClientRecord):
             self._client.record(record)
+        if isinstance(record, EventRecord):
+            self._marks.event(t_s, record)
+        self._download.record(record)
+        self._marks.pass_time(self._now_s)
 
     def advance(self, t_s: float) -> None:
         """It is `t_s` seconds after the scenario's beginning now, or later already."""
@@ -63,6 +86,7 @@ class RunMetrics:
             self._links.pass_time(passed_s)
             self._lab.pass_time(t_s)
             self._now_s = t_s
+            self._marks.pass_time(t_s)
 
     @property
     def now_s(self) -> float:
@@ -74,25 +98,34 @@ class RunMetrics:
         """By how much the emulator came late at the worst in the last seconds."""
         return self._lab.lateness_s
 
-    def conclude(self, figures: RunFigures | None) -> None:
-        """The run is over and came to `figures`, or failed."""
-        self._is_over, self._results = True, figures
+    @property
+    def keeps_up(self) -> bool:
+        """Whether the emulator is in time, as far as a figure would notice."""
+        return not (self._lab.is_late or self._lab.is_busy)
+
+    def conclude(self, figures: RunFigures | None, ended_s: float) -> None:
+        """The run is over since `ended_s` (Unix seconds) and came to `figures`, or failed."""
+        self._about.ended_s, self._results = ended_s, figures
 
     def samples(self) -> Iterator[Sample]:
         """All series of a run that is going on, and its figures once there are any."""
-        labels = asdict(self.labels)
-        for metric in links.METRICS:
-            yield from metric.samples(self._links, labels)
-        for metric in lab.METRICS:
-            yield from metric.samples(self._lab, labels)
-        for metric in client.METRICS:
-            yield from metric.samples(self._client, labels)
+        yield from self._of(links.METRICS, self._links)
+        yield from self._of(marks.METRICS, self._marks)
+        yield from self._of(lab.METRICS, self._lab)
+        yield from self._of(download.METRICS, self._download)
+        yield from self._of(client.METRICS, self._client)
         yield from self.figures()
 
     def figures(self) -> Iterator[Sample]:
-        """What the run came to; nothing while it is going on."""
-        for metric in results.METRICS if self._is_over else ():
-            yield from metric.samples(self._results, asdict(self.labels))
+        """What is to be said of the run as a whole, and what it came to once it is over."""
+        yield from self._of(about.METRICS, self._about)
+        if self._about.ended_s is not None:
+            yield from self._of(results.METRICS, self._results)
+
+    def _of(self, metrics: Iterable[Metric[S]], source: S) -> Iterator[Sample]:
+        labels = asdict(self.labels)
+        for metric in metrics:
+            yield from metric.samples(source, labels)
 
 
 def families(samples: Iterable[Sample]) -> list[Family]:

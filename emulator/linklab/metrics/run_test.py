@@ -8,12 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from linklab.core.frames import goodput_ratio
 from linklab.core.records import ClientRecord, EventRecord, LinkRecord, MachineRecord, QueueRecord
-from linklab.metrics.lab import Place
+from linklab.metrics import about
+from linklab.metrics.about import Setting
 from linklab.metrics.run import CATALOGUE, RunLabels, RunMetrics, families
 from linklab.runs.run_figures import LinkFigures, RunFigures
 
-LABELS = RunLabels("r", "s", "alg3", "1")
+LABELS = RunLabels("r", "s", "1 MB", "alg3", "1", "real")
 FIGURES = RunFigures(
     download_s=10.0, goodput_bps=8e6, oracle_s=9.0, efficiency=0.9, link_delta_s=0.5,
     links={"wifi": LinkFigures(6, 0.6, wasted_bytes=1), "lte": LinkFigures(4, 0.4, wasted_bytes=0)},
@@ -23,7 +25,7 @@ FIGURES = RunFigures(
 
 @pytest.fixture
 def run() -> RunMetrics:
-    return RunMetrics(LABELS, ("wifi", "lte"), Place("guest", "real", "r1"))
+    return RunMetrics(LABELS, ("wifi", "lte"), 1_000_000, Setting("guest", "r1", 2, 100.0))
 
 
 STATE = LinkRecord(
@@ -62,7 +64,7 @@ def value(run: RunMetrics, name: str, **labels: str) -> float:
 
 def test_every_series_carries_the_run(run: RunMetrics) -> None:
     tell(run, state(0.0), ClientRecord(0, "start"))
-    run.conclude(FIGURES)
+    run.conclude(FIGURES, 110.0)
     for sample in run.samples():
         assert asdict(LABELS).items() <= sample.labels.items()
 
@@ -131,6 +133,68 @@ def test_how_busy_the_machine_is(run: RunMetrics) -> None:
     assert run.now_s == 3.0
 
 
+def test_what_makes_figures_not_the_scenarios(run: RunMetrics) -> None:
+    def flaws() -> dict[str, float]:
+        return {
+            one.labels["why"]: one.value
+            for one in run.figures()
+            if one.name == "linklab_run_flawed"
+        }
+
+    tell(run, state(0.0, late_s=0.25), EventRecord(0.5, "wifi", "carrier-down"))
+    for t_s in (0.0, 1.0, 2.0):  # A lab that starts takes all of a core.
+        tell(run, MachineRecord(t_s, 1.0))
+    assert flaws() == {"by hand": 0, "late": 0, "busy": 0}
+    tell(run, MachineRecord(3.0, 0.97))
+    assert flaws() == {"by hand": 0, "late": 0, "busy": 1}
+    tell(run, MachineRecord(4.0, 0.1), state(4.0, late_s=0.26))
+    assert flaws() == {"by hand": 0, "late": 1, "busy": 1}
+    tell(run, state(60.0), EventRecord(60.5, "wifi", "live", "down"))
+    assert flaws() == {"by hand": 1, "late": 1, "busy": 1}
+
+
+def test_capacity_and_use_are_of_the_same_second(run: RunMetrics) -> None:
+    def sampled(t_s: float, sent_bytes: int) -> QueueRecord:
+        return msgspec.structs.replace(QUEUE, t_s=t_s, link="wifi", sent_bytes=sent_bytes)
+
+    def now(name: str, **labels: str) -> float:
+        return value(run, f"linklab_link_{name}", link="wifi", **labels)
+
+    tell(run, state(0.0), sampled(0.5, 4_000_000), sampled(1.0, 9_000_000))
+    assert now("capacity_bytes_per_second", direction="down") == 10e6
+    assert now("use_bytes_per_second", direction="down") == 9e6
+    tell(run, state(1.25, up=False), sampled(1.5, 11_000_000), sampled(2.0, 11_000_000))
+    assert now("rate_bytes_per_second", direction="down") == 0
+    assert now("capacity_bytes_per_second", direction="down") == pytest.approx(2.5e6)
+    assert now("use_bytes_per_second", direction="down") == 2e6
+    assert now("outage_ratio") == 0.75
+    tell(run, sampled(2.5, 11_000_000), sampled(3.0, 11_000_000))
+    assert now("capacity_bytes_per_second", direction="down") == 0
+    assert now("use_bytes_per_second", direction="down") == 0
+    assert now("outage_ratio") == 1
+
+
+def test_what_has_arrived_is_by_the_clients_word(run: RunMetrics) -> None:
+    tell(
+        run,
+        ClientRecord(0, "size", bytes=1_000_000),
+        ClientRecord(1, "sample", "lte", received_bytes=300_000),
+        msgspec.structs.replace(QUEUE, t_s=1.0, sent_bytes=330_000),
+    )
+    assert value(run, "linklab_download_progress_ratio") == 0.3
+    assert value(run, "linklab_download_goodput_bytes_per_second", link="lte") == 300_000
+
+
+def test_what_of_another_program_has_arrived_is_by_the_links_counters(run: RunMetrics) -> None:
+    tell(run, msgspec.structs.replace(QUEUE, t_s=1.0, sent_bytes=500_000))
+    arrived = 500_000 * goodput_ratio()
+    assert value(run, "linklab_download_progress_ratio") == arrived / 1e6
+    assert value(run, "linklab_download_goodput_bytes_per_second", link="lte") == arrived
+    assert value(run, "linklab_download_goodput_bytes_per_second", link="wifi") == 0
+    tell(run, msgspec.structs.replace(QUEUE, t_s=1.5, sent_bytes=2_000_000))
+    assert value(run, "linklab_download_progress_ratio") == 1
+
+
 def test_queues_and_events_are_counted(run: RunMetrics) -> None:
     tell(run, QUEUE, EventRecord(0.6, "lte", "rrc"))
     tell(run, EventRecord(0.7, "lte", "rrc"), EventRecord(0.8, "", "next"))
@@ -182,19 +246,22 @@ def test_a_resumed_download_begins_with_what_is_there(run: RunMetrics) -> None:
 
 
 def test_a_run_has_figures_only_once_it_is_over(run: RunMetrics) -> None:
-    assert not list(run.figures())
-    run.conclude(FIGURES)
+    assert {one.name for one in run.figures()} == {one.name for one in about.METRICS} - {
+        about.ENDED.name
+    }
+    run.conclude(FIGURES, 110.0)
     assert value(run, "linklab_run_failed") == 0
     assert value(run, "linklab_run_download_seconds") == 10.0
     assert value(run, "linklab_run_link_delta_seconds") == 0.5
     assert value(run, "linklab_run_link_received_bytes", link="lte") == 4
-    run.conclude(None)
-    assert [(one.name, one.value) for one in run.figures()] == [("linklab_run_failed", 1.0)]
+    run.conclude(None, 110.0)
+    assert value(run, "linklab_run_failed") == 1
+    assert "linklab_run_download_seconds" not in {one.name for one in run.figures()}
 
 
 def test_families_hold_each_series_in_one_piece_and_in_the_order_of_time(run: RunMetrics) -> None:
     tell(run, state(0.0), ClientRecord(0, "request", "wifi", length=1))
-    run.conclude(FIGURES)
+    run.conclude(FIGURES, 110.0)
     stamped = [one._replace(timestamp=t) for t in (2.0, 1.0) for one in run.samples()]
     made = families(stamped)
     assert sum(len(metric.samples) for metric in made) == len(stamped)
@@ -216,7 +283,8 @@ def test_families_hold_each_series_in_one_piece_and_in_the_order_of_time(run: Ru
 def test_all_metrics_of_a_whole_run_are_in_the_catalogue_and_the_other_way_round(
     run: RunMetrics,
 ) -> None:
-    tell(run, state(0.0), ClientRecord(0, "sample", "wifi", rtt_ns=1))
-    run.conclude(FIGURES)
+    tell(run, state(0.0, up=False), EventRecord(0.0, "lte", "live", "loss 1 %"))
+    tell(run, ClientRecord(0, "sample", "wifi", rtt_ns=1))
+    run.conclude(FIGURES, 110.0)
     names = {metric.name for metric in families(run.samples())}
     assert names == {one.name.removesuffix("_total") for one in CATALOGUE}

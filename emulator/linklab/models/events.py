@@ -172,6 +172,13 @@ HAPPENINGS: Final = (
 """Kinds of what `noted` and `transitions` say."""
 
 
+BY_HAND: Final = "live"
+"""The kind of what somebody does to a link while it runs; what it is stands in words."""
+
+BY_HAND_END: Final = f"{BY_HAND}-end"
+"""Its end, with the same words."""
+
+
 def noted(begun: Iterable[Event], ended: Iterable[Event]) -> list[Happening]:
     """What beginnings and ends of events are, as far as states do not show it (`transitions`)."""
     return [

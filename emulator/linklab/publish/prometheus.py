@@ -35,12 +35,15 @@ from linklab.publish.owner import Owner, OwnerError, acting_as, owner_of
 from linklab.runs import job, outcome, summary
 from linklab.runs.job import Job
 from linklab.runs.run_figures import FigureError, RunFigures
-from linklab.scenario import ScenarioError
+from linklab.scenario import Scenario, ScenarioError
 
 LEDGER = "linklab-published.jsonl"
 
 STEP_S = 1
 """A sample a second, as a live run is scraped."""
+
+SLACK_S = 0.01
+"""Queues are sampled at whole seconds and a few µs: that belongs to the second."""
 
 LEAST_AGE_S = 3 * 3600
 """Prometheus' newest data, which is not in blocks yet, reaches up to 3 h back."""
@@ -80,7 +83,7 @@ class FinishedRun:
     label: str
     digest: str
     job: Job
-    links: tuple[str, ...]
+    scenario: Scenario
     figures: RunFigures | None
     lasted_s: float
 
@@ -99,7 +102,7 @@ def finished_run(run_dir: Path) -> FinishedRun:
     try:
         identity = hashlib.sha256(plain_file.read(run_dir / job.FILE))
         made = job.read(run_dir)
-        links = tuple(job.scenario_of(run_dir).links)
+        scenario = job.scenario_of(run_dir)
     except FileNotFoundError as error:
         raise PublishError(
             f"{run_dir} is not a run directory: {error.filename} is missing"
@@ -124,7 +127,7 @@ def finished_run(run_dir: Path) -> FinishedRun:
         label=run_label(made, run_dir),
         digest=identity.hexdigest()[:16],
         job=made,
-        links=links,
+        scenario=scenario,
         figures=figures,
         lasted_s=max(times, default=0.0),
     )
@@ -132,17 +135,17 @@ def finished_run(run_dir: Path) -> FinishedRun:
 
 def samples(run: FinishedRun, start_s: int) -> Iterator[Sample]:
     """Every series of a run, a sample a second from `start_s` on; its figures with the last."""
-    told = new_metrics(run.label, run.job, run.links)
+    told = new_metrics(run.label, run.job, run.scenario, start_s)
     waiting = records.read_all(run.directory, run.job.shift_s)
     following = next(waiting, None)
     last = _seconds(run)
     for second in range(0, last + 1, STEP_S):
-        while following is not None and following[0] <= second:
+        while following is not None and following[0] <= second + SLACK_S:
             told.record(*following)
             following = next(waiting, None)
         told.advance(second)
         if second == last:
-            told.conclude(run.figures)
+            told.conclude(run.figures, start_s + second)
         for sample in told.samples():
             yield sample._replace(timestamp=start_s + second)
 

@@ -1,0 +1,78 @@
+"""A run as a whole, in Prometheus: when, where, of what revision, and whether its figures are the
+scenario's. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linklab.metrics.lab import Lab
+from linklab.metrics.metric import Metric, Readings, declared, one
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where a run happens and of what revision, its algorithm's place in lists, and when its
+    scenario begins, in Unix seconds."""
+
+    place: str = ""
+    revision: str = ""
+    order: int = 0
+    began_s: float = 0.0
+
+
+@dataclass
+class About:
+    """A run as a whole; `ended_s` is when it ended, in Unix seconds."""
+
+    setting: Setting
+    lab: Lab
+    ended_s: float | None = None
+
+
+def _info(about: About) -> Readings:
+    yield (about.setting.place, about.setting.revision), 1
+
+
+def _flaws(about: About) -> Readings:
+    for name, is_so in about.lab.flaws.items():
+        yield (name,), float(is_so)
+
+
+INFO = Metric(
+    "linklab_run_info",
+    "gauge",
+    "Where the run happens and of what revision.",
+    _info,
+    ("place", "revision"),
+)
+
+FLAWED = Metric(
+    "linklab_run_flawed",
+    "gauge",
+    "Whether the run's figures are not the scenario's, and why.",
+    _flaws,
+    ("why",),
+)
+
+ORDER = Metric[About](
+    "linklab_run_algorithm_order",
+    "gauge",
+    "The algorithm's place in lists of all.",
+    lambda about: one(about.setting.order),
+)
+
+BEGAN = Metric[About](
+    "linklab_run_began_timestamp_seconds",
+    "gauge",
+    "When the run's scenario began, by the clock of Prometheus.",
+    lambda about: one(about.setting.began_s),
+)
+
+ENDED = Metric[About](
+    "linklab_run_ended_timestamp_seconds",
+    "gauge",
+    "When the run ended, by the clock of Prometheus.",
+    lambda about: one(about.ended_s),
+)
+
+METRICS = declared(globals())

@@ -1,0 +1,69 @@
+"""What of the file has arrived, whoever downloads it, in Prometheus. Pure.
+
+multilink says what it has; of other programs the links' counters tell, which hold what was sent
+twice too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linklab.core.frames import goodput_ratio
+from linklab.core.records import QueueRecord, Record
+from linklab.metrics.client import Client
+from linklab.metrics.last_second import LastSecond
+from linklab.metrics.metric import Metric, Readings, declared, one
+
+
+class Download:
+    """A download of `size_bytes` over links, by what `client` was told, or else by the samples of
+    their queues."""
+
+    def __init__(self, link_names: Sequence[str], client: Client, size_bytes: int) -> None:
+        self._client = client
+        self._size_bytes = size_bytes
+        self._carried_bytes = dict.fromkeys(link_names, 0.0)
+        self._last_second = {name: LastSecond(1) for name in link_names}
+
+    def record(self, record: Record) -> None:
+        """Takes in a record; the client has it already."""
+        if isinstance(record, QueueRecord) and record.direction == "down":
+            self._carried_bytes[record.link] = record.sent_bytes * goodput_ratio()
+            self._last_second[record.link].read(record.t_s, self._arrived_bytes(record.link))
+
+    def goodput_bytes_per_s(self) -> Readings:
+        """By link, in the last second."""
+        for name, last_second in self._last_second.items():
+            yield (name,), max(0.0, *last_second.per_second())
+
+    @property
+    def progress_ratio(self) -> float:
+        """Part of the file that is there."""
+        if self._client.has_begun:
+            return self._client.progress_ratio
+        return min(1.0, sum(self._carried_bytes.values()) / self._size_bytes)
+
+    def _arrived_bytes(self, link: str) -> float:
+        if not self._client.has_begun:
+            return self._carried_bytes[link]
+        told = self._client.links[link]
+        return told.arrived_bytes - told.wasted_bytes
+
+
+GOODPUT = Metric[Download](
+    "linklab_download_goodput_bytes_per_second",
+    "gauge",
+    "Payload that came over the link in the last second: by multilink's word, or of other programs "
+    "by the link's counters, what was sent twice included.",
+    Download.goodput_bytes_per_s,
+    ("link",),
+)
+
+PROGRESS = Metric[Download](
+    "linklab_download_progress_ratio",
+    "gauge",
+    "Part of the file that has arrived, by multilink's word or else by the links' counters.",
+    lambda download: one(download.progress_ratio),
+)
+
+METRICS = declared(globals())
