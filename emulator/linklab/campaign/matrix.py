@@ -4,9 +4,12 @@ The file (keys marked * are needed, the others show their defaults):
 
     name*: thesis                 # the file's name without .yaml
     title: ''                     # one line
+    server: {command*: "{campaign}/serve {directory}", port: 443}
+                                  # a program of your own that serves all in place of H2O
     exec:                         # programs of your own, as `linklab exec` runs them
       - {name*: mine, command*: "{campaign}/mine {url} {output}"}
-                                  # {campaign} is this file's directory: on every worker
+                                  # with a `server` of its own if need be; {campaign} is this
+                                  # file's directory: on every worker
     matrices*:                    # each is all its scenarios with all its algorithms and seeds
       - scenarios*: [hs-s7, ./my.yaml]      # names, or paths beside this file
         algorithms*: [alg1, alg3, mine]     # of `linklab compare`, and of `exec` above
@@ -37,7 +40,7 @@ from linklab.scenario import Scenario, ScenarioError, parse
 from linklab.schema import document
 from linklab.schema.mapping import Keys, Mapping, integer, within
 
-_ROOT = Keys(("name", "matrices"), ("title", "exec"))
+_ROOT = Keys(("name", "matrices"), ("title", *plan_file.SHARED))
 _MATRIX = Keys(("scenarios", "algorithms"), ("runs", "seeds", "variants"))
 _VARIANT = Keys(("name", "set"))
 _MAP_TAG: Final = "tag:yaml.org,2002:map"

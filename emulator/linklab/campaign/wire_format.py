@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from linklab.core import plain_file
+from linklab.lab.own_server import OwnServer
 from linklab.runs import job, run_energy
 from linklab.runs.runner import Request
 from linklab.scenario import to_yaml
@@ -32,6 +33,7 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     contestant: str | None
     name: str | None
     command: tuple[str, ...] | None
+    server: OwnServer | None
     seed: int
     shift_s: float
     timeout_s: float | None
@@ -64,6 +66,7 @@ def wrap(request: Request, timeout_s: float | None, machine: dict[str, str]) -> 
         contestant=request.contestant,
         name=request.name,
         command=request.command,
+        server=request.server,
         seed=request.seed,
         shift_s=request.shift_s,
         timeout_s=timeout_s,
@@ -81,6 +84,7 @@ def unwrap(parcel: Parcel, directory: Path) -> Request:
         parcel.contestant,
         parcel.seed,
         command=parcel.command,
+        server=parcel.server,
         shift_s=parcel.shift_s,
         name=parcel.name,
         energy=parcel.energy,

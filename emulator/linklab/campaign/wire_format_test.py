@@ -7,6 +7,7 @@ import pytest
 
 from linklab.campaign import wire_format
 from linklab.campaign.wire_format import ParcelError
+from linklab.lab.own_server import OwnServer
 from linklab.models.trace import Trace
 from linklab.runs.runner import Request
 from linklab.scenario import find, to_yaml
@@ -29,8 +30,13 @@ def test_a_request_arrives_as_it_was_sent(tmp_path: Path) -> None:
 
 
 def test_a_command_of_the_users_arrives(tmp_path: Path) -> None:
-    sent = Request(find("static-80-50"), None, 1, command=("curl", "{url}"), name="mine")
-    got = wire_format.unwrap(wire_format.wrap(sent, None, {}), tmp_path)
+    server = OwnServer(("serve", "{port}"), 8080)
+    sent = Request(
+        find("static-80-50"), None, 1, command=("curl", "{url}"), name="mine", server=server
+    )
+    encoded = msgspec.msgpack.encode(wire_format.wrap(sent, None, {}))
+    got = wire_format.unwrap(msgspec.msgpack.decode(encoded, type=wire_format.Parcel), tmp_path)
+    assert got.server == server
     assert (got.command, got.name, got.label) == (
         ("curl", "{url}"),
         "mine",

@@ -13,8 +13,10 @@ from linklab.commands.options import (
     add_repeats,
     add_report,
     add_run,
+    add_server,
     add_side_by_side,
     contestants,
+    server,
 )
 from linklab.report import tables
 from linklab.runs import clients, run_energy
@@ -24,13 +26,15 @@ from linklab.scenario import Scenario, find
 EPILOG = """\
 examples:
   linklab compare hs-s7 hs-s6
-  linklab compare static-80-50 -a alg3,mptcp,aria2-8 --runs 3"""
+  linklab compare static-80-50 -a alg3,mptcp,aria2-8 --runs 3
+  linklab compare hs-s7 --server './my-server --port {port} {directory}'"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `linklab compare`."""
     add_run(parser)
     add_energy_model(parser, "instead of the scenario's")
+    add_server(parser)
     parser.add_argument("scenarios", nargs="+", metavar="scenario")
     parser.add_argument(
         "-a",
@@ -65,8 +69,9 @@ def run(options: argparse.Namespace) -> int:
         options.place,
         options.clock,
     )
+    own = server(options)
     requests = [
-        Request(scenario, name, options.seed + n, shift_s=options.shift, energy=energy)
+        Request(scenario, name, options.seed + n, shift_s=options.shift, energy=energy, server=own)
         for scenario, names in plan
         for energy in [run_energy.model_for(scenario, options.energy_model)]
         for name in names

@@ -94,6 +94,8 @@ def options(small: Scenario, tmp_path: Path) -> Namespace:
         energy_model=None,
         json=True,
         report=None,
+        server=None,
+        port=None,
     )
 
 

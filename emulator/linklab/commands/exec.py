@@ -7,10 +7,9 @@ import json
 import os
 import shutil
 import sys
-from pathlib import Path
 
 from linklab.commands import running
-from linklab.commands.options import UsageError, add_run
+from linklab.commands.options import UsageError, add_run, add_server, from_here, server
 from linklab.core import plain_file
 from linklab.core.complaint import complain
 from linklab.runs import outcome
@@ -20,20 +19,31 @@ from linklab.scenario import find
 
 EPILOG = """\
 The program finds LINKLAB_URL, LINKLAB_CA, LINKLAB_OUTPUT and LINKLAB_SHA256 in
-its environment (SSL_CERT_FILE and CURL_CA_BUNDLE too); {url}, {ca} and {output}
-in its arguments are filled in. Links are devices: wlan0 and rmnet0, and where a
+its environment (SSL_CERT_FILE and CURL_CA_BUNDLE too), and the server's
+LINKLAB_ADDRESS and LINKLAB_PORT; {url}, {ca}, {output}, {address} and {port} in
+its arguments are filled in. Links are devices: wlan0 and rmnet0, and where a
 scenario has further ones wlan1, rmnet1. Where one has a radio, LINKLAB_WIRELESS
 names a file with its signal strength, as in /proc/net/wireless. run.json keeps
 the command: no URL in it may hold a user or password.
 
-example:
+--server runs a server of your own in place of H2O; the program starts once it
+listens on its port, by TCP or UDP. It finds LINKLAB_ADDRESS, LINKLAB_PORT,
+LINKLAB_CERTIFICATE (of the authority in LINKLAB_CA), LINKLAB_KEY and
+LINKLAB_DIRECTORY, which holds the file of {url}; {address}, {port},
+{certificate}, {key} and {directory} in its arguments are filled in. What it
+prints is server.out and server.err of the run directory.
+
+examples:
   linklab exec static-80-50 -- aria2c --ca-certificate={ca} \\
-    --multiple-interface=wlan0,rmnet0 -s2 -x2 -k1M -d /tmp {url}"""
+    --multiple-interface=wlan0,rmnet0 -s2 -x2 -k1M -d /tmp {url}
+  linklab exec static-80-50 --server 'iperf3 -s -p {port}' -- \\
+    iperf3 -c {address} -p {port} --reverse --time 5"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `linklab exec`; the command after `--` is `options.command`."""
     add_run(parser)
+    add_server(parser)
     parser.add_argument("scenario")
     parser.usage = "linklab exec [options] SCENARIO -- COMMAND…"
 
@@ -48,7 +58,12 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(str(error)) from error
     scenario = find(options.scenario)
     request = Request(
-        scenario, None, options.seed, command=_from_here(options.command), shift_s=options.shift
+        scenario,
+        None,
+        options.seed,
+        command=from_here(options.command),
+        shift_s=options.shift,
+        server=server(options),
     )
     finished = running.run_one(request, options)
     for name, stream in (("client.out", sys.stdout), ("client.err", sys.stderr)):
@@ -63,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
         said = {
             "scenario": scenario.name,
             "command": list(options.command),
+            "server": options.server,
             "run_dir": str(finished.run_dir),
             "error": finished.error,
             "exit_code": ended and ended.exit_code,
@@ -80,10 +96,3 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return 0 if ended is not None and ended.exit_code == 0 else 1
-
-
-def _from_here(command: list[str]) -> tuple[str, ...]:
-    """A command whose program, if named by a relative path, lies where the user stands: the
-    client's place is another directory."""
-    program, *words = command
-    return (str(Path(program).absolute()) if "/" in program else program, *words)

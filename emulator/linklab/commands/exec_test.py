@@ -6,6 +6,8 @@ import pytest
 
 from linklab.commands import exec, run
 from linklab.commands.conftest import NETWORK, Runs, printed
+from linklab.commands.options import UsageError
+from linklab.lab.own_server import OwnServer
 
 
 def test_a_program_of_the_user_s_is_reported(
@@ -20,6 +22,35 @@ def test_a_program_of_the_user_s_is_reported(
     assert read["received_bytes"] == NETWORK
     assert runs.requests[0].command == ("curl", "{url}")
     assert runs.requests[0].contestant is None
+
+
+def test_a_server_of_the_user_s_is_asked_for(
+    runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options.server, options.port = "./serve --dir '{directory} x' {port}", 8080
+    assert exec.run(options) == 0
+    here = str(Path("serve").absolute())
+    wanted = OwnServer((here, "--dir", "{directory} x", "{port}"), 8080)
+    assert runs.requests[0].server == wanted
+    assert printed(capsys)["server"] == options.server
+
+
+@pytest.mark.parametrize(
+    ("server", "port", "words"),
+    [
+        ("", None, "--server: an empty command"),
+        ("serve 'x", None, "--server: .* is no command"),
+        ("serve http://me:secret@there/", None, "--server: a URL .* holds a user or password"),
+        (None, 80, "--port goes with --server"),
+    ],
+)
+def test_a_server_that_cannot_be_is_refused(
+    runs: Runs, options: Namespace, server: str | None, port: int | None, words: str
+) -> None:
+    options.server, options.port = server, port
+    with pytest.raises(UsageError, match=words):
+        exec.run(options)
+    assert runs.requests == []
 
 
 def test_what_a_program_of_the_user_s_writes_is_passed_on_byte_for_byte(

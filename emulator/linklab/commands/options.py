@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from linklab.lab.own_server import OwnServer
     from linklab.scenario import Scenario
 
 RUNS = Path("runs")
@@ -103,6 +105,51 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     add_timeout(parser)
     add_shift(parser, "start the client later by S seconds")
     add_json(parser)
+
+
+def add_server(parser: argparse.ArgumentParser) -> None:
+    """`--server` and `--port`: `server` makes one of them."""
+    parser.add_argument(
+        "--server",
+        metavar="'COMMAND'",
+        help="your own server on the server host, in place of H2O (see `linklab exec --help`)",
+    )
+    parser.add_argument(
+        "--port", type=_port, metavar="N", help="what it listens on, by TCP or UDP (default 443)"
+    )
+
+
+def server(options: argparse.Namespace) -> OwnServer | None:
+    """The server of `add_server`, if one is asked for. UsageError."""
+    from linklab.lab.own_server import OwnServer
+    from linklab.lab.server import PORT
+    from linklab.runs.job import words
+
+    if options.server is None:
+        if options.port is not None:
+            raise UsageError("--port goes with --server: H2O listens on 443")
+        return None
+    try:
+        command = words(options.server)
+    except ValueError as error:
+        raise UsageError(f"--server: {error}") from error
+    return OwnServer(from_here(command), options.port or PORT)
+
+
+def from_here(command: Sequence[str]) -> tuple[str, ...]:
+    """A command whose program, if named by a relative path, lies where the user stands: in the lab
+    it has another directory."""
+    program, *words = command
+    return (str(Path(program).absolute()) if "/" in program else program, *words)
+
+
+def _port(text: str) -> int:
+    from linklab.lab.own_server import parse_port
+
+    try:
+        return parse_port(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:

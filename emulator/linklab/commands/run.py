@@ -8,7 +8,14 @@ import sys
 from dataclasses import asdict
 
 from linklab.commands import running
-from linklab.commands.options import UsageError, add_energy_model, add_run, contestants
+from linklab.commands.options import (
+    UsageError,
+    add_energy_model,
+    add_run,
+    add_server,
+    contestants,
+    server,
+)
 from linklab.core.complaint import complain
 from linklab.runs import clients, run_energy
 from linklab.runs.runner import Request
@@ -21,6 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `linklab run`."""
     add_run(parser)
     add_energy_model(parser, "instead of the scenario's")
+    add_server(parser)
     parser.add_argument("scenario", help="a name from `linklab scenarios`, or a YAML file")
     parser.add_argument(
         "-a",
@@ -39,7 +47,14 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"run takes one algorithm, not {', '.join(chosen)}: use compare")
     running.require(chosen, options.place, options.clock)
     energy = run_energy.model_for(scenario, options.energy_model)
-    request = Request(scenario, chosen[0], options.seed, shift_s=options.shift, energy=energy)
+    request = Request(
+        scenario,
+        chosen[0],
+        options.seed,
+        shift_s=options.shift,
+        energy=energy,
+        server=server(options),
+    )
     finished = running.run_one(request, options)
     figures = running.figures_of(finished)
     failed = isinstance(figures, str)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from linklab.lab.network import Host
 
-_MOUNTS = "/run/linklab/mounts"
-"""The mount namespace's name. In the guest, which has one lab."""
+_MOUNTS = "/run/linklab/mounts-"
+"""How the mount namespace of a host is called. In the guest, which has one lab."""
 
 _ENTER = """
 import ctypes, os, sys
@@ -39,7 +39,8 @@ def at(root: Path, host: Host, directory: Path) -> list[str]:
     """
     if root == Path("/"):
         return []
-    host.run(["touch", _MOUNTS])
+    mounts = f"{_MOUNTS}{host.name}"
+    host.run(["touch", mounts])
     changed = [sys.executable, "-I", "-S", "-c", _ENTER, str(root)]
-    host.run(["unshare", f"--mount={_MOUNTS}", "--propagation=private", "--", *changed])
-    return ["nsenter", f"--mount={_MOUNTS}", f"--wdns={directory}", "--"]
+    host.run(["unshare", f"--mount={mounts}", "--propagation=private", "--", *changed])
+    return ["nsenter", f"--mount={mounts}", f"--wdns={directory}", "--"]

@@ -21,19 +21,32 @@ START_TIMEOUT_S = 10.0
 
 @dataclass
 class Server:
-    """A running H2O."""
+    """A running server, and where it writes what goes wrong. One that `may_end` has done its work
+    when it ends with 0."""
 
     process: subprocess.Popen[bytes]
     error_log: Path
+    name: str = "H2O"
+    may_end: bool = False
 
     def check(self) -> None:
-        """Raises LabError with the end of H2O's error log if it has died."""
+        """Raises LabError with the end of its error log if it has died."""
         code = self.process.poll()
-        if code is not None:
-            raise LabError(f"H2O ended with {code}: {_last_line(self.error_log)}")
+        if code is not None and not (code == 0 and self.may_end):
+            raise LabError(f"{self.end}: {self.last_words}")
+
+    @property
+    def end(self) -> str:
+        """How it ended, in words."""
+        return f"{self.name} ended with {self.process.returncode}"
+
+    @property
+    def last_words(self) -> str:
+        """The last line of its error log."""
+        return _last_line(self.error_log)
 
     def stop(self) -> None:
-        """Ends H2O and waits for it."""
+        """Ends it and waits for that."""
         self.process.terminate()
         try:
             self.process.wait(timeout=5)
@@ -96,7 +109,7 @@ def start(
         server.check()
         if time.monotonic() > deadline:
             server.stop()
-            raise LabError(f"H2O does not listen on port {PORT}: {_last_line(error_log)}")
+            raise LabError(f"H2O does not listen on port {PORT}: {server.last_words}")
         time.sleep(0.005)
     return server
 

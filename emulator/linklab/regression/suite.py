@@ -10,9 +10,12 @@ The file (keys marked * are needed, the others show their defaults):
                                        # scenario's own size, the suite's algorithms and seeds
     algorithms: [alg1, mine]           # names of `linklab compare`, and of `exec` below
     seeds: [1]
+    server: {command*: "{suite}/serve {directory}", port: 443}
+                                       # a program of your own that serves all in place of H2O
     exec:                              # programs of your own, as `linklab exec` runs them
       - {name*: mine, command*: "{suite}/mine {url} {output}"}
-                                       # {suite} is this file's directory
+                                       # with a `server` of its own if need be; {suite} is this
+                                       # file's directory
     verify: 3                          # so many downloads, evenly chosen, are run twice
     bounds:                            # '1 % or 20 ms' is whichever is more
       {download: 1 % or 20 ms, efficiency: 0.02, link_delta: 200 ms, wasted: 300 kB,
@@ -144,7 +147,16 @@ class Suite:
 _BOUNDS = tuple(one.bound for one in FIGURES)
 _ROOT = Keys(
     ("name", "scenarios"),
-    ("baseline", "algorithms", "seeds", "exec", "verify", "bounds", "exceptions", "cost"),
+    (
+        "baseline",
+        "algorithms",
+        "seeds",
+        *plan_file.SHARED,
+        "verify",
+        "bounds",
+        "exceptions",
+        "cost",
+    ),
 )
 _ENTRY = Keys(("scenario",), ("size", "algorithms", "seeds"))
 _EXCEPTION = Keys((), ("scenario", "algorithm", "seed", *_BOUNDS))

@@ -7,13 +7,14 @@ what the guest executes after boot: there is no second implementation.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 
@@ -21,7 +22,7 @@ import msgspec
 
 from linklab.core.placeholders import filled
 from linklab.core.scratch import scratch_prefix
-from linklab.lab import program_root, server
+from linklab.lab import own_server, program_root, server
 from linklab.lab.control import Inbox
 from linklab.lab.multipath import Multipath
 from linklab.lab.network import Lab, built
@@ -52,10 +53,18 @@ def _go_on() -> None:
     raise _Next
 
 
+StartServer = Callable[[], server.Server]
+
+
+def _port(job: Job) -> int:
+    return server.PORT if job.server is None else job.server.port
+
+
 def _task(job: Job, scenario: Scenario, run_dir: Path, output: Path) -> Task:
+    port = "" if _port(job) == server.PORT else f":{_port(job)}"
     return Task(
         scenario=scenario,
-        url=f"https://{SERVER_ADDRESS}/{Path(job.payload).name}",
+        url=f"https://{SERVER_ADDRESS}{port}/{Path(job.payload).name}",
         ca_file=job.certificate_authority,
         output=str(output),
         run_dir=str(run_dir),
@@ -65,20 +74,38 @@ def _task(job: Job, scenario: Scenario, run_dir: Path, output: Path) -> Task:
     )
 
 
-def _user_command(words: list[str], task: Task) -> list[str]:
-    """A user's command with `{url}`, `{ca}` and `{output}` filled in."""
-    values = {"url": task.url, "ca": task.ca_file, "output": task.output}
-    return [filled(word, values) for word in words]
-
-
-def _environment(task: Task, home: Path) -> dict[str, str]:
-    keep = {name: os.environ[name] for name in ("PATH", "LANG", "TERM") if name in os.environ}
+def _for_client(job: Job, task: Task) -> dict[str, object]:
+    """What the words of a user's client may name."""
     return {
-        **keep,
-        "HOME": str(home),
-        "LINKLAB_URL": task.url,
-        "LINKLAB_CA": task.ca_file,
-        "LINKLAB_OUTPUT": task.output,
+        "url": task.url,
+        "ca": task.ca_file,
+        "output": task.output,
+        "address": SERVER_ADDRESS,
+        "port": _port(job),
+    }
+
+
+def _for_server(job: Job) -> dict[str, object]:
+    """What the words of a user's server may name."""
+    return {
+        "address": SERVER_ADDRESS,
+        "port": _port(job),
+        "certificate": job.certificate,
+        "key": job.key,
+        "directory": Path(job.payload).parent,
+    }
+
+
+def _own_environment(home: Path, values: Mapping[str, object]) -> dict[str, str]:
+    """What the lab's programs have of this process' environment, a home, and `LINKLAB_` values."""
+    keep = {name: os.environ[name] for name in ("PATH", "LANG", "TERM") if name in os.environ}
+    own = {f"LINKLAB_{name.upper()}": str(value) for name, value in values.items()}
+    return {**keep, "HOME": str(home), **own}
+
+
+def _environment(job: Job, task: Task, home: Path) -> dict[str, str]:
+    return {
+        **_own_environment(home, _for_client(job, task)),
         "LINKLAB_SHA256": task.sha256,
         "LINKLAB_RUN_DIR": task.run_dir,
         "LINKLAB_WIRELESS": task.wireless,
@@ -104,7 +131,7 @@ def _watch(
     job: Job,
     run_dir: Path,
     client: subprocess.Popen[bytes],
-    h2o: server.Server,
+    serving: server.Server,
 ) -> Callable[[], None]:
     """Has the player sample what client and server use, where computing takes time; how to take a
     last sample. In virtual time it does not as much as look at the clock."""
@@ -112,7 +139,7 @@ def _watch(
         return lambda: None
     from linklab.lab import processes  # psutil is slow to load.
 
-    watch = processes.ProcessWatch(run_dir, {"client": client.pid, "server": h2o.process.pid})
+    watch = processes.ProcessWatch(run_dir, {"client": client.pid, "server": serving.process.pid})
     stack.callback(watch.close)
     watch.look(player.now_s())
     player.every(processes.PERIOD_S, watch.look)
@@ -122,14 +149,16 @@ def _watch(
 def _play(
     player: Player,
     client: subprocess.Popen[bytes],
-    h2o: server.Server,
+    serving: server.Server,
     last_look: Callable[[], None],
 ) -> None:
     """Plays until the client ends; LabError when the server dies first."""
-    descriptors = [os.pidfd_open(process.pid) for process in (client, h2o.process)]
+    descriptors = [os.pidfd_open(process.pid) for process in (client, serving.process)]
+    waiting = list(descriptors)
     try:
-        if descriptors[0] not in player.play(descriptors):
-            h2o.check()
+        while descriptors[0] not in (ended := player.play(waiting)):
+            serving.check()
+            waiting = [one for one in waiting if one not in ended]
         last_look()
     except _Next:
         _end(client)
@@ -199,12 +228,53 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
             if contestant
             else [
                 *program_root.at(host_root, lab.client, scratch),
-                *_user_command(job.command or [], task),
+                *(filled(word, _for_client(as_written, task)) for word in job.command or []),
             ]
         )
-        ended = _run_client(stack, lab, player, job, use, task, argv)
+        start_server = _server(
+            lab, job, as_written, host_root, run_dir, scratch, mptcp=use is not None
+        )
+        ended = _run_client(stack, lab, player, contestants_own, use, task, argv, start_server)
     outcome.write(ended, run_dir)
     return ended
+
+
+def _server(
+    lab: Lab,
+    seen: Job,
+    as_written: Job,
+    host_root: Path,
+    run_dir: Path,
+    scratch: Path,
+    *,
+    mptcp: bool,
+) -> StartServer:
+    """What starts the run's server: the user's, from the host's files, or H2O, which gets the job
+    with paths as they are seen from here."""
+    if as_written.server is None:
+        return functools.partial(
+            server.start,
+            lab.server,
+            Path(seen.certificate),
+            Path(seen.key),
+            Path(seen.payload),
+            run_dir,
+            mptcp=mptcp,
+        )
+    directory = scratch / "server"
+    values = _for_server(as_written)
+    return functools.partial(
+        own_server.start,
+        lab.server,
+        [
+            *program_root.at(host_root, lab.server, directory),
+            *(filled(word, values) for word in as_written.server.command),
+        ],
+        as_written.server.port,
+        run_dir,
+        environment=_own_environment(directory, values),
+        directory=directory,
+    )
 
 
 def _run_client(
@@ -215,6 +285,7 @@ def _run_client(
     use: PathUse | None,
     task: Task,
     argv: list[str],
+    start_server: StartServer,
 ) -> Outcome:
     run_dir, scratch = Path(task.run_dir), Path(task.output).parent
     multipath = None
@@ -223,15 +294,8 @@ def _run_client(
         multipath.begin(use)
     if job.clock == "virtual":
         footing.even()
-    h2o = server.start(
-        lab.server,
-        Path(job.certificate),
-        Path(job.key),
-        Path(job.payload),
-        run_dir,
-        mptcp=use is not None,
-    )
-    stack.callback(h2o.stop)
+    serving = start_server()
+    stack.callback(serving.stop)
     before = _received(lab)
     if job.clock == "virtual":
         footing.even()
@@ -245,12 +309,12 @@ def _run_client(
                 argv,
                 stdout=out,
                 stderr=err,
-                environment=_environment(task, scratch),
+                environment=_environment(job, task, scratch),
                 directory=scratch,
             )
-            watch = _watch(stack, player, job, run_dir, process, h2o)
+            watch = _watch(stack, player, job, run_dir, process, serving)
             try:
-                _play(player, process, h2o, watch)
+                _play(player, process, serving, watch)
             finally:
                 _end(process)
             elapsed_ns = time.monotonic_ns() - started_ns

@@ -7,6 +7,7 @@ host or in the guest, so that both do the same on the same files.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -14,6 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from linklab.core import plain_file
+from linklab.lab.own_server import OwnServer
 from linklab.scenario import Scenario, load
 
 FORMAT: Final = 1
@@ -36,12 +38,24 @@ def require_no_credentials(command: Sequence[str]) -> None:
         )
 
 
+def words(text: str) -> tuple[str, ...]:
+    """The words of a user's command as a shell would read them. ValueError."""
+    try:
+        found = tuple(shlex.split(text))
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no command: {error}") from error
+    if not found:
+        raise ValueError("an empty command; allowed: a program and its arguments")
+    require_no_credentials(found)
+    return found
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One run. Paths are absolute on the host.
 
     `contestant` is the name of an algorithm or peer, or None where `command` holds
-    a program of the user's (`linklab exec`), which may have a `name`. `shift_s` delays the
-    client's start. A `live` run is watched, not measured: it goes on where the emulator comes
+    a program of the user's (`linklab exec`), which may have a `name`. `server` is a program of
+    the user's that serves in place of H2O. `shift_s` delays the client's start. A `live` run is watched, not measured: it goes on where the emulator comes
     late.
     """
 
@@ -50,6 +64,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     contestant: str | None
     name: str | None = None
     command: list[str] | None
+    server: OwnServer | None = None
     seed: int
     place: str
     clock: str

@@ -1,15 +1,16 @@
 """What the files of suites and campaigns have in common: who downloads what, with which seeds.
 
     name*: mine                        # the file's name without .yaml
+    server: {command*: "{suite}/serve {directory}", port: 443}
+                                       # a program of the user's that serves all in place of H2O
     exec:                              # programs of the user's, as `linklab exec` runs them
-      - {name*: own, command*: "{suite}/own {url} {output}"}
+      - {name*: own, command*: "{suite}/own {url} {output}", server: {command*: …, port: 443}}
 
 Whatever is wrong is one ScenarioError with file, line and what is allowed.
 """
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,11 @@ from typing import Final
 
 from linklab.core.paths import PROFILES
 from linklab.core.placeholders import filled
+from linklab.lab import own_server
+from linklab.lab.own_server import OwnServer
+from linklab.lab.server import PORT
 from linklab.runs import clients
-from linklab.runs.job import require_no_credentials
+from linklab.runs.job import words
 from linklab.runs.runner import Request
 from linklab.scenario import Scenario, find
 from linklab.scenario.name import FORM
@@ -28,23 +32,36 @@ from linklab.schema.mapping import Keys, Mapping, integer, within
 MOST_RUNS: Final = 100_000
 """What such a file may hold: more is a slip, and would take months."""
 
-_EXEC = Keys(("name", "command"))
+SHARED: Final = ("exec", "server")
+"""The keys that all such files may have."""
+
+_EXEC = Keys(("name", "command"), ("server",))
+_SERVER = Keys(("command",), ("port",))
 
 _seed = within(integer, 0, 2**63 - 1, "0 to 2^63-1")
 
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """Who downloads: a contestant by its name, or a program of the user's."""
+    """Who downloads, a contestant by its name or a program of the user's, and from which server of
+    the user's, if it is not H2O."""
 
     name: str
     command: tuple[str, ...] | None = None
+    server: OwnServer | None = None
 
     def request(self, scenario: Scenario, seed: int, shift_s: float = 0.0) -> Request:
         """The run of this in a scenario."""
-        if self.command is None:
-            return Request(scenario, self.name, seed, shift_s=shift_s)
-        return Request(scenario, None, seed, command=self.command, shift_s=shift_s, name=self.name)
+        own = self.command is not None
+        return Request(
+            scenario,
+            None if own else self.name,
+            seed,
+            command=self.command,
+            shift_s=shift_s,
+            name=self.name if own else None,
+            server=self.server,
+        )
 
 
 class PlanFile:
@@ -63,30 +80,34 @@ class PlanFile:
             stem = f"must be the file's name without .yaml, {path.stem!r}"
             self.root.fail("name", f"{self.name!r} {stem}")
         self._place = place
+        self._server = self._own_server(self.root)
         self._programs: dict[str, Entrant] = {}
         for one in self.root.items("exec", _EXEC):
             own = one.get("name", name)
             if clients.is_taken(own) or own in self._programs:
                 one.fail("name", f"{own!r} is taken")
-            self._programs[own] = Entrant(own, one.get("command", self.words))
+            server = self._own_server(one) or self._server
+            self._programs[own] = Entrant(own, one.get("command", self.words), server)
+
+    def _own_server(self, mapping: Mapping) -> OwnServer | None:
+        """The mapping's `server`, if it has one."""
+        if not mapping.has("server"):
+            return None
+        server = mapping.sub("server", _SERVER)
+        return OwnServer(
+            server.get("command", self.words), server.get_or("port", own_server.parse_port, PORT)
+        )
 
     def words(self, text: str) -> tuple[str, ...]:
         """A command's words, the file's directory filled in. ValueError."""
-        try:
-            words = tuple(shlex.split(text))
-        except ValueError as error:
-            raise ValueError(f"{text!r} is no command: {error}") from error
-        if not words:
-            raise ValueError("an empty command; allowed: a program and its arguments")
-        require_no_credentials(words)
         here = {self._place: self.path.resolve().parent}
-        return tuple(filled(word, here) for word in words)
+        return tuple(filled(word, here) for word in words(text))
 
     def entrants(self, mapping: Mapping, scenarios: Sequence[Scenario]) -> list[Entrant]:
         """The mapping's `algorithms`: contestants of all these scenarios by their names or
         aliases, and programs of the file."""
         names = mapping.each("algorithms", clients.known_to(scenarios, self._programs))
-        return [self._programs.get(one, Entrant(one)) for one in names]
+        return [self._programs.get(one, Entrant(one, server=self._server)) for one in names]
 
     def scenario(self, text: str) -> Scenario:
         """A scenario by its name, or in a file beside this one. ScenarioError."""

@@ -2,11 +2,13 @@ from pathlib import Path
 
 import pytest
 
+from linklab.lab.own_server import OwnServer
+from linklab.runs import plan_file
 from linklab.runs.plan_file import Entrant, PlanFile
 from linklab.scenario import Scenario, ScenarioError
 from linklab.schema.mapping import Keys
 
-KEYS = Keys(("name",), ("exec", "algorithms"))
+KEYS = Keys(("name",), ("algorithms", *plan_file.SHARED))
 
 
 def opened(text: str, tmp_path: Path) -> PlanFile:
@@ -31,12 +33,40 @@ def test_a_program_s_run_is_called_by_its_name(small: Scenario) -> None:
     assert (alg3.contestant, alg3.command, alg3.who) == ("alg3", None, "alg3")
 
 
+def test_a_server_of_the_user_s_serves_all_but_who_has_another(
+    small: Scenario, tmp_path: Path
+) -> None:
+    file = opened(
+        "algorithms: [alg3, one, two]\n"
+        "server: {command: '{suite}/serve {port}'}\n"
+        "exec:\n"
+        "  - {name: one, command: x}\n"
+        "  - {name: two, command: y, server: {command: other, port: 8080}}\n",
+        tmp_path,
+    )
+    everybody_s = OwnServer((f"{tmp_path.resolve()}/serve", "{port}"), 443)
+    assert [one.request(small, 1).server for one in file.entrants(file.root, [small])] == [
+        everybody_s,
+        everybody_s,
+        OwnServer(("other",), 8080),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("exec: [{name: link-bdp, command: x}]", ":2: exec[0].name: 'link-bdp' is taken"),
         ("exec: [{name: own, command: ''}]", ":2: exec[0].command: an empty command"),
         ("exec: [{name: Own, command: x}]", ":2: exec[0].name: 'Own' is no name; allowed: a-z"),
+        ("server: {command: ''}", ":2: server.command: an empty command"),
+        (
+            "server: {command: x, port: 0}",
+            ":2: server.port: '0' is out of range; allowed: 1 to 65535",
+        ),
+        (
+            "exec: [{name: own, command: x, server: {port: 80}}]",
+            ":2: exec[0].server: 'command' is missing",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_file_and_line(tmp_path: Path, text: str, said: str) -> None:

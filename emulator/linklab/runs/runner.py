@@ -20,6 +20,7 @@ from pathlib import Path
 from linklab.core.paths import MULTILINK, PYTHON_PATH, cache_dir
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import authority, payload
+from linklab.lab.own_server import OwnServer
 from linklab.links import oracle
 from linklab.places.choice import Place
 from linklab.places.guest import image, kernel
@@ -45,7 +46,7 @@ class RunError(RuntimeError):
 @dataclass(frozen=True)
 class Request:
     """One run that is wanted: a contestant by name, or a command of the user's, which is called
-    `name` or like its program. `energy` is the text of an energy model that takes the
+    `name` or like its program. `server` is a program of the user's that serves in place of H2O. `energy` is the text of an energy model that takes the
     place of the scenario's (`run_energy.model_for`)."""
 
     scenario: Scenario
@@ -55,6 +56,7 @@ class Request:
     shift_s: float = 0.0
     name: str | None = None
     energy: str | None = None
+    server: OwnServer | None = None
 
     @property
     def who(self) -> str:
@@ -119,6 +121,7 @@ def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False
             contestant=request.contestant,
             name=request.name,
             command=list(request.command) if request.command else None,
+            server=request.server,
             seed=request.seed,
             place=place.name,
             clock=place.clock,

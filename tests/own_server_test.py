@@ -1,0 +1,178 @@
+"""Servers and clients that nobody here wrote, in virtual time: `linklab exec --server`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, Linklab
+
+ScenarioFile = Callable[..., Path]
+
+
+def program(name: str) -> str:
+    """A program of the system's, without which the test is skipped."""
+    path = shutil.which(name, path="/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin")
+    if path is None:
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
+@pytest.fixture(scope="session")
+def http3(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of quic-go's server (`example`) and `client`."""
+    directory = tmp_path_factory.mktemp("http3")
+    subprocess.run([REPOSITORY / "emulator/setup/client", "http3", directory], check=True)
+    return directory
+
+
+def test_http3_is_the_same_to_the_nanosecond_ten_times(
+    linklab: Linklab, scenario: ScenarioFile, http3: Path
+) -> None:
+    file = scenario(
+        "http3", size="1 MB", wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 10 ms, loss: 1 %"
+    )
+    serve = f"{http3}/example -bind {{address}}:{{port}} -cert {{certificate}} -key {{key}} -www {{directory}}"
+    said, outcomes, queues = set(), set(), set()
+    for _ in range(10):
+        done = linklab(
+            "exec", file, "--json", "--server", serve, "--", http3 / "client", "-q", "{url}"
+        )
+        assert done.code == 0, done.err
+        run_dir = Path(done.json["run_dir"])
+        said.add((run_dir / "client.err").read_text())
+        outcomes.add((run_dir / "outcome.json").read_text())
+        queues.add((run_dir / "queues.jsonl").read_text())
+        assert (run_dir / "server.out").read_text() == "listening on 10.0.0.1:443\n"
+    (words,) = said
+    assert 'Proto:"HTTP/3.0"' in words
+    assert "Response Body: 1000000 bytes" in words
+    (outcome,) = map(json.loads, outcomes)
+    assert 1e6 * 8 / 80e6 < outcome["elapsed_ns"] / 1e9 < 2.0
+    assert outcome["received_bytes"]["wifi"] > 1_000_000
+    assert len(queues) == 1
+
+
+def test_iperf3_measures_the_link(linklab: Linklab, scenario: ScenarioFile) -> None:
+    """Its server ends once it has served, which is no failure."""
+    iperf3 = program("iperf3")
+    file = scenario("measured")
+    reports = set()
+    for _ in range(2):
+        done = linklab(
+            "exec", file, "--json", "--server", f"{iperf3} --server --one-off --port {{port}}",
+            "--port", 5201, "--",
+            iperf3, "--client", "{address}", "--port", "{port}", "--json", "--reverse",
+            "--bind-dev", "rmnet0", "--omit", 1, "--time", 3,
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        reports.add((Path(done.json["run_dir"]) / "client.out").read_text())
+    (report,) = map(json.loads, reports)
+    rate_bps = report["end"]["sum_received"]["bits_per_second"]
+    assert rate_bps == pytest.approx(50e6 * 1448 / 1514, rel=0.01)
+
+
+NGINX = """\
+daemon off; user root; pid nginx.pid; error_log stderr;
+events {}
+http {
+  access_log off;
+  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
+  uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+  server {
+    listen $LINKLAB_ADDRESS:$LINKLAB_PORT ssl http2;
+    ssl_protocols TLSv1.3;
+    ssl_certificate $LINKLAB_CERTIFICATE;
+    ssl_certificate_key $LINKLAB_KEY;
+    root $LINKLAB_DIRECTORY;
+  }
+}
+"""
+
+
+@pytest.fixture
+def nginx(tmp_path: Path) -> str:
+    """A command that has nginx serve."""
+    script = tmp_path / "serve"
+    script.write_text(
+        f'#!/bin/sh\ncat > nginx.conf <<END\n{NGINX}END\nexec {program("nginx")} -p "$PWD" '
+        '-c "$PWD/nginx.conf"\n'
+    )
+    script.chmod(0o755)
+    return str(script)
+
+
+def test_contestants_are_compared_on_a_server_of_one_s_own(
+    linklab: Linklab, scenario: ScenarioFile, nginx: str
+) -> None:
+    file = scenario("compared", size="10 MB")
+    compared = [
+        linklab(
+            "compare", file, "-a", "alg3,curl-lte", "--json", "--parallel", 1, "--server", nginx
+        )
+        for _ in range(2)
+    ]
+    assert [one.code for one in compared] == [0, 0], compared[0].err
+    first, second = (one.json["comparisons"][0]["rows"] for one in compared)
+    assert first == second
+    for run_dir in Path(compared[0].json["run_dir"]).iterdir():
+        assert (run_dir / "server.err").exists()
+        assert not (run_dir / "h2o.conf").exists()
+        assert json.loads((run_dir / "run.json").read_text())["server"]["command"] == [nginx]
+
+
+def test_a_suite_s_server_is_held_against_its_baseline(
+    linklab: Linklab, nginx: str, tmp_path: Path
+) -> None:
+    """The same server is the same; one that sends late is worse."""
+    suite = tmp_path / "served.yaml"
+    suite.write_text(
+        "name: served\n"
+        "scenarios:\n  - {scenario: static-80-50, size: 5 MB}\n"
+        "algorithms: [alg3, mine]\nverify: 2\n"
+        f"server: {{command: {nginx}}}\n"
+        "exec:\n  - {name: mine, command: 'curl -sSf --cacert {ca} -o {output} {url}',"
+        f" server: {{command: {nginx}, port: 8443}}}}\n"
+    )
+    made = linklab("regress", suite, "--jobs", 1, "--update", "--reason", "as is")
+    assert made.code == 0, made.err
+    same = linklab("regress", suite, "--jobs", 1, "--json")
+    assert same.code == 0, same.err
+    assert [cell["status"] for cell in same.json["cells"]] == ["same", "same"]
+    script = Path(nginx)
+    script.write_text(script.read_text().replace("root ", "limit_rate 2m; root "))
+    worse = linklab("regress", suite, "--jobs", 1, "--json")
+    assert worse.code == 1, worse.err
+    assert [cell["status"] for cell in worse.json["cells"]] == ["worse", "worse"]
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        (
+            f"{sys.executable} -m http.server --bind 127.0.0.1 443",
+            "the server does not listen on port 443 of 10.0.0.1, by TCP or UDP, "
+            "but on tcp 127.0.0.1:443",
+        ),
+        (
+            f"{sys.executable} -m http.server 8080",
+            "the server does not listen on port 443 of 10.0.0.1, by TCP or UDP, but on tcp 0.0.0.0:8080",
+        ),
+        ("no-such-server", "the server ended with 127 and never listened on port 443: "),
+        (
+            f"sh -c 'sleep 1 && kill $$ & exec {sys.executable} -m http.server 443'",
+            "the server ended with -15: it said nothing",
+        ),
+    ],
+)
+def test_a_server_that_does_not_serve_is_said(
+    linklab: Linklab, scenario: ScenarioFile, server: str, words: str
+) -> None:
+    done = linklab("exec", scenario("unserved"), "--server", server, "--", "sleep", "5")
+    assert done.code == 1
+    assert words in done.err
