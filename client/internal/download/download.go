@@ -381,6 +381,8 @@ func (d *download) sample(ctx context.Context) {
 				RTT:        l.rtt.Last.Nanoseconds(),
 				MinRTT:     l.rtt.Min.Nanoseconds(),
 				InFlight:   len(l.active),
+				Segments:   int64(l.rtt.Segments),
+				OutOfOrder: int64(l.rtt.OutOfOrder),
 			})
 		}
 		d.mu.Unlock()

@@ -270,6 +270,9 @@ func TestRoundTripIsMeasured(t *testing.T) {
 			t.Fatalf("the round trip time on loopback is %+v", rtt)
 		}
 	}
+	if rtt, err := c.RoundTrip(); err != nil || rtt.Segments == 0 || rtt.OutOfOrder != 0 {
+		t.Errorf("after an answer loopback has brought %+v (%v)", rtt, err)
+	}
 	c.Close()
 	if rtt, err := c.RoundTrip(); err == nil {
 		t.Errorf("a closed connection has the round trip time %+v", rtt)

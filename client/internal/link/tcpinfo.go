@@ -15,17 +15,22 @@ type Socket interface {
 	// Await says how many bytes must still reach the requests in flight
 	// before the next decision, and before all of them have ended.
 	Await(decision, end quantity.Bytes)
-	// RoundTrip returns the round trip time as measured until now.
+	// RoundTrip returns the round trip time as measured until now, and what
+	// has arrived.
 	RoundTrip() (RoundTrip, error)
 }
 
-// RoundTrip holds the kernel's estimates of a connection's round trip time.
+// RoundTrip holds the kernel's estimates of a connection's round trip time, and
+// its counts of what the link has brought.
 type RoundTrip struct {
 	// Last is the current smoothed round trip time, queues included.
 	Last time.Duration
 	// Min is the least seen in the last minutes: the round trip time without
 	// queues.
 	Min time.Duration
+	// Segments counts those with data, behind a lost one too, where a program
+	// gets nothing until it is sent again; OutOfOrder those that came so.
+	Segments, OutOfOrder uint32
 }
 
 // RoundTrip asks the kernel (TCP_INFO). On a receiver of data its own
@@ -41,8 +46,10 @@ func (c *Conn) RoundTrip() (RoundTrip, error) {
 		last = info.Rtt
 	}
 	return RoundTrip{
-		Last: time.Duration(last) * time.Microsecond,
-		Min:  time.Duration(info.Min_rtt) * time.Microsecond,
+		Last:       time.Duration(last) * time.Microsecond,
+		Min:        time.Duration(info.Min_rtt) * time.Microsecond,
+		Segments:   info.Data_segs_in,
+		OutOfOrder: info.Rcv_ooopack,
 	}, nil
 }
 

@@ -140,6 +140,10 @@ type Sample struct {
 	MinRTT int64 `json:"min_rtt_ns"`
 	// InFlight is the number of requests in flight.
 	InFlight int `json:"in_flight"`
+	// Segments counts the data segments that have arrived on the connection,
+	// and OutOfOrder those behind a lost one.
+	Segments   int64 `json:"segments"`
+	OutOfOrder int64 `json:"out_of_order"`
 }
 
 // Done is the last line.

@@ -26,7 +26,7 @@ var golden = []Event{
 	&Size{Bytes: 3_000_000, ETag: `"386d4380"`, Link: "wifi", Resumed: 500_000},
 	&Request{Link: "lte", ID: 1, Offset: 500_000, Length: 1_000_000, Rate: 52_000_000.5, From: "wifi"},
 	&FirstByte{Link: "lte", ID: 1},
-	&Sample{Link: "lte", Received: 400_000, Throughput: 51_000_000.25, RTT: 60_000_000, MinRTT: 50_000_000, InFlight: 1},
+	&Sample{Link: "lte", Received: 400_000, Throughput: 51_000_000.25, RTT: 60_000_000, MinRTT: 50_000_000, InFlight: 1, Segments: 290, OutOfOrder: 3},
 	&Failover{Link: "wifi", To: "lte", Bytes: 300_000, Reason: "stalled"},
 	&Ban{Link: "wifi", Error: "connection refused", Retry: 250_000_000},
 	&Late{Link: "wifi", Bytes: 70_000},

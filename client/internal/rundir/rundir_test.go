@@ -22,7 +22,7 @@ func TestFilesOfARun(t *testing.T) {
 	d.Record(2, &Size{Bytes: 10, ETag: `"e"`, Link: "wifi"})
 	d.Record(3, &Request{Link: "wifi", ID: 1, Offset: 0, Length: 10, Rate: 8.5})
 	d.Record(4, &FirstByte{Link: "wifi", ID: 1})
-	d.Record(5, &Sample{Link: "wifi", Received: 4, Throughput: 9, RTT: 7, MinRTT: 6, InFlight: 1})
+	d.Record(5, &Sample{Link: "wifi", Received: 4, Throughput: 9, RTT: 7, MinRTT: 6, InFlight: 1, Segments: 8, OutOfOrder: 2})
 	d.Record(6, &End{Link: "wifi", ID: 1, Bytes: 10, Outcome: Complete})
 	d.Record(7, &End{Link: "wifi", ID: 2, Bytes: 0, Outcome: Failed, Error: "why"})
 	d.Record(8, &Size{Bytes: 10, Link: "wifi", Resumed: 4})
@@ -45,7 +45,7 @@ func TestFilesOfARun(t *testing.T) {
 {"t_ns":2,"event":"size","bytes":10,"etag":"\"e\"","link":"wifi"}
 {"t_ns":3,"event":"request","link":"wifi","id":1,"offset":0,"length":10,"rate_bps":8.5}
 {"t_ns":4,"event":"first_byte","link":"wifi","id":1}
-{"t_ns":5,"event":"sample","link":"wifi","received_bytes":4,"throughput_bps":9,"rtt_ns":7,"min_rtt_ns":6,"in_flight":1}
+{"t_ns":5,"event":"sample","link":"wifi","received_bytes":4,"throughput_bps":9,"rtt_ns":7,"min_rtt_ns":6,"in_flight":1,"segments":8,"out_of_order":2}
 {"t_ns":6,"event":"end","link":"wifi","id":1,"bytes":10,"outcome":"complete"}
 {"t_ns":7,"event":"end","link":"wifi","id":2,"bytes":0,"outcome":"failed","error":"why"}
 {"t_ns":8,"event":"size","bytes":10,"etag":"","link":"wifi","resumed_bytes":4}

@@ -147,11 +147,14 @@ type http1Socket struct {
 // Await does nothing: what is awaited comes on several connections.
 func (s *http1Socket) Await(quantity.Bytes, quantity.Bytes) {}
 
-// RoundTrip tells of the newest connection.
+// RoundTrip tells of the newest connection. What arrived on all of them it does
+// not know.
 func (s *http1Socket) RoundTrip() (link.RoundTrip, error) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	return s.of.newest.RoundTrip()
+	rtt, err := s.of.newest.RoundTrip()
+	rtt.Segments, rtt.OutOfOrder = 0, 0
+	return rtt, err
 }
 
 // securedSocket is TLS on a socket.

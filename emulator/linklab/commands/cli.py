@@ -37,7 +37,7 @@ COMMANDS = {
     "energy": "what runs cost by an energy model, and which models there are",
     "calibrate": "fit a model to what was measured",
     "plot": "draw what a scenario's links can carry, or what a run's did",
-    "import": "make a trace of a recording: Mahimahi, CellReplay, UCC 4G/5G, iperf3, CSV",
+    "import": "make a trace or scenario of what was recorded: multilink, Mahimahi, iperf3, …",
     "validate": "check scenario files",
     "scenarios": "list the scenarios that are at hand, or tell about some of them",
     "doctor": "say what works on this machine and what does not",

@@ -1,4 +1,5 @@
-"""`linklab import`: a recording of others becomes a trace, and says what it is like."""
+"""`linklab import`: a recording of others becomes a trace, and says what it is like; a download's
+becomes a scenario."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from linklab.commands import import_recordings
 from linklab.commands.options import UsageError, add_json
 from linklab.traces import iperf3
 from linklab.traces.detection import FORMATS
@@ -20,12 +22,34 @@ examples:
   linklab import ATT-LTE-driving.down --uplink ATT-LTE-driving.up -o att.csv
   linklab import B_2018.01.29_13.30.05.csv -o static.csv --keep up
 
-A scenario plays it with `trace: {file: ./drive.csv}` on a link."""
+  linklab import results/1 --scenario drive.yaml   of multilink get --run-dir
+  linklab import results/1 results/2 results/3 --scenario drive.yaml
+
+A scenario plays a trace with `trace: {file: ./drive.csv}` on a link."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `linklab import`."""
-    parser.add_argument("file", type=Path, help="the recording")
+    parser.add_argument(
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="the recording; with --scenario, run directories of downloads",
+    )
+    parser.add_argument(
+        "--scenario",
+        type=Path,
+        metavar="FILE.yaml",
+        help="make a scenario of real downloads, its traces beside it",
+    )
+    parser.add_argument(
+        "--kind",
+        action="append",
+        default=[],
+        metavar="LINK=KIND",
+        help="what kind of link a scenario's is, where neither name nor device tells",
+    )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="the trace (default: FILE's name .csv)"
     )
@@ -53,6 +77,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Imports one recording; UsageError where that is not possible."""
+    if options.scenario is not None:
+        return import_recordings.run(options, _of_traces(options))
+    if len(options.files) > 1 or options.files[0].is_dir():
+        raise UsageError(
+            f"{options.files[-1]}: several files or a directory make no trace; allowed: one file, or "
+            "--scenario FILE.yaml with run directories of downloads"
+        )
+    if options.kind:
+        raise UsageError("--kind: a trace has no kind; allowed: with --scenario")
     try:
         report = _import(options)
     except TraceError as error:
@@ -64,10 +97,18 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _of_traces(options: argparse.Namespace) -> list[str]:
+    """The options given that are for traces alone."""
+    names = ("output", "format", "uplink", "light", "bin", "opportunity_bytes", "device", "keep")
+    given = [name for name in names if getattr(options, name) is not None]
+    return [f"--{name.replace('_', '-')}" for name in given]
+
+
 def _import(options: argparse.Namespace) -> Report:
-    output = options.output or Path(f"{options.file.stem}.csv")
+    (file,) = options.files
+    output = options.output or Path(f"{file.stem}.csv")
     return import_file(
-        options.file,
+        file,
         output,
         Options(
             format=options.format,

@@ -168,9 +168,8 @@ def test_a_recording_that_is_none_is_named(
     ("words", "said"),
     [
         ("none", "none: cannot be read: No such file or directory"),
-        (".", ".: cannot be read: Is a directory"),
-        ("..", "..: cannot be read: Is a directory"),
-        ("/", "/: cannot be read: Is a directory"),
+        (".", ".: several files or a directory make no trace; allowed: one file, or"),
+        (".", ".: several files or a directory make no trace; allowed: one file, or"),
         ("csv.trace -o . --force", ".: is a directory; allowed: the name of a file"),
         ("csv.trace -o none/x.csv", "none/x.csv: cannot be written: No such file or directory"),
         ("csv.trace --bin 1", "csv.trace: csv has no bins; allowed: with mahimahi or cellreplay"),

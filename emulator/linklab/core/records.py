@@ -82,6 +82,11 @@ class ClientRecord(msgspec.Struct, frozen=True, rename={"from_link": "from"}):
     min_rtt_ns: int = 0
     in_flight: int = 0
     resumed_bytes: int = 0
+    tcp_ns: int = 0
+    tls_ns: int = 0
+    reason: str = ""
+    segments: int = 0
+    out_of_order: int = 0
 
     @property
     def t_s(self) -> float:

@@ -14,10 +14,9 @@ from linklab.runs.run_figures import ClientSummary, LinkSummary
 GOLDEN = REPOSITORY / "client" / "internal" / "rundir" / "testdata" / "golden"
 
 UNREAD = {
-    "algorithm", "links", "options", "tcp_ns", "tls_ns", "protocol", "etag", "to", "reason",
-    "retry_ns", "download_ns",
+    "algorithm", "links", "options", "protocol", "etag", "to", "retry_ns", "download_ns",
 }  # fmt: skip
-"""Fields of `client.jsonl` that linklab does not read."""
+"""Fields of `client.jsonl` that records leave out. The first line's are read by `field/recording`."""
 
 UNREAD_SUMMARY = {"resumed_bytes", "warning"}
 UNREAD_LINK = {"failovers"}

@@ -1,0 +1,167 @@
+"""What was seen of a link from the client's side, over time. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from linklab.core.frames import FRAME_BYTES, goodput_ratio
+from linklab.core.records import ClientRecord
+from linklab.runs import requests
+from linklab.runs.requests import Request
+
+Span = tuple[float, float]
+"""From and to, in seconds since the download began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Until `t_s` a link has carried `carried_bytes`, frames with their headers. `rtt_s` holds the
+    queues of that moment, `base_rtt_s` none; 0 is unknown. `out_of_order` packets came behind a lost
+    one so far."""
+
+    t_s: float
+    carried_bytes: int
+    rtt_s: float
+    base_rtt_s: float
+    out_of_order: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connection that was dialled at `dialled_s` and open to requests from `ready_s`, after
+    `tcp_s` for names and TCP's handshake."""
+
+    dialled_s: float
+    ready_s: float
+    tcp_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCourse:
+    """A link in a download.
+
+    `seen` ascends. It `is_exact` where packets were counted as they came, and else where bytes were
+    as a program got them: in their order, so that nothing comes behind a lost packet, and then all
+    at once. `asked` is when the client waited for bytes or got some, `coming` when bodies came, as far
+    as requests tell. `given_away_s` are times at which other links took work over, whose bytes still
+    came; `failures` are times and words of connections that failed.
+    """
+
+    link: str
+    device: str
+    is_exact: bool
+    seen: tuple[Seen, ...]
+    asked: tuple[Span, ...]
+    coming: tuple[Span, ...]
+    connections: tuple[Connection, ...] = ()
+    given_away_s: tuple[float, ...] = ()
+    failures: tuple[tuple[float, str], ...] = field(default=())
+
+    @property
+    def carried_bytes(self) -> int:
+        """All that it carried."""
+        return self.seen[-1].carried_bytes if self.seen else 0
+
+
+_LEFT_ALONE: Final = ("lost", "excluded")
+"""Reasons of `failover` after which a link has no connection until it is made anew."""
+
+
+def of_records(records: Sequence[ClientRecord], link: str, device: str, end_s: float) -> LinkCourse:
+    """A link's course, of the lines of `client.jsonl`, in a download that ended at `end_s`."""
+    own = [one for one in records if one.link == link]
+    connections = tuple(
+        Connection(
+            dialled_s=max(0.0, one.t_s - (one.tcp_ns + one.tls_ns) / 1e9),
+            ready_s=one.t_s,
+            tcp_s=one.tcp_ns / 1e9,
+        )
+        for one in own
+        if one.event == "connected"
+    )
+    made = [one for one in requests.of_records(records) if one.link == link]
+    ends = [end_s if one.end_s is None else one.end_s for one in made]
+    down = _down(own, end_s)
+    rtt_s = min((one.min_rtt_ns / 1e9 for one in own if one.min_rtt_ns), default=0.0)
+    return LinkCourse(
+        link=link,
+        device=device,
+        is_exact=any(one.segments for one in own),
+        seen=_seen([one for one in own if one.event == "sample"]),
+        asked=merged([*((one.start_s, end) for one, end in zip(made, ends, strict=True)), *down]),
+        coming=merged(
+            (begin, end)
+            for one, end in zip(made, ends, strict=True)
+            if (begin := _first_byte_s(one, rtt_s)) < end
+        ),
+        connections=connections,
+        given_away_s=_given_away(own, records),
+        failures=tuple((one.t_s, one.error) for one in own if one.event == "ban"),
+    )
+
+
+def _seen(samples: Sequence[ClientRecord]) -> tuple[Seen, ...]:
+    """What was counted: by the kernel, anew with each connection, where it was; else by the client."""
+    found = []
+    closed, closed_out_of_order, before = 0, 0, 0
+    last: ClientRecord | None = None
+    for one in samples:
+        if last is not None and one.segments < last.segments:
+            closed, closed_out_of_order = closed + last.segments, before + last.out_of_order
+        before = closed_out_of_order
+        segments = closed + one.segments
+        found.append(
+            Seen(
+                one.t_s,
+                segments * FRAME_BYTES if segments else round(one.received_bytes / goodput_ratio()),
+                one.rtt_ns / 1e9,
+                one.min_rtt_ns / 1e9,
+                closed_out_of_order + one.out_of_order,
+            )
+        )
+        last = one
+    return tuple(found)
+
+
+def _first_byte_s(request: Request, rtt_s: float) -> float:
+    """When a request's body can have come first: the client reads in large parts, and so late."""
+    soonest_s = request.start_s + rtt_s
+    return soonest_s if request.first_byte_s is None else min(request.first_byte_s, soonest_s)
+
+
+def _down(own: Iterable[ClientRecord], end_s: float) -> list[Span]:
+    """When the client knew the link to be gone."""
+    spans: list[Span] = []
+    since_s: float | None = None
+    for one in own:
+        gone = one.event == "ban" or (one.event == "failover" and one.reason in _LEFT_ALONE)
+        if gone and since_s is None:
+            since_s = one.t_s
+        elif one.event == "connected" and since_s is not None:
+            spans.append((since_s, one.t_s))
+            since_s = None
+    return spans if since_s is None else [*spans, (since_s, end_s)]
+
+
+def _given_away(own: Iterable[ClientRecord], records: Iterable[ClientRecord]) -> tuple[float, ...]:
+    links = {one.link for one in own}
+    taken = [one.t_s for one in records if one.event == "request" and one.from_link in links]
+    return tuple(sorted(taken))
+
+
+def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The spans in order, those that touch taken together."""
+    found: list[Span] = []
+    for begin, end in sorted(spans):
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        elif end > begin:
+            found.append((begin, end))
+    return tuple(found)
+
+
+def covered_s(spans: Iterable[Span], begin_s: float, end_s: float) -> float:
+    """How much of a time the spans cover."""
+    return sum(max(0.0, min(end_s, to) - max(begin_s, at)) for at, to in spans)

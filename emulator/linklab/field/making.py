@@ -1,0 +1,301 @@
+"""Recordings become a scenario: a trace for each link, its breaks, its spread, and what they do not
+tell. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Final
+
+from linklab.core import units
+from linklab.core.limits import MAX_RATE_BPS, MIN_LENGTH_S, MIN_RATE_BPS
+from linklab.core.link_kinds import LinkKind, devices, in_order
+from linklab.field import capacity
+from linklab.field.capacity import CARRIER, HELD, LONG_S, LOST, Break, Capacity, Step
+from linklab.field.course import LinkCourse
+from linklab.field.recording import Recording
+from linklab.models.between_runs import MAX_RELATIVE_SD, BetweenRunsSettings
+from linklab.models.events import Event
+from linklab.models.trace import Trace, TraceSettings
+from linklab.scenario import LinkSettings, Payload, Scenario, default_queue_bytes
+from linklab.traces.trace import NS_PER_S, Sample
+
+_ROUNDED_BPS: Final = 10_000
+"""How finely a rate of a step is told."""
+
+_AFTERWARDS: Final = (1.0, 5)
+"""What a link is after its recording: for seconds, of so many steps' mean; it stays so."""
+
+
+class MakingError(ValueError):
+    """Recordings of which no scenario can be made; says why and what is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A link in one recording."""
+
+    recording: Recording
+    course: LinkCourse
+    capacity: Capacity
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A scenario whose links play `traces`, by the names of their files beside it. The first trace
+    of a link is the one that is played. `notes` are what its recordings do not tell."""
+
+    scenario: Scenario
+    traces: Mapping[str, tuple[Sample, ...]]
+    notes: tuple[str, ...]
+
+
+def links_of(recordings: Iterable[Recording]) -> dict[str, list[Seen]]:
+    """Every link with the recordings that used it. Raises MakingError where one was never used."""
+    found: dict[str, list[Seen]] = {}
+    unused: dict[str, str] = {}
+    for recording in recordings:
+        for course in recording.courses:
+            try:
+                known = capacity.of_course(course, recording.length_s)
+            except capacity.CapacityError as error:
+                unused[course.link] = f"{recording.source}: link {course.link}: {error}"
+            else:
+                found.setdefault(course.link, []).append(Seen(recording, course, known))
+    for link, why in unused.items():
+        if link not in found:
+            raise MakingError(
+                f"{why}; needed: a recording that uses it too, as `multilink probe` makes one"
+            )
+    return found
+
+
+def scenario(name: str, recordings: Sequence[Recording], kinds: Mapping[str, LinkKind]) -> Made:
+    """The scenario that recordings tell of; `kinds` has the kind of each link. Raises MakingError."""
+    links = links_of(recordings)
+    played = {link: _typical(seen) for link, seen in links.items()}
+    base = max(recordings, key=lambda one: len(one.courses))
+    names = in_order({link: kinds[link] for link in links})
+    named = dict(zip(names, devices(kinds[link] for link in names), strict=True))
+    traces: dict[str, tuple[Sample, ...]] = {}
+    settings: dict[str, LinkSettings] = {}
+    for link in names:
+        file = f"{name}-{link}.csv"
+        one = played[link]
+        traces[file] = _samples(one.capacity, one.recording.length_s, lasting=(HELD,))
+        others = (seen for seen in links[link] if seen is not one)
+        for number, other in enumerate(others, 2):
+            traces[f"{name}-{link}-{number}.csv"] = _samples(
+                other.capacity, other.recording.length_s, lasting=(HELD, LOST, CARRIER)
+            )
+        settings[link] = _link(kinds[link], named[link], Path(file), traces[file], one, links[link])
+    size_bytes = base.size_bytes or sum(course.carried_bytes for course in base.courses)
+    notes = tuple(_notes(recordings, links, settings))
+    return Made(
+        scenario=Scenario(
+            name=name,
+            title=f"Recorded: {', '.join(names)}",
+            description=" ".join(notes),
+            payload=Payload(size_bytes),
+            links=settings,
+            events=tuple(
+                event for link in names for event in _events(link, played[link].capacity.breaks)
+            ),
+            client=base.client,
+        ),
+        traces=traces,
+        notes=notes,
+    )
+
+
+def _typical(seen: Sequence[Seen]) -> Seen:
+    """The recording in the middle by the link's mean rate; the lower one of two."""
+    return sorted(seen, key=lambda one: one.capacity.mean_bps())[(len(seen) - 1) // 2]
+
+
+def _link(
+    kind: LinkKind,
+    device: str,
+    file: Path,
+    samples: tuple[Sample, ...],
+    one: Seen,
+    all_seen: Sequence[Seen],
+) -> LinkSettings:
+    known = one.capacity
+    mean_bps = min(max(round(known.mean_bps()), MIN_RATE_BPS), MAX_RATE_BPS)
+    peak_bps = min(max(sample.down_bps for sample in samples), MAX_RATE_BPS)
+    rates = TraceSettings(end="hold")
+    models: tuple[object, ...] = (Trace(file, samples, rates),)
+    spread = _spread(all_seen)
+    if spread:
+        models = (*models, BetweenRunsSettings(spread))
+    queue_bytes = _queue_bytes(known, peak_bps)
+    return LinkSettings(
+        kind=kind,
+        device=device,
+        down_rate_bps=mean_bps,
+        up_rate_bps=mean_bps,
+        rtt_s=round(known.base_rtts[0][1], 6) if known.base_rtts else 0.0,
+        queue_down_bytes=queue_bytes,
+        queue_up_bytes=queue_bytes,
+        bandwidth_bps=round(one.recording.bandwidths_bps.get(one.course.link, 0)) or peak_bps,
+        models=models,
+    )
+
+
+def _queue_bytes(known: Capacity, peak_bps: int) -> int:
+    """The queue that overflowed; else one that is longer than any that was seen."""
+    if known.overflowed:
+        return known.queue_bytes
+    return max(default_queue_bytes(peak_bps), round(1.25 * known.queue_bytes))
+
+
+def _spread(seen: Sequence[Seen]) -> float:
+    """The standard deviation of the recordings' means by their mean, as far as the lab knows it."""
+    if len(seen) < 2:
+        return 0.0
+    means = [one.capacity.mean_bps() for one in seen]
+    return min(round(stdev(means) / fmean(means), 4), MAX_RELATIVE_SD)
+
+
+def _samples(known: Capacity, length_s: float, lasting: Sequence[str]) -> tuple[Sample, ...]:
+    """The steps as a trace, without capacity in breaks of the kinds in `lasting`."""
+    dark = [one for one in known.breaks if one.kind in lasting]
+    has_rtts = len(known.base_rtts) > 1
+    cuts = sorted(
+        {
+            round(at_s, 3)
+            for at_s in (
+                *(one.start_s for one in known.steps),
+                length_s,
+                *(edge for one in dark for edge in (one.start_s, one.end_s)),
+                *(at_s for at_s, _ in known.base_rtts),
+            )
+            if 0 <= at_s <= length_s
+        }
+    )
+    samples: list[Sample] = []
+    for begin_s, end_s in itertools.pairwise(cuts):
+        middle_s = (begin_s + end_s) / 2
+        is_dark = any(one.start_s <= middle_s < one.end_s for one in dark)
+        rate_bps = 0 if is_dark else _rounded(_rate_bps(known.steps, begin_s, end_s))
+        rtt_s = _rtt_s(known, middle_s) if has_rtts else None
+        sample = Sample(round((end_s - begin_s) * NS_PER_S), rate_bps, rtt_s=rtt_s)
+        samples.append(sample)
+    seconds, count = _AFTERWARDS
+    last_bps = fmean(one.rate_bps for one in known.steps[-count:])
+    samples.append(
+        Sample(
+            round(seconds * NS_PER_S),
+            _rounded(last_bps),
+            rtt_s=known.base_rtts[-1][1] if has_rtts else None,
+        )
+    )
+    return tuple(_joined(samples))
+
+
+def _rounded(rate_bps: float) -> int:
+    return min(round(rate_bps / _ROUNDED_BPS) * _ROUNDED_BPS, MAX_RATE_BPS)
+
+
+def _rate_bps(steps: Sequence[Step], begin_s: float, end_s: float) -> float:
+    """The mean over a time."""
+    bits = sum(
+        one.rate_bps * max(0.0, min(end_s, one.end_s) - max(begin_s, one.start_s)) for one in steps
+    )
+    return bits / (end_s - begin_s)
+
+
+def _rtt_s(known: Capacity, at_s: float) -> float:
+    return [rtt_s for since_s, rtt_s in known.base_rtts if since_s <= at_s][-1]
+
+
+def _joined(samples: Iterable[Sample]) -> list[Sample]:
+    """The samples, equal neighbours as one."""
+    found: list[Sample] = []
+    for one in samples:
+        if found and replace(one, length_ns=0) == replace(found[-1], length_ns=0):
+            found[-1] = replace(one, length_ns=found[-1].length_ns + one.length_ns)
+        else:
+            found.append(one)
+    return found
+
+
+def _events(link: str, breaks: Sequence[Break]) -> list[Event]:
+    """Breaks in which packets were lost or the carrier was gone."""
+    events = []
+    before_s = -1.0
+    for one in breaks:
+        start_s = max(round(one.start_s, 3), before_s + MIN_LENGTH_S)
+        length_s = round(one.end_s - start_s, 3)
+        if one.kind == HELD or length_s < MIN_LENGTH_S:
+            continue
+        before_s = start_s
+        event = Event(link, at_s=start_s, duration_s=length_s)
+        gone = {"carrier": "down"} if one.kind == CARRIER else {"outage": True}
+        events.append(replace(event, **gone))
+    return events
+
+
+def _notes(
+    recordings: Sequence[Recording],
+    links: Mapping[str, Sequence[Seen]],
+    settings: Mapping[str, LinkSettings],
+) -> Iterable[str]:
+    for link, seen in links.items():
+        one = _typical(seen)
+        known, length_s = one.capacity, one.recording.length_s
+        if known.filled_s < 0.9 * length_s:
+            yield (
+                f"{link} was used up for {known.filled_s:.1f} of {length_s:.1f} s: what it could "
+                "carry at other times is taken from those beside them."
+            )
+        if known.unfilled_s > LONG_S:
+            yield (
+                f"{link} carried data without a queue for {known.unfilled_s:.1f} s"
+                f"{_losses(one.course)}: it could perhaps carry more then, over several connections "
+                "or from another server."
+            )
+        if not known.overflowed:
+            size = units.format_size(settings[link].queue_down_bytes)
+            yield f"No queue of {link} was seen to overflow: {size} is an assumption."
+        if one.capacity.breaks:
+            yield f"{link} broke off: {', '.join(map(_told, known.breaks))}."
+        if len(seen) > 1:
+            yield _spread_told(link, seen)
+    if len(links) == 1:
+        yield (
+            "Only one link was recorded: what another would have brought is not known; a recording "
+            "of it may be given beside this one."
+        )
+    if not all(one.is_complete for one in recordings):
+        yield "Not every recorded download is complete."
+    yield (
+        "A download does not show what went up: the uplinks are taken to be as fast as the downlinks."
+    )
+
+
+def _losses(course: LinkCourse) -> str:
+    last = course.seen[-1]
+    if not last.out_of_order:
+        return ""
+    return f", and {last.out_of_order} packets came behind lost ones"
+
+
+def _told(one: Break) -> str:
+    what = {HELD: "packets waited", LOST: "packets were lost", CARRIER: "its device was gone"}
+    return f"{one.start_s:.2f} to {one.end_s:.2f} s ({what[one.kind]})"
+
+
+def _spread_told(link: str, seen: Sequence[Seen]) -> str:
+    means = ", ".join(f"{one.capacity.mean_bps() / 1e6:.2f}" for one in seen)
+    spread = _spread(seen)
+    capped = " (the most that the lab plays)" if math.isclose(spread, MAX_RELATIVE_SD) else ""
+    return (
+        f"{link} had means of {means} Mbit/s in {len(seen)} recordings: the one in the middle is "
+        f"played, and runs differ by {units.format_ratio(spread)}{capped}."
+    )

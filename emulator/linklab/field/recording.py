@@ -1,0 +1,128 @@
+"""What `multilink get --run-dir` wrote of a real download, read back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from linklab.core import plain_file
+from linklab.core.records import ClientRecord, RecordError, Tail
+from linklab.field import course
+from linklab.field.course import LinkCourse
+from linklab.runs import clients, run_figures
+from linklab.runs.run_figures import FigureError
+from linklab.scenario import ClientSettings
+
+EVENTS_FILE: Final = "client.jsonl"
+SUMMARY_FILE: Final = "client.json"
+
+
+class RecordingError(ValueError):
+    """A directory or file that is no recording of a download; says which, why and what is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A download as it was seen, or only what its links carried.
+
+    `contestant` is who would do the same in the lab, "" where that is not known. `size_bytes` is
+    what had to come, 0 if unknown. `bandwidths_bps` are what the algorithm took for the links'
+    capacity.
+    """
+
+    source: str
+    contestant: str
+    is_complete: bool
+    length_s: float
+    size_bytes: int
+    courses: tuple[LinkCourse, ...]
+    client: ClientSettings
+    bandwidths_bps: Mapping[str, float]
+
+
+class _Device(msgspec.Struct, frozen=True):
+    link: str
+    device: str
+
+
+class _Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What the algorithm was told; what it was not is the lab's default."""
+
+    bandwidth_bps: dict[str, float] = {}
+    first_request_bytes: int = ClientSettings().first_request_bytes
+    upper_limit_bytes: int = ClientSettings().upper_limit_bytes
+    padding: float = ClientSettings().padding
+    overlap: float = ClientSettings().overlap
+    window_ns: int = round(ClientSettings().window_s * 1e9)
+    rescue: bool = False
+
+
+class _Start(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line of `client.jsonl`."""
+
+    algorithm: str
+    links: list[_Device]
+    options: _Options
+
+
+def is_in(directory: Path) -> bool:
+    """Whether multilink wrote there."""
+    return os.path.lexists(directory / EVENTS_FILE) or os.path.lexists(directory / SUMMARY_FILE)
+
+
+def read(directory: Path) -> Recording:
+    """The recording in a directory, of the lab or not. Raises RecordingError."""
+    for name in (EVENTS_FILE, SUMMARY_FILE):
+        if not os.path.lexists(directory / name):
+            raise RecordingError(
+                f"{directory}: has no {name}; needed: what `multilink get --run-dir` leaves when it "
+                f"ends, {EVENTS_FILE} and {SUMMARY_FILE}"
+            )
+    try:
+        summary = run_figures.parse_client(plain_file.read(directory / SUMMARY_FILE))
+        records = Tail(directory, ClientRecord).read()
+        first = plain_file.read(directory / EVENTS_FILE).partition(b"\n")[0]
+        start = msgspec.json.decode(first, type=_Start)
+    except (OSError, FigureError, RecordError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RecordingError(f"{directory}: cannot be read: {error}") from error
+    length_s = summary.download_ns / 1e9
+    if length_s <= 0 or not any(one.event == "sample" for one in records):
+        raise RecordingError(
+            f"{directory}: the download ended before anything was sampled; needed: one of a second "
+            "or more"
+        )
+    options = start.options
+    resumed = sum(one.resumed_bytes for one in records if one.event == "size")
+    peaks = {name: link.peak_bps for name, link in summary.links.items() if link.peak_bps}
+    return Recording(
+        source=str(directory),
+        contestant=_contestant(start),
+        is_complete=summary.outcome == "complete",
+        length_s=length_s,
+        size_bytes=max(0, summary.size_bytes - resumed),
+        courses=tuple(
+            course.of_records(records, one.link, one.device, length_s) for one in start.links
+        ),
+        client=ClientSettings(
+            upper_limit_bytes=options.upper_limit_bytes,
+            padding=options.padding,
+            overlap=options.overlap,
+            window_s=options.window_ns / 1e9,
+            first_request_bytes=options.first_request_bytes,
+        ),
+        bandwidths_bps={**peaks, **options.bandwidth_bps},
+    )
+
+
+def _contestant(start: _Start) -> str:
+    """Who in the lab does what multilink did; "" where nobody does."""
+    links = [one.link for one in start.links]
+    rescue = "-rescue" if start.options.rescue else ""
+    wanted = [f"{start.algorithm}{rescue}", f"{start.algorithm}-{links[0]}", start.algorithm]
+    known = clients.names(links)
+    return next((name for name in wanted if name in known), "")

@@ -1,0 +1,93 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from linklab.field import recording, simulated
+from linklab.field.recording import RecordingError
+from linklab.field.simulated import Link
+
+BOTH = (Link(), Link("lte", "rmnet0"))
+
+
+def test_a_download_is_read_back(tmp_path: Path) -> None:
+    found = recording.read(
+        simulated.run_dir(tmp_path, BOTH, 5.0, 10_000_000, rescue=True, upper_limit_bytes=7)
+    )
+    assert [(one.link, one.device) for one in found.courses] == [
+        ("wifi", "wlan0"),
+        ("lte", "rmnet0"),
+    ]
+    assert (found.contestant, found.is_complete) == ("alg3-rescue", True)
+    assert (found.length_s, found.size_bytes) == (5.0, 10_000_000)
+    assert found.client.upper_limit_bytes == 7
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "links", "rescue", "contestant"),
+    [
+        ("alg3", BOTH, True, "alg3-rescue"),
+        ("alg1", BOTH, False, "alg1"),
+        ("single", BOTH[:1], False, "single-wifi"),
+        ("single", BOTH[1:], True, "single-lte"),
+        ("tomorrows", BOTH, True, ""),
+    ],
+)
+def test_who_does_the_same_in_the_lab(
+    tmp_path: Path, algorithm: str, links: tuple[Link, ...], rescue: bool, contestant: str
+) -> None:
+    directory = simulated.run_dir(tmp_path, links, algorithm=algorithm, rescue=rescue)
+    assert recording.read(directory).contestant == contestant
+
+
+def test_what_an_earlier_call_left_is_not_downloaded_again(tmp_path: Path) -> None:
+    size = {"t_ns": 1, "event": "size", "bytes": 10_000_000, "resumed_bytes": 4_000_000}
+    directory = simulated.run_dir(tmp_path, [Link(more=(size,))], size_bytes=10_000_000)
+    assert recording.read(directory).size_bytes == 6_000_000
+
+
+def _without_summary(directory: Path) -> None:
+    (directory / "client.json").unlink()
+
+
+def _without_events(directory: Path) -> None:
+    (directory / "client.jsonl").unlink()
+
+
+def _cut(directory: Path) -> None:
+    (directory / "client.jsonl").write_text('{"t_ns": 1}\n')
+
+
+def _without_samples(directory: Path) -> None:
+    file = directory / "client.jsonl"
+    file.write_text("".join(x for x in file.read_text().splitlines(True) if "sample" not in x))
+
+
+def _at_once(directory: Path) -> None:
+    file = directory / "client.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "download_ns": 0}))
+
+
+NEEDED = "needed: what `multilink get --run-dir` leaves when it ends, client.jsonl and client.json"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (_without_summary, f"has no client.json; {NEEDED}"),
+        (_without_events, f"has no client.jsonl; {NEEDED}"),
+        (_cut, "cannot be read: "),
+        (
+            _without_samples,
+            "the download ended before anything was sampled; needed: one of a second",
+        ),
+        (_at_once, "the download ended before anything was sampled"),
+    ],
+)
+def test_half_a_run_directory_is_named(tmp_path: Path, spoil: object, said: str) -> None:
+    directory = simulated.run_dir(tmp_path, BOTH)
+    assert callable(spoil)
+    spoil(directory)
+    with pytest.raises(RecordingError) as caught:
+        recording.read(directory)
+    assert str(caught.value).startswith(f"{directory}: {said}")
