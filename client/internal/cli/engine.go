@@ -147,7 +147,7 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	if quotas, err = f.limit(o.Links); err != nil {
 		return o, nil, err
 	}
-	o.TLS, err = f.tlsConfig()
+	o.TLS, err = tlsConfig(f.caFile)
 	return o, quotas, err
 }
 
@@ -280,17 +280,19 @@ func (f *engineFlags) limit(links []download.Link) (quotas []*quota.Link, err er
 	return quotas, nil
 }
 
-func (f *engineFlags) tlsConfig() (*tls.Config, error) {
-	if f.caFile == "" {
+// tlsConfig trusts the authorities in a PEM file alone; the system's if there
+// is none.
+func tlsConfig(caFile string) (*tls.Config, error) {
+	if caFile == "" {
 		return &tls.Config{}, nil
 	}
-	pem, err := os.ReadFile(f.caFile)
+	pem, err := os.ReadFile(caFile)
 	if err != nil {
-		return nil, invalid("ca-file", f.caFile, "%w", err)
+		return nil, invalid("ca-file", caFile, "%w", err)
 	}
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(pem) {
-		return nil, invalid("ca-file", f.caFile, "there is no certificate in it, PEM is needed")
+		return nil, invalid("ca-file", caFile, "there is no certificate in it, PEM is needed")
 	}
 	return &tls.Config{RootCAs: authorities}, nil
 }

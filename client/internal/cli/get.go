@@ -92,7 +92,7 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 	}
 	var dir *rundir.Dir
 	if f.runDir != "" {
-		if dir, err = rundir.Open(f.runDir); err != nil {
+		if dir, err = rundir.Open(f.runDir, rundir.OfClient); err != nil {
 			return err
 		}
 		dir.Record(0, f.startEvent(options))

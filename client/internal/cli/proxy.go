@@ -23,6 +23,9 @@ type proxyFlags struct {
 	streams int
 }
 
+// proxyGreeting is what the proxy says before its address when it listens.
+const proxyGreeting = "multilink proxy on "
+
 func newProxy(logs *logging) *cobra.Command {
 	f := &proxyFlags{engineFlags: engineFlags{resident: true}, buffer: 8 << 20}
 	command := &cobra.Command{
@@ -106,7 +109,7 @@ func runProxy(command *cobra.Command, f *proxyFlags, logs *logging) error {
 		o.Count = exported.Received
 		o.NewRecorder = func() download.Recorder { return exported.Download() }
 	}
-	fmt.Fprintf(command.OutOrStdout(), "multilink proxy on http://%s\n", listener.Addr())
+	fmt.Fprintf(command.OutOrStdout(), "%shttp://%s\n", proxyGreeting, listener.Addr())
 	return proxy.New(o).Serve(ctx, listener)
 }
 

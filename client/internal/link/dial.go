@@ -23,9 +23,7 @@ type Dialer struct {
 // Dial connects to a TCP address by plain TCP (MPTCP would use the other
 // links as well) and resolves host names through the same device if it can.
 func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
-	dialer := d.bound()
-	dialer.Resolver = d.resolver(stubFile)
-	c, err := dialer.DialContext(ctx, "tcp", address)
+	c, err := d.Plain().DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
@@ -35,6 +33,14 @@ func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
 		return nil, err
 	}
 	return conn, nil
+}
+
+// Plain is the standard library's dialer through the device, whose connections
+// read as they come.
+func (d Dialer) Plain() *net.Dialer {
+	dialer := d.bound()
+	dialer.Resolver = d.resolver(stubFile)
+	return dialer
 }
 
 func (d Dialer) bound() *net.Dialer {

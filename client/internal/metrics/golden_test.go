@@ -33,7 +33,7 @@ var golden = []rundir.Event{
 // metrics, from the same events.
 func TestGoldenMetricsOfADownload(t *testing.T) {
 	path := t.TempDir()
-	lines, err := rundir.Open(path)
+	lines, err := rundir.Open(path, rundir.OfClient)
 	if err != nil {
 		t.Fatal(err)
 	}

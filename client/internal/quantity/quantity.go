@@ -39,7 +39,11 @@ func (b *Bytes) Set(text string) error {
 // Type names the kind of value in the help text.
 func (*Bytes) Type() string { return "size" }
 
+// String writes the size so that Set reads it; of 0, which it does not, "0".
 func (b *Bytes) String() string {
+	if *b == 0 {
+		return "0"
+	}
 	if *b%1000 == 0 {
 		return fmt.Sprintf("%dkB", *b/1000)
 	}

@@ -48,7 +48,7 @@ var goldenSummary = Summary{
 // field on this side of the border meets the other side.
 func TestGoldenFilesOfARun(t *testing.T) {
 	path := t.TempDir()
-	d, err := Open(path)
+	d, err := Open(path, OfClient)
 	if err != nil {
 		t.Fatal(err)
 	}

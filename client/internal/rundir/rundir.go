@@ -1,6 +1,7 @@
 // Package rundir writes the client's part of a run directory, the only
 // interface between running and looking: client.jsonl, a line for every event
-// of the download (Event), and client.json, what it came to (Summary).
+// of the download (Event), and client.json, what it came to (Summary); or
+// workload.jsonl and workload.json (Workload) of a program in front of it.
 package rundir
 
 import (
@@ -19,9 +20,16 @@ import (
 // SampleInterval is the time between two Samples of a link.
 const SampleInterval = 100 * time.Millisecond
 
+// What the files of a run directory are called, before .jsonl and .json.
+const (
+	OfClient   = "client"
+	OfWorkload = "workload"
+)
+
 // Dir is a run directory that is being written.
 type Dir struct {
 	path   string
+	name   string
 	events *os.File
 	buffer *bufio.Writer
 	lines  *json.Encoder
@@ -30,16 +38,16 @@ type Dir struct {
 	err     error
 }
 
-// flushInterval is how far client.jsonl may lag behind the download, so that
+// flushInterval is how far the events may lag behind the download, so that
 // a live reader sees it grow while there are few writes.
 const flushInterval = time.Second
 
-// Open creates the directory if there is none and begins client.jsonl anew.
-func Open(path string) (*Dir, error) {
+// Open creates the directory if there is none and begins the events anew.
+func Open(path, name string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	events, err := ownfile.OpenOrCreate(filepath.Join(path, "client.jsonl"), 0o644)
+	events, err := ownfile.OpenOrCreate(filepath.Join(path, name+".jsonl"), 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
@@ -47,7 +55,7 @@ func Open(path string) (*Dir, error) {
 		return nil, fmt.Errorf("run directory: %w", errors.Join(err, events.Close()))
 	}
 	buffer := bufio.NewWriterSize(events, 64<<10)
-	return &Dir{path: path, events: events, buffer: buffer, lines: json.NewEncoder(printable.JSON(buffer))}, nil
+	return &Dir{path: path, name: name, events: events, buffer: buffer, lines: json.NewEncoder(printable.JSON(buffer))}, nil
 }
 
 // Record appends an event that happened at t after the start. The caller
@@ -61,11 +69,11 @@ func (d *Dir) Record(t time.Duration, e Event) {
 	}
 }
 
-// Close completes client.jsonl and writes client.json.
-func (d *Dir) Close(s Summary) error {
+// Close completes the events and writes the summary, a Summary or a Workload.
+func (d *Dir) Close(summary any) error {
 	d.keep(d.buffer.Flush())
 	d.keep(d.events.Close())
-	d.keep(s.write(filepath.Join(d.path, "client.json")))
+	d.keep(write(filepath.Join(d.path, d.name+".json"), summary))
 	if d.err != nil {
 		return fmt.Errorf("run directory: %w", d.err)
 	}

@@ -13,7 +13,7 @@ import (
 
 func TestFilesOfARun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results", "1")
-	d, err := Open(path)
+	d, err := Open(path, OfClient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestFilesOfARun(t *testing.T) {
 // A live reader sees what is more than a second old.
 func TestEventsAreWrittenEverySecond(t *testing.T) {
 	path := t.TempDir()
-	d, err := Open(path)
+	d, err := Open(path, OfClient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,11 +100,11 @@ func TestErrorsAreReported(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(file); err == nil || !strings.HasPrefix(err.Error(), "run directory: ") {
+	if _, err := Open(file, OfClient); err == nil || !strings.HasPrefix(err.Error(), "run directory: ") {
 		t.Errorf("Open of a file returns %v", err)
 	}
 	path := t.TempDir()
-	d, err := Open(path)
+	d, err := Open(path, OfClient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestAPlantedLinkIsNotFollowed(t *testing.T) {
 		if err := plant(victim, name); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(directory); err == nil || !strings.HasPrefix(err.Error(), "run directory: "+name+" is not used, because ") {
+		if _, err := Open(directory, OfClient); err == nil || !strings.HasPrefix(err.Error(), "run directory: "+name+" is not used, because ") {
 			t.Errorf("the error is %v", err)
 		}
 		if text, _ := os.ReadFile(victim); string(text) != "precious" {
@@ -147,7 +147,7 @@ func TestAPlantedLinkIsNotFollowed(t *testing.T) {
 func TestARunBeginsAnew(t *testing.T) {
 	directory := t.TempDir()
 	for _, options := range []map[string]any{{"a": strings.Repeat("x", 1000)}, {}} {
-		d, err := Open(directory)
+		d, err := Open(directory, OfClient)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestARunBeginsAnew(t *testing.T) {
 func TestFilesOfARunArePrintable(t *testing.T) {
 	directory := t.TempDir()
 	const hostile = "\"\x1b[2J\u009b2J\u202e\x7f\""
-	d, err := Open(directory)
+	d, err := Open(directory, OfClient)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,8 +62,8 @@ type LinkSummary struct {
 }
 
 // write replaces the file atomically.
-func (s Summary) write(name string) error {
-	text, err := json.MarshalIndent(s, "", "  ")
+func write(name string, summary any) error {
+	text, err := json.MarshalIndent(summary, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ from linklab.commands.options import (
     server,
 )
 from linklab.core.complaint import complain
-from linklab.runs import clients, run_energy
+from linklab.runs import clients, run_energy, workload_figures
 from linklab.runs.runner import Request
 from linklab.scenario import find
 
@@ -78,6 +78,8 @@ def run(options: argparse.Namespace) -> int:
         f"{request.label}: {figures.download_s:.3f} s, "
         f"{figures.goodput_bps / 1e6:.1f} Mbit/s, efficiency {figures.efficiency:.3f}"
     )
+    for key, value in (figures.workload or {}).items():
+        print(f"  {workload_figures.said(key, value)}")
     longest = max(5, *map(len, figures.links))
     for name, link in figures.links.items():
         done = "" if link.finish_s is None else f", done at {link.finish_s:.3f} s"

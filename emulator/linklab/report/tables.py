@@ -19,7 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 from linklab.core.link_kinds import link_title
+from linklab.runs import workload_figures
 from linklab.runs.comparison import Comparison, EnergyRow, LinkRow, Row, Spread
+from linklab.scenario.workload import WHOLE_FILE
 
 _UNITS = {"done": "end s", "MB": "MB"}
 """What is said of each link: when it was done, and what it brought."""
@@ -54,6 +56,8 @@ class EfficiencyBar:
 def renderable(comparison: Comparison, *, width: int, ascii_only: bool = False) -> RenderableType:
     """The comparison for a console that is `width` columns wide."""
     size = f"{comparison.size_bytes / 1e6:g} MB"
+    if comparison.workload != WHOLE_FILE:
+        size = f"{comparison.workload} of {size}"
     facts = [size, f"oracle {_number(comparison.oracle_s)} s"]
     runs = {row.runs for row in comparison.rows if row.runs}
     if runs and runs != {1}:
@@ -63,7 +67,7 @@ def renderable(comparison: Comparison, *, width: int, ascii_only: bool = False) 
     if comparison.title:
         head.append(f"  {comparison.title}", style="not bold")
     parts: list[RenderableType] = [head, Text(", ".join(facts), style="dim")]
-    shown = ["done", "MB"]
+    shown = ["MB"] if workload_figures.of_workload(comparison.workload) else ["done", "MB"]
     table = _table(comparison, width, ascii_only, shown)
     while table is None:
         shown.pop(0)
@@ -108,9 +112,13 @@ def _table(
     for what in shown:
         for link in comparison.links:
             right(f"{link_title(link)}\n{_UNITS[what]}")
-    right("diff\ns" if ascii_only else "Δ\ns")
-    right("goodput\nMbit/s")
-    right("effi-\nciency")
+    own = workload_figures.of_workload(comparison.workload)
+    for figure in own.values():
+        right(figure.column)
+    if not own:
+        right("diff\ns" if ascii_only else "Δ\ns")
+        right("goodput\nMbit/s")
+        right("effi-\nciency")
     if comparison.has_energy:
         right("ener.\nJ")
     if comparison.has_published:
@@ -119,7 +127,7 @@ def _table(
     cells = [_cells(row, comparison, shown) for row in comparison.rows]
     if shown and _width(table, cells) > width:
         return None
-    with_bar = _width(table, cells) + 1 + _MIN_BAR <= width
+    with_bar = not own and _width(table, cells) + 1 + _MIN_BAR <= width
     if with_bar:
         table.add_column("", min_width=_MIN_BAR, max_width=_MAX_BAR)
     for row, texts in zip(comparison.rows, cells, strict=True):
@@ -141,9 +149,13 @@ def _cells(row: Row, comparison: Comparison, shown: Sequence[str]) -> list[Text]
     cells = [Text(row.algorithm), Text(_median(row.download_s), style="bold")]
     for what in shown:
         cells += [Text(_of_link(row.links.get(name), what)) for name in comparison.links]
-    cells.append(Text(_median(row.link_delta_s)))
-    cells.append(Text(_median(row.goodput_bps, scale=1e-6, digits=1)))
-    cells.append(Text(_median(row.efficiency, digits=3)))
+    own = workload_figures.of_workload(comparison.workload)
+    for key, figure in own.items():
+        cells.append(Text(_median(row.workload.get(key), digits=3 if figure.unit else 0)))
+    if not own:
+        cells.append(Text(_median(row.link_delta_s)))
+        cells.append(Text(_median(row.goodput_bps, scale=1e-6, digits=1)))
+        cells.append(Text(_median(row.efficiency, digits=3)))
     if comparison.has_energy:
         cells.append(Text(_median(row.energy.joules if row.energy else None, digits=1)))
     if comparison.has_published:
@@ -240,7 +252,7 @@ def _wasted(row: Row) -> float:
 def to_json(comparison: Comparison) -> dict[str, object]:
     """The comparison as plain data, for json.dump. Keys are stable; units are in the keys.
 
-    scenario, title          strings
+    scenario, title, workload   strings
     size_bytes               payload
     oracle_s                 null where the links never deliver the payload
     rows[]                   in the order asked for:
@@ -251,14 +263,16 @@ def to_json(comparison: Comparison) -> dict[str, object]:
       energy                 null where no energy model is named, else model, medians of joules
                              (main_j of the download and tail_j after it), joules_per_byte,
                              mean_w, p90_w and peak_w of the download, links_j{name}, and spread
+      workload{figure}       medians of the workload's own figures, none of a file's download
       links{name}            bytes, share, finish_s, rtt_min_s, wasted_bytes, requests
-      spread{metric}         min, max, sd of each metric above that has a median; a link's
-                             metrics lie in links{name}.spread
+      spread{metric}         min, max, sd of each metric above that has a median, the workload's
+                             too; a link's metrics lie in links{name}.spread
     notes[]                  what has to be known of the contestants
     """
     return {
         "scenario": comparison.scenario,
         "title": comparison.title,
+        "workload": comparison.workload,
         "size_bytes": comparison.size_bytes,
         "oracle_s": comparison.oracle_s if math.isfinite(comparison.oracle_s) else None,
         "rows": [_row_json(row) for row in comparison.rows],
@@ -282,8 +296,9 @@ def _row_json(row: Row) -> dict[str, object]:
         "published_link_delta_s": row.published_link_delta_s,
         "error_ratio": row.error_ratio,
         "energy": None if row.energy is None else _energy_json(row.energy),
+        "workload": {name: one.median for name, one in row.workload.items()},
         "links": {name: _link_json(link) for name, link in row.links.items()},
-        "spread": _spreads(metrics),
+        "spread": _spreads({**metrics, **row.workload}),
     }
 
 

@@ -1,19 +1,25 @@
 """What may download in a run: linklab's algorithms and the peers they are compared with.
 
-A contestant is a name and the command that it stands for.
+A contestant is a name and the commands that it stands for, one for each workload that it can do.
+A file is downloaded by the programs themselves. A player, a browser and the like are `multilink
+workload`, the same program for all: it makes its requests through a proxy that runs an algorithm,
+over one link, or by Multipath TCP.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from linklab.core.algorithms import TABLE, Algorithm
 from linklab.core.link_kinds import KINDS
 from linklab.core.paths import MULTILINK
 from linklab.lab.path_use import NO_COUPLING, PathUse
+from linklab.runs import applications
+from linklab.runs.applications import APPLICATIONS
 from linklab.scenario import Scenario
+from linklab.scenario.workload import WHOLE_FILE
 from linklab.schema.mapping import guess
 
 
@@ -41,53 +47,88 @@ Command = Callable[[Task], list[str]]
 class Contestant:
     """One entry of a comparison.
 
-    `needs` is the Debian package of its program. With `multipath` server and client hosts speak
-    Multipath TCP, and use the links so.
+    `commands` has what it does for each workload that it can do, by the workload's name. `needs` is
+    the Debian package of its program. With `multipath` server and client hosts speak Multipath TCP,
+    and use the links so.
     """
 
     name: str
-    command: Command
+    commands: Mapping[str, Command]
     needs: str | None = None
     multipath: PathUse | None = None
 
+    def command(self, task: Task) -> list[str]:
+        """What it runs. Raises KeyError for a workload that it cannot do."""
+        return self.commands[task.scenario.workload.name](task)
 
-def _multilink(
-    algorithm: Algorithm, link: str | None = None, *, rescue: bool = False, plain: bool = False
-) -> Command:
-    """multilink as published, where nobody but the algorithm decides; or with rescue. On one link,
-    or on all. `plain` is without padding."""
-    options = [one for one in algorithm.options if not (plain and one == "padding")]
 
-    def command(task: Task) -> list[str]:
-        argv = [task.multilink, "get", task.url, "--algorithm", algorithm.name]
-        for name in task.scenario.links if link is None else [link]:
+@dataclass(frozen=True)
+class _Way:
+    """How multilink downloads: by an algorithm as published, where nobody but that decides, or with
+    rescue; on one link, or on all. `plain` is without padding."""
+
+    algorithm: Algorithm
+    link: str | None = None
+    rescue: bool = False
+    plain: bool = False
+
+    def flags(self, task: Task) -> list[str]:
+        """The flags that say so to a command of multilink."""
+        options = [one for one in self.algorithm.options if not (self.plain and one == "padding")]
+        words = ["--algorithm", self.algorithm.name]
+        for name in task.scenario.links if self.link is None else [self.link]:
             settings = task.scenario.links[name]
-            argv += ["--link", f"{name}={settings.device}"]
+            words += ["--link", f"{name}={settings.device}"]
             if "bandwidth" in options:
-                argv += ["--bandwidth", f"{name}={settings.bandwidth_bps}bit/s"]
+                words += ["--bandwidth", f"{name}={settings.bandwidth_bps}bit/s"]
         for option in options:
             if option != "bandwidth":
-                argv += [f"--{option}", task.scenario.client.flag(option)]
-        saved = (
-            ["--rescue", "--wireless-file", task.wireless]
-            if rescue
-            else ["--no-rescue", "--resume=false"]
-        )
+                words += [f"--{option}", task.scenario.client.flag(option)]
+        if self.plain:
+            words.append("--plain")
+        rescue = ["--rescue", "--wireless-file", task.wireless]
+        return [*words, *(rescue if self.rescue else ["--no-rescue"])]
+
+    def get(self, task: Task) -> list[str]:
+        """A download."""
         return [
-            *argv,
-            *(["--plain"] if plain else []),
-            *saved,
-            "--ca-file",
-            task.ca_file,
-            "--checksum",
-            f"sha-256={task.sha256}",
-            "--run-dir",
-            task.run_dir,
-            "-o",
-            task.output,
+            *(task.multilink, "get", task.url, *self.flags(task)),
+            *([] if self.rescue else ["--resume=false"]),
+            *("--ca-file", task.ca_file, "--checksum", f"sha-256={task.sha256}"),
+            *("--run-dir", task.run_dir, "-o", task.output),
         ]
 
-    return command
+    def application(self, task: Task) -> list[str]:
+        """A workload's program, before a proxy."""
+        return [*_application(task), "--", "proxy", *self.flags(task), "--ca-file", task.ca_file]
+
+    @property
+    def commands(self) -> Mapping[str, Command]:
+        return {WHOLE_FILE: self.get, **dict.fromkeys(APPLICATIONS, self.application)}
+
+
+def _application(task: Task) -> list[str]:
+    """The program of a workload, without the way of its requests."""
+    size_bytes = task.scenario.payload.size_bytes
+    return [
+        *(task.multilink, "workload", task.scenario.workload.name, task.url),
+        *("--size", f"{size_bytes}B", *applications.flags(task.scenario.workload, size_bytes)),
+        *("--ca-file", task.ca_file, "--checksum", f"sha-256={task.sha256}"),
+        *("--run-dir", task.run_dir),
+    ]
+
+
+def _direct(link: str) -> Contestant:
+    """A workload's program on one link, without help."""
+
+    def command(task: Task) -> list[str]:
+        return [*_application(task), "--device", task.scenario.links[link].device]
+
+    return Contestant(f"direct-{link}", dict.fromkeys(APPLICATIONS, command))
+
+
+def _mptcp_application(task: Task) -> list[str]:
+    return [*_application(task), "--mptcp"]
 
 
 def _curl(link: str) -> Command:
@@ -154,8 +195,13 @@ def _aria2(connections: int) -> Command:
 
 
 def _over_mptcp(name: str, use: PathUse) -> Contestant:
-    """curl over Multipath TCP that uses the links so."""
-    return Contestant(name, _mptcp, needs="mptcpize", multipath=use)
+    """curl, or a workload's program, over Multipath TCP that uses the links so."""
+    commands = {WHOLE_FILE: _mptcp, **dict.fromkeys(APPLICATIONS, _mptcp_application)}
+    return Contestant(name, commands, needs="mptcpize", multipath=use)
+
+
+def _way(name: str, way: _Way) -> Contestant:
+    return Contestant(name, way.commands)
 
 
 _ONE_LINK = [one for one in TABLE if one.one_link]
@@ -163,12 +209,13 @@ _ALL_LINKS = [one for one in TABLE if not one.one_link]
 
 
 def _one_link_of(algorithm: Algorithm) -> Callable[[str], Contestant]:
-    return lambda link: Contestant(f"{algorithm.name}-{link}", _multilink(algorithm, link))
+    return lambda link: _way(f"{algorithm.name}-{link}", _Way(algorithm, link))
 
 
 _ON_ONE: dict[str, Callable[[str], Contestant]] = {
     **{one.name: _one_link_of(one) for one in _ONE_LINK},
-    "curl": lambda link: Contestant(f"curl-{link}", _curl(link), needs="curl"),
+    "direct": _direct,
+    "curl": lambda link: Contestant(f"curl-{link}", {WHOLE_FILE: _curl(link)}, needs="curl"),
     "mptcp": lambda link: _over_mptcp(f"mptcp-{link}", PathUse(first=link)),
 }
 """What makes a contestant of one link, by what comes before the link's name."""
@@ -176,16 +223,16 @@ _ON_ONE: dict[str, Callable[[str], Contestant]] = {
 _ON_ALL = {
     contestant.name: contestant
     for contestant in (
-        *(Contestant(one.name, _multilink(one)) for one in _ALL_LINKS),
-        *(Contestant(f"{one.name}-rescue", _multilink(one, rescue=True)) for one in _ALL_LINKS),
+        *(_way(one.name, _Way(one)) for one in _ALL_LINKS),
+        *(_way(f"{one.name}-rescue", _Way(one, rescue=True)) for one in _ALL_LINKS),
         *(
-            Contestant(f"{one.name}-plain", _multilink(one, plain=True))
+            _way(f"{one.name}-plain", _Way(one, plain=True))
             for one in _ALL_LINKS
             if "padding" in one.options
         ),
         _over_mptcp("mptcp", PathUse()),
         _over_mptcp("mptcp-backup", PathUse(backups=True)),
-        *(Contestant(f"aria2-{n}", _aria2(n), needs="aria2") for n in (2, 8, 16)),
+        *(Contestant(f"aria2-{n}", {WHOLE_FILE: _aria2(n)}, needs="aria2") for n in (2, 8, 16)),
     )
 }
 
@@ -225,11 +272,11 @@ def published(links: Iterable[str]) -> tuple[str, ...]:
 
 
 def peers(links: Iterable[str]) -> tuple[str, ...]:
-    """Programs of other people on the same links."""
+    """Programs of other people on the same links, and one link without any."""
     foreign = [
         one.name for one in _ON_ALL.values() if one.needs and one.multipath in (None, PathUse())
     ]
-    return (*(f"curl-{link}" for link in links), *foreign)
+    return (*(f"{who}-{link}" for who in ("direct", "curl") for link in links), *foreign)
 
 
 def multipath(links: Iterable[str]) -> tuple[str, ...]:
@@ -245,13 +292,29 @@ GROUPS: dict[str, Callable[[Iterable[str]], tuple[str, ...]]] = {
     "peers": peers,
     "multipath": multipath,
 }
-"""Words that stand for several contestants, by a scenario's links."""
+"""Words that stand for several contestants, by a scenario's links: for those of them that can do
+its workload."""
+
+
+def able(scenario: Scenario) -> list[str]:
+    """The names of the contestants that can do a scenario's workload over its links."""
+    return [one for one in names(scenario.links) if _can(one, scenario)]
+
+
+def _can(name: str, scenario: Scenario) -> bool:
+    return scenario.workload.name in contestant_of(name).commands
 
 
 def named(text: str, scenario: Scenario, others: Collection[str] = ()) -> str:
-    """The scenario's contestant, or one of others, of that name or alias. Raises ValueError."""
-    known = (*names(scenario.links), *others)
+    """The scenario's contestant, or one of others, of that name or alias. Raises ValueError, also
+    for a contestant that cannot do the scenario's workload."""
+    known = (*able(scenario), *others)
     name = ALIASES.get(text, text)
+    if name in names(scenario.links) and name not in known:
+        raise ValueError(
+            f"{name} cannot do the workload of {scenario.name}, {scenario.workload.name}; "
+            f"these can: {', '.join(known)}"
+        )
     if name not in known:
         meant = guess(text, (*known, *ALIASES))
         raise ValueError(
@@ -276,7 +339,10 @@ def chosen(text: str, scenario: Scenario) -> list[str]:
     """The scenario's contestants in a comma-separated list, `GROUPS` expanded. Raises ValueError."""
     found: list[str] = []
     for word in (part.strip() for part in text.split(",")):
-        found += GROUPS[word](scenario.links) if word in GROUPS else [named(word, scenario)]
+        if word in GROUPS:
+            found += [one for one in GROUPS[word](scenario.links) if _can(one, scenario)]
+        else:
+            found.append(named(word, scenario))
     return list(dict.fromkeys(found))
 
 

@@ -12,6 +12,7 @@ from linklab.lab.path_use import PathUse
 from linklab.runs import clients
 from linklab.runs.clients import USUAL_LINKS, Task, contestant_of, names
 from linklab.scenario import ClientSettings, Scenario
+from linklab.scenario.workload import Player, Workload
 
 GET = ["/build/multilink", "get", "https://10.0.0.1/payload.bin"]
 WIFI, LTE = ["--link", "wifi=wlan0"], ["--link", "lte=rmnet0"]
@@ -97,9 +98,65 @@ def task(small: Scenario) -> Task:
     )
 
 
-@pytest.mark.parametrize("name", names(USUAL_LINKS))
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_command_of_every_contestant(task: Task, name: str) -> None:
     assert contestant_of(name).command(task) == COMMANDS[name]
+
+
+def test_everybody_that_can_download_a_file_has_a_command(small: Scenario) -> None:
+    assert set(clients.able(small)) == set(COMMANDS)
+
+
+PLAYS = [
+    "/build/multilink", "workload", "player", GET[2], "--size", "1000000B", "--rate", "800000bit/s",
+    "--start", "4000000B", "--low", "4000000B", "--high", "20000000B", "--ca-file", "/ca.pem",
+    "--checksum", "sha-256=abcd", "--run-dir", "/run",
+]  # fmt: skip
+
+
+def playing(scenario: Scenario) -> Scenario:
+    return replace(scenario, workload=Workload(player=Player(rate_bps=800_000)))
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("direct-lte", ["--device", "rmnet0"]),
+        ("mptcp", ["--mptcp"]),
+        ("mptcp-lte", ["--mptcp"]),
+        (
+            "single-wifi",
+            ["--", "proxy", "--algorithm", "single", *WIFI, "--no-rescue", "--ca-file", "/ca.pem"],
+        ),
+        (
+            "naive-rescue",
+            ["--", "proxy", "--algorithm", "naive", *WIFI, *LTE, "--rescue", "--wireless-file",
+             "/wireless", "--ca-file", "/ca.pem"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_player_s_requests_take_the_contestant_s_way(
+    task: Task, name: str, way: list[str]
+) -> None:
+    task = replace(task, scenario=playing(task.scenario))
+    assert contestant_of(name).command(task) == [*PLAYS, *way]
+
+
+def test_who_can_do_a_workload(small: Scenario) -> None:
+    player = playing(small)
+    every = set(names(USUAL_LINKS))
+    foreign = {"curl-wifi", "curl-lte", "aria2-2", "aria2-8", "aria2-16"}
+    assert every - set(clients.able(player)) == foreign
+    assert every - set(clients.able(small)) == {"direct-wifi", "direct-lte"}
+    assert clients.chosen("peers", player) == ["direct-wifi", "direct-lte", "mptcp"]
+    assert "direct-wifi" not in clients.chosen("peers", small)
+    with pytest.raises(
+        ValueError,
+        match="^curl-wifi cannot do the workload of small, player; these can: single-wifi",
+    ):
+        clients.chosen("alg3,curl-wifi", player)
+    with pytest.raises(ValueError, match="^direct-lte cannot do the workload of small, file; "):
+        clients.named("direct-lte", small)
 
 
 THREE = ("wifi", "lte", "lte2")
@@ -122,6 +179,7 @@ def test_commands_of_three_links(task: Task, small: Scenario) -> None:
 
 def test_every_link_has_contestants_of_its_own() -> None:
     assert set(names(THREE)) - set(names(THREE[:2])) == {
+        "direct-lte2",
         "single-lte2",
         "curl-lte2",
         "mptcp-lte2",
@@ -137,7 +195,7 @@ def test_groups() -> None:
     thesis = ("single-wifi", "single-lte", "naive", "alg1", "alg2", "alg3")
     assert clients.published(USUAL_LINKS) == thesis
     assert clients.published(THREE)[:3] == ("single-wifi", "single-lte", "single-lte2")
-    assert clients.peers(["b"]) == ("curl-b", "mptcp", "aria2-2", "aria2-8", "aria2-16")
+    assert clients.peers(["b"]) == ("direct-b", "curl-b", "mptcp", "aria2-2", "aria2-8", "aria2-16")
     assert clients.multipath(["a", "b"])[:3] == ("mptcp-a", "mptcp-b", "mptcp-backup")
     for group in clients.GROUPS.values():
         assert set(group(THREE)) <= set(names(THREE))

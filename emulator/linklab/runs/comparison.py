@@ -65,7 +65,8 @@ class Row:
     """One algorithm's runs in one scenario. The metrics are None if no run succeeded.
 
     `error_ratio` is (download_s - published_s) / published_s. `failures` are the reasons
-    of the runs that yielded no figures. `energy` is None where no energy model is named.
+    of the runs that yielded no figures. `energy` is None where no energy model is named. `workload`
+    has a workload's own figures by their keys (`workload_figures.py`), none of a file's download.
     """
 
     algorithm: str
@@ -80,6 +81,7 @@ class Row:
     published_link_delta_s: float | None = None
     error_ratio: float | None = None
     energy: EnergyRow | None = None
+    workload: dict[str, Spread] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class Comparison:
 
     scenario: str
     title: str
+    workload: str
     size_bytes: int
     oracle_s: float
     links: tuple[str, ...]
@@ -148,6 +151,7 @@ def compare(
     return Comparison(
         scenario=scenario.name,
         title=scenario.title,
+        workload=scenario.workload.name,
         size_bytes=scenario.payload.size_bytes,
         oracle_s=statistics.median(leasts) if leasts else oracle.oracle_s(scenario),
         links=tuple(dict.fromkeys([*scenario.links, *used])),
@@ -180,7 +184,13 @@ def _row(
         published_link_delta_s=published.link_delta_s if published else None,
         error_ratio=error,
         energy=_energy_row([run.energy for run in runs if run.energy is not None]),
+        workload=_workload_row([run.workload for run in runs if run.workload is not None]),
     )
+
+
+def _workload_row(runs: list[dict[str, float]]) -> dict[str, Spread]:
+    keys = dict.fromkeys(key for run in runs for key in run)
+    return {key: spread(run[key] for run in runs if key in run) for key in keys}
 
 
 def _energy_row(runs: list[EnergyFigures]) -> EnergyRow | None:

@@ -96,7 +96,8 @@ class RunFigures:
     though bytes were missing (`stalls.py`), None where no samples were taken.
     `energy` is None where no energy model is named. `processes` has client and server, by how often
     they were looked at, "1 Hz" and "10 Hz"; None in virtual time, where computing takes no time and
-    so neither load nor memory over time are figures.
+    so neither load nor memory over time are figures. `workload` has a workload's own figures by
+    their keys (`workload_figures.py`), None of a download of the file.
     """
 
     download_s: float
@@ -108,6 +109,7 @@ class RunFigures:
     stalled_s: float | None = None
     energy: EnergyFigures | None = None
     processes: dict[str, dict[str, ProcessFigures]] | None = None
+    workload: dict[str, float] | None = None
 
     @property
     def wasted_bytes(self) -> int | None:

@@ -10,11 +10,16 @@ import msgspec
 
 from linklab.core import plain_file
 from linklab.core.records import ProcessRecord, QueueRecord, RecordError, Tail
-from linklab.runs import job, outcome, run_energy, run_figures, stalls
+from linklab.runs import job, outcome, run_energy, run_figures, stalls, workload_figures
+from linklab.runs.job import Job
+from linklab.runs.outcome import Outcome
 from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.scenario import Scenario, ScenarioError
 
 FILE = "summary.json"
+
+WORKLOAD_FILE = "workload.json"
+"""What `multilink workload` came to."""
 
 _MOST_WORDS = 500
 """How many characters of a program's last line an error quotes."""
@@ -44,6 +49,8 @@ def _figures_of(run_dir: Path) -> RunFigures:
         summary = run_figures.parse_client(plain_file.read(client))
         figures = run_figures.figures(scenario, made.seed, summary)
         return _with_samples(figures, scenario, run_dir, made.shift_s)
+    if os.path.lexists(run_dir / WORKLOAD_FILE):
+        return _of_workload(scenario, made, run_dir, ended)
     if ended.exit_code != 0:
         raise FigureError(f"the client ended with {ended.exit_code}: {_last_words(run_dir)}")
     if made.contestant is not None and ended.output_bytes != scenario.payload.size_bytes:
@@ -54,6 +61,15 @@ def _figures_of(run_dir: Path) -> RunFigures:
         scenario, made.seed, ended.elapsed_ns / 1e9, ended.received_bytes
     )
     return _with_samples(figures, scenario, run_dir, made.shift_s)
+
+
+def _of_workload(scenario: Scenario, made: Job, run_dir: Path, ended: Outcome) -> RunFigures:
+    done = workload_figures.parse(plain_file.read(run_dir / WORKLOAD_FILE))
+    own = workload_figures.checked(done, scenario.workload.name, scenario.payload.size_bytes)
+    figures = run_figures.peer_figures(
+        scenario, made.seed, done.duration_ns / 1e9, ended.received_bytes
+    )
+    return _with_samples(replace(figures, workload=own), scenario, run_dir, made.shift_s)
 
 
 def _with_samples(

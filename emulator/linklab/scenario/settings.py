@@ -9,12 +9,13 @@ from typing import Any, Final
 from linklab.models import events
 from linklab.models.events import Event
 from linklab.models.layer import STEP_S
-from linklab.scenario import client, link, payload, tcp
+from linklab.scenario import client, link, payload, tcp, workload
 from linklab.scenario.client import ClientSettings
 from linklab.scenario.link import LinkSettings
 from linklab.scenario.name import NAME
 from linklab.scenario.payload import Payload
 from linklab.scenario.tcp import TcpSettings
+from linklab.scenario.workload import Workload
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import TEXT, WORDS, duration
 from linklab.schema.rows import Listed, Row, Table
@@ -32,6 +33,7 @@ class Scenario:
     description: str = ""
     source: str = ""
     payload: Payload
+    workload: Workload = field(default_factory=Workload)
     links: dict[str, LinkSettings]
     events: tuple[Event, ...] = ()
     tcp: TcpSettings = field(default_factory=TcpSettings)
@@ -66,6 +68,14 @@ TABLE: Final = Table(
         Row("description", "description", TEXT, "what it is about", unset=""),
         Row("source", "source", TEXT, "where the figures come from", unset=""),
         Row("payload", "payload", payload.TABLE, "what is downloaded", needed=True),
+        Row(
+            "workload",
+            "workload",
+            workload.TABLE,
+            "what is done with it",
+            unset=Workload(),
+            default="a download of the file",
+        ),
         Row("links", "links", Links(), "what it is downloaded over", needed=True),
         Row("events", "events", Listed(events.TABLE), "what happens to the links", unset=()),
         Row("step", "step_s", _STEP, "how often models that follow load or movement are asked"),

@@ -1,0 +1,91 @@
+package workload
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// readSize is how much is read from a connection at a time, in bytes.
+const readSize = 64 << 10
+
+// Route is the way that requests take to the server.
+type Route struct {
+	// Device is the network device to use; if it is empty the system chooses.
+	Device string
+	// Multipath asks for Multipath TCP.
+	Multipath bool
+	// Gateway, if there is one, is the address of multilink's proxy, which is
+	// put before URLs.
+	Gateway string
+	TLS     *tls.Config
+}
+
+// server is where the requests go: by HTTP/1.1, as those of browsers with
+// several connections and of most players, and the gateway's. A request takes
+// a connection that is free, or a new one.
+type server struct {
+	client *http.Client
+	url    string
+}
+
+func newServer(u *url.URL, r Route, connections int) *server {
+	dialer := &net.Dialer{}
+	if r.Device != "" {
+		dialer = link.Dialer{Device: r.Device}.Plain()
+	}
+	dialer.SetMultipathTCP(r.Multipath)
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	text := u.String()
+	if r.Gateway != "" {
+		text = r.Gateway + "/" + text
+	}
+	return &server{url: text, client: &http.Client{Transport: &http.Transport{
+		DialContext:         dialer.DialContext,
+		TLSClientConfig:     r.TLS,
+		Protocols:           &protocols,
+		MaxConnsPerHost:     connections,
+		MaxIdleConnsPerHost: connections,
+		DisableCompression:  true,
+		ReadBufferSize:      readSize,
+	}}}
+}
+
+func (s *server) close() { s.client.CloseIdleConnections() }
+
+// ask sends a message and returns the head of the answer.
+func (s *server) ask(ctx context.Context, m message) (*http.Response, error) {
+	method, body := http.MethodGet, io.Reader(nil)
+	if m.body > 0 {
+		method, body = http.MethodPost, io.LimitReader(noise{}, int64(m.body))
+	}
+	request, err := http.NewRequestWithContext(ctx, method, s.url, body)
+	if err != nil {
+		return nil, err
+	}
+	request.ContentLength = int64(m.body)
+	request.Header.Set("Range", transport.RangeHeader(m.part))
+	answer, err := s.client.Do(request)
+	if inner := new(url.Error); errors.As(err, &inner) {
+		return nil, inner.Err // Who reads it knows the URL.
+	}
+	return answer, err
+}
+
+// noise is the body of messages: bytes that nobody looks at.
+type noise struct{}
+
+func (noise) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(i * 167)
+	}
+	return len(p), nil
+}

@@ -1,0 +1,207 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/rundir"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// file is what the server has.
+var file = func() []byte {
+	content := make([]byte, 1_000_000)
+	rand.NewChaCha8([32]byte{1}).Read(content)
+	return content
+}()
+
+func content(w http.ResponseWriter, r *http.Request) {
+	io.Copy(io.Discard, r.Body)
+	r.Method = http.MethodGet
+	w.Header().Set("ETag", `"1"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file))
+}
+
+// serve starts a server and returns the options of a run against it.
+func serve(t *testing.T, handler http.HandlerFunc) Options {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	u, err := url.Parse(server.URL + "/file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(file)
+	return Options{URL: u, Size: quantity.Bytes(len(file)), Checksum: sum[:], GiveUp: 5 * time.Second}
+}
+
+var whole = []ranges.Range{{Length: quantity.Bytes(len(file))}}
+
+func aPlayer(segments []ranges.Range) Player {
+	return Player{
+		// It plays in a tenth of a second.
+		Media:      NewMedia(quantity.Bytes(len(file)), 80e6, 0, 1),
+		Segments:   segments,
+		Thresholds: Thresholds{Start: 100_000, Low: 100_000, High: 300_000},
+	}
+}
+
+// all are workloads, and how many answers each gets.
+var all = []struct {
+	workload Workload
+	answers  int
+}{
+	{aPlayer(whole), 1},
+	{aPlayer(Pieces(quantity.Bytes(len(file)), 200_000)), 5},
+	{Page{Objects: Pieces(quantity.Bytes(len(file)), 30_000), Connections: 6}, 34},
+	{Rounds{Request: 70_000, Answers: Pieces(quantity.Bytes(len(file)), 100_000), Think: time.Millisecond}, 10},
+	{Rounds{Answers: Pieces(quantity.Bytes(len(file)), 600_000)}, 2},
+	{Paced{Pieces: Pieces(quantity.Bytes(len(file)), 250_000), Every: 10 * time.Millisecond}, 4},
+}
+
+func TestEveryWorkloadGetsTheFile(t *testing.T) {
+	for _, test := range all {
+		o := serve(t, content)
+		directory := t.TempDir()
+		var err error
+		if o.Dir, err = rundir.Open(directory, rundir.OfWorkload); err != nil {
+			t.Fatal(err)
+		}
+		result, err := Run(context.Background(), test.workload, o)
+		if err != nil || result.Outcome != rundir.Complete || result.Bytes != o.Size || len(result.Figures) == 0 {
+			t.Errorf("%s: %v, %+v", test.workload.Name(), err, result)
+		}
+		if err := o.Dir.Close(result); err != nil {
+			t.Error(err)
+		}
+		lines, err := os.ReadFile(filepath.Join(directory, "workload.jsonl"))
+		if got := strings.Count(string(lines), `"event":"exchange"`); err != nil || got != test.answers {
+			t.Errorf("%s: %d answers are noted, want %d (%v)", test.workload.Name(), got, test.answers, err)
+		}
+	}
+}
+
+func TestAPlayerThatPausesReadsOn(t *testing.T) {
+	o := serve(t, content)
+	begun := time.Now()
+	result, err := Run(context.Background(), aPlayer(whole), o)
+	// The buffer holds 300 kB of 1 MB: 70 ms have to be played before the last bytes are read.
+	if took := time.Since(begun); err != nil || took < 60*time.Millisecond {
+		t.Errorf("%v after %s", err, took)
+	}
+	if result.Figures["playback_s"] < .1 || result.Figures["stalls"] != 0 {
+		t.Errorf("figures are %v", result.Figures)
+	}
+}
+
+// A page's connections are as many as it says, and its document comes first.
+func TestConnectionsOfAPage(t *testing.T) {
+	var now, most, first atomic.Int32
+	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if n := now.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		if first.Add(1) == 1 && !strings.HasPrefix(r.Header.Get("Range"), "bytes=0-") {
+			t.Errorf("the first request is for %s", r.Header.Get("Range"))
+		}
+		time.Sleep(5 * time.Millisecond)
+		now.Add(-1)
+		content(w, r)
+	})
+	page := Page{Objects: Pieces(o.Size, 20_000), Connections: 4}
+	if _, err := Run(context.Background(), page, o); err != nil || most.Load() != 4 {
+		t.Errorf("%d requests at a time, %v", most.Load(), err)
+	}
+}
+
+func TestLateness(t *testing.T) {
+	var n atomic.Int32
+	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if n.Add(1) == 2 {
+			time.Sleep(150 * time.Millisecond)
+		}
+		content(w, r)
+	})
+	result, err := Run(context.Background(), Paced{Pieces: Pieces(o.Size, 250_000), Every: 60 * time.Millisecond}, o)
+	// The second piece is due at 120 ms and comes at 210 ms; the next is asked for then, due at 180 ms.
+	if err != nil || result.Figures["late"] != 2 || result.Figures["lateness_max_s"] < .085 {
+		t.Errorf("%v, %v", result.Figures, err)
+	}
+}
+
+func TestWhatGoesWrong(t *testing.T) {
+	tests := map[string]struct {
+		handler http.HandlerFunc
+		want    string
+	}{
+		"another file": {func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(make([]byte, len(file))))
+		}, "has the SHA-256"},
+		"another size": {func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file[1:]))
+		}, "instead of"},
+		"no ranges":        {func(w http.ResponseWriter, r *http.Request) { w.Write(file) }, "range"},
+		"an error":         {func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, "404"},
+		"an end too early": {func(w http.ResponseWriter, r *http.Request) { cut(w, r, 10) }, "10 of the "},
+		"silence":          {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "nothing arrived for 50ms"},
+		"silence midway":   {func(w http.ResponseWriter, r *http.Request) { cut(w, r, 4096); <-r.Context().Done() }, "nothing arrived for 50ms"},
+	}
+	for name, test := range tests {
+		for _, one := range all {
+			o := serve(t, test.handler)
+			o.GiveUp = 50 * time.Millisecond
+			result, err := Run(context.Background(), one.workload, o)
+			if err == nil || !strings.Contains(err.Error(), test.want) && name != "another size" {
+				t.Errorf("%s, %s: %v", name, one.workload.Name(), err)
+			}
+			if result.Outcome != rundir.Failed || result.Error == "" || result.Figures != nil {
+				t.Errorf("%s, %s: %+v", name, one.workload.Name(), result)
+			}
+		}
+	}
+}
+
+// cut sends so many bytes of a range and ends the connection, unless it goes on.
+func cut(w http.ResponseWriter, r *http.Request, bytes int) {
+	io.Copy(io.Discard, r.Body)
+	w.Header().Set("ETag", `"1"`)
+	text := strings.TrimPrefix(r.Header.Get("Range"), "bytes=")
+	var first, last int
+	fmt.Sscanf(text, "%d-%d", &first, &last)
+	w.Header().Set("Content-Range", "bytes "+text+"/1000000")
+	w.Header().Set("Content-Length", fmt.Sprint(last-first+1))
+	w.WriteHeader(http.StatusPartialContent)
+	w.Write(file[first : first+bytes])
+	http.NewResponseController(w).Flush()
+}
+
+func TestAnInterruptedWorkload(t *testing.T) {
+	o := serve(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	ctx, cancel := context.WithCancelCause(context.Background())
+	reason := errors.New("enough")
+	time.AfterFunc(20*time.Millisecond, func() { cancel(reason) })
+	result, err := Run(ctx, aPlayer(whole), o)
+	if !errors.Is(err, reason) || result.Outcome != rundir.Interrupted {
+		t.Errorf("%v, %+v", err, result)
+	}
+}

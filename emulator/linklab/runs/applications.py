@@ -1,0 +1,46 @@
+"""What `multilink workload` is told of a scenario's workload. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from linklab.runs import page_objects
+from linklab.scenario.workload import Paced, Page, Player, Rounds, Workload
+
+APPLICATIONS: Final = ("player", "page", "rounds", "paced")
+"""The workloads that it can do."""
+
+
+def flags(workload: Workload, size_bytes: int) -> list[str]:
+    """The flags of its command for a workload of so many bytes. Raises ValueError for one that is
+    none of `APPLICATIONS`."""
+    match getattr(workload, workload.name, None):
+        case Player() as player:
+            return _player(player)
+        case Page() as page:
+            sizes = page_objects.sizes_bytes(page, size_bytes)
+            objects = ",".join(map(str, sizes))
+            return ["--objects", objects, "--connections", str(page.connections)]
+        case Rounds() as rounds:
+            return [
+                *("--request", f"{rounds.request_bytes}B", "--answer", f"{rounds.answer_bytes}B"),
+                *("--think", f"{rounds.think_s}s"),
+            ]
+        case Paced() as paced:
+            return ["--rate", f"{paced.rate_bps}bit/s", "--every", f"{paced.every_s}s"]
+    raise ValueError(f"{workload.name} is no workload of a program in front of a download")
+
+
+def _player(player: Player) -> list[str]:
+    start_bytes = player.low_bytes if player.start_bytes is None else player.start_bytes
+    words = [
+        *("--rate", f"{player.rate_bps}bit/s", "--start", f"{start_bytes}B"),
+        *("--low", f"{player.low_bytes}B", "--high", f"{player.high_bytes}B"),
+    ]
+    if player.segment_bytes is not None:
+        words += ["--segment", f"{player.segment_bytes}B"]
+    if player.segment_s is not None:
+        words += ["--segment-duration", f"{player.segment_s}s"]
+    if player.variation:
+        words += ["--variation", str(player.variation), "--seed", str(player.seed)]
+    return words

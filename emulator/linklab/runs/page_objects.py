@@ -1,0 +1,27 @@
+"""The sizes of a page's objects, drawn from its seed. Pure."""
+
+from __future__ import annotations
+
+import math
+from itertools import accumulate, pairwise
+from random import Random
+
+from linklab.core import elementary
+from linklab.models import draws
+from linklab.scenario.workload import Page
+
+
+def sizes_bytes(page: Page, whole_bytes: int) -> list[int]:
+    """The objects' sizes, which come to `whole_bytes`: log-normal, with the page's variation, then
+    scaled. Of fewer bytes than objects each object has one, as far as they go."""
+    count = min(page.objects, whole_bytes)
+    sigma = math.sqrt(elementary.log(1 + page.variation**2))
+    random = Random(page.seed)
+    drawn = [draws.lognormal(random, 1.0, sigma) for _ in range(count)]
+    # Each has one byte, and its share of the others.
+    ends = [0.0, *accumulate(drawn)]
+    spare = whole_bytes - count
+    return [
+        1 + round(spare * end / ends[-1]) - round(spare * begin / ends[-1])
+        for begin, end in pairwise(ends)
+    ]

@@ -1,0 +1,89 @@
+"""What a workload came to, beside the bytes that it moved: its own figures. Pure.
+
+A *new figure* is an entry of FIGURES, under the name that multilink's `workload.json` gives it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import msgspec
+
+from linklab.runs.run_figures import FigureError
+
+
+class WorkloadSummary(msgspec.Struct, frozen=True):
+    """multilink's `workload.json`. Keys that a later version adds are ignored."""
+
+    workload: str
+    outcome: str
+    duration_ns: int
+    bytes: int
+    figures: dict[str, float] | None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadFigure:
+    """A figure of one workload. `title` is for people, `column` for the head of a table, in up to
+    two lines; `unit` is seconds, or "" for what is counted. Less of each is better."""
+
+    workload: str
+    title: str
+    column: str
+    unit: Literal["s", ""] = "s"
+
+
+FIGURES: Final[dict[str, WorkloadFigure]] = {
+    "startup_s": WorkloadFigure("player", "time until playing begins", "start\ns"),
+    "stalls": WorkloadFigure("player", "interruptions of playing", "stalls", ""),
+    "stalled_s": WorkloadFigure("player", "how long playing stood still", "still\ns"),
+    "playback_s": WorkloadFigure("player", "time until all is played", "played\ns"),
+    "page_load_s": WorkloadFigure("page", "time to load the page", "loaded\ns"),
+    "document_s": WorkloadFigure("page", "time to load its document", "docum.\ns"),
+    "object_s": WorkloadFigure("page", "median time of an object", "object\ns"),
+    "latency_s": WorkloadFigure("rounds", "median time of a round", "median\ns"),
+    "latency_p90_s": WorkloadFigure("rounds", "90th percentile of a round's time", "p90\ns"),
+    "latency_p99_s": WorkloadFigure("rounds", "99th percentile of a round's time", "p99\ns"),
+    "latency_max_s": WorkloadFigure("rounds", "longest round", "max\ns"),
+    "late": WorkloadFigure("paced", "pieces that came late", "late", ""),
+    "lateness_s": WorkloadFigure("paced", "median lateness", "median\ns"),
+    "lateness_p90_s": WorkloadFigure("paced", "90th percentile of lateness", "p90\ns"),
+    "lateness_max_s": WorkloadFigure("paced", "most lateness", "max\ns"),
+}
+
+
+def of_workload(name: str) -> dict[str, WorkloadFigure]:
+    """The figures of a workload, in the order in which they are shown."""
+    return {key: one for key, one in FIGURES.items() if one.workload == name}
+
+
+def said(key: str, value: float) -> str:
+    """A figure for people: `interruptions of playing: 2`."""
+    figure = FIGURES[key]
+    return f"{figure.title}: {f'{value:.3f} s' if figure.unit else f'{value:.0f}'}"
+
+
+def parse(content: bytes) -> WorkloadSummary:
+    """The summary in the bytes of `workload.json`. Raises FigureError."""
+    try:
+        return msgspec.json.decode(content, type=WorkloadSummary)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise FigureError(f"workload.json: {error}") from error
+
+
+def checked(summary: WorkloadSummary, name: str, size_bytes: int) -> dict[str, float]:
+    """The figures of a workload that was done as it should be. Raises FigureError."""
+    if summary.outcome != "complete":
+        why = summary.error or "no reason given"
+        raise FigureError(f"the {summary.workload} is {summary.outcome}: {why}")
+    if summary.workload != name:
+        raise FigureError(f"the workload was {summary.workload} instead of {name}")
+    if summary.bytes != size_bytes:
+        raise FigureError(f"{summary.bytes} bytes arrived instead of {size_bytes}")
+    figures = summary.figures or {}
+    missing = [key for key in of_workload(name) if key not in figures]
+    if missing:
+        raise FigureError(f"workload.json has no {', '.join(missing)}")
+    return {key: figures[key] for key in of_workload(name)}

@@ -1,0 +1,53 @@
+import json
+from typing import Any
+
+import pytest
+
+from linklab.runs import workload_figures
+from linklab.runs.applications import APPLICATIONS
+from linklab.runs.run_figures import FigureError
+from linklab.runs.workload_figures import FIGURES, checked, of_workload, parse, said
+
+PLAYED = {"startup_s": 1.5, "stalls": 2, "stalled_s": 3.25, "playback_s": 44.0}
+
+
+def summary(**changes: Any) -> bytes:
+    content = {
+        "workload": "player", "outcome": "complete", "duration_ns": 10, "bytes": 1000,
+        "figures": PLAYED, "further": 1,
+    }  # fmt: skip
+    return json.dumps({**content, **changes}).encode()
+
+
+def test_the_figures_of_a_player() -> None:
+    assert checked(parse(summary()), "player", 1000) == PLAYED
+    assert said("stalls", 2.0) == "interruptions of playing: 2"
+    assert said("startup_s", 1.5) == "time until playing begins: 1.500 s"
+
+
+def test_every_workload_has_figures() -> None:
+    assert {one.workload for one in FIGURES.values()} == set(APPLICATIONS)
+    assert of_workload("file") == {}
+    for key, one in FIGURES.items():
+        assert key.endswith("_s") == (one.unit == "s")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"outcome": "failed", "error": "silence"}, "the player is failed: silence"),
+        ({"outcome": "failed"}, "no reason given"),
+        ({"workload": "page"}, "the workload was page instead of player"),
+        ({"bytes": 999}, "999 bytes arrived instead of 1000"),
+        ({"figures": {"stalls": 1}}, "workload.json has no startup_s, stalled_s, playback_s"),
+        ({"figures": None}, "workload.json has no startup_s, stalls"),
+    ],
+)
+def test_what_yields_no_figures(changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(FigureError, match=why):
+        checked(parse(summary(**changes)), "player", 1000)
+
+
+def test_no_summary() -> None:
+    with pytest.raises(FigureError, match=r"^workload\.json: "):
+        workload_figures.parse(b"{}")

@@ -1,0 +1,192 @@
+"""The keys of `workload`: what is done with the payload, beside downloading it as a file. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from linklab.models.keys import LENGTH, RATE, SIZE, TIME
+from linklab.schema.mapping import Mapping
+from linklab.schema.quantities import count, number
+from linklab.schema.rows import Row, Table
+
+WHOLE_FILE: Final = "file"
+"""What a scenario's workload is called that says nothing of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """The payload is a stream that plays at `rate_bps` while it arrives in order (GreenBag II-B).
+
+    Playing begins, and goes on after the buffer ran empty, with `start_bytes` in it (as
+    `low_bytes` if None). With `high_bytes` the player stops to read, with `low_bytes` it reads on:
+    the defaults are those of Android's media framework (GreenBag IV). It asks for segments, one
+    after the other, of `segment_bytes` or of what plays for `segment_s`, or for the whole at once.
+    `variation` is the standard deviation by mean of the bytes of the stream's seconds, log-normal,
+    from `seed`; 0 for a constant rate.
+    """
+
+    rate_bps: int
+    start_bytes: int | None = None
+    low_bytes: int = 4_000_000
+    high_bytes: int = 20_000_000
+    segment_bytes: int | None = None
+    segment_s: float | None = None
+    variation: float = 0.0
+    seed: int = 1
+
+
+def _check_player(mapping: Mapping, player: Player) -> None:
+    for key, value in (("low", player.low_bytes), ("start", player.start_bytes)):
+        if value is not None and value > player.high_bytes:
+            mapping.fail(key, "is more than high; allowed: up to high")
+    if player.segment_bytes is not None and player.segment_s is not None:
+        mapping.fail("segment_length", "it and segment exclude each other; allowed: one of the two")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The payload is cut into `objects` of a page: first its document, then what that names, over up
+    to `connections` at a time (eMPTCP, 4.5: 107 over 6). Their sizes are log-normal, from `seed`,
+    with a standard deviation of `variation` means."""
+
+    objects: int = 107
+    connections: int = 6
+    variation: float = 2.0
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """The payload is cut into answers of `answer_bytes`, each to a message of `request_bytes`, which
+    is sent `think_s` after the answer to the last."""
+
+    answer_bytes: int
+    request_bytes: int
+    think_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Paced:
+    """The payload is a stream of `rate_bps`, of which so much is asked for `every_s` as plays
+    meanwhile."""
+
+    rate_bps: int
+    every_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """The payload is sent to the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One of these, or none of them for a download of the file."""
+
+    player: Player | None = None
+    page: Page | None = None
+    rounds: Rounds | None = None
+    paced: Paced | None = None
+    upload: Upload | None = None
+
+    @property
+    def name(self) -> str:
+        """The key of that which is done, or `WHOLE_FILE`."""
+        return next((row.key for row in TABLE.flat if getattr(self, row.attribute)), WHOLE_FILE)
+
+
+def _check_one(mapping: Mapping, workload: Workload) -> None:
+    if len(mapping.values) != 1:
+        mapping.fail(None, f"{len(mapping.values)} workloads; needed: one of {_NAMES}")
+
+
+_VARIATION: Final = number(0, 4)
+_SEED: Final = count(0, 2**63 - 1)
+
+_PLAYER: Final = Table(
+    Player,
+    (
+        Row("rate", "rate_bps", RATE, "at which the payload plays, on average", needed=True),
+        Row(
+            "start",
+            "start_bytes",
+            SIZE,
+            "buffered, with which playing begins, and goes on after a stall",
+            unset=None,
+            default="as low",
+        ),
+        Row("low", "low_bytes", SIZE, "buffered, with which it reads on after the buffer was full"),
+        Row("high", "high_bytes", SIZE, "buffered, with which it stops to read"),
+        Row(
+            "segment",
+            "segment_bytes",
+            SIZE,
+            "how much it asks for at a time",
+            unset=None,
+            default="all",
+        ),
+        Row(
+            "segment_length",
+            "segment_s",
+            LENGTH,
+            "or how long that plays",
+            unset=None,
+            default="all",
+        ),
+        Row("variation", "variation", _VARIATION, "deviation of the seconds' bytes by their mean"),
+        Row("seed", "seed", _SEED, "these follow from it"),
+    ),
+    _check_player,
+    "A stream that plays while it arrives.",
+)
+
+_PAGE: Final = Table(
+    Page,
+    (
+        Row("objects", "objects", count(1, 10_000), "how many the payload is cut into"),
+        Row("connections", "connections", count(1, 100), "at a time"),
+        Row("variation", "variation", _VARIATION, "deviation of the objects' sizes by their mean"),
+        Row("seed", "seed", _SEED, "they follow from it"),
+    ),
+    about="A page: its document, then the objects that it names.",
+)
+
+_ROUNDS: Final = Table(
+    Rounds,
+    (
+        Row("answer", "answer_bytes", SIZE, "what the payload is cut into", needed=True),
+        Row("request", "request_bytes", SIZE, "size of each message", needed=True),
+        Row("think", "think_s", TIME, "from an answer to the next message"),
+    ),
+    about="Messages, each after the answer to the last one.",
+)
+
+_PACED: Final = Table(
+    Paced,
+    (
+        Row("rate", "rate_bps", RATE, "of the stream", needed=True),
+        Row("every", "every_s", LENGTH, "from one request to the next"),
+    ),
+    about="A stream at a steady pace, such as music or live video.",
+)
+
+_UPLOAD: Final = Table(Upload, (), about="The payload is sent and not fetched.")
+
+TABLE: Final = Table(
+    Workload,
+    (
+        Row("player", "player", _PLAYER, "a player of video", unset=None),
+        Row("page", "page", _PAGE, "a browser", unset=None),
+        Row("rounds", "rounds", _ROUNDS, "a messenger", unset=None),
+        Row("paced", "paced", _PACED, "a steady stream", unset=None),
+        Row("upload", "upload", _UPLOAD, "an upload", unset=None),
+    ),
+    _check_one,
+    "One of these.",
+)
+
+_NAMES: Final = ", ".join(row.key for row in TABLE.flat)
+
+NAMES: Final = (WHOLE_FILE, *(row.key for row in TABLE.flat))
+"""What workloads are called."""

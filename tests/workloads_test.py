@@ -1,0 +1,83 @@
+"""Players, pages and the like over emulated links: what they measure, that it repeats, how it fails."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Linklab, lines
+
+Scenario = Callable[..., Path]
+
+PLAYER = "workload: {player: {rate: 4.8 Mbit/s, start: 500 kB, low: 500 kB, high: 2 MB}}\n"
+SLOW = {
+    "size": "6 MB",
+    "wifi": "down: 4 Mbit/s, up: 4 Mbit/s, rtt: 20 ms",
+    "lte": "down: 4 Mbit/s, up: 4 Mbit/s, rtt: 60 ms",
+}
+
+
+def figures(linklab: Linklab, scenario: Path, algorithm: str) -> dict[str, Any]:
+    done = linklab("run", scenario, "-a", algorithm, "--json")
+    assert done.code == 0, done.err
+    found: dict[str, Any] = done.json["figures"]
+    return found
+
+
+def test_a_player_on_one_link_on_all_and_by_mptcp(linklab: Linklab, scenario: Scenario) -> None:
+    """A stream of 4.8 Mbit/s: one link of 4 Mbit/s stalls, two do not."""
+    path = scenario("plays", more=PLAYER, **SLOW)
+    alone = figures(linklab, path, "direct-wifi")
+    # 500 kB arrive in a second and play for .83 s, and 4/4.8 of that arrive meanwhile: 5 s.
+    assert alone["workload"]["startup_s"] == pytest.approx(1.07, abs=0.1)
+    assert alone["workload"]["stalls"] >= 1
+    for who in ("alg3-rescue", "mptcp"):
+        both = figures(linklab, path, who)
+        assert both["workload"]["stalls"] == 0
+        # The proxy's first range comes over one link, the rest in parts that have to be put in order.
+        assert both["workload"]["startup_s"] < (2.0 if who == "alg3-rescue" else 1.2)
+        assert min(link["share"] for link in both["links"].values()) > 0.2
+        # 10 s of stream, after its start.
+        assert both["workload"]["playback_s"] == pytest.approx(
+            10 + both["workload"]["startup_s"], abs=1e-6
+        )
+
+
+def test_a_player_repeats_to_the_last_digit(linklab: Linklab, scenario: Scenario) -> None:
+    more = f"{PLAYER}events: [{{at: 2 s, link: wifi, down: 300 kbit/s}}]\n"
+    path = scenario("again", more=more, **SLOW)
+    assert figures(linklab, path, "alg3-rescue") == figures(linklab, path, "alg3-rescue")
+
+
+def test_a_player_whose_buffer_is_full_pauses(linklab: Linklab, scenario: Scenario) -> None:
+    path = scenario("full", more=PLAYER, size="6 MB")
+    done = linklab("run", path, "-a", "direct-wifi", "--json")
+    events = lines(Path(done.json["run_dir"]) / "workload.jsonl")
+    states = [one["state"] for one in events if one["event"] == "player"]
+    assert states[0] == "playing"
+    assert states[1:3] == ["paused", "reading"]
+    assert "stalled" not in states
+    # Nearly 6 MB less 2 MB have to be played at .6 MB/s before the last is read.
+    assert done.json["figures"]["download_s"] == pytest.approx(7.5, abs=1.5)
+
+
+def test_compare_shows_a_player_s_figures(linklab: Linklab, scenario: Scenario) -> None:
+    path = scenario("shown", more=PLAYER, **SLOW)
+    done = linklab("compare", path, "-a", "direct-wifi,alg3", "--parallel", 1)
+    assert done.code == 0, done.err
+    assert "player of 6 MB" in done.out
+    for word in ("start", "stalls", "still", "played"):
+        assert word in done.out
+    assert "effi-" not in done.out
+    refused = linklab("compare", path, "-a", "curl-wifi")
+    assert refused.code == 2
+    assert "curl-wifi cannot do the workload of shown, player; these can: " in refused.err
+
+
+def test_a_player_whose_links_are_gone_fails_once(linklab: Linklab, scenario: Scenario) -> None:
+    gone = "".join(f"  - {{at: 1 s, link: {link}, carrier: down}}\n" for link in ("wifi", "lte"))
+    path = scenario("gone", more=f"{PLAYER}events:\n{gone}", **SLOW)
+    for who in ("direct-wifi", "alg3-rescue"):
+        done = linklab("run", path, "-a", who)
+        assert done.code == 1
+        assert done.err.count("the player is failed: ") == 1
