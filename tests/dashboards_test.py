@@ -20,6 +20,7 @@ from linklab.metrics import lab, links
 from linklab.metrics.metric import RUN_LABELS, Metric
 from linklab.metrics.run import CATALOGUE
 from prometheus import CONFIGURATION, DASHBOARDS, Asked, Prometheus, asked, filled_in, prometheus
+from run_directories import changed_by_hand
 
 pytestmark = pytest.mark.alone
 
@@ -104,9 +105,9 @@ def test_every_variable_that_is_asked_for_is_there() -> None:
     built_in = {"__rate_interval", "__interval", "__range"}
     for name, dashboard in DASHBOARDS.items():
         defined = {one["name"] for one in dashboard["templating"]["list"]}
-        used = set(re.findall(r"\$(\w+)", json.dumps(dashboard))) - {"__all"}
+        used = set(re.findall(r"\$([a-z_]\w*)", json.dumps(dashboard))) - {"__all"}
         assert used <= defined | built_in, name
-        assert defined - {"link"} == {"scenario", "algorithm", "run"}
+        assert defined >= {"scenario", "algorithm", "run"}
 
 
 BY_SERIES = {name: metric for metric in CATALOGUE for name in (metric.name, *metric.series)}
@@ -128,13 +129,16 @@ def unknown(expression: str, legend: str = "") -> list[str]:
     assert found, expression
     if wrong := [name for name, _ in found if name not in BY_SERIES]:
         return wrong
-    shared = set.intersection(*(labels_of(BY_SERIES[name]) for name, _ in found))
-    named = {
-        label.strip()
-        for labels in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression)
-        for label in labels.split(",")
-    }
-    wrong = sorted((named | set(re.findall(r"{{(\w+)}}", legend))) - shared)
+    exported = [labels_of(BY_SERIES[name]) for name, _ in found]
+
+    def named(word: str) -> set[str]:
+        lists = re.findall(rf"\b{word} \(([^)]*)\)", expression)
+        return {label.strip() for labels in lists for label in labels.split(",")}
+
+    wrong = sorted(
+        (named("on") - exported[0].intersection(*exported))
+        | ((named("by") | set(re.findall(r"{{(\w+)}}", legend))) - exported[0].union(*exported))
+    )
     for name, matchers in found:
         asked_for = re.findall(r'(\w+)\s*[=!]~?\s*"', matchers)
         wrong += [f"{name}.{one}" for one in asked_for if one not in labels_of(BY_SERIES[name])]
@@ -219,13 +223,21 @@ def test_the_first_glance_at_the_live_lab_fits_a_laptop() -> None:
         if panel["gridPos"]["y"] + panel["gridPos"]["h"] <= FIRST_GLANCE_ROWS
     }
     assert seen == {
-        "Running", "Download", "Goodput", "Carrier", "Emulator late by", "Core busy",
+        "Running",
+        "Download",
+        "Goodput",
+        "Carrier",
+        "By hand",
+        "Emulator late by",
+        "Core busy",
         "$link: capacity and use",
-        "Round trip time", "Queue", "Requests in flight",
-    }  # fmt: skip
+        "All links: capacity and use",
+        "Round trip time",
+        "Queue",
+    }
 
 
-def test_provisioning_names_the_dashboards_directory_and_the_refresh_is_a_second() -> None:
+def test_provisioning_names_the_dashboards_directory_and_the_refresh_is_two() -> None:
     (provider,) = yaml.safe_load((GRAFANA / "provisioning/dashboards/linklab.yaml").read_text())[
         "providers"
     ]
@@ -237,7 +249,7 @@ def test_provisioning_names_the_dashboards_directory_and_the_refresh_is_a_second
     assert settings["GF_DASHBOARDS_MIN_REFRESH_INTERVAL"] == "1s"
     home = Path(settings["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
     assert home.parent == Path(provider["options"]["path"])
-    assert json.loads((GRAFANA / home.name).read_text())["refresh"] == "1s"
+    assert json.loads((GRAFANA / home.name).read_text())["refresh"] == "2s"
 
 
 # --- Prometheus' own checks.
@@ -263,7 +275,8 @@ def test_promtool_accepts(words: tuple[str, ...]) -> None:
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prometheus, list[Any]]]:
-    """Two real runs of the guest, published, in a Prometheus; and the slots that they got."""
+    """Two real runs of the guest, and one as if somebody had changed it, published, in a Prometheus;
+    and the slots that they got."""
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not installed: apt-get install prometheus")
     work = tmp_path_factory.mktemp("published")
@@ -278,6 +291,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Promet
         "  - {at: 1500 ms, link: wifi, carrier: down}\n"
         "  - {at: 2 s, link: lte, down: 20 Mbit/s}\n"
         "  - {at: 3 s, link: wifi, carrier: up}\n"
+        "  - {at: 3500 ms, link: lte2, cap: 4 Mbit/s}\n"
     )
 
     def call(*words: object) -> Any:
@@ -290,11 +304,12 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Promet
 
     made = call("compare", scenario, "-a", "alg3,alg1")
     runs = sorted(Path(made["run_dir"]).iterdir())
+    runs.append(changed_by_hand(runs[-1], work / "by-hand"))
     (work / "prometheus" / "data").mkdir(parents=True)
     target = ("--prometheus-data", work / "prometheus" / "data")
     slots = call("publish", *runs, *target)
     again = call("publish", *runs, *target)
-    assert [one["before"] for one in slots] == [False, False]
+    assert [one["before"] for one in slots] == [False, False, False]
     assert again == [{**one, "before": True} for one in slots]
     with prometheus(work / "prometheus") as server:
         yield server, slots
@@ -311,18 +326,34 @@ def test_no_panel_is_empty(published: tuple[Prometheus, list[Any]], one: Asked) 
     assert server.values(one, start_s, end_s), one
 
 
+def offered(server: Prometheus, variable: dict[str, Any], start_s: int) -> dict[str, str]:
+    """The values of a variable that Grafana offers, and how they are shown."""
+    if match := re.fullmatch(r"label_values\((.+), (\w+)\)", variable["definition"]):
+        found = server.ask(
+            f"label/{match[2]}/values", **{"match[]": filled_in(match[1]), "start": str(start_s)}
+        )
+        return {one: one for one in found}
+    match = re.fullmatch(r"query_result\((.+)\)", variable["definition"])
+    assert match, variable["definition"]
+    pattern = variable["regex"].strip("/").replace("(?<", "(?P<")
+    lines = [
+        "{" + ", ".join(f'{label}="{value}"' for label, value in sorted(labels.items())) + "}"
+        for labels, _ in server.value(filled_in(match[1]), start_s + 1)
+    ]
+    read = [re.search(pattern, line) for line in lines]
+    return {one["value"]: one["text"] for one in read if one}
+
+
 def test_no_variable_is_empty(published: tuple[Prometheus, list[Any]]) -> None:
     server, slots = published
     for name, dashboard in DASHBOARDS.items():
         for variable in dashboard["templating"]["list"]:
-            match = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["definition"])
-            assert match, variable["definition"]
-            values = server.ask(
-                f"label/{match[2]}/values",
-                **{"match[]": filled_in(match[1]), "start": str(slots[0]["start_s"])},
-            )
-            expected = {"scenario": 1, "algorithm": 2, "run": 2, "link": 3}[variable["name"]]
+            start_s = slots[0]["start_s"]
+            values = offered(server, variable, start_s)
+            expected = {"algorithm": 2, "run": 3, "link": 3}.get(variable["name"], 1)
             assert len(values) == expected, (name, variable["name"], values)
+            if variable["name"] == "link":
+                assert values == {"wifi": "Wi-Fi", "lte": "LTE", "lte2": "lte2"}
 
 
 def test_every_metric_of_the_catalogue_has_data(published: tuple[Prometheus, list[Any]]) -> None:

@@ -55,9 +55,13 @@ def asked() -> list[Asked]:
 
 
 def filled_in(expression: str, **chosen: str) -> str:
-    """An expression with Grafana's variables as for a dashboard of a day with steps of a second."""
-    values = {"__rate_interval": "4s", "__interval": "1s", "__range": "1d", **chosen}
-    return re.sub(r"\$(\w+)", lambda match: values.get(match[1], ".*"), expression)
+    """An expression with Grafana's variables as for a dashboard of a week with steps of a second;
+    what is not chosen may be anything."""
+    values = {"__rate_interval": "4s", "__interval": "1s", "__range": "7d", **chosen}
+    any_one = re.sub(
+        r'="\$(\w+)"', lambda one: one[0] if one[1] in values else '=~".*"', expression
+    )
+    return re.sub(r"\$([a-z_]\w*)", lambda match: values.get(match[1], ".*"), any_one)
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,17 @@ class Prometheus:
             )["result"]
             pairs = [pair for series in result for pair in series["values"]]
         return [float(value) for _, value in pairs if value != "NaN"]
+
+    def shown(
+        self, expression: str, start_s: float, end_s: float
+    ) -> list[tuple[dict[str, str], dict[int, float]]]:
+        """The series of an expression at each second, with labels, in the order of Prometheus."""
+        result = self.ask(
+            "query_range", query=expression, start=f"{start_s}", end=f"{end_s}", step="1"
+        )["result"]
+        return [
+            (one["metric"], {int(t): float(value) for t, value in one["values"]}) for one in result
+        ]
 
     def value(self, expression: str, time_s: float) -> list[tuple[dict[str, str], float]]:
         """The series of an expression at a time, with labels."""

@@ -1,65 +1,131 @@
-"""*Compare algorithms*: figures of runs side by side."""
+"""*Compare algorithms*: figures of runs of the same download, side by side."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from grafana_foundation_sdk.builders import common, table
+from grafana_foundation_sdk.builders import common, dashboard, table
 from grafana_foundation_sdk.models import common as commons
 from grafana_foundation_sdk.models import units
-from grafana_foundation_sdk.models.dashboard import Dashboard, DynamicConfigValue
-from linklab.metrics import results
+from grafana_foundation_sdk.models.dashboard import (
+    Dashboard,
+    DataTransformerConfig,
+    DynamicConfigValue,
+    ValueMap,
+    ValueMappingResult,
+    VariableSort,
+)
+from linklab.metrics import about, lab, results
 from linklab.metrics.metric import RUN_LABELS, Metric
 
-from boards.frame import framed, with_rows
-from boards.looks import NAMES, asking, bars, columns, described, link_colours, listed, merged
+from boards.frame import choice, framed, variable, with_rows
+from boards.looks import (
+    NAMES,
+    VIOLET,
+    asking,
+    bars,
+    columns,
+    described,
+    link_colours,
+    listed,
+    merged,
+    one_colour,
+    sorted_by,
+)
 from boards.query import REFS, at_end, by, ever
 
-FIGURES = (
-    (results.DOWNLOAD, "time", units.Seconds),
-    (results.EFFICIENCY, "efficiency", units.PercentUnit),
-    (results.LINK_DELTA, "link Δ", units.Seconds),
-)
-"""What the table of runs shows of a run besides its links: the metric, the column, its unit."""
+SAME = ('size="$size"', 'clock="$clock"')
+"""Runs of one scenario that can be compared: of the same file, on the same clock."""
+
+RUN = ", ".join(RUN_LABELS)
 
 RECEIVED = {
-    **{name: ever(results.RECEIVED, link=link) for link, name in NAMES.items()},
-    "other links": ever(results.RECEIVED, f'link!~"{"|".join(NAMES)}"'),
+    **{name: ever(results.RECEIVED, *SAME, link=link) for link, name in NAMES.items()},
+    "other links": ever(results.RECEIVED, *SAME, f'link!~"{"|".join(NAMES)}"'),
 }
 """What came over each link that most scenarios have, and over all others together."""
 
+FLAWED = f"max by (run) ({ever(about.FLAWED, *SAME)}) == 1"
+"""Runs whose figures are not the scenario's."""
 
-def _median(metric: Metric[Any]) -> str:
-    """The median over runs, for each algorithm."""
-    return f"quantile by (algorithm) (0.5, {ever(metric)})"
+
+def _sound(expression: str) -> str:
+    """Without the runs whose figures are not the scenario's."""
+    return f"({expression} unless on (run) {FLAWED})"
+
+
+def _of_all(quantile: float, metric: Metric[Any]) -> str:
+    """A quantile over runs, for each algorithm."""
+    return f"quantile by (algorithm) ({quantile}, {_sound(ever(metric, *SAME))})"
+
+
+ORDER = by("min", "algorithm", _sound(ever(about.ORDER, *SAME)))
+"""The algorithms' places in lists of all."""
+
+
+def _figure(title: str, unit: str, description: str, metric: Metric[Any]) -> Any:
+    """A bar for each algorithm, in the order of all lists."""
+    median = _of_all(0.5, metric)
+    order = f"{ORDER} and on (algorithm) {median}"
+    panel = bars(title, unit, description, at_end(median), at_end(order))
+    panel.transformations(
+        [
+            merged(),
+            sorted_by("Value #B"),
+            columns({"Time": None, "Value #B": None, "algorithm": "algorithm", "Value #A": title}),
+        ]
+    )
+    return panel
 
 
 def _download_time() -> Any:
-    return bars(
+    return _figure(
         "Download time",
         units.Seconds,
         "Median over the chosen runs. Lower is better.",
-        at_end(_median(results.DOWNLOAD)),
+        results.DOWNLOAD,
     )
 
 
 def _efficiency() -> Any:
-    panel = bars(
+    panel = _figure(
         "Efficiency",
         units.PercentUnit,
         "Least possible time / time taken, median over the chosen runs. 100 % cannot be beaten.",
-        at_end(_median(results.EFFICIENCY)),
+        results.EFFICIENCY,
     )
-    return panel.max(1).decimals(1)
+    return panel.decimals(1)
 
 
 def _link_delta() -> Any:
-    return bars(
+    return _figure(
         "Link Δ",
         units.Seconds,
         "From the first link's end to the last one's, median. Long means badly balanced.",
-        at_end(_median(results.LINK_DELTA)),
+        results.LINK_DELTA,
     )
+
+
+def _every_run() -> Any:
+    """Runs of one algorithm beside each other, as the seeds go."""
+    one, order = (
+        by("max", "algorithm, seed", _sound(ever(metric, *SAME)))
+        for metric in (results.DOWNLOAD, about.ORDER)
+    )
+    panel = bars(
+        "Download time of every run",
+        units.Seconds,
+        "A bar for each run, by seed. How far they stray says what a difference of medians is worth.",
+        at_end(one),
+        at_end(order),
+    )
+    matrix = DataTransformerConfig(
+        id_val="groupingToMatrix",
+        options={"columnField": "seed", "rowField": "algorithm", "valueField": "Value #A"},
+    )
+    named = columns({"algorithm\\seed": "algorithm"})
+    panel.transformations([merged(), sorted_by("Value #B"), matrix, named])
+    return panel.show_value(commons.VisibilityMode.NEVER).color_scheme(one_colour(VIOLET))
 
 
 def _bytes_per_link() -> Any:
@@ -68,53 +134,175 @@ def _bytes_per_link() -> Any:
         units.BytesSI,
         "Payload that came over each link, mean over runs.",
         *(
-            at_end(by("sum", "algorithm", by("avg", "algorithm, link", one)))
+            at_end(by("sum", "algorithm", by("avg", "algorithm, link", _sound(one))))
             for one in RECEIVED.values()
         ),
+        at_end(ORDER),
     )
     shown = {f"Value #{ref}": name for ref, name in zip(REFS, RECEIVED, strict=False)}
-    named = columns({"Time": None, "algorithm": "algorithm", **shown})
-    panel.transformations([merged(), named]).stacking(commons.StackingMode.NORMAL).decimals(1)
+    order = f"Value #{REFS[len(RECEIVED)]}"
+    named = columns({"Time": None, order: None, "algorithm": "algorithm", **shown})
+    panel.transformations([merged(), sorted_by(order), named])
+    panel.stacking(commons.StackingMode.NORMAL).decimals(1)
     return link_colours(listed(panel.show_value(commons.VisibilityMode.NEVER)))
 
 
-def _runs() -> Any:
-    panel = described(
-        table.Panel(),
-        "Runs",
-        "Every run in the time shown. Efficiency is the least time in which the links could have "
-        "delivered the file / the time taken; link Δ is from the first link's end to the last one's.",
-        units.Short,
-    )
-    shown = [
-        *((ever(metric), column, unit) for metric, column, unit in FIGURES),
-        *(
-            (by("sum", ", ".join(RUN_LABELS), one), f"{name} bytes", units.BytesSI)
-            for name, one in RECEIVED.items()
-        ),
-    ]
-    named: dict[str, str | None] = {"Time": None}
-    named |= {label: label for label in ("scenario", "algorithm", "seed")}
-    asking(panel, *(at_end(by("max", ", ".join(RUN_LABELS), one)) for one, _, _ in shown))
-    for ref, (_, column, unit) in zip(REFS, shown, strict=False):
+def _table(
+    title: str, description: str, shown: dict[str, tuple[str, str]], *labels: str
+) -> tuple[Any, dict[str, str | None]]:
+    """A table of expressions, each a column with a unit, that share labels; and what its columns
+    are called."""
+    panel = described(table.Panel(), title, description, units.Short)
+    asking(panel, *(at_end(one) for one, _ in shown.values()))
+    named: dict[str, str | None] = {"Time": None, **{label: label for label in labels}}
+    for ref, (column, (_, unit)) in zip(REFS, shown.items(), strict=False):
         panel.override_by_name(column, [DynamicConfigValue(id_val="unit", value=unit)])
         named[f"Value #{ref}"] = column
-    panel.transformations([merged(), columns({**named, "run": "run"})])
+    return panel, named
+
+
+def _algorithms() -> Any:
+    time, efficiency = results.DOWNLOAD, results.EFFICIENCY
+    sound, counted = _sound(ever(time, *SAME)), ever(results.FAILED, *SAME)
+    shown = {
+        "runs": (by("count", "algorithm", sound), units.Short),
+        "time": (_of_all(0.5, time), units.Seconds),
+        "half of them from": (_of_all(0.25, time), units.Seconds),
+        "to": (_of_all(0.75, time), units.Seconds),
+        "least": (_of_all(0, time), units.Seconds),
+        "most": (_of_all(1, time), units.Seconds),
+        "efficiency": (_of_all(0.5, efficiency), units.PercentUnit),
+        "left out": (by("count", "algorithm", f"{counted} and on (run) {FLAWED}"), units.Short),
+        "failed": (by("sum", "algorithm", counted), units.Short),
+        "order": (by("min", "algorithm", ever(about.ORDER, *SAME)), units.Short),
+    }
+    panel, named = _table(
+        "Algorithms",
+        "Medians over the chosen runs, with the middle half of the runs and all of them. Left out: "
+        "runs whose links somebody changed, or whose emulator came late or had no time left.",
+        shown,
+        "algorithm",
+    )
+    order = next(column for column, name in named.items() if name == "order")
+    return panel.transformations([merged(), sorted_by(order), columns({**named, order: None})])
+
+
+def _runs() -> Any:
+    flaws = " + ".join(
+        f"{2**n} * {by('sum', RUN, ever(about.FLAWED, *SAME, why=why))}"
+        for n, why in enumerate(lab.FLAWS)
+    )
+    shown = {
+        "began": (f"1000 * {by('max', RUN, ever(about.BEGAN, *SAME))}", "dateTimeAsIso"),
+        "ended": (f"1000 * {by('max', RUN, ever(about.ENDED, *SAME))}", "dateTimeAsIso"),
+        "time": (by("max", RUN, ever(results.DOWNLOAD, *SAME)), units.Seconds),
+        "efficiency": (by("max", RUN, ever(results.EFFICIENCY, *SAME)), units.PercentUnit),
+        "link Δ": (by("max", RUN, ever(results.LINK_DELTA, *SAME)), units.Seconds),
+        **{f"{name} bytes": (by("sum", RUN, one), units.BytesSI) for name, one in RECEIVED.items()},
+        "not the scenario's": (flaws, units.Short),
+    }
+    panel, named = _table(
+        "Runs",
+        "Every run in the time shown, also those left out above, and why. Efficiency is the least "
+        "time in which the links could have delivered the file / the time taken; link Δ is from the "
+        "first link's end to the last one's. A run's name leads to it in *Live lab*.",
+        shown,
+        "run",
+        "algorithm",
+        "seed",
+    )
+    reasons = {
+        str(sum(2**n for n, why in enumerate(lab.FLAWS) if why in chosen)): ValueMappingResult(
+            text=", ".join(chosen)
+        )
+        for chosen in _subsets(lab.FLAWS)
+    }
+    panel.override_by_name(
+        "not the scenario's",
+        [DynamicConfigValue(id_val="mappings", value=[ValueMap(reasons)])],
+    )
+    panel.override_by_name(
+        "run",
+        [
+            DynamicConfigValue(
+                id_val="links",
+                value=[
+                    {
+                        "title": "the run in Live lab",
+                        "url": "/d/linklab-live?var-run=${__data.fields.run}"
+                        "&from=${__data.fields.began.numeric}&to=${__data.fields.ended.numeric}",
+                    }
+                ],
+            )
+        ],
+    )
+    left = dict.fromkeys(("scenario", "size", "clock"), None)
+    panel.transformations([merged(), columns({**named, **left})])
     return panel.sort_by([common.TableSortByFieldState().display_name("time").desc(False)])
+
+
+def _subsets(words: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """All choices of words, the empty one first."""
+    chosen: list[tuple[str, ...]] = [()]
+    for word in words:
+        chosen += [(*one, word) for one in chosen]
+    return chosen
+
+
+def _variables() -> list[Any]:
+    """What is compared: one scenario, one size of its file, one clock; then who, and which runs."""
+    metric, scenario = results.DOWNLOAD.name, 'scenario="$scenario"'
+    same = ", ".join((scenario, *SAME))
+    return [
+        choice(
+            "scenario",
+            "Scenario",
+            f"label_values({metric}, scenario)",
+            description="A file in profiles/. Times of different scenarios cannot be compared.",
+        ),
+        choice(
+            "size",
+            "File",
+            f"label_values({metric}{{{scenario}}}, size)",
+            description="The size of the file that was downloaded.",
+        ),
+        choice(
+            "clock",
+            "Clock",
+            f"label_values({metric}{{{scenario}, {SAME[0]}}}, clock)",
+            description="Virtual: figures repeat exactly. Real: the machine has a part in them.",
+            sort=VariableSort.ALPHABETICAL_DESC,
+        ),
+        variable(
+            "algorithm",
+            "Algorithm",
+            f"label_values({metric}{{{same}}}, algorithm)",
+            description="How the client splits the work, or another program's name.",
+        ),
+        variable(
+            "run",
+            "Run",
+            f'label_values({metric}{{{same}, algorithm=~"$algorithm"}}, run)',
+            description="One download: when it was started, scenario, algorithm, seed; the newest "
+            "first.",
+            sort=VariableSort.ALPHABETICAL_DESC,
+        ),
+    ]
 
 
 def compare_algorithms() -> Dashboard:
     """The dashboard; each panel with its width, in rows of a height."""
     rows = (
-        (7, ((12, _download_time()), (12, _efficiency()))),
-        (7, ((12, _link_delta()), (12, _bytes_per_link()))),
+        (7, ((12, _download_time()), (12, _every_run()))),
+        (7, ((8, _efficiency()), (8, _link_delta()), (8, _bytes_per_link()))),
+        (7, ((24, _algorithms()),)),
         (8, ((24, _runs()),)),
     )
-    made = framed(
+    made: dashboard.Dashboard = framed(
         "Compare algorithms",
         "linklab-compare",
-        "Runs side by side: those that a live lab has made, and those that were published "
-        "(`linklab publish`), which stand more than 3 h in the past.",
-        results.DOWNLOAD,
+        "Runs of one scenario side by side, with the same file and clock: those that a live lab has "
+        "made, and those that were published (`linklab publish`), which stand some days in the past.",
+        _variables(),
     )
-    return with_rows(made.time("now-24h", "now").refresh(""), rows)
+    return with_rows(made.time("now-7d", "now").refresh(""), rows)

@@ -15,14 +15,41 @@ from grafana_foundation_sdk.models.dashboard import (
     VariableRefresh,
     VariableSort,
 )
-from linklab.metrics import lab
 from linklab.metrics.metric import Metric
 
-from boards.query import DATASOURCE, by, increase
+from boards.query import DATASOURCE
 
 
-def variable(name: str, label: str, query_text: str, *, description: str) -> Any:
-    """A choice of any number of label values, all of them at first."""
+def variable(
+    name: str,
+    label: str,
+    query_text: str,
+    *,
+    description: str,
+    pattern: str = "",
+    sort: VariableSort = VariableSort.ALPHABETICAL_ASC,
+) -> Any:
+    """A choice of any number of label values, all of them at first; a `pattern` makes values and
+    texts of what a query yields."""
+    return (
+        choice(name, label, query_text, description=description, pattern=pattern, sort=sort)
+        .multi(True)
+        .include_all(True)
+        .all_value(".*")
+        .current(VariableOption(selected=True, text="All", value="$__all"))
+    )
+
+
+def choice(
+    name: str,
+    label: str,
+    query_text: str,
+    *,
+    description: str,
+    pattern: str = "",
+    sort: VariableSort = VariableSort.ALPHABETICAL_ASC,
+) -> Any:
+    """A choice of one label value, the first at first."""
     return (
         dashboard.QueryVariable(name)
         .label(label)
@@ -30,12 +57,9 @@ def variable(name: str, label: str, query_text: str, *, description: str) -> Any
         .datasource(DATASOURCE)
         .query({"query": query_text, "refId": f"variable-{name}", "qryType": 1})
         .definition(query_text)
+        .regex(pattern)
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
-        .sort(VariableSort.ALPHABETICAL_ASC)
-        .multi(True)
-        .include_all(True)
-        .all_value(".*")
-        .current(VariableOption(selected=True, text="All", value="$__all"))
+        .sort(sort)
     )
 
 
@@ -59,14 +83,16 @@ def variables(metric: Metric[Any]) -> list[Any]:
             "run",
             "Run",
             f"label_values({metric.name}{{{scenario}, {algorithm}}}, run)",
-            description="One download: when it was started, and its directory.",
+            description="One download: when it was started, scenario, algorithm, seed; the newest "
+            "first.",
+            sort=VariableSort.ALPHABETICAL_DESC,
         ),
     ]
 
 
-def annotation(name: str, kinds: str, colour: str, *, shown: bool) -> Any:
-    """Events of some kinds as marks in every panel, by the steps of their counters."""
-    expression = by("sum", "link, kind", increase(lab.EVENTS, "2s", kinds)) + " > 0"
+def annotation(name: str, expression: str, words: str, colour: str, *, shown: bool = True) -> Any:
+    """Marks in every panel, a region where an expression yields something for seconds on end.
+    `words` is of its labels, such as "{{link}} down"."""
     return (
         dashboard.AnnotationQuery()
         .name(name)
@@ -75,15 +101,13 @@ def annotation(name: str, kinds: str, colour: str, *, shown: bool) -> Any:
         .icon_color(colour)
         .expr(expression)
         .step("1s")
-        .title_format("{{link}} {{kind}}")
-        .text_format("{{link}} {{kind}}")
-        .tag_keys("link,kind")
-        .target(prometheus.Dataquery().expr(expression).interval("1s").ref_id("Events").range())
+        .title_format(words)
+        .target(prometheus.Dataquery().expr(expression).interval("1s").ref_id("Marks").range())
     )
 
 
-def framed(title: str, uid: str, description: str, metric: Metric[Any]) -> dashboard.Dashboard:
-    """A dashboard without panels."""
+def framed(title: str, uid: str, description: str, chosen: Sequence[Any]) -> dashboard.Dashboard:
+    """A dashboard without panels, with variables."""
     made = (
         dashboard.Dashboard(title)
         .uid(uid)
@@ -101,7 +125,7 @@ def framed(title: str, uid: str, description: str, metric: Metric[Any]) -> dashb
             .keep_time(False)
         )
     )
-    for one in variables(metric):
+    for one in chosen:
         made.with_variable(one)
     return made
 

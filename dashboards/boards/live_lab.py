@@ -12,41 +12,64 @@ from grafana_foundation_sdk.models.dashboard import (
     DynamicConfigValue,
     ValueMap,
     ValueMappingResult,
+    VariableSort,
 )
 from linklab.core.limits import MAX_LATE_S
-from linklab.metrics import about, client, lab, links
+from linklab.metrics import client, download, lab, links, marks, results
+from linklab.models.events import BY_HAND, BY_HAND_END
 
-from boards.frame import annotation, framed, variable, with_rows
+from boards.frame import annotation, framed, variable, variables, with_rows
 from boards.looks import (
     GREEN,
     GREY,
     RED,
     VIOLET,
+    YELLOW,
     asking,
     columns,
     dashed,
     described,
     figure,
+    fixed_colour,
     limited,
     lines,
     one_colour,
     thresholds,
 )
-from boards.query import at_end, buckets, by, increase, query, rate, series
+from boards.query import (
+    LINK_AND_TITLE,
+    begun,
+    buckets,
+    by,
+    by_link,
+    links_named,
+    now,
+    over_time,
+    query,
+    rate,
+    series,
+    stepped,
+)
 
-OFTEN = "rrc|carriers|associated|outage-end|rate|delay|loss"
+OFTEN = "rrc|carriers|associated|rate|rate-end|delay|delay-end|loss|loss-end"
 """Kinds of events that would cover everything in a busy scenario."""
 
+SHOWN_OTHERWISE = f"carrier-.*|outage|outage-end|{BY_HAND}|{BY_HAND_END}"
+"""Kinds that have marks with more to say."""
+
 BY_LINK = "{{link}}"
+
+RUNS = "run, scenario, algorithm"
 
 
 def _running() -> Any:
     panel = figure(
         "Running",
         units.NoUnit,
-        "Scenario and algorithm of the download that is going on.",
-        query(by("max", "scenario, algorithm", series(about.INFO)), "{{scenario}}, {{algorithm}}"),
+        "Algorithm and scenario of the download that is going on.",
+        now(by("max", "scenario, algorithm", series(lab.LATENESS)), "{{algorithm}}, {{scenario}}"),
     )
+    panel.text(common.VizTextDisplayOptions().value_size(18))
     return panel.text_mode(commons.BigValueTextMode.NAME).color_scheme(one_colour(GREY))
 
 
@@ -54,20 +77,24 @@ def _download() -> Any:
     panel = described(
         bargauge.Panel(), "Download", "Part of the file that has arrived.", units.PercentUnit
     )
-    asking(panel, query(f"max({series(client.PROGRESS)})", "done")).min(0).max(1)
+    asking(panel, query(f"max({series(download.PROGRESS)})", "done")).min(0).max(1)
     panel.orientation(commons.VizOrientation.HORIZONTAL).color_scheme(one_colour(GREEN))
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
     return panel.display_mode(commons.BarGaugeDisplayMode.BASIC)
 
 
 def _goodput() -> Any:
+    going_on, ended = series(lab.LATENESS), series(results.GOODPUT)
     panel = figure(
         "Goodput",
         units.BitsPerSecondSI,
-        "Payload over all links.",
-        query(f"8 * sum({rate(client.RECEIVED)})"),
+        "Payload over all links in the last second; of a run that is over, over all of it.",
+        query(
+            f"8 * (max({ended} and on (run) {going_on}) or sum({series(download.GOODPUT)}) "
+            f"or max({ended}))"
+        ),
     )
-    return panel.color_scheme(one_colour(GREEN)).graph_mode(commons.BigValueGraphMode.AREA)
+    return panel.color_scheme(one_colour(GREEN))
 
 
 def _carrier() -> Any:
@@ -75,7 +102,7 @@ def _carrier() -> Any:
         "Carrier",
         units.NoUnit,
         "Whether the client sees the link. An outage that it is not told of shows below.",
-        query(by("min", "link", series(links.UP)), BY_LINK),
+        now(by_link("min", series(links.UP)), BY_LINK),
     )
     up = ValueMappingResult(text="up", color=GREEN)
     down = ValueMappingResult(text="down", color=RED)
@@ -83,12 +110,25 @@ def _carrier() -> Any:
     return panel.text_mode(commons.BigValueTextMode.VALUE_AND_NAME)
 
 
+def _by_hand() -> Any:
+    changed = by_link("max", f"{series(marks.CHANGED)} == 1", "what")
+    panel = figure(
+        "By hand",
+        units.NoUnit,
+        "What `linklab link` has changed and what has not been taken back.",
+        now(changed, "{{link}} {{what}}"),
+    )
+    panel.text(common.VizTextDisplayOptions().value_size(14))
+    panel.text_mode(commons.BigValueTextMode.NAME).color_scheme(one_colour(VIOLET))
+    return panel.no_value("nothing")
+
+
 def _late_now() -> Any:
     panel = figure(
         "Emulator late by",
         units.Seconds,
-        "The worst of the last 5 s. Red from where a figure suffers: this machine cannot keep up, and "
-        "the links are not what the scenario says.",
+        "The worst of the last 5 s. Red from where a figure suffers: this machine cannot keep up, "
+        "and the links are not what the scenario says.",
         query(f"max({series(lab.LATENESS)})"),
     )
     return panel.thresholds(thresholds((None, GREEN), (MAX_LATE_S, RED)))
@@ -105,21 +145,35 @@ def _busy_now() -> Any:
     return panel.decimals(0).thresholds(thresholds((None, GREEN), (lab.BUSY_RATIO, RED)))
 
 
+def _limits(panel: Any) -> Any:
+    """A panel in which capacity is a grey dashed limit, above what is filled."""
+    return panel.override_by_regexp("/capacity$/", [*dashed(), fixed_colour(GREY)]).fill_opacity(25)
+
+
 def _capacity_and_use() -> Any:
     """A panel for each link."""
-    chosen = 'link=~"$link"'
-    capacity = series(links.RATE, chosen, direction="down")
-    used = rate(links.SENT, chosen, direction="down")
+    chosen = {"link": "$link", "direction": "down"}
     panel = lines(
         "$link: capacity and use",
         units.BitsPerSecondSI,
-        "Downlink as emulated (dashed) and what leaves its queue, headers included. A gap between "
-        "them is capacity that the client left unused.",
-        query("8 * " + by("max", "link", capacity), "{{link}} capacity"),
-        query("8 * " + by("sum", "link", used), "{{link}} use"),
+        "What the downlink could carry in the last second (dashed), and what left its queue in the "
+        "same second, headers included. A gap between them is capacity that the client left unused.",
+        query("8 * " + by_link("max", series(links.CAPACITY, **chosen)), "{{link}} capacity"),
+        query("8 * " + by_link("max", series(links.USE, **chosen)), "{{link}} use"),
     )
-    panel.repeat("link").repeat_direction("h").max_per_row(4)
-    return panel.override_by_regexp("/capacity$/", dashed()).fill_opacity(25)
+    return _limits(panel.repeat("link").repeat_direction("h").max_per_row(4))
+
+
+def _total() -> Any:
+    capacity, use = (series(one, direction="down") for one in (links.CAPACITY, links.USE))
+    panel = lines(
+        "All links: capacity and use",
+        units.BitsPerSecondSI,
+        "What all downlinks together could carry in the last second (dashed) and carried.",
+        query(f"8 * sum({capacity})", "capacity"),
+        query(f"8 * sum({use})", "use"),
+    )
+    return _limits(panel.color_scheme(one_colour(GREEN)))
 
 
 def _round_trip_time() -> Any:
@@ -127,8 +181,8 @@ def _round_trip_time() -> Any:
         "Round trip time",
         units.Seconds,
         "As the client's TCP sees it, queues included (dashed: the emulated delay alone).",
-        query(by("max", "link", series(client.RTT)), BY_LINK),
-        query("2 * " + by("max", "link", series(links.DELAY)), "{{link}} emulated"),
+        query(by_link("max", series(client.RTT)), BY_LINK),
+        query("2 * " + by_link("max", series(links.DELAY)), "{{link}} emulated"),
     ).override_by_regexp("/emulated$/", dashed())
 
 
@@ -137,7 +191,7 @@ def _queue() -> Any:
         "Queue",
         units.BytesSI,
         "Bytes that wait for the downlink.",
-        query(by("max", "link", series(links.QUEUE, direction="down")), BY_LINK),
+        query(by_link("max", series(links.QUEUE, direction="down")), BY_LINK),
     )
 
 
@@ -146,7 +200,7 @@ def _requests_in_flight() -> Any:
         "Requests in flight",
         units.Short,
         "Range requests sent and not ended.",
-        query(by("max", "link", series(client.IN_FLIGHT)), BY_LINK),
+        query(by_link("max", series(client.IN_FLIGHT)), BY_LINK),
     )
     return panel.decimals(0).line_interpolation(commons.LineInterpolation.STEP_AFTER)
 
@@ -157,8 +211,8 @@ def _packets_not_delivered() -> Any:
         "Packets not delivered",
         units.PacketsPerSecond,
         "Downlink packets that found the queue full, or (dashed) were lost on the way.",
-        query(by("sum", "link", dropped), "{{link}} queue full"),
-        query(by("sum", "link", lost), "{{link}} lost"),
+        query(by_link("sum", dropped), "{{link}} queue full"),
+        query(by_link("sum", lost), "{{link}} lost"),
     ).override_by_regexp("/lost$/", dashed())
 
 
@@ -166,23 +220,30 @@ def _outage() -> Any:
     return lines(
         "Outage",
         units.PercentUnit,
-        "Part of the time in which nothing could pass. Counted, so that a handover of "
-        "50 ms between two scrapes is not missed.",
-        query(by("sum", "link", rate(links.OUTAGE)), BY_LINK),
+        "Part of the last second in which nothing could pass: a handover of 50 ms is 5 %.",
+        query(by_link("max", series(links.OUT)), BY_LINK),
     ).max(1)
 
 
 def _events() -> Any:
-    times = by("sum", "link, kind", increase(lab.EVENTS, "$__range"))
+    left_out = f'kind!~"{OFTEN}|{BY_HAND}|{BY_HAND_END}"'
+    happened = by_link("sum", stepped(lab.EVENTS, left_out), "kind")
+    changed = by_link("max", begun(f"{series(marks.CHANGED)}{{}} == 1"), "what")
     panel = described(
         table.Panel(),
         "Events",
-        "What happened to the links in the time shown, most often first.",
-        units.Short,
+        "What happened to the links in the time shown, the newest first; what models do all the "
+        "time (radio states, rates, delays) is left out.",
+        units.NoUnit,
     )
-    asking(panel, at_end(f"sort_desc({times} > 0)"))
-    named = {"Time": None, "link": "link", "kind": "kind", "Value": "times"}
-    return panel.with_transformation(columns(named)).decimals(0).no_value("none yet")
+    what = f'label_replace({happened}, "what", "$1", "kind", "(.*)")'
+    by_whom = f'label_replace({changed}, "what", "$1, by hand", "what", "(.*)")'
+    asking(panel, over_time(f"{what} or {by_whom}"))
+    named = {"Time": "time", "link": "link", "what": "what"}
+    left = dict.fromkeys(("index", "kind", "Value", "Value #A"), None)
+    panel.override_by_name("time", [DynamicConfigValue(id_val="unit", value="time:HH:mm:ss")])
+    panel.with_transformation(columns({**named, **left})).no_value("none yet")
+    return panel.sort_by([common.TableSortByFieldState().display_name("time").desc(True)])
 
 
 def _carriers_and_handovers() -> Any:
@@ -190,8 +251,8 @@ def _carriers_and_handovers() -> Any:
         "Carriers and handovers",
         units.Short,
         "Aggregated carriers of LTE, and (dashed) access points left so far.",
-        query(by("max", "link", series(links.CARRIERS)), "{{link}} carriers"),
-        query(by("max", "link", series(links.HANDOVERS)), "{{link}} handovers"),
+        query(by_link("max", series(links.CARRIERS)), "{{link}} carriers"),
+        query(by_link("max", series(links.HANDOVERS)), "{{link}} handovers"),
     )
     panel.override_by_regexp("/handovers$/", dashed()).decimals(0)
     return panel.line_interpolation(commons.LineInterpolation.STEP_AFTER)
@@ -203,7 +264,7 @@ def _request_size() -> Any:
         "Request size",
         units.BytesSI,
         "Median of the range requests of the last 30 s, within a factor of four.",
-        query(f"histogram_quantile(0.5, {sizes})", BY_LINK),
+        query(by_link("max", f"histogram_quantile(0.5, {sizes})"), BY_LINK),
     )
 
 
@@ -212,8 +273,8 @@ def _wasted() -> Any:
         "Wasted",
         units.BytesSI,
         "Bytes that came to no use, and (dashed) times that a link lost its work to others.",
-        query(by("max", "link", series(client.WASTED)), "{{link}} wasted"),
-        query(by("max", "link", series(client.FAILOVERS)), "{{link}} failovers"),
+        query(by_link("max", series(client.WASTED)), "{{link}} wasted"),
+        query(by_link("max", series(client.FAILOVERS)), "{{link}} failovers"),
     )
     counted = DynamicConfigValue(id_val="unit", value=units.Short)
     return panel.override_by_regexp("/failovers$/", [*dashed(), counted])
@@ -224,7 +285,7 @@ def _progress() -> Any:
         "Progress",
         units.PercentUnit,
         "Part of the file that has arrived.",
-        query(by("max", "algorithm", series(client.PROGRESS)), "{{algorithm}}"),
+        query(by("max", "algorithm", series(download.PROGRESS)), "{{algorithm}}"),
     ).max(1)
 
 
@@ -249,6 +310,43 @@ def _busy() -> Any:
     return limited(panel.max(1), lab.BUSY_RATIO)
 
 
+def _marks() -> list[Any]:
+    """What stands in every graph; an outage is one region from its beginning to its end."""
+    out, changed = series(marks.OUT), series(marks.CHANGED, 'what!~"(down|outage).*"')
+    back = f"{by_link('max', f'{out} offset 1s')} == 1 unless {by_link('max', out)} == 1"
+    other = f'kind!~"{OFTEN}|{SHOWN_OTHERWISE}"'
+    often = f'kind=~"{OFTEN}"'
+    return [
+        annotation("Down", by_link("max", f"{out} == 1", "what"), "{{link}} {{what}}", RED),
+        annotation("Back", back, "{{link}} back", GREEN),
+        annotation(
+            "Changed by hand",
+            by_link("max", f"{changed} == 1", "what"),
+            "{{link}} {{what}}, by hand",
+            VIOLET,
+        ),
+        annotation(
+            "Runs",
+            begun(by("max", RUNS, series(lab.LATENESS) + "{}")),
+            "{{algorithm}} begins",
+            GREY,
+        ),
+        annotation(
+            "Handovers and others",
+            by_link("sum", stepped(lab.EVENTS, other), "kind"),
+            "{{link}} {{kind}}",
+            YELLOW,
+        ),
+        annotation(
+            "Radio and rates",
+            by_link("sum", stepped(lab.EVENTS, often), "kind"),
+            "{{link}} {{kind}}",
+            GREY,
+            shown=False,
+        ),
+    ]
+
+
 def live_lab() -> Dashboard:
     """The dashboard; each panel with its width, in rows of a height."""
     rows = (
@@ -256,36 +354,39 @@ def live_lab() -> Dashboard:
             3,
             (
                 (5, _running()),
-                (4, _download()),
+                (3, _download()),
                 (3, _goodput()),
-                (6, _carrier()),
-                (3, _late_now()),
-                (3, _busy_now()),
+                (5, _carrier()),
+                (4, _by_hand()),
+                (2, _late_now()),
+                (2, _busy_now()),
             ),
         ),
         (6, ((24, _capacity_and_use()),)),
-        (6, ((8, _round_trip_time()), (8, _queue()), (8, _requests_in_flight()))),
-        (6, ((8, _packets_not_delivered()), (8, _outage()), (8, _events()))),
-        (6, ((8, _carriers_and_handovers()), (8, _request_size()), (8, _wasted()))),
-        (6, ((8, _progress()), (8, _lateness()), (8, _busy()))),
+        (6, ((8, _total()), (8, _round_trip_time()), (8, _queue()))),
+        (6, ((8, _events()), (8, _requests_in_flight()), (8, _progress()))),
+        (6, ((8, _packets_not_delivered()), (8, _outage()), (8, _carriers_and_handovers()))),
+        (6, ((6, _request_size()), (6, _wasted()), (6, _lateness()), (6, _busy()))),
     )
     made = framed(
         "Live lab",
         "linklab-live",
         "Emulated links and a client that downloads over them.",
-        about.INFO,
+        variables(lab.LATENESS),
     )
-    made.time("now-2m", "now").refresh("1s").timepicker(
-        dashboard.TimePicker().refresh_intervals(["1s", "5s", "30s"])
+    made.time("now-2m", "now").refresh("2s").timepicker(
+        dashboard.TimePicker().refresh_intervals(["2s", "5s", "30s"])
     )
     made.with_variable(
         variable(
             "link",
             "Link",
-            f"label_values({series(links.UP)}, link)",
+            links_named(links.UP),
             description="By its name in the scenario.",
+            pattern=LINK_AND_TITLE,
+            sort=VariableSort.ALPHABETICAL_DESC,
         )
     )
-    made.annotation(annotation("Link events", f'kind!~"{OFTEN}"', RED, shown=True))
-    made.annotation(annotation("Radio and rates", f'kind=~"{OFTEN}"', VIOLET, shown=False))
+    for one in _marks():
+        made.annotation(one)
     return with_rows(made, rows)

@@ -30,7 +30,7 @@ NAMES = {name: kind.title for name, kind in KINDS.items()}
 COLOURS = {name: kind.colours[0] for name, kind in KINDS.items()}
 """A link has one colour everywhere; blue and orange, which every eye tells apart."""
 
-GREEN, RED, GREY, VIOLET = "#73BF69", "#F2495C", "#8e8e8e", "#B877D9"
+GREEN, RED, GREY, VIOLET, YELLOW = "#73BF69", "#F2495C", "#8e8e8e", "#B877D9", "#FADE2A"
 
 
 def link_colours(panel: Any) -> Any:
@@ -131,6 +131,7 @@ def bars(title: str, unit: str, description: str, *queries: prometheus.Dataquery
     panel = asking(described(barchart.Panel(), title, description, unit), *queries)
     panel.min(0).x_field("algorithm").show_value(commons.VisibilityMode.ALWAYS).decimals(2)
     panel.bar_width(0.7).fill_opacity(80).x_tick_label_spacing(0)
+    panel.text(common.VizTextDisplayOptions().value_size(12))
     panel.legend(
         common.VizLegendOptions()
         .display_mode(commons.LegendDisplayMode.HIDDEN)
@@ -151,6 +152,13 @@ def columns(names: dict[str, str | None]) -> DataTransformerConfig:
             "indexByName": {name: n for n, name in enumerate(names)},
             "renameByName": {name: shown for name, shown in names.items() if shown is not None},
         },
+    )
+
+
+def sorted_by(column: str) -> DataTransformerConfig:
+    """The rows of a table in the order of a column."""
+    return DataTransformerConfig(
+        id_val="sortBy", options={"fields": {}, "sort": [{"field": column, "desc": False}]}
     )
 
 

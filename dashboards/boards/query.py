@@ -11,6 +11,7 @@ from typing import Any
 from grafana_foundation_sdk.builders import prometheus
 from grafana_foundation_sdk.models.common import DataSourceRef
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+from linklab.core.link_kinds import KINDS
 from linklab.metrics.metric import RUN_LABELS, Metric
 
 DATASOURCE = DataSourceRef(type_val="prometheus", uid="linklab-prometheus")
@@ -43,9 +44,15 @@ def rate(metric: Metric[Any], *matchers: str, **equal: str) -> str:
     return f"rate({_counted(metric, *matchers, **equal)}[{WINDOW}])"
 
 
-def increase(metric: Metric[Any], span: str, *matchers: str) -> str:
-    """By how much a counter's series grew in a span of time. ValueError where it is none."""
-    return f"increase({_counted(metric, *matchers)}[{span}])"
+def stepped(metric: Metric[Any], *matchers: str) -> str:
+    """A counter's series that have grown since a second ago. ValueError where it is none."""
+    counted = _counted(metric, *matchers)
+    return f"({counted} - {counted} offset 1s) > 0"
+
+
+def begun(expression: str) -> str:
+    """What an expression yields now and did not yield a second ago; `{}` in it is the offset."""
+    return f"{expression.replace('{}', '')} unless {expression.replace('{}', ' offset 1s')}"
 
 
 def ever(metric: Metric[Any], *matchers: str, **equal: str) -> str:
@@ -56,6 +63,40 @@ def ever(metric: Metric[Any], *matchers: str, **equal: str) -> str:
 def by(aggregate: str, labels: str, expression: str) -> str:
     """An aggregate (`max`, `sum`, …) over all series that share these labels."""
     return f"{aggregate} by ({labels}) ({expression})"
+
+
+def by_link(aggregate: str, expression: str, *labels: str) -> str:
+    """An aggregate for each link, by the names that people read: Wi-Fi, then LTE, then others.
+
+    Prometheus sorts series by their labels, the labels by their names; `index` comes before `link`.
+    """
+    made = by(aggregate, ", ".join(("link", *labels)), expression)
+    for index, kind in enumerate(KINDS.values()):
+        made = f'label_replace({made}, "index", "{index}", "link", "{kind.name}.*")'
+        made = f'label_replace({made}, "link", "{kind.title}", "link", "{kind.name}")'
+    return made
+
+
+def links_named(metric: Metric[Any]) -> str:
+    """What a variable asks to have a metric's links by name and, in `title`, as people read them."""
+    made = f'label_replace({by("max", "link", series(metric))}, "title", "$1", "link", "(.*)")'
+    for kind in KINDS.values():
+        made = f'label_replace({made}, "title", "{kind.title}", "link", "{kind.name}")'
+    return f"query_result({made})"
+
+
+LINK_AND_TITLE = '/link="(?<value>[^"]+)", title="(?<text>[^"]+)"/'
+"""How a variable reads that."""
+
+
+def now(expression: str, legend: str = "") -> prometheus.Dataquery:
+    """What there is at the end of the dashboard's time, which is now in a live lab."""
+    return _asked(expression).instant().legend_format(legend)
+
+
+def over_time(expression: str) -> prometheus.Dataquery:
+    """A table of what there was at each second of the dashboard's time."""
+    return _asked(expression).range().interval("1s").format(PromQueryFormat.TABLE)
 
 
 def query(expression: str, legend: str = "") -> prometheus.Dataquery:

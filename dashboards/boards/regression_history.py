@@ -11,7 +11,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from linklab.metrics import about, results
 from linklab.metrics.metric import Metric
 
-from boards.frame import framed, with_rows
+from boards.frame import framed, variables, with_rows
 from boards.looks import (
     GREEN,
     GREY,
@@ -143,6 +143,6 @@ def regression_history() -> Dashboard:
         "linklab-regression",
         "Published runs over the weeks (`linklab regress`, then `linklab publish`), in the order in "
         "which they were published.",
-        results.DOWNLOAD,
+        variables(results.DOWNLOAD),
     )
     return with_rows(made.time("now-7d", "now").refresh(""), rows)

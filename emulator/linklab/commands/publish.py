@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import webbrowser
 from pathlib import Path
 
 from linklab.commands.options import add_json, positive
+from linklab.core.complaint import complain
 from linklab.core.printable import printable
 from linklab.publish import prometheus
 
 EPILOG = """\
-Prometheus shows new blocks of its data within a minute.
+Prometheus shows new blocks of its data within a minute. Links are of the
+Grafana that --grafana names.
 
 examples:
   linklab publish runs/*-compare/* \\
@@ -39,6 +42,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="DAYS",
         help="how long that Prometheus keeps data (default 15)",
     )
+    parser.add_argument(
+        "--grafana",
+        metavar="URL",
+        default=prometheus.GRAFANA,
+        help=f"whose dashboards the links are of (default {prometheus.GRAFANA})",
+    )
+    parser.add_argument(
+        "--open", action="store_true", help="open the last of the links in a browser"
+    )
     add_json(parser)
 
 
@@ -50,9 +62,16 @@ def run(options: argparse.Namespace) -> int:
         output=options.output,
         retention_s=options.retention * 86400,
     )
+    together = prometheus.compare_urls(done, options.grafana)
     if options.json:
-        print(json.dumps([prometheus.to_json(one) for one in done], indent=2))
-        return 0
-    for one in done:
-        print(printable(prometheus.in_words(one)))
+        print(json.dumps([prometheus.to_json(one, options.grafana) for one in done], indent=2))
+    else:
+        for one in done:
+            print(printable(prometheus.in_words(one, options.grafana)))
+        for what, url in together.items():
+            print(printable(f"{what}: {url}"))
+    if options.open:
+        last = [prometheus.live_url(done[-1], options.grafana), *together.values()][-1]
+        if not webbrowser.open(last):
+            complain("no browser can be opened here; the links are above")
     return 0

@@ -1,12 +1,12 @@
 """What is otherwise with a link for some time, in words, for marks in graphs. Pure.
 
-A series is there as long as something is so; its labels say what. What is over before Prometheus
-has looked stays for a second.
+A series says what in its labels, and is 1 as long as it is so. What is over before Prometheus has
+looked stays for a second.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from linklab.core.records import EventRecord
 from linklab.metrics.links import Link, Links
@@ -19,7 +19,6 @@ SHOWN_S = 1.0
 
 @dataclass
 class _Mark:
-    words: str
     begun_s: float
     ended_s: float | None = None
 
@@ -28,55 +27,60 @@ class _Mark:
         return self.ended_s is None or now_s < self.begun_s + SHOWN_S
 
 
-@dataclass
 class Marks:
     """What is otherwise with links now, from the records that it has been told so far."""
 
-    links: Links
-    now_s: float = 0.0
-    _out: dict[str, _Mark] = field(default_factory=dict)
-    _by_hand: dict[tuple[str, str], _Mark] = field(default_factory=dict)
-    """By link and what of it was changed; a later change of the same takes an earlier one's place."""
+    def __init__(self, links: Links) -> None:
+        self._links = links
+        self._now_s = 0.0
+        self._out: dict[tuple[str, str], _Mark] = {}
+        self._by_hand: dict[tuple[str, str], _Mark] = {}
+        self._in_force: dict[tuple[str, str], str] = {}
+        """Somebody's words, by link and what of it was changed."""
+        self._why_out: dict[str, str] = {}
+        """What is the matter with links over which nothing passes."""
 
     def event(self, t_s: float, record: EventRecord) -> None:
         """Takes in something that happened at `t_s`."""
         if record.kind not in (BY_HAND, BY_HAND_END):
             return
         for words in record.detail.split(", "):
-            key = record.link, _about(words)
-            if record.kind == BY_HAND:
-                self._by_hand[key] = _Mark(words, t_s)
-            elif key in self._by_hand and self._by_hand[key].words == words:
-                self._by_hand[key].ended_s = t_s
+            about = record.link, _about(words)
+            before = self._in_force.get(about)
+            if record.kind == BY_HAND_END and before != words:
+                continue  # Another has taken its place.
+            if before is not None:
+                del self._in_force[about]
+                self._by_hand[record.link, before].ended_s = t_s
+            if record.kind == BY_HAND and _lasts(words):
+                self._in_force[about] = words
+                self._by_hand[record.link, words] = _Mark(t_s)
 
     def pass_time(self, now_s: float) -> None:
         """It is `now_s` seconds after the scenario's beginning now, and links are as they are."""
-        self.now_s = now_s
-        for name, link in self.links.links.items():
-            mark = self._out.get(name)
-            if link.is_out and (mark is None or mark.ended_s is not None):
-                self._out[name] = _Mark(self._why(name, link), now_s)
-            elif not link.is_out and mark is not None and mark.ended_s is None:
-                mark.ended_s = now_s
+        self._now_s = now_s
+        for name, link in self._links.links.items():
+            if link.is_out and name not in self._why_out:
+                self._why_out[name] = self._why(name, link)
+                self._out[name, self._why_out[name]] = _Mark(now_s)
+            elif not link.is_out and name in self._why_out:
+                self._out[name, self._why_out.pop(name)].ended_s = now_s
 
     def _why(self, name: str, link: Link) -> str:
         for what in ("down", "outage"):
-            mark = self._by_hand.get((name, what))
-            if mark is not None and mark.ended_s is None and _is_other(mark.words):
-                return f"{mark.words}, by hand"
+            if (name, what) in self._in_force:
+                return f"{self._in_force[name, what]}, by hand"
         return "down" if link.state is not None and not link.state.up else "out"
 
     def out(self) -> Readings:
-        """Links over which nothing passes, and why."""
-        for name, mark in self._out.items():
-            if mark.is_shown(self.now_s):
-                yield (name, mark.words), 1
+        """Whether nothing passes over links, and why."""
+        for names, mark in self._out.items():
+            yield names, float(mark.is_shown(self._now_s))
 
     def by_hand(self) -> Readings:
-        """What of links is as somebody wants it, and not as the scenario has it."""
-        for (name, _), mark in self._by_hand.items():
-            if mark.is_shown(self.now_s) and _is_other(mark.words):
-                yield (name, mark.words), 1
+        """Whether links are as somebody wanted them."""
+        for names, mark in self._by_hand.items():
+            yield names, float(mark.is_shown(self._now_s))
 
 
 def _about(words: str) -> str:
@@ -85,7 +89,7 @@ def _about(words: str) -> str:
     return "down" if first == "up" else first
 
 
-def _is_other(words: str) -> bool:
+def _lasts(words: str) -> bool:
     """Whether it is otherwise than in the scenario for some time: a handover is over at once."""
     return words.partition(" ")[0] not in ("up", "handover")
 
@@ -93,15 +97,15 @@ def _is_other(words: str) -> bool:
 OUT = Metric[Marks](
     "linklab_link_out",
     "gauge",
-    "1 while nothing can pass over the link, and what is the matter with it.",
+    "Whether nothing can pass over the link, and what is the matter with it.",
     Marks.out,
     ("link", "what"),
 )
 
-BY_HAND_NOW = Metric[Marks](
+CHANGED = Metric[Marks](
     "linklab_link_by_hand",
     "gauge",
-    "1 while something of the link is as somebody wants it, and not as the scenario has it.",
+    "Whether something of the link is as somebody wanted it, and not as the scenario has it.",
     Marks.by_hand,
     ("link", "what"),
 )

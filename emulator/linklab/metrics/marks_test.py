@@ -12,7 +12,11 @@ __all__ = ["run"]
 
 
 def shown(run: RunMetrics, name: str) -> list[tuple[str, str]]:
-    return [(one.labels["link"], one.labels["what"]) for one in run.samples() if one.name == name]
+    return [
+        (one.labels["link"], one.labels["what"])
+        for one in run.samples()
+        if one.name == name and one.value == 1
+    ]
 
 
 def out(run: RunMetrics) -> list[tuple[str, str]]:

@@ -8,7 +8,6 @@ ledger beside the data remembers whose slot is whose.
 from __future__ import annotations
 
 import contextlib
-import datetime
 import errno
 import hashlib
 import math
@@ -18,6 +17,7 @@ import stat
 import subprocess
 import tempfile
 import time
+import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +39,12 @@ from linklab.scenario import Scenario, ScenarioError
 
 LEDGER = "linklab-published.jsonl"
 
+GRAFANA = "http://127.0.0.1:3000"
+"""That of compose.yaml."""
+
+LIVE_UID, COMPARE_UID = "linklab-live", "linklab-compare"
+"""The dashboards' (dashboards/boards)."""
+
 STEP_S = 1
 """A sample a second, as a live run is scraped."""
 
@@ -53,6 +59,9 @@ REST_S = 300
 
 RETENTION_S = 15 * 86400
 """How long Prometheus keeps data unless told otherwise."""
+
+ROOM_S = 6 * 86400
+"""How long ago the first slot begins; dashboards of published runs show 7 days."""
 
 MARGIN_S = 86400
 """A slot that Prometheus would forget within a day is none."""
@@ -87,6 +96,12 @@ class FinishedRun:
     figures: RunFigures | None
     lasted_s: float
 
+    @property
+    def compared(self) -> tuple[str, str, str]:
+        """Scenario, size of the file and clock, as Prometheus has them."""
+        labels = new_metrics(self.label, self.job, self.scenario, 0.0).labels
+        return labels.scenario, labels.size, labels.clock
+
 
 @dataclass(frozen=True)
 class Published:
@@ -95,6 +110,8 @@ class Published:
     run_dir: Path
     slot: Slot
     before: bool
+    compared: tuple[str, str, str]
+    """Scenario, size of the file and clock: what runs share that can be compared."""
 
 
 def finished_run(run_dir: Path) -> FinishedRun:
@@ -174,26 +191,31 @@ def openmetrics(runs: Sequence[tuple[FinishedRun, int]]) -> bytes:
 def free_slots(
     lengths_s: Sequence[int], taken: Sequence[tuple[int, int]], now_s: float, retention_s: float
 ) -> list[int]:
-    """Where slots of these lengths begin: as late as may be, in this order, meeting none that is
-    taken (start and end) and none another. Pure. Raises PublishError where there is no room.
+    """Where slots of these lengths begin, in this order and after all that are taken (start and
+    end), so that time in Prometheus runs as runs were published. Pure. Raises PublishError where
+    there is no room.
+
+    The first of all begins some days ago: there is room for later ones behind it.
     """
-    busy = sorted(taken)
-    starts: list[int] = []
-    end_s = int(now_s) - LEAST_AGE_S
+    latest_s = now_s - LEAST_AGE_S
+    whole_s = sum(_whole_minutes(length_s + REST_S) for length_s in lengths_s)
     oldest_s = now_s - max(retention_s - MARGIN_S, retention_s / 2)
-    for length_s in reversed(lengths_s):
-        start_s = (end_s - length_s) // 60 * 60
-        for taken_start_s, taken_end_s in reversed(busy):
-            if start_s < taken_end_s + REST_S and taken_start_s < start_s + length_s + REST_S:
-                start_s = (taken_start_s - REST_S - length_s) // 60 * 60
-        if start_s < oldest_s:
+    usual_s = min(now_s - min(ROOM_S, retention_s / 2), latest_s - whole_s)
+    start_s = _whole_minutes(max([oldest_s, usual_s, *(end_s + REST_S for _, end_s in taken)]))
+    starts: list[int] = []
+    for length_s in lengths_s:
+        if start_s + length_s > latest_s:
             raise PublishError(
                 f"no room for {len(lengths_s)} runs in what Prometheus keeps "
                 f"({retention_s / 86400:g} days): publish fewer, or raise its retention and --retention"
             )
         starts.append(start_s)
-        end_s = start_s - REST_S
-    return starts[::-1]
+        start_s += _whole_minutes(length_s + REST_S)
+    return starts
+
+
+def _whole_minutes(seconds: float) -> int:
+    return math.ceil(seconds / 60) * 60
 
 
 class _Ledger:
@@ -298,22 +320,55 @@ def publish(
             _backfill(_text_of(fresh, slots), data.resolve(), owner)
         with acting_as(owner):
             ledger.append(new.values())
-    return [Published(run.directory, slots[run.digest], run.digest in known) for run in runs]
+    return [
+        Published(run.directory, slots[run.digest], run.digest in known, run.compared)
+        for run in runs
+    ]
 
 
-def to_json(one: Published) -> dict[str, object]:
+def to_json(one: Published, grafana: str) -> dict[str, object]:
     """What came of a run directory, for machines."""
-    return {"run_dir": str(one.run_dir), "before": one.before, **msgspec.structs.asdict(one.slot)}
+    slot = msgspec.structs.asdict(one.slot)
+    return {
+        "run_dir": str(one.run_dir),
+        "before": one.before,
+        **slot,
+        "live_url": live_url(one, grafana),
+    }
 
 
-def in_words(one: Published) -> str:
+def in_words(one: Published, grafana: str) -> str:
     """What came of a run directory, for people: where to find it in Grafana."""
-    start, end = (
-        datetime.datetime.fromtimestamp(second).strftime("%Y-%m-%d %H:%M:%S")
-        for second in (one.slot.start_s, one.slot.end_s)
-    )
     how = "published before" if one.before else "published"
-    return f"{one.slot.run}: {how}, {start} to {end}"
+    return f"{one.slot.run}: {how}, {live_url(one, grafana)}"
+
+
+def live_url(one: Published, grafana: str) -> str:
+    """The dashboard *Live lab* of a Grafana, with a run as it went."""
+    return _url(grafana, LIVE_UID, [one.slot], run=one.slot.run)
+
+
+def compare_urls(published: Iterable[Published], grafana: str) -> dict[str, str]:
+    """The dashboard *Compare algorithms* of a Grafana, for each scenario, size of the file and clock
+    of which several runs were published: by what it shows, in words."""
+    groups: dict[tuple[str, str, str], list[Slot]] = {}
+    for one in published:
+        groups.setdefault(one.compared, []).append(one.slot)
+    return {
+        f"{scenario}, {size}, {clock} clock": _url(
+            grafana, COMPARE_UID, slots, scenario=scenario, size=size, clock=clock
+        )
+        for (scenario, size, clock), slots in groups.items()
+        if len(slots) > 1
+    }
+
+
+def _url(grafana: str, uid: str, slots: Sequence[Slot], **variables: str) -> str:
+    """A dashboard from the first slot to the last one's end, a second later for what has ended."""
+    asked = {f"var-{name}": value for name, value in variables.items()}
+    asked["from"] = f"{min(slot.start_s for slot in slots)}000"
+    asked["to"] = f"{max(slot.end_s for slot in slots) + 1}000"
+    return f"{grafana.rstrip('/')}/d/{uid}?{urllib.parse.urlencode(asked)}"
 
 
 def _unused(label: str, taken: set[str]) -> str:

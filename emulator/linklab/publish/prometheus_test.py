@@ -18,9 +18,12 @@ from linklab.publish.prometheus import (
     LEDGER,
     REST_S,
     RETENTION_S,
+    ROOM_S,
     Published,
     PublishError,
+    compare_urls,
     free_slots,
+    in_words,
     publish,
 )
 
@@ -68,19 +71,37 @@ def publish_text(tmp_path: Path, *run_dirs: Path) -> tuple[list[Published], list
 lengths = st.lists(st.integers(1, 2000), max_size=8)
 
 
-@given(first=lengths, second=lengths)
-def test_slots_are_old_enough_in_order_and_apart(first: list[int], second: list[int]) -> None:
+@given(batches=st.lists(lengths, max_size=4), hours=st.integers(0, 200))
+def test_slots_ascend_in_the_order_of_publication_are_old_enough_and_apart(
+    batches: list[list[int]], hours: int
+) -> None:
     taken: list[tuple[int, int]] = []
-    for lengths_s in (first, second):
-        starts = free_slots(lengths_s, taken, NOW_S, RETENTION_S)
-        assert starts == sorted(starts)
-        taken += [(start, start + length) for start, length in zip(starts, lengths_s, strict=True)]
-    taken.sort()
+    for number, lengths_s in enumerate(batches):
+        now_s = NOW_S + number * hours * 3600
+        starts = free_slots(lengths_s, taken, now_s, RETENTION_S)
+        new = [(start, start + length) for start, length in zip(starts, lengths_s, strict=True)]
+        for start_s, end_s in new:
+            assert end_s <= now_s - LEAST_AGE_S
+            assert start_s > now_s - RETENTION_S
+        taken += new
     for (_, end_s), (start_s, _) in pairwise(taken):
         assert start_s - end_s >= REST_S
-    for start_s, end_s in taken:
-        assert end_s <= NOW_S - LEAST_AGE_S
-        assert start_s > NOW_S - RETENTION_S
+
+
+def test_suites_one_after_the_other_have_room_in_the_days_that_dashboards_show() -> None:
+    """A hundred runs of a minute, three times in an hour, and one a day for weeks."""
+    taken: list[tuple[int, int]] = []
+    for number in range(30):
+        now_s = NOW_S + (number * 1200 if number < 3 else number * 86400)
+        starts = free_slots([60] * 100, taken, now_s, RETENTION_S)
+        assert min(starts) >= now_s - ROOM_S
+        taken += [(start, start + 60) for start in starts]
+    assert taken == sorted(taken)
+
+
+def test_many_runs_at_once_begin_earlier() -> None:
+    starts = free_slots([60] * 2000, [], NOW_S, RETENTION_S)
+    assert NOW_S - RETENTION_S < starts[0] < NOW_S - ROOM_S
 
 
 def test_a_slot_that_prometheus_would_soon_forget_is_none() -> None:
@@ -151,6 +172,24 @@ def test_a_failed_run_is_published_as_failed(tmp_path: Path) -> None:
     _, text = publish_text(tmp_path, directory)
     (failed,) = [line for line in text if line.startswith("linklab_run_failed{")]
     assert failed.split()[-2] == "1.0"
+
+
+def test_links_lead_to_a_run_as_it_went_and_to_runs_that_can_be_compared(tmp_path: Path) -> None:
+    made, _ = publish_text(
+        tmp_path,
+        run_dir(tmp_path / "a"),
+        run_dir(tmp_path / "b", seed=2),
+        run_dir(tmp_path / "c", clock="real"),
+    )
+    first, second, _ = (one.slot for one in made)
+    assert in_words(made[0], "http://g:1/") == (
+        "20261121T061934-a: published, http://g:1/d/linklab-live?var-run=20261121T061934-a"
+        f"&from={first.start_s}000&to={first.end_s + 1}000"
+    )
+    assert compare_urls(made, "http://g:1") == {
+        "small, 1 MB, virtual clock": "http://g:1/d/linklab-compare?var-scenario=small"
+        f"&var-size=1+MB&var-clock=virtual&from={first.start_s}000&to={second.end_s + 1}000"
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,333 @@
+"""What people look at dashboards for, as their queries answer it on a real Prometheus."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import command, environment
+from linklab.publish.prometheus import COMPARE_UID, LIVE_UID, Published, publish
+from prometheus import DASHBOARDS, Prometheus, filled_in, prometheus
+from run_directories import changed_by_hand, finished_run
+
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(
+        shutil.which("promtool") is None,
+        reason="Prometheus is not installed: apt-get install prometheus",
+    ),
+]
+
+
+def expressions(dashboard: str, title: str) -> list[str]:
+    """The queries of a panel, or of a dashboard's marks."""
+    board = DASHBOARDS[dashboard]
+    found = [
+        [target["expr"] for target in panel["targets"]]
+        for panel in board["panels"]
+        if panel["title"] == title
+    ] or [[one["expr"]] for one in board["annotations"]["list"] if one["name"] == title]
+    (made,) = found
+    return made
+
+
+def test_links_name_dashboards_that_there_are() -> None:
+    assert {LIVE_UID, COMPARE_UID} <= {one["uid"] for one in DASHBOARDS.values()}
+
+
+# --- Compare algorithms: runs that differ in more than who downloaded.
+
+
+TIMES_S = {
+    ("alg3", 1): 5.0,
+    ("alg3", 2): 5.2,
+    ("alg3", 3): 6.0,
+    ("alg1", 1): 7.0,
+    ("single-wifi", 1): 9.0,
+    ("mptcp", 1): 6.5,
+}
+
+
+@pytest.fixture(scope="module")
+def compared(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Prometheus, dict[Path, Published]]]:
+    """Runs that can be compared, and one each of another scenario, size and clock, and one whose
+    links somebody changed."""
+    work = tmp_path_factory.mktemp("compared")
+    runs = [
+        finished_run(work / f"{algorithm}-{seed}", algorithm, seed=seed, download_s=time_s)
+        for (algorithm, seed), time_s in TIMES_S.items()
+    ]
+    runs += [
+        finished_run(work / "other", "alg3", download_s=1.0, scenario="other"),
+        finished_run(work / "large", "alg3", download_s=90.0, size_bytes=100_000_000),
+        finished_run(work / "real", "alg3", download_s=5.6, clock="real"),
+        finished_run(
+            work / "changed",
+            "alg3",
+            seed=4,
+            download_s=60.0,
+            events=[{"t_s": 1.0, "link": "wifi", "kind": "live", "detail": "down for 3 s"}],
+        ),
+    ]
+    data = work / "prometheus" / "data"
+    data.mkdir(parents=True)
+    made = {one.run_dir: one for one in publish(runs, data=data)}
+    with prometheus(work / "prometheus") as server:
+        yield server, made
+
+
+def asked_of(
+    compared: tuple[Prometheus, dict[Path, Published]], expression: str, **chosen: str
+) -> list[tuple[dict[str, str], float]]:
+    server, made = compared
+    end_s = max(one.slot.end_s for one in made.values())
+    words = {"scenario": "same", "size": "10 MB", "clock": "virtual", **chosen}
+    return server.value(filled_in(expression, **words), end_s + 60)
+
+
+def test_medians_are_of_the_same_scenario_size_and_clock_and_of_nothing_changed_by_hand(
+    compared: tuple[Prometheus, dict[Path, Published]],
+) -> None:
+    median, order = expressions("compare-algorithms", "Download time")
+    found = {one["algorithm"]: value for one, value in asked_of(compared, median)}
+    assert found == {"alg3": 5.2, "alg1": 7.0, "single-wifi": 9.0, "mptcp": 6.5}
+    places = {one["algorithm"]: value for one, value in asked_of(compared, order)}
+    assert sorted(places, key=places.__getitem__) == ["single-wifi", "alg1", "alg3", "mptcp"]
+    for chosen, time_s in (({"clock": "real"}, 5.6), ({"size": "100 MB"}, 90.0)):
+        assert [value for _, value in asked_of(compared, median, **chosen)] == [time_s]
+
+
+def test_the_choice_of_scenario_size_and_clock_has_no_all() -> None:
+    variables = {one["name"]: one for one in DASHBOARDS["compare-algorithms"]["templating"]["list"]}
+    for name in ("scenario", "size", "clock"):
+        assert not variables[name].get("includeAll") and not variables[name].get("multi"), name
+    assert variables["algorithm"]["includeAll"]
+
+
+def test_every_run_has_its_bar_and_the_spread_its_columns(
+    compared: tuple[Prometheus, dict[Path, Published]],
+) -> None:
+    every, _ = expressions("compare-algorithms", "Download time of every run")
+    found = {(one["algorithm"], int(one["seed"])): s for one, s in asked_of(compared, every)}
+    assert found == TIMES_S
+    runs, median, low, high, least, most, _, left_out, failed, _ = (
+        {one["algorithm"]: value for one, value in asked_of(compared, expression)}.get("alg3")
+        for expression in expressions("compare-algorithms", "Algorithms")
+    )
+    assert (runs, left_out, failed) == (3, 1, 0)
+    assert (least, low, median, high, most) == pytest.approx((5.0, 5.1, 5.2, 5.6, 6.0))
+
+
+def test_the_runs_say_what_is_wrong_with_them_and_where_they_are(
+    compared: tuple[Prometheus, dict[Path, Published]],
+) -> None:
+    began, ended, *_, flaws = expressions("compare-algorithms", "Runs")
+    by_run = {one.slot.run: one for one in compared[1].values()}
+    marked = {one["run"]: value for one, value in asked_of(compared, flaws)}
+    assert {by_run[run].run_dir.name: value for run, value in marked.items() if value} == {
+        "changed": 1
+    }
+    (panel,) = [one for one in DASHBOARDS["compare-algorithms"]["panels"] if one["title"] == "Runs"]
+    overrides = {
+        one["matcher"]["options"]: {p["id"]: p["value"] for p in one["properties"]}
+        for one in panel["fieldConfig"]["overrides"]
+    }
+    ((words,),) = [
+        [one["options"]["1"]["text"]] for one in overrides["not the scenario's"]["mappings"]
+    ]
+    assert words == "by hand"
+    ((url),) = [one["url"] for one in overrides["run"]["links"]]
+    assert url.startswith(f"/d/{LIVE_UID}?var-run=${{__data.fields.run}}")
+    for expression, key in ((began, "start_s"), (ended, "end_s")):
+        for one, value in asked_of(compared, expression):
+            assert value == 1000 * getattr(by_run[one["run"]].slot, key)
+
+
+def test_labels_have_a_size_of_their_own_and_no_axis_ends_at_the_bars() -> None:
+    for panel in DASHBOARDS["compare-algorithms"]["panels"]:
+        if panel["type"] == "barchart":
+            assert "max" not in panel["fieldConfig"]["defaults"], panel["title"]
+            assert panel["options"]["text"]["valueSize"] == 12
+
+
+# --- Live lab: Wi-Fi goes for three seconds.
+
+
+@pytest.fixture(scope="module")
+def gone(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Prometheus, dict[str, Any]]]:
+    """wifi-gone by alg3 and by curl, and what they came to; and the same by alg3 as if somebody
+    had done it: by algorithm, run directory, slot and figures."""
+    work = tmp_path_factory.mktemp("gone")
+    done = called(work, "compare", "wifi-gone", "-a", "alg3,curl-lte")
+    runs = {path.name.split("-")[2]: path for path in Path(done["run_dir"]).iterdir()}
+    by_hand = changed_by_hand(runs["alg3"], work / "by-hand")
+    data = work / "prometheus" / "data"
+    data.mkdir(parents=True)
+    published = publish([runs["alg3"], runs["curl"], by_hand], data=data)
+    made = {
+        name: {
+            "slot": one.slot,
+            "figures": json.loads((one.run_dir / "summary.json").read_text()),
+        }
+        for name, one in zip(("alg3", "curl", "by hand"), published, strict=True)
+    }
+    with prometheus(work / "prometheus") as server:
+        yield server, made
+
+
+def called(work: Path, *words: str) -> Any:
+    """What linklab says of these words, in JSON."""
+    done = subprocess.run(
+        command(*words, "--json"),
+        cwd=work,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def live(
+    gone: tuple[Prometheus, dict[str, Any]], run: str, expression: str, **chosen: str
+) -> list[tuple[dict[str, str], dict[int, float]]]:
+    """What a panel shows of a run, by seconds since it began."""
+    server, made = gone
+    slot = made[run]["slot"]
+    found = server.shown(filled_in(expression, run=slot.run, **chosen), slot.start_s, slot.end_s)
+    return [
+        (labels, {t_s - slot.start_s: value for t_s, value in values.items()})
+        for labels, values in found
+    ]
+
+
+def test_capacity_and_use_agree_at_the_second(gone: tuple[Prometheus, dict[str, Any]]) -> None:
+    shown = expressions("live-lab", "$link: capacity and use")
+    for link, full_bps in (("wifi", 60e6), ("lte", 40e6)):
+        ((_, capacity),), ((_, use),) = (live(gone, "alg3", one, link=link) for one in shown)
+        assert capacity.keys() == use.keys()
+        for second, bps in use.items():
+            assert bps <= capacity[second] * 1.001 + 2 * 8 * 1514, (link, second)
+        for second in range(1, 11):
+            expected_bps = 0 if link == "wifi" and second in (3, 4, 5) else full_bps
+            assert capacity[second] == pytest.approx(expected_bps, abs=0.001 * full_bps), second
+        if link == "wifi":
+            assert [use[second] for second in (3, 4, 5)] == [0, 0, 0]
+            assert use[2] > 0.95 * full_bps and use[7] > 0.95 * full_bps
+
+
+def test_all_links_together_are_their_sum(gone: tuple[Prometheus, dict[str, Any]]) -> None:
+    capacity, _ = expressions("live-lab", "All links: capacity and use")
+    ((_, shown),) = live(gone, "alg3", capacity)
+    assert shown[2] == pytest.approx(100e6, rel=1e-3)
+    assert shown[4] == pytest.approx(40e6, rel=1e-3)
+
+
+def test_an_outage_is_one_region_and_its_end_one_mark(
+    gone: tuple[Prometheus, dict[str, Any]],
+) -> None:
+    (down,), (back,) = expressions("live-lab", "Down"), expressions("live-lab", "Back")
+    ((labels, seconds),) = live(gone, "alg3", down)
+    assert (labels["link"], labels["what"]) == ("Wi-Fi", "down")
+    assert list(seconds) == [2, 3, 4]
+    ((labels, seconds),) = live(gone, "alg3", back)
+    assert (labels["link"], list(seconds)) == ("Wi-Fi", [5])
+
+
+def test_what_somebody_did_says_so_and_stands_until_it_is_taken_back(
+    gone: tuple[Prometheus, dict[str, Any]],
+) -> None:
+    (down,), (other,), (now,) = (
+        expressions("live-lab", title) for title in ("Down", "Changed by hand", "By hand")
+    )
+    ((labels, seconds),) = live(gone, "by hand", down)
+    assert (labels["link"], labels["what"]) == ("Wi-Fi", "down for 3 s, by hand")
+    assert list(seconds) == [2, 3, 4]
+    ((labels, seconds),) = live(gone, "by hand", other)
+    assert (labels["link"], labels["what"]) == ("Wi-Fi", "rate 10 Mbit/s")
+    assert min(seconds) == 1 and len(seconds) > 9
+    server, made = gone
+    slot = made["by hand"]["slot"]
+    for second, words in ((4, {"rate 10 Mbit/s", "down for 3 s"}), (8, {"rate 10 Mbit/s"})):
+        at_s = slot.start_s + second
+        shown = server.value(filled_in(now, run=slot.run), at_s)
+        assert {one["what"] for one, _ in shown} == words
+
+
+def test_a_run_has_one_mark_at_its_start(gone: tuple[Prometheus, dict[str, Any]]) -> None:
+    (begins,) = expressions("live-lab", "Runs")
+    ((labels, seconds),) = live(gone, "alg3", begins)
+    assert (labels["algorithm"], list(seconds)) == ("alg3", [0])
+
+
+def test_running_is_what_runs_now(gone: tuple[Prometheus, dict[str, Any]]) -> None:
+    server, made = gone
+    (running,) = expressions("live-lab", "Running")
+    (target,) = [
+        target
+        for panel in DASHBOARDS["live-lab"]["panels"]
+        if panel["title"] == "Running"
+        for target in panel["targets"]
+    ]
+    assert target["instant"] and not target.get("range")
+    for name, algorithm in (("alg3", "alg3"), ("curl", "curl-lte")):
+        shown = server.value(filled_in(running), made[name]["slot"].start_s + 3)
+        assert [one["algorithm"] for one, _ in shown] == [algorithm]
+    assert not server.value(filled_in(running), made["alg3"]["slot"].end_s + 60)
+
+
+def test_events_have_times_and_names_in_words(gone: tuple[Prometheus, dict[str, Any]]) -> None:
+    (events,) = expressions("live-lab", "Events")
+    found = [
+        (second, labels["link"], labels["what"])
+        for labels, seconds in live(gone, "by hand", events)
+        for second in seconds
+    ]
+    assert sorted(found) == [
+        (1, "Wi-Fi", "rate 10 Mbit/s, by hand"),
+        (2, "Wi-Fi", "carrier-down"),
+        (2, "Wi-Fi", "down for 3 s, by hand"),
+        (5, "Wi-Fi", "carrier-up"),
+    ]
+
+
+def test_links_are_called_wifi_and_lte_in_that_order(
+    gone: tuple[Prometheus, dict[str, Any]],
+) -> None:
+    for title in ("Queue", "Requests in flight", "Outage", "Round trip time"):
+        expression = expressions("live-lab", title)[0]
+        names = [labels["link"] for labels, _ in live(gone, "alg3", expression)]
+        assert names == ["Wi-Fi", "LTE"], title
+
+
+def test_another_program_has_goodput_and_progress(
+    gone: tuple[Prometheus, dict[str, Any]],
+) -> None:
+    (progress,) = expressions("live-lab", "Progress")
+    ((labels, shown),) = live(gone, "curl", progress)
+    assert labels["algorithm"] == "curl-lte"
+    assert list(shown.values()) == sorted(shown.values())
+    assert shown[10] == pytest.approx(10 / gone[1]["curl"]["figures"]["download_s"], abs=0.03)
+    (goodput,) = expressions("live-lab", "Goodput")
+    ((_, shown),) = live(gone, "curl", goodput)
+    assert shown[10] == pytest.approx(gone[1]["curl"]["figures"]["goodput_bps"], rel=0.02)
+
+
+def test_a_finished_run_shows_its_figure_and_not_its_last_second(
+    gone: tuple[Prometheus, dict[str, Any]],
+) -> None:
+    (goodput,) = expressions("live-lab", "Goodput")
+    for run in ("alg3", "curl"):
+        ((_, shown),) = live(gone, run, goodput)
+        assert shown[max(shown)] == pytest.approx(gone[1][run]["figures"]["goodput_bps"])
