@@ -56,13 +56,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the page; 1 if a run failed."""
+    """Writes the page; says which runs failed, and is then 1."""
     from linklab.commands import existing  # scipy is slow to load.
 
     model_of = existing.energy_model_now(options.energy_model)
     found = existing.read(options.runs, model_of)
     written(found, options.output, model_of, _baseline(options.history))
-    return 1 if any(one.failure for one in found) else 0
+    failed = [one for one in found if one.failure]
+    for one in failed:
+        complain(f"{one.run_dir}: {one.failure}")
+    return 1 if failed else 0
 
 
 def _baseline(given: Path | None) -> Path | None:
@@ -157,6 +160,7 @@ def _history(path: Path, groups: Sequence[Group]) -> History:
 def grouped(found: Iterable[Evidence]) -> tuple[list[Group], list[str]]:
     """The runs by scenario, place and clock, never those of different ones together; what is to be
     said of that. Raises UsageError where the same run is there twice."""
+    from linklab.core.records import FILES, QueueRecord
     from linklab.regression import fingerprint
     from linklab.report.page import Group
     from linklab.runs import clients, evidence
@@ -200,6 +204,12 @@ def grouped(found: Iterable[Evidence]) -> tuple[list[Group], list[str]]:
             ranked = sorted(group.runs, key=lambda who: order.get(who, len(order)))
             groups.append(replace(group, runs={who: group.runs[who] for who in ranked}))
     used = [one for group in groups for runs in group.runs.values() for one in runs]
+    bare = sum(not (one.run_dir / FILES[QueueRecord]).exists() for one in used)
+    if bare:
+        warnings.append(
+            f"{bare} of the runs lack {FILES[QueueRecord]}: nothing is known of their links over "
+            "time, nor of their energy"
+        )
     if warning := evidence.different_builds(used):
         warnings.append(warning)
     return groups, warnings

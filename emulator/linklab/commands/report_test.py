@@ -11,7 +11,7 @@ from linklab import scenario
 from linklab.commands.cli import main
 from linklab.core import records
 from linklab.core.link_state import LinkState
-from linklab.core.records import FILES, ClientRecord, LinkRecord, ProcessRecord
+from linklab.core.records import FILES, ClientRecord, LinkRecord, ProcessRecord, QueueRecord
 from linklab.regression import baseline, fingerprint, history
 from linklab.regression.baseline import Baseline
 from linklab.regression.figures import Cell
@@ -110,6 +110,7 @@ def test_processor_and_memory_are_of_the_real_clock(tmp_path: Path, small: Scena
     text = page(tmp_path / "runs")
     said = words(text)
     assert "guest, real clock" in said
+    assert "--seed 1 --runs 2 --clock real" in said
     assert "alg3 client 15.0 % 30.0 % 60.0 % 2.70 s 15.0 MB 135 MB s" in said
     assert "alg3 server 5.0 % 10.0 % 20.0 % 0.90 s - -" in said
     assert "alg3: processor of seed 1" in said
@@ -124,7 +125,8 @@ def test_processor_and_memory_are_of_the_real_clock(tmp_path: Path, small: Scena
 def test_virtual_time_has_neither_processor_nor_memory(tmp_path: Path, small: Scenario) -> None:
     made(tmp_path / "runs", "alg3", 1, small, 2.0)
     said = words(page(tmp_path / "runs"))
-    assert "guest, virtual clock" in said
+    assert "1 MB; seed 1; guest, virtual clock" in said
+    assert "--clock" not in said
     assert "Processor and memory: not applicable in virtual time" in said
     assert "% of a core" not in said
     on_the_real_clock(made(tmp_path / "other", "alg3", 1, small, 2.0), None)
@@ -185,13 +187,41 @@ def test_scenarios_that_differ_are_never_pooled(
     assert "2 different scenarios" in capsys.readouterr().err
 
 
-def test_runs_that_failed_and_other_builds_are_said(tmp_path: Path, small: Scenario) -> None:
+def test_runs_without_samples_are_said(
+    tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path / "runs", "naive", 1, small, 2.0)
+    (made(tmp_path / "runs", "alg3", 1, small, 2.0) / FILES[QueueRecord]).unlink()
+    assert "1 of the runs lack queues.jsonl" in words(page(tmp_path / "runs"))
+    assert "1 of the runs lack queues.jsonl" in capsys.readouterr().err
+
+
+def test_half_a_directory_and_another_format_are_refused(
+    tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in (job.SCENARIO_FILE, job.FILE):
+        made(tmp_path / name, "naive", 1, small, 2.0)
+        (made(tmp_path / name, "alg3", 1, small, 2.0) / name).unlink()
+        assert main(["report", str(tmp_path / name), "-o", str(tmp_path / "x.html")]) == 2
+        assert f"is half a run directory: {name} is missing" in capsys.readouterr().err
+    run_dir = made(tmp_path / "other", "alg3", 1, small, 2.0)
+    manifest = json.loads((run_dir / job.FILE).read_bytes())
+    (run_dir / job.FILE).write_text(json.dumps({**manifest, "format": 2}))
+    assert main(["report", str(tmp_path / "other"), "-o", str(tmp_path / "x.html")]) == 2
+    assert "this linklab reads format 1" in capsys.readouterr().err
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_runs_that_failed_and_other_builds_are_said(
+    tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
     made(tmp_path / "runs", "alg3", 1, small, 2.0, multilink_sha256="a")
     made(tmp_path / "runs", "alg3", 2, small, 2.0, multilink_sha256="b")
     (made(tmp_path / "runs", "naive", 1, small, 2.0) / summary.FILE).unlink()
     said = words(page(tmp_path / "runs", code=1))
     assert "1 more failed" in said
     assert "naive : " in said
+    assert "outcome.json" in capsys.readouterr().err
     assert "2 different builds of multilink" in said
 
 

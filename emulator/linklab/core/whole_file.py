@@ -26,7 +26,10 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
     _clear(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(part, flags, 0o666 if mode is None else mode & 0o600)
+    try:
+        descriptor = os.open(part, flags, 0o666 if mode is None else mode & 0o600)
+    except OSError as error:
+        raise _of(path, error) from error
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
@@ -34,9 +37,17 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
-        part.replace(path)
+        try:
+            part.replace(path)
+        except OSError as error:
+            raise _of(path, error) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def _of(path: Path, error: OSError) -> OSError:
+    """The error, said of the file that somebody asked for."""
+    return OSError(error.errno, error.strerror, str(path))
 
 
 def write(path: Path, content: bytes | str, mode: int | None = None) -> None:

@@ -30,6 +30,17 @@ def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    for path, kind in (
+        (tmp_path / "no" / "file", FileNotFoundError),
+        (tmp_path, IsADirectoryError),
+    ):
+        with pytest.raises(kind) as raised:
+            whole_file.write(path, "x")
+        assert (raised.value.filename, raised.value.filename2) == (str(path), None)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_rights_are_those_asked_for_and_never_more(tmp_path: Path) -> None:
     with whole_file.replacing(tmp_path / "key", 0o600) as file:
         assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600

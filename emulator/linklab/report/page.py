@@ -382,8 +382,8 @@ def _matrix(group: Group) -> list[tuple[str, list[float | None]]]:
 
 def _seeds(seeds: Sequence[int]) -> str:
     if len(seeds) > 2 and seeds[-1] - seeds[0] == len(seeds) - 1:
-        return f"{seeds[0]} to {seeds[-1]}"
-    return ", ".join(map(str, seeds))
+        return f"seeds {seeds[0]} to {seeds[-1]}"
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
 def _repeat(group: Group) -> str:
@@ -394,6 +394,10 @@ def _repeat(group: Group) -> str:
         return ""
     words = ["linklab", "compare", group.scenario.name, "-a", ",".join(known)]
     words += ["--seed", str(min(seeds)), "--runs", str(max(seeds) - min(seeds) + 1)]
+    if group.place == "host":
+        words += ["--place", "host"]
+    elif group.clock == "real":
+        words += ["--clock", "real"]
     return shlex.join(words)
 
 

@@ -41,10 +41,13 @@ class EvidenceError(RuntimeError):
 
 def found_in(paths: Iterable[Path]) -> list[Path]:
     """The run directories among the paths and directly in them, sorted, each once. Raises
-    EvidenceError where a path has none."""
+    EvidenceError where a path has none, or a half one."""
     found: dict[Path, None] = {}
     for path in paths:
-        inside = [path] if _is_run(path) else sorted(filter(_is_run, _entries(path)))
+        entries = [] if _is_run(path) else sorted(_entries(path))
+        for half in (one for one in entries if _is_half(one)):
+            raise EvidenceError(f"{half}: is half a run directory: {job.FILE} is missing")
+        inside = [path] if _is_run(path) else [one for one in entries if _is_run(one)]
         if not inside:
             raise EvidenceError(
                 f"{path}: no run directory, and none in it; needed: directories with {job.FILE}"
@@ -64,6 +67,10 @@ def _is_run(path: Path) -> bool:
     return (path / job.FILE).is_file()
 
 
+def _is_half(path: Path) -> bool:
+    return not _is_run(path) and (path / job.SCENARIO_FILE).is_file()
+
+
 class Reader:
     """Reads run directories; the scenario that many share is parsed once. Of runs that name no
     energy model, `model_of` is asked for one by their scenario's name."""
@@ -77,8 +84,19 @@ class Reader:
         format."""
         try:
             made = job.read(run_dir)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise EvidenceError(
+                f"{run_dir / job.FILE}: cannot be read: {error}; "
+                f"this linklab reads format {job.FORMAT}"
+            ) from error
+        try:
             scenario = self._scenario(run_dir)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError, ScenarioError) as error:
+        except FileNotFoundError as error:
+            missing = Path(error.filename).name
+            raise EvidenceError(
+                f"{run_dir}: is half a run directory: {missing} is missing"
+            ) from error
+        except (OSError, UnicodeDecodeError, ScenarioError) as error:
             raise EvidenceError(f"{run_dir}: cannot be read: {error}") from error
         evidence = Evidence(run_dir, made, scenario, None)
         try:

@@ -82,13 +82,19 @@ def test_directories_are_found_in_given_ones(tmp_path: Path, small: Scenario) ->
 def test_half_a_directory_and_another_format_are_refused(tmp_path: Path, small: Scenario) -> None:
     run_dir = made(tmp_path, "a", small)
     (run_dir / job.SCENARIO_FILE).unlink()
-    with pytest.raises(EvidenceError, match=r"/a: cannot be read: .*No such file"):
+    with pytest.raises(
+        EvidenceError, match=r"/a: is half a run directory: scenario.yaml is missing"
+    ):
         evidence.Reader().read(run_dir)
     run_dir = made(tmp_path, "b", small)
     written = json.loads((run_dir / job.FILE).read_bytes())
     (run_dir / job.FILE).write_text(json.dumps({**written, "format": 2}))
-    with pytest.raises(EvidenceError, match=r"/b: cannot be read: .*format"):
+    with pytest.raises(EvidenceError, match=r"/b/run.json: cannot be read: .*reads format 1"):
         evidence.Reader().read(run_dir)
+    (run_dir / job.FILE).unlink()
+    made(tmp_path, "c", small)
+    with pytest.raises(EvidenceError, match=r"/b: is half a run directory: run.json is missing"):
+        evidence.found_in([tmp_path])
 
 
 def test_a_run_that_failed_says_why(tmp_path: Path, small: Scenario) -> None:
