@@ -20,12 +20,14 @@ from linklab.core.records import (
     ClientRecord,
     EventRecord,
     LinkRecord,
+    ProcessRecord,
     QueueRecord,
     R,
     RecordError,
     Tail,
 )
-from linklab.runs import job, requests, run_figures, summary
+from linklab.energy.account import Power
+from linklab.runs import job, requests, run_energy, run_figures, summary
 from linklab.runs.job import Job
 from linklab.runs.requests import Request
 from linklab.runs.run_figures import ClientSummary, FigureError, RunFigures
@@ -146,6 +148,34 @@ class Run:
             for line in self._client_records
             if line.event == "sample"
         ]
+
+    @property
+    def process_samples(self) -> list[ProcessRecord]:
+        """What client and server had used of processor and memory, ten times a second; nothing in
+        virtual time, where computing takes none."""
+        return self._series(ProcessRecord)
+
+    @property
+    def power(self) -> list[Power]:
+        """What the device drew over time by the run's energy model, until its radios are idle;
+        nothing where the run names none or failed. Raises LoadError."""
+        if self.figures is None or self.scenario is None:
+            return []
+        try:
+            model = run_energy.model_of(self.path)
+            if model is None:
+                return []
+            cost = run_energy.of_lab(
+                model,
+                self.scenario,
+                self.path,
+                self.queues,
+                start_s=self._shift_s,
+                download_s=self.figures.download_s,
+            )
+        except (FigureError, OSError, ScenarioError) as error:
+            raise LoadError(f"{self.path}: {error}") from error
+        return list(cost.power)
 
     @property
     def _shift_s(self) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import msgspec
 
 from linklab.analysis.run import LoadError, Run, found
 from linklab.core import whole_file
+from linklab.energy.account import LinkEnergyFigures
 
 if TYPE_CHECKING:
     import pandas
@@ -24,9 +25,17 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
+_ENERGY = ("joules", "joules_per_byte", "main_j", "tail_j", "mean_w", "p90_w", "peak_w")
+"""What is said of a run's energy; `EnergyFigures` says what each is."""
+
+_LINK_ENERGY = tuple(one.name for one in fields(LinkEnergyFigures))
+
+
 def _runs(run: Run) -> Iterator[Row]:
-    """Figures of the run; empty where it failed, which `error` tells."""
+    """Figures of the run; empty where it failed, which `error` tells. Those of energy are empty
+    where the run names no model."""
     made, figures = run.job, run.figures
+    energy = figures.energy if figures else None
     yield {
         "place": made.place if made else "field",
         "clock": made.clock if made else "real",
@@ -38,6 +47,8 @@ def _runs(run: Run) -> Iterator[Row]:
         "link_delta_s": figures.link_delta_s if figures else None,
         "wasted_bytes": figures.wasted_bytes if figures else None,
         "stalled_s": figures.stalled_s if figures else None,
+        "energy_model": energy.model if energy else None,
+        **{name: getattr(energy, name, None) for name in _ENERGY},
         "error": run.error,
         "started_at": made.started_at if made else None,
         "revision": made.versions.get("revision") if made else None,
@@ -48,10 +59,27 @@ def _runs(run: Run) -> Iterator[Row]:
 
 
 def _links(run: Run) -> Iterator[Row]:
-    """A link's part in a run that came to figures."""
+    """A link's part in a run that came to figures, its energy too where the run names a model."""
     if run.figures is not None:
+        energies = run.figures.energy.links if run.figures.energy else {}
         for name, link in run.figures.links.items():
-            yield {"link": name, **asdict(link)}
+            cost = {one: getattr(energies.get(name), one, None) for one in _LINK_ENERGY}
+            yield {"link": name, **asdict(link), **cost}
+
+
+def _processes(run: Run) -> Iterator[Row]:
+    """What client and server used, by how often they were looked at; nothing in virtual time,
+    where computing takes none."""
+    for process, looked in ((run.figures and run.figures.processes) or {}).items():
+        for every, figures in looked.items():
+            yield {"process": process, "every": every, **asdict(figures)}
+
+
+def _power(run: Run) -> Iterator[Row]:
+    """What the device drew, in all (`link` is empty) and for each link."""
+    for one in run.power:
+        for link, power_w in ((None, one.power_w), *one.links_w.items()):
+            yield {"t_s": one.t_s, "length_s": one.length_s, "link": link, "power_w": power_w}
 
 
 TABLES: dict[str, Callable[[Run], Iterable[Any]]] = {
@@ -62,6 +90,9 @@ TABLES: dict[str, Callable[[Run], Iterable[Any]]] = {
     "states": lambda run: run.states,
     "queues": lambda run: run.queues,
     "events": lambda run: run.events,
+    "power": _power,
+    "processes": _processes,
+    "process-samples": lambda run: run.process_samples,
 }
 """Every table with what a run contributes to it."""
 

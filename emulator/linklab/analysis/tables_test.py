@@ -11,8 +11,11 @@ from linklab.analysis.run import LoadError
 from linklab.analysis.schemas import schemas
 from linklab.analysis.tables import TABLES, write_csv, write_parquet
 from linklab.core import records
-from linklab.core.records import EventRecord, QueueRecord
-from linklab.runs import job, outcome
+from linklab.core.link_state import LinkState
+from linklab.core.records import EventRecord, LinkRecord, ProcessRecord, QueueRecord
+from linklab.energy import library
+from linklab.energy.model import to_yaml as to_yaml_of_model
+from linklab.runs import job, outcome, run_energy
 from linklab.runs.job_test import JOB
 from linklab.runs.outcome import Outcome
 from linklab.scenario import Scenario, to_yaml
@@ -90,7 +93,7 @@ def test_every_table_says_whose_row_it_is(tmp_path: Path, small: Scenario) -> No
     runs = linklab.load(made(tmp_path / "run", small))
     for table in TABLES:
         rows = list(runs.rows(table))
-        assert rows or table == "states"
+        assert rows or table in ("states", "power", "processes", "process-samples")
         for row in rows:
             assert list(row)[:4] == ["run", "scenario", "contestant", "seed"]
     (row,) = runs.rows()
@@ -99,6 +102,65 @@ def test_every_table_says_whose_row_it_is(tmp_path: Path, small: Scenario) -> No
     assert [row["link"] for row in runs.rows("links")] == ["wifi", "lte"]
     with pytest.raises(LoadError, match="no table 'x'; allowed: runs, links"):
         list(runs.rows("x"))
+
+
+def with_energy_and_processes(directory: Path, small: Scenario) -> None:
+    """Has a run of `made` be one on the real clock, with an energy model."""
+    job.write(msgspec.structs.replace(job.read(directory), clock="real", shift_s=0.0), directory)
+    (directory / run_energy.FILE).write_text(to_yaml_of_model(library.get("galaxy-s7")))
+    up = LinkState(True, 8_000_000, 1, 0.01, 0.0, 0.0)
+    states = [LinkRecord.of(up, t_s=0.0, late_s=0.0, link=link) for link in small.links]
+    (directory / "links.jsonl").write_bytes(b"".join(map(records.line, states)))
+    used = [
+        ProcessRecord(t_s=t_s, process="client", cpu_s=t_s / 4, rss_bytes=15_000_000)
+        for t_s in (0.0, 1.0, 2.0, 3.0)
+    ]
+    (directory / "processes.jsonl").write_bytes(b"".join(map(records.line, used)))
+
+
+def test_energy_and_processes_are_in_tables(tmp_path: Path, small: Scenario) -> None:
+    directory = made(tmp_path / "run", small)
+    with_energy_and_processes(directory, small)
+    runs = linklab.load(directory)
+    (row,) = runs.rows()
+    figures = runs[0].figures
+    assert figures is not None
+    assert figures.energy is not None
+    assert (row["energy_model"], row["joules"]) == ("galaxy-s7", figures.energy.joules)
+    assert row["joules"] == pytest.approx(row["main_j"] + row["tail_j"])
+    links = list(runs.rows("links"))
+    assert [one["joules"] for one in links] == [
+        figures.energy.links[one["link"]].joules for one in links
+    ]
+    power = list(runs.rows("power"))
+    device = [one for one in power if one["link"] is None]
+    drawn_j = sum(one["power_w"] * one["length_s"] for one in device)
+    assert drawn_j == pytest.approx(figures.energy.joules)
+    assert {one["link"] for one in power} == {None, "wifi", "lte"}
+    looked = {one["every"]: one for one in runs.rows("processes")}
+    assert looked["1 Hz"]["load_median"] == pytest.approx(0.25)
+    assert looked["1 Hz"]["cpu_s"] == pytest.approx(0.75)
+    assert [one["rss_bytes"] for one in runs.rows("process-samples")] == [15_000_000] * 4
+
+
+def test_in_virtual_time_processes_are_nothing_and_never_zero(
+    tmp_path: Path, small: Scenario
+) -> None:
+    runs = linklab.load(made(tmp_path / "run", small))
+    assert list(runs.rows("processes")) == list(runs.rows("process-samples")) == []
+    (row,) = runs.rows()
+    assert row["clock"] == "virtual"
+    assert (row["energy_model"], row["joules"]) == (None, None), "no model is named"
+
+
+def test_a_table_as_a_data_frame(tmp_path: Path, small: Scenario) -> None:
+    made(tmp_path / "a", small)
+    made(tmp_path / "b", small, contestant="alg1")
+    frame = linklab.load(tmp_path).frame("links")
+    assert list(frame["link"]) == ["wifi", "lte"] * 2
+    assert frame.groupby("contestant")["bytes"].sum().to_dict() == {
+        "alg1": 1_000_000, "alg3": 1_000_000,
+    }  # fmt: skip
 
 
 def test_a_failed_run_is_a_row_without_figures(tmp_path: Path, small: Scenario) -> None:

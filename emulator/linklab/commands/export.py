@@ -13,7 +13,9 @@ from linklab.commands.options import UsageError
 
 EPILOG = """\
 tables, a row each: runs, links (of a run), requests, samples (of the client,
-every 100 ms), states (of a link), queues (counters of a link), events
+every 100 ms), states (of a link), queues (counters of a link), events, power
+(over time, where an energy model is named), processes (what client and server
+used, on the real clock), process-samples
 
 examples:
   linklab export runs/hs-s7-compare -o runs.parquet

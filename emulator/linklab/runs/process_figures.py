@@ -46,7 +46,8 @@ def of_records(records: Iterable[ProcessRecord]) -> dict[str, dict[str, ProcessF
         for title, every_s in EVERY_S.items():
             chosen = _every(samples, every_s)
             if len(chosen) >= _LEAST_SAMPLES:
-                found.setdefault(process, {})[title] = _figures(chosen)
+                cpu_s = samples[-1].cpu_s - samples[0].cpu_s
+                found.setdefault(process, {})[title] = _figures(chosen, cpu_s)
     return found
 
 
@@ -89,7 +90,7 @@ def _every(samples: Sequence[ProcessRecord], every_s: float) -> list[ProcessReco
     return chosen
 
 
-def _figures(samples: Sequence[ProcessRecord]) -> ProcessFigures:
+def _figures(samples: Sequence[ProcessRecord], cpu_s: float) -> ProcessFigures:
     loads = [load for _, load in _loads(samples)]
     resident = _memory(samples)
     sizes = [size for _, size in resident]
@@ -100,7 +101,7 @@ def _figures(samples: Sequence[ProcessRecord]) -> ProcessFigures:
         load_p90=statistics.percentile(loads, 90),
         load_max=max(loads),
         load_variation=statistics.coefficient_of_variation(loads) if any(loads) else None,
-        cpu_s=samples[-1].cpu_s - samples[0].cpu_s,
+        cpu_s=cpu_s,
         memory_bytes=statistics.median(sizes) if sizes else None,
         memory_variation=statistics.coefficient_of_variation(sizes) if len(sizes) > 1 else None,
         memory_integral_byte_s=(

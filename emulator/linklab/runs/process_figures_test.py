@@ -55,6 +55,14 @@ def test_the_end_counts_though_it_comes_early() -> None:
     assert process_figures.of_records(samples[:23])["client"]["1 Hz"].samples == 3
 
 
+def test_processor_time_is_all_that_was_seen() -> None:
+    """A burst in the last half second is no sample of one in a second, but was spent."""
+    samples = sampled([0.5, 0.5, 1.0])[:24]
+    found = process_figures.of_records(samples)["client"]
+    assert found["1 Hz"].cpu_s == found["10 Hz"].cpu_s == pytest.approx(1.3)
+    assert found["1 Hz"].load_max == pytest.approx(0.5)
+
+
 def test_memory_of_a_process_that_has_ended_is_not_zero() -> None:
     samples = sampled([0.5, 0.5])
     last = samples[-1]

@@ -73,7 +73,7 @@ class LinkFigures:
 class ProcessFigures:
     """What a process used, from so many samples. Loads are cores that it kept busy between two of
     them; `load_variation` and `memory_variation` are standard deviation by mean, None of nothing.
-    `cpu_s` is the processor time from the first sample to the last, the integral of the load;
+    `cpu_s` is all the processor time that was seen, the integral of the load, however often one looks;
     `memory_bytes` the median of what it occupied, with its integral over time."""
 
     samples: int
