@@ -82,6 +82,10 @@ bench: setup ## repeatability, sensitivity, fidelity, speed, peers, the client's
 bench-fidelity: setup ## links and their models against what a scenario states
 	@PYTHONPATH=tests $(PYTHON) -m bench fidelity models
 
+.PHONY: notebook
+notebook: setup ## execute the example notebook anew, which shows figures of runs
+	@PYTHONPATH=tests $(PYTHON) -m notebooks emulator/examples/*.ipynb
+
 .PHONY: client-all
 client-all: packages ## the client for linux/amd64, linux/arm64 and android/arm64
 	@$(SETUP)/client all build
