@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 from conftest import command, environment
 from linklab.publish.prometheus import COMPARE_UID, LIVE_UID, Published, publish
+from linklab.runs import beside_baseline
+from linklab.runs.beside_baseline import BesideBaseline, Movement
 from prometheus import DASHBOARDS, Prometheus, filled_in, prometheus
 from run_directories import changed_by_hand, finished_run
 
@@ -155,6 +158,120 @@ def test_labels_have_a_size_of_their_own_and_no_axis_ends_at_the_bars() -> None:
         if panel["type"] == "barchart":
             assert "max" not in panel["fieldConfig"]["defaults"], panel["title"]
             assert panel["options"]["text"]["valueSize"] == 12
+
+
+# --- Regression history: two revisions of a suite.
+
+
+MOVED = {"alg1": 1.5, "alg2": -2.0, "alg3": 0.4, "naive": None}
+"""By how much the download times of the second revision moved, by their bounds."""
+
+
+@pytest.fixture(scope="module")
+def suites(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Prometheus, list[Published]]]:
+    """Four downloads at a revision that is as the baseline, and published after that at another."""
+    work = tmp_path_factory.mktemp("suites")
+    data = work / "prometheus" / "data"
+    data.mkdir(parents=True)
+    published = []
+    for revision, moved in (("r1", dict.fromkeys(MOVED, 0.1)), ("r2", MOVED)):
+        runs = []
+        for algorithm, bounds in moved.items():
+            name = f"{revision}-{algorithm}"
+            runs.append(finished_run(work / name, algorithm, download_s=11.0, revision=revision))
+            found = (
+                Movement("download time", 10.0, 11.0, bounds),
+                Movement("efficiency", 0.9, 0.9, 0.0),
+            )
+            beside_baseline.write(runs[-1], BesideBaseline("default", found))
+        published += publish(runs, data=data)
+    with prometheus(work / "prometheus") as server:
+        yield server, published
+
+
+def history(
+    suites: tuple[Prometheus, list[Published]], title: str
+) -> list[list[tuple[dict[str, str], float]]]:
+    """What each query of a panel answers when all is published."""
+    server, published = suites
+    return [
+        server.value(filled_in(one, suite="default"), published[-1].slot.end_s + 60)
+        for one in expressions("regression-history", title)
+    ]
+
+
+def test_suites_stand_in_the_order_in_which_they_were_published(
+    suites: tuple[Prometheus, list[Published]],
+) -> None:
+    starts = [one.slot.start_s for one in suites[1]]
+    assert starts == sorted(starts)
+
+
+def test_the_verdict_says_how_many_are_worse_and_which(
+    suites: tuple[Prometheus, list[Published]],
+) -> None:
+    for title, count in (("Worse", 2), ("Better", 1), ("Downloads", 4), ("Failed", 0)):
+        assert [value for _, value in history(suites, title)[0]] == [count], title
+    (which,) = history(suites, "Which are worse")
+    assert {one["algorithm"] for one, _ in which} == {"alg1", "naive"}
+
+
+def test_a_row_for_each_download_says_what_moved_most_by_the_suites_own_bound(
+    suites: tuple[Prometheus, list[Published]],
+) -> None:
+    moved, changed, time, _, revision = history(suites, "Downloads beside the baseline")
+    found = {one["algorithm"]: (one["figure"], value) for one, value in moved}
+    assert found == {
+        "naive": ("download time", math.inf),
+        "alg1": ("download time", 1.5),
+        "alg3": ("download time", 0.4),
+        "alg2": ("download time", -2.0),
+    }
+    assert {one["size"] for one, _ in moved} == {"10 MB"}
+    assert {one["algorithm"]: value for one, value in changed}["alg1"] == pytest.approx(0.1)
+    assert [value for _, value in time] == [11.0] * 4
+    assert {one["revision"] for one, _ in revision} == {"r2"}
+    (panel,) = [
+        one
+        for one in DASHBOARDS["regression-history"]["panels"]
+        if one["title"] == "Downloads beside the baseline"
+    ]
+    assert panel["options"]["sortBy"] == [{"displayName": "by its bound", "desc": True}]
+
+
+def test_through_time_only_what_left_its_bounds_has_a_row(
+    suites: tuple[Prometheus, list[Published]],
+) -> None:
+    server, published = suites
+    (expression,) = expressions("regression-history", "Downloads that left their bounds")
+    shown = server.shown(
+        filled_in(expression, suite="default"), published[-1].slot.end_s, published[-1].slot.end_s
+    )
+    assert {labels["algorithm"] for labels, _ in shown} == {"alg1", "alg2", "naive"}
+
+
+def test_each_revision_has_one_mark(suites: tuple[Prometheus, list[Published]]) -> None:
+    server, published = suites
+    (expression,) = expressions("regression-history", "Revisions")[:1]
+    (mark,) = [
+        one["expr"]
+        for one in DASHBOARDS["regression-history"]["annotations"]["list"]
+        if one["name"] == "New revision"
+    ]
+    assert len(history(suites, "Revisions")[0]) == 2, expression
+    for revision, first in (("r1", published[0]), ("r2", published[4])):
+        (seconds,) = [
+            seconds
+            for labels, seconds in server.shown(
+                filled_in(mark), published[0].slot.start_s - 600, published[-1].slot.end_s + 600
+            )
+            if labels["revision"] == revision
+        ]
+        assert min(seconds) == first.slot.start_s
+        assert max(seconds) - min(seconds) < 300
+        assert len(seconds) == max(seconds) - min(seconds) + 1
 
 
 # --- Live lab: Wi-Fi goes for three seconds.

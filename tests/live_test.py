@@ -109,6 +109,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Live, Pr
         lab.until(lambda: lab.address and (work / "err").read_text().count("Mbit/s") >= 2)
         lab.until(lambda: lab.value("linklab_link_up", 'link="wifi"') == 1)
         lab.until(lambda: lab.value("multilink_received_bytes_total", 'link="wifi"'))
+        assert lab.call("link", "lte2", "rtt", "60ms").code == 0
         yield lab, server
 
 
@@ -122,7 +123,13 @@ def test_the_log_says_which_place_and_clock_and_why(watched: tuple[Live, Prometh
     assert f"http://{watched[0].address}/metrics" in said
 
 
-@pytest.mark.parametrize("one", asked(), ids=str)
+STANDING = {"link": "lte2", "rtt_s": 0.06}
+"""What was changed before the first test."""
+
+
+@pytest.mark.parametrize(
+    "one", [one for one in asked() if one.dashboard != "regression-history"], ids=str
+)
 def test_no_panel_of_the_dashboards_is_empty(watched: tuple[Live, Prometheus], one: Asked) -> None:
     lab, server = watched
     now_s = time.time()
@@ -160,7 +167,7 @@ def test_a_change_shows_in_prometheus_and_stays_for_the_next_run(
     run_dir = lab.status()["run_dir"]
     assert lab.call("next").code == 0
     lab.until(lambda: lab.status()["run_dir"] not in (run_dir, None))
-    assert lab.status()["changed"] == [{"link": "lte", "down_rate_bps": 2_000_000}]
+    assert lab.status()["changed"] == [STANDING, {"link": "lte", "down_rate_bps": 2_000_000}]
     lab.until(lambda: lab.value(*downlink("lte")) == 250_000)
     assert lab.call("link", "lte", "rate", "8mbit").code == 0
     lab.until(lambda: (lab.value(*downlink("lte")) or 0) > 250_000)
@@ -178,7 +185,7 @@ def test_a_carrier_that_is_taken_is_down_an_event_and_an_alert(
     lab.until(lambda: server.value(firing, time.time()))
     assert lab.call("link", "wifi", "up").code == 0
     lab.until(lambda: lab.value("linklab_link_up", 'link="wifi"') == 1)
-    assert lab.status()["changed"] == [{"link": "lte", "down_rate_bps": 8_000_000}]
+    assert lab.status()["changed"] == [STANDING, {"link": "lte", "down_rate_bps": 8_000_000}]
 
 
 def test_a_handover_goes_to_the_other_access_point(watched: tuple[Live, Prometheus]) -> None:

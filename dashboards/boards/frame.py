@@ -90,8 +90,10 @@ def variables(metric: Metric[Any]) -> list[Any]:
     ]
 
 
-def annotation(name: str, expression: str, words: str, colour: str, *, shown: bool = True) -> Any:
-    """Marks in every panel, a region where an expression yields something for seconds on end.
+def annotation(
+    name: str, expression: str, words: str, colour: str, *, shown: bool = True, step: str = "1s"
+) -> Any:
+    """Marks in every panel, a region where an expression yields something step after step.
     `words` is of its labels, such as "{{link}} down"."""
     return (
         dashboard.AnnotationQuery()
@@ -100,9 +102,9 @@ def annotation(name: str, expression: str, words: str, colour: str, *, shown: bo
         .enable(shown)
         .icon_color(colour)
         .expr(expression)
-        .step("1s")
+        .step(step)
         .title_format(words)
-        .target(prometheus.Dataquery().expr(expression).interval("1s").ref_id("Marks").range())
+        .target(prometheus.Dataquery().expr(expression).interval(step).ref_id("Marks").range())
     )
 
 

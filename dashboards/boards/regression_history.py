@@ -1,62 +1,170 @@
-"""*Regression history*: the same figures over the weeks."""
+"""*Regression history*: the downloads of a suite beside its baseline, the worst first."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from grafana_foundation_sdk.builders import common, prometheus, table
+from grafana_foundation_sdk.builders import common, statetimeline, table
 from grafana_foundation_sdk.models import common as commons
 from grafana_foundation_sdk.models import units
-from grafana_foundation_sdk.models.dashboard import Dashboard
-from linklab.metrics import about, results
-from linklab.metrics.metric import Metric
+from grafana_foundation_sdk.models.dashboard import (
+    Dashboard,
+    DynamicConfigValue,
+    VariableHide,
+    VariableSort,
+)
+from linklab.metrics import about, regression, results
 
-from boards.frame import framed, variables, with_rows
+from boards.frame import annotation, choice, framed, variable, with_rows
 from boards.looks import (
     GREEN,
     GREY,
     RED,
+    VIOLET,
     asking,
     columns,
     described,
     figure,
-    lines,
+    merged,
     one_colour,
     thresholds,
 )
-from boards.query import at_end, by, ever, query, series
+from boards.query import REFS, at_end, by, ever, now, query, series
 
-WHAT = "scenario, algorithm, seed"
-"""Labels of what is run again and again."""
+CELL = "scenario, size, algorithm, seed"
+"""Labels of what is downloaded again and again."""
 
-WHICH = "{{scenario}}, {{algorithm}}, seed {{seed}}"
+WHICH = "{{scenario}} {{size}}, {{algorithm}}, seed {{seed}}"
+
+SUITE = 'suite="$suite"'
+
+BY_BOUND = thresholds((None, GREEN), (-1, GREY), (1.000001, RED))
+"""Colours of a movement by its bound."""
 
 
-def _over_time(metric: Metric[Any]) -> str:
-    return by("max", WHAT, f"max_over_time({series(metric)}[$__interval])")
+def _newest(expression: str) -> str:
+    """Of the newest run of each download alone."""
+    return f"({expression} and on (run) topk by ({CELL}) (1, {ever(about.ENDED)}))"
 
 
-def _points(title: str, unit: str, description: str, *queries: prometheus.Dataquery) -> Any:
-    panel = lines(title, unit, description, *queries)
-    panel.show_points(commons.VisibilityMode.ALWAYS).point_size(6).fill_opacity(0)
-    panel.span_nulls(True)
-    return panel.legend(
-        common.VizLegendOptions()
-        .display_mode(commons.LegendDisplayMode.TABLE)
-        .placement(commons.LegendPlacement.RIGHT)
-        .show_legend(True)
-        .calcs(["lastNotNull", "min", "max"])
+MOVED = by("max", CELL, _newest(ever(regression.MOVED, SUITE)))
+"""The worst figure of each download's newest run."""
+
+
+def _count(title: str, description: str, expression: str, colour: str) -> Any:
+    panel = figure(title, units.Short, description, at_end(f"count({expression}) or vector(0)"))
+    return panel.thresholds(thresholds((None, GREY), (1, colour))).decimals(0)
+
+
+def _worse() -> Any:
+    return _count(
+        "Worse",
+        "Downloads of which a figure is further from the baseline than the suite allows, or that "
+        "fail.",
+        f"{MOVED} > 1",
+        RED,
     )
 
 
-def _download_time() -> Any:
-    return _points(
-        "Download time",
-        units.Seconds,
-        "Each point is a run. In virtual time the same code and seed give the same figure, "
-        "so every step is a change.",
-        query(_over_time(results.DOWNLOAD), WHICH),
+def _better() -> Any:
+    best = by("min", CELL, _newest(ever(regression.MOVED, SUITE)))
+    return _count(
+        "Better",
+        "Downloads of which a figure is better than the bound, and none is worse.",
+        f"{best} < -1 unless on ({CELL}) {MOVED} > 1",
+        GREEN,
     )
+
+
+def _downloads() -> Any:
+    return _count("Downloads", "Downloads of the suite in the time shown.", MOVED, GREY)
+
+
+def _which() -> Any:
+    panel = figure(
+        "Which are worse",
+        units.NoUnit,
+        "The five worst downloads; all of them stand below.",
+        now(f"topk(5, {MOVED} > 1)", WHICH),
+    )
+    panel.text(common.VizTextDisplayOptions().value_size(14))
+    panel.orientation(commons.VizOrientation.HORIZONTAL)
+    panel.text_mode(commons.BigValueTextMode.NAME).color_scheme(one_colour(RED))
+    return panel.no_value("none")
+
+
+def _table() -> Any:
+    all_of_them = _newest(ever(regression.MOVED, SUITE))
+    moved = (
+        f"(topk by ({CELL}) (1, {all_of_them} > 1) "
+        f"or on ({CELL}) bottomk by ({CELL}) (1, {all_of_them} < -1) "
+        f"or on ({CELL}) topk by ({CELL}) (1, {all_of_them}))"
+    )
+    changed = by("max", f"{CELL}, figure", _newest(ever(regression.CHANGED, SUITE)))
+    time = by("max", CELL, _newest(ever(results.DOWNLOAD)))
+    efficiency = by("max", CELL, _newest(ever(results.EFFICIENCY)))
+    named: dict[str, str | None] = {
+        "scenario": "scenario",
+        "size": "file",
+        "algorithm": "algorithm",
+        "seed": "seed",
+        "figure": "worst figure",
+    }
+    shown = {
+        "by its bound": (by("max", f"{CELL}, figure, run", moved), units.Short),
+        "change": (
+            f"{changed} and on ({CELL}, figure) {moved}",
+            units.PercentUnit,
+        ),
+        "time": (time, units.Seconds),
+        "efficiency": (efficiency, units.PercentUnit),
+        "revision": (f"{_newest(ever(about.INFO))} and on (run) {moved}", units.Short),
+    }
+    panel = described(
+        table.Panel(),
+        "Downloads beside the baseline",
+        "The newest run of each download, the worst first: of its figures the one that is worst, or "
+        "where none is worse best, by the bound that the suite has for it (above 1 is worse, below "
+        "-1 better), and its change.",
+        units.Short,
+    )
+    asking(panel, *(at_end(one) for one, _ in shown.values()))
+    for ref, (column, (_, unit)) in zip(REFS, shown.items(), strict=False):
+        panel.override_by_name(column, [DynamicConfigValue(id_val="unit", value=unit)])
+        named[f"Value #{ref}"] = column
+    named["Value #E"] = None
+    named |= {"revision": "revision", "run": "run"}
+    left = dict.fromkeys(("Time", "clock", "place", "__name__"), None)
+    panel.override_by_name(
+        "by its bound",
+        [
+            DynamicConfigValue(id_val="thresholds", value=BY_BOUND.build()),
+            DynamicConfigValue(id_val="color", value={"mode": "thresholds"}),
+            DynamicConfigValue(id_val="custom.cellOptions", value={"type": "color-background"}),
+            DynamicConfigValue(id_val="decimals", value=2),
+        ],
+    )
+    panel.transformations([merged(), columns({**named, **left})])
+    return panel.sort_by([common.TableSortByFieldState().display_name("by its bound").desc(True)])
+
+
+def _through_time() -> Any:
+    moved = series(regression.MOVED, SUITE)
+    beyond = " or ".join(
+        f"{by(aggregate, CELL, ever(regression.MOVED, SUITE))} {bound}"
+        for aggregate, bound in (("max", "> 1"), ("min", "< -1"))
+    )
+    shown = by("max", CELL, f"last_over_time({moved}[6h])")
+    panel = described(
+        statetimeline.Panel(),
+        "Downloads that left their bounds",
+        "A row for each download that was worse or better in the time shown, and where it stood when: "
+        "red is worse, green better, grey within its bounds.",
+        units.Short,
+    )
+    asking(panel, query(f"{shown} and on ({CELL}) ({beyond})", WHICH))
+    panel.thresholds(BY_BOUND).merge_values(True).show_value(commons.VisibilityMode.NEVER)
+    return panel.row_height(0.8).no_value("none")
 
 
 def _failed() -> Any:
@@ -69,39 +177,6 @@ def _failed() -> Any:
     return panel.thresholds(thresholds((None, GREEN), (1, RED)))
 
 
-def _against_the_usual() -> Any:
-    usual = f"quantile by ({WHAT}) (0.5, {ever(results.DOWNLOAD)})"
-    panel = _points(
-        "Against the usual",
-        units.PercentUnit,
-        "Download time against the median of the time shown. Beyond ±5 % is worth a look.",
-        query(f"{_over_time(results.DOWNLOAD)} / on ({WHAT}) {usual} - 1", WHICH),
-    )
-    panel.min(-0.2).max(0.2)
-    panel.thresholds(thresholds((None, RED), (-0.05, "transparent"), (0.05, RED)))
-    area = commons.GraphThresholdsStyleMode.AREA
-    return panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(area))
-
-
-def _runs() -> Any:
-    panel = figure(
-        "Runs",
-        units.Short,
-        "Runs in the time shown.",
-        at_end(f"count({ever(results.FAILED)})"),
-    )
-    return panel.color_scheme(one_colour(GREY))
-
-
-def _efficiency() -> Any:
-    return _points(
-        "Efficiency",
-        units.PercentUnit,
-        "Least possible time / time taken.",
-        query(_over_time(results.EFFICIENCY), WHICH),
-    ).max(1)
-
-
 def _revisions() -> Any:
     labels = ("revision", "place")
     panel = described(
@@ -112,37 +187,59 @@ def _revisions() -> Any:
     return panel.with_transformation(columns(named)).decimals(0)
 
 
-def _stalls() -> Any:
-    return _points(
-        "Stalls",
-        units.Seconds,
-        "How long no link brought anything though bytes were missing.",
-        query(_over_time(results.STALLED), WHICH),
-    )
-
-
-def _wasted() -> Any:
-    return _points(
-        "Wasted",
-        units.BytesSI,
-        "Bytes that links received and nobody could use.",
-        query(_over_time(results.WASTED), WHICH),
-    )
+def _variables() -> list[Any]:
+    """A suite, and what of it."""
+    metric = regression.MOVED.name
+    return [
+        choice(
+            "suite", "Suite", f"label_values({metric}, suite)", description="`linklab regress`'s."
+        ),
+        variable(
+            "scenario",
+            "Scenario",
+            f"label_values({metric}{{{SUITE}}}, scenario)",
+            description="A file in profiles/.",
+        ),
+        variable(
+            "algorithm",
+            "Algorithm",
+            f'label_values({metric}{{{SUITE}, scenario=~"$scenario"}}, algorithm)',
+            description="How the client splits the work, or another program's name.",
+        ),
+        variable(
+            "run",
+            "Run",
+            f"label_values({metric}{{{SUITE}}}, run)",
+            description="One download.",
+            sort=VariableSort.ALPHABETICAL_DESC,
+        ).hide(VariableHide.HIDE_VARIABLE),
+    ]
 
 
 def regression_history() -> Dashboard:
     """The dashboard; each panel with its width, in rows of a height."""
     rows = (
-        (8, ((20, _download_time()), (4, _failed()))),
-        (7, ((20, _against_the_usual()), (4, _runs()))),
-        (7, ((16, _efficiency()), (8, _revisions()))),
-        (7, ((12, _stalls()), (12, _wasted()))),
+        (
+            4,
+            (
+                (3, _worse()),
+                (3, _better()),
+                (3, _downloads()),
+                (3, _failed()),
+                (12, _which()),
+            ),
+        ),
+        (13, ((24, _table()),)),
+        (9, ((18, _through_time()), (6, _revisions()))),
     )
     made = framed(
         "Regression history",
         "linklab-regression",
-        "Published runs over the weeks (`linklab regress`, then `linklab publish`), in the order in "
-        "which they were published.",
-        variables(results.DOWNLOAD),
+        "The downloads of a regression suite (`linklab regress`, then `linklab publish`) beside their "
+        "baseline, and through the revisions in the order in which they were published.",
+        _variables(),
     )
+    of_revision = f"count by (revision) (last_over_time({series(about.INFO)}[1h]{{}}))"
+    begins = of_revision.replace("{}", "") + " unless " + of_revision.replace("{}", " offset 5m")
+    made.annotation(annotation("New revision", begins, "{{revision}}", VIOLET, step="60s"))
     return with_rows(made.time("now-7d", "now").refresh(""), rows)

@@ -134,6 +134,7 @@ def run(options: argparse.Namespace) -> int:
         run_dir=str(parent),
         problems=tuple(problems),
     )
+    checking.keep(measured, old.cells if old else {}, suite)
     _page(options, report, path)
     if options.update:
         return _update(options, path, prints, measured, report, old)

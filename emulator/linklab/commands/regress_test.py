@@ -10,7 +10,7 @@ from linklab.commands.conftest import Runs, printed
 from linklab.places.choice import Place
 from linklab.regression import baseline, fingerprint
 from linklab.regression.fingerprint import Fingerprint
-from linklab.runs import runner
+from linklab.runs import beside_baseline, runner
 from linklab.scenario import Scenario, to_yaml
 
 SUITE = """\
@@ -71,6 +71,23 @@ def test_every_cell_is_run_and_one_twice(based: Runs) -> None:
     assert {one.name for one in own} == {"own"}
     assert own[0].command is not None
     assert own[0].command[0] == f"{Path.cwd()}/own"
+
+
+def test_run_directories_say_how_far_their_figures_moved(based: Runs) -> None:
+    based.elapsed_s = lambda request: 0.4 if request.contestant else 0.2
+    regress()
+    latest = sorted(Path("runs").glob("*-regress*"))[-1]
+    found = {path.name: beside_baseline.read(path) for path in latest.iterdir()}
+    moved = {
+        name: (one.suite, {each.figure: each.bounds for each in one.movements})
+        for name, one in found.items()
+        if one is not None
+    }
+    assert len(moved) == 2  # What is run twice says it once.
+    assert moved["small-own-seed1-2"] == ("mine", {"download time": 0.0, "efficiency": 0.0})
+    suite, bounds = moved["small-curl-wifi-seed1"]
+    assert suite == "mine"
+    assert bounds["download time"] == pytest.approx(0.2 / 0.02)
 
 
 def test_the_same_figures_are_no_regression(

@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.samples import Sample
 
 from linklab.core.records import ClientRecord, EventRecord, Record
-from linklab.metrics import about, client, download, lab, links, marks, results
+from linklab.metrics import about, client, download, lab, links, marks, regression, results
 from linklab.metrics.about import About, Setting
 from linklab.metrics.metric import Metric
 from linklab.runs.run_figures import RunFigures
@@ -27,6 +27,7 @@ CATALOGUE = (
     *client.METRICS,
     *about.METRICS,
     *results.METRICS,
+    *regression.METRICS,
 )
 """Every metric."""
 
@@ -65,6 +66,7 @@ class RunMetrics:
         self._download = download.Download(link_names, self._client, size_bytes)
         self._about = About(setting, self._lab)
         self._results: results.Results = None
+        self._verdict: regression.Verdict = None
         self._now_s = 0.0
 
     def record(self, t_s: float, record: Record) -> None:
@@ -103,9 +105,12 @@ class RunMetrics:
         """Whether the emulator is in time, as far as a figure would notice."""
         return not (self._lab.is_late or self._lab.is_busy)
 
-    def conclude(self, figures: RunFigures | None, ended_s: float) -> None:
-        """The run is over since `ended_s` (Unix seconds) and came to `figures`, or failed."""
-        self._about.ended_s, self._results = ended_s, figures
+    def conclude(
+        self, figures: RunFigures | None, ended_s: float, verdict: regression.Verdict = None
+    ) -> None:
+        """The run is over since `ended_s` (Unix seconds) and came to `figures`, or failed; and what
+        its suite says of that, if it is in one."""
+        self._about.ended_s, self._results, self._verdict = ended_s, figures, verdict
 
     def samples(self) -> Iterator[Sample]:
         """All series of a run that is going on, and its figures once there are any."""
@@ -121,6 +126,7 @@ class RunMetrics:
         yield from self._of(about.METRICS, self._about)
         if self._about.ended_s is not None:
             yield from self._of(results.METRICS, self._results)
+            yield from self._of(regression.METRICS, self._verdict)
 
     def _of(self, metrics: Iterable[Metric[S]], source: S) -> Iterator[Sample]:
         labels = asdict(self.labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from linklab.core.records import ClientRecord, EventRecord, LinkRecord, MachineR
 from linklab.metrics import about
 from linklab.metrics.about import Setting
 from linklab.metrics.run import CATALOGUE, RunLabels, RunMetrics, families
+from linklab.runs.beside_baseline import BesideBaseline, Movement
 from linklab.runs.run_figures import LinkFigures, RunFigures
 
 LABELS = RunLabels("r", "s", "1 MB", "alg3", "1", "real")
@@ -285,6 +287,9 @@ def test_all_metrics_of_a_whole_run_are_in_the_catalogue_and_the_other_way_round
 ) -> None:
     tell(run, state(0.0, up=False), EventRecord(0.0, "lte", "live", "loss 1 %"))
     tell(run, ClientRecord(0, "sample", "wifi", rtt_ns=1))
-    run.conclude(FIGURES, 110.0)
+    moved = Movement("download time", 8.0, 10.0, None)
+    run.conclude(FIGURES, 110.0, BesideBaseline("default", (moved,)))
+    assert value(run, "linklab_regression_changed_ratio", suite="default") == 0.25
+    assert value(run, "linklab_regression_moved_ratio", figure="download time") == math.inf
     names = {metric.name for metric in families(run.samples())}
     assert names == {one.name.removesuffix("_total") for one in CATALOGUE}

@@ -32,7 +32,8 @@ from linklab.core import locks, plain_file, records, whole_file
 from linklab.metrics.manifest import new_metrics, run_label
 from linklab.metrics.run import families
 from linklab.publish.owner import Owner, OwnerError, acting_as, owner_of
-from linklab.runs import job, outcome, summary
+from linklab.runs import beside_baseline, job, outcome, summary
+from linklab.runs.beside_baseline import BesideBaseline
 from linklab.runs.job import Job
 from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.scenario import Scenario, ScenarioError
@@ -94,6 +95,7 @@ class FinishedRun:
     job: Job
     scenario: Scenario
     figures: RunFigures | None
+    verdict: BesideBaseline | None
     lasted_s: float
 
     @property
@@ -120,6 +122,7 @@ def finished_run(run_dir: Path) -> FinishedRun:
         identity = hashlib.sha256(plain_file.read(run_dir / job.FILE))
         made = job.read(run_dir)
         scenario = job.scenario_of(run_dir)
+        verdict = beside_baseline.read(run_dir)
     except FileNotFoundError as error:
         raise PublishError(
             f"{run_dir} is not a run directory: {error.filename} is missing"
@@ -146,6 +149,7 @@ def finished_run(run_dir: Path) -> FinishedRun:
         job=made,
         scenario=scenario,
         figures=figures,
+        verdict=verdict,
         lasted_s=max(times, default=0.0),
     )
 
@@ -162,7 +166,7 @@ def samples(run: FinishedRun, start_s: int) -> Iterator[Sample]:
             following = next(waiting, None)
         told.advance(second)
         if second == last:
-            told.conclude(run.figures, start_s + second)
+            told.conclude(run.figures, start_s + second, run.verdict)
         for sample in told.samples():
             yield sample._replace(timestamp=start_s + second)
 

@@ -9,7 +9,8 @@ from linklab.regression import figures, verdict
 from linklab.regression.figures import Bound, Cell, Values
 from linklab.regression.suite import Planned, Suite
 from linklab.regression.verdict import Checked, Status
-from linklab.runs import summary
+from linklab.runs import beside_baseline, summary
+from linklab.runs.beside_baseline import BesideBaseline
 from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.runs.runner import Finished, Request
 
@@ -92,6 +93,16 @@ def check(
         for one in measured
         if one.planned.cell in baseline
     ]
+
+
+def keep(measured: Sequence[Measured], baseline: Mapping[Cell, Values], suite: Suite) -> None:
+    """Writes into each run directory how far the figures are from the baseline's, for `linklab
+    publish`; where a run says nothing about the client, or has no baseline, nothing."""
+    for one in measured:
+        cell = one.planned.cell
+        if cell in baseline and not one.trouble:
+            found = verdict.movements(baseline[cell], one.values, suite.bounds_of(cell))
+            beside_baseline.write(one.finished.run_dir, BesideBaseline(suite.name, found))
 
 
 def _checked(one: Measured, then: Values, bounds: Mapping[str, Bound]) -> Checked:

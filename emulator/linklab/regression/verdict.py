@@ -8,6 +8,7 @@ from enum import Enum
 
 from linklab.core.printable import printable
 from linklab.regression.figures import FIGURES, Bound, Cell, Figure, Values
+from linklab.runs.beside_baseline import Movement
 
 
 class Status(Enum):
@@ -84,6 +85,30 @@ def deviations(baseline: Values, now: Values, bounds: Mapping[str, Bound]) -> tu
         if abs(value - then) > allowed:
             worse = (value > then) == figure.more_is_worse
             found.append(Deviation(figure, then, value, allowed, worse))
+    return tuple(found)
+
+
+_LEAST_BOUND = 1e-9
+"""Where nothing is allowed, any movement is far beyond it."""
+
+
+def movements(
+    baseline: Values, now: Values | None, bounds: Mapping[str, Bound]
+) -> tuple[Movement, ...]:
+    """How far every figure is from its baseline, whether its bound allows it or not. A download
+    without figures fails, which is worse than any bound allows."""
+    if now is None:
+        return (Movement("the download fails", None, None, None),)
+    found = []
+    for figure in FIGURES:
+        then, value = baseline.get(figure.key), now.get(figure.key)
+        if then is None and value is None:
+            continue
+        by_bound = None
+        if then is not None and value is not None:
+            worse = value - then if figure.more_is_worse else then - value
+            by_bound = worse / max(bounds[figure.bound].allowed(then), _LEAST_BOUND)
+        found.append(Movement(figure.title, then, value, by_bound))
     return tuple(found)
 
 

@@ -45,6 +45,39 @@ def test_a_change(change: Values, status: Status, said: list[str]) -> None:
     assert verdict.status(verdict.deviations(THEN, now, DEFAULT_BOUNDS)) is status
 
 
+def moved(now: Values | None, bounds: dict[str, Bound] = DEFAULT_BOUNDS) -> dict[str, float | None]:
+    return {one.figure: one.bounds for one in verdict.movements(THEN, now, bounds)}
+
+
+def test_movements_are_by_their_bounds_and_more_is_worse() -> None:
+    now = {**THEN, "download_s": 10.05, "efficiency": 0.94, "stalls": 0.0, "wasted_bytes": 600e3}
+    assert moved(now) == {
+        "download time": pytest.approx(0.5),
+        "efficiency": pytest.approx(-2.0),
+        "link Δ": 0.0,
+        "bytes wasted": pytest.approx(2.0),
+        "stalls": 0.0,
+    }
+
+
+def test_what_a_program_tells_all_of_a_sudden_and_a_failure_are_worse_than_any_bound() -> None:
+    assert moved({**THEN, "link_delta_s": None})["link Δ"] is None
+    assert moved(None) == {"the download fails": None}
+
+
+@settings(deadline=None)
+@given(values, values)
+def test_movements_beyond_a_bound_are_the_deviations(one: Values, other: Values) -> None:
+    worse = {
+        each.figure.title for each in verdict.deviations(one, other, DEFAULT_BOUNDS) if each.worse
+    }
+    assert worse == {
+        each.figure
+        for each in verdict.movements(one, other, DEFAULT_BOUNDS)
+        if each.bounds is None or each.bounds > 1
+    }
+
+
 @settings(deadline=None)
 @given(values)
 def test_the_same_figures_never_deviate(now: Values) -> None:
