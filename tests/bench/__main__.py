@@ -30,6 +30,7 @@ from bench.campaign import campaign
 from bench.client import client
 from bench.common import CORES, Bench, BenchError, Result
 from bench.fidelity import fidelity
+from bench.field import field
 from bench.live import live
 from bench.models import models
 from bench.peers import peers
@@ -41,14 +42,15 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
     section.__name__: section
     for section in (
         repeatability, sensitivity, fidelity, models, speed, peers, client, live, kernel,
-        regress, campaign, calibration, algorithms,
+        regress, campaign, calibration, algorithms, field,
     )
 }  # fmt: skip
-ASKED = ("kernel", "regress", "campaign", "calibration", "algorithms")
+ASKED = ("kernel", "regress", "campaign", "calibration", "algorithms", "field")
 """What runs only when it is named: the kernel build takes minutes and no target moves; 20 runs of
 the regression suite take more than an hour (`regress --quick`: minutes); the thesis' links are
-calibrated, for ten minutes, when their models have changed; and all algorithms in all scenarios
-take hours. With `--keep`, what of the latter is there already is not run again."""
+calibrated, for ten minutes, when their models have changed; all algorithms in all scenarios take
+hours, and scenarios made of records (`field`) a quarter of an hour. With `--keep`, what `algorithms`
+finds there is not run again."""
 UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 
 from rich.console import Console
 
-from linklab.commands import report, running
+from linklab.commands import compare_recordings, report, running
 from linklab.commands.options import (
+    UsageError,
     add_energy_model,
+    add_kind,
     add_repeats,
     add_report,
     add_run,
@@ -18,6 +21,7 @@ from linklab.commands.options import (
     contestants,
     server,
 )
+from linklab.field import recording
 from linklab.report import tables
 from linklab.runs import clients, run_energy
 from linklab.runs.runner import Request
@@ -27,7 +31,8 @@ EPILOG = """\
 examples:
   linklab compare hs-s7 hs-s6
   linklab compare static-80-50 -a alg3,mptcp,aria2-8 --runs 3
-  linklab compare hs-s7 --server './my-server --port {port} {directory}'"""
+  linklab compare hs-s7 --server './my-server --port {port} {directory}'
+  linklab compare results/1 --report r.html    of multilink get --run-dir"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -35,13 +40,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     add_energy_model(parser, "instead of the scenario's")
     add_server(parser)
-    parser.add_argument("scenarios", nargs="+", metavar="scenario")
+    parser.add_argument(
+        "scenarios",
+        nargs="+",
+        metavar="scenario",
+        help="or directories with real downloads: those beside the lab's over links made of them",
+    )
+    add_kind(parser)
     parser.add_argument(
         "-a",
         "--algorithms",
-        default="published",
         metavar="NAMES",
-        help=f"comma-separated; {'; '.join(map(_group, clients.GROUPS))} (default published)",
+        help=f"comma-separated; {'; '.join(map(_group, clients.GROUPS))} (default published; "
+        "beside a real download what was recorded)",
     )
     add_repeats(parser, 1, "; the table shows medians")
     add_report(parser)
@@ -59,11 +70,18 @@ def _group(name: str) -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Every contestant in every scenario, `--runs` seeds each; 1 if any run failed."""
+    if any(recording.is_in(Path(name)) for name in options.scenarios):
+        return compare_recordings.run(options)
+    if options.kind:
+        raise UsageError("--kind: a scenario says what its links are; allowed: with recordings")
     scenarios: list[Scenario] = []
     for scenario in map(find, options.scenarios):
         if scenario not in scenarios:  # Else its runs would count in two tables.
             scenarios.append(scenario)
-    plan = [(scenario, contestants(options.algorithms, scenario)) for scenario in scenarios]
+    plan = [
+        (scenario, contestants(options.algorithms or "published", scenario))
+        for scenario in scenarios
+    ]
     running.require(
         list(dict.fromkeys(name for _, names in plan for name in names)),
         options.place,

@@ -96,6 +96,7 @@ def options(small: Scenario, tmp_path: Path) -> Namespace:
         report=None,
         server=None,
         port=None,
+        kind=[],
     )
 
 

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace, not_for_scenarios: Sequence[str]) -> int:
         )
     try:
         recordings = [recording.read(path) for path in options.files]
-        made = making.scenario(file.stem, recordings, _kinds(recordings, options.kind))
+        made = making.scenario(file.stem, recordings, kinds_of(recordings, options.kind))
         sources = [path.name or str(path) for path in options.files]
         scenario = files.write(made, file, sources, overwrite=options.force)
     except (RecordingError, MakingError) as error:
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace, not_for_scenarios: Sequence[str]) -> int:
     return 0
 
 
-def _kinds(recordings: Iterable[Recording], given: Iterable[str]) -> dict[str, LinkKind]:
+def kinds_of(recordings: Iterable[Recording], given: Iterable[str]) -> dict[str, LinkKind]:
     """The kind of each link, as given, or by its name or device. Raises UsageError."""
     told: dict[str, LinkKind] = {}
     for text in given:
@@ -50,7 +50,7 @@ def _kinds(recordings: Iterable[Recording], given: Iterable[str]) -> dict[str, L
         if word not in KINDS:
             raise UsageError(f"--kind {text}: allowed is LINK=KIND, with {' or '.join(KINDS)}")
         told[name] = KINDS[word]
-    kinds: dict[str, LinkKind] = {}
+    found: dict[str, LinkKind] = {}
     for one in (course for recorded in recordings for course in recorded.courses):
         try:
             link_name(one.link)
@@ -64,13 +64,13 @@ def _kinds(recordings: Iterable[Recording], given: Iterable[str]) -> dict[str, L
                 f"link {one.link!r} of {one.device!r}: is it {' or '.join(KINDS)}? "
                 f"Needed: --kind {one.link}=KIND"
             )
-        kinds[one.link] = kind
+        found[one.link] = kind
     for link in told:
-        if link not in kinds:
+        if link not in found:
             raise UsageError(
-                f"--kind {link}: no such link was recorded; there are {', '.join(kinds)}"
+                f"--kind {link}: no such link was recorded; there are {', '.join(found)}"
             )
-    return kinds
+    return found
 
 
 def _show(file: Path, scenario: Scenario, made: Made, recordings: Sequence[Recording]) -> None:

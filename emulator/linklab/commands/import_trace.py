@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from linklab.commands import import_recordings
-from linklab.commands.options import UsageError, add_json
+from linklab.commands.options import UsageError, add_json, add_kind
 from linklab.traces import iperf3
 from linklab.traces.detection import FORMATS
 from linklab.traces.importing import Options, Report, import_file
@@ -43,13 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.yaml",
         help="make a scenario of real downloads, its traces beside it",
     )
-    parser.add_argument(
-        "--kind",
-        action="append",
-        default=[],
-        metavar="LINK=KIND",
-        help="what kind of link a scenario's is, where neither name nor device tells",
-    )
+    add_kind(parser)
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="the trace (default: FILE's name .csv)"
     )

@@ -168,6 +168,17 @@ def add_energy_model(parser: argparse.ArgumentParser, instead: str) -> None:
     )
 
 
+def add_kind(parser: argparse.ArgumentParser) -> None:
+    """`--kind`."""
+    parser.add_argument(
+        "--kind",
+        action="append",
+        default=[],
+        metavar="LINK=KIND",
+        help="what kind of link a recorded one is, where neither name nor device tells",
+    )
+
+
 def add_repeats(parser: argparse.ArgumentParser, default: int, counts: str) -> None:
     """`--runs`; `counts` says what the figures of several become."""
     parser.add_argument(

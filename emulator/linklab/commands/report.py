@@ -14,10 +14,14 @@ from linklab.core.complaint import complain
 
 if TYPE_CHECKING:
     from linklab.commands.existing import ModelOf
+    from linklab.field.prediction import Prediction
     from linklab.report.page import Group, History, Over
     from linklab.report.reproduction import Checked
     from linklab.runs.courses import Course
     from linklab.runs.evidence import Evidence
+    from linklab.scenario import Scenario
+
+    Predictions = dict[str, tuple[Scenario, Prediction]]
 
 EPILOG = """\
 examples:
@@ -78,7 +82,11 @@ def _baseline(given: Path | None) -> Path | None:
 
 
 def written(
-    found: Sequence[Evidence], output: Path, model_of: ModelOf, baseline: Path | None = None
+    found: Sequence[Evidence],
+    output: Path,
+    model_of: ModelOf,
+    baseline: Path | None = None,
+    predictions: Predictions | None = None,
 ) -> None:
     """Writes a page of runs and says where. Raises UsageError where a run is there twice, or has
     a line that is none."""
@@ -87,7 +95,7 @@ def written(
     from linklab.report import html
 
     try:
-        shown, warnings = context(found, model_of, baseline)
+        shown, warnings = context(found, model_of, baseline, predictions)
     except RecordError as error:
         raise UsageError(str(error)) from error
     for warning in warnings:
@@ -102,20 +110,24 @@ def of_directories(
     output: Path | None,
     energy_model: str | None = None,
     baseline: Path | None = None,
+    predictions: Predictions | None = None,
 ) -> None:
     """Writes a page of the runs in directories, where one is asked for (`options.add_report`)."""
     if output is not None:
         from linklab.commands import existing  # scipy is slow to load.
 
         model_of = existing.energy_model_now(energy_model)
-        written(existing.read(paths, model_of), output, model_of, baseline)
+        written(existing.read(paths, model_of), output, model_of, baseline, predictions)
 
 
 def context(
-    found: Sequence[Evidence], model_of: ModelOf, baseline: Path | None = None
+    found: Sequence[Evidence],
+    model_of: ModelOf,
+    baseline: Path | None = None,
+    predictions: Predictions | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
     """What the page of runs shows, and what is to be said of them. `baseline` is that whose history
-    stands on it."""
+    stands on it, `predictions` what stands beside recordings."""
     from linklab.report import page
 
     groups, warnings = grouped(found)
@@ -124,7 +136,9 @@ def context(
     }
     command = ["linklab", *sys.argv[1:]]
     history = None if baseline is None else _history(baseline, groups)
-    return page.context(groups, over, _verdicts(groups), warnings, command, history), warnings
+    verdicts = _verdicts(groups)
+    shown = page.context(groups, over, verdicts, warnings, command, history, predictions)
+    return shown, warnings
 
 
 def _history(path: Path, groups: Sequence[Group]) -> History:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from linklab.core import statistics
 from linklab.core.link_kinds import link_title
 from linklab.core.statistics import Interval
+from linklab.field.prediction import LinkPrediction
 from linklab.report.link_styles import link_styles
 from linklab.runs.courses import Course, Range
 from linklab.runs.run_figures import ProcessFigures
@@ -346,28 +347,52 @@ def courses(
             {"l": link_title(link), "c": round(rate / 1e6, 2), "t": round(t, 2)}
             for t, rate in capacities.get(link, ())
         ]
-    color = {**_n("l"), "scale": _links(scenario, used), "legend": _LEGEND}
-    x = _q("t", "s")
-
-    def line(field: str, **mark: Any) -> dict[str, Any]:
-        return {
-            "transform": [{"filter": f"isValid(datum.{field})"}],
-            "mark": {"type": "line", "interpolate": "step-after", "clip": True, **mark},
-            "encoding": {"x": x, "y": _q(field, "Mbit/s"), "color": color},
-        }
-
-    thin = line("r", strokeWidth=0.8, opacity=0.3)
+    color = _of_links(scenario, used)
+    thin = _rates("r", color, strokeWidth=0.8, opacity=0.3)
     thin["encoding"] = {**thin["encoding"], "detail": _n("k")}
     layers = {
         "r": thin,
-        "c": line("c", strokeWidth=1.2, strokeDash=[4, 3], opacity=0.9),
-        "m": line("m", strokeWidth=2.6),
+        "c": _rates("c", color, strokeWidth=1.2, strokeDash=[4, 3], opacity=0.9),
+        "m": _rates("m", color, strokeWidth=2.6),
     }
     known = {field for row in values for field in row}
     # Vega warns of a layer without data.
     return _spec(
         values, _SERIES, layer=[layer for field, layer in layers.items() if field in known]
     )
+
+
+def predicted(scenario: Scenario, links: Sequence[LinkPrediction]) -> Spec:
+    """What each link carried over time: recorded thick, in the lab dashed."""
+    values = [
+        {"l": link_title(one.link), "t": round(step.start_s, 2), field: round(rate_bps / 1e6, 2)}
+        for one in links
+        for step in one.steps
+        for field, rate_bps in (("m", step.measured_bps), ("p", step.predicted_bps))
+    ]
+    color = _of_links(scenario, {one.link for one in links})
+    return _spec(
+        values,
+        _SERIES,
+        layer=[
+            _rates("m", color, strokeWidth=2.6, opacity=0.7),
+            _rates("p", color, strokeWidth=1.4, strokeDash=[4, 3]),
+        ],
+    )
+
+
+def _of_links(scenario: Scenario, used: Collection[str]) -> dict[str, Any]:
+    """Links in their colours, those `used` named."""
+    return {**_n("l"), "scale": _links(scenario, used), "legend": _LEGEND}
+
+
+def _rates(field: str, color: Mapping[str, Any], **mark: Any) -> dict[str, Any]:
+    """A line of rates over time."""
+    return {
+        "transform": [{"filter": f"isValid(datum.{field})"}],
+        "mark": {"type": "line", "interpolate": "step-after", "clip": True, **mark},
+        "encoding": {"x": _q("t", "s"), "y": _q(field, "Mbit/s"), "color": color},
+    }
 
 
 def _middle(courses: Sequence[Course], step_s: float) -> Course:

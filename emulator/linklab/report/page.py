@@ -14,6 +14,7 @@ from typing import Any
 
 from linklab.core import statistics
 from linklab.core.statistics import Interval
+from linklab.field.prediction import Prediction
 from linklab.report import charts, reproduction_showing
 from linklab.report.charts import Spec
 from linklab.report.reproduction import Checked
@@ -165,9 +166,10 @@ def context(
     warnings: Sequence[str],
     command: Sequence[str],
     history: History | None = None,
+    predictions: Mapping[str, tuple[Scenario, Prediction]] | None = None,
 ) -> dict[str, Any]:
     """What the template shows. `over` is by group title and contestant, `verdicts` by publication,
-    `command` is how the report was made."""
+    `command` is how the report was made, `predictions` are by the recording's name."""
     whole = [group for group in groups if group.runs]
     contestants = list(dict.fromkeys(who for group in whole for who in group.runs))
     return {
@@ -181,6 +183,10 @@ def context(
         "publications": [_published(name, found) for name, found in verdicts.items()],
         "command": shlex.join(command),
         "history": history,
+        "predictions": [
+            _prediction(source, scenario, one)
+            for source, (scenario, one) in (predictions or {}).items()
+        ],
         "versions": _versions(groups),
     }
 
@@ -191,7 +197,21 @@ def all_charts(shown: Mapping[str, Any]) -> list[Chart]:
     for group in shown["groups"]:
         found += [one for one in (group["times"], group["energy"], group["loads"]) if one]
         found += [one for part in group["courses"] for one in part["charts"]]
-    return found
+    return found + [one["chart"] for one in shown["predictions"]]
+
+
+def _prediction(source: str, scenario: Scenario, one: Prediction) -> dict[str, Any]:
+    """A recorded download beside the lab's."""
+    return {
+        "source": source,
+        "one": one,
+        "chart": Chart(
+            f"{source}/predicted",
+            f"{source}: throughput of each link",
+            "thick as recorded, dashed in the lab",
+            charts.predicted(scenario, one.links),
+        ),
+    }
 
 
 def _heat(groups: Sequence[Group], contestants: Sequence[str]) -> list[dict[str, Any]]:

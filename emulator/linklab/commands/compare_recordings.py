@@ -1,0 +1,122 @@
+"""`linklab compare DIR`: real downloads beside the lab's, over links that are made of their records."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+from linklab.commands import import_recordings, report, running
+from linklab.commands.options import UsageError, contestants, server
+from linklab.core.scratch import scratch_prefix
+from linklab.field import files, making, prediction, recording
+from linklab.field.making import MakingError
+from linklab.field.prediction import Prediction
+from linklab.field.recording import Recording, RecordingError
+from linklab.report import predictions, tables
+from linklab.runs import run_energy
+from linklab.runs.runner import Request
+from linklab.scenario import Scenario
+
+
+def run(options: argparse.Namespace) -> int:
+    """Every recording beside the lab's runs of who was recorded, and whom else `-a` names; 1 if any
+    run failed."""
+    recordings = [_read(Path(name)) for name in options.scenarios]
+    with _made(recordings, options.kind) as scenarios:
+        plan = [
+            (scenario, list(dict.fromkeys([one.contestant, *_named(options, scenario)])))
+            for one, scenario in zip(recordings, scenarios, strict=True)
+        ]
+        running.require([who for _, names in plan for who in names], options.place, options.clock)
+        own = server(options)
+        requests = [
+            Request(
+                scenario, who, options.seed + n, shift_s=options.shift, energy=energy, server=own
+            )
+            for scenario, names in plan
+            for energy in [run_energy.model_for(scenario, options.energy_model)]
+            for who in names
+            for n in range(options.runs)
+        ]
+        series = running.run_series(requests, options, "compare")
+    found: dict[str, tuple[Scenario, Prediction]] = {}
+    for one, scenario in zip(recordings, scenarios, strict=True):
+        same = [
+            recording.read(series.parent / request.label)
+            for request, result in series.results
+            if request.scenario == scenario
+            and request.who == one.contestant
+            and not isinstance(result, str)
+        ]
+        if same:
+            found[one.source] = (scenario, prediction.beside(one, same))
+    report.of_directories([series.parent], options.report, predictions=found)
+    comparisons = [series.comparison(scenario, names) for scenario, names in plan]
+    if options.json:
+        beside = [predictions.to_json(source, made) for source, (_, made) in found.items()]
+        compared = [tables.to_json(all_rows) for all_rows in comparisons]
+        said = {**series.to_json(), "predictions": beside, "comparisons": compared}
+        print(json.dumps(said, indent=2))
+    else:
+        console = Console()
+        for source, (_, made) in found.items():
+            console.print(predictions.table(source, made))
+        for all_rows in comparisons:
+            if len(all_rows.rows) > 1 or series.failures:
+                tables.show(all_rows, console)
+        print(series.in_one_line())
+    return 1 if series.failures else 0
+
+
+def _read(directory: Path) -> Recording:
+    """A whole download, of a contestant that the lab has. Raises UsageError."""
+    if not recording.is_in(directory):
+        raise UsageError(
+            f"{directory}: is no recording of a download; allowed: scenarios alone, or recordings alone"
+        )
+    try:
+        found = recording.read(directory)
+    except RecordingError as error:
+        raise UsageError(str(error)) from error
+    if not found.is_complete:
+        raise UsageError(
+            f"{directory}: the recorded download is not complete, so there is nothing to compare with; "
+            "allowed: `linklab import --scenario`, which makes a scenario of it"
+        )
+    if not found.contestant:
+        raise UsageError(f"{directory}: nobody in the lab does what was recorded there")
+    return found
+
+
+def _named(options: argparse.Namespace, scenario: Scenario) -> Sequence[str]:
+    return contestants(options.algorithms, scenario) if options.algorithms else ()
+
+
+@contextmanager
+def _made(recordings: Sequence[Recording], kinds: Sequence[str]) -> Iterator[list[Scenario]]:
+    """A scenario of each recording, called like its directory, as long as the block lasts. Raises
+    UsageError."""
+    with tempfile.TemporaryDirectory(prefix=scratch_prefix("field")) as scratch:
+        scenarios: list[Scenario] = []
+        for one in recordings:
+            name = _name(Path(one.source), [scenario.name for scenario in scenarios])
+            try:
+                made = making.scenario(name, [one], import_recordings.kinds_of([one], kinds))
+            except MakingError as error:
+                raise UsageError(str(error)) from error
+            scenarios.append(files.write(made, Path(scratch, f"{name}.yaml"), [one.source]))
+        yield scenarios
+
+
+def _name(directory: Path, taken: Sequence[str]) -> str:
+    """A scenario's name that is like a directory's."""
+    words = re.findall("[a-z0-9]+", directory.resolve().name.lower())
+    name = f"recorded-{'-'.join(words)}"[:56].strip("-")
+    return name if name not in taken else f"{name}-{len(taken) + 1}"

@@ -1,0 +1,49 @@
+"""A download of the lab is taken for one of the field's: a scenario is made of what its client wrote
+down, and nothing else, and run again."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Linklab
+from linklab.scenario import load
+
+
+@pytest.mark.parametrize("who", ["alg3-rescue", "single-wifi"])
+def test_a_scenario_made_of_a_record_is_as_fast_as_the_links_were(
+    linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path, who: str
+) -> None:
+    changing = """
+events:
+  - {at: 1 s, link: wifi, down: 8 Mbit/s}
+  - {at: 2 s, link: wifi, down: 30 Mbit/s}
+  - {at: 2.5 s, link: lte, for: 1 s, outage: true}
+"""
+    true = scenario(
+        "truth", size="20 MB", wifi="down: 40 Mbit/s, up: 20 Mbit/s, rtt: 20 ms", more=changing
+    )
+    done = linklab("run", true, "-a", who, "--out", tmp_path / "runs", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    record = tmp_path / "record"
+    record.mkdir()
+    for name in ("client.jsonl", "client.json"):
+        shutil.copy(Path(found["run_dir"], name), record)
+
+    made = tmp_path / "made.yaml"
+    done = linklab("import", record, "--scenario", made)
+    assert done.code == 0, done.err
+    assert f"the same again: linklab run {made} -a {who}" in done.out
+    links = load(made).links
+    assert list(links) == (["wifi", "lte"] if who == "alg3-rescue" else ["wifi"])
+    assert links["wifi"].rtt_s == pytest.approx(0.02, rel=0.01)
+
+    done = linklab("compare", record, "--out", tmp_path / "runs", "--json")
+    assert done.code == 0, done.err
+    (beside,) = json.loads(done.out)["predictions"]
+    assert beside["measured_s"] == pytest.approx(found["figures"]["download_s"], abs=1e-6)
+    assert beside["error_ratio"] == pytest.approx(0, abs=0.03)
+    for link in beside["links"]:
+        assert link["off_ratio"] < 0.05, link["link"]
