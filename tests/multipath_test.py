@@ -97,3 +97,113 @@ def test_a_run_over_multipath_tcp_repeats_exactly(linklab: Linklab, scenario: Sc
     assert one[0] == other[0]
     for name in ("subflows.jsonl", "mptcp.json", "queues.jsonl"):
         assert (one[1] / name).read_bytes() == (other[1] / name).read_bytes()
+
+
+SLOW = "down: 1 Mbit/s, up: 1 Mbit/s, rtt: 20 ms, queue: 100 kB"
+GOOD_LTE = "down: 8 Mbit/s, up: 4 Mbit/s, rtt: 60 ms"
+
+
+def changes(run_dir: Path) -> list[tuple[float, str, str]]:
+    """When LTE was opened, suspended or resumed, what, and what was expected of the links."""
+    return [
+        (event["t_s"], *event["detail"].split(", ", 1))
+        for event in lines(run_dir / "events.jsonl")
+        if event["kind"] == "subflow"
+    ]
+
+
+def test_emptcp_in_the_kernel_opens_suspends_and_resumes_lte(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    file = scenario(
+        "emptcp",
+        size="25 MB",
+        wifi=SLOW,
+        lte=GOOD_LTE,
+        more="energy: galaxy-s3\n"
+        "events:\n"
+        "  - {at: 12 s, link: wifi, down: 12 Mbit/s}\n"
+        "  - {at: 20 s, link: wifi, down: 1 Mbit/s}\n",
+    )
+    figures, run_dir = downloaded(linklab, file, "emptcp-kernel")
+    opened, suspended, resumed = changes(run_dir)[:3]
+    assert (opened[1], suspended[1], resumed[1]) == ("opened", "suspended", "resumed")
+    assert 3.0 <= opened[0] < 3.1  # τ, as κ takes 8 s; then 5 Mbit/s are assumed.
+    assert opened[2].endswith(" 5.00 of LTE")
+    assert 12.0 < suspended[0] < 13.0
+    assert 20.0 < resumed[0] < 21.5
+    rested = [
+        sample["sent_bytes"]
+        for sample in lines(run_dir / "queues.jsonl")
+        if (sample["link"], sample["direction"]) == ("lte", "down")
+        and suspended[0] + 1 < sample["t_s"] < resumed[0]
+    ]
+    assert len(rested) > 10
+    assert rested[-1] - rested[0] < 100_000
+    subflows = by_link(run_dir)
+    assert (subflows["wifi"]["endpoint"], subflows["lte"]["state"]) == (0, "open")
+    assert figures["energy"]["model"] == "galaxy-s3"
+    again, _ = downloaded(linklab, file, "emptcp-kernel")
+    assert again == figures
+
+
+def test_emptcp_in_the_kernel_leaves_lte_asleep_for_a_small_file(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    more = "energy: galaxy-s3\n"
+    file = scenario("small", size="256 kB", wifi=SLOW, lte=GOOD_LTE, more=more)
+    _, run_dir = downloaded(linklab, file, "emptcp-kernel")
+    assert changes(run_dir) == []
+    assert set(by_link(run_dir)) == {"wifi"}
+    on_the_wire = json.loads((run_dir / "outcome.json").read_bytes())["received_bytes"]
+    assert on_the_wire["lte"] == 0
+
+
+def test_one_link_at_a_time_and_back_to_the_first(linklab: Linklab, scenario: ScenarioFile) -> None:
+    file = scenario(
+        "single",
+        size="20 MB",
+        wifi="down: 20 Mbit/s, up: 10 Mbit/s, rtt: 20 ms",
+        lte="down: 10 Mbit/s, up: 5 Mbit/s, rtt: 60 ms",
+        more="events: [{at: 2 s, link: wifi, carrier: down, for: 5 s}]\n",
+    )
+    figures, run_dir = downloaded(linklab, file, "mptcp-single-path")
+    assert [
+        (event["link"], event["detail"])
+        for event in lines(run_dir / "events.jsonl")
+        if event["kind"] == "subflow"
+    ] == [("lte", "opened"), ("wifi", "opened")]
+    states = [(one["link"], one["state"]) for one in lines(run_dir / "subflows.jsonl")]
+    assert states == [("wifi", "closed"), ("lte", "closed"), ("wifi", "open")]
+    carried = [one["received_bytes"] for one in lines(run_dir / "subflows.jsonl")]
+    assert all(count > 2_000_000 for count in carried)
+    assert figures["download_s"] < 15
+
+
+@pytest.mark.parametrize(
+    ("second", "more", "words"),
+    [
+        (
+            "lte",
+            "",
+            "needs an energy model to decide by: a scenario with `energy`, or --energy-model",
+        ),
+        (
+            "wifi",
+            "energy: galaxy-s3\n",
+            "needs one link of Wi-Fi and one of LTE, and there are wifi, wifi",
+        ),
+    ],
+)
+def test_where_emptcp_cannot_decide_nothing_is_run(
+    linklab: Linklab, tmp_path: Path, second: str, more: str, words: str
+) -> None:
+    file = tmp_path / "unfit.yaml"
+    file.write_text(
+        f"name: unfit\npayload: {{size: 1 MB}}\nlinks:\n  one: {{{SLOW}, kind: wifi}}\n"
+        f"  two: {{{SLOW}, kind: {second}}}\n{more}"
+    )
+    done = linklab("compare", file, "-a", "mptcp,emptcp-kernel")
+    assert done.code != 0
+    assert done.err.strip().splitlines()[-1] == f"linklab: unfit: emptcp-kernel {words}"
+    assert not (tmp_path / "runs").exists()

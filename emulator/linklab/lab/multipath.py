@@ -21,7 +21,7 @@ from linklab.lab.namespace import inside
 from linklab.lab.netlink import GENERIC, SOCK_DIAG, Channel, NetlinkError
 from linklab.lab.network import Host, Lab, LabError
 from linklab.lab.path_manager import Endpoint, Opened
-from linklab.lab.path_use import NO_COUPLING, PathUse
+from linklab.lab.path_use import NO_COUPLING
 from linklab.lab.sock_diag import Carried, Subflow
 
 FILE: Final = "mptcp.json"
@@ -67,6 +67,7 @@ class Multipath:
                 Channel(GENERIC),
                 Channel(SOCK_DIAG),
             )
+        self._left: dict[tuple[str, int], Carried] = {}
         self._events.join(self._family.events)
         self._gone.join(sock_diag.DESTROYED)
 
@@ -75,11 +76,10 @@ class Multipath:
         for channel in (*self._commands.values(), self._sockets, self._events, self._gone):
             channel.close()
 
-    def begin(self, use: PathUse) -> None:
-        """Has the links used so from now on."""
-        first = next(iter(self._lab.links)) if use.first is None else use.first
+    def use_all(self, *, backups_of: str | None = None) -> None:
+        """Has connections use all links, or the others as backups of one."""
         for link in self._lab.links:
-            self.use(link, backup=use.backups and link != first)
+            self.use(link, backup=backups_of is not None and link != backups_of)
 
     def _client(self, message: bytes) -> None:
         self._commands[self._lab.client.name].request(message)
@@ -104,6 +104,9 @@ class Multipath:
 
     def leave(self, link: str) -> None:
         """Closes the subflows over a link in use, and opens no more."""
+        for one in self.subflows():  # The kernel forgets what a connection's first one carried.
+            if self.link_of(one.tcp.address) == link:
+                self._left[one.tcp.address, one.tcp.port] = one.tcp
         address = self._lab.links[link].path.client.address
         self._client(path_manager.delete_endpoint(self._family, self._identifiers[link], address))
 
@@ -121,10 +124,14 @@ class Multipath:
     def write(self, run_dir: Path, t_s: float) -> None:
         """Writes `subflows.jsonl`, what every subflow of the run has carried at the client's end,
         and `mptcp.json`. At the end of a run: until then it has only listened."""
-        alive = {(one.tcp.address, one.tcp.port): one for one in self.subflows()}
-        gone = {
+        there = self._sockets.dump(sock_diag.all_connections())
+        alive = {
+            (one.tcp.address, one.tcp.port): one for one in map(sock_diag.subflow, there) if one
+        }
+        # One that is closed may linger as a plain connection until the peer has acknowledged it.
+        gone = self._left | {
             (tcp.address, tcp.port): tcp
-            for tcp in map(sock_diag.carried, self._gone.heard())
+            for tcp in map(sock_diag.carried, [*self._gone.heard(), *there])
             if tcp is not None
         }
         with (run_dir / FILES[SubflowRecord]).open("wb") as file:

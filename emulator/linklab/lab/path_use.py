@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
+
+from linklab.core.link_kinds import LTE, WIFI, LinkKind
+from linklab.scenario import LinkSettings
 
 NO_COUPLING: Final = (
     "every subflow has a congestion control of its own: Linux' mainline has no coupled one, LIA nor "
@@ -16,7 +20,31 @@ NO_COUPLING: Final = (
 class PathUse:
     """How connections of Multipath TCP are to use the links. `first` has their first subflow (None:
     the scenario's first link). The other links are open at once, or `backups`: then they carry
-    something only while the first cannot."""
+    something only while the first cannot. Or `control` decides, from what happens
+    (`lab/path_control.py`): eMPTCP by energy, or one link at a time.
+    """
 
     first: str | None = None
     backups: bool = False
+    control: Literal["", "energy", "single-path"] = ""
+
+    def first_of(self, links: Mapping[str, LinkSettings]) -> str:
+        """The link of the first subflow; eMPTCP begins over Wi-Fi."""
+        if self.control == "energy":
+            return link_of_kind(links, WIFI)
+        return next(iter(links)) if self.first is None else self.first
+
+    def misfit(self, links: Mapping[str, LinkSettings]) -> str | None:
+        """Why these links cannot be used so, and what could be; None if they can."""
+        kinds = sorted(link.kind.name for link in links.values())
+        if self.control == "energy" and kinds != sorted((WIFI.name, LTE.name)):
+            return f"needs one link of Wi-Fi and one of LTE, and there are {', '.join(kinds)}"
+        return None
+
+
+def link_of_kind(links: Mapping[str, LinkSettings], kind: LinkKind) -> str:
+    """The first link of a kind; KeyError where there is none."""
+    for name, link in links.items():
+        if link.kind is kind:
+            return name
+    raise KeyError(kind.name)

@@ -77,9 +77,9 @@ class Player:
         self._start_ns = 0
         self._by_hand: dict[Event, str] = {}
         self._samples, self._looks = Steps(sample_s), Steps(control.PERIOD_S)
-        self._at(sample_s, self._sample)
+        self.at(sample_s, self._sample)
         if inbox is not None:
-            self._at(control.PERIOD_S, self._obey)
+            self.at(control.PERIOD_S, self._obey)
 
     @property
     def _wants_connections(self) -> bool:
@@ -106,9 +106,9 @@ class Player:
         def again(_: float) -> None:
             now_s = self.now_s()
             action(now_s)
-            self._at(steps.after(now_s), again)
+            self.at(steps.after(now_s), again)
 
-        self._at(steps.after(self.now_s()), again)
+        self.at(steps.after(self.now_s()), again)
 
     def play(self, until: list[int]) -> list[int]:
         """Plays until one of the file descriptors is readable; returns those that are."""
@@ -134,7 +134,8 @@ class Player:
         """Scenario time in seconds."""
         return (time.monotonic_ns() - self._start_ns) / 1e9
 
-    def _at(self, due_s: float, action: Callable[[float], None]) -> None:
+    def at(self, due_s: float, action: Callable[[float], None]) -> None:
+        """Calls `action` with `due_s` when it is that late in the scenario."""
         heapq.heappush(self._agenda, (due_s, next(self._order), action))
 
     def _ask_again(self, name: str) -> None:
@@ -142,7 +143,7 @@ class Player:
         self._asked[name] += 1
         due_s = self._models[name].next_s()
         if math.isfinite(due_s):
-            self._at(due_s, functools.partial(self._ask, name, self._asked[name]))
+            self.at(due_s, functools.partial(self._ask, name, self._asked[name]))
 
     def _ask(self, name: str, asked: int, due_s: float) -> None:
         if asked == self._asked[name]:
@@ -156,11 +157,11 @@ class Player:
             self._apply(name, link, state, due_s)
         ended = model.ended()
         for happening in events.noted(model.begun(), ended):
-            self._write_event(due_s, name, happening)
+            self.write_event(due_s, name, happening)
         for event in ended:
             if event in self._by_hand:
                 words = self._by_hand.pop(event)
-                self._write_event(due_s, name, Happening(events.BY_HAND_END, words))
+                self.write_event(due_s, name, Happening(events.BY_HAND_END, words))
         self._ask_again(name)
 
     def _apply(self, name: str, link: ShapedLink, state: LinkState, due_s: float) -> None:
@@ -175,7 +176,7 @@ class Player:
             )
         self._show_signal(link, state)
         for happening in registry.transitions(before, state):
-            self._write_event(due_s, name, happening)
+            self.write_event(due_s, name, happening)
 
     def _load(self, name: str) -> Load:
         link = self._lab.links[name]
@@ -204,25 +205,25 @@ class Player:
         assert self._inbox is not None
         for command in self._inbox.read():
             if isinstance(command, str):
-                self._write_event(due_s, "", Happening("refused", command))
+                self.write_event(due_s, "", Happening("refused", command))
             else:
                 self._carry_out(command, due_s)
-        self._at(self._looks.after(due_s), self._obey)
+        self.at(self._looks.after(due_s), self._obey)
 
     def _carry_out(self, command: Command, due_s: float) -> None:
         if command.next:
-            self._write_event(due_s, "", Happening("next"))
+            self.write_event(due_s, "", Happening("next"))
             self._on_next()
         elif command.link not in self._models:
-            self._write_event(due_s, "", Happening("refused", f"no link is {command.link!r}"))
+            self.write_event(due_s, "", Happening("refused", f"no link is {command.link!r}"))
         else:
             try:
                 event = self._models[command.link].change(command.event(), due_s)
             except ValueError as error:
-                self._write_event(due_s, command.link, Happening("refused", str(error)))
+                self.write_event(due_s, command.link, Happening("refused", str(error)))
                 return
             words = command.in_words()
-            self._write_event(due_s, command.link, Happening(events.BY_HAND, words))
+            self.write_event(due_s, command.link, Happening(events.BY_HAND, words))
             if math.isfinite(event.duration_s):
                 self._by_hand[event] = words
             self._advance(command.link, due_s)
@@ -234,12 +235,13 @@ class Player:
     def _record(self, name: str, state: LinkState, due_s: float, late_s: float) -> None:
         self._links.write(line(LinkRecord.of(state, t_s=due_s, late_s=late_s, link=name)))
 
-    def _write_event(self, t_s: float, link: str, happening: Happening) -> None:
+    def write_event(self, t_s: float, link: str, happening: Happening) -> None:
+        """Writes down that something happened to a link, or ("") to the lab."""
         self._events.write(line(EventRecord(t_s, link, happening.kind, happening.detail)))
 
     def _sample(self, due_s: float) -> None:
         self._write_sample(self.now_s() - due_s)
-        self._at(self._samples.after(due_s), self._sample)
+        self.at(self._samples.after(due_s), self._sample)
 
     def _write_sample(self, late_s: float) -> None:
         t_s = self.now_s()

@@ -23,6 +23,7 @@ _ULP_MPTCP = 3
 _TOKEN, _FLAGS, _LOCAL_ID = 2, 8, 10
 _BACKUP = 0x10 | 0x20
 _TIME_WAIT, _LISTEN = 6, 10
+_UNKNOWN = 0xFFFFFFFF
 _NOT_WANTED = 1 << _TIME_WAIT | 1 << _LISTEN
 _TCP_INFO = struct.Struct("=44xIIII8xI20xI4xI16xQQ12xI")
 
@@ -34,8 +35,8 @@ class Carried:
     `received_bytes` and `acknowledged_bytes` are what has come and gone, each byte once, and TCP's
     one for having opened it. `rtt_s` is
     TCP's own estimate, `min_rtt_s` the least that was seen: on who only receives that of the
-    handshake. `receive_rtt_s` is the round trip as a receiver sees it, queues included; 0 where it
-    does not know. `quiet_s` is how long ago data last came or went.
+    handshake; 0 before there is one. `receive_rtt_s` is the round trip as a receiver sees it,
+    queues included; 0 where it does not know. `quiet_s` is how long ago data last came or went, in steps of the kernel's ticks.
     """
 
     address: str
@@ -75,17 +76,26 @@ def carried(answer: bytes) -> Carried | None:
     found = of_answer(answer, _MESSAGE.size)
     if _INFO not in found or len(found[_INFO]) < _TCP_INFO.size:
         return None
-    sent_ms, _, received_ms, _, rtt_us, receive_rtt_us, lost, acknowledged, received, min_us = (
-        _TCP_INFO.unpack_from(found[_INFO])
-    )
+    (
+        sent_ms,
+        _,
+        received_ms,
+        _,
+        rtt_us,
+        receive_rtt_us,
+        retransmitted,
+        acknowledged,
+        received,
+        min_us,
+    ) = _TCP_INFO.unpack_from(found[_INFO])
     return Carried(
         address=socket.inet_ntoa(address),
         port=int.from_bytes(port, "big"),
         received_bytes=received,
         acknowledged_bytes=acknowledged,
-        retransmitted_segments=lost,
+        retransmitted_segments=retransmitted,
         rtt_s=rtt_us / 1e6,
-        min_rtt_s=min_us / 1e6,
+        min_rtt_s=0.0 if min_us == _UNKNOWN else min_us / 1e6,
         receive_rtt_s=receive_rtt_us / 1e6,
         quiet_s=min(sent_ms, received_ms) / 1e3,
     )

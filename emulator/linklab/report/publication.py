@@ -22,7 +22,7 @@ The file (keys marked * are needed, the others show their defaults):
 
         each: [ts, tm]                 # one statement for each scenario, or
         over: [ts, tm, ao]             # one for all: the mean of their ratios
-        of: alg3
+        of: alg3                       # or several, a statement for each
         to: [naive]                    # if several, the best of them
         ratio: 51 %                    # of / to: a value, or '60 % to 99 %'
         difference: 44 s to 70 s       # of - to
@@ -353,20 +353,23 @@ class _Reader:
         if item.has("each") == item.has("over"):
             item.fail(None, "needs 'each' or 'over', a list of scenarios")
         scenarios = item.each("each" if item.has("each") else "over", self._scenario)
-        of = item.get("of", self._contestant)
+        contestants = item.one_or_each("of", self._contestant)
         to = item.each("to", self._contestant)
         if not scenarios or not to:
             item.fail("to" if scenarios else None, "names nobody" if scenarios else "no scenario")
-        form, expected = self._comparison_expected(item, metric, of)
+        if not contestants:
+            item.fail("of", "names nobody")
         line = item.node.start_mark.line + 1
-        for together in [[one] for one in scenarios] if item.has("each") else [scenarios]:
-            yield (
-                line,
-                form,
-                tuple(Cell(one, of) for one in together),
-                tuple(Cell(one, who) for one in together for who in to),
-                expected,
-            )
+        for of in contestants:
+            form, expected = self._comparison_expected(item, metric, of)
+            for together in [[one] for one in scenarios] if item.has("each") else [scenarios]:
+                yield (
+                    line,
+                    form,
+                    tuple(Cell(one, of) for one in together),
+                    tuple(Cell(one, who) for one in together for who in to),
+                    expected,
+                )
 
     def _comparison_expected(self, item: Mapping, metric: str, of: str) -> tuple[Form, Expected]:
         asked = [key for key in ("ratio", "difference", "is") if item.has(key)]

@@ -72,6 +72,16 @@ def test_each_is_one_for_a_scenario_and_over_one_for_all() -> None:
     assert len(over.cells) == 6
 
 
+def test_several_contestants_have_a_statement_each() -> None:
+    asked = "metric: download, source: s, each: [ts, tm], of: [alg3, alg2], to: [naive], is: less"
+    said = [statement.words for statement in read(asked).statements[1:]]
+    assert said == [
+        f"{where}: {who} to naive" for who in ("alg3", "alg2") for where in ("ts", "tm")
+    ]
+    with pytest.raises(ScenarioError, match="of: names nobody"):
+        read("metric: download, source: s, each: [ts], of: [], to: [naive], is: less")
+
+
 def test_correlations() -> None:
     made = one(
         "metric: download, with: link-delta, source: s, correlation: -0.91, within: 0.1, "

@@ -232,6 +232,8 @@ _ON_ALL = {
         ),
         _over_mptcp("mptcp", PathUse()),
         _over_mptcp("mptcp-backup", PathUse(backups=True)),
+        _over_mptcp("mptcp-single-path", PathUse(control="single-path")),
+        _over_mptcp("emptcp-kernel", PathUse(control="energy")),
         *(Contestant(f"aria2-{n}", {WHOLE_FILE: _aria2(n)}, needs="aria2") for n in (2, 8, 16)),
     )
 }
@@ -344,6 +346,22 @@ def chosen(text: str, scenario: Scenario) -> list[str]:
         else:
             found.append(named(word, scenario))
     return list(dict.fromkeys(found))
+
+
+def misfit(name: str, scenario: Scenario, *, has_energy: bool) -> str | None:
+    """Why a contestant cannot download in a scenario, and what is needed; None if it can.
+    `has_energy` is whether there is an energy model."""
+    use = contestant_of(name).multipath
+    if use is None:
+        return None
+    if (unfit := use.misfit(scenario.links)) is not None:
+        return f"{scenario.name}: {name} {unfit}"
+    if use.control == "energy" and not has_energy:
+        return (
+            f"{scenario.name}: {name} needs an energy model to decide by: a scenario with `energy`, "
+            "or --energy-model"
+        )
+    return None
 
 
 def notes(wanted: Iterable[str]) -> list[str]:

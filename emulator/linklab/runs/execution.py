@@ -20,13 +20,15 @@ from types import FrameType
 
 import msgspec
 
+from linklab.core.link_kinds import LTE
 from linklab.core.placeholders import filled
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import own_server, program_root, server
 from linklab.lab.control import Inbox
 from linklab.lab.multipath import Multipath
+from linklab.lab.namespace import write_sysctls
 from linklab.lab.network import Lab, built
-from linklab.lab.path_use import PathUse
+from linklab.lab.path_use import PathUse, link_of_kind
 from linklab.lab.player import Player
 from linklab.lab.shaping import TIMER_SLACK_S
 from linklab.lab.signal_file import SignalFile
@@ -121,6 +123,29 @@ def _path_use(scenario: Scenario, contestant: Contestant | None) -> PathUse | No
     return PathUse() if scenario.tcp.mptcp else None
 
 
+def _use_links(lab: Lab, multipath: Multipath, player: Player, use: PathUse, task: Task) -> None:
+    """Has Multipath TCP use the links so, from the first connection on."""
+    links = task.scenario.links
+    first = use.first_of(links)
+    if not use.control:
+        multipath.use_all(backups_of=first if use.backups else None)
+        return
+    from linklab.lab import path_control  # Few runs need them.
+    from linklab.runs import run_energy
+
+    control: path_control.Control
+    if use.control == "energy":
+        for host in (lab.client, lab.server):  # A window is kept while its subflow rests.
+            write_sysctls(host.node.namespace, {"net.ipv4.tcp_slow_start_after_idle": "0"})
+        model = run_energy.model_of(Path(task.run_dir))
+        assert model is not None  # Request has seen to it.
+        lte = link_of_kind(links, LTE)
+        control = path_control.EnergyControl(lab, multipath, player, model, wifi=first, lte=lte)
+    else:
+        control = path_control.SinglePath(lab, multipath, player, first=first)
+    path_control.follow(control, player)
+
+
 def _received(lab: Lab) -> dict[str, int]:
     return {name: lab.client.received_bytes(link.path.device) for name, link in lab.links.items()}
 
@@ -210,7 +235,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         states = {name: model.at(0.0) for name, model in links.items()}
         slack_s = TIMER_SLACK_S if job.clock == "real" else 0.0
         use = _path_use(scenario, contestant)
-        first = None if use is None else use.first
+        first = None if use is None else use.first_of(scenario.links)
         lab = stack.enter_context(built(scenario, states, job.seed, slack_s, first))
         player = Player(
             lab,
@@ -291,7 +316,7 @@ def _run_client(
     multipath = None
     if use is not None:
         multipath = stack.enter_context(contextlib.closing(Multipath(lab)))
-        multipath.begin(use)
+        _use_links(lab, multipath, player, use, task)
     if job.clock == "virtual":
         footing.even()
     serving = start_server()

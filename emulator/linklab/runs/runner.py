@@ -26,7 +26,7 @@ from linklab.places.choice import Place
 from linklab.places.guest import image, kernel
 from linklab.places.guest.boot import Guest, memory_bytes, side_by_side
 from linklab.places.versions import versions
-from linklab.runs import job, outcome, run_energy
+from linklab.runs import clients, job, outcome, run_energy
 from linklab.runs.job import Job
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.trace_files import with_trace_files
@@ -46,8 +46,9 @@ class RunError(RuntimeError):
 @dataclass(frozen=True)
 class Request:
     """One run that is wanted: a contestant by name, or a command of the user's, which is called
-    `name` or like its program. `server` is a program of the user's that serves in place of H2O. `energy` is the text of an energy model that takes the
-    place of the scenario's (`run_energy.model_for`)."""
+    `name` or like its program. `server` is a program of the user's that serves in place of H2O.
+    `energy` is the text of an energy model that takes the place of the scenario's
+    (`run_energy.model_for`). RunError where the contestant does not fit."""
 
     scenario: Scenario
     contestant: str | None
@@ -57,6 +58,13 @@ class Request:
     name: str | None = None
     energy: str | None = None
     server: OwnServer | None = None
+
+    def __post_init__(self) -> None:
+        if self.contestant is not None:
+            has_energy = self.energy is not None or self.scenario.energy is not None
+            unfit = clients.misfit(self.contestant, self.scenario, has_energy=has_energy)
+            if unfit is not None:
+                raise RunError(unfit)
 
     @property
     def who(self) -> str:

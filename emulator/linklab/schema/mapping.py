@@ -136,6 +136,12 @@ class Mapping:
             for index, item in enumerate(node.value)
         ]
 
+    def one_or_each(self, key: str, convert: Callable[[str], T]) -> list[T]:
+        """The scalar `key`, or the scalars in the list, through `convert`."""
+        if isinstance(self.values[key], SequenceNode):
+            return self.each(key, convert)
+        return [self.get(key, convert)]
+
     def get_or(self, key: str, convert: Callable[[str], T], default: T) -> T:
         return self.get(key, convert) if key in self.values else default
 

@@ -1,0 +1,164 @@
+"""eMPTCP's decisions, worked out by hand for the model of its own phone: with LTE at 5 Mbit/s, which
+is what an unknown link is taken for, Wi-Fi alone costs least from 2.7 Mbit/s on; at 8, from 4.3."""
+
+import pytest
+
+from linklab.energy import library
+from linklab.energy.information_base import thresholds
+from linklab.energy.path_usage import (
+    KAPPA_BYTES,
+    PHI,
+    HoltWinters,
+    PathUsage,
+    Prediction,
+    Seen,
+    settling_s,
+)
+
+S3 = library.get("galaxy-s3")
+ONLY_WIFI = "name: x\ndevice: x\nsource: x\nlinks: {wifi: {active: 1 mW}}\n"
+AT_5, AT_8 = (thresholds(S3, lte).wifi_only_from_bps for lte in (5e6, 8e6))
+
+
+def seen(
+    wifi: float | None,
+    lte: float | None = None,
+    *,
+    most: int = 2 * KAPPA_BYTES,
+    open_s: float = 10.0,
+    idle: bool = False,
+) -> Seen:
+    return Seen(wifi, lte, most_bytes=most, open_s=open_s, rtt_s=0.1, is_idle=idle)
+
+
+def after(usage: PathUsage, *looks: Seen) -> bool:
+    return [usage.look(one) for one in looks][-1]
+
+
+def test_holt_and_winters_by_hand() -> None:
+    one = HoltWinters()
+    assert one.next_bps == 0
+    one.add(10.0)
+    assert one.next_bps == 10
+    one.add(20.0)  # level .8·20 + .2·10 = 18, trend .2·8 + .8·0 = 1.6
+    assert one.next_bps == pytest.approx(19.6)
+    one.add(20.0)  # level .8·20 + .2·19.6 = 19.92, trend .2·1.92 + .8·1.6 = 1.664
+    assert one.next_bps == pytest.approx(21.584)
+
+
+def test_a_forecast_is_never_below_nothing() -> None:
+    one = HoltWinters()
+    for sample in (10.0, 10.0, 5.0, 0.0, 0.0, 0.0):
+        one.add(sample)
+    assert one.level_bps + one.trend_bps < 0
+    assert one.next_bps == 0
+
+
+def test_the_old_estimate_counts_until_there_are_enough_samples_anew() -> None:
+    link = Prediction()
+    for count in range(PHI):
+        assert (link.known_bps, link.settled) == (5e6, False), count
+        link.add(8e6)
+    assert link.known_bps == pytest.approx(8e6)
+    link.pause()
+    for _ in range(PHI - 1):
+        link.add(1e6)
+    assert link.known_bps == pytest.approx(8e6)
+    link.add(1e6)
+    assert link.known_bps == pytest.approx(1e6)
+
+
+def test_equation_1_gives_the_papers_time() -> None:
+    # 10 Mbit/s and .19 s under load: 2.67 s (eMPTCP 4.1).
+    assert settling_s(10e6, 0.19) == pytest.approx(2.67, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("changed", "opens"),
+    [
+        ({}, True),
+        ({"most": KAPPA_BYTES - 1}, True),  # τ has passed.
+        ({"open_s": 2.9}, True),  # κ has come.
+        ({"most": KAPPA_BYTES - 1, "open_s": 2.9}, False),
+        ({"idle": True}, False),
+    ],
+)
+def test_lte_is_opened_after_kappa_or_tau_and_not_for_who_is_idle(
+    changed: dict[str, object], opens: bool
+) -> None:
+    usage = PathUsage(S3)
+    looks = [seen(1e6, **changed)] * PHI  # type: ignore[arg-type]
+    assert after(usage, *looks[:-1]) is False  # Too few samples.
+    assert after(usage, looks[-1]) is opens
+    assert usage.has_opened_lte is opens
+
+
+def test_lte_is_not_opened_for_a_wifi_that_costs_least() -> None:
+    assert pytest.approx(2.67e6, rel=0.01) == AT_5
+    assert after(PathUsage(S3), *[seen(AT_5 * 0.89)] * PHI) is True
+    for rate in (AT_5 * 0.91, AT_5, 10e6):
+        assert after(PathUsage(S3), *[seen(rate)] * 100) is False
+
+
+def test_lte_is_suspended_and_resumed_with_a_margin_of_10_percent() -> None:
+    usage = PathUsage(S3)
+    assert after(usage, *[seen(1e6)] * PHI) is True
+    assert after(usage, *[seen(1e6, 8e6)] * (PHI + 2)) is True
+    assert pytest.approx(4.28e6, rel=0.01) == AT_8
+
+    def gently(*hundredths: int, lte: float | None) -> bool:
+        """So that the trend does not overshoot."""
+        return after(usage, *[seen(AT_8 * to / 100, lte) for to in hundredths for _ in range(9)])
+
+    assert gently(*range(25, 109), lte=8e6) is True
+    assert gently(109, 110, 111, lte=8e6) is False
+    # What is suspended is known by what it last carried.
+    assert gently(*range(110, 91, -1), lte=0.0) is False
+    assert gently(90, 89, lte=None) is True
+
+
+def test_a_subflow_that_is_there_is_resumed_without_kappa_or_tau() -> None:
+    usage = PathUsage(S3)
+    after(usage, *[seen(1e6)] * PHI, *[seen(1e6, 8e6)] * (PHI + 2), *[seen(10e6, 8e6)] * 20)
+    assert (usage.uses_lte, usage.has_opened_lte) == (False, True)
+    assert after(usage, *[seen(1e6, most=0, open_s=0.0)] * PHI) is True
+
+
+def test_the_next_connections_wait_anew_and_know_the_links() -> None:
+    usage = PathUsage(S3)
+    after(usage, *[seen(1e6)] * PHI, *[seen(1e6, 8e6)] * (PHI + 2))
+    usage.ended()
+    assert after(usage, *[seen(1e6, most=0, open_s=0.0)] * PHI) is False
+    assert after(usage, seen(1e6)) is True
+    assert usage.lte.known_bps == pytest.approx(8e6)
+
+
+def test_links_that_carry_nothing() -> None:
+    usage = PathUsage(S3)
+    after(usage, *[seen(1e6)] * PHI)
+    assert after(usage, *[seen(10e6, 8e6)] * 20) is False
+    assert after(usage, *[seen(0.0)] * 20) is True
+    usage.lte.known_bps = 0.0
+    assert after(usage, *[seen(0.0)] * 20) is True  # Wi-Fi alone is no better.
+    assert after(usage, *[seen(1e6)] * 20) is False  # LTE costs, and brings nothing.
+    assert after(usage, *[seen(0.0)] * 20) is True
+
+
+def test_an_lte_to_which_nothing_is_given_is_not_taken_for_slow() -> None:
+    usage = PathUsage(S3)
+    after(usage, *[seen(1e6)] * PHI, *[seen(1e6, 8e6)] * (PHI + 2))
+    assert usage.lte.known_bps == pytest.approx(8e6)
+    # The sample before a gap and the one after it are of a part of their time.
+    for sample in (8e6, 2e6, 0.0, 0.0, 3e6, 8e6, 1e6, 0.0, 2e6):
+        usage.look(seen(1e6, sample))
+    assert usage.lte.known_bps == pytest.approx(8e6)
+    # A time of little is no sign either, if it is short; else LTE has become slow.
+    after(usage, *[seen(0.1e6, 2e6)] * (PHI - 3))
+    assert usage.lte.known_bps > 7e6
+    after(usage, *[seen(0.1e6, 2e6)] * 30)
+    assert usage.lte.known_bps == pytest.approx(2e6, rel=0.01)
+
+
+def test_a_model_that_knows_no_lte_is_refused() -> None:
+    with pytest.raises(KeyError):
+        PathUsage(library.parse(ONLY_WIFI))

@@ -1,0 +1,181 @@
+"""Who changes, while a download runs, which links Multipath TCP uses: eMPTCP's path usage controller
+and Single-Path mode. eMPTCP's decisions are `energy/path_usage.py`'s; here the kernel is asked what
+subflows carry, and told what to do with them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from linklab.core.frames import FRAME_BYTES, goodput_ratio
+from linklab.energy.model import EnergyModel
+from linklab.energy.path_usage import MARGIN, PHI, PathUsage, Seen
+from linklab.lab import rtnetlink
+from linklab.lab.multipath import Multipath
+from linklab.lab.network import Lab
+from linklab.lab.player import Player
+from linklab.lab.sock_diag import Subflow
+from linklab.models.model import Happening
+
+WAITING_PERIOD_S: Final = 0.01
+"""How often it is looked whether there is a connection; from then on once per round trip."""
+
+CARRIER_PERIOD_S: Final = 0.1
+"""How often Single-Path mode looks at the interfaces' carriers."""
+
+
+_LEAST_BYTES: Final = round(FRAME_BYTES / MARGIN)
+"""A sample of fewer frames is not as exact as the margin that it is held against, and waits for more,
+up to PHI round trips."""
+
+
+class Control(Protocol):
+    """Looks from time to time, and has changed what is to be."""
+
+    def look(self, due_s: float) -> float:
+        """Looks and decides at a time of the scenario; when to look again."""
+
+
+def follow(control: Control, player: Player) -> None:
+    """Has the player call a control until the download ends."""
+
+    def again(due_s: float) -> None:
+        player.at(control.look(due_s), again)
+
+    player.at(0.0, again)
+
+
+class EnergyControl:
+    """eMPTCP: Wi-Fi first; LTE opened late, then suspended and resumed (MP_PRIO). Looks once per round
+    trip of a link's handshake. What it does is written among the events.
+
+    Rates are those of the interfaces: a subflow's own counters wait for what is missing, and a loss
+    would look like an outage.
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        multipath: Multipath,
+        player: Player,
+        model: EnergyModel,
+        *,
+        wifi: str,
+        lte: str,
+    ) -> None:
+        """Links by name. From now on connections use Wi-Fi alone."""
+        self._lab, self._multipath, self._player = lab, multipath, player
+        self._wifi, self._lte = wifi, lte
+        self._usage = PathUsage(model)
+        self._looked: dict[str, tuple[float, int]] = {}
+        self._periods_s: dict[str, float] = {}
+        self._opened_s = 0.0
+        multipath.use(wifi)
+
+    def look(self, due_s: float) -> float:
+        """See Control."""
+        subflows = [
+            (self._multipath.link_of(one.tcp.address), one)
+            for one in self._multipath.subflows()
+            if one.tcp.min_rtt_s > 0
+        ]
+        if not subflows:
+            self._rest()
+            return due_s + WAITING_PERIOD_S
+        if not self._periods_s:
+            self._opened_s = due_s
+        for link, one in subflows:
+            if link not in self._periods_s:
+                self._periods_s[link] = one.tcp.min_rtt_s
+                self._looked[link] = (due_s, self._received_bytes(link))
+        used = self._usage.uses_lte
+        if self._usage.look(self._seen(subflows, due_s)) != used:
+            self._switch(due_s)
+        return due_s + self._periods_s.get(self._wifi, WAITING_PERIOD_S)
+
+    def _rest(self) -> None:
+        """No connection is open."""
+        if self._periods_s:
+            if self._usage.has_opened_lte:
+                self._multipath.leave(self._lte)
+            self._usage.ended()
+            self._periods_s.clear()
+
+    def _received_bytes(self, link: str) -> int:
+        return self._lab.client.received_bytes(self._lab.links[link].path.device)
+
+    def _rate_bps(self, link: str, due_s: float) -> float | None:
+        """What the link has brought since the last sample of it; None before it is time."""
+        if link not in self._periods_s:
+            return None
+        since_s, count = self._looked[link]
+        passed_s, received_bytes = due_s - since_s, self._received_bytes(link) - count
+        periods = passed_s / self._periods_s[link]
+        if periods < 0.999 or (received_bytes < _LEAST_BYTES and periods < PHI):
+            return None
+        self._looked[link] = (due_s, count + received_bytes)
+        return received_bytes * 8 / passed_s * goodput_ratio()
+
+    def _seen(self, subflows: Iterable[tuple[str, Subflow]], due_s: float) -> Seen:
+        over_wifi = [one for link, one in subflows if link == self._wifi]
+        received: Counter[int] = Counter()
+        for one in over_wifi:
+            received[one.token] += one.tcp.received_bytes
+        now_s = max((max(one.tcp.receive_rtt_s, one.tcp.rtt_s) for one in over_wifi), default=0.0)
+        return Seen(
+            wifi_bps=self._rate_bps(self._wifi, due_s),
+            lte_bps=self._rate_bps(self._lte, due_s),
+            most_bytes=max(received.values(), default=0),
+            open_s=due_s - self._opened_s,
+            rtt_s=self._periods_s.get(self._wifi, 0.0),
+            is_idle=all(one.tcp.quiet_s > now_s for one in over_wifi),
+        )
+
+    def _switch(self, due_s: float) -> None:
+        """Has done what has just been decided."""
+        if not self._usage.uses_lte:
+            what = "suspended"
+            self._multipath.set_backup(self._lte, backup=True)
+        elif self._lte in self._periods_s:
+            what = "resumed"
+            self._multipath.set_backup(self._lte, backup=False)
+        else:
+            what = "opened"
+            self._multipath.use(self._lte)
+        rates = (self._usage.wifi.known_bps / 1e6, self._usage.lte.known_bps / 1e6)
+        detail = "{}, expecting {:.2f} Mbit/s of Wi-Fi, {:.2f} of LTE".format(what, *rates)
+        self._player.write_event(due_s, self._lte, Happening("subflow", detail))
+
+
+class SinglePath:
+    """One link at a time: another one is opened when the interface of the one in use goes down, and
+    the first is gone back to when it is up again (eMPTCP 2.1, after Paasch et al.). The old link's
+    subflow is closed at the next look, when there is a new one to tell the peer over."""
+
+    def __init__(self, lab: Lab, multipath: Multipath, player: Player, *, first: str) -> None:
+        """From now on connections use the link `first` alone."""
+        self._lab, self._multipath, self._player = lab, multipath, player
+        self._order = sorted(lab.links, key=lambda link: link != first)
+        self._used, self._left = first, ""
+        multipath.use(first)
+
+    def look(self, due_s: float) -> float:
+        """See Control."""
+        if self._left:
+            self._multipath.leave(self._left)
+            self._left = ""
+        else:
+            wanted = next((link for link in self._order if self._is_up(link)), self._used)
+            if wanted != self._used:
+                self._left, self._used = self._used, wanted
+                self._multipath.use(wanted)
+                self._player.write_event(due_s, wanted, Happening("subflow", "opened"))
+        return due_s + CARRIER_PERIOD_S
+
+    def _is_up(self, link: str) -> bool:
+        client = self._lab.client
+        index = client.indices[self._lab.links[link].path.device]
+        answer = client.channel.request(rtnetlink.get_interface(index))
+        return rtnetlink.interface(answer).operational_state == rtnetlink.IS_UP
