@@ -14,7 +14,9 @@ from linklab.core.algorithms import TABLE
 
 ScenarioFile = Callable[..., Path]
 
-RESCUED = tuple(f"{one.name}-rescue" for one in TABLE if not one.one_link)
+RESCUED = tuple(
+    one.name if one.rescue else f"{one.name}-rescue" for one in TABLE if not one.one_link
+)
 """All that use several links, with multilink's rescue, as people use them."""
 
 SIZE_MB = 20

@@ -119,12 +119,14 @@ def _random(bench: Bench, seed: int, number: int) -> tuple[Scenario, str]:
 
 
 def _contestants(scenario: Scenario, asked: Sequence[str] | None) -> list[str]:
-    """curl on each link, the other peers, and all of our algorithms on all links."""
-    known = clients.names(scenario.links)
-    single = tuple(f"single-{link}" for link in scenario.links)
-    peers = clients.peers(scenario.links)
-    ours = [name for name in known if name not in (*single, *peers)]
-    return [name for name in (*peers, *ours) if not asked or name in asked]
+    """All that can do the scenario's workload, but the algorithm for one link: curl is beside it."""
+    return [
+        name
+        for name in clients.names(scenario.links)
+        if scenario.workload.name in clients.contestant_of(name).commands
+        and name not in {f"single-{link}" for link in scenario.links}
+        and (not asked or name in asked)
+    ]
 
 
 def _campaign(bench: Bench, chosen: Sequence[tuple[Scenario, str]], seeds: int) -> Result:

@@ -102,7 +102,7 @@ func TestGetWithEveryAlgorithm(t *testing.T) {
 	tests := []example{{"alg3", []string{"--link", "lo", "--plain"}}}
 	values := map[string]string{
 		"upper-limit": "300kB", "first-request": "64KiB", "bandwidth": "wifi=80Mbit/s", "padding": "0.3",
-		"overlap": "0.8", "window": "500ms",
+		"overlap": "0.8", "window": "500ms", "connections": "4",
 	}
 	for _, a := range schedule.Algorithms {
 		flags := []string{"--link", "wifi=lo"}

@@ -21,26 +21,30 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
+// mostConnections is what --connections may be: servers take more for an attack.
+const mostConnections = 64
+
 // engineFlags are the flags of every command that downloads, as the user
 // wrote them.
 type engineFlags struct {
-	links      []string
-	algorithm  string
-	bandwidths []string
-	upperLimit quantity.Bytes
-	first      quantity.Bytes
-	padding    float64
-	plain      bool
-	overlap    float64
-	window     time.Duration
-	caFile     string
-	rescue     bool
-	noRescue   bool
-	giveUp     time.Duration
-	wireless   string
-	caps       []string
-	rates      []string
-	dns        []string
+	links       []string
+	algorithm   string
+	bandwidths  []string
+	upperLimit  quantity.Bytes
+	first       quantity.Bytes
+	connections int
+	padding     float64
+	plain       bool
+	overlap     float64
+	window      time.Duration
+	caFile      string
+	rescue      bool
+	noRescue    bool
+	giveUp      time.Duration
+	wireless    string
+	caps        []string
+	rates       []string
+	dns         []string
 
 	// resident says that the command stays: a link's device may come later.
 	resident bool
@@ -60,6 +64,7 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.Float64Var(&f.padding, "padding", usual.Padding, "f of "+taking("padding")+", above 0 to 1")
 	flags.BoolVar(&f.plain, "plain", false, taking("padding")+" without padding")
 	flags.Var(&f.first, "first-request", "sum of the first requests of "+taking("first-request")+", split equally over the links")
+	flags.IntVar(&f.connections, "connections", usual.Connections, "most connections of a link to the server, of "+taking("connections"))
 	flags.Float64Var(&f.overlap, "overlap", usual.Overlap, "part of a link's newest request after which the next is sent, above 0 to 1")
 	flags.DurationVar(&f.window, "window", usual.Window, "time over which throughput is averaged")
 	flags.BoolVar(&f.rescue, "rescue", true, "make up for links that fail or fall behind, whatever the algorithm")
@@ -114,6 +119,9 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	if f.window <= 0 {
 		return o, nil, invalid("window", f.window, "allowed are times above 0 such as 1s")
 	}
+	if f.connections < 1 || f.connections > mostConnections {
+		return o, nil, invalid("connections", f.connections, "allowed is 1 to %d", mostConnections)
+	}
 	if f.giveUp < 0 {
 		return o, nil, invalid("give-up", f.giveUp, "allowed are times such as 5m, and 0")
 	}
@@ -135,7 +143,14 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	if algorithm.OneLink && len(o.Links) > 1 {
 		return o, nil, invalid("algorithm", f.algorithm, "it uses one --link, not %d", len(o.Links))
 	}
-	if f.rescue && !f.noRescue {
+	rescue := f.rescue && !f.noRescue
+	if algorithm.Rescue {
+		if !rescue {
+			return o, nil, invalid("algorithm", f.algorithm, "it is a part of rescue, and does not go with --no-rescue")
+		}
+		o.Lanes = &download.Lanes{Most: f.connections}
+	}
+	if rescue {
 		o.Rescue = &download.Rescue{GiveUp: f.giveUp}
 		for i, l := range o.Links {
 			o.Links[i].Watch = link.Watcher{Device: l.Device, WirelessFile: f.wireless}.Watch
@@ -310,6 +325,9 @@ func (f *engineFlags) startEvent(o download.Options) *rundir.Start {
 			"rescue":              o.Rescue != nil,
 			"bandwidth_bps":       map[string]float64{},
 		},
+	}
+	if o.Lanes != nil {
+		start.Options["connections"] = o.Lanes.Most
 	}
 	for _, l := range o.Links {
 		start.Links = append(start.Links, rundir.LinkDevice{Link: l.Name, Device: l.Device})

@@ -154,7 +154,9 @@ func (d *download) install(l *linkState, s *session, now time.Duration) {
 		}
 	}
 	if l.requests > 0 {
-		l.meter.Restart(now)
+		if d.isOnly(l) {
+			l.meter.Restart(now)
+		}
 		l.pace = throughput.NewPace(paceWindow)
 	}
 	l.session = s
@@ -174,6 +176,10 @@ func (d *download) proceed(l *linkState) {
 	case d.payload != nil:
 		if l.newest == nil {
 			d.request(l)
+		}
+	case d.policy.eager() && d.Resource == nil && !d.asked:
+		if l.asking == nil {
+			d.open(l)
 		}
 	case !d.asked:
 		s := l.session
@@ -251,7 +257,7 @@ func (d *download) abandon(l *linkState, requests []*request, reason string, now
 	var bytes quantity.Bytes
 	for _, r := range requests {
 		left := d.drop(l, r, now)
-		d.release(left)
+		d.release(r, left)
 		bytes += left.Length
 	}
 	if bytes > 0 {

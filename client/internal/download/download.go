@@ -38,6 +38,8 @@ type Options struct {
 	// Rescue makes up for links that fail or fall behind; nil does as
 	// published (see policy).
 	Rescue *Rescue
+	// Lanes lets links have several connections, with Rescue; nil is one each.
+	Lanes *Lanes
 	// Output opens what the bytes are written to, before anything else.
 	Output func() (Sink, error)
 	// Verified says that Commit compares the whole with a checksum, so that
@@ -81,12 +83,12 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	d.blocks.New = func() any { return new([blockSize]byte) }
 	for i, l := range o.Links {
 		d.links = append(d.links, &linkState{
-			Link:   l,
-			index:  i,
-			url:    o.URL,
-			meter:  throughput.NewMeter(o.Window),
-			pace:   throughput.NewPace(paceWindow),
-			health: newHealth(),
+			Link:    l,
+			account: &account{meter: throughput.NewMeter(o.Window)},
+			index:   i,
+			url:     o.URL,
+			pace:    throughput.NewPace(paceWindow),
+			health:  newHealth(),
 		})
 	}
 	sum, err := d.run(ctx)
@@ -101,7 +103,9 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 		Links:     map[string]rundir.LinkSummary{},
 	}
 	for _, l := range d.links {
-		summary.Links[l.Name] = l.summary()
+		if l.first == nil {
+			summary.Links[l.Name] = l.summary()
+		}
 	}
 	if d.race == nil {
 		summary.Resumed = d.resumed
@@ -137,9 +141,13 @@ type download struct {
 	wg     sync.WaitGroup
 
 	// mu orders everything below: decisions, accounts and events.
-	mu       sync.Mutex
-	links    []*linkState
-	asked    bool // a link is asking for the size, or has
+	mu    sync.Mutex
+	links []*linkState
+	asked bool // a link is asking for the size, or has
+	// openings are requests that ask for it with the first bytes; opened is how
+	// many there were.
+	openings []*opening
+	opened   int
 	resource transport.Resource
 	part     ranges.Range
 	payload  *ranges.Payload // nil until the size is known
@@ -178,6 +186,7 @@ func (d *download) transfer(ctx context.Context) error {
 		d.wg.Go(func() { d.keep(ctx, l) })
 		d.policy.watch(ctx, l)
 	}
+	d.policy.begin()
 	if d.window != nil {
 		d.wg.Go(func() { d.follow(ctx) })
 	}
@@ -230,6 +239,7 @@ func (d *download) ask(l *linkState, s *session) {
 		d.trouble(l, s, err)
 		return
 	}
+	d.adopt()
 	d.assign()
 }
 
@@ -331,7 +341,7 @@ func (d *download) assign() {
 		return
 	}
 	for _, l := range d.links {
-		if l.session != nil && l.newest == nil {
+		if l.session != nil && l.newest == nil && !d.isOpening(l) {
 			d.request(l)
 		}
 	}
@@ -344,7 +354,9 @@ func (d *download) nextSize(l *linkState, now time.Duration) quantity.Bytes {
 		known.Payload = min(known.Payload, d.window.Size())
 	}
 	for i, other := range d.links {
-		other.measure()
+		if d.Lanes == nil {
+			other.measure()
+		}
 		known.Links[i] = other.known(now)
 	}
 	return d.Scheduler.Next(l.index, known)
@@ -370,23 +382,41 @@ func (d *download) sample(ctx context.Context) {
 		d.mu.Lock()
 		now := time.Since(d.start)
 		for _, l := range d.links {
-			if l.session == nil {
-				continue
+			if l.first == nil {
+				d.sampleLink(l, now)
 			}
-			l.measure()
-			d.record(now, &rundir.Sample{
-				Link:       l.Name,
-				Received:   int64(l.meter.Total()),
-				Throughput: float64(l.meter.Rate(now)),
-				RTT:        l.rtt.Last.Nanoseconds(),
-				MinRTT:     l.rtt.Min.Nanoseconds(),
-				InFlight:   len(l.active),
-				Segments:   int64(l.rtt.Segments),
-				OutOfOrder: int64(l.rtt.OutOfOrder),
-			})
 		}
 		d.mu.Unlock()
 	}
+}
+
+// sampleLink records the state of a link, if it is connected.
+func (d *download) sampleLink(l *linkState, now time.Duration) {
+	var connected *linkState
+	inFlight := 0
+	for _, one := range d.links {
+		if one.account != l.account || one.session == nil {
+			continue
+		}
+		if connected == nil {
+			connected = one
+			one.measure()
+		}
+		inFlight += len(one.active)
+	}
+	if connected == nil {
+		return
+	}
+	d.record(now, &rundir.Sample{
+		Link:       l.Name,
+		Received:   int64(l.meter.Total()),
+		Throughput: float64(l.meter.Rate(now)),
+		RTT:        connected.rtt.Last.Nanoseconds(),
+		MinRTT:     connected.rtt.Min.Nanoseconds(),
+		InFlight:   inFlight,
+		Segments:   int64(connected.rtt.Segments),
+		OutOfOrder: int64(connected.rtt.OutOfOrder),
+	})
 }
 
 // fail ends the transfer; the first failure is the one that is reported.

@@ -26,10 +26,25 @@ type Link struct {
 	Watch func(ctx context.Context, report func(link.Change))
 }
 
-// linkState is a link in a download.
+// account is what came over a link, on whatever connection.
+type account struct {
+	meter     *throughput.Meter
+	requests  int
+	failovers int
+	wasted    quantity.Bytes
+	// raced is the part of wasted that the meter has counted.
+	raced quantity.Bytes
+	// last is when the last byte arrived.
+	last time.Duration
+}
+
+// linkState is a link in a download, as far as one of its connections uses it:
+// it has several where there are lanes (see lanes.go).
 type linkState struct {
 	Link
+	*account
 	index int
+	lane
 	// url is where the link finds the resource: redirects may lead each link
 	// elsewhere.
 	url  *url.URL
@@ -40,21 +55,14 @@ type linkState struct {
 	// though it takes no new ones, the oldest first.
 	completing []*session
 	rtt        link.RoundTrip
-	meter      *throughput.Meter
 	pace       *throughput.Pace
 
 	// newest is the link's newest request until the next one is issued.
 	newest *request
 	// active are the requests in flight, on whatever session.
-	active   []*request
-	requests int
+	active []*request
 	// expected is what they have still to deliver.
 	expected quantity.Bytes
-	wasted   quantity.Bytes
-	// raced is the part of wasted that the meter has counted.
-	raced quantity.Bytes
-	// last is when the last byte arrived.
-	last time.Duration
 	// delays are the times from the last requests to their first bytes.
 	delays []time.Duration
 	// asking is the session on which the link asks for the size, if it does.
@@ -110,6 +118,14 @@ type request struct {
 	issued time.Duration
 	// dropped says that nothing more is wanted.
 	dropped bool
+	// twin, if any, is a request on another connection for the rest of this
+	// one, which it repeats; or the one that this one repeats.
+	twin    *request
+	repeats bool
+	// surplus says that of what was received only the first needed bytes count:
+	// the twin brings the rest.
+	surplus bool
+	needed  quantity.Bytes
 	cancel  context.CancelFunc
 }
 
@@ -164,7 +180,11 @@ func (l *linkState) delay() time.Duration {
 
 // pipe is how many bytes must be awaited so that the link is never idle.
 func (l *linkState) pipe(now time.Duration) quantity.Bytes {
-	return quantity.Bytes((1.25 * l.pace.Rate(now)).Over(l.delay()))
+	rate := l.pace.Rate(now)
+	if l.isLane() && schedule.IsStarting(l.pace.Total(), rate, l.delay()) {
+		return schedule.MostOrder(l.pace.Total())
+	}
+	return quantity.Bytes((1.25 * rate).Over(l.delay()))
 }
 
 // measure updates the round trip time. It keeps the last known one if the
@@ -186,6 +206,8 @@ func (l *linkState) known(now time.Duration) schedule.Link {
 	}
 	known := schedule.Link{
 		Throughput: l.meter.Rate(now),
+		Pace:       l.pace.Rate(now),
+		Arrived:    l.pace.Total(),
 		Bandwidth:  bandwidth,
 		RTT:        l.rtt.Min,
 	}

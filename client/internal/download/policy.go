@@ -33,6 +33,13 @@ type policy interface {
 	// returns after which time there is to be another one, if any.
 	unreachable(l *linkState, err error) (pause time.Duration, again bool)
 
+	// eager says that the first question is for the first bytes already.
+	eager() bool
+	// begin is called when the links begin to connect.
+	begin()
+	// tend is called at regular times by who supervises.
+	tend(now time.Duration)
+
 	// next is the range that the link should request next, and the name of
 	// the link that had it before, if any.
 	next(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool)
@@ -58,7 +65,11 @@ func newPolicy(d *download) policy {
 	if d.Rescue == nil {
 		return asPublished{d}
 	}
-	return withRescue{d, d.Rescue.GiveUp}
+	rescue := withRescue{d, d.Rescue.GiveUp}
+	if d.Lanes == nil {
+		return rescue
+	}
+	return withLanes{rescue, d.Lanes.Most}
 }
 
 // asPublished is the engine of the thesis: HTTP/2 alone, nobody but the
@@ -87,6 +98,12 @@ func (asPublished) accept(r transport.Resource) (whole bool, err error) {
 func (asPublished) watch(context.Context, *linkState) {}
 
 func (asPublished) supervise(context.Context) {}
+
+func (asPublished) eager() bool { return false }
+
+func (asPublished) begin() {}
+
+func (asPublished) tend(time.Duration) {}
 
 func (asPublished) timed() bool { return false }
 

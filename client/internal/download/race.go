@@ -75,7 +75,7 @@ func (d *download) startRace() {
 // enter lets a link take part.
 func (d *download) enter(l *linkState) {
 	s := l.session
-	if d.race.winner != nil || d.race.by(l) || s.draining {
+	if l.first != nil || d.race.winner != nil || d.race.by(l) || s.draining {
 		return
 	}
 	d.requests++

@@ -37,12 +37,12 @@ func (d *download) request(l *linkState) {
 		d.fail(l, errors.New("the server gives neither a strong ETag nor Last-Modified, so that nothing proves that several ranges are of one file: give its checksum, or use the algorithm single"))
 		return
 	}
-	d.issue(l, assigned, from, now)
+	d.issue(l, assigned, from, nil, now)
 }
 
-// issue sends a request. from is the link that the range was taken from, if
-// any.
-func (d *download) issue(l *linkState, assigned ranges.Range, from string, now time.Duration) {
+// issue sends a request, or goes on with the one that opened is about. from is
+// the link that the range was taken from, if any.
+func (d *download) issue(l *linkState, assigned ranges.Range, from string, opened *opening, now time.Duration) {
 	d.requests++
 	s := l.session
 	r := &request{Range: assigned, id: d.requests, limit: assigned.End(), session: s, issued: now}
@@ -70,12 +70,16 @@ func (d *download) issue(l *linkState, assigned ranges.Range, from string, now t
 		Rate:   float64(l.meter.Rate(now)),
 		From:   from,
 	})
-	d.wg.Go(func() { d.fetch(ctx, l, r) })
+	if opened != nil {
+		r.issued = opened.sent
+		r.cancel = func() { cancel(); opened.cancel() }
+	}
+	d.wg.Go(func() { d.fetch(ctx, l, r, opened) })
 }
 
 // fetch receives one request to its end.
-func (d *download) fetch(ctx context.Context, l *linkState, r *request) {
-	err := d.receive(ctx, l, r)
+func (d *download) fetch(ctx context.Context, l *linkState, r *request, opened *opening) {
+	err := d.receive(ctx, l, r, opened)
 	r.cancel()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -89,20 +93,21 @@ func (d *download) fetch(ctx context.Context, l *linkState, r *request) {
 		}
 		return
 	}
-	end := &rundir.End{Link: l.Name, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: rundir.Cancelled}
 	cancelled := d.ctx.Err() != nil || r.dropped && !errors.As(err, new(sinkError))
+	if !r.dropped {
+		left := d.drop(l, r, now)
+		d.release(r, left)
+		if !cancelled {
+			d.policy.lost(l, left.Length, now)
+		}
+	}
+	l.counted(r)
+	end := &rundir.End{Link: l.Name, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: rundir.Cancelled}
 	if !cancelled {
 		err = fmt.Errorf("bytes %d-%d: %w", int64(r.Offset), int64(r.End()-1), err)
 		end.Outcome, end.Error = rundir.Failed, err.Error()
 	}
 	l.wasted += r.wasted
-	if !r.dropped {
-		left := d.drop(l, r, now)
-		d.release(left)
-		if !cancelled {
-			d.policy.lost(l, left.Length, now)
-		}
-	}
 	d.record(now, end)
 	if d.payload != nil {
 		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
@@ -122,7 +127,14 @@ func (d *download) trouble(l *linkState, s *session, err error) {
 	case d.ctx.Err() != nil:
 	case errors.As(err, new(sinkError)):
 		d.cancel(err)
+	case errors.As(err, &redirect) && l.first != nil:
+		d.remove(l, time.Since(d.start))
 	case errors.As(err, &redirect):
+		for _, other := range d.lanes(l) {
+			if other != l {
+				d.remove(other, time.Since(d.start))
+			}
+		}
 		d.redirect(l, s, redirect)
 	case errors.Is(err, transport.ErrTooLong):
 		d.fail(l, err)
@@ -173,10 +185,14 @@ func (d *download) failedOver(l, to *linkState, bytes quantity.Bytes, reason str
 	d.record(now, event)
 }
 
-// release makes bytes free that were assigned.
-func (d *download) release(r ranges.Range) {
+// release makes bytes free that were assigned to a request, unless its twin
+// brings them.
+func (d *download) release(r *request, left ranges.Range) {
+	if r.part() != nil {
+		return
+	}
 	if d.payload != nil {
-		d.payload.Release(r)
+		d.payload.Release(left)
 	}
 }
 
@@ -209,11 +225,8 @@ func (d *download) ended(l *linkState, r *request, now time.Duration) {
 
 // receive copies the body of a request to the sink. Each byte counts as
 // arrived when it was read, and the last ones when they are written.
-func (d *download) receive(ctx context.Context, l *linkState, r *request) error {
-	d.mu.Lock()
-	target := d.target(l)
-	d.mu.Unlock()
-	body, err := r.session.Get(ctx, target, d.resource, r.Range)
+func (d *download) receive(ctx context.Context, l *linkState, r *request, opened *opening) error {
+	body, err := d.body(ctx, l, r, opened)
 	if err != nil {
 		return err
 	}
@@ -252,6 +265,17 @@ func (d *download) receive(ctx context.Context, l *linkState, r *request) error 
 	}
 }
 
+// body is that of the answer to the request.
+func (d *download) body(ctx context.Context, l *linkState, r *request, opened *opening) (io.ReadCloser, error) {
+	if opened != nil {
+		return opened.result(ctx, d.resource)
+	}
+	d.mu.Lock()
+	target := d.target(l)
+	d.mu.Unlock()
+	return r.session.Get(ctx, target, d.resource, r.Range)
+}
+
 // take decides how many of n bytes that arrived are wanted, and whether they
 // are the last.
 func (d *download) take(r *request, n int) (kept int, last bool) {
@@ -287,6 +311,7 @@ func (d *download) progress(l *linkState, r *request, bytes quantity.Bytes) {
 		l.wasted += r.wasted
 		d.record(now, &rundir.End{Link: l.Name, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: rundir.Complete})
 		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
+		d.ousted(r, now)
 		d.completeIfAllArrived(now)
 	}
 	if d.policy.due(l, r, now) {

@@ -104,7 +104,6 @@ type health struct {
 	notBefore time.Duration
 	// slowSince is since when the link is slow; 0 if it is not.
 	slowSince time.Duration
-	failovers int
 }
 
 func newHealth() health {
@@ -232,6 +231,12 @@ func (d withRescue) due(l *linkState, r *request, now time.Duration) bool {
 	return d.overlapped(l, r) || l.expected < l.pipe(now)
 }
 
+func (withRescue) eager() bool { return false }
+
+func (withRescue) begin() {}
+
+func (withRescue) tend(time.Duration) {}
+
 func (d withRescue) ahead(l *linkState) quantity.Bytes { return l.pipe(time.Since(d.start)) }
 
 func (d withRescue) lost(l *linkState, bytes quantity.Bytes, now time.Duration) {
@@ -271,6 +276,7 @@ func (d withRescue) look(ctx context.Context) {
 				}
 			}
 		}
+		d.policy.tend(now)
 		d.assign()
 		d.giveUp(now)
 		d.mu.Unlock()
@@ -327,10 +333,10 @@ func (d withRescue) listen(l *linkState, s *session, now time.Duration) (heard b
 
 // rate finds out which links are slow.
 func (d withRescue) rate(now time.Duration) {
-	works := d.works(now)
-	for x, l := range d.links {
+	works := d.merged(d.works(now))
+	for _, l := range d.links {
 		switch {
-		case len(l.active) == 0 || !schedule.Slow(x, works):
+		case len(l.active) == 0 || !schedule.Slow(l.link().index, works):
 			l.slowSince = 0
 		case l.slowSince == 0:
 			l.slowSince = now
@@ -372,7 +378,7 @@ func (d withRescue) problems() error {
 	texts := map[string]bool{}
 	for _, l := range d.links {
 		err := cmp.Or(l.out, l.problem)
-		if err != nil {
+		if err != nil && l.first == nil {
 			texts[err.Error()] = true
 			errs = append(errs, fmt.Errorf("link %s: %w", l.Name, err))
 		}
@@ -499,7 +505,7 @@ func (d withRescue) urgent(l *linkState, now time.Duration) (ranges.Range, strin
 			// Two slow links would take it from each other for ever, and none
 			// of it would come.
 			young := reason == slow && now-r.issued < other.patience()
-			if r.Offset <= first && first < r.limit && r.left() > 0 && !young {
+			if r.Offset <= first && first < r.limit && r.left() > 0 && !young && r.twin == nil {
 				left := d.drop(other, r, now)
 				d.failedOver(other, l, left.Length, reason, now)
 				return left, other.Name, true
@@ -511,9 +517,11 @@ func (d withRescue) urgent(l *linkState, now time.Duration) (ranges.Range, strin
 
 // steal takes over a part of what the link that ends last has to deliver.
 func (d withRescue) steal(l *linkState, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
-	largest := make([]quantity.Bytes, len(d.links))
-	requests := make([]*request, len(d.links))
-	for x, other := range d.links {
+	largest := make([]quantity.Bytes, len(works))
+	requests := make([]*request, len(works))
+	owners := make([]*linkState, len(works))
+	for _, other := range d.links {
+		x := other.link().index
 		// A request that is just sent is not taken over because nothing came
 		// yet: it would be taken back for the same reason.
 		patience := other.patience()
@@ -521,19 +529,19 @@ func (d withRescue) steal(l *linkState, works []schedule.Work, now time.Duration
 			if works[x].Usable && works[x].Rate == 0 && r.received == 0 && now-r.issued < patience {
 				continue
 			}
-			if r.left() > largest[x] {
-				largest[x], requests[x] = r.left(), r
+			if r.left() > largest[x] && r.twin == nil {
+				largest[x], requests[x], owners[x] = r.left(), r, other
 			}
 		}
 	}
-	victim, bytes := schedule.Steal(l.index, works, largest)
+	victim, bytes := schedule.Steal(l.link().index, works, largest)
 	if bytes == 0 {
 		return ranges.Range{}, "", false
 	}
 	if l.onTrial() {
 		bytes = min(bytes, trial)
 	}
-	other, r := d.links[victim], requests[victim]
+	other, r := owners[victim], requests[victim]
 	stolen := ranges.Range{Offset: r.limit - bytes, Length: bytes}
 	if bytes == r.left() {
 		d.drop(other, r, now)
@@ -585,11 +593,17 @@ func (d withRescue) unreachable(l *linkState, err error) (pause time.Duration, a
 
 // exclude uses the link no more.
 func (d withRescue) exclude(l *linkState, err error) {
+	now := time.Since(d.start)
+	if l.first != nil {
+		l = l.first
+	}
 	if l.out != nil {
 		return
 	}
 	l.out = err
-	now := time.Since(d.start)
+	for _, other := range d.lanes(l) {
+		d.remove(other, now)
+	}
 	d.abandon(l, slices.Clone(l.active), excluded, now)
 	for len(l.completing) > 0 {
 		d.giveUpOn(l, l.completing[0], excluded, now)
@@ -629,6 +643,8 @@ func (d withRescue) failed(l *linkState, s *session, err error) {
 			return
 		}
 		d.rest(l, err, status.RetryAfter, now)
+	case status.Code > 0 && (s != l.session || s.draining):
+		// An earlier one has told.
 	case status.Code > 0 && l.url != d.URL && l.hops < maxHops:
 		// What a redirect led to may have expired.
 		l.url = d.URL
@@ -670,13 +686,17 @@ func (d withRescue) changed(l *linkState, c link.Change) {
 	case link.Down:
 		// Its work is not taken away before it was silent for long: that would
 		// be wasted at every handover.
-		l.down = true
+		for _, lane := range d.lanes(l) {
+			lane.down = true
+		}
 		l.problem = errors.New("the device has no carrier")
 	case link.Up:
-		l.down = false
 		l.failures = 0
-		for _, s := range l.sessions() {
-			s.heardAt = time.Since(d.start)
+		for _, lane := range d.lanes(l) {
+			lane.down = false
+			for _, s := range lane.sessions() {
+				s.heardAt = time.Since(d.start)
+			}
 		}
 		notify(l.hurry)
 		l.wake()

@@ -41,6 +41,15 @@ func (p *Payload) Take(bytes, limit quantity.Bytes) (Range, bool) {
 	return r, true
 }
 
+// TakeAll assigns the range, if all of it is free.
+func (p *Payload) TakeAll(r Range) bool {
+	if p.free.Below(r.End())-p.free.Below(r.Offset) < r.Length {
+		return false
+	}
+	p.free.Remove(r)
+	return true
+}
+
 // Release makes bytes that were taken and did not arrive free again.
 func (p *Payload) Release(r Range) { p.free.Add(r) }
 

@@ -24,6 +24,8 @@ type Algorithm struct {
 	Options []string `json:"options"`
 	// OneLink says that it uses one link only.
 	OneLink bool `json:"one_link"`
+	// Rescue says that it is a part of rescue, and nothing without it.
+	Rescue bool `json:"rescue"`
 	// Scheduler is the algorithm with these parameters.
 	Scheduler func(Parameters) Scheduler `json:"-"`
 }
@@ -48,6 +50,8 @@ type Settings struct {
 	// sent, and Window the time over which throughput is averaged.
 	Overlap float64       `json:"overlap"`
 	Window  time.Duration `json:"window_ns"`
+	// Connections is how many a link may have.
+	Connections int `json:"connections"`
 }
 
 // Defaults are the settings of multilink and of linklab's scenarios where
@@ -58,7 +62,7 @@ type Settings struct {
 // would get later, and its first estimate covers several round trips.
 var Defaults = Settings{
 	UpperLimit: 1_200_000, Padding: 0.1, FirstRequests: 1_000_000,
-	Overlap: 0.6, Window: time.Second,
+	Overlap: 0.6, Window: time.Second, Connections: 16,
 }
 
 // Algorithms is the table of all. What linklab and the documents read of it,
@@ -93,6 +97,11 @@ var Algorithms = []Algorithm{
 		Scheduler: func(p Parameters) Scheduler {
 			return Alg3{FirstRequests: p.FirstRequests, Padding: p.Padding}
 		},
+	},
+	{
+		Name: "adaptive", Alias: "", About: "what each of its connections delivers in a quarter of a second; a link has as many connections, up to `--connections`, as bring more while no queue forms", Source: "",
+		Options: []string{"connections"}, Rescue: true,
+		Scheduler: func(Parameters) Scheduler { return Adaptive{} },
 	},
 }
 

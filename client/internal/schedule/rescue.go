@@ -32,6 +32,26 @@ type Work struct {
 	Bandwidth quantity.Rate
 }
 
+// Join adds another connection of the same link.
+func (w *Work) Join(other Work) {
+	w.Usable = w.Usable || other.Usable
+	w.Rate += other.Rate
+	w.Left += other.Left
+	w.Tail += other.Tail
+	w.Arrived += other.Arrived
+	w.Delay, w.RTT = min(w.Delay, other.Delay), min(w.RTT, other.RTT)
+}
+
+// LaneShare is how many of the bytes that its link should take a connection
+// should, so that all of the link end together.
+func LaneShare(lane, link Work, share quantity.Bytes) quantity.Bytes {
+	if link.Rate == 0 || lane.Rate == 0 {
+		return share
+	}
+	part := float64(lane.Rate) / float64(max(link.Rate, lane.Rate))
+	return min(max(0, quantity.Bytes(part*float64(link.Left+share))-lane.Left), share)
+}
+
 // idle is when the link could begin to deliver more, in seconds.
 func (w Work) idle() float64 { return max(w.after(w.Left+w.Tail), w.Delay.Seconds()) }
 
@@ -49,17 +69,20 @@ func (w Work) after(bytes quantity.Bytes) float64 {
 	return float64(bytes) / w.Rate.BytesPerSecond()
 }
 
-// A connection is starting until it has brought what it would in startTrips
-// round trips at its present rate: TCP's slow start doubles the rate with
-// each, from initialWindow bytes on (RFC 5681 3.1; RFC 6928).
+// startTrips is how many round trips count as slow start, which doubles the
+// rate with each, from initialWindow bytes on (RFC 5681 3.1; RFC 6928).
 const (
 	startTrips    = 4
 	initialWindow = 10 * 1448
 )
 
-func (w Work) isStarting() bool {
-	return float64(w.Arrived) < (startTrips * w.Rate).Over(w.RTT)
+// IsStarting reports whether a connection has not yet brought what it would in
+// startTrips round trips at its present rate.
+func IsStarting(arrived quantity.Bytes, rate quantity.Rate, rtt time.Duration) bool {
+	return float64(arrived) < (startTrips * rate).Over(rtt)
 }
+
+func (w Work) isStarting() bool { return IsStarting(w.Arrived, w.Rate, w.RTT) }
 
 // slowStart is how long bytes take in slow start, in seconds.
 func (w Work) slowStart(bytes quantity.Bytes) float64 {
@@ -95,6 +118,21 @@ const (
 	leastSteal = MinimumRequest
 	leastGain  = 20 * time.Millisecond
 )
+
+// Late is when the link has delivered what it has to, in seconds; never, if
+// nothing comes that is due.
+func (w Work) Late(comes bool) float64 {
+	if !comes {
+		return math.Inf(1)
+	}
+	return w.end()
+}
+
+// Sooner reports whether the link, which has nothing else to do, can deliver
+// the bytes before that time in seconds, by a gain.
+func (w Work) Sooner(bytes quantity.Bytes, than float64) bool {
+	return w.idle()+w.takes(bytes) < than-leastGain.Seconds()
+}
 
 // Share is how many of the free bytes link x should take so that all usable
 // links end together, at their present rates. It is 0 if others deliver all

@@ -18,8 +18,12 @@ type Link struct {
 	Requests int
 	// Throughput is r_x, what the link delivers now.
 	Throughput quantity.Rate
+	// Pace is what one of its connections delivers while it has work to do.
+	Pace quantity.Rate
 	// Bandwidth is B_x, what the link can deliver.
 	Bandwidth quantity.Rate
+	// Arrived is what that connection has brought so far.
+	Arrived quantity.Bytes
 	// RTT is the round trip time of the link without queues.
 	RTT time.Duration
 }

@@ -95,6 +95,20 @@ func (r Resource) check(response *http.Response, want ranges.Range) error {
 	return r.checkValidator(response)
 }
 
+// CheckSame returns an error unless other is what the server said of the same
+// resource.
+func (r Resource) CheckSame(other Resource) error {
+	switch {
+	case other.Size != r.Size:
+		return mismatch("the file changed on the server during the download: its size was %d and is %d bytes", r.Size, other.Size)
+	case other.ETag != r.ETag:
+		return mismatch("the file changed on the server during the download: its ETag was %s and is %s", r.ETag, other.ETag)
+	case r.ETag == "" && other.LastModified != r.LastModified:
+		return mismatch("the file changed on the server during the download: it was modified on %q, now on %q", r.LastModified, other.LastModified)
+	}
+	return nil
+}
+
 // checkWhole returns an error unless the response carries all of the
 // resource.
 func (r Resource) checkWhole(response *http.Response) error {

@@ -212,6 +212,31 @@ func (c *Conn) Peek(ctx context.Context, t Target) (Resource, error) {
 	return Resource{}, failure(response)
 }
 
+// Begin requests a range of what the target stands for, of which nothing is known,
+// and returns what that is and the body: as much of the range as there is.
+func (c *Conn) Begin(ctx context.Context, t Target, part ranges.Range) (Resource, io.ReadCloser, error) {
+	fields := wantDigest(t)
+	fields["Range"] = RangeHeader(part)
+	response, err := c.do(ctx, http.MethodGet, t, fields)
+	if err != nil {
+		return Resource{}, nil, err
+	}
+	resource := Resource{}
+	err = failure(response)
+	if response.StatusCode == http.StatusPartialContent {
+		resource, _, err = Partial(response)
+	}
+	if err == nil {
+		part.Length = min(part.Length, resource.Size-part.Offset)
+		var body io.ReadCloser
+		if body, err = resource.Body(response, part); err == nil {
+			return resource, body, nil
+		}
+	}
+	response.Body.Close()
+	return Resource{}, nil, err
+}
+
 // wantDigest are the fields that ask for the checksum of the whole.
 func wantDigest(t Target) map[string]string {
 	if t.Bare {

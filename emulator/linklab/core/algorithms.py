@@ -11,7 +11,8 @@ from linklab.core import paths
 class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A row. `alias` says what the algorithm does, and commands take it like the name; "" if
     there is none. `options` are the flags of multilink on which it depends, without their
-    dashes. `source` is where it is published, "" if it is not.
+    dashes. `source` is where it is published, "" if it is not. `rescue` says that it is a part
+    of rescue, and nothing without.
     """
 
     name: str
@@ -20,6 +21,7 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     options: tuple[str, ...]
     one_link: bool
+    rescue: bool
 
 
 class Defaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,6 +33,7 @@ class Defaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first_request_bytes: int
     overlap: float
     window_ns: int
+    connections: int
 
 
 class _Shared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

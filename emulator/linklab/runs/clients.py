@@ -82,7 +82,7 @@ class _Way:
             if "bandwidth" in options:
                 words += ["--bandwidth", f"{name}={settings.bandwidth_bps}bit/s"]
         for option in options:
-            if option != "bandwidth":
+            if option in task.scenario.client.flags:
                 words += [f"--{option}", task.scenario.client.flag(option)]
         if self.plain:
             words.append("--plain")
@@ -223,8 +223,12 @@ _ON_ONE: dict[str, Callable[[str], Contestant]] = {
 _ON_ALL = {
     contestant.name: contestant
     for contestant in (
-        *(_way(one.name, _Way(one)) for one in _ALL_LINKS),
-        *(_way(f"{one.name}-rescue", _Way(one, rescue=True)) for one in _ALL_LINKS),
+        *(_way(one.name, _Way(one, rescue=one.rescue)) for one in _ALL_LINKS),
+        *(
+            _way(f"{one.name}-rescue", _Way(one, rescue=True))
+            for one in _ALL_LINKS
+            if not one.rescue
+        ),
         *(
             _way(f"{one.name}-plain", _Way(one, plain=True))
             for one in _ALL_LINKS

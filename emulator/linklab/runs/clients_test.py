@@ -51,6 +51,7 @@ def multilink(name: str, *links: list[str], saved: list[str], plain: bool = Fals
 
 
 ON_ALL = [one.name for one in TABLE if not one.one_link]
+PUBLISHED = [name for name in ON_ALL if name != "adaptive"]
 
 COMMANDS = {
     "single-wifi": [*GET, "--algorithm", "single", *WIFI, *TASK],
@@ -59,8 +60,9 @@ COMMANDS = {
         *GET, "--algorithm", "alg3", *WIFI_B, *LTE_B, "--padding", "0.2",
         "--first-request", "2000000B", "--overlap", "0.5", "--window", "2.0s", *TASK,
     ],
-    **{name: multilink(name, WIFI, LTE, saved=TASK) for name in ON_ALL if name != "alg3"},
-    **{f"{name}-rescue": multilink(name, WIFI, LTE, saved=RESCUE) for name in ON_ALL},
+    **{name: multilink(name, WIFI, LTE, saved=TASK) for name in PUBLISHED if name != "alg3"},
+    **{f"{name}-rescue": multilink(name, WIFI, LTE, saved=RESCUE) for name in PUBLISHED},
+    **{name: multilink(name, WIFI, LTE, saved=RESCUE) for name in ON_ALL if name not in PUBLISHED},
     "alg3-plain": multilink("alg3", WIFI, LTE, saved=TASK, plain=True),
     "curl-wifi": [*CURL, *CURL_CA, "--interface", "wlan0", *CURL_OUT],
     "curl-lte": [*CURL, *CURL_CA, "--interface", "rmnet0", *CURL_OUT],

@@ -27,14 +27,23 @@ class ClientSettings:
     window_s: float = DEFAULTS.window_ns / 1e9
     first_request_bytes: int = DEFAULTS.first_request_bytes
 
+    @property
+    def flags(self) -> frozenset[str]:
+        """The flags of multilink that a scenario sets."""
+        return frozenset(_flag(row) for row in TABLE.flat)
+
     def flag(self, name: str) -> str:
         """The value of multilink's flag of that name, a key with dashes. Raises KeyError for
         one that is no key."""
-        row = next((row for row in TABLE.flat if row.key.replace("_", "-") == name), None)
+        row = next((row for row in TABLE.flat if _flag(row) == name), None)
         if row is None:
             raise KeyError(name)
         unit = row.attribute.rpartition("_")[2]
         return f"{getattr(self, row.attribute)}{_UNITS.get(unit, '')}"
+
+
+def _flag(row: Row) -> str:
+    return row.key.replace("_", "-")
 
 
 _UNITS: Final = {"bytes": "B", "s": "s"}

@@ -1,0 +1,236 @@
+package download
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/throughput"
+)
+
+// Lanes lets links have several connections.
+type Lanes struct {
+	// Most is how many a link may have.
+	Most int
+}
+
+// lane is what a linkState has where a link has several connections. To the
+// engine each is a link of its own, which shares the account of its link. The
+// first lane is there always, and connects again; a further one that fails is
+// gone, and what it owed is free.
+type lane struct {
+	// first is the link's first lane; nil for that itself.
+	first *linkState
+	// growth, of the first, decides how many there are.
+	growth *schedule.Growth
+	// leaving says that the lane takes no more requests.
+	leaving bool
+}
+
+// errGone is why a lane that was given up takes no more requests.
+var errGone = errors.New("the connection is not used any more")
+
+// lanes are those of the link.
+func (d *download) lanes(l *linkState) (all []*linkState) {
+	for _, other := range d.links {
+		if other.account == l.account {
+			all = append(all, other)
+		}
+	}
+	return all
+}
+
+// isOnly reports whether no other lane of the link is connected.
+func (d *download) isOnly(l *linkState) bool {
+	return !slices.ContainsFunc(d.lanes(l), func(other *linkState) bool { return other != l && other.session != nil })
+}
+
+// remove gives a further lane up. What it owed is free again.
+func (d *download) remove(l *linkState, now time.Duration) {
+	if l.out != nil {
+		return
+	}
+	l.out = errGone
+	d.abandon(l, slices.Clone(l.active), lost, now)
+	l.abandonAttempt()
+	for len(l.completing) > 0 {
+		d.giveUpOn(l, l.completing[0], lost, now)
+	}
+	if s := l.session; s != nil {
+		l.session = nil
+		d.close(l, s, false)
+	}
+	d.links = slices.DeleteFunc(slices.Clone(d.links), func(other *linkState) bool { return other == l })
+	for x, other := range d.links {
+		other.index = x
+	}
+}
+
+// withLanes is the engine with Rescue and Lanes.
+type withLanes struct {
+	withRescue
+	most int
+}
+
+// eager is true: see open.
+func (withLanes) eager() bool { return true }
+
+// next is as with Rescue, but for what a lane's share of its link is, and where
+// nothing is left: see repeat.
+func (d withLanes) next(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool) {
+	if !l.usable(now) || l.leaving {
+		return r, "", false
+	}
+	if r, from, ok = d.urgent(l, now); ok {
+		return r, from, true
+	}
+	lanes := d.works(now)
+	works := d.merged(lanes)
+	free := d.payload.Free(d.limit())
+	if free == 0 {
+		if r, from, ok = d.steal(l, works, now); !ok && d.payload.Free(d.part.End()) == 0 {
+			d.repeat(l, works, now)
+		}
+		return r, from, ok
+	}
+	link := works[l.link().index]
+	size := max(d.nextSize(l, now), l.pipe(now))
+	size = min(size, schedule.LaneShare(lanes[l.index], link, schedule.Share(l.link().index, works, free)))
+	if l.onTrial() {
+		size = min(size, trial)
+	}
+	if size < schedule.MinimumRequest {
+		if len(l.active) > 0 || !schedule.Largest(l.link().index, works, free) {
+			return r, "", false
+		}
+		size = schedule.MinimumRequest
+	}
+	r, ok = d.payload.Take(size, d.limit())
+	return r, "", ok
+}
+
+// merged is what links have to do, whose lanes have to do that. A link's first
+// lane has its index.
+func (d *download) merged(lanes []schedule.Work) []schedule.Work {
+	works := make([]schedule.Work, 0, len(d.Links))
+	for x, l := range d.links {
+		w := lanes[x]
+		if l.first == nil {
+			works = append(works, w)
+			continue
+		}
+		if l.pace.Total() == 0 {
+			w.Rate = 0
+		}
+		works[l.first.index].Join(w)
+	}
+	return works
+}
+
+// link is the link's first lane.
+func (l *linkState) link() *linkState {
+	if l.first != nil {
+		return l.first
+	}
+	return l
+}
+
+// begin races the connections that a link begins with.
+func (d withLanes) begin() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.links {
+		l.growth = &schedule.Growth{Most: d.most}
+		for range l.growth.Begin() - 1 {
+			d.add(l)
+		}
+	}
+}
+
+// isOpening reports whether the link's connection awaits its first answer.
+func (d *download) isOpening(l *linkState) bool { return d.Lanes != nil && l.asking == l.session }
+
+// tend makes each link have as many lanes as it should.
+func (d withLanes) tend(now time.Duration) {
+	if d.payload == nil {
+		return
+	}
+	for _, l := range d.links {
+		if l.first == nil {
+			d.tendLink(l, now)
+		}
+	}
+}
+
+func (d withLanes) tendLink(first *linkState, now time.Duration) {
+	flow := schedule.Flow{Total: first.meter.Total(), Busy: d.payload.Free(d.limit()) > 0}
+	further := 0
+	for _, l := range d.lanes(first) {
+		switch {
+		case l == first:
+		case l.failed():
+			first.growth.Lost()
+			d.remove(l, now)
+			continue
+		case l.leaving && len(l.active) == 0:
+			d.remove(l, now)
+			continue
+		default:
+			further++
+		}
+		if l.session != nil && l.pace.Total() > 0 {
+			l.measure()
+			flow.Add(l.rtt.Last, l.rtt.Min)
+		}
+	}
+	if !first.usable(now) {
+		return
+	}
+	count := first.growth.Count(now, flow)
+	for ; further < count-1; further++ {
+		d.add(first)
+	}
+	for _, l := range d.lanes(first)[count:] {
+		l.leaving = true
+	}
+}
+
+// isSilent reports whether nothing has come for longer than usual, where others
+// of the link may do better.
+func (l *linkState) isSilent(now time.Duration) bool {
+	return l.session == nil || now-l.session.heardAt > max(leastSilence/2, 2*l.rtt.Last)
+}
+
+// isLane reports whether the link may have several connections.
+func (l *linkState) isLane() bool { return l.first != nil || l.growth != nil }
+
+// failed reports whether the lane's connection does not work any more.
+func (l *linkState) failed() bool {
+	return l.suspect || l.session != nil && (l.session.draining || !l.session.Usable())
+}
+
+// add gives the link another lane.
+func (d withLanes) add(first *linkState) {
+	l := &linkState{
+		Link:    first.Link,
+		account: first.account,
+		lane:    lane{first: first},
+		index:   len(d.links),
+		url:     first.url,
+		rtt:     first.rtt,
+		delays:  slices.Clone(first.delays),
+		pace:    throughput.NewPace(paceWindow),
+		health:  newHealth(),
+	}
+	d.links = append(slices.Clone(d.links), l)
+	d.wg.Go(func() {
+		if err := d.connect(d.ctx, l); err != nil {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			first.growth.Lost()
+			d.remove(l, time.Since(d.start))
+		}
+	})
+}

@@ -1,0 +1,150 @@
+package download
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
+)
+
+// withConnections downloads by adaptive with that many connections at most.
+func withConnections(t *testing.T, most int, handler http.HandlerFunc, change func(*Options, *network)) (rundir.Summary, *log) {
+	t.Helper()
+	return rescued(t, schedule.Adaptive{}, handler, "", func(o *Options, n *network) {
+		o.Lanes.Most = most
+		if change != nil {
+			change(o, n)
+		}
+	})
+}
+
+// A simLink is as fast for each of its connections, as one that loses packets
+// is: so all that are allowed are used, and never more.
+func TestALinkThatIsNotFullGetsConnections(t *testing.T) {
+	for _, most := range []int{1, 2, 6} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			var cables []*cable
+			slow := func(w http.ResponseWriter, r *http.Request) { content(&slowBody{w}, r) }
+			summary, events := withConnections(t, most, slow, func(_ *Options, n *network) { cables = []*cable{n.wifi, n.lte} })
+			for _, c := range cables {
+				if c.most != most {
+					t.Errorf("a link had %d connections at a time, want %d", c.most, most)
+				}
+			}
+			// The server sends 200 kB/s for each request, of which a connection has one or two.
+			within(t, "download time", seconds(summary.Download), 6/(0.8*float64(most)), 2+6/(0.4*float64(most)))
+			for _, s := range of[*rundir.Sample](events) {
+				if s.Link != "wifi" && s.Link != "lte" {
+					t.Errorf("a sample is of %q", s.Link)
+				}
+			}
+		})
+	}
+}
+
+// What the URL stands for is learnt with the first bytes, by no other request.
+func TestTheFirstBytesTellTheSize(t *testing.T) {
+	var heads atomic.Int32
+	summary, events := withConnections(t, 3, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			heads.Add(1)
+		}
+		content(w, r)
+	}, nil)
+	if heads.Load() > 0 {
+		t.Errorf("%d HEADs", heads.Load())
+	}
+	// TCP, TLS and the request take a round trip each.
+	size := of[*rundir.Size](events)
+	if len(size) != 1 {
+		t.Fatalf("the size is told %d times", len(size))
+	}
+	within(t, "time of the size", seconds(size[0].T), 0.03, 0.035)
+	if summary.Links["wifi"].Requests < 3 {
+		t.Errorf("%d requests by wifi", summary.Links["wifi"].Requests)
+	}
+}
+
+// The last bytes of a link that goes silent come by another one at once, and
+// none is counted twice (checkEvents).
+func TestLastBytesComeTwiceRatherThanLate(t *testing.T) {
+	for at := 100; at <= 500; at += 50 {
+		t.Run(fmt.Sprintf("%d ms", at), func(t *testing.T) {
+			summary, _ := withConnections(t, 1, content, func(_ *Options, n *network) {
+				time.AfterFunc(time.Duration(at)*time.Millisecond, func() { n.wifi.set(0) })
+			})
+			// lte alone takes 1.2 s for all.
+			within(t, "download time", seconds(summary.Download), 0.4, 1.3)
+			for name, l := range summary.Links {
+				if l.Wasted > 1<<20 {
+					t.Errorf("%d bytes of %s are wasted", int64(l.Wasted), name)
+				}
+			}
+		})
+	}
+}
+
+func TestRandomFaultsWithConnections(t *testing.T) {
+	for seed := range uint64(30) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			summary, _ := withConnections(t, 1+random.IntN(6), content, func(_ *Options, n *network) {
+				for range 1 + random.IntN(6) {
+					c := []*cable{n.wifi, n.lte}[random.IntN(2)]
+					at := time.Duration(random.Int64N(int64(600 * time.Millisecond)))
+					switch random.IntN(4) {
+					case 0:
+						time.AfterFunc(at, c.reset)
+					case 1:
+						time.AfterFunc(at, c.freeze)
+					case 2:
+						factor := random.Float64() * random.Float64()
+						time.AfterFunc(at, func() { c.set(factor) })
+					case 3:
+						time.AfterFunc(at, func() { c.set(0) })
+					}
+				}
+				time.AfterFunc(4*time.Second, func() { n.wifi.set(1); n.lte.set(1) })
+			})
+			within(t, "download time", seconds(summary.Download), 0.1, 10)
+		})
+	}
+}
+
+// A server that refuses all but one connection of a link is left with it.
+func TestConnectionsThatAreRefused(t *testing.T) {
+	var got bytes.Buffer
+	streamed(t, content, func(r io.Reader) { got.ReadFrom(r) }, func(o *Options, n *simNet) {
+		o.Scheduler, o.Lanes = schedule.Adaptive{}, &Lanes{Most: 8}
+	})
+	if !bytes.Equal(got.Bytes(), file) {
+		t.Errorf("%d bytes, or others", got.Len())
+	}
+}
+
+// A link whose server serves another file is not used any more, with all of
+// its connections.
+func TestOneLinkServesAnotherFileToItsConnections(t *testing.T) {
+	summary, _ := withConnections(t, 4, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.RemoteAddr, "lte") {
+			content(&editedHeader{w, func(h http.Header) { h.Set("ETag", `"other"`) }}, r)
+			return
+		}
+		content(w, r)
+	}, func(o *Options, n *network) {
+		b := lte
+		b.name = "lte"
+		o.Links[1].Dial = n.dial(b)
+	})
+	if bytes := summary.Links["lte"].Bytes; bytes > 0 {
+		t.Errorf("lte brought %d bytes", int64(bytes))
+	}
+}

@@ -1,0 +1,146 @@
+package download
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// opening is a request for a range of a resource of which nothing is known:
+// every connection that is made before the first answer sends one, each for
+// other bytes. A server that serves ranges tells with them what a HEAD would,
+// and a round trip earlier.
+type opening struct {
+	part   ranges.Range
+	link   *linkState
+	on     *session
+	sent   time.Duration
+	cancel context.CancelFunc
+	// answered is closed when the rest is known.
+	answered chan struct{}
+	resource transport.Resource
+	body     io.ReadCloser
+	err      error
+}
+
+// open asks on a connected link for the next bytes that nobody has asked for.
+func (d *download) open(l *linkState) {
+	if len(d.openings) == 0 {
+		d.opened = 0
+	}
+	ctx, cancel := context.WithCancel(d.ctx)
+	o := &opening{
+		part:     ranges.Range{Offset: quantity.Bytes(d.opened) * schedule.FirstOrder, Length: schedule.FirstOrder},
+		link:     l,
+		on:       l.session,
+		sent:     time.Since(d.start),
+		cancel:   cancel,
+		answered: make(chan struct{}),
+	}
+	d.opened++
+	d.openings = append(d.openings, o)
+	l.asking = l.session
+	l.session.heardAt = o.sent
+	target := d.target(l)
+	d.wg.Go(func() { d.answer(o, target, ctx) })
+}
+
+// answer awaits the answer. The first one begins the download.
+func (d *download) answer(o *opening, target transport.Target, ctx context.Context) {
+	o.resource, o.body, o.err = o.on.Begin(ctx, target, o.part)
+	close(o.answered)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := o.link
+	if l.asking == o.on {
+		l.asking = nil
+	}
+	switch {
+	case d.payload != nil:
+		// Whose request it is looks after it, or nobody does.
+	case d.race != nil || d.ctx.Err() != nil:
+		o.drop()
+	case o.err != nil:
+		o.drop()
+		d.openings = slices.DeleteFunc(d.openings, func(other *opening) bool { return other == o })
+		d.unopened(l, o)
+	default:
+		if err := d.begin(l, o.resource); err != nil {
+			d.trouble(l, o.on, err)
+			return
+		}
+		d.adopt()
+		d.assign()
+	}
+}
+
+// unopened decides what follows from an opening that failed: another question
+// may do better, but not where the server asks to wait or leads elsewhere.
+func (d *download) unopened(l *linkState, o *opening) {
+	status := new(transport.StatusError)
+	switch {
+	case errors.As(o.err, new(*transport.RedirectError)), errors.As(o.err, &status) && status.Temporary():
+		d.trouble(l, o.on, o.err)
+	case l.first == nil && !d.asked && l.session == o.on:
+		d.asked, l.asking = true, o.on
+		d.wg.Go(func() { d.ask(l, o.on) })
+	}
+}
+
+// adopt makes openings requests of their links, as far as their bytes are
+// missing.
+func (d *download) adopt() {
+	now := time.Since(d.start)
+	for _, o := range d.openings {
+		o.part.Length = min(o.part.Length, d.part.End()-o.part.Offset)
+		usable := d.payload != nil && o.link.session == o.on && o.part.Length > 0 && o.part.End() <= d.limit()
+		if !usable || o.isAnswered() && o.err != nil || !d.payload.TakeAll(o.part) {
+			o.drop()
+			continue
+		}
+		d.issue(o.link, o.part, "", o, now)
+	}
+	d.openings = nil
+}
+
+func (o *opening) isAnswered() bool {
+	select {
+	case <-o.answered:
+		return true
+	default:
+		return false
+	}
+}
+
+// result awaits the answer, which must be of that resource.
+func (o *opening) result(ctx context.Context, of transport.Resource) (io.ReadCloser, error) {
+	select {
+	case <-o.answered:
+	case <-ctx.Done():
+		o.drop()
+		return nil, ctx.Err()
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	if err := of.CheckSame(o.resource); err != nil {
+		o.drop()
+		return nil, err
+	}
+	return o.body, nil
+}
+
+// drop gives the opening up.
+func (o *opening) drop() {
+	o.cancel()
+	if o.isAnswered() && o.body != nil {
+		o.body.Close()
+	}
+}

@@ -1,0 +1,95 @@
+package download
+
+import (
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/schedule"
+)
+
+// repeatTime is how much of its time a connection spends on bytes that another
+// one may deliver first.
+const repeatTime = 250 * time.Millisecond
+
+// repeat lets a link that nothing is left for request again what another one
+// still owes, if that may well come later: the last bytes of a link that has
+// just gone silent would cost more than any that come twice. Whichever request
+// is complete first ends the other.
+func (d *download) repeat(l *linkState, works []schedule.Work, now time.Duration) {
+	thief := works[l.link().index]
+	if thief.Rate == 0 || len(l.active) > 0 {
+		return
+	}
+	var late *request
+	var of *linkState
+	latest := 0.0
+	most := max(schedule.FirstOrder, quantity.Bytes(thief.Rate.Over(repeatTime)))
+	for _, other := range d.links {
+		if other == l || other.link() == l.link() && !other.isSilent(now) {
+			continue
+		}
+		for _, r := range other.active {
+			if r.twin != nil || r.left() > most {
+				continue
+			}
+			due := r.received > 0 || now-r.issued < 2*max(other.delay(), other.rtt.Last)
+			if end := works[other.link().index].Late(due && !other.isSilent(now)); end > latest {
+				late, of, latest = r, other, end
+			}
+		}
+	}
+	if late == nil || !thief.Sooner(late.left(), latest) {
+		return
+	}
+	rest := ranges.Range{Offset: late.next(), Length: late.left()}
+	d.issue(l, rest, of.Name, nil, now)
+	late.twin, l.newest.twin, l.newest.repeats = l.newest, late, true
+}
+
+// part ends that the request has a twin. Where both have the same bytes, those
+// of the request count if it is complete, else those of the twin.
+func (r *request) part() (twin *request) {
+	twin = r.twin
+	if twin == nil {
+		return nil
+	}
+	r.twin, twin.twin = nil, nil
+	loser, repeated := r, twin
+	if r.complete() {
+		loser = twin
+	}
+	if r.repeats {
+		repeated = r
+	}
+	loser.surplus, loser.needed = true, repeated.Offset-loser.Offset
+	return twin
+}
+
+// ousted ends the twin of a request that is complete.
+func (d *download) ousted(r *request, now time.Duration) {
+	twin := r.part()
+	if twin == nil {
+		return
+	}
+	for _, l := range d.links {
+		if slices.Contains(l.active, twin) {
+			d.drop(l, twin, now)
+			if l.newest == nil {
+				d.request(l)
+			}
+			return
+		}
+	}
+}
+
+// counted is what counts of what a request received, and the rest is wasted.
+func (l *linkState) counted(r *request) {
+	if !r.surplus || r.received <= r.needed {
+		return
+	}
+	l.raced += r.received - r.needed
+	r.wasted += r.received - r.needed
+	r.received = r.needed
+}

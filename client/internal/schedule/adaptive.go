@@ -1,0 +1,158 @@
+package schedule
+
+import (
+	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+)
+
+// Adaptive keeps every connection at work with little ordered ahead, so that
+// little has to be taken back when a link changes: what was never ordered needs
+// no cancelling. How many connections a link has is for Growth; what the
+// connections do at the end is for Share and Steal.
+type Adaptive struct{}
+
+// FirstOrder is what is asked for before anything is known, in bytes: more than
+// TCP's slow start brings in the round trip until the next order is there.
+const FirstOrder = 4 * MinimumRequest
+
+// orderTime is how much of its work a connection orders at a time. Requests of
+// that length cost a thousandth in headers where a link is slow, and less where
+// it is not; what is on its way is more where the round trip takes longer.
+const orderTime = 250 * time.Millisecond
+
+// MostOrder is the most that a connection orders after so much has arrived.
+// Its rate is measured badly at first, and TCP at most doubles it in a round
+// trip.
+func MostOrder(arrived quantity.Bytes) quantity.Bytes { return FirstOrder + 2*arrived }
+
+// Next returns what the connection delivers in orderTime.
+func (Adaptive) Next(x int, known Known) quantity.Bytes {
+	l := known.Links[x]
+	return max(min(quantity.Bytes(l.Pace.Over(orderTime)), MostOrder(l.Arrived)), FirstOrder)
+}
+
+// Growth decides how many connections a link has. A link on which no queue has
+// formed is not full: its connections are held back by random loss, by small
+// windows or by a long way, and another one brings more. So their number is
+// doubled for as long as no queue forms and the link has become faster by it,
+// and is put back where it has not. The zero value is a link of which nothing
+// is known.
+type Growth struct {
+	// Most is how many connections the link may have.
+	Most int
+
+	// ends is when the present round ends, and total what had arrived when it
+	// began.
+	begun, ends time.Duration
+	total       quantity.Bytes
+	// rate is that of the round before.
+	rate quantity.Rate
+	// count is how many connections are wanted; without is how many there were
+	// before they were made more, and what those delivered.
+	count, without int
+	withoutRate    quantity.Rate
+	// rest is how many rounds nothing is tried, and rests how many the next
+	// time that more brought nothing.
+	rest, rests int
+}
+
+// Flow is what a link's connections do.
+type Flow struct {
+	// Total is what has arrived on all, and Connections how many deliver.
+	Total       quantity.Bytes
+	Connections int
+	// RTT is the round trip time with queues, as the connection sees it whose
+	// queue is shortest, and MinRTT that without.
+	RTT, MinRTT time.Duration
+	// Busy says that they have always had work.
+	Busy bool
+}
+
+// Add takes another connection into account: its round trip times.
+func (f *Flow) Add(last, least time.Duration) {
+	if f.Connections == 0 || last < f.RTT {
+		f.RTT = last
+	}
+	if f.Connections == 0 || least < f.MinRTT {
+		f.MinRTT = least
+	}
+	f.Connections++
+}
+
+// A round is how long the flow is watched for a decision: TCP needs
+// roundTrips for a new connection to show what it brings, and arrivals come in
+// batches.
+const (
+	roundTrips = 4
+	leastRound = 150 * time.Millisecond
+)
+
+const (
+	// worth is how much faster a link must be by twice the connections.
+	worth = 1.1
+	// steady is how much a link that is still becoming faster does in a round.
+	steady = 1.15
+	// queued is the part of the round trip by which a queue shows; below
+	// leastQueue it may be chance.
+	queued     = 0.25
+	leastQueue = 5 * time.Millisecond
+)
+
+// startConnections is how many connections a link begins with: its slow start
+// is as much shorter, which is most of what a small file takes.
+const startConnections = 3
+
+// Begin returns how many connections the link has at first.
+func (g *Growth) Begin() int {
+	g.count = min(startConnections, g.Most)
+	return g.count
+}
+
+// Count returns how many connections the link should have at now.
+func (g *Growth) Count(now time.Duration, f Flow) int {
+	g.count = max(g.count, 1)
+	if g.ends == 0 || !f.Busy || f.Connections == 0 {
+		g.begin(now, f)
+		return g.count
+	}
+	if now < g.ends {
+		return g.count
+	}
+	rate := (f.Total - g.total).Per(now - g.begun)
+	before := g.rate
+	g.rate = rate
+	g.begin(now, f)
+	switch {
+	case f.Connections < g.count:
+		// Some are still being made.
+	case float64(rate) > steady*float64(before):
+		// TCP is still finding out.
+	case g.without > 0:
+		if float64(rate) < worth*float64(g.withoutRate) {
+			g.count = g.without
+			g.rests = max(8, 2*g.rests)
+			g.rest = g.rests
+		}
+		g.without = 0
+	case g.rest > 0:
+		g.rest--
+	case !f.isQueued() && g.count < g.Most:
+		g.without, g.withoutRate = g.count, rate
+		g.count = min(2*g.count, g.Most)
+	}
+	return g.count
+}
+
+// Lost says that a connection failed: the others have to do.
+func (g *Growth) Lost() { g.count = max(g.count-1, 1) }
+
+func (g *Growth) begin(now time.Duration, f Flow) {
+	g.begun, g.total = now, f.Total
+	g.ends = now + max(leastRound, roundTrips*f.RTT)
+}
+
+// isQueued reports whether packets wait at the link.
+func (f Flow) isQueued() bool {
+	return f.RTT-f.MinRTT > max(leastQueue, time.Duration(queued*float64(f.MinRTT)))
+}

@@ -1,0 +1,137 @@
+package schedule
+
+import (
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+)
+
+func TestAdaptiveOrdersAQuarterOfASecond(t *testing.T) {
+	for _, test := range []struct {
+		pace    quantity.Rate
+		arrived quantity.Bytes
+		want    quantity.Bytes
+	}{
+		{0, 0, FirstOrder},
+		{80e6, 10e6, 2_500_000},
+		{1e6, 10e6, FirstOrder},           // 31 kB
+		{80e6, 100e3, FirstOrder + 200e3}, // measured over too few bytes
+	} {
+		got := Adaptive{}.Next(0, Known{Links: []Link{{Pace: test.pace, Arrived: test.arrived}}})
+		if got != test.want {
+			t.Errorf("at %.0f bit/s after %d bytes it is %d bytes, want %d", float64(test.pace), int64(test.arrived), int64(got), int64(test.want))
+		}
+	}
+}
+
+// grown is how many connections a link comes to have in the course of rounds,
+// which delivers rate(n) with n of them.
+func grown(most, rounds int, queue time.Duration, rate func(n int) quantity.Rate) (counts []int) {
+	g := &Growth{Most: most}
+	n := g.Begin()
+	now, total := time.Duration(0), quantity.Bytes(0)
+	for range rounds {
+		f := Flow{Busy: true, Total: total}
+		for range n {
+			f.Add(20*time.Millisecond+queue, 20*time.Millisecond)
+		}
+		n = g.Count(now, f)
+		counts = append(counts, n)
+		step := max(leastRound, roundTrips*(20*time.Millisecond+queue))
+		now += step
+		total += quantity.Bytes(rate(n).Over(step))
+	}
+	return counts
+}
+
+func last(counts []int) int { return counts[len(counts)-1] }
+
+func TestMoreConnectionsWhereEachBringsMore(t *testing.T) {
+	each := func(n int) quantity.Rate { return quantity.Rate(n) * 5e6 }
+	if got := grown(16, 20, 0, each); last(got) != 16 {
+		t.Errorf("a link on which all are as fast as one alone has %v connections, want 16 at last", got)
+	}
+	if got := grown(6, 20, 0, each); last(got) != 6 {
+		t.Errorf("with 6 allowed it has %v", got)
+	}
+	if got := grown(1, 20, 0, each); last(got) != 1 {
+		t.Errorf("with 1 allowed it has %v", got)
+	}
+}
+
+func TestNoMoreConnectionsWhereAQueueIs(t *testing.T) {
+	each := func(n int) quantity.Rate { return quantity.Rate(n) * 5e6 }
+	if got := grown(16, 20, 30*time.Millisecond, each); last(got) > startConnections {
+		t.Errorf("a link with a queue has %v connections", got)
+	}
+}
+
+// The server may be what holds a link back: no queue forms, and more
+// connections bring nothing.
+func TestConnectionsThatBringNothingAreDropped(t *testing.T) {
+	got := grown(16, 40, 0, func(int) quantity.Rate { return 30e6 })
+	if last(got) != startConnections {
+		t.Errorf("connections are %v, want %d at last", got, startConnections)
+	}
+	tried := 0
+	for i := 1; i < len(got); i++ {
+		if got[i] > got[i-1] {
+			tried++
+		}
+	}
+	if tried == 0 || tried > 4 {
+		t.Errorf("more were tried %d times in 40 rounds: %v", tried, got)
+	}
+}
+
+func TestALinkWithNothingToDoStaysAsItIs(t *testing.T) {
+	g := &Growth{Most: 16}
+	n := g.Begin()
+	for i := range 50 {
+		if got := g.Count(time.Duration(i)*time.Second, Flow{}); got != n {
+			t.Fatalf("%d connections, want %d", got, n)
+		}
+	}
+	g.Lost()
+	if got := g.Count(time.Minute, Flow{}); got != n-1 {
+		t.Errorf("%d connections after one was lost, want %d", got, n-1)
+	}
+}
+
+func TestConnectionsOfALinkEndTogether(t *testing.T) {
+	link := Work{Rate: 40e6, Left: 300}
+	for _, test := range []struct {
+		lane  Work
+		share quantity.Bytes
+		want  quantity.Bytes
+	}{
+		{Work{Rate: 10e6, Left: 100}, 700, 150}, // a quarter of 1000
+		{Work{Rate: 10e6, Left: 250}, 700, 0},
+		{Work{Rate: 30e6, Left: 0}, 700, 700},
+		{Work{}, 700, 700}, // unknown
+	} {
+		if got := LaneShare(test.lane, link, test.share); got != test.want {
+			t.Errorf("of %d bytes %+v takes %d, want %d", int64(test.share), test.lane, int64(got), int64(test.want))
+		}
+	}
+}
+
+func TestJoinedWorkIsThatOfTheLink(t *testing.T) {
+	w := Work{Usable: true, Rate: 10e6, Left: 5, Tail: 1, Delay: 30 * time.Millisecond, RTT: 20 * time.Millisecond, Arrived: 7}
+	w.Join(Work{Rate: 5e6, Left: 6, Tail: 2, Delay: 20 * time.Millisecond, RTT: 25 * time.Millisecond, Arrived: 8})
+	want := Work{Usable: true, Rate: 15e6, Left: 11, Tail: 3, Delay: 20 * time.Millisecond, RTT: 20 * time.Millisecond, Arrived: 15}
+	if w != want {
+		t.Errorf("it is %+v, want %+v", w, want)
+	}
+}
+
+func BenchmarkAdaptive(b *testing.B) {
+	known := Known{Payload: 1e8, Links: make([]Link, 32)}
+	works := []Work{{Usable: true, Rate: 80e6, Left: 1e6}, {Usable: true, Rate: 50e6, Left: 1e6}}
+	b.ReportAllocs()
+	for b.Loop() {
+		size := Adaptive{}.Next(0, known)
+		Share(0, works, size)
+	}
+}
