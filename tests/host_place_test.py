@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +38,26 @@ def test_the_host_place_runs_the_same_lab(linklab: Linklab, scenario: ScenarioFi
     assert lines(inner / "client.jsonl")[-1]["outcome"] == "complete"
     assert {line["link"] for line in lines(inner / "links.jsonl")} == {"wifi", "lte"}
     assert {line["process"] for line in lines(inner / "processes.jsonl")} == {"client", "server"}
+
+
+def test_a_shell_on_the_host_is_a_terminal_too(linklab: Linklab, scenario: ScenarioFile) -> None:
+    file = scenario("ashore", size="1 MB")
+    script = (
+        "stty rows 30 columns 100; "
+        "$linklab shell $scenario --place host --out /tmp/inner --"
+        " sh -c 'tty; stty size; ls /sys/class/net; exit 5'"
+    )
+    typescript = "script --quiet --return --command"
+    (word,) = nested(script, file)[2:]
+    done = linklab(
+        "exec", file, "--json", "--", "bash", "-c", f"{typescript} {shlex.quote(word)} /dev/null"
+    )
+    run_dir = Path(done.json["run_dir"])
+    said = (run_dir / "client.out").read_text()
+    assert json.loads((run_dir / "outcome.json").read_text())["exit_code"] == 5, said
+    assert "/dev/pts/" in said
+    assert "30 100" in said
+    assert {"wlan0", "rmnet0"} <= set(said.split())
 
 
 def test_two_labs_on_one_host_do_not_meet(linklab: Linklab, scenario: ScenarioFile) -> None:

@@ -28,6 +28,7 @@ COMMANDS = {
     "regress": "run a suite of downloads and compare them with its baseline",
     "campaign": "run a matrix of scenarios, algorithms and seeds, on several machines too",
     "exec": "run any program in the client's place",
+    "shell": "a shell of your own in the client's place, on the real clock",
     "live": "keep downloading in real time, to be watched and changed",
     "link": "change a link of the live lab",
     "next": "let the live lab go on to its next algorithm",
@@ -106,8 +107,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """What stands before and after the first `--` of `exec`, which starts a user's own command."""
-    if words[:1] != ["exec"] or "--" not in words:
+    """What stands before and after the first `--` of a command that starts one of the user's."""
+    if words[:1] not in (["exec"], ["shell"]) or "--" not in words:
         return words, []
     at = words.index("--")
     return words[:at], words[at + 1 :]

@@ -69,6 +69,7 @@ class Host:
         self,
         argv: list[str],
         *,
+        stdin: IO[bytes] | int = subprocess.DEVNULL,
         stdout: IO[bytes] | int = subprocess.DEVNULL,
         stderr: IO[bytes] | int = subprocess.DEVNULL,
         environment: dict[str, str] | None = None,
@@ -77,7 +78,7 @@ class Host:
         """Starts a program on this host."""
         return subprocess.Popen(
             ["mnexec", "-a", str(self.pid), *argv],
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=stdout,
             stderr=stderr,
             env=environment,

@@ -8,11 +8,12 @@ request of another origin is obeyed, and none for a host name that may be reboun
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -73,6 +74,26 @@ class LiveServer:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+@contextlib.contextmanager
+def serving(
+    address: tuple[str, int], metrics: Collector, status: Callable[[], dict[str, Any]], obey: Obey
+) -> Iterator[tuple[LiveServer, str]]:
+    """A LiveServer within the block, and where its token is to be found: in a file, or else here.
+
+    Raises TokenError where the environment names a token that is none.
+    """
+    token = livetoken.chosen()
+    with contextlib.closing(LiveServer(address, metrics, status, obey, token)) as server:
+        try:
+            kept = str(livetoken.keep(server.address, token))
+        except OSError:
+            kept = f"{livetoken.ENVIRONMENT}={token}"
+        try:
+            yield server, kept
+        finally:
+            livetoken.forget(server.address, token)
 
 
 class _Server(ThreadingHTTPServer):

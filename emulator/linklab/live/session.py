@@ -26,8 +26,7 @@ from linklab.core.complaint import complain
 from linklab.core.records import FILES, MachineRecord, RecordError, line
 from linklab.lab import control
 from linklab.lab.control import Command
-from linklab.live import token as livetoken
-from linklab.live.command_server import LiveServer
+from linklab.live.command_server import serving
 from linklab.live.core_load import CoreLoad
 from linklab.live.exporter import Exporter
 from linklab.live.link_command import feasible, in_words, lasting
@@ -228,14 +227,6 @@ def _figures(run_dir: Path, error: str | None) -> tuple[RunFigures | None, str |
         return None, str(problem)
 
 
-def _keep_token(address: tuple[str, int], token: str) -> str:
-    """Where the token is to be found: in a file, or else here."""
-    try:
-        return str(livetoken.keep(address, token))
-    except OSError:
-        return f"{livetoken.ENVIRONMENT}={token}"
-
-
 def live(
     scenario: Scenario,
     algorithms: Sequence[str],
@@ -250,14 +241,10 @@ def live(
 
     Raises TokenError where the environment names a token that is none.
     """
-    token = livetoken.chosen()
     with contextlib.ExitStack() as stack:
         lab = LiveLab(scenario, algorithms, seed, where)
         stack.callback(lab.close)
-        server = LiveServer(address, lab.exporter, lab.status, lab.obey, token)
-        stack.callback(server.close)
-        kept = _keep_token(server.address, token)
-        stack.callback(livetoken.forget, server.address, token)
+        server, kept = stack.enter_context(serving(address, lab.exporter, lab.status, lab.obey))
         directory = runner.new_directory(parent, time.strftime("%Y%m%d-%H%M%S-live"))
         first, last = next(iter(scenario.links)), next(reversed(scenario.links))
         print(

@@ -14,20 +14,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
+from typing import IO
 
 import msgspec
 
 from linklab.core.link_kinds import LTE
 from linklab.core.placeholders import filled
 from linklab.core.scratch import scratch_prefix
-from linklab.lab import own_server, program_root, server
+from linklab.lab import own_server, program_root, server, terminal
 from linklab.lab.control import Inbox
 from linklab.lab.multipath import Multipath
 from linklab.lab.namespace import write_sysctls
-from linklab.lab.network import Lab, built
+from linklab.lab.network import Host, Lab, built
 from linklab.lab.path_use import PathUse, link_of_kind
 from linklab.lab.player import Player
 from linklab.lab.shaping import TIMER_SLACK_S
@@ -105,6 +106,22 @@ def _own_environment(home: Path, values: Mapping[str, object]) -> dict[str, str]
     return {**keep, "HOME": str(home), **own}
 
 
+def _for_terminal(job: Job) -> dict[str, str]:
+    """What a program on a terminal has besides: where one is stands in the prompt of shells."""
+    if job.terminal is None:
+        return {}
+    own = os.pathsep.join([str(Path(job.multilink).parent), job.terminal.path])
+    prompt = f"[linklab {job.scenario} {job.terminal.on}] "
+    word = Path((job.command or [""])[0]).name
+    return {
+        "TERM": job.terminal.term,
+        "PATH": own,
+        "PS1": prompt + (r"\w\$ " if word == "bash" else "$ "),
+        "LINKLAB_SCENARIO": job.scenario,
+        "LINKLAB_HOST": job.terminal.on,
+    }
+
+
 def _environment(job: Job, task: Task, home: Path) -> dict[str, str]:
     return {
         **_own_environment(home, _for_client(job, task)),
@@ -113,6 +130,7 @@ def _environment(job: Job, task: Task, home: Path) -> dict[str, str]:
         "LINKLAB_WIRELESS": task.wireless,
         "SSL_CERT_FILE": task.ca_file,
         "CURL_CA_BUNDLE": task.ca_file,
+        **_for_terminal(job),
     }
 
 
@@ -148,6 +166,21 @@ def _use_links(lab: Lab, multipath: Multipath, player: Player, use: PathUse, tas
 
 def _received(lab: Lab) -> dict[str, int]:
     return {name: lab.client.received_bytes(link.path.device) for name, link in lab.links.items()}
+
+
+Stream = IO[bytes] | int
+
+
+@contextlib.contextmanager
+def _streams(job: Job, run_dir: Path) -> Iterator[tuple[Stream, Stream, Stream]]:
+    """The input, output and errors of the client's program: files, or its terminal."""
+    if job.terminal is None:
+        with (run_dir / "client.out").open("wb") as out, (run_dir / "client.err").open("wb") as err:
+            yield subprocess.DEVNULL, out, err
+        return
+    joined = terminal.PseudoTerminal(terminal.channel(), job.terminal.window)
+    with contextlib.closing(joined):
+        yield (joined.program_end,) * 3
 
 
 def _watch(
@@ -251,10 +284,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         argv = (
             contestant.command(task)
             if contestant
-            else [
-                *program_root.at(host_root, lab.client, scratch),
-                *(filled(word, _for_client(as_written, task)) for word in job.command or []),
-            ]
+            else _user_command(lab, as_written, task, host_root, scratch)
         )
         start_server = _server(
             lab, job, as_written, host_root, run_dir, scratch, mptcp=use is not None
@@ -262,6 +292,20 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         ended = _run_client(stack, lab, player, contestants_own, use, task, argv, start_server)
     outcome.write(ended, run_dir)
     return ended
+
+
+def _user_command(lab: Lab, job: Job, task: Task, host_root: Path, directory: Path) -> list[str]:
+    """The user's command as it is started on its host, from the host's files."""
+    own = [filled(word, _for_client(job, task)) for word in job.command or []]
+    if job.terminal is None:
+        return [*program_root.at(host_root, lab.client, directory), *own]
+    there = Path(job.terminal.directory)
+    return ["setsid", "--ctty", *program_root.at(host_root, _user_host(lab, job), there), *own]
+
+
+def _user_host(lab: Lab, job: Job) -> Host:
+    at_server = job.terminal is not None and job.terminal.on == "server"
+    return lab.server if at_server else lab.client
 
 
 def _server(
@@ -328,12 +372,13 @@ def _run_client(
     try:
         if job.shift_s:
             time.sleep(job.shift_s)
-        with (run_dir / "client.out").open("wb") as out, (run_dir / "client.err").open("wb") as err:
+        with _streams(job, run_dir) as (stdin, stdout, stderr):
             started_ns = time.monotonic_ns()
-            process = lab.client.start(
+            process = _user_host(lab, job).start(
                 argv,
-                stdout=out,
-                stderr=err,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
                 environment=_environment(job, task, scratch),
                 directory=scratch,
             )

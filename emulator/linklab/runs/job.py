@@ -16,6 +16,7 @@ import msgspec
 
 from linklab.core import plain_file
 from linklab.lab.own_server import OwnServer
+from linklab.lab.terminal import Terminal
 from linklab.scenario import Scenario, load
 
 FORMAT: Final = 1
@@ -55,7 +56,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     `contestant` is the name of an algorithm or peer, or None where `command` holds
     a program of the user's (`linklab exec`), which may have a `name`. `server` is a program of
-    the user's that serves in place of H2O. `shift_s` delays the client's start. A `live` run is watched, not measured: it goes on where the emulator comes
+    the user's that serves in place of H2O; `terminal` is the command's, if it has one. `shift_s` delays the client's start. A `live` run is watched, not measured: it goes on where the emulator comes
     late.
     """
 
@@ -65,6 +66,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     name: str | None = None
     command: list[str] | None
     server: OwnServer | None = None
+    terminal: Terminal | None = None
     seed: int
     place: str
     clock: str

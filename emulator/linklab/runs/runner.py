@@ -20,7 +20,9 @@ from pathlib import Path
 from linklab.core.paths import MULTILINK, PYTHON_PATH, cache_dir
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import authority, payload
+from linklab.lab import terminal as terminals
 from linklab.lab.own_server import OwnServer
+from linklab.lab.terminal import Terminal
 from linklab.links import oracle
 from linklab.places.choice import Place
 from linklab.places.guest import image, kernel
@@ -58,6 +60,7 @@ class Request:
     name: str | None = None
     energy: str | None = None
     server: OwnServer | None = None
+    terminal: Terminal | None = None
 
     def __post_init__(self) -> None:
         if self.contestant is not None:
@@ -130,6 +133,7 @@ def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False
             name=request.name,
             command=list(request.command) if request.command else None,
             server=request.server,
+            terminal=request.terminal,
             seed=request.seed,
             place=place.name,
             clock=place.clock,
@@ -165,7 +169,8 @@ class _HostRun:
     core = None
     """Its processes run wherever there is room."""
 
-    def __init__(self, run_dir: Path, timeout_s: float) -> None:
+    def __init__(self, run_dir: Path, timeout_s: float, channel: int | None = None) -> None:
+        own = {} if channel is None else {terminals.ENVIRONMENT: str(channel)}
         self.run_dir = run_dir
         self.deadline = time.monotonic() + timeout_s
         self._timeout_s = timeout_s
@@ -197,7 +202,9 @@ class _HostRun:
                         **os.environ,
                         "PYTHONPATH": str(PYTHON_PATH),
                         "TMPDIR": scratch,
+                        **own,
                     },
+                    pass_fds=[] if channel is None else [channel],
                     start_new_session=True,
                 )
             stack.callback(self._end)
@@ -239,10 +246,15 @@ Running = Guest | _HostRun
 """An execution that has been started: `fileno` is readable once it has ended."""
 
 
-def begin(request: Request, run_dir: Path, place: Place, timeout_s: float) -> Running:
-    """Starts a prepared run, which counts as hung after `timeout_s`. Close what this returns."""
+def begin(
+    request: Request, run_dir: Path, place: Place, timeout_s: float, channel: int | None = None
+) -> Running:
+    """Starts a prepared run, which counts as hung after `timeout_s`. Close what this returns.
+
+    `channel` is a descriptor of the far end of its terminal's channel (lab/terminal.py).
+    """
     if place.name == "host":
-        return _HostRun(run_dir, timeout_s)
+        return _HostRun(run_dir, timeout_s, channel)
     return Guest(
         kernel.ensure(),
         image.ensure("guest"),
@@ -251,6 +263,7 @@ def begin(request: Request, run_dir: Path, place: Place, timeout_s: float) -> Ru
         seed=request.seed,
         memory=memory_bytes(request.scenario.payload.size_bytes),
         timeout_s=timeout_s,
+        channel=channel,
     )
 
 

@@ -92,8 +92,9 @@ def system_calls() -> str:
     return "off" if confinement.fence().name == "none" else "auto"
 
 
-def kernel_arguments(clock: str, seed: int, memory: int) -> list[str]:
-    """The kernel command line for a clock (`virtual` or `real`), a run's seed and bytes of memory.
+def kernel_arguments(clock: str, seed: int, memory: int, channel: int | None = None) -> list[str]:
+    """The kernel command line for a clock (`virtual` or `real`), a run's seed and bytes of memory,
+    and a descriptor that becomes /dev/tty1.
 
     UML takes `seccomp=` off it before it seeds anything.
     """
@@ -107,6 +108,7 @@ def kernel_arguments(clock: str, seed: int, memory: int) -> list[str]:
         "panic=-1",
         "con=null",
         "con0=null,fd:1",
+        *([] if channel is None else [f"con1=fd:{channel}"]),
         f"seccomp={system_calls()}",
         f"linklab.seed={seed}",
         *(travel if clock == "virtual" else []),
@@ -205,6 +207,7 @@ class Guest:
         seed: int,
         memory: int,
         timeout_s: float,
+        channel: int | None = None,
     ) -> None:
         self.run_dir = run_dir
         self._console = run_dir / "console.log"
@@ -232,7 +235,9 @@ class Guest:
                         "--cpu-list",
                         str(self.core),
                         *confinement.confined(
-                            _with_root(root, [str(kernel), *kernel_arguments(clock, seed, memory)]),
+                            _with_root(
+                                root, [str(kernel), *kernel_arguments(clock, seed, memory, channel)]
+                            ),
                             run_dir,
                             Path(scratch),
                             kernel,
@@ -240,7 +245,7 @@ class Guest:
                         ),
                     ],
                     cwd=run_dir,
-                    pass_fds=[inherited],
+                    pass_fds=[inherited, *([] if channel is None else [channel])],
                     start_new_session=True,
                     stdin=subprocess.DEVNULL,
                     stdout=log,

@@ -1,0 +1,94 @@
+"""`linklab shell`: a terminal in the lab."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+from pathlib import Path
+from types import FrameType
+
+from linklab.commands import running
+from linklab.commands.options import (
+    UsageError,
+    add_live_address,
+    add_out,
+    add_seed,
+    add_server,
+    from_here,
+    server,
+)
+from linklab.lab.terminal import Terminal
+from linklab.live import session, shell, user_terminal
+from linklab.runs.job import require_no_credentials
+from linklab.runs.runner import Request
+from linklab.scenario import find
+
+EPILOG = """\
+The shell is bash, or what follows `--`. It runs in the client's place (--on
+server: on the server host) on the real clock, with your programs and multilink
+on its PATH, from the directory in which you stand. LINKLAB_URL and the other
+variables of `linklab exec` are set. In the guest you can read this machine's
+files but not write them; /tmp is memory that goes with the shell, and what lies
+in LINKLAB_RUN_DIR stays. From another terminal:
+  linklab link wifi down --for 3s
+  linklab link lte rate 10mbit
+
+examples:
+  linklab shell static-80-50
+  linklab shell hs-s7 --on server -- iperf3 -s"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `linklab shell`; a command after `--` is `options.command`."""
+    parser.add_argument("scenario")
+    parser.add_argument(
+        "--on", choices=("client", "server"), default="client", help="whose place (default client)"
+    )
+    add_seed(parser)
+    parser.add_argument("--place", choices=("auto", "host", "guest"), default="auto")
+    add_server(parser)
+    add_out(parser, "(default runs/)")
+    add_live_address(parser, "--listen", "where to serve metrics and take commands")
+    parser.usage = "linklab shell [options] SCENARIO [-- COMMAND…]"
+
+
+def run(options: argparse.Namespace) -> int:
+    """The shell until it ends, or its terminal; its exit code."""
+    signal.signal(signal.SIGHUP, _hang_up)
+    window = user_terminal.window(0)
+    user_terminal.window(1)
+    try:
+        require_no_credentials(options.command)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    scenario = find(options.scenario)
+    where = session.choose_place(options.place)
+    running.announce(where)
+    request = Request(
+        scenario,
+        None,
+        options.seed,
+        command=from_here(options.command) if options.command else _shell(),
+        name="shell",
+        server=server(options),
+        terminal=Terminal(
+            window=window,
+            term=os.environ.get("TERM", "dumb"),
+            path=os.environ.get("PATH", os.defpath),
+            directory=str(Path.cwd()),
+            on=options.on,
+        ),
+    )
+    return shell.run(request, where, options.out, options.address)
+
+
+def _shell() -> tuple[str, ...]:
+    """bash without its files, which would replace the prompt, or sh."""
+    bash = shutil.which("bash")
+    return ("sh", "-i") if bash is None else (bash, "--norc", "-i")
+
+
+def _hang_up(_: int, __: FrameType | None) -> None:
+    raise KeyboardInterrupt

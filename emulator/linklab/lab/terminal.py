@@ -1,0 +1,154 @@
+"""A terminal for a program in the lab: a pseudo-terminal here, joined to the user's by a channel.
+
+The channel is a stream of bytes, in the guest a serial line. What the program writes goes to the user
+as it is, after one byte that says that somebody listens; what the user's side sends are frames: what
+was typed, or the size of the window.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import struct
+import termios
+import threading
+import tty
+from collections.abc import Iterator
+from typing import Final, Literal
+
+import msgspec
+
+GUEST_DEVICE: Final = "/dev/tty1"
+"""Where the guest has its end of the channel."""
+
+ENVIRONMENT: Final = "LINKLAB_TERMINAL"
+"""The variable that holds the channel's descriptor, where there is no guest."""
+
+READY: Final = b"\x06"
+
+_HEAD = struct.Struct("!cI")
+_TYPED, _SIZE = b"t", b"s"
+_MOST_BYTES = 1 << 16
+
+
+class Window(msgspec.Struct, frozen=True):
+    """How large a terminal is, in characters."""
+
+    rows: int
+    columns: int
+
+
+class Terminal(msgspec.Struct, frozen=True, kw_only=True):
+    """The terminal that a run's program gets, and what a shell takes over from the user's: `term`,
+    `path` and the `directory` in which he stands. The program is run `on` the client or server
+    host."""
+
+    window: Window
+    term: str
+    path: str
+    directory: str
+    on: Literal["client", "server"] = "client"
+
+
+def typed(content: bytes) -> bytes:
+    """The frame of what a user has typed."""
+    return _HEAD.pack(_TYPED, len(content)) + content
+
+
+def resized(window: Window) -> bytes:
+    """The frame of a window's new size."""
+    content = struct.pack("!HH", window.rows, window.columns)
+    return _HEAD.pack(_SIZE, len(content)) + content
+
+
+class Frames:
+    """Takes frames out of a stream of bytes."""
+
+    def __init__(self) -> None:
+        self._waiting = bytearray()
+
+    def of(self, content: bytes) -> Iterator[bytes | Window]:
+        """What is whole now: bytes that were typed, or a window's size."""
+        self._waiting += content
+        while len(self._waiting) >= _HEAD.size:
+            kind, size = _HEAD.unpack_from(self._waiting)
+            end = _HEAD.size + size
+            if len(self._waiting) < end:
+                return
+            found = bytes(self._waiting[_HEAD.size : end])
+            del self._waiting[:end]
+            yield found if kind == _TYPED else Window(*struct.unpack("!HH", found))
+
+
+def write_all(descriptor: int, content: bytes) -> None:
+    """Writes everything. OSError."""
+    while content:
+        content = content[os.write(descriptor, content) :]
+
+
+def channel() -> int:
+    """This end of the run's channel. OSError."""
+    if ENVIRONMENT in os.environ:
+        found = int(os.environ[ENVIRONMENT])
+        os.set_inheritable(found, False)
+        return found
+    found = os.open(GUEST_DEVICE, os.O_RDWR | os.O_NOCTTY)
+    tty.setraw(found)
+    return found
+
+
+class PseudoTerminal:
+    """A pseudo-terminal whose program is joined to a channel by a thread, until `close`.
+
+    Give `program_end` to the program as its input and output. When the channel ends, which is when
+    the user's terminal dies, the program is hung up on.
+    """
+
+    def __init__(self, channel: int, window: Window) -> None:
+        self._channel = channel
+        self._own_end, self.program_end = os.openpty()
+        os.set_blocking(self._own_end, False)
+        self._resize(window)
+        self._typed = bytearray()
+        self._stop, self._stopper = os.pipe()
+        write_all(channel, READY)
+        self._thread = threading.Thread(target=self._join)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Shows what the program has written last, and lets go."""
+        os.close(self._stopper)
+        self._thread.join()
+        for descriptor in (self._stop, self.program_end, self._channel):
+            os.close(descriptor)
+
+    def _resize(self, window: Window) -> None:
+        size = struct.pack("HHHH", window.rows, window.columns, 0, 0)
+        fcntl.ioctl(self._own_end, termios.TIOCSWINSZ, size)
+
+    def _join(self) -> None:
+        frames = Frames()
+        with contextlib.suppress(OSError), os.fdopen(self._own_end, "rb", buffering=0):
+            while True:
+                readers = [self._own_end, self._stop]
+                if len(self._typed) < _MOST_BYTES:
+                    readers.append(self._channel)
+                writers = [self._own_end] if self._typed else []
+                readable, writable, _ = select.select(readers, writers, [])
+                if self._own_end in readable:
+                    write_all(self._channel, os.read(self._own_end, _MOST_BYTES))
+                elif self._stop in readable:
+                    return
+                if writable:
+                    del self._typed[: os.write(self._own_end, self._typed)]
+                if self._channel in readable:
+                    content = os.read(self._channel, _MOST_BYTES)
+                    if not content:
+                        return
+                    for found in frames.of(content):
+                        if isinstance(found, Window):
+                            self._resize(found)
+                        else:
+                            self._typed += found

@@ -1,0 +1,94 @@
+"""`shell`: a program of the user's on his terminal in a lab on the real clock, whose links
+`linklab link` changes from elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from linklab.core.complaint import complain
+from linklab.lab import control
+from linklab.lab.control import Command
+from linklab.live import user_terminal
+from linklab.live.command_server import serving
+from linklab.live.exporter import Exporter
+from linklab.live.link_command import feasible, in_words
+from linklab.places.choice import Place
+from linklab.runs import job, outcome, runner
+from linklab.runs.runner import Request
+
+
+class ShellLab:
+    """What a shell's lab answers to others."""
+
+    def __init__(self, request: Request, where: Place) -> None:
+        self.exporter = Exporter()
+        self._request = request
+        self._where = where
+        self._run_dir: Path | None = None
+
+    def begin(self, run_dir: Path) -> None:
+        """Prepares the run that is asked about from now on."""
+        runner.prepare(self._request, run_dir, self._where, live=True)
+        self.exporter.begin(run_dir, job.read(run_dir), self._request.scenario)
+        self._run_dir = run_dir
+
+    def status(self) -> dict[str, Any]:
+        """What is going on, for people and machines."""
+        return {
+            "scenario": self._request.scenario.name,
+            "running": self._request.who,
+            "run_dir": self._run_dir and str(self._run_dir),
+            "place": self._where.name,
+            "clock": self._where.clock,
+            "lateness_s": self.exporter.lateness_s,
+        }
+
+    def obey(self, command: Command) -> str:
+        """Changes the lab now. ValueError where the scenario's links cannot do it."""
+        if command.next:
+            raise ValueError("a shell has no next algorithm: that is for linklab live")
+        command = feasible(self._request.scenario, command)
+        if self._run_dir is None:
+            raise ValueError("the lab is not there yet")
+        control.send(self._run_dir, command)
+        return in_words(command)
+
+
+def run(request: Request, where: Place, parent: Path, address: tuple[str, int]) -> int:
+    """Runs the request's command on the user's terminal to its end; its exit code, 128 and the
+    signal's number where one ended it.
+
+    Raises TerminalError, TokenError, RunError, OSError where the address is taken.
+    """
+    lab = ShellLab(request, where)
+    with serving(address, lab.exporter, lab.status, lab.obey) as (server, _):
+        run_dir = runner.new_directory(parent, request.label)
+        lab.begin(run_dir)
+        first = next(iter(request.scenario.links))
+        print(
+            f"change it from another terminal: linklab link {first} down --live "
+            f"{server.address[0]}:{server.address[1]}; metrics: {server.url}/metrics",
+            file=sys.stderr,
+        )
+        error = _attended(request, where, run_dir)
+    print(f"run directory: {run_dir}", file=sys.stderr)
+    if error is not None:
+        complain(error)
+        return 1
+    code = outcome.read(run_dir).exit_code
+    return code if code >= 0 else 128 - code
+
+
+def _attended(request: Request, where: Place, run_dir: Path) -> str | None:
+    """Why the lab failed, or None."""
+    own, far = socket.socketpair()
+    with own:
+        with far:
+            running = runner.begin(request, run_dir, where, float("inf"), far.fileno())
+        with contextlib.closing(running):
+            user_terminal.attend(own, running)
+            return runner.verdict(running)

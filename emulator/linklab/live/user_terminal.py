@@ -1,0 +1,121 @@
+"""The user's terminal, joined to a program in the lab (`lab/terminal.py`)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import termios
+import tty
+from collections.abc import Iterator
+from types import FrameType
+
+from linklab.lab.terminal import READY, Window, resized, typed, write_all
+from linklab.runs.runner import Running
+
+LEAST = Window(rows=2, columns=20)
+"""Below this a prompt and what is typed find no room."""
+
+PATIENCE_S = 5.0
+"""How long the lab may take to end when its terminal has gone."""
+
+_MOST_BYTES = 1 << 16
+
+
+class TerminalError(RuntimeError):
+    """There is no terminal, or none that will do."""
+
+
+def window(descriptor: int) -> Window:
+    """The size of a terminal. TerminalError where there is none, or it is too small."""
+    try:
+        size = os.get_terminal_size(descriptor)
+    except OSError:
+        raise TerminalError(
+            "a shell needs a terminal for input and output; without one: linklab exec"
+        ) from None
+    found = Window(rows=size.lines, columns=size.columns)
+    if found.rows < LEAST.rows or found.columns < LEAST.columns:
+        raise TerminalError(
+            f"the terminal is too small: {found.columns} columns and {found.rows} rows; "
+            f"at least {LEAST.columns} and {LEAST.rows}"
+        )
+    return found
+
+
+@contextlib.contextmanager
+def _raw(descriptor: int) -> Iterator[None]:
+    """The terminal hands over every key as it is within the block."""
+    before = termios.tcgetattr(descriptor)
+    tty.setraw(descriptor)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(termios.error):  # It may be gone.
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+@contextlib.contextmanager
+def _changes(descriptor: int) -> Iterator[int]:
+    """A descriptor that is readable once the window's size has changed."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+
+    def changed(_: int, __: FrameType | None) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.write(writer, b".")
+
+    before = signal.signal(signal.SIGWINCH, changed)
+    try:
+        yield reader
+    finally:
+        signal.signal(signal.SIGWINCH, before)
+        os.close(reader)
+        os.close(writer)
+
+
+def attend(channel: socket.socket, running: Running, keys: int = 0, screen: int = 1) -> None:
+    """Joins the terminal of these descriptors to the program until the lab has ended.
+
+    When the terminal dies, the program is hung up on, and the lab has `PATIENCE_S` to end.
+    """
+    if _begins(channel, running):
+        with _raw(keys), _changes(keys) as changes, contextlib.suppress(OSError):
+            _attend(channel, keys, screen, changes)
+    channel.close()
+    select.select([running], [], [], PATIENCE_S)
+
+
+def _begins(channel: socket.socket, running: Running) -> bool:
+    """Waits until somebody listens in the lab; False if it ended first."""
+    ready, _, _ = select.select([channel, running], [], [])
+    return channel in ready and channel.recv(1) == READY
+
+
+def _attend(channel: socket.socket, keys: int, screen: int, changes: int) -> None:
+    """Until either end has gone. What the lab does not take yet waits here, so that neither end can
+    keep the other from reading."""
+    channel.setblocking(False)
+    waiting = bytearray()
+    lab = channel.fileno()
+    while True:
+        readers = [lab, changes, *([keys] if len(waiting) < _MOST_BYTES else [])]
+        ready, takes, _ = select.select(readers, [lab] if waiting else [], [])
+        if lab in ready:
+            content = channel.recv(_MOST_BYTES)
+            if not content:
+                return
+            write_all(screen, content)
+        if takes:
+            del waiting[: channel.send(waiting)]
+        if changes in ready:
+            os.read(changes, _MOST_BYTES)
+            size = os.get_terminal_size(keys)
+            waiting += resized(Window(size.lines, size.columns))
+        if keys in ready:
+            content = os.read(keys, _MOST_BYTES)
+            if not content:
+                return
+            waiting += typed(content)
