@@ -81,3 +81,57 @@ def test_a_player_whose_links_are_gone_fails_once(linklab: Linklab, scenario: Sc
         done = linklab("run", path, "-a", who)
         assert done.code == 1
         assert done.err.count("the player is failed: ") == 1
+
+
+OTHERS = {
+    "page": "workload: {page: {}}\n",
+    "rounds": "workload: {rounds: {request: 20 kB, answer: 100 kB, think: 50 ms}}\n",
+    "paced": "workload: {paced: {rate: 4 Mbit/s, every: 500 ms}}\n",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_workload_repeats_to_the_last_digit(
+    linklab: Linklab, scenario: Scenario, name: str
+) -> None:
+    path = scenario(name, size="1 MB", more=OTHERS[name])
+    for who in ("alg3-rescue", "mptcp"):
+        first, second = (figures(linklab, path, who) for _ in range(2))
+        assert first == second
+        assert first["workload"]
+
+
+def test_what_rounds_take(linklab: Linklab, scenario: Scenario) -> None:
+    """Of 20 kB up at 20 Mbit/s and 100 kB down at 80, 10 ms away: 8.5 ms, 10.5 ms and a round trip,
+    once the windows are open."""
+    path = scenario("talks", size="1 MB", more=OTHERS["rounds"])
+    own = figures(linklab, path, "direct-wifi")["workload"]
+    assert own["latency_s"] == pytest.approx(0.029, abs=0.006)
+    assert own["latency_max_s"] > own["latency_s"]
+
+
+def test_what_a_page_takes(linklab: Linklab, scenario: Scenario) -> None:
+    """Of six connections with a round trip each for 107 objects, the links hardly matter."""
+    path = scenario("loads", size="1 MB", more=OTHERS["page"])
+    own = figures(linklab, path, "direct-lte")["workload"]
+    assert own["document_s"] < own["page_load_s"]
+    assert own["page_load_s"] == pytest.approx(107 / 6 * 0.031 + 0.1, abs=0.15)
+
+
+def test_a_piece_that_comes_late(linklab: Linklab, scenario: Scenario) -> None:
+    """Of a stream of 4 Mbit/s over 4.5, that stop for a second and a half."""
+    more = f"{OTHERS['paced']}events: [{{at: 1200 ms, link: wifi, carrier: down, for: 1500 ms}}]\n"
+    path = scenario(
+        "late", size="3 MB", wifi="down: 4.5 Mbit/s, up: 4 Mbit/s, rtt: 20 ms", more=more
+    )
+    own = figures(linklab, path, "direct-wifi")["workload"]
+    assert own["late"] >= 3
+    assert own["lateness_max_s"] > 1.0
+
+
+def test_a_scenario_with_another_s_workload(linklab: Linklab) -> None:
+    done = linklab("run", "mptcp-wglb+messages", "-a", "mptcp", "--json")
+    assert done.code == 0, done.err
+    assert done.json["scenario"] == "mptcp-wglb+messages"
+    # A round trip of 20 ms, and 5 kB at 4 Mbit/s both ways.
+    assert done.json["figures"]["workload"]["latency_s"] == pytest.approx(0.040, abs=0.004)

@@ -10,7 +10,7 @@ from linklab.energy import library
 from linklab.energy.model import EnergyModel
 from linklab.runs import run_energy
 from linklab.runs.evidence import Evidence, Reader, found_in
-from linklab.scenario import find, names_in
+from linklab.scenario import find, ships
 
 ModelOf = Callable[[str], EnergyModel | None]
 """An energy model for the runs of a scenario, by its name."""
@@ -27,7 +27,7 @@ def energy_model_now(instead: str | None) -> ModelOf:
 
     @functools.cache
     def model_of(name: str) -> EnergyModel | None:
-        if name not in names_in():
+        if not ships(name):
             return None
         text = run_energy.model_for(find(name), instead)
         return None if text is None else library.parse(text)

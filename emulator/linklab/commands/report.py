@@ -299,13 +299,12 @@ def _verdicts(groups: Sequence[Group]) -> dict[str, list[Checked]]:
     """The statements of every publication about scenarios that are there as they ship."""
     from linklab.regression import fingerprint
     from linklab.report import publication, reproduction
-    from linklab.scenario import find, names_in
+    from linklab.scenario import find, ships
 
-    shipped = set(names_in())
     runs = [
         one
         for group in groups
-        if group.scenario.name in shipped
+        if ships(group.scenario.name)
         and fingerprint.of_scenario(group.scenario)
         == fingerprint.of_scenario(find(group.scenario.name))
         for found in group.runs.values()

@@ -25,6 +25,7 @@ INSTALLED = _PACKAGED.is_dir()
 DATA = _PACKAGED if INSTALLED else REPOSITORY
 PROFILES = DATA / "profiles"
 SERVER_CONFIGURATION = DATA / "server" / "h2o.conf"
+SERVER_EXCHANGE = DATA / "server" / "exchange.rb"
 ALGORITHMS = (DATA if INSTALLED else DATA / "client" / "internal" / "schedule") / "algorithms.json"
 
 

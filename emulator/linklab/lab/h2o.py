@@ -1,11 +1,12 @@
-"""H2O's configuration: server/h2o.conf filled in. Pure but for reading the template."""
+"""H2O's configuration: server/h2o.conf filled in. Pure but for reading the templates."""
 
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 
-from linklab.core.paths import SERVER_CONFIGURATION
+from linklab.core.paths import SERVER_CONFIGURATION, SERVER_EXCHANGE
 from linklab.core.placeholders import filled
 
 
@@ -18,10 +19,12 @@ def configuration(
     access_log: Path,
     error_log: Path,
     user: str | None = None,
+    uploads: Path | None = None,
 ) -> str:
     """H2O's configuration for serving `directory` on `address`.
 
-    `user` is whom it becomes when started as root, None where it is not.
+    `user` is whom it becomes when started as root, None where it is not. With `uploads` it also
+    answers messages, and keeps there what is sent to it (server/exchange.rb).
     """
     values = {
         "address": address[0],
@@ -32,8 +35,21 @@ def configuration(
         "become": "" if user is None else f"user: {user}",
         "access_log": _quoted(access_log),
         "error_log": _quoted(error_log),
+        "exchange": "" if uploads is None else _exchange(directory, uploads),
     }
     return filled(SERVER_CONFIGURATION.read_text(), values)
+
+
+def _exchange(directory: Path, uploads: Path) -> str:
+    """The handler, which H2O reads with its configuration, before it gives up its rights."""
+    places = f"DIRECTORY = {_in_ruby(directory)}\nUPLOADS = {_in_ruby(uploads)}\n"
+    code = textwrap.indent(places + SERVER_EXCHANGE.read_text(), " " * 10)
+    return f"        mruby.handler: |\n{code}"
+
+
+def _in_ruby(path: Path) -> str:
+    """A path as a Ruby string: # would begin an expression."""
+    return _quoted(path).replace("#", "\\#")
 
 
 def _quoted(path: Path) -> str:

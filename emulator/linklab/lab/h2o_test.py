@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import getpass
+import http.client
 import json
 import shutil
 import socket
 import ssl
+import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from http.client import HTTPMessage
 from pathlib import Path
 
 import pytest
@@ -15,6 +21,8 @@ import yaml
 
 from linklab.lab.h2o import configuration
 from linklab.regression import loopback
+
+Ask = Callable[[str, str, bytes | None, dict[str, str]], tuple[int, HTTPMessage, bytes]]
 
 
 @pytest.mark.parametrize("name", ["plain", "with space: and #, \"quotes\" and 'more' ü"])
@@ -40,6 +48,76 @@ def test_who_is_not_root_becomes_nobody_else() -> None:
     path = Path("/tmp")
     text = configuration(("0.0.0.0", 8443), path, path, path, access_log=path, error_log=path)
     assert "user" not in yaml.safe_load(text)
+
+
+def test_without_uploads_the_server_only_sends_its_file(tmp_path: Path) -> None:
+    path = Path("/tmp")
+    text = configuration(("0.0.0.0", 8443), path, path, path, access_log=path, error_log=path)
+    assert text.endswith('    paths:\n      /:\n        file.dir: "/tmp"\n')
+
+
+@pytest.mark.skipif(shutil.which("h2o") is None, reason="h2o is not installed")
+def test_messages_are_answered_and_uploads_kept(tmp_path: Path) -> None:
+    """Also where a path looks like Ruby."""
+    served, uploads = tmp_path / "a #{1} file", tmp_path / "up"
+    served.mkdir()
+    uploads.mkdir()
+    (served / "x.bin").write_bytes(bytes(range(200)))
+    with h2o_of(tmp_path, served, uploads) as ask:
+        status, headers, body = ask("POST", "/x.bin", b"m" * 70_000, {"Range": "bytes=10-19"})
+        assert (status, headers["Content-Range"]) == (206, "bytes 10-19/200")
+        assert body == bytes(range(10, 20))
+        for wrong in ({}, {"Range": "bytes=10-200"}, {"Range": "bytes=-5"}, {"Range": "bytes=9-3"}):
+            assert ask("POST", "/x.bin", b"m", wrong)[0] == 416
+        assert ask("POST", "/y.bin", b"m", {"Range": "bytes=0-1"})[0] == 404
+        assert ask("GET", "/x.bin", None, {})[2] == bytes(range(200))
+
+        assert ask("PUT", "/whole", b"abcdef", {})[0] == 201
+        assert (uploads / "whole").read_bytes() == b"abcdef"
+        assert ask("PUT", "/whole", b"xy", {})[0] == 201
+        assert (uploads / "whole").read_bytes() == b"xy"
+        assert ask("PUT", "/parts", b"def", {"Content-Range": "bytes 3-5/6"})[0] == 201
+        assert ask("PUT", "/parts", b"abc", {"Content-Range": "bytes 0-2/6"})[0] == 201
+        assert (uploads / "parts").read_bytes() == b"abcdef"
+        for said in ("bytes 0-3/6", "bytes */6", "nothing"):
+            assert ask("PUT", "/parts", b"abc", {"Content-Range": said})[0] == 400
+        for name in ("/", "/.hidden"):
+            assert ask("PUT", name, b"abc", {})[0] == 404
+        assert sorted(path.name for path in uploads.iterdir()) == ["parts", "whole"]
+
+
+@contextlib.contextmanager
+def h2o_of(work: Path, served: Path, uploads: Path) -> Iterator[Ask]:
+    """H2O with what a workload needs, without TLS; how to ask it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    text = configuration(
+        ("127.0.0.1", port), work, work, served, access_log=work / "access",
+        error_log=work / "error", user=getpass.getuser(), uploads=uploads,
+    )  # fmt: skip
+    before, _, after = text.partition("  ssl:\n")
+    (work / "h2o.conf").write_text(before + after[after.index("file.send") :])
+    with subprocess.Popen(["h2o", "-m", "worker", "-c", work / "h2o.conf"]) as process:
+
+        def ask(
+            method: str, path: str, body: bytes | None, headers: dict[str, str]
+        ) -> tuple[int, HTTPMessage, bytes]:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+            with contextlib.closing(connection):
+                connection.request(method, path, body, headers)
+                answer = connection.getresponse()
+                return answer.status, answer.headers, answer.read()
+
+        try:
+            for _ in range(200):
+                with contextlib.suppress(ConnectionRefusedError):
+                    ask("GET", "/", None, {})
+                    break
+                time.sleep(0.05)
+            yield ask
+        finally:
+            process.terminate()
 
 
 @pytest.mark.skipif(shutil.which("h2o") is None, reason="h2o is not installed")

@@ -79,11 +79,19 @@ def least_user(file: Path) -> str:
 
 
 def start(
-    host: Host, certificate: Path, key: Path, payload: Path, run_dir: Path, *, mptcp: bool = False
+    host: Host,
+    certificate: Path,
+    key: Path,
+    payload: Path,
+    run_dir: Path,
+    *,
+    mptcp: bool = False,
+    uploads: Path | None = None,
 ) -> Server:
     """Starts H2O on `host` and returns once it listens; LabError if it does not.
 
-    With `mptcp` its listeners speak Multipath TCP too (mptcpize's preload).
+    With `mptcp` its listeners speak Multipath TCP too (mptcpize's preload). With `uploads` it answers
+    messages, and keeps there what is sent to it.
     """
     conf = run_dir / "h2o.conf"
     error_log = run_dir / "h2o-error.log"
@@ -96,6 +104,7 @@ def start(
             access_log=run_dir / "h2o-access.jsonl",
             error_log=error_log,
             user=least_user(payload),
+            uploads=uploads,
         )
     )
     argv = ["h2o", "-m", "worker", "-c", str(conf)]

@@ -14,6 +14,7 @@ from linklab.links import oracle
 from linklab.models import registry
 from linklab.report.publication import Statement
 from linklab.scenario import LinkSettings, Scenario
+from linklab.scenario.workload import Workload
 
 WIDTH = 80
 
@@ -59,6 +60,7 @@ def details(scenario: Scenario, stated: Sequence[Statement] = ()) -> str:
         ("about", scenario.description),
         ("file", str(scenario.path or "")),
         ("payload", _size(scenario.payload.size_bytes)),
+        ("workload", "" if scenario.workload == Workload() else scenario.workload.name),
     ]
     rows += [(link_title(name), _link(name, link)) for name, link in scenario.links.items()]
     rows.append(("events", str(len(scenario.events)) if scenario.events else ""))
@@ -89,6 +91,7 @@ def to_json(
             "source": one.source,
             "file": str(one.path) if one.path else None,
             "payload_bytes": one.payload.size_bytes,
+            "workload": one.workload.name,
             "oracle_s": _finite((oracles or {}).get(one.name)),
             "links": {
                 name: {

@@ -99,7 +99,7 @@ def test_json_is_complete_and_stable(small: Scenario) -> None:
         json.dumps(listing.to_json([small], stated={"small": STATED[1:]}), allow_nan=False)
     )
     assert list(listed) == [
-        "name", "title", "description", "publication", "source", "file", "payload_bytes",
+        "name", "title", "description", "publication", "source", "file", "payload_bytes", "workload",
         "oracle_s", "links", "events", "published",
     ]  # fmt: skip
     assert (listed["publication"], listed["payload_bytes"], listed["events"]) == (

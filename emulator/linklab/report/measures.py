@@ -1,7 +1,6 @@
 """What publications report of runs: each measure with its unit, and how it follows from runs. Pure.
 
-A *new measure* is an entry of MEASURES. One that linklab cannot take yet says what it waits for:
-statements about it are read, shown and counted apart.
+A *new measure* is an entry of MEASURES.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from linklab.energy.account import EnergyFigures
 from linklab.runs.evidence import Evidence
 from linklab.runs.process_figures import ONCE_A_SECOND
 from linklab.runs.run_figures import ProcessFigures
+from linklab.runs.workload_figures import FIGURES
 from linklab.schema.quantities import Quantity, duration, measure, number, rate, ratio, size
 
 Columns = tuple[float, ...]
@@ -39,7 +39,6 @@ class Measure:
     more_is_better: bool = False
     per_link: bool = False
     near_zero: bool = False
-    waits_for: str = ""
     real_clock: bool = False
 
 
@@ -103,12 +102,24 @@ def _link_share(run: Evidence, link: str) -> Columns | None:
     return (0.0 if found is None else found.share,)
 
 
-_VIDEO: Final = "a player of video"
 _JOULES: Final = measure("J", 0, 1e6)
 _WATTS: Final = measure("W", 0, 1000)
 _PERCENT: Final = number(0, 1000, "%")
 _TIME: Final = duration(0, 86400)
 _RATE: Final = rate(0, 10**12)
+
+
+def _of_workload(key: str) -> Measure:
+    """One of a workload's own figures. None of runs of another workload."""
+    figure = FIGURES[key]
+
+    def columns(run: Evidence, _: str) -> Columns | None:
+        own = None if run.figures is None else run.figures.workload
+        return None if own is None or key not in own else (own[key],)
+
+    if figure.unit:
+        return Measure(figure.title, _TIME, _time, columns)
+    return Measure(figure.title, number(0, 1e6), lambda value: f"{value:.0f}", columns)
 
 
 def _energy(
@@ -227,9 +238,9 @@ MEASURES: Final[dict[str, Measure]] = {
         "kB s",
         lambda one: _scaled(one.memory_integral_byte_s, 1e-3),
     ),
-    "playback": Measure("playback time", _TIME, _time, waits_for=_VIDEO),
-    "interruptions": Measure(
-        "interruptions of the video", number(0, 1e6), lambda value: f"{value:.0f}", waits_for=_VIDEO
-    ),
-    "page-load": Measure("time to load a page", _TIME, _time, waits_for="a browser"),
+    "playback": _of_workload("playback_s"),
+    "interruptions": _of_workload("stalls"),
+    "page-load": _of_workload("page_load_s"),
+    "latency": _of_workload("latency_s"),
+    "lateness": _of_workload("lateness_max_s"),
 }

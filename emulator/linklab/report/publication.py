@@ -14,7 +14,8 @@ The file (keys marked * are needed, the others show their defaults):
         kind: outcome                  # or calibration: what the scenario was fitted to; or does
                                        # not follow: known not to come out, and then
         why: …                         # says why
-        needs: [video]                 # of not_there
+        needs: [music]                 # of not_there
+        workload: video                # over the scenarios' links, in place of their own
         within: 10 %                   # or 1 s, or '10 % or 1 s', whichever is more; or such a
                                        # one for each contestant. Of ratios it is in points
 
@@ -51,7 +52,8 @@ from linklab.core.paths import PROFILES
 from linklab.report.measures import MEASURES, Measure
 from linklab.runs import clients
 from linklab.runs.comparison import Published
-from linklab.scenario import Scenario, names_in
+from linklab.scenario import Scenario, names_in, workload_names
+from linklab.scenario.workload_file import JOINED
 from linklab.schema import document
 from linklab.schema.mapping import Keys, Mapping, integer, one_of, within
 from linklab.schema.quantities import TEXT, WORDS
@@ -182,7 +184,7 @@ class Publication:
 
 
 _ROOT = Keys(("name", "title", "source", "statements"), ("runs", "not_there"))
-_COMMON = ("link", "kind", "why", "needs", "within")
+_COMMON = ("link", "kind", "why", "needs", "within", "workload")
 _FORMS: dict[str, tuple[str, ...]] = {
     "values": ("values",),
     "comparison": ("each", "over", "of", "to", "ratio", "difference", "is"),
@@ -199,16 +201,22 @@ def find(name: str, directory: Path = DIRECTORY) -> Publication:
 
 
 def about(scenario: Scenario) -> list[Statement]:
-    """What all publications state about one scenario alone; nothing unless it is one that ships.
-    Raises ScenarioError."""
-    if scenario.path is None or scenario.path.resolve() != PROFILES / f"{scenario.name}.yaml":
+    """What all publications state about one scenario alone, with whatever workload; nothing unless it
+    is one that ships. Raises ScenarioError."""
+    own = _links_of(scenario.name)
+    if scenario.path is None or scenario.path.resolve() != PROFILES / f"{own}.yaml":
         return []
     return [
         statement
         for name in NAMES
         for statement in find(name).statements
-        if {cell.scenario for cell in statement.cells} == {scenario.name}
+        if {_links_of(cell.scenario) for cell in statement.cells} == {own}
     ]
+
+
+def _links_of(name: str) -> str:
+    """The name of the scenario whose links one with a workload has."""
+    return name.partition(JOINED)[0]
 
 
 def values(statements: Iterable[Statement], metric: str, link: str = "") -> dict[Cell, float]:
@@ -229,6 +237,7 @@ def figures_for(scenario: Scenario) -> dict[str, Published]:
     return {
         cell.contestant: Published(download_s, deltas.get(cell))
         for cell, download_s in values(statements, "download").items()
+        if cell.scenario == scenario.name
     }
 
 
@@ -267,11 +276,18 @@ class _Reader:
 
     def __init__(self, lacking: dict[str, str]) -> None:
         self._lacking = lacking
-        self._scenario = one_of(*names_in())
+        self._name = one_of(*names_in())
+        self._workload = ""
         self.used: set[str] = set()
+
+    def _scenario(self, text: str) -> str:
+        """The name of a scenario that ships, with the item's workload. ValueError."""
+        return f"{self._name(text)}{self._workload}"
 
     def statements(self, item: Mapping) -> Iterator[Statement]:
         """What an item of the list states. Raises ScenarioError."""
+        known = one_of(*workload_names())
+        self._workload = f"{JOINED}{item.get('workload', known)}" if item.has("workload") else ""
         metric = item.get("metric", one_of(*MEASURES))
         measure = MEASURES[metric]
         if item.has("link") != measure.per_link:
@@ -283,8 +299,6 @@ class _Reader:
         if len(forms) != 1:
             item.fail(None, "needs either 'values', or 'of' and 'to', or 'correlation'")
         needs = self._needs(item)
-        if measure.waits_for:
-            needs = [measure.waits_for, *needs]
         read = {
             "values": self._values,
             "comparison": self._comparison,
@@ -293,8 +307,6 @@ class _Reader:
         for line, form, of, to, expected in read(item, metric):
             missing = list(needs)
             other = item.get("with", one_of(*MEASURES)) if form == "correlation" else ""
-            if other and MEASURES[other].waits_for:
-                missing.append(MEASURES[other].waits_for)
             for cell in (*of, *to):
                 if not _is_known(cell.contestant):
                     missing.append(self._lacking[cell.contestant])

@@ -2,6 +2,7 @@ import re
 
 import pytest
 
+from linklab import scenario
 from linklab.report import publication
 from linklab.report.publication import Cell, Publication, Statement
 from linklab.schema.document import ScenarioError
@@ -94,9 +95,28 @@ def test_correlations() -> None:
 
 def test_what_is_missing_is_said_by_name() -> None:
     found = read(f"metric: download, source: s, needs: [video], {PAIR}, is: less").statements
-    assert found[0].missing == ("a player of video", "a player", "GreenBag")
+    assert found[0].missing == ("a player", "GreenBag")
     assert found[1].missing == ("a player",)
     assert read().checkable == ()
+
+
+def test_a_statement_of_a_workload_over_a_scenario_s_links() -> None:
+    made = one("metric: page-load, source: s, workload: large-page, each: [ts], of: mptcp, "
+               "to: [direct-wifi], is: less")  # fmt: skip
+    where = "ts+large-page"
+    assert made.cells == (Cell(where, "mptcp"), Cell(where, "direct-wifi"))
+    (other,) = read(f"metric: download, source: s, {PAIR}, is: less").statements[1:]
+    assert other.of == (Cell("ts", "alg3"),)
+    with pytest.raises(ScenarioError, match="unknown value 'cinema'; allowed: .*large-page"):
+        one(f"metric: download, source: s, workload: cinema, {PAIR}, is: less")
+
+
+def test_what_is_stated_of_links_is_found_whatever_the_workload() -> None:
+    links, played = scenario.find("greenbag-energy"), scenario.find("greenbag-energy+greenbag-120s")
+    assert publication.about(links)
+    assert publication.about(played) == publication.about(links)
+    assert publication.figures_for(scenario.find("ls"))
+    assert publication.figures_for(scenario.find("ls+large-page")) == {}
 
 
 def test_what_does_not_follow_says_why() -> None:

@@ -67,7 +67,7 @@ def renderable(comparison: Comparison, *, width: int, ascii_only: bool = False) 
     if comparison.title:
         head.append(f"  {comparison.title}", style="not bold")
     parts: list[RenderableType] = [head, Text(", ".join(facts), style="dim")]
-    shown = ["MB"] if workload_figures.of_workload(comparison.workload) else ["done", "MB"]
+    shown = _told(comparison)
     table = _table(comparison, width, ascii_only, shown)
     while table is None:
         shown.pop(0)
@@ -76,6 +76,11 @@ def renderable(comparison: Comparison, *, width: int, ascii_only: bool = False) 
     parts += _link_notes(comparison, shown)
     parts += _notes(comparison)
     return Group(*parts)
+
+
+def _told(comparison: Comparison) -> list[str]:
+    """What there is to say of each link: of a workload's requests nobody knows when a link ended."""
+    return ["done", "MB"] if comparison.workload == WHOLE_FILE else ["MB"]
 
 
 def render(comparison: Comparison, *, width: int = 80, color: bool = False) -> str:
@@ -183,7 +188,8 @@ def _of_link(link: LinkRow | None, what: str) -> str:
 def _link_notes(comparison: Comparison, shown: Sequence[str]) -> list[RenderableType]:
     """What of the links was too wide for the table, a line per row."""
     notes: list[RenderableType] = []
-    for what, unit in _UNITS.items():
+    wanted = {what: unit for what, unit in _UNITS.items() if what in _told(comparison)}
+    for what, unit in wanted.items():
         if what not in shown:
             for row in comparison.rows:
                 links = ", ".join(

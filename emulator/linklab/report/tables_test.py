@@ -184,9 +184,31 @@ def test_what_has_to_be_known_of_contestants_stands_below(own: Comparison) -> No
     assert tables.to_json(noted)["notes"] == ["mptcp: Linux has no LIA"]
 
 
+def test_a_workload_shows_its_own_figures() -> None:
+    one = scenario.find("static-80-50+music")
+    known = run_figures.peer_figures(one, 1, 70.0, {"wifi": 5, "lte": 9})
+    lateness = {"late": 2.0, "lateness_s": 0.0, "lateness_p90_s": 0.1, "lateness_max_s": 1.25}
+    worse = {**lateness, "late": 4.0, "lateness_max_s": 2.25}
+    runs = {"mptcp": [replace(known, workload=lateness), replace(known, workload=worse)]}
+    comparison = compare(one, runs, {"alg1": ["silence"]})
+    lines = tables.render(comparison, width=100).splitlines()
+    assert lines[1] == "paced of 3 MB, oracle 0.25 s, medians of 2 runs"
+    assert lines[3].split() == ["algorithm", "s", "MB", "MB", "late", "s", "s", "s"]
+    assert lines[4].split() == ["mptcp", "70.00", "1.1", "1.9", "3", "0.000", "0.100", "1.750"]
+    assert lines[5].split() == ["alg1", *"-------"]
+    assert not any("end s" in line for line in lines)
+    document = tables.to_json(comparison)
+    assert document["workload"] == "paced"
+    row = json.loads(json.dumps(document))["rows"][0]
+    assert row["workload"]["lateness_max_s"] == 1.75
+    assert row["spread"]["lateness_max_s"]["max"] == 2.25
+
+
 def test_json_keys_are_stable(published: Comparison) -> None:
     document = json.loads(json.dumps(tables.to_json(published), allow_nan=False))
-    assert list(document) == ["scenario", "title", "size_bytes", "oracle_s", "rows", "notes"]
+    assert list(document) == [
+        "scenario", "title", "workload", "size_bytes", "oracle_s", "rows", "notes",
+    ]  # fmt: skip
     row = next(row for row in document["rows"] if row["algorithm"] == "alg3")
     assert list(row) == [
         "algorithm",
@@ -200,6 +222,7 @@ def test_json_keys_are_stable(published: Comparison) -> None:
         "published_link_delta_s",
         "error_ratio",
         "energy",
+        "workload",
         "links",
         "spread",
     ]

@@ -16,7 +16,7 @@ def flags(workload: Workload, size_bytes: int) -> list[str]:
     none of `APPLICATIONS`."""
     match getattr(workload, workload.name, None):
         case Player() as player:
-            return _player(player)
+            return _player(player, size_bytes)
         case Page() as page:
             sizes = page_objects.sizes_bytes(page, size_bytes)
             objects = ",".join(map(str, sizes))
@@ -31,10 +31,10 @@ def flags(workload: Workload, size_bytes: int) -> list[str]:
     raise ValueError(f"{workload.name} is no workload of a program in front of a download")
 
 
-def _player(player: Player) -> list[str]:
+def _player(player: Player, size_bytes: int) -> list[str]:
     start_bytes = player.low_bytes if player.start_bytes is None else player.start_bytes
     words = [
-        *("--rate", f"{player.rate_bps}bit/s", "--start", f"{start_bytes}B"),
+        *("--rate", f"{player.mean_rate_bps(size_bytes):g}bit/s", "--start", f"{start_bytes}B"),
         *("--low", f"{player.low_bytes}B", "--high", f"{player.high_bytes}B"),
     ]
     if player.segment_bytes is not None:

@@ -286,8 +286,9 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
             if contestant
             else _user_command(lab, as_written, task, host_root, scratch)
         )
+        uploads = _uploads(scratch) if scenario.workload.sends else None
         start_server = _server(
-            lab, job, as_written, host_root, run_dir, scratch, mptcp=use is not None
+            lab, job, as_written, host_root, run_dir, scratch, uploads, mptcp=use is not None
         )
         ended = _run_client(stack, lab, player, contestants_own, use, task, argv, start_server)
     outcome.write(ended, run_dir)
@@ -308,6 +309,15 @@ def _user_host(lab: Lab, job: Job) -> Host:
     return lab.server if at_server else lab.client
 
 
+def _uploads(scratch: Path) -> Path:
+    """A directory for whomever H2O becomes."""
+    scratch.chmod(0o711)
+    directory = scratch / "uploads"
+    directory.mkdir()
+    directory.chmod(0o777)
+    return directory
+
+
 def _server(
     lab: Lab,
     seen: Job,
@@ -315,6 +325,7 @@ def _server(
     host_root: Path,
     run_dir: Path,
     scratch: Path,
+    uploads: Path | None,
     *,
     mptcp: bool,
 ) -> StartServer:
@@ -329,6 +340,7 @@ def _server(
             Path(seen.payload),
             run_dir,
             mptcp=mptcp,
+            uploads=uploads,
         )
     directory = scratch / "server"
     values = _for_server(as_written)

@@ -26,6 +26,7 @@ from linklab.runs.job import words
 from linklab.runs.runner import Request
 from linklab.scenario import Scenario, find
 from linklab.scenario.name import FORM
+from linklab.scenario.workload_file import JOINED
 from linklab.schema import document
 from linklab.schema.mapping import Keys, Mapping, integer, within
 
@@ -114,7 +115,9 @@ class PlanFile:
         return find(str(self.path.parent / text) if _is_path(text) else text)
 
     def scenario_file(self, text: str) -> Path:
-        """Where `scenario` reads it."""
+        """Where `scenario` reads it. ValueError for one that is made of two files."""
+        if JOINED in text:
+            raise ValueError(f"{text!r} with its workload is no file; allowed: one without")
         return self.path.parent / text if _is_path(text) else PROFILES / f"{text}.yaml"
 
 

@@ -14,7 +14,7 @@ stands for more than a scenario can need (`document.py`).
 """
 
 from linklab.scenario.client import ClientSettings
-from linklab.scenario.finding import find, list_all, load, names_in
+from linklab.scenario.finding import find, list_all, load, names_in, ships, workload_names
 from linklab.scenario.link import (
     LinkSettings,
     default_bandwidth_bps,
@@ -42,5 +42,7 @@ __all__ = [
     "load",
     "names_in",
     "parse",
+    "ships",
     "to_yaml",
+    "workload_names",
 ]

@@ -1,4 +1,4 @@
-"""Scenario files: by path, by name, all of them."""
+"""Scenario files: by path, by name, all of them; over the links of one, another workload."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ from typing import Final
 
 from linklab.core import plain_file
 from linklab.core.paths import PROFILES
+from linklab.scenario import workload_file
 from linklab.scenario.reading import parse
 from linklab.scenario.settings import Scenario
+from linklab.scenario.workload_file import JOINED, WorkloadFile
 from linklab.schema import document
 from linklab.schema.document import ScenarioError
 from linklab.schema.named_files import NamedFiles
 
-_FILES: Final = NamedFiles("scenario", (".yaml", ".yml"), ScenarioError)
+_ENDINGS: Final = (".yaml", ".yml")
+_FILES: Final = NamedFiles("scenario", _ENDINGS, ScenarioError)
+_WORKLOADS: Final = NamedFiles("workload", _ENDINGS, ScenarioError)
+
+WORKLOADS: Final = PROFILES / "workloads"
+"""Where the workloads are that ship."""
 
 
 def load(path: str | os.PathLike[str], *, any_name: bool = False) -> Scenario:
@@ -32,11 +39,33 @@ def load(path: str | os.PathLike[str], *, any_name: bool = False) -> Scenario:
 
 
 def find(name_or_path: str, directory: Path = PROFILES) -> Scenario:
-    """The scenario of a name in `directory`, or of a path. Raises ScenarioError.
+    """The scenario of a name in `directory`, or of a path; of `SCENARIO+WORKLOAD`, that workload over
+    that scenario's links. Raises ScenarioError.
 
-    Anything with a slash or the ending .yaml or .yml is a path.
+    Anything with a slash or the ending .yaml or .yml is a path, of a workload too.
     """
+    base, joined, workload = name_or_path.rpartition(JOINED)
+    if joined and not Path(name_or_path).is_file():
+        return _workload(_WORKLOADS.find(workload, WORKLOADS)).over(find(base, directory))
     return load(_FILES.find(name_or_path, directory))
+
+
+def _workload(file: Path) -> WorkloadFile:
+    shown = _shown(file)
+    return workload_file.parse(document.read(file, shown), shown, file.stem)
+
+
+def workload_names() -> list[str]:
+    """The names of the workloads that ship, sorted."""
+    return _WORKLOADS.names(WORKLOADS)
+
+
+def ships(name: str) -> bool:
+    """Whether a scenario of that name ships, or one and a workload of which it is made."""
+    base, joined, workload = name.rpartition(JOINED)
+    if joined:
+        return base in names_in() and workload in workload_names()
+    return name in names_in()
 
 
 def names_in(directory: Path = PROFILES) -> list[str]:

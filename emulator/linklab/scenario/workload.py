@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from linklab.core import units
 from linklab.models.keys import LENGTH, RATE, SIZE, TIME
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import count, number
@@ -16,7 +17,8 @@ WHOLE_FILE: Final = "file"
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """The payload is a stream that plays at `rate_bps` while it arrives in order (GreenBag II-B).
+    """The payload is a stream that plays while it arrives in order (GreenBag II-B): at `rate_bps` on
+    average, or for `length_s`; one of them is None.
 
     Playing begins, and goes on after the buffer ran empty, with `start_bytes` in it (as
     `low_bytes` if None). With `high_bytes` the player stops to read, with `low_bytes` it reads on:
@@ -26,7 +28,8 @@ class Player:
     from `seed`; 0 for a constant rate.
     """
 
-    rate_bps: int
+    rate_bps: int | None = None
+    length_s: float | None = None
     start_bytes: int | None = None
     low_bytes: int = 4_000_000
     high_bytes: int = 20_000_000
@@ -35,11 +38,21 @@ class Player:
     variation: float = 0.0
     seed: int = 1
 
+    def mean_rate_bps(self, size_bytes: int) -> float:
+        """At which so many bytes play."""
+        if self.rate_bps is not None:
+            return self.rate_bps
+        assert self.length_s is not None
+        return size_bytes * 8 / self.length_s
+
 
 def _check_player(mapping: Mapping, player: Player) -> None:
+    if (player.rate_bps is None) == (player.length_s is None):
+        mapping.fail(None, "needs either rate or length")
     for key, value in (("low", player.low_bytes), ("start", player.start_bytes)):
         if value is not None and value > player.high_bytes:
-            mapping.fail(key, "is more than high; allowed: up to high")
+            size, high = units.format_size(value), units.format_size(player.high_bytes)
+            mapping.fail(key, f"{size} is more than high; allowed: up to {high}")
     if player.segment_bytes is not None and player.segment_s is not None:
         mapping.fail("segment_length", "it and segment exclude each other; allowed: one of the two")
 
@@ -95,6 +108,11 @@ class Workload:
         """The key of that which is done, or `WHOLE_FILE`."""
         return next((row.key for row in TABLE.flat if getattr(self, row.attribute)), WHOLE_FILE)
 
+    @property
+    def sends(self) -> bool:
+        """Whether the server gets more than requests for the file."""
+        return self.rounds is not None or self.upload is not None
+
 
 def _check_one(mapping: Mapping, workload: Workload) -> None:
     if len(mapping.values) != 1:
@@ -107,7 +125,15 @@ _SEED: Final = count(0, 2**63 - 1)
 _PLAYER: Final = Table(
     Player,
     (
-        Row("rate", "rate_bps", RATE, "at which the payload plays, on average", needed=True),
+        Row(
+            "rate",
+            "rate_bps",
+            RATE,
+            "at which the payload plays, on average",
+            unset=None,
+            default="that of length",
+        ),
+        Row("length", "length_s", LENGTH, "how long it plays", unset=None, default="that of rate"),
         Row(
             "start",
             "start_bytes",

@@ -1,0 +1,100 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from linklab import scenario
+from linklab.scenario import ScenarioError, ships, workload_names
+from linklab.scenario.workload import Page, Player, Workload
+
+LINKS = "links:\n  wifi: {down: 6 Mbit/s, up: 2 Mbit/s, rtt: 20 ms}\n"
+
+
+def read(workload: str) -> scenario.Scenario:
+    return scenario.parse(f"name: x\npayload: {{size: 1 MB}}\nworkload: {workload}\n{LINKS}")
+
+
+def test_a_workload_over_a_scenario_s_links() -> None:
+    links, page = scenario.find("mptcp-wglb"), scenario.find("mptcp-wglb+large-page")
+    assert page.name == "mptcp-wglb+large-page"
+    assert page.title == "a large page; MPTCP study, good Wi-Fi and bad LTE"
+    assert page.workload == Workload(page=Page())
+    assert page.payload.size_bytes == 10_500_000
+    same = {"name", "title", "description", "source", "payload", "workload"}
+    assert replace(page, **{key: getattr(links, key) for key in same}) == links
+    assert scenario.parse(scenario.to_yaml(page)) == page
+
+
+def test_a_workload_without_a_payload_takes_the_scenario_s() -> None:
+    video = scenario.find("greenbag-drops-2+greenbag-110s")
+    assert video.payload == scenario.find("greenbag-drops-2").payload
+    assert video.workload.player is not None
+    # 110 % of both links, 6.6 Mbit/s.
+    assert video.workload.player.mean_rate_bps(video.payload.size_bytes) == 6_600_000
+
+
+@pytest.mark.parametrize("name", workload_names())
+def test_every_workload_that_ships(name: str) -> None:
+    one = scenario.find(f"mptcp-wglg+{name}")
+    assert one.workload.name != "file"
+    assert one.title
+    assert ships(one.name)
+
+
+def test_files_of_a_user_s(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("name: own\nworkload: {paced: {rate: 1 Mbit/s}}\n")
+    base = tmp_path / "base.yaml"
+    base.write_text(f"name: base\npayload: {{size: 1 MB}}\n{LINKS}")
+    assert scenario.find(f"{base}+music").name == "base+music"
+    assert scenario.find(str(base)).workload == Workload()
+    assert scenario.find(f"{base}+{own}").workload.name == "paced"
+    own.write_text("name: other\nworkload: {paced: {rate: 1 Mbit/s}}\n")
+    with pytest.raises(ScenarioError, match="own.yaml:1: name: 'other' differs from the file's"):
+        scenario.find(f"mptcp-wglg+{own}")
+
+
+def test_what_is_not_there() -> None:
+    with pytest.raises(ScenarioError, match=r"'lage-page' \(did you mean 'large-page'\?\)"):
+        scenario.find("mptcp-wglg+lage-page")
+    with pytest.raises(ScenarioError, match="no scenario is called 'mptcp'"):
+        scenario.find("mptcp+large-page")
+    assert not ships("mptcp+large-page")
+    assert not ships("mptcp-wglg+cinema")
+    assert ships("mptcp-wglg")
+
+
+@pytest.mark.parametrize(
+    ("workload", "why"),
+    [
+        ("{}", ":3: workload: 0 workloads; needed: one of player, page, rounds, paced, upload"),
+        ("{page: {}, paced: {rate: 1 Mbit/s}}", ":3: workload: 2 workloads; needed: one of"),
+        ("{film: {}}", ":3: workload: unknown key 'film'; allowed: player, page"),
+        ("{player: {}}", ":3: workload.player: needs either rate or length"),
+        ("{player: {rate: 1 Mbit/s, length: 3 s}}", "needs either rate or length"),
+        ("{player: {rate: 1}}", "workload.player.rate: '1' has no unit"),
+        (
+            "{player: {rate: 1 Mbit/s, start: 30 MB}}",
+            ":3: workload.player.start: 30 MB is more than high; allowed: up to 20 MB",
+        ),
+        ("{player: {rate: 1 Mbit/s, high: 1 MB}}", "low: 4 MB is more than high; allowed: up to 1"),
+        (
+            "{player: {rate: 1 Mbit/s, segment: 1 MB, segment_length: 2 s}}",
+            "segment_length: it and segment exclude each other",
+        ),
+        ("{page: {objects: 0}}", "workload.page.objects: '0' is out of range; allowed: 1 to 10000"),
+        ("{rounds: {answer: 1 kB}}", "request"),
+        ("{paced: {}}", "rate"),
+    ],
+)
+def test_errors_say_where_and_what_is_allowed(workload: str, why: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        read(workload)
+    assert why in str(caught.value)
+
+
+def test_a_file_s_download_says_nothing_of_a_workload() -> None:
+    assert "\nworkload:" not in scenario.to_yaml(scenario.find("hs-s7"))
+    video = read("{player: {length: 10 s, segment: 100 kB}}")
+    assert video.workload == Workload(player=Player(length_s=10.0, segment_bytes=100_000))
+    assert scenario.parse(scenario.to_yaml(video)) == video
