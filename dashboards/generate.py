@@ -1,4 +1,4 @@
-"""Makes the Grafana dashboards in `grafana` from what is said in `boards`.
+"""Makes what is in `grafana` from what is said in `boards`: dashboards, and alert rules.
 
 usage: generate.py    (after a change, in linklab's Python environment)
 """
@@ -9,6 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import yaml
+from boards.alerts import alerting
 from boards.compare_algorithms import compare_algorithms
 from boards.live_lab import live_lab
 from boards.regression_history import regression_history
@@ -23,18 +25,29 @@ DASHBOARDS = {
 }
 
 
+ALERTING = "provisioning/alerting/linklab.yaml"
+
+HEAD = "# Made by dashboards/generate.py of dashboards/prometheus/alerts.yml: do not edit.\n"
+
+RULES = Path(__file__).parent / "prometheus" / "alerts.yml"
+
 _HIDDEN = ("placement", "inControlsMenu")
 """Where controls are shown: the SDK says this of each, and Grafana from 12.3 hides them then
 (grafana#115084, grafana-foundation-sdk#1272). Without it they stand above the panels."""
 
 
 def generated() -> dict[str, str]:
-    """Each dashboard's file name and content."""
+    """The content of each file, by its name in `grafana`."""
     encoder = JSONEncoder(sort_keys=True, indent=2, ensure_ascii=False)
-    made = {name: json.loads(encoder.encode(make())) for name, make in DASHBOARDS.items()}
+    made = {name: _shown(json.loads(encoder.encode(make()))) for name, make in DASHBOARDS.items()}
+    rules = yaml.safe_load(RULES.read_text())
     return {
-        name: json.dumps(_shown(board), sort_keys=True, indent=2, ensure_ascii=False) + "\n"
-        for name, board in made.items()
+        ALERTING: HEAD
+        + yaml.safe_dump(alerting(rules, made["live-lab.json"]), sort_keys=False, width=100),
+        **{
+            name: json.dumps(board, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+            for name, board in made.items()
+        },
     }
 
 

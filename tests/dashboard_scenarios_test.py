@@ -388,6 +388,18 @@ def test_a_run_has_one_mark_at_its_start(gone: tuple[Prometheus, dict[str, Any]]
     assert (labels["algorithm"], list(seconds)) == ("alg3", [0])
 
 
+def test_marks_are_above_0_without_which_grafana_shows_none(
+    gone: tuple[Prometheus, dict[str, Any]],
+) -> None:
+    seen = set()
+    for name in ("Down", "Back", "Changed by hand", "Runs"):
+        (mark,) = expressions("live-lab", name)
+        for _, seconds in live(gone, "by hand", mark):
+            assert all(value > 0 for value in seconds.values()), name
+            seen.add(name)
+    assert len(seen) == 4
+
+
 def test_running_is_what_runs_now(gone: tuple[Prometheus, dict[str, Any]]) -> None:
     server, made = gone
     (running,) = expressions("live-lab", "Running")

@@ -22,10 +22,8 @@ import yaml
 from conftest import REPOSITORY
 
 CONFIGURATION = REPOSITORY / "dashboards" / "prometheus"
-DASHBOARDS = {
-    path.stem: json.loads(path.read_text())
-    for path in sorted((REPOSITORY / "dashboards" / "grafana").glob("*.json"))
-}
+GRAFANA = REPOSITORY / "dashboards" / "grafana"
+DASHBOARDS = {path.stem: json.loads(path.read_text()) for path in sorted(GRAFANA.glob("*.json"))}
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,12 @@ def _every_run() -> Any:
     )
     matrix = DataTransformerConfig(
         id_val="groupingToMatrix",
-        options={"columnField": "seed", "rowField": "algorithm", "valueField": "Value #A"},
+        options={
+            "columnField": "seed",
+            "rowField": "algorithm",
+            "valueField": "Value #A",
+            "emptyValue": "null",
+        },
     )
     named = columns({"algorithm\\seed": "algorithm"})
     panel.transformations([merged(), sorted_by("Value #B"), matrix, named])

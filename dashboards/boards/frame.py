@@ -94,7 +94,7 @@ def annotation(
     name: str, expression: str, words: str, colour: str, *, shown: bool = True, step: str = "1s"
 ) -> Any:
     """Marks in every panel, a region where an expression yields something step after step.
-    `words` is of its labels, such as "{{link}} down"."""
+    `words` is of its labels, such as "{{link}} down". Grafana leaves out what is not above 0."""
     return (
         dashboard.AnnotationQuery()
         .name(name)

@@ -34,7 +34,6 @@ from boards.looks import (
     limited,
     lines,
     one_colour,
-    thresholds,
 )
 from boards.query import (
     LINK_AND_TITLE,
@@ -42,6 +41,7 @@ from boards.query import (
     buckets,
     by,
     by_link,
+    firing,
     links_named,
     now,
     over_time,
@@ -123,26 +123,17 @@ def _by_hand() -> Any:
     return panel.no_value("nothing")
 
 
-def _late_now() -> Any:
+def _alerts() -> Any:
     panel = figure(
-        "Emulator late by",
-        units.Seconds,
-        "The worst of the last 5 s. Red from where a figure suffers: this machine cannot keep up, "
-        "and the links are not what the scenario says.",
-        query(f"max({series(lab.LATENESS)})"),
+        "Alerts",
+        units.NoUnit,
+        "What Prometheus' rules say now: a link that is down, an emulator that this machine cannot "
+        "keep up with, a run that failed.",
+        now(by("max", "alertname, link", firing()), "{{alertname}} {{link}}"),
     )
-    return panel.thresholds(thresholds((None, GREEN), (MAX_LATE_S, RED)))
-
-
-def _busy_now() -> Any:
-    panel = figure(
-        "Core busy",
-        units.PercentUnit,
-        "Share of the emulator's core that is taken. At 100 % links carry less than they could. "
-        "In virtual time this does not matter and is 0.",
-        query(f"max({series(lab.BUSY)})"),
-    )
-    return panel.decimals(0).thresholds(thresholds((None, GREEN), (lab.BUSY_RATIO, RED)))
+    panel.text(common.VizTextDisplayOptions().value_size(14))
+    panel.text_mode(commons.BigValueTextMode.NAME).color_scheme(one_colour(RED))
+    return panel.no_value("none")
 
 
 def _limits(panel: Any) -> Any:
@@ -293,7 +284,8 @@ def _lateness() -> Any:
     panel = lines(
         "Emulator late by",
         units.Seconds,
-        "The worst of 5 s. Above the red line the links are not what the scenario says.",
+        "The worst of 5 s. Above the red line a figure suffers: the links are not what the scenario "
+        "says.",
         query(f"max({series(lab.LATENESS)})", "late by"),
     )
     return limited(panel, MAX_LATE_S)
@@ -304,7 +296,7 @@ def _busy() -> Any:
         "Core busy",
         units.PercentUnit,
         "Share of the emulator's core that is taken. Above the red line for seconds on end, "
-        "links carry less than they could.",
+        "links carry less than they could. In virtual time this does not matter and is 0.",
         query(f"max({series(lab.BUSY)})", "busy"),
     )
     return limited(panel.max(1), lab.BUSY_RATIO)
@@ -327,7 +319,7 @@ def _marks() -> list[Any]:
         ),
         annotation(
             "Runs",
-            begun(by("max", RUNS, series(lab.LATENESS) + "{}")),
+            begun(by("max", RUNS, series(lab.LATENESS) + "{} >= bool 0")),
             "{{algorithm}} begins",
             GREY,
         ),
@@ -358,8 +350,7 @@ def live_lab() -> Dashboard:
                 (3, _goodput()),
                 (5, _carrier()),
                 (4, _by_hand()),
-                (2, _late_now()),
-                (2, _busy_now()),
+                (4, _alerts()),
             ),
         ),
         (6, ((24, _capacity_and_use()),)),

@@ -60,6 +60,12 @@ def ever(metric: Metric[Any], *matchers: str, **equal: str) -> str:
     return f"last_over_time({series(metric, *matchers, **equal)}[$__range])"
 
 
+def firing() -> str:
+    """Prometheus' alerts that fire, of the runs that the variables choose."""
+    matchers = ('alertstate="firing"', *RUNS)
+    return f"ALERTS{{{', '.join(matchers)}}}"
+
+
 def by(aggregate: str, labels: str, expression: str) -> str:
     """An aggregate (`max`, `sum`, …) over all series that share these labels."""
     return f"{aggregate} by ({labels}) ({expression})"
@@ -79,13 +85,13 @@ def by_link(aggregate: str, expression: str, *labels: str) -> str:
 
 def links_named(metric: Metric[Any]) -> str:
     """What a variable asks to have a metric's links by name and, in `title`, as people read them."""
-    made = f'label_replace({by("max", "link", series(metric))}, "title", "$1", "link", "(.*)")'
+    made = f'label_replace({by("max", "link", ever(metric))}, "title", "$1", "link", "(.*)")'
     for kind in KINDS.values():
         made = f'label_replace({made}, "title", "{kind.title}", "link", "{kind.name}")'
     return f"query_result({made})"
 
 
-LINK_AND_TITLE = '/link="(?<value>[^"]+)", title="(?<text>[^"]+)"/'
+LINK_AND_TITLE = '/link="(?<value>[^"]+)",\\s*title="(?<text>[^"]+)"/'
 """How a variable reads that."""
 
 
