@@ -34,7 +34,11 @@ What is whole in --out is not run again: after Ctrl-C call it once more.
 examples:
   linklab reproduce thesis                  all of it: 350 runs
   linklab reproduce mptcp --runs 3
-  linklab reproduce thesis --from runs/campaign-thesis   what there is, as it is"""
+  linklab reproduce thesis --from runs/campaign-thesis   what there is, as it is
+
+Processor and memory are of the real clock, which another command runs:
+  linklab compare hs-s6 hs-s7 ls ts tm ao --clock real --out runs/real
+  linklab reproduce thesis --from runs/reproduce-thesis runs/real/*"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -83,7 +83,10 @@ def summary(checked: Sequence[Checked]) -> Iterator[str]:
         yield f"without runs or figures: {idle}"
     virtual = sum(one.verdict == "not applicable" for one in checked)
     if virtual:
-        yield f"not applicable in virtual time: {virtual}, of processor and memory"
+        yield (
+            f"not applicable in virtual time: {virtual}, of processor and memory; runs on the real "
+            "clock tell (--from)"
+        )
     waiting = sum(one.verdict == "not there yet" for one in checked)
     if waiting:
         yield f"not there yet: {waiting} of {len(checked)} statements, which need"

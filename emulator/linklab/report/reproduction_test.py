@@ -105,20 +105,19 @@ def looked_at(load: float) -> dict[str, dict[str, ProcessFigures]]:
 
 
 def test_processor_load_is_of_the_real_clock_alone() -> None:
-    said = publication.parse(
+    stated = publication.parse(
         "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
         "  - {metric: cpu-median, source: s, each: [ts], of: alg3, to: [naive], ratio: 50 %,"
         " within: 10 %}\n"
         "  - {metric: memory, source: s, values: {ts: {alg3: 15000 kB}}, within: 1 %}\n",
         "x.yaml",
     )
-    assert said.cells == [], "nothing to be run in virtual time"
+    assert stated.cells == [], "nothing to be run in virtual time"
     virtual = [run("alg3", 1, 10.0), run("naive", 1, 40.0)]
-    found = reproduction.check(said, reproduction.by_cell(virtual))
+    found = reproduction.check(stated, reproduction.by_cell(virtual))
     assert [(one.verdict, one.measured) for one in found] == [("not applicable", None)] * 2
-    assert "not applicable in virtual time: 2, of processor and memory" in list(
-        reproduction_showing.summary(found)
-    )
+    said = list(reproduction_showing.summary(found))
+    assert [line for line in said if line.startswith("not applicable in virtual time: 2, ")]
     real = [
         replace(
             one,
@@ -128,11 +127,11 @@ def test_processor_load_is_of_the_real_clock_alone() -> None:
         for one, load in zip(virtual, (0.3, 0.6), strict=True)
         if one.figures is not None
     ]
-    found = reproduction.check(said, reproduction.by_cell(real))
+    found = reproduction.check(stated, reproduction.by_cell(real))
     assert [one.verdict for one in found] == ["holds", "holds"]
     assert found[0].measured == pytest.approx(0.5)
     assert found[1].measured == pytest.approx(15_000)
-    assert reproduction.check(said, reproduction.by_cell([*virtual, *real])) == found
+    assert reproduction.check(stated, reproduction.by_cell([*virtual, *real])) == found
 
 
 def on_the_real_clock(run: Evidence) -> Evidence:
