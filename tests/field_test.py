@@ -3,11 +3,13 @@ down, and nothing else, and run again."""
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from conftest import Linklab
+from linklab.core.paths import MULTILINK
 from linklab.scenario import load
 
 
@@ -47,3 +49,28 @@ events:
     assert beside["error_ratio"] == pytest.approx(0, abs=0.03)
     for link in beside["links"]:
         assert link["off_ratio"] < 0.05, link["link"]
+
+
+def test_a_probe_tells_what_each_link_can_do(
+    linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
+) -> None:
+    words = (
+        f"{MULTILINK} probe --link wifi=wlan0 --link lte=rmnet0 "
+        "--server {url} --ca-file {ca} --time 3s "
+        "--run-dir {output}.d >&2 && tar --directory {output}.d --create ."
+    )
+    true = scenario("truth", size="60 MB")
+    done = linklab("exec", true, "--out", tmp_path / "runs", "--json", "--", "sh", "-c", words)
+    assert done.code == 0, done.err
+    drive = tmp_path / "drive"
+    drive.mkdir()
+    archive = Path(json.loads(done.out)["run_dir"], "client.out")
+    subprocess.run(["tar", "-xf", archive, "-C", drive], check=True)
+    made = tmp_path / "drive.yaml"
+    parts = [drive / name for name in ("wifi", "lte", "all")]
+    done = linklab("import", *parts, "--scenario", made)
+    assert done.code == 0, done.err
+    links = load(made).links
+    for link, rate_bps, rtt_s in (("wifi", 80e6, 0.01), ("lte", 50e6, 0.03)):
+        assert links[link].down_rate_bps == pytest.approx(rate_bps, rel=0.01)
+        assert links[link].rtt_s == pytest.approx(rtt_s, rel=0.01)

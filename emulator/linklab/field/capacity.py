@@ -38,10 +38,6 @@ _HOLE: Final = 0.9
 _TRICKLE: Final = 0.02
 """What comes below this share of the usual rate is as good as nothing."""
 
-_LATE: Final = 0.75
-"""How far into a silence after lost packets the link is taken to have come back: between the
-sender's last try, in the middle (RFC 6298 5.5 doubles the wait), and the one that arrived."""
-
 HELD, LOST, CARRIER = "held", "lost", "carrier"
 
 
@@ -58,10 +54,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Nothing came though it was waited for.
+    """Nothing came until `end_s` though it was waited for.
 
     `kind` is `held` (what was on its way came afterwards), `lost` (what was sent from `start_s` on
-    never came) or `carrier` (the client saw the link go and come back).
+    never came; the link may have been back before the sender's next try told) or `carrier` (the
+    client saw the link go and come back).
     """
 
     start_s: float
@@ -256,13 +253,7 @@ def _break(
         return Break(begin_s, resumed_s, HELD)
     # What had passed the link's far end before it began to lose still came.
     lost_s = max(0.0, begin_s - bins[0].queued_s - bins[0].base_rtt_s / 2)
-    if is_last:
-        return Break(lost_s, resumed_s, LOST)
-    if made:
-        again = made[-1]
-        late_s = _LATE * again.tcp_s if again.tcp_s >= 1.0 else 0.0
-        return Break(lost_s, again.dialled_s + late_s, LOST)
-    return Break(lost_s, lost_s + _LATE * (resumed_s - lost_s), LOST)
+    return Break(lost_s, made[-1].dialled_s + made[-1].tcp_s if made else resumed_s, LOST)
 
 
 def _idle(bins: Sequence[_Bin]) -> None:

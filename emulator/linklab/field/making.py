@@ -31,6 +31,12 @@ _AFTERWARDS: Final = (1.0, 5)
 """What a link is after its recording: for seconds, of so many steps' mean; it stays so."""
 
 
+_LOSING: Final = 0.5
+"""For which share of a break that lost packets the lab loses them; then it lets them wait to its end.
+A sender waits twice as long before each further try (RFC 6298 5.5), so that one falls into the second
+half whenever it tried first, and arrives when the recorded one did."""
+
+
 class MakingError(ValueError):
     """Recordings of which no scenario can be made; says why and what is needed."""
 
@@ -77,8 +83,11 @@ def links_of(recordings: Iterable[Recording]) -> dict[str, list[Seen]]:
 def scenario(name: str, recordings: Sequence[Recording], kinds: Mapping[str, LinkKind]) -> Made:
     """The scenario that recordings tell of; `kinds` has the kind of each link. Raises MakingError."""
     links = links_of(recordings)
-    played = {link: _typical(seen) for link, seen in links.items()}
-    base = max(recordings, key=lambda one: len(one.courses))
+    base = _base(recordings, links)
+    played = {
+        link: next((one for one in seen if one.recording is base), None) or _typical(seen)
+        for link, seen in links.items()
+    }
     names = in_order({link: kinds[link] for link in links})
     named = dict(zip(names, devices(kinds[link] for link in names), strict=True))
     traces: dict[str, tuple[Sample, ...]] = {}
@@ -94,7 +103,7 @@ def scenario(name: str, recordings: Sequence[Recording], kinds: Mapping[str, Lin
             )
         settings[link] = _link(kinds[link], named[link], Path(file), traces[file], one, links[link])
     size_bytes = base.size_bytes or sum(course.carried_bytes for course in base.courses)
-    notes = tuple(_notes(recordings, links, settings))
+    notes = tuple(_notes(recordings, links, played, settings))
     return Made(
         scenario=Scenario(
             name=name,
@@ -110,6 +119,17 @@ def scenario(name: str, recordings: Sequence[Recording], kinds: Mapping[str, Lin
         traces=traces,
         notes=notes,
     )
+
+
+def _base(recordings: Sequence[Recording], links: Mapping[str, Sequence[Seen]]) -> Recording:
+    """The recording whose links are played as they were together: of those that used the most, the
+    one in the middle by what they could carry."""
+    rates: dict[int, list[float]] = {}
+    for one in (one for seen in links.values() for one in seen):
+        rates.setdefault(id(one.recording), []).append(one.capacity.mean_bps())
+    most = max(map(len, rates.values()))
+    full = [one for one in recordings if len(rates.get(id(one), ())) == most]
+    return sorted(full, key=lambda one: sum(rates[id(one)]))[(len(full) - 1) // 2]
 
 
 def _typical(seen: Sequence[Seen]) -> Seen:
@@ -133,7 +153,7 @@ def _link(
     spread = _spread(all_seen)
     if spread:
         models = (*models, BetweenRunsSettings(spread))
-    queue_bytes = _queue_bytes(known, peak_bps)
+    queue_bytes = _queue_bytes([known, *(other.capacity for other in all_seen)], peak_bps)
     return LinkSettings(
         kind=kind,
         device=device,
@@ -147,11 +167,11 @@ def _link(
     )
 
 
-def _queue_bytes(known: Capacity, peak_bps: int) -> int:
-    """The queue that overflowed; else one that is longer than any that was seen."""
-    if known.overflowed:
-        return known.queue_bytes
-    return max(default_queue_bytes(peak_bps), round(1.25 * known.queue_bytes))
+def _queue_bytes(known: Sequence[Capacity], peak_bps: int) -> int:
+    """The first queue that overflowed; else one that is longer than any that was seen."""
+    overflowed = next((one.queue_bytes for one in known if one.overflowed), None)
+    longest = max(one.queue_bytes for one in known)
+    return overflowed or max(default_queue_bytes(peak_bps), round(1.25 * longest))
 
 
 def _spread(seen: Sequence[Seen]) -> float:
@@ -163,8 +183,13 @@ def _spread(seen: Sequence[Seen]) -> float:
 
 
 def _samples(known: Capacity, length_s: float, lasting: Sequence[str]) -> tuple[Sample, ...]:
-    """The steps as a trace, without capacity in breaks of the kinds in `lasting`."""
-    dark = [one for one in known.breaks if one.kind in lasting]
+    """The steps as a trace, without capacity in breaks of the kinds in `lasting`, and in the ends of
+    those that lost packets."""
+    dark = [
+        one if one.kind in lasting else replace(one, start_s=_lost_until_s(one))
+        for one in known.breaks
+        if one.kind in lasting or one.kind == LOST
+    ]
     has_rtts = len(known.base_rtts) > 1
     cuts = sorted(
         {
@@ -225,13 +250,18 @@ def _joined(samples: Iterable[Sample]) -> list[Sample]:
     return found
 
 
+def _lost_until_s(one: Break) -> float:
+    return one.start_s + _LOSING * (one.end_s - one.start_s)
+
+
 def _events(link: str, breaks: Sequence[Break]) -> list[Event]:
-    """Breaks in which packets were lost or the carrier was gone."""
+    """Times in which packets were lost or the carrier was gone."""
     events = []
     before_s = -1.0
     for one in breaks:
         start_s = max(round(one.start_s, 3), before_s + MIN_LENGTH_S)
-        length_s = round(one.end_s - start_s, 3)
+        end_s = _lost_until_s(one) if one.kind == LOST else one.end_s
+        length_s = round(end_s - start_s, 3)
         if one.kind == HELD or length_s < MIN_LENGTH_S:
             continue
         before_s = start_s
@@ -244,10 +274,11 @@ def _events(link: str, breaks: Sequence[Break]) -> list[Event]:
 def _notes(
     recordings: Sequence[Recording],
     links: Mapping[str, Sequence[Seen]],
+    played: Mapping[str, Seen],
     settings: Mapping[str, LinkSettings],
 ) -> Iterable[str]:
     for link, seen in links.items():
-        one = _typical(seen)
+        one = played[link]
         known, length_s = one.capacity, one.recording.length_s
         if known.filled_s < 0.9 * length_s:
             yield (
@@ -260,13 +291,13 @@ def _notes(
                 f"{_losses(one.course)}: it could perhaps carry more then, over several connections "
                 "or from another server."
             )
-        if not known.overflowed:
+        if not any(other.capacity.overflowed for other in seen):
             size = units.format_size(settings[link].queue_down_bytes)
             yield f"No queue of {link} was seen to overflow: {size} is an assumption."
         if one.capacity.breaks:
             yield f"{link} broke off: {', '.join(map(_told, known.breaks))}."
         if len(seen) > 1:
-            yield _spread_told(link, seen)
+            yield _spread_told(link, seen, one)
     if len(links) == 1:
         yield (
             "Only one link was recorded: what another would have brought is not known; a recording "
@@ -291,11 +322,12 @@ def _told(one: Break) -> str:
     return f"{one.start_s:.2f} to {one.end_s:.2f} s ({what[one.kind]})"
 
 
-def _spread_told(link: str, seen: Sequence[Seen]) -> str:
+def _spread_told(link: str, seen: Sequence[Seen], played: Seen) -> str:
     means = ", ".join(f"{one.capacity.mean_bps() / 1e6:.2f}" for one in seen)
     spread = _spread(seen)
     capped = " (the most that the lab plays)" if math.isclose(spread, MAX_RELATIVE_SD) else ""
     return (
-        f"{link} had means of {means} Mbit/s in {len(seen)} recordings: the one in the middle is "
-        f"played, and runs differ by {units.format_ratio(spread)}{capped}."
+        f"{link} had means of {means} Mbit/s in {len(seen)} recordings: that with "
+        f"{played.capacity.mean_bps() / 1e6:.2f} is played, and runs differ by "
+        f"{units.format_ratio(spread)}{capped}."
     )

@@ -66,12 +66,12 @@ def test_breaks_are_events_where_packets_were_lost_and_zeros_where_they_waited(
     (event,) = found.scenario.events
     assert (event.link, event.outage) == ("wifi", True)
     assert event.at_s == pytest.approx(4.94, abs=0.01)
-    assert event.duration_s == pytest.approx(1.55, abs=0.01)
+    assert event.duration_s == pytest.approx(2.06 / 2, abs=0.01)
     (samples,) = found.traces.values()
     dark_s = sum(one.length_ns for one in samples if not one.down_bps) / 1e9
-    assert dark_s == pytest.approx(1.0, abs=0.01)
+    assert dark_s == pytest.approx(1.0 + 2.06 / 2, abs=0.02)
     assert any(
-        "wifi broke off: 2.00 to 3.00 s (packets waited), 4.94 to 6.48 s (packets were lost)."
+        "wifi broke off: 2.00 to 3.00 s (packets waited), 4.94 to 7.00 s (packets were lost)."
         in note
         for note in found.notes
     )
@@ -91,9 +91,8 @@ def test_several_recordings_are_traces_and_a_spread(tmp_path: Path) -> None:
     assert spread is not None
     assert spread.relative_sd == 0.38
     assert any(
-        note
-        == "wifi had means of 30.00, 20.00, 10.00 Mbit/s in 3 recordings: the one in the middle "
-        "is played, and runs differ by 38 % (the most that the lab plays)."
+        note == "wifi had means of 30.00, 20.00, 10.00 Mbit/s in 3 recordings: that with 20.00 is "
+        "played, and runs differ by 38 % (the most that the lab plays)."
         for note in found.notes
     )
 
@@ -106,6 +105,20 @@ def test_links_that_were_recorded_apart_come_together(tmp_path: Path) -> None:
     assert not any("Only one link" in note for note in found.notes)
     alone = made(tmp_path / "1")
     assert any(note.startswith("Only one link was recorded: what another") for note in alone.notes)
+
+
+def test_links_that_were_recorded_together_are_played_together(tmp_path: Path) -> None:
+    """As `multilink probe` leaves them: each alone, and all."""
+    slow = Link(rate_bps=lambda _: 15 * MBIT)
+    found = made(
+        simulated.run_dir(tmp_path / "wifi", [Link()]),
+        simulated.run_dir(tmp_path / "lte", [LTE_LINK]),
+        simulated.run_dir(tmp_path / "all", [slow, LTE_LINK], size_bytes=70_000_000),
+    )
+    assert found.scenario.payload.size_bytes == 70_000_000
+    assert round(of_downlink(found.traces["drive-wifi.csv"]).mean_bps / MBIT) == 15
+    assert round(of_downlink(found.traces["drive-wifi-2.csv"]).mean_bps / MBIT) == 20
+    assert found.scenario.links["lte"].model(BetweenRunsSettings) is None
 
 
 def test_a_link_that_was_never_used_is_refused_unless_another_recording_has_it(

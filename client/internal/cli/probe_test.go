@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/linklab/linklab/client/internal/rundir"
+)
+
+func summaryIn(t *testing.T, directory string) (s rundir.Summary) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(directory, "client.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestProbeMeasuresEachLinkAndAll(t *testing.T) {
+	url, flags := serve(t, http.HandlerFunc(content))
+	dir := filepath.Join(t.TempDir(), "drive")
+	code, stdout, stderr := run(append(flags, "probe", "--link", "wifi=lo", "--link", "lte=lo", "--server", url, "--run-dir", dir)...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	for i, begin := range []string{"wifi, ", "lte, ", "all, ", "a scenario of this: linklab import " + dir + "/* --scenario"} {
+		if len(lines) != 4 || !strings.HasPrefix(lines[i], begin) {
+			t.Errorf("%q is not how a line of these begins:\n%s", begin, stdout)
+		}
+	}
+	for name, links := range map[string]int{"wifi": 1, "lte": 1, "all": 2} {
+		s := summaryIn(t, filepath.Join(dir, name))
+		algorithm := map[int]string{1: "single", 2: "alg3"}[links]
+		if s.Outcome != rundir.Complete || s.Algorithm != algorithm || len(s.Links) != links || int(s.Size) != len(file) {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	if found, _ := filepath.Glob("*.bin*"); found != nil {
+		t.Errorf("the probe left %v", found)
+	}
+}
+
+// A file that takes longer than the probe is measured as far as it came.
+func TestProbeEndsInTime(t *testing.T) {
+	url, flags := serve(t, http.HandlerFunc(content))
+	dir := t.TempDir()
+	code, stdout, stderr := run(append(flags, "probe", "--link", "wifi=lo", "--rate-limit", "8Mbit/s", "--time", "1s", "--server", url, "--run-dir", dir)...)
+	if code != 0 || stderr != "" || strings.Contains(stdout, "all, ") {
+		t.Fatalf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	s := summaryIn(t, filepath.Join(dir, "wifi"))
+	if s.Outcome != rundir.Interrupted || s.Error != errProbed.Error() || s.Links["wifi"].Bytes == 0 || int(s.Links["wifi"].Bytes) == len(file) {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestProbeRefuses(t *testing.T) {
+	url, flags := serve(t, http.NotFoundHandler())
+	flags = append(flags, "probe", "--link", "wifi=lo")
+	tests := []struct {
+		flags []string
+		code  int
+		said  string
+	}{
+		{[]string{"--run-dir", "x"}, 2, "--server is needed: https://HOST:PORT, or the URL of a file"},
+		{[]string{"--server", url}, 2, "--run-dir is needed: a directory for what is measured"},
+		{[]string{"--server", "http://h", "--run-dir", "x"}, 2, "--server http://h: allowed is https://HOST:PORT or https://HOST/PATH"},
+		{[]string{"--server", "https://me:secret@h", "--run-dir", "x"}, 2, "--server https://h: allowed is https://HOST:PORT or https://HOST/PATH, without credentials"},
+		{[]string{"--server", url, "--run-dir", "x", "--time", "1ms"}, 2, "--time 1ms: allowed are times from 1s"},
+		{[]string{"--server", url, "--run-dir", "x", "--link", "all=lo"}, 2, "--link all: a directory is called like it"},
+		{[]string{"--server", url, "--run-dir", t.TempDir()}, 1, "wifi: "},
+	}
+	for _, test := range tests {
+		code, stdout, stderr := run(append(flags, test.flags...)...)
+		if code != test.code || stdout != "" || !strings.Contains(stderr, test.said) {
+			t.Errorf("%q: exit code %d, stdout %q, stderr %q", test.flags, code, stdout, stderr)
+		}
+	}
+	if _, err := os.Stat("x"); err == nil {
+		t.Error("a refused probe left a directory")
+	}
+}
