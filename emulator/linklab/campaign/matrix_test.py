@@ -156,3 +156,12 @@ def test_the_thesis_campaign_is_every_published_figure_ten_times() -> None:
     stated = publication.values(publication.find("thesis").statements, "download")
     assert cells == {(cell.scenario, cell.contestant) for cell in stated}
     assert "thesis" not in names_in(), "a campaign is no scenario"
+
+
+def test_the_campaign_of_figure_12b_goes_through_the_other_link_s_rates() -> None:
+    found = matrix.load(PROFILES / "campaigns" / "super-aggregation.yaml")
+    rates = [one.links["lte"].up_rate_bps for one in found.scenarios]
+    assert rates == sorted(rates)
+    assert (rates[0], rates[-1]) == (100_000, 20_000_000)
+    assert {one.links["wifi"] for one in found.scenarios} == {found.scenarios[0].links["wifi"]}
+    assert {one.contestant for one in found.requests} == {"curl-wifi", "offloading-ack"}

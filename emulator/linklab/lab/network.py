@@ -65,6 +65,11 @@ class Host:
         answer = self.channel.request(rtnetlink.get_interface(self.indices[device]))
         return rtnetlink.interface(answer).received_bytes
 
+    def is_up(self, device: str) -> bool:
+        """Whether an interface has its carrier."""
+        answer = self.channel.request(rtnetlink.get_interface(self.indices[device]))
+        return rtnetlink.interface(answer).operational_state == rtnetlink.IS_UP
+
     def start(
         self,
         argv: list[str],

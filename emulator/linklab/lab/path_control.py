@@ -12,7 +12,6 @@ from typing import Final, Protocol
 from linklab.core.frames import FRAME_BYTES, goodput_ratio
 from linklab.energy.model import EnergyModel
 from linklab.energy.path_usage import MARGIN, PHI, PathUsage, Seen
-from linklab.lab import rtnetlink
 from linklab.lab.multipath import Multipath
 from linklab.lab.network import Lab
 from linklab.lab.player import Player
@@ -167,15 +166,14 @@ class SinglePath:
             self._multipath.leave(self._left)
             self._left = ""
         else:
-            wanted = next((link for link in self._order if self._is_up(link)), self._used)
+            up = (
+                link
+                for link in self._order
+                if self._lab.client.is_up(self._lab.links[link].path.device)
+            )
+            wanted = next(up, self._used)
             if wanted != self._used:
                 self._left, self._used = self._used, wanted
                 self._multipath.use(wanted)
                 self._player.write_event(due_s, wanted, Happening("subflow", "opened"))
         return due_s + CARRIER_PERIOD_S
-
-    def _is_up(self, link: str) -> bool:
-        client = self._lab.client
-        index = client.indices[self._lab.links[link].path.device]
-        answer = client.channel.request(rtnetlink.get_interface(index))
-        return rtnetlink.interface(answer).operational_state == rtnetlink.IS_UP

@@ -36,10 +36,15 @@ class PathUse:
 
     def misfit(self, links: Mapping[str, LinkSettings]) -> str | None:
         """Why these links cannot be used so, and what could be; None if they can."""
-        kinds = sorted(link.kind.name for link in links.values())
-        if self.control == "energy" and kinds != sorted((WIFI.name, LTE.name)):
-            return f"needs one link of Wi-Fi and one of LTE, and there are {', '.join(kinds)}"
-        return None
+        return not_one_of_each(links) if self.control == "energy" else None
+
+
+def not_one_of_each(links: Mapping[str, LinkSettings]) -> str | None:
+    """That there is not one link of Wi-Fi and one of LTE, in words; None if there is."""
+    kinds = sorted(link.kind.name for link in links.values())
+    if kinds != sorted((WIFI.name, LTE.name)):
+        return f"needs one link of Wi-Fi and one of LTE, and there are {', '.join(kinds)}"
+    return None
 
 
 def link_of_kind(links: Mapping[str, LinkSettings], kind: LinkKind) -> str:

@@ -30,7 +30,7 @@ IS_UP = 6
 """An interface's operational state: it can carry packets (RFC 2863)."""
 
 _NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
-_NEWADDR, _DELADDR, _NEWROUTE, _NEWNEIGH, _NEWRULE = 20, 21, 24, 28, 32
+_NEWADDR, _DELADDR, _NEWROUTE, _NEWNEIGH, _NEWRULE, _DELRULE = 20, 21, 24, 28, 32, 33
 
 _LINK = struct.Struct("=BxHiII")
 _ADDRESS = struct.Struct("=BBBBI")
@@ -182,18 +182,28 @@ def set_route(
 
 def _rule(table: int, priority: int, source_bits: int, selector: bytes) -> bytes:
     body = _ROUTE.pack(socket.AF_INET, 0, source_bits, 0, table, 0, 0, _TO_TABLE, 0)
-    return message(_NEWRULE, _NEW, body + number(_FRA_PRIORITY, priority) + selector)
+    return body + number(_FRA_PRIORITY, priority) + selector
 
 
-def add_rule_by_source(network: str, table: int, priority: int) -> bytes:
-    """What comes from `network` goes by a table, of 1 to 255."""
+def _rule_by_source(network: str, table: int, priority: int) -> bytes:
     source, _, bits = network.partition("/")
     return _rule(table, priority, int(bits), attribute(_FRA_SRC, _packed(source)))
 
 
+def add_rule_by_source(network: str, table: int, priority: int) -> bytes:
+    """What comes from `network` goes by a table, of 1 to 255."""
+    return message(_NEWRULE, _NEW, _rule_by_source(network, table, priority))
+
+
+def delete_rule_by_source(network: str, table: int, priority: int) -> bytes:
+    """Removes such a rule."""
+    return message(_DELRULE, ACK, _rule_by_source(network, table, priority))
+
+
 def add_rule_by_device(device: str, table: int, priority: int) -> bytes:
     """What a socket bound to `device` sends goes by a table, of 1 to 255."""
-    return _rule(table, priority, 0, text(_FRA_OIFNAME, device))
+    rule = _rule(table, priority, 0, text(_FRA_OIFNAME, device))
+    return message(_NEWRULE, _NEW, rule)
 
 
 def set_neighbour(index: int, address: str, mac: str) -> bytes:

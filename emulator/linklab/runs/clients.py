@@ -13,9 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from linklab.core.algorithms import TABLE, Algorithm
-from linklab.core.link_kinds import KINDS
+from linklab.core.link_kinds import KINDS, WIFI
 from linklab.core.paths import MULTILINK
-from linklab.lab.path_use import NO_COUPLING, PathUse
+from linklab.lab.path_use import NO_COUPLING, PathUse, link_of_kind, not_one_of_each
+from linklab.lab.topology import link_paths
 from linklab.runs import applications
 from linklab.runs.applications import APPLICATIONS
 from linklab.scenario import Scenario
@@ -49,13 +50,14 @@ class Contestant:
 
     `commands` has what it does for each workload that it can do, by the workload's name. `needs` is
     the Debian package of its program. With `multipath` server and client hosts speak Multipath TCP,
-    and use the links so.
+    and use the links so. With `offloads_acks` what Wi-Fi brings is acknowledged over LTE.
     """
 
     name: str
     commands: Mapping[str, Command]
     needs: str | None = None
     multipath: PathUse | None = None
+    offloads_acks: bool = False
 
     def command(self, task: Task) -> list[str]:
         """What it runs. Raises KeyError for a workload that it cannot do."""
@@ -131,7 +133,9 @@ def _mptcp_application(task: Task) -> list[str]:
     return [*_application(task), "--mptcp"]
 
 
-def _curl(link: str) -> Command:
+def _curl(interface: Callable[[Task], str]) -> Command:
+    """curl by the device, or from the address, that `interface` says."""
+
     def command(task: Task) -> list[str]:
         return [
             "curl",
@@ -141,13 +145,23 @@ def _curl(link: str) -> Command:
             "--cacert",
             task.ca_file,
             "--interface",
-            task.scenario.links[link].device,
+            interface(task),
             "--output",
             task.output,
             task.url,
         ]
 
     return command
+
+
+def _curl_on(link: str) -> Command:
+    return _curl(lambda task: task.scenario.links[link].device)
+
+
+def _wifi_address(task: Task) -> str:
+    """A socket bound to the device could send by that alone."""
+    links = task.scenario.links
+    return link_paths(links)[link_of_kind(links, WIFI)].client.address
 
 
 def _mptcp(task: Task) -> list[str]:
@@ -215,7 +229,7 @@ def _one_link_of(algorithm: Algorithm) -> Callable[[str], Contestant]:
 _ON_ONE: dict[str, Callable[[str], Contestant]] = {
     **{one.name: _one_link_of(one) for one in _ONE_LINK},
     "direct": _direct,
-    "curl": lambda link: Contestant(f"curl-{link}", {WHOLE_FILE: _curl(link)}, needs="curl"),
+    "curl": lambda link: Contestant(f"curl-{link}", {WHOLE_FILE: _curl_on(link)}, needs="curl"),
     "mptcp": lambda link: _over_mptcp(f"mptcp-{link}", PathUse(first=link)),
 }
 """What makes a contestant of one link, by what comes before the link's name."""
@@ -238,6 +252,9 @@ _ON_ALL = {
         _over_mptcp("mptcp-backup", PathUse(backups=True)),
         _over_mptcp("mptcp-single-path", PathUse(control="single-path")),
         _over_mptcp("emptcp-kernel", PathUse(control="energy")),
+        Contestant(
+            "offloading-ack", {WHOLE_FILE: _curl(_wifi_address)}, needs="curl", offloads_acks=True
+        ),
         *(Contestant(f"aria2-{n}", {WHOLE_FILE: _aria2(n)}, needs="aria2") for n in (2, 8, 16)),
     )
 }
@@ -280,7 +297,9 @@ def published(links: Iterable[str]) -> tuple[str, ...]:
 def peers(links: Iterable[str]) -> tuple[str, ...]:
     """Programs of other people on the same links, and one link without any."""
     foreign = [
-        one.name for one in _ON_ALL.values() if one.needs and one.multipath in (None, PathUse())
+        name
+        for name, one in _ON_ALL.items()
+        if one.needs and one.multipath in (None, PathUse()) and not one.offloads_acks
     ]
     return (*(f"{who}-{link}" for who in ("direct", "curl") for link in links), *foreign)
 
@@ -355,12 +374,14 @@ def chosen(text: str, scenario: Scenario) -> list[str]:
 def misfit(name: str, scenario: Scenario, *, has_energy: bool) -> str | None:
     """Why a contestant cannot download in a scenario, and what is needed; None if it can.
     `has_energy` is whether there is an energy model."""
-    use = contestant_of(name).multipath
-    if use is None:
-        return None
-    if (unfit := use.misfit(scenario.links)) is not None:
+    contestant = contestant_of(name)
+    use = contestant.multipath
+    unfit = not_one_of_each(scenario.links) if contestant.offloads_acks else None
+    if use is not None:
+        unfit = use.misfit(scenario.links)
+    if unfit is not None:
         return f"{scenario.name}: {name} {unfit}"
-    if use.control == "energy" and not has_energy:
+    if use is not None and use.control == "energy" and not has_energy:
         return (
             f"{scenario.name}: {name} needs an energy model to decide by: a scenario with `energy`, "
             "or --energy-model"

@@ -66,6 +66,7 @@ COMMANDS = {
     "alg3-plain": multilink("alg3", WIFI, LTE, saved=TASK, plain=True),
     "curl-wifi": [*CURL, *CURL_CA, "--interface", "wlan0", *CURL_OUT],
     "curl-lte": [*CURL, *CURL_CA, "--interface", "rmnet0", *CURL_OUT],
+    "offloading-ack": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
     **{
         name: ["mptcpize", "run", *CURL, *CURL_CA, *CURL_OUT]
         for name in ("mptcp", *clients.multipath(USUAL_LINKS))
@@ -147,7 +148,7 @@ def test_a_player_s_requests_take_the_contestant_s_way(
 def test_who_can_do_a_workload(small: Scenario) -> None:
     player = playing(small)
     every = set(names(USUAL_LINKS))
-    foreign = {"curl-wifi", "curl-lte", "aria2-2", "aria2-8", "aria2-16"}
+    foreign = {"curl-wifi", "curl-lte", "offloading-ack", "aria2-2", "aria2-8", "aria2-16"}
     assert every - set(clients.able(player)) == foreign
     assert every - set(clients.able(small)) == {"direct-wifi", "direct-lte"}
     assert clients.chosen("peers", player) == ["direct-wifi", "direct-lte", "mptcp"]
@@ -282,3 +283,19 @@ def test_no_figure_of_multipath_tcp_without_what_it_lacks() -> None:
     (note,) = clients.notes(["mptcp", "alg3", "mptcp-north", "my-mptcp"])
     assert note.startswith("mptcp, mptcp-north: every subflow has a congestion control of its own")
     assert "LIA" in note
+
+
+def test_acknowledgements_are_offloaded_from_wifi_to_lte(small: Scenario) -> None:
+    assert contestant_of("offloading-ack").offloads_acks
+    assert clients.misfit("offloading-ack", small, has_energy=False) is None
+    words = (
+        "small: offloading-ack needs one link of Wi-Fi and one of LTE, and there are lte, lte, wifi"
+    )
+    assert clients.misfit("offloading-ack", three(small), has_energy=True) == words
+
+
+def test_emptcp_in_the_kernel_needs_an_energy_model(small: Scenario) -> None:
+    assert clients.misfit("emptcp-kernel", small, has_energy=True) is None
+    assert "--energy-model" in (clients.misfit("emptcp-kernel", small, has_energy=False) or "")
+    for name in ("mptcp", "mptcp-lte", "alg3", "curl-wifi"):
+        assert clients.misfit(name, three(small), has_energy=False) is None

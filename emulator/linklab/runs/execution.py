@@ -21,7 +21,7 @@ from typing import IO
 
 import msgspec
 
-from linklab.core.link_kinds import LTE
+from linklab.core.link_kinds import LTE, WIFI
 from linklab.core.placeholders import filled
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import own_server, program_root, server, terminal
@@ -164,6 +164,18 @@ def _use_links(lab: Lab, multipath: Multipath, player: Player, use: PathUse, tas
     path_control.follow(control, player)
 
 
+def _offload_acks(
+    stack: contextlib.ExitStack, lab: Lab, player: Player, scenario: Scenario
+) -> None:
+    """Has what Wi-Fi brings acknowledged over LTE."""
+    from linklab.lab import path_control  # Few runs need them.
+    from linklab.lab.ack_offload import AckOffload
+
+    of, over = (link_of_kind(scenario.links, kind) for kind in (WIFI, LTE))
+    offload = stack.enter_context(contextlib.closing(AckOffload(lab, player, of=of, over=over)))
+    path_control.follow(offload, player)
+
+
 def _received(lab: Lab) -> dict[str, int]:
     return {name: lab.client.received_bytes(link.path.device) for name, link in lab.links.items()}
 
@@ -286,6 +298,8 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
             if contestant
             else _user_command(lab, as_written, task, host_root, scratch)
         )
+        if contestant is not None and contestant.offloads_acks:
+            _offload_acks(stack, lab, player, scenario)
         uploads = _uploads(scratch) if scenario.workload.sends else None
         start_server = _server(
             lab, job, as_written, host_root, run_dir, scratch, uploads, mptcp=use is not None
