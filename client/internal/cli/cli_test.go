@@ -103,6 +103,8 @@ func TestGetWithEveryAlgorithm(t *testing.T) {
 	values := map[string]string{
 		"upper-limit": "300kB", "first-request": "64KiB", "bandwidth": "wifi=80Mbit/s", "padding": "0.3",
 		"overlap": "0.8", "window": "500ms", "connections": "4",
+		"segment": "100KiB", "playback-rate": "20Mbit/s", "playback-buffer": "100kB",
+		"energy-model": models + "/galaxy-s3.yaml",
 	}
 	for _, a := range schedule.Algorithms {
 		flags := []string{"--link", "wifi=lo"}
@@ -334,6 +336,15 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f --link a=lo --link a=lo", "the name a is taken"},
 		{"get https://h/f --link a=lo --link b=lo --algorithm single", "--algorithm single: it uses one --link, not 2"},
 		{"get https://h/f --link lo --algorithm alg4", "--algorithm alg4: did you mean alg1 or alg2 or alg3? allowed are single, "},
+		{"get https://h/f --link lo --algorithm gb-e", "--algorithm gb-e: it needs --playback-rate"},
+		{"get https://h/f --link lo --algorithm dynsub", "--algorithm dynsub: it needs --playback-rate"},
+		{"get https://h/f --link lo --algorithm emptcp-http", "--algorithm emptcp-http: it needs --energy-model"},
+		{"get https://h/f --link lo --playback-rate fast", `--playback-rate fast: "fast" is not a rate`},
+		{"get https://h/f --link lo --playback-buffer 0", "is not a size"},
+		{"get https://h/f --link lo --segment 0", "is not a size"},
+		{"get https://h/f --link lo --energy-model no.yaml", "--energy-model: open no.yaml: no such file or directory"},
+		{"get https://h/f --link lo --energy-model " + models + "/galaxy-s3.yaml", "--link lo=lo: with --energy-model it must tell whether it is Wi-Fi or LTE"},
+		{"get https://h/f --link wifi=lo --energy-model " + models + "/galaxy-s7.csv", "--energy-model: " + models + "/galaxy-s7.csv:1: KEY: VALUE lines are needed"},
 		{"get https://h/f --link lo --bandwidth lo", "--bandwidth lo: allowed is NAME=RATE"},
 		{"get https://h/f --link lo --bandwidth lte=1Mbit/s", `--bandwidth lte=1Mbit/s: there is no link "lte", the links are lo`},
 		{"get https://h/f --link lo --bandwidth lo=fast", `--bandwidth lo=fast: "fast" is not a rate`},
@@ -397,3 +408,12 @@ func TestHelpHasExamples(t *testing.T) {
 		t.Errorf("exit code %d, stdout %q", code, stdout)
 	}
 }
+
+// models are those that linklab ships; tests change their directory.
+var models = func() string {
+	path, err := filepath.Abs("../../../profiles/energy")
+	if err != nil {
+		panic(err)
+	}
+	return path
+}()

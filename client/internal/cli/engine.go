@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/quota"
@@ -37,6 +38,10 @@ type engineFlags struct {
 	plain       bool
 	overlap     float64
 	window      time.Duration
+	segment     quantity.Bytes
+	playback    string
+	buffer      quantity.Bytes
+	model       string
 	caFile      string
 	rescue      bool
 	noRescue    bool
@@ -56,7 +61,8 @@ type engineFlags struct {
 // register adds the flags with their default values.
 func (f *engineFlags) register(flags *pflag.FlagSet) {
 	usual := schedule.Defaults
-	f.upperLimit, f.first = usual.UpperLimit, usual.FirstRequests
+	f.upperLimit, f.first, f.segment = usual.UpperLimit, usual.FirstRequests, usual.Segment
+	f.buffer = schedule.PlayerBuffer
 	flags.StringArrayVar(&f.links, "link", nil, "use the device under this name, as NAME=DEVICE or DEVICE (repeatable; "+namesOf(func(a schedule.Algorithm) bool { return a.OneLink })+" takes one)")
 	flags.StringVar(&f.algorithm, "algorithm", "alg3", "how to split the work: "+schedule.List(schedule.Algorithms)+" (see multilink algorithms)")
 	flags.StringArrayVar(&f.bandwidths, "bandwidth", nil, "B of "+taking("bandwidth")+", as NAME=RATE such as wifi=80Mbit/s (repeatable; default: highest throughput seen)")
@@ -66,6 +72,10 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.Var(&f.first, "first-request", "sum of the first requests of "+taking("first-request")+", split equally over the links")
 	flags.IntVar(&f.connections, "connections", usual.Connections, "most connections of a link to the server, of "+taking("connections"))
 	flags.Float64Var(&f.overlap, "overlap", usual.Overlap, "part of a link's newest request after which the next is sent, above 0 to 1")
+	flags.Var(&f.segment, "segment", "size of the segments of "+taking("segment"))
+	flags.StringVar(&f.playback, "playback-rate", "", "rate at which the file is played while it arrives, such as 5.4Mbit/s, for "+taking("playback-rate")+" (default: it is not played)")
+	flags.Var(&f.buffer, "playback-buffer", "what is buffered before the playback begins, for "+taking("playback-buffer"))
+	flags.StringVar(&f.model, "energy-model", "", "YAML file that says what the links draw, for "+taking("energy-model")+" (see profiles/energy)")
 	flags.DurationVar(&f.window, "window", usual.Window, "time over which throughput is averaged")
 	flags.BoolVar(&f.rescue, "rescue", true, "make up for links that fail or fall behind, whatever the algorithm")
 	flags.BoolVar(&f.noRescue, "no-rescue", false, "let the first failure of a link end the download, and nobody but the algorithm decide")
@@ -133,13 +143,25 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 		return o, nil, invalid("algorithm", f.algorithm, "%w", err)
 	}
 	f.algorithm = algorithm.Name
-	o.Scheduler = algorithm.Scheduler(schedule.Parameters{
-		UpperLimit: f.upperLimit, FirstRequests: f.first, Padding: f.factor(),
-	})
 	o.Overlap, o.Window = f.overlap, f.window
 	if o.Links, err = f.parseLinks(); err != nil {
 		return o, nil, err
 	}
+	parameters := schedule.Parameters{
+		UpperLimit: f.upperLimit, FirstRequests: f.first, Padding: f.factor(), Segment: f.segment,
+	}
+	if parameters.Player, err = f.player(); err != nil {
+		return o, nil, err
+	}
+	if parameters.Model, err = f.energyModel(o.Links); err != nil {
+		return o, nil, err
+	}
+	for _, needed := range algorithm.Needs {
+		if !flags.Changed(needed) {
+			return o, nil, invalid("algorithm", f.algorithm, "it needs --%s", needed)
+		}
+	}
+	o.Scheduler = algorithm.Scheduler(parameters)
 	if algorithm.OneLink && len(o.Links) > 1 {
 		return o, nil, invalid("algorithm", f.algorithm, "it uses one --link, not %d", len(o.Links))
 	}
@@ -164,6 +186,38 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	}
 	o.TLS, err = tlsConfig(f.caFile)
 	return o, quotas, err
+}
+
+// player is who plays the file, if it is played.
+func (f *engineFlags) player() (p schedule.Player, err error) {
+	if f.playback == "" {
+		return p, nil
+	}
+	p.Buffer = f.buffer
+	if p.Rate, err = quantity.ParseRate(f.playback); err != nil {
+		return p, invalid("playback-rate", f.playback, "%w", err)
+	}
+	return p, nil
+}
+
+// energyModel reads the model, if there is one, which has to know the links.
+func (f *engineFlags) energyModel(links []download.Link) (*energy.Model, error) {
+	if f.model == "" {
+		return nil, nil
+	}
+	model, err := energy.Read(f.model)
+	if err != nil {
+		return nil, invalid("energy-model", "", "%w", err)
+	}
+	for _, l := range links {
+		switch kind := energy.KindOf(l.Name, l.Device); {
+		case kind == "":
+			return nil, invalid("link", l.Name+"="+l.Device, "with --energy-model it must tell whether it is Wi-Fi or LTE: allowed are the names wifi and lte, and devices such as wlan0 and rmnet0")
+		case model.Radios[kind] == nil:
+			return nil, invalid("energy-model", f.model, "it says nothing of %s, which link %s is", kind, l.Name)
+		}
+	}
+	return model, nil
 }
 
 func (f *engineFlags) parseLinks() (links []download.Link, err error) {
@@ -328,6 +382,17 @@ func (f *engineFlags) startEvent(o download.Options) *rundir.Start {
 	}
 	if o.Lanes != nil {
 		start.Options["connections"] = o.Lanes.Most
+	}
+	if algorithm, err := schedule.Find(f.algorithm); err == nil {
+		if algorithm.Takes("segment") {
+			start.Options["segment_bytes"] = int64(f.segment)
+		}
+		if algorithm.Takes("playback-rate") {
+			start.Options["playback_rate"] = f.playback
+		}
+		if algorithm.Takes("energy-model") {
+			start.Options["energy_model"] = f.model
+		}
 	}
 	for _, l := range o.Links {
 		start.Links = append(start.Links, rundir.LinkDevice{Link: l.Name, Device: l.Device})

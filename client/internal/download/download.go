@@ -78,8 +78,6 @@ var errComplete = errors.New("complete")
 // Run ends with its cause and the outcome is interrupted.
 func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	d := &download{Options: o, start: time.Now()}
-	d.policy = newPolicy(d)
-	d.TLS = d.policy.offer(o.TLS)
 	d.blocks.New = func() any { return new([blockSize]byte) }
 	for i, l := range o.Links {
 		d.links = append(d.links, &linkState{
@@ -91,6 +89,8 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 			health:  newHealth(),
 		})
 	}
+	d.policy = newPolicy(d)
+	d.TLS = d.policy.offer(o.TLS)
 	sum, err := d.run(ctx)
 
 	summary := rundir.Summary{

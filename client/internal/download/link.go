@@ -210,6 +210,8 @@ func (l *linkState) known(now time.Duration) schedule.Link {
 		Arrived:    l.pace.Total(),
 		Bandwidth:  bandwidth,
 		RTT:        l.rtt.Min,
+		Variation:  l.meter.Variation(),
+		Spared:     l.spared,
 	}
 	// A link that came back begins as it did at first.
 	if l.session != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -62,14 +63,18 @@ type policy interface {
 }
 
 func newPolicy(d *download) policy {
-	if d.Rescue == nil {
-		return asPublished{d}
+	var p policy = asPublished{d}
+	if d.Rescue != nil {
+		rescue := withRescue{d, d.Rescue.GiveUp}
+		if d.Lanes != nil {
+			return withLanes{rescue, d.Lanes.Most}
+		}
+		p = rescue
 	}
-	rescue := withRescue{d, d.Rescue.GiveUp}
-	if d.Lanes == nil {
-		return rescue
+	if planner, ok := d.Scheduler.(schedule.Planner); ok {
+		return newPlanned(d, p, planner.Plan())
 	}
-	return withLanes{rescue, d.Lanes.Most}
+	return p
 }
 
 // asPublished is the engine of the thesis: HTTP/2 alone, nobody but the

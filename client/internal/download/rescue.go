@@ -104,6 +104,8 @@ type health struct {
 	notBefore time.Duration
 	// slowSince is since when the link is slow; 0 if it is not.
 	slowSince time.Duration
+	// spared says that a plan does not use the link now.
+	spared bool
 }
 
 func newHealth() health {
@@ -112,7 +114,7 @@ func newHealth() health {
 
 // needsSession reports whether the link should be connected.
 func (l *linkState) needsSession() bool {
-	return l.out == nil && !l.down && (l.session == nil || l.suspect || l.session.draining)
+	return l.out == nil && !l.down && !l.spared && (l.session == nil || l.suspect || l.session.draining)
 }
 
 // alive reports whether nothing speaks against the link's session.
@@ -131,12 +133,12 @@ func (l *linkState) sessions() []*session {
 
 // usable reports whether the link can take requests.
 func (l *linkState) usable(now time.Duration) bool {
-	return l.alive() && !l.down && now >= l.notBefore
+	return l.alive() && !l.down && !l.spared && now >= l.notBefore
 }
 
 // interrupted reports whether the link has no carrier since so short a time
 // that it may go on at any moment, as after a handover.
-func (l *linkState) interrupted() bool { return l.alive() && l.down }
+func (l *linkState) interrupted() bool { return l.alive() && l.down && !l.spared }
 
 // wake lets keep look at the link.
 func (l *linkState) wake() { notify(l.need) }

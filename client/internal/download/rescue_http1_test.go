@@ -27,7 +27,7 @@ func TestLinkIsLostForGoodOverHTTP1(t *testing.T) {
 						}
 					})
 				})
-				within(t, "download time", seconds(summary.Download), 0.45, 1.5)
+				within(t, "download time", seconds(summary.Download), 0.45, 1.5*slack(name))
 				if n := len(of[*rundir.Request](events)); n > 60 {
 					t.Errorf("%d requests", n)
 				}

@@ -17,12 +17,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
+
+// parameters are those of all algorithms: small requests for a small file.
+var parameters = schedule.Parameters{
+	UpperLimit: 1e6, FirstRequests: 500_000, Padding: 0.1, Segment: 500_000,
+	Player: schedule.Player{Rate: 12e6, Buffer: 200_000},
+	Model: &energy.Model{SharedMW: 322, Radios: map[energy.Kind]*energy.Radio{
+		energy.Wifi: {ActiveMW: 193, DownMJ: 52},
+		energy.LTE:  {ActiveMW: 966, DownMJ: 52, Tail: []energy.State{{PowerMW: 1060, Time: 11 * time.Second}}},
+	}},
+}
 
 // algorithms are the names of all that use several links, and schedulers they
 // themselves, with small requests for a small file.
@@ -31,11 +42,26 @@ var algorithms, schedulers = func() (names []string, byName map[string]schedule.
 	for _, a := range schedule.Algorithms {
 		if !a.OneLink {
 			names = append(names, a.Name)
-			byName[a.Name] = a.Scheduler(schedule.Parameters{UpperLimit: 1e6, FirstRequests: 500_000, Padding: 0.1})
+			byName[a.Name] = a.Scheduler(parameters)
 		}
 	}
 	return names, byName
 }()
+
+// slack is by how much longer a download may take with an algorithm that does
+// not use all links all the time, or begins anew with one that is slow, than
+// with the others.
+func slack(name string) float64 {
+	switch {
+	case name == "booster", name == "emptcp-http", name == "alg3-static", name == "alg3-dynamic":
+		return 9 // one link alone, and be it almost dead
+	case name == "gb-e":
+		return 3
+	case strings.HasPrefix(name, "gb-"), name == "dynsub":
+		return 2
+	}
+	return 1
+}
 
 // network is two links with cables.
 type network struct {
@@ -130,6 +156,10 @@ func TestRescueBalancesEveryAlgorithm(t *testing.T) {
 	for name, s := range schedulers {
 		t.Run(name, func(t *testing.T) {
 			summary, events := rescued(t, s, http.HandlerFunc(content), "", nil)
+			if slack(name) > 1 {
+				within(t, "download time over ideal", seconds(summary.Download)/ideal(), 1, 1.8)
+				return
+			}
 			for _, name := range []string{"wifi", "lte"} {
 				within(t, "time that "+name+" had nothing to do", idle(events, name).Seconds(), 0, 0.005)
 			}
@@ -176,7 +206,7 @@ func TestLinkIsLostForGood(t *testing.T) {
 					time.AfterFunc(200*time.Millisecond, func() { cut(n) })
 				})
 				// 1.6 MB have come by wifi and 0.6 MB by lte.
-				within(t, "download time", seconds(summary.Download), 0.6, 1.25)
+				within(t, "download time", seconds(summary.Download), 0.6, 1.25*slack(name))
 				if fault != "a tenth" && len(of[*rundir.Failover](events)) == 0 {
 					t.Error("no failover is recorded")
 				}
@@ -470,7 +500,7 @@ func TestServerFaults(t *testing.T) {
 					}
 				}
 				if test.want == "" {
-					within(t, "download time", seconds(summary.Download), 0.3, 15)
+					within(t, "download time", seconds(summary.Download), 0.3, 15*slack(algorithm))
 				}
 			})
 		}
@@ -690,7 +720,7 @@ func TestHalfOpenConnections(t *testing.T) {
 				summary, _ := rescued(t, s, http.HandlerFunc(content), "", func(_ *Options, n *network) {
 					time.AfterFunc(at, func() { n.wifi.freeze(); n.lte.freeze() })
 				})
-				within(t, "download time", seconds(summary.Download), 0.6, 2.6)
+				within(t, "download time", seconds(summary.Download), 0.6, 2.6*slack(name))
 			})
 		}
 	}

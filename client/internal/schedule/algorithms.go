@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
@@ -22,10 +23,15 @@ type Algorithm struct {
 	Source string `json:"source"`
 	// Options are the flags of multilink on which it depends.
 	Options []string `json:"options"`
+	// Needs are those of Options without which it cannot decide.
+	Needs []string `json:"needs"`
 	// OneLink says that it uses one link only.
 	OneLink bool `json:"one_link"`
 	// Rescue says that it is a part of rescue, and nothing without it.
 	Rescue bool `json:"rescue"`
+	// Compared says that it is one of the rows of the thesis' tables, which
+	// linklab compares unless told otherwise.
+	Compared bool `json:"compared"`
 	// Scheduler is the algorithm with these parameters.
 	Scheduler func(Parameters) Scheduler `json:"-"`
 }
@@ -37,6 +43,12 @@ type Parameters struct {
 	UpperLimit, FirstRequests quantity.Bytes
 	// Padding is f of Alg3.
 	Padding float64
+	// Segment is the size of GreenBag's segments.
+	Segment quantity.Bytes
+	// Player is who plays the payload, if anybody does.
+	Player Player
+	// Model is what links draw, if that is known.
+	Model *energy.Model
 }
 
 // Settings are the parameters of the algorithms, and those of how requests
@@ -52,6 +64,8 @@ type Settings struct {
 	Window  time.Duration `json:"window_ns"`
 	// Connections is how many a link may have.
 	Connections int `json:"connections"`
+	// Segment is that of Parameters.
+	Segment quantity.Bytes `json:"segment_bytes"`
 }
 
 // Defaults are the settings of multilink and of linklab's scenarios where
@@ -59,10 +73,12 @@ type Settings struct {
 // window of 1 s. It does not give U (thesis 4.3.3): 1.2 MB reproduces its results
 // best over all its scenarios. The first requests together are about as large
 // as one round of alg1: every link starts with requests of the size that it
-// would get later, and its first estimate covers several round trips.
+// would get later, and its first estimate covers several round trips. GreenBag's
+// segments have the size that served it in emulation, 500 KB of 1024 B (GreenBag
+// V-A2).
 var Defaults = Settings{
 	UpperLimit: 1_200_000, Padding: 0.1, FirstRequests: 1_000_000,
-	Overlap: 0.6, Window: time.Second, Connections: 16,
+	Overlap: 0.6, Window: time.Second, Connections: 16, Segment: 500 << 10,
 }
 
 // Algorithms is the table of all. What linklab and the documents read of it,
@@ -71,37 +87,113 @@ var Defaults = Settings{
 var Algorithms = []Algorithm{
 	{
 		Name: "single", About: "everything, on one link", Source: "thesis 4.3.1",
-		Options: []string{}, OneLink: true,
+		Options: []string{}, Needs: []string{}, OneLink: true, Compared: true,
 		Scheduler: func(Parameters) Scheduler { return Single{} },
 	},
 	{
 		Name: "naive", About: "payload / n, once", Source: "thesis 4.3.2",
-		Options:   []string{},
+		Options: []string{}, Needs: []string{}, Compared: true,
 		Scheduler: func(Parameters) Scheduler { return Naive{} },
 	},
 	{
 		Name: "alg1", Alias: "static-limit", About: "U · r/Σr, with U from `--upper-limit`", Source: "thesis 4.3.3",
-		Options: []string{"upper-limit", "first-request", "overlap", "window"},
+		Options: []string{"upper-limit", "first-request", "overlap", "window"}, Needs: []string{}, Compared: true,
 		Scheduler: func(p Parameters) Scheduler {
 			return Alg1{UpperLimit: p.UpperLimit, FirstRequests: p.FirstRequests}
 		},
 	},
 	{
 		Name: "alg2", Alias: "dynamic-limit", About: "D · r/Σr, with D = payload/n · Σr/ΣB", Source: "thesis 4.3.4",
-		Options:   []string{"bandwidth", "first-request", "overlap", "window"},
+		Options: []string{"bandwidth", "first-request", "overlap", "window"}, Needs: []string{}, Compared: true,
 		Scheduler: func(p Parameters) Scheduler { return Alg2{FirstRequests: p.FirstRequests} },
 	},
 	{
 		Name: "alg3", Alias: "link-bdp", About: "BDP + f · (what alg2 says − BDP), with f from `--padding`; BDP if alg2 says less. `--plain` is f = 1", Source: "thesis 4.3.5",
-		Options: []string{"bandwidth", "padding", "first-request", "overlap", "window"},
+		Options: []string{"bandwidth", "padding", "first-request", "overlap", "window"}, Needs: []string{}, Compared: true,
 		Scheduler: func(p Parameters) Scheduler {
 			return Alg3{FirstRequests: p.FirstRequests, Padding: p.Padding}
 		},
 	},
 	{
 		Name: "adaptive", Alias: "", About: "what each of its connections delivers in a quarter of a second; a link has as many connections, up to `--connections`, as bring more while no queue forms", Source: "",
-		Options: []string{"connections"}, Rescue: true,
+		Options: []string{"connections"}, Needs: []string{}, Rescue: true,
 		Scheduler: func(Parameters) Scheduler { return Adaptive{} },
+	},
+	{
+		Name: "alg1-limited", About: "U · r/Σr, with r/Σr from a tenth to what that leaves of all", Source: "thesis 4.3.3, the optional limit",
+		Options: []string{"upper-limit", "first-request", "overlap", "window"}, Needs: []string{},
+		Scheduler: func(p Parameters) Scheduler {
+			return Alg1Limited{Alg1{UpperLimit: p.UpperLimit, FirstRequests: p.FirstRequests}}
+		},
+	},
+	{
+		Name: "alg2-limited", About: "what alg2 says, with D at most a twentieth of the payload", Source: "thesis 4.3.4, the optional limit",
+		Options: []string{"bandwidth", "first-request", "overlap", "window"}, Needs: []string{},
+		Scheduler: func(p Parameters) Scheduler { return Alg2Limited{Alg2{FirstRequests: p.FirstRequests}} },
+	},
+	{
+		Name: "alg3-history", About: "what alg3 says with f · (1 − v), where v is the coefficient of variation of r so far", Source: "thesis 4.3.5, f by history",
+		Options: []string{"bandwidth", "padding", "first-request", "overlap", "window"}, Needs: []string{},
+		Scheduler: func(p Parameters) Scheduler {
+			return Alg3History{Alg3{FirstRequests: p.FirstRequests, Padding: p.Padding}}
+		},
+	},
+	{
+		Name: "alg3-static", About: "what alg3 says; a link below 100 kB/s loses its requests, and is not used any more", Source: "thesis 8.2.4, static check of slow links",
+		Options: []string{"bandwidth", "padding", "first-request", "overlap", "window"}, Needs: []string{},
+		Scheduler: func(p Parameters) Scheduler {
+			return SlowLinks{Scheduler: Alg3{FirstRequests: p.FirstRequests, Padding: p.Padding}}
+		},
+	},
+	{
+		Name: "alg3-dynamic", About: "the same below 0.2 · Σr/n", Source: "thesis 8.2.4, dynamic check of slow links",
+		Options: []string{"bandwidth", "padding", "first-request", "overlap", "window"}, Needs: []string{},
+		Scheduler: func(p Parameters) Scheduler {
+			return SlowLinks{Scheduler: Alg3{FirstRequests: p.FirstRequests, Padding: p.Padding}, Dynamic: true}
+		},
+	},
+	{
+		Name: "gb-p", About: "its part of a segment of `--segment`, so that all links end with it together; another link helps with a part that the player, or the end, would wait for", Source: "GreenBag IV.B, GB-P",
+		Options: []string{"segment", "playback-rate", "playback-buffer"}, Needs: []string{},
+		Scheduler: func(p Parameters) Scheduler { return GreenBag{SegmentSize: p.Segment, Player: p.Player} },
+	},
+	{
+		Name: "gb-e", About: "the same, over one link alone when it brings the rest in time for less energy", Source: "GreenBag IV.B, GB-E",
+		Options: []string{"segment", "playback-rate", "playback-buffer", "energy-model"}, Needs: []string{"playback-rate", "energy-model"},
+		Scheduler: func(p Parameters) Scheduler {
+			return GreenBag{SegmentSize: p.Segment, Player: p.Player, Model: p.Model}
+		},
+	},
+	{
+		Name: "gb-half", About: "what gb-p says with parts of one size", Source: "GreenBag V-A3, the fixed ratio",
+		Options: []string{"segment", "playback-rate", "playback-buffer"}, Needs: []string{},
+		Scheduler: func(p Parameters) Scheduler {
+			return GreenBag{SegmentSize: p.Segment, Player: p.Player, Halves: true}
+		},
+	},
+	{
+		Name: "gb-no-recovery", About: "what gb-p says, but every link brings its parts alone", Source: "GreenBag V-A4",
+		Options: []string{"segment", "playback-rate", "playback-buffer"}, Needs: []string{},
+		Scheduler: func(p Parameters) Scheduler {
+			return GreenBag{SegmentSize: p.Segment, Player: p.Player, NoRecovery: true}
+		},
+	},
+	{
+		Name: "emptcp-http", About: "what alg1 says, over Wi-Fi first, and LTE too when both cost less energy per byte", Source: "eMPTCP 3, above HTTP",
+		Options: []string{"energy-model", "upper-limit", "first-request", "overlap", "window"}, Needs: []string{"energy-model"},
+		Scheduler: func(p Parameters) Scheduler {
+			return EMPTCP{Sizes: Alg1{UpperLimit: p.UpperLimit, FirstRequests: p.FirstRequests}, Model: p.Model}
+		},
+	},
+	{
+		Name: "booster", About: "1 MB, when all of the one before is there; over Wi-Fi alone up to 30 MB", Source: "thesis 2.3.1, Samsung's Download Booster",
+		Options: []string{}, Needs: []string{},
+		Scheduler: func(Parameters) Scheduler { return Booster{} },
+	},
+	{
+		Name: "dynsub", About: "r/Σr of each segment, which plays for 2 s", Source: "Evensen",
+		Options: []string{"playback-rate", "window"}, Needs: []string{"playback-rate"},
+		Scheduler: func(p Parameters) Scheduler { return DynSub{Player: p.Player} },
 	},
 }
 

@@ -36,7 +36,7 @@ func TestTheTableForOthersIsThis(t *testing.T) {
 func TestEveryRowIsWhole(t *testing.T) {
 	names := map[string]bool{}
 	for _, a := range Algorithms {
-		if a.About == "" || a.Options == nil || a.Scheduler == nil {
+		if a.About == "" || a.Options == nil || a.Needs == nil || a.Scheduler == nil {
 			t.Errorf("the row of %s lacks something", a)
 		}
 		for _, name := range []string{a.Name, a.Alias} {
@@ -75,7 +75,7 @@ func TestNamesAndAliases(t *testing.T) {
 		"alg4":        "did you mean alg1 or alg2 or alg3? " + allowed,
 		"naiv":        "did you mean naive? " + allowed,
 		"sttic-limit": "did you mean static-limit? " + allowed,
-		"bdp":         allowed,
+		"other":       allowed,
 		"":            allowed,
 	} {
 		if got, err := Find(name); err == nil || err.Error() != want {

@@ -26,6 +26,10 @@ type Link struct {
 	Arrived quantity.Bytes
 	// RTT is the round trip time of the link without queues.
 	RTT time.Duration
+	// Variation is the coefficient of variation of its throughput so far.
+	Variation float64
+	// Spared says that the plan does not use it (see Planner).
+	Spared bool
 }
 
 // Known is all that a scheduler may base a decision on.

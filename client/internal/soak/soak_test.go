@@ -360,9 +360,10 @@ var algorithms = func() (names []string) {
 func (s *soak) get(c client, n int, r *random.Rand) {
 	path := fmt.Sprintf("%s-%d", strings.ReplaceAll(c.name, " ", "-"), n)
 	algorithm := algorithms[r.IntN(len(algorithms))]
+	needed := []string{"--playback-rate", "100Mbit/s", "--energy-model", "../../../profiles/energy/galaxy-s3.yaml"}
 	name := filepath.Join(s.directory, path)
 	code, text := s.call(path, append([]string{"get", c.base + path, "-o", name, "--quiet", "--algorithm", algorithm,
-		"--first-request", fmt.Sprint(*largest / 20), "--upper-limit", fmt.Sprint(*largest / 40)}, c.flags...)...)
+		"--first-request", fmt.Sprint(*largest / 20), "--upper-limit", fmt.Sprint(*largest / 40), "--segment", fmt.Sprint(*largest / 40)}, append(needed, c.flags...)...)...)
 	switch code {
 	case 0:
 		got, err := os.ReadFile(name)

@@ -21,6 +21,7 @@ type Meter struct {
 	inWindow quantity.Bytes
 	total    quantity.Bytes
 	peak     quantity.Rate
+	history  history
 }
 
 type arrival struct {
@@ -50,8 +51,16 @@ func (m *Meter) Add(now time.Duration, bytes quantity.Bytes) {
 	m.arrivals = append(m.arrivals, arrival{now, bytes})
 	m.inWindow += bytes
 	m.total += bytes
-	m.peak = max(m.peak, m.Rate(now))
+	rate := m.Rate(now)
+	m.peak = max(m.peak, rate)
+	if m.history.due(now, m.start, m.window) {
+		m.history.add(now, rate)
+	}
 }
+
+// Variation is the coefficient of variation of the throughput, of samples that
+// are a window apart; 0 before there are two.
+func (m *Meter) Variation() float64 { return m.history.variation() }
 
 // Rate is the mean throughput over the window that ends at now.
 func (m *Meter) Rate(now time.Duration) quantity.Rate {

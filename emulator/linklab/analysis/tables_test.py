@@ -15,7 +15,7 @@ from linklab.core.link_state import LinkState
 from linklab.core.records import EventRecord, LinkRecord, ProcessRecord, QueueRecord
 from linklab.energy import library
 from linklab.energy.model import to_yaml as to_yaml_of_model
-from linklab.runs import job, outcome, run_energy
+from linklab.runs import job, outcome
 from linklab.runs.job_test import JOB
 from linklab.runs.outcome import Outcome
 from linklab.scenario import Scenario, to_yaml
@@ -107,7 +107,7 @@ def test_every_table_says_whose_row_it_is(tmp_path: Path, small: Scenario) -> No
 def with_energy_and_processes(directory: Path, small: Scenario) -> None:
     """Has a run of `made` be one on the real clock, with an energy model."""
     job.write(msgspec.structs.replace(job.read(directory), clock="real", shift_s=0.0), directory)
-    (directory / run_energy.FILE).write_text(to_yaml_of_model(library.get("galaxy-s7")))
+    (directory / job.ENERGY_FILE).write_text(to_yaml_of_model(library.get("galaxy-s7")))
     up = LinkState(True, 8_000_000, 1, 0.01, 0.0, 0.0)
     states = [LinkRecord.of(up, t_s=0.0, late_s=0.0, link=link) for link in small.links]
     (directory / "links.jsonl").write_bytes(b"".join(map(records.line, states)))

@@ -11,8 +11,9 @@ from linklab.core import paths
 class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A row. `alias` says what the algorithm does, and commands take it like the name; "" if
     there is none. `options` are the flags of multilink on which it depends, without their
-    dashes. `source` is where it is published, "" if it is not. `rescue` says that it is a part
-    of rescue, and nothing without.
+    dashes, `needs` those without which it cannot decide. `source` is where it is published, "" if
+    it is not. `rescue` says that it is a part of rescue, and nothing without. `compared` says that
+    it is a row of the thesis' tables, which `compare` runs unless told otherwise.
     """
 
     name: str
@@ -20,8 +21,10 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     about: str
     source: str
     options: tuple[str, ...]
+    needs: tuple[str, ...]
     one_link: bool
     rescue: bool
+    compared: bool
 
 
 class Defaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,6 +37,7 @@ class Defaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     overlap: float
     window_ns: int
     connections: int
+    segment_bytes: int
 
 
 class _Shared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

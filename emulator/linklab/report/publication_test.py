@@ -7,14 +7,14 @@ from linklab.report import publication
 from linklab.report.publication import Cell, Publication, Statement
 from linklab.schema.document import ScenarioError
 
-HEAD = "name: x\ntitle: A paper\nsource: thesis\nnot_there: {gb-p: GreenBag, video: a player}\n"
+HEAD = "name: x\ntitle: A paper\nsource: thesis\nnot_there: {mdp: GreenBag, video: a player}\n"
 VALUES = "values: {hs-s7: {alg3: 16.55 s, naive: 18.99 s}}"
 PAIR = "each: [ts], of: alg3, to: [naive]"
 
 
 def read(*statements: str) -> Publication:
-    """`gb-p` and `video` are used, so that they are not in the way."""
-    used = f"metric: playback, source: s, needs: [video], {PAIR.replace('alg3', 'gb-p')}, is: less"
+    """`mdp` and `video` are used, so that they are not in the way."""
+    used = f"metric: playback, source: s, needs: [video], {PAIR.replace('alg3', 'mdp')}, is: less"
     lines = "".join(f"  - {{{one}}}\n" for one in (used, *statements))
     return publication.parse(f"{HEAD}statements:\n{lines}", "x.yaml")
 
@@ -182,7 +182,7 @@ def test_what_is_wrong_is_said_with_its_line(statement: str, message: str) -> No
 
 def test_what_nobody_needs_is_no_need() -> None:
     text = f"{HEAD}statements:\n  - {{metric: download, source: s, {PAIR}, is: less}}\n"
-    with pytest.raises(ScenarioError, match="x.yaml:4: not_there.gb-p: no statement needs it"):
+    with pytest.raises(ScenarioError, match="x.yaml:4: not_there.mdp: no statement needs it"):
         publication.parse(text, "x.yaml")
 
 

@@ -21,7 +21,7 @@ TEXT = """\
 name: x
 title: A paper
 source: thesis
-not_there: {gb-p: the algorithm GreenBag}
+not_there: {mdp: the algorithm GreenBag}
 statements:
   - {metric: download, source: table 1, kind: calibration, within: 5 %,
      values: {ts: {single-lte: 20 s}}}
@@ -34,7 +34,7 @@ statements:
      values: {ts: {alg3: 1 Mbit/s}}}
   - {metric: download, with: goodput, source: text, correlation: -1, within: 0.2,
      cells: {ts: [alg3, naive, single-lte]}}
-  - {metric: download, source: text, each: [ts], of: gb-p, to: [alg3], is: less}
+  - {metric: download, source: text, each: [ts], of: mdp, to: [alg3], is: less}
   - {metric: download, source: text, each: [tm], of: alg3, to: [naive], is: less}
 """
 

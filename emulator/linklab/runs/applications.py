@@ -32,9 +32,9 @@ def flags(workload: Workload, size_bytes: int) -> list[str]:
 
 
 def _player(player: Player, size_bytes: int) -> list[str]:
-    start_bytes = player.low_bytes if player.start_bytes is None else player.start_bytes
     words = [
-        *("--rate", f"{player.mean_rate_bps(size_bytes):g}bit/s", "--start", f"{start_bytes}B"),
+        *("--rate", f"{player.mean_rate_bps(size_bytes):g}bit/s"),
+        *("--start", f"{player.starts_with_bytes}B"),
         *("--low", f"{player.low_bytes}B", "--high", f"{player.high_bytes}B"),
     ]
     if player.segment_bytes is not None:

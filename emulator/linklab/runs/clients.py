@@ -28,7 +28,8 @@ from linklab.schema.mapping import guess
 class Task:
     """What a contestant is to download in the lab, and where things are there.
 
-    `wireless` has the links' signal strengths in the form of /proc/net/wireless.
+    `wireless` has the links' signal strengths in the form of /proc/net/wireless, `energy` is the
+    file of the energy model.
     """
 
     scenario: Scenario
@@ -39,6 +40,7 @@ class Task:
     sha256: str
     multilink: str
     wireless: str
+    energy: str
 
 
 Command = Callable[[Task], list[str]]
@@ -49,8 +51,9 @@ class Contestant:
     """One entry of a comparison.
 
     `commands` has what it does for each workload that it can do, by the workload's name. `needs` is
-    the Debian package of its program. With `multipath` server and client hosts speak Multipath TCP,
-    and use the links so. With `offloads_acks` what Wi-Fi brings is acknowledged over LTE.
+    the Debian package of its program, and `inputs` are the flags of multilink without which it
+    cannot decide. With `multipath` server and client hosts speak Multipath TCP, and use the links
+    so. With `offloads_acks` what Wi-Fi brings is acknowledged over LTE.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Contestant:
     needs: str | None = None
     multipath: PathUse | None = None
     offloads_acks: bool = False
+    inputs: tuple[str, ...] = ()
 
     def command(self, task: Task) -> list[str]:
         """What it runs. Raises KeyError for a workload that it cannot do."""
@@ -67,12 +71,14 @@ class Contestant:
 @dataclass(frozen=True)
 class _Way:
     """How multilink downloads: by an algorithm as published, where nobody but that decides, or with
-    rescue; on one link, or on all. `plain` is without padding."""
+    rescue; on one link, or on all. `plain` is without padding. `segment` is in the place of the
+    scenario's."""
 
     algorithm: Algorithm
     link: str | None = None
     rescue: bool = False
     plain: bool = False
+    segment: str | None = None
 
     def flags(self, task: Task) -> list[str]:
         """The flags that say so to a command of multilink."""
@@ -84,8 +90,10 @@ class _Way:
             if "bandwidth" in options:
                 words += ["--bandwidth", f"{name}={settings.bandwidth_bps}bit/s"]
         for option in options:
-            if option in task.scenario.client.flags:
-                words += [f"--{option}", task.scenario.client.flag(option)]
+            if option == "segment" and self.segment is not None:
+                words += ["--segment", self.segment]
+            else:
+                words += _flag(option, task)
         if self.plain:
             words.append("--plain")
         rescue = ["--rescue", "--wireless-file", task.wireless]
@@ -131,6 +139,26 @@ def _direct(link: str) -> Contestant:
 
 def _mptcp_application(task: Task) -> list[str]:
     return [*_application(task), "--mptcp"]
+
+
+def _flag(option: str, task: Task) -> list[str]:
+    """A flag of multilink and its value, nothing where its own default is to stand."""
+    match option:
+        case "energy-model":
+            return ["--energy-model", task.energy]
+        case "playback-rate" | "playback-buffer":
+            player = task.scenario.workload.player
+            if player is None:
+                return []
+            if option == "playback-rate":
+                return [
+                    "--playback-rate",
+                    f"{player.mean_rate_bps(task.scenario.payload.size_bytes):.0f}bit/s",
+                ]
+            return ["--playback-buffer", f"{player.starts_with_bytes}B"]
+    if option in task.scenario.client.flags:
+        return [f"--{option}", task.scenario.client.flag(option)]
+    return []
 
 
 def _curl(interface: Callable[[Task], str]) -> Command:
@@ -215,7 +243,7 @@ def _over_mptcp(name: str, use: PathUse) -> Contestant:
 
 
 def _way(name: str, way: _Way) -> Contestant:
-    return Contestant(name, way.commands)
+    return Contestant(name, way.commands, inputs=way.algorithm.needs)
 
 
 _ONE_LINK = [one for one in TABLE if one.one_link]
@@ -244,9 +272,15 @@ _ON_ALL = {
             if not one.rescue
         ),
         *(
+            _way(f"gb-{n}kb", _Way(one, segment=f"{n}KiB"))
+            for one in _ALL_LINKS
+            if one.name == "gb-p"
+            for n in (20, 100, 1000)
+        ),
+        *(
             _way(f"{one.name}-plain", _Way(one, plain=True))
             for one in _ALL_LINKS
-            if "padding" in one.options
+            if one.compared and "padding" in one.options
         ),
         _over_mptcp("mptcp", PathUse()),
         _over_mptcp("mptcp-backup", PathUse(backups=True)),
@@ -289,8 +323,8 @@ def published(links: Iterable[str]) -> tuple[str, ...]:
     """What `compare` runs unless told otherwise: the published algorithms, which on two links are
     the thesis' six rows."""
     return (
-        *(f"{one.name}-{link}" for one in _ONE_LINK if one.source for link in links),
-        *(one.name for one in _ALL_LINKS if one.source),
+        *(f"{one.name}-{link}" for one in _ONE_LINK if one.compared for link in links),
+        *(one.name for one in _ALL_LINKS if one.compared),
     )
 
 
@@ -381,10 +415,16 @@ def misfit(name: str, scenario: Scenario, *, has_energy: bool) -> str | None:
         unfit = use.misfit(scenario.links)
     if unfit is not None:
         return f"{scenario.name}: {name} {unfit}"
-    if use is not None and use.control == "energy" and not has_energy:
+    decides_by_energy = use is not None and use.control == "energy"
+    if (decides_by_energy or "energy-model" in contestant.inputs) and not has_energy:
         return (
             f"{scenario.name}: {name} needs an energy model to decide by: a scenario with `energy`, "
             "or --energy-model"
+        )
+    if "playback-rate" in contestant.inputs and scenario.workload.player is None:
+        return (
+            f"{scenario.name}: {name} needs to know at what rate the payload plays: a scenario with "
+            "a player as its `workload`"
         )
     return None
 

@@ -31,7 +31,8 @@ CURL_CA, CURL_OUT = ["--cacert", "/ca.pem"], ["--output", "/tmp/x/out", GET[2]]
 
 FLAGS = {
     "upper-limit": "3000000B", "padding": "0.2",
-    "first-request": "2000000B", "overlap": "0.5", "window": "2.0s",
+    "first-request": "2000000B", "overlap": "0.5", "window": "2.0s", "segment": "512000B",
+    "energy-model": "/run/energy.yaml",
 }  # fmt: skip
 """What the task's scenario sets; of `bandwidth` each link has its own."""
 
@@ -64,6 +65,12 @@ COMMANDS = {
     **{f"{name}-rescue": multilink(name, WIFI, LTE, saved=RESCUE) for name in PUBLISHED},
     **{name: multilink(name, WIFI, LTE, saved=RESCUE) for name in ON_ALL if name not in PUBLISHED},
     "alg3-plain": multilink("alg3", WIFI, LTE, saved=TASK, plain=True),
+    **{
+        f"gb-{n}kb": [
+            *GET, "--algorithm", "gb-p", *WIFI, *LTE, "--segment", f"{n}KiB", *TASK,
+        ]
+        for n in (20, 100, 1000)
+    },
     "curl-wifi": [*CURL, *CURL_CA, "--interface", "wlan0", *CURL_OUT],
     "curl-lte": [*CURL, *CURL_CA, "--interface", "rmnet0", *CURL_OUT],
     "offloading-ack": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
@@ -98,6 +105,7 @@ def task(small: Scenario) -> Task:
         sha256="abcd",
         multilink=GET[0],
         wireless="/wireless",
+        energy="/run/energy.yaml",
     )
 
 
@@ -202,6 +210,32 @@ def test_groups() -> None:
     assert clients.multipath(["a", "b"])[:3] == ("mptcp-a", "mptcp-b", "mptcp-backup")
     for group in clients.GROUPS.values():
         assert set(group(THREE)) <= set(names(THREE))
+
+
+def test_what_algorithms_need_of_a_scenario(small: Scenario) -> None:
+    playing = replace(small, workload=Workload(player=Player(rate_bps=5_000_000)))
+    for name, scenario, has_energy, needed in (
+        ("emptcp-http", small, False, "needs an energy model"),
+        ("emptcp-http-rescue", small, False, "needs an energy model"),
+        ("emptcp-http", small, True, None),
+        ("gb-e", playing, False, "needs an energy model"),
+        ("gb-e", small, True, "a player as its `workload`"),
+        ("gb-e", playing, True, None),
+        ("dynsub", small, True, "a player as its `workload`"),
+        ("dynsub-rescue", playing, False, None),
+        ("gb-p", small, False, None),
+    ):
+        said = clients.misfit(name, scenario, has_energy=has_energy)
+        assert said is None if needed is None else needed in str(said)
+
+
+def test_algorithms_are_told_of_the_player(task: Task) -> None:
+    playing = Workload(player=Player(rate_bps=5_000_000, start_bytes=1_000_000))
+    task = replace(task, scenario=replace(task.scenario, workload=playing))
+    words = contestant_of("gb-e").command(task)
+    assert words[words.index("--playback-rate") + 1] == "5000000bit/s"
+    assert words[words.index("--playback-buffer") + 1] == "1000000B"
+    assert "--playback-rate" not in contestant_of("alg3").command(task)
 
 
 def test_names_and_aliases(small: Scenario) -> None:

@@ -74,6 +74,7 @@ def _task(job: Job, scenario: Scenario, run_dir: Path, output: Path) -> Task:
         sha256=job.payload_sha256,
         multilink=job.multilink,
         wireless=str(output.parent / "wireless"),
+        energy=str(run_dir / manifest.ENERGY_FILE),
     )
 
 

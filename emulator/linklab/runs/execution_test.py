@@ -28,7 +28,15 @@ def handlers() -> Iterator[None]:
 @pytest.fixture
 def task(small: Scenario) -> Task:
     return Task(
-        small, "https://10.0.0.1/p", "/ca.pem", "/out", "/run", "abcd", "/multilink", "/wireless"
+        small,
+        "https://10.0.0.1/p",
+        "/ca.pem",
+        "/out",
+        "/run",
+        "abcd",
+        "/multilink",
+        "/wireless",
+        "/run/energy.yaml",
     )
 
 

@@ -26,6 +26,9 @@ FILE: Final = "run.json"
 SCENARIO_FILE: Final = "scenario.yaml"
 """The scenario as run, beside the manifest."""
 
+ENERGY_FILE: Final = "energy.yaml"
+"""The energy model, where there is one."""
+
 _WITH_CREDENTIALS = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*@", re.IGNORECASE)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -30,9 +29,6 @@ from linklab.energy.model import EnergyModel, to_yaml
 from linklab.runs import job
 from linklab.runs.run_figures import ClientSummary, FigureError, parse_client
 from linklab.scenario import Scenario, ScenarioError
-
-FILE: Final = "energy.yaml"
-"""The model in a run directory."""
 
 
 def model_for(scenario: Scenario, instead: str | None = None) -> str | None:
@@ -55,9 +51,9 @@ def model_for(scenario: Scenario, instead: str | None = None) -> str | None:
 
 def model_of(run_dir: Path) -> EnergyModel | None:
     """The model in a run directory, None where there is none. Raises ScenarioError."""
-    if not os.path.lexists(run_dir / FILE):
+    if not os.path.lexists(run_dir / job.ENERGY_FILE):
         return None
-    return library.load(run_dir / FILE, any_name=True)
+    return library.load(run_dir / job.ENERGY_FILE, any_name=True)
 
 
 def of_lab(

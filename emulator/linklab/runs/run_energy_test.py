@@ -23,7 +23,7 @@ def test_the_scenario_s_model_or_another_goes_into_a_run_directory(tmp_path: Pat
     hs_s7, other = scenario.find("hs-s7"), scenario.find("static-80-50")
     text = run_energy.model_for(hs_s7)
     assert text is not None
-    (tmp_path / run_energy.FILE).write_text(text)
+    (tmp_path / job.ENERGY_FILE).write_text(text)
     assert run_energy.model_of(tmp_path) == S7
     assert run_energy.model_for(other) is None
     named = run_energy.model_for(other, "galaxy-s3")
@@ -89,7 +89,7 @@ def lab_run(directory: Path, *, energy: bool) -> Path:
     )
     (directory / "links.jsonl").write_bytes(b"")
     if energy:
-        (directory / run_energy.FILE).write_text(run_energy.model_for(one, "galaxy-s7") or "")
+        (directory / job.ENERGY_FILE).write_text(run_energy.model_for(one, "galaxy-s7") or "")
     return directory
 
 

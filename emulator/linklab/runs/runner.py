@@ -125,7 +125,7 @@ def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False
     (run_dir / job.SCENARIO_FILE).write_text(to_yaml(_with_traces(request.scenario, run_dir)))
     energy = request.energy or run_energy.model_for(request.scenario)
     if energy is not None:
-        (run_dir / run_energy.FILE).write_text(energy, encoding="utf-8")
+        (run_dir / job.ENERGY_FILE).write_text(energy, encoding="utf-8")
     job.write(
         Job(
             scenario=request.scenario.name,

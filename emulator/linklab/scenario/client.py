@@ -17,8 +17,8 @@ class ClientSettings:
 
     `upper_limit_bytes` U of algorithm 1 (thesis 4.3.3), `padding` f of padded algorithm 3
     (4.3.5), `overlap` the share of a request after which the next is issued, `window_s` over
-    which throughput is taken, `first_request_bytes` the initial size that the links share. The
-    defaults are those of multilink, which says where they come from.
+    which throughput is taken, `first_request_bytes` the initial size that the links share,
+    `segment_bytes` Z of GreenBag (GreenBag IV-B). The defaults are those of multilink, which says where they come from.
     """
 
     upper_limit_bytes: int = DEFAULTS.upper_limit_bytes
@@ -26,6 +26,7 @@ class ClientSettings:
     overlap: float = DEFAULTS.overlap
     window_s: float = DEFAULTS.window_ns / 1e9
     first_request_bytes: int = DEFAULTS.first_request_bytes
+    segment_bytes: int = DEFAULTS.segment_bytes
 
     @property
     def flags(self) -> frozenset[str]:
@@ -63,6 +64,13 @@ TABLE: Final = Table(
             "first_request_bytes",
             SIZE,
             "size of the first request, which the links share",
+        ),
+        Row(
+            "segment",
+            "segment_bytes",
+            SIZE,
+            "size of GreenBag's segments",
+            unset=DEFAULTS.segment_bytes,
         ),
     ),
 )

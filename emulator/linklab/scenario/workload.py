@@ -45,6 +45,11 @@ class Player:
         assert self.length_s is not None
         return size_bytes * 8 / self.length_s
 
+    @property
+    def starts_with_bytes(self) -> int:
+        """What is buffered when it begins to play."""
+        return self.low_bytes if self.start_bytes is None else self.start_bytes
+
 
 def _check_player(mapping: Mapping, player: Player) -> None:
     if (player.rate_bps is None) == (player.length_s is None):

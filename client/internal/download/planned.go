@@ -1,0 +1,379 @@
+package download
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/energy"
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/schedule"
+)
+
+// planned is another policy with a plan over it: links that the plan spares
+// are left alone, and if it divides segments, links get what it gives them.
+// With rescue the plan is overruled while no link that it uses works.
+type planned struct {
+	policy
+	d         *download
+	plan      schedule.Plan
+	segments  schedule.Segmenter
+	pipeline  schedule.Pipeliner
+	forsaking schedule.Forsaker
+	scene     schedule.Scene
+	// use is what the plan uses, and work what it knows of the links.
+	use  []bool
+	work []subsegment
+	// dividing says that a link is about to request its part: the others get
+	// theirs, and nothing else.
+	dividing bool
+}
+
+// subsegment is what a link does for a plan.
+type subsegment struct {
+	// kind is what the link is.
+	kind energy.Kind
+	// reserved is what the link gets next.
+	reserved []ranges.Range
+	// current is what arrives now; since when, and how much had come then.
+	current *request
+	since   time.Duration
+	had     quantity.Bytes
+	// ended is when the last one was complete, goodput its rate, and finished
+	// how many there were.
+	ended    time.Duration
+	goodput  quantity.Rate
+	finished int
+	// first is when the first request of the link was sent.
+	first time.Duration
+	// forsaken says that the link is not used any more.
+	forsaken bool
+}
+
+func newPlanned(d *download, under policy, plan schedule.Plan) policy {
+	p := &planned{policy: under, d: d, plan: plan, use: make([]bool, len(d.links)), work: make([]subsegment, len(d.links))}
+	p.segments, _ = plan.(schedule.Segmenter)
+	p.pipeline, _ = plan.(schedule.Pipeliner)
+	p.forsaking, _ = plan.(schedule.Forsaker)
+	p.scene.Links = make([]schedule.Link, len(d.links))
+	p.scene.Progress = make([]schedule.Progress, len(d.links))
+	for x, l := range d.links {
+		p.work[x].kind = energy.KindOf(l.Name, l.Device)
+	}
+	p.choose(0)
+	return p
+}
+
+func (p *planned) supervise(ctx context.Context) {
+	p.policy.supervise(ctx)
+	p.d.wg.Go(func() {
+		ticker := time.NewTicker(p.plan.Every())
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			p.d.mu.Lock()
+			p.look(time.Since(p.d.start))
+			p.d.mu.Unlock()
+		}
+	})
+}
+
+// look lets the plan think again, and gives links work that have none.
+func (p *planned) look(now time.Duration) {
+	if p.d.ctx.Err() != nil || p.d.race != nil {
+		return
+	}
+	p.choose(now)
+	p.forsake(now)
+	p.d.assign()
+}
+
+// choose asks the plan which links to use.
+func (p *planned) choose(now time.Duration) {
+	p.observe(now)
+	p.plan.Use(&p.scene, p.use)
+	overruled := p.d.Rescue != nil && !slices.ContainsFunc(p.d.links, func(l *linkState) bool {
+		return p.use[l.index] && !p.isTroubled(l, now)
+	})
+	for x, l := range p.d.links {
+		spared := !p.use[x] && !overruled || p.work[x].forsaken
+		if l.spared != spared {
+			l.spared = spared
+			l.wake()
+		}
+		p.scene.Links[x].Spared = spared
+		if spared || p.d.Rescue != nil && p.isTroubled(l, now) {
+			p.unreserve(x)
+		}
+	}
+}
+
+// isTroubled reports whether something is wrong with the link. One that is
+// about to be connected is not troubled.
+func (p *planned) isTroubled(l *linkState, now time.Duration) bool {
+	return l.out != nil || l.down || l.suspect || now < l.notBefore || l.failures > 0 && !l.alive()
+}
+
+// unreserve lets others have what the link was to get.
+func (p *planned) unreserve(x int) {
+	for _, r := range p.work[x].reserved {
+		p.d.payload.Release(r)
+	}
+	p.work[x].reserved = nil
+}
+
+// forsake gives links up that the plan gives up.
+func (p *planned) forsake(now time.Duration) {
+	if p.forsaking == nil {
+		return
+	}
+	for x, l := range p.d.links {
+		if l.spared || len(l.active) == 0 || !p.forsaking.Forsake(x, &p.scene) {
+			continue
+		}
+		p.d.Log.Info("link is given up as slow", "link", l.Name)
+		p.work[x].forsaken, l.spared, p.scene.Links[x].Spared = true, true, true
+		p.d.abandon(l, slices.Clone(l.active), slow, now)
+	}
+}
+
+// observe brings the scene up to date.
+func (p *planned) observe(now time.Duration) {
+	s, d := &p.scene, p.d
+	s.Now = now
+	var assigned quantity.Bytes
+	for x, l := range d.links {
+		w := &p.work[x]
+		s.Links[x] = l.known(now)
+		progress := schedule.Progress{
+			Kind:       w.kind,
+			Usable:     l.alive() && !l.down,
+			Received:   l.meter.Total(),
+			Goodput:    w.rate(now, l.rtt.Min),
+			Finished:   w.finished,
+			Unfinished: l.expected,
+		}
+		for _, r := range w.reserved {
+			progress.Unfinished += r.Length
+		}
+		if l.requests > 0 {
+			progress.Age, progress.Silence = now-w.first, now-max(w.first, l.last)
+		} else {
+			progress.Silence = math.MaxInt64
+		}
+		assigned += progress.Unfinished
+		s.Progress[x] = progress
+	}
+	if d.payload == nil {
+		return
+	}
+	s.Payload, s.Start, s.Free = d.part.Length, d.part.Offset, d.payload.Free(d.limit())
+	s.Left = d.payload.Free(math.MaxInt64) + assigned
+	// A request that was given up a moment ago is not accounted for yet.
+	s.InOrder = max(s.InOrder, d.payload.Missing().Offset)
+	if s.Left == 0 {
+		s.InOrder = d.part.End()
+	}
+	for _, l := range d.links {
+		for _, r := range l.active {
+			if r.Offset <= s.InOrder && s.InOrder < r.next() {
+				s.InOrder = r.next()
+			}
+		}
+	}
+}
+
+// leastMeasured is how long a subsegment must have arrived for its rate to
+// mean something.
+const leastMeasured = 100 * time.Millisecond
+
+// rate is the mean over the present subsegment, or the last one while the
+// present one is young.
+func (w *subsegment) rate(now, rtt time.Duration) quantity.Rate {
+	if took := now - w.since; w.current != nil && !w.current.complete() && !w.current.dropped && took >= max(leastMeasured, 2*rtt) {
+		return (w.current.received - w.had).Per(took)
+	}
+	return w.goodput
+}
+
+// follow takes note of bytes that arrived for a request.
+func (w *subsegment) follow(r *request, now time.Duration) {
+	if w.current == nil || w.current != r && (w.current.complete() || w.current.dropped) {
+		*w = subsegment{kind: w.kind, reserved: w.reserved, ended: w.ended, goodput: w.goodput, finished: w.finished, first: w.first, forsaken: w.forsaken}
+		// What came with the first bytes took a time that is not known, or
+		// belongs to the wait for them.
+		w.current, w.since, w.had = r, now, r.received
+	}
+	if w.current == r && r.complete() {
+		if now > w.since {
+			w.goodput = (r.received - w.had).Per(now - w.since)
+		}
+		w.ended = now
+		w.finished++
+	}
+}
+
+func (p *planned) due(l *linkState, r *request, now time.Duration) bool {
+	p.work[l.index].follow(r, now)
+	switch {
+	case p.pipeline == nil:
+		return p.policy.due(l, r, now)
+	case l.newest == nil:
+		return r.complete()
+	}
+	return r == l.newest && r.left() <= p.pipeline.Ahead(l.pipe(now))
+}
+
+func (p *planned) ahead(l *linkState) quantity.Bytes {
+	if p.pipeline == nil {
+		return p.policy.ahead(l)
+	}
+	return p.pipeline.Ahead(l.pipe(time.Since(p.d.start)))
+}
+
+func (p *planned) next(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool) {
+	p.choose(now)
+	switch {
+	case l.spared:
+		return r, "", false
+	case p.segments != nil:
+		r, from, ok = p.segment(l, now)
+	default:
+		r, from, ok = p.policy.next(l, now)
+	}
+	if ok && l.requests == 0 {
+		p.work[l.index].first = now
+	}
+	return r, from, ok
+}
+
+// segment is the link's subsegment: the one that it got when another link asked
+// for a segment, else one of what it recovers of another link, else one of a
+// new segment. When there are no more, rescue has the word, if it is there.
+func (p *planned) segment(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool) {
+	x := l.index
+	if l.session == nil || p.d.Rescue != nil && !l.usable(now) {
+		return r, "", false
+	}
+	if len(p.work[x].reserved) == 0 && !p.dividing {
+		from = p.recover(l, now)
+	}
+	if len(p.work[x].reserved) == 0 && !p.dividing {
+		size := p.segments.Segment(x, &p.scene)
+		p.choose(now)
+		if l.spared {
+			return r, "", false
+		}
+		if whole, ok := p.d.payload.Take(size, p.d.limit()); ok {
+			p.divide(whole, x)
+		}
+	}
+	own := &p.work[x].reserved
+	if len(*own) == 0 {
+		if p.d.Rescue != nil && !p.dividing {
+			return p.policy.next(l, now)
+		}
+		return r, "", false
+	}
+	r, *own = (*own)[0], (*own)[1:]
+	return r, from, true
+}
+
+// divide reserves a range for the links, as the plan shares it for link x: what
+// comes first for the fastest.
+func (p *planned) divide(whole ranges.Range, x int) {
+	shares := make([]quantity.Bytes, len(p.work))
+	p.segments.Share(x, whole.Length, &p.scene, shares)
+	order := make([]int, 0, len(shares))
+	for i := range shares {
+		if shares[i] > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return int(math.Copysign(1, float64(p.scene.Progress[b].Goodput-p.scene.Progress[a].Goodput)))
+	})
+	for _, i := range order {
+		part := ranges.Range{Offset: whole.Offset, Length: shares[i]}
+		whole.Offset += part.Length
+		p.work[i].reserved = append(p.work[i].reserved, part)
+		p.scene.Progress[i].Unfinished += part.Length
+	}
+	p.dividing = true
+	defer func() { p.dividing = false }()
+	for _, other := range p.d.links {
+		if other.index != x && shares[other.index] > 0 && other.session != nil && other.newest == nil {
+			p.d.request(other)
+		}
+	}
+}
+
+// recover takes over, if the plan wants it, what the link that the bytes in
+// order wait for has still to deliver: it is divided anew, and that link begins
+// with a new connection, which is how HTTP/1.1 ends an answer. It returns the
+// name of that link.
+func (p *planned) recover(l *linkState, now time.Duration) (from string) {
+	for _, other := range p.d.links {
+		if other == l || other.spared || p.isAwaited(other, now) {
+			continue
+		}
+		rest, ok := p.holds(other, p.scene.InOrder)
+		if !ok || !p.segments.Recover(l.index, other.index, rest.Length, &p.scene) {
+			continue
+		}
+		w := &p.work[other.index]
+		later := w.reserved
+		w.reserved = nil
+		for _, r := range slices.Clone(other.active) {
+			if left := p.d.drop(other, r, now); left.Offset == rest.Offset {
+				continue
+			} else if left.Length > 0 {
+				later = append([]ranges.Range{left}, later...)
+			}
+		}
+		later = slices.DeleteFunc(later, func(r ranges.Range) bool { return r == rest })
+		p.d.failedOver(other, l, rest.Length, slow, now)
+		if s := other.session; s != nil {
+			other.session = nil
+			p.d.close(other, s, false)
+			other.wake()
+		}
+		p.divide(rest, l.index)
+		w.reserved = append(w.reserved, later...)
+		return other.Name
+	}
+	return ""
+}
+
+// isAwaited reports whether the link has a request so new that nothing could
+// have come of it. Links that took it from each other would never get an answer
+// of a server that thinks for long.
+func (p *planned) isAwaited(l *linkState, now time.Duration) bool {
+	var patience time.Duration
+	for _, one := range p.d.links {
+		patience = max(patience, one.patience())
+	}
+	return slices.ContainsFunc(l.active, func(r *request) bool {
+		return r.received == 0 && now-r.issued < patience
+	}) && !slices.ContainsFunc(l.active, func(r *request) bool { return r.received > 0 })
+}
+
+// holds is what a link has still to deliver of the range with the byte at
+// offset in it.
+func (p *planned) holds(l *linkState, offset quantity.Bytes) (ranges.Range, bool) {
+	for _, r := range l.active {
+		if left := (ranges.Range{Offset: r.next(), Length: r.left()}); left.Length > 0 && left.Offset == offset {
+			return left, true
+		}
+	}
+	if reserved := p.work[l.index].reserved; len(reserved) > 0 && reserved[0].Offset == offset {
+		return reserved[0], true
+	}
+	return ranges.Range{}, false
+}
