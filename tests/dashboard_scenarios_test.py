@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -146,8 +145,9 @@ def test_the_runs_say_what_is_wrong_with_them_and_where_they_are(
         [one["options"]["1"]["text"]] for one in overrides["not the scenario's"]["mappings"]
     ]
     assert words == "by hand"
-    ((url),) = [one["url"] for one in overrides["run"]["links"]]
-    assert url.startswith(f"/d/{LIVE_UID}?var-run=${{__data.fields.run}}")
+    live_lab, report = (one["url"] for one in overrides["run"]["links"])
+    assert live_lab.startswith(f"/d/{LIVE_UID}?var-run=${{__data.fields.run}}&from=")
+    assert report == "${reports:raw}/${__data.fields.run}.html"
     for expression, key in ((began, "start_s"), (ended, "end_s")):
         for one, value in asked_of(compared, expression):
             assert value == 1000 * getattr(by_run[one["run"]].slot, key)
@@ -187,6 +187,8 @@ def suites(
             )
             beside_baseline.write(runs[-1], BesideBaseline("default", found))
         published += publish(runs, data=data)
+    # What is in no suite changes nothing.
+    publish([finished_run(work / "other", "alg1", download_s=1.0, revision="r3")], data=data)
     with prometheus(work / "prometheus") as server:
         yield server, published
 
@@ -197,7 +199,7 @@ def history(
     """What each query of a panel answers when all is published."""
     server, published = suites
     return [
-        server.value(filled_in(one, suite="default"), published[-1].slot.end_s + 60)
+        server.value(filled_in(one, suite="default"), published[-1].slot.end_s + 3600)
         for one in expressions("regression-history", title)
     ]
 
@@ -222,13 +224,9 @@ def test_a_row_for_each_download_says_what_moved_most_by_the_suites_own_bound(
     suites: tuple[Prometheus, list[Published]],
 ) -> None:
     moved, changed, time, _, revision = history(suites, "Downloads beside the baseline")
-    found = {one["algorithm"]: (one["figure"], value) for one, value in moved}
-    assert found == {
-        "naive": ("download time", math.inf),
-        "alg1": ("download time", 1.5),
-        "alg3": ("download time", 0.4),
-        "alg2": ("download time", -2.0),
-    }
+    found = {one["algorithm"]: value for one, value in moved}
+    assert found == pytest.approx({"naive": 100, "alg1": 1.5, "alg3": 0.4, "alg2": -2.0})
+    assert {one["figure"] for one, _ in moved} == {"download time"}
     assert {one["size"] for one, _ in moved} == {"10 MB"}
     assert {one["algorithm"]: value for one, value in changed}["alg1"] == pytest.approx(0.1)
     assert [value for _, value in time] == [11.0] * 4

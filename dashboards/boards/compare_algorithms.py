@@ -210,7 +210,8 @@ def _runs() -> Any:
         "Runs",
         "Every run in the time shown, also those left out above, and why. Efficiency is the least "
         "time in which the links could have delivered the file / the time taken; link Δ is from the "
-        "first link's end to the last one's. A run's name leads to it in *Live lab*.",
+        "first link's end to the last one's. A run's name leads to it in *Live lab*, and to its "
+        "report where a web server has what `linklab publish --reports` wrote.",
         shown,
         "run",
         "algorithm",
@@ -236,7 +237,12 @@ def _runs() -> Any:
                         "title": "the run in Live lab",
                         "url": "/d/linklab-live?var-run=${__data.fields.run}"
                         "&from=${__data.fields.began.numeric}&to=${__data.fields.ended.numeric}",
-                    }
+                    },
+                    {
+                        "title": "its report",
+                        "url": "${reports:raw}/${__data.fields.run}.html",
+                        "targetBlank": True,
+                    },
                 ],
             )
         ],
@@ -292,6 +298,12 @@ def _variables() -> list[Any]:
             "first.",
             sort=VariableSort.ALPHABETICAL_DESC,
         ),
+        dashboard.TextBoxVariable("reports")
+        .label("Reports at")
+        .description(
+            "Address of a web server with the pages that `linklab publish --reports` wrote."
+        )
+        .default_value("http://127.0.0.1:8000"),
     ]
 
 

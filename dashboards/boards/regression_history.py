@@ -38,13 +38,21 @@ WHICH = "{{scenario}} {{size}}, {{algorithm}}, seed {{seed}}"
 
 SUITE = 'suite="$suite"'
 
+MOST = 100
+"""What is shown of a movement beyond any bound, which is infinite."""
+
 BY_BOUND = thresholds((None, GREEN), (-1, GREY), (1.000001, RED))
 """Colours of a movement by its bound."""
 
 
+IN_SUITE = f"on (run) {ever(regression.MOVED, SUITE)}"
+"""Of the suite's runs, not of others that download the same."""
+
+
 def _newest(expression: str) -> str:
-    """Of the newest run of each download alone."""
-    return f"({expression} and on (run) topk by ({CELL}) (1, {ever(about.ENDED)}))"
+    """Of the suite's newest run of each download alone."""
+    newest = f"topk by ({CELL}) (1, {ever(about.ENDED)} and {IN_SUITE})"
+    return f"({expression} and on (run) {newest})"
 
 
 MOVED = by("max", CELL, _newest(ever(regression.MOVED, SUITE)))
@@ -111,7 +119,10 @@ def _table() -> Any:
         "figure": "worst figure",
     }
     shown = {
-        "by its bound": (by("max", f"{CELL}, figure, run", moved), units.Short),
+        "by its bound": (
+            f"clamp_max({by('max', f'{CELL}, figure, run', moved)}, {MOST})",
+            units.Short,
+        ),
         "change": (
             f"{changed} and on ({CELL}, figure) {moved}",
             units.PercentUnit,
@@ -125,7 +136,8 @@ def _table() -> Any:
         "Downloads beside the baseline",
         "The newest run of each download, the worst first: of its figures the one that is worst, or "
         "where none is worse best, by the bound that the suite has for it (above 1 is worse, below "
-        "-1 better), and its change.",
+        f"-1 better, {MOST} beyond any: the download fails, or tells what it did not tell), and its "
+        "change.",
         units.Short,
     )
     asking(panel, *(at_end(one) for one, _ in shown.values()))
@@ -171,8 +183,8 @@ def _failed() -> Any:
     panel = figure(
         "Failed",
         units.Short,
-        "Runs without figures in the time shown.",
-        at_end(f"sum({ever(results.FAILED)})"),
+        "Runs of the suite without figures in the time shown.",
+        at_end(f"sum({ever(results.FAILED)} and {IN_SUITE})"),
     )
     return panel.thresholds(thresholds((None, GREEN), (1, RED)))
 
@@ -180,9 +192,12 @@ def _failed() -> Any:
 def _revisions() -> Any:
     labels = ("revision", "place")
     panel = described(
-        table.Panel(), "Revisions", "Which revisions of linklab the runs are of.", units.Short
+        table.Panel(),
+        "Revisions",
+        "Which revisions of linklab the suite's runs are of.",
+        units.Short,
     )
-    asking(panel, at_end(by("count", ", ".join(labels), ever(about.INFO))))
+    asking(panel, at_end(by("count", ", ".join(labels), f"{ever(about.INFO)} and {IN_SUITE}")))
     named = {"Time": None, **{label: label for label in labels}, "Value": "runs"}
     return panel.with_transformation(columns(named)).decimals(0)
 

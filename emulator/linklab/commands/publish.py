@@ -7,6 +7,7 @@ import json
 import webbrowser
 from pathlib import Path
 
+from linklab.commands import report
 from linklab.commands.options import add_json, positive
 from linklab.core.complaint import complain
 from linklab.core.printable import printable
@@ -49,6 +50,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"whose dashboards the links are of (default {prometheus.GRAFANA})",
     )
     parser.add_argument(
+        "--reports",
+        type=Path,
+        metavar="DIR",
+        help="write a page of each run there (linklab report), RUN.html, for a web server whose "
+        "address *Compare algorithms* is told",
+    )
+    parser.add_argument(
         "--open", action="store_true", help="open the last of the links in a browser"
     )
     add_json(parser)
@@ -62,6 +70,10 @@ def run(options: argparse.Namespace) -> int:
         output=options.output,
         retention_s=options.retention * 86400,
     )
+    if options.reports is not None:
+        options.reports.mkdir(parents=True, exist_ok=True)
+        for one in done:
+            report.of_directories([one.run_dir], options.reports / f"{one.slot.run}.html")
     together = prometheus.compare_urls(done, options.grafana)
     if options.json:
         print(json.dumps([prometheus.to_json(one, options.grafana) for one in done], indent=2))
