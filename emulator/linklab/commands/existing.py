@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from linklab.energy import library
 from linklab.energy.model import EnergyModel
 from linklab.runs import run_energy
 from linklab.runs.evidence import Evidence, Reader, found_in
-from linklab.scenario import find, ships
-
-ModelOf = Callable[[str], EnergyModel | None]
-"""An energy model for the runs of a scenario, by its name."""
+from linklab.scenario import Scenario, find, ships
 
 
-def read(paths: Iterable[Path], model_of: ModelOf) -> list[Evidence]:
-    """The runs in directories; EvidenceError where there are none, or half ones."""
-    reader = Reader(model_of)
-    return [reader.read(path) for path in found_in(paths)]
+class EnergyModels:
+    """The energy models by which runs are counted that are there: `instead`, where it is named, of
+    all runs; else the run's own, and of older runs, which name none, their scenario's of now."""
 
+    def __init__(self, instead: str | None = None) -> None:
+        self.instead = instead
+        self._found: dict[str, EnergyModel | None] = {}
 
-def energy_model_now(instead: str | None) -> ModelOf:
-    """The energy model of a scenario as it is now, which older runs do not name, or another."""
+    def of_scenario(self, scenario: Scenario) -> EnergyModel | None:
+        """`instead`, or that of the scenario of this name as it is now. Raises ScenarioError."""
+        if scenario.name not in self._found:
+            self._found[scenario.name] = self._of(scenario)
+        return self._found[scenario.name]
 
-    @functools.cache
-    def model_of(name: str) -> EnergyModel | None:
-        if not ships(name):
-            return None
-        text = run_energy.model_for(find(name), instead)
+    def _of(self, scenario: Scenario) -> EnergyModel | None:
+        if self.instead is None:
+            if not ships(scenario.name):
+                return None
+            scenario = find(scenario.name)
+        text = run_energy.model_for(scenario, self.instead)
         return None if text is None else library.parse(text)
 
-    return model_of
+    def of_run(self, run: Evidence) -> EnergyModel | None:
+        """The model by which a run's energy was counted. Raises ScenarioError."""
+        own = run_energy.model_of(run.run_dir) if self.instead is None else None
+        return own or self.of_scenario(run.scenario)
+
+
+def read(paths: Iterable[Path], models: EnergyModels) -> list[Evidence]:
+    """The runs in directories; EvidenceError where there are none, or half ones."""
+    reader = Reader(models.of_scenario, instead=models.instead is not None)
+    return [reader.read(path) for path in found_in(paths)]

@@ -69,8 +69,8 @@ def _figure(options: argparse.Namespace) -> int:
     form = "" if options.output is None else options.output.suffix.removeprefix(".")
     if form not in vega.FORMATS:
         raise UsageError("--figure needs -o FILE.svg or -o FILE.png")
-    model_of = existing.energy_model_now(None)
-    shown, _ = report.context(existing.read([Path(options.what)], model_of), model_of)
+    models = existing.EnergyModels()
+    shown, _ = report.context(existing.read([Path(options.what)], models), models)
     charts = {one.name: one.spec for one in page.all_charts(shown)}
     if options.figure not in charts:
         known = ", ".join([*charts][:_FEW]) or "none"

@@ -13,7 +13,7 @@ from linklab.commands.options import UsageError, add_energy_model
 from linklab.core.complaint import complain
 
 if TYPE_CHECKING:
-    from linklab.commands.existing import ModelOf
+    from linklab.commands.existing import EnergyModels
     from linklab.field.prediction import Prediction
     from linklab.report.page import Group, History, Over
     from linklab.report.reproduction import Checked
@@ -63,9 +63,9 @@ def run(options: argparse.Namespace) -> int:
     """Writes the page; says which runs failed, and is then 1."""
     from linklab.commands import existing  # scipy is slow to load.
 
-    model_of = existing.energy_model_now(options.energy_model)
-    found = existing.read(options.runs, model_of)
-    written(found, options.output, model_of, _baseline(options.history))
+    models = existing.EnergyModels(options.energy_model)
+    found = existing.read(options.runs, models)
+    written(found, options.output, models, _baseline(options.history))
     failed = [one for one in found if one.failure]
     for one in failed:
         complain(f"{one.run_dir}: {one.failure}")
@@ -84,7 +84,7 @@ def _baseline(given: Path | None) -> Path | None:
 def written(
     found: Sequence[Evidence],
     output: Path,
-    model_of: ModelOf,
+    models: EnergyModels,
     baseline: Path | None = None,
     predictions: Predictions | None = None,
 ) -> None:
@@ -95,7 +95,7 @@ def written(
     from linklab.report import html
 
     try:
-        shown, warnings = context(found, model_of, baseline, predictions)
+        shown, warnings = context(found, models, baseline, predictions)
     except RecordError as error:
         raise UsageError(str(error)) from error
     for warning in warnings:
@@ -116,13 +116,13 @@ def of_directories(
     if output is not None:
         from linklab.commands import existing  # scipy is slow to load.
 
-        model_of = existing.energy_model_now(energy_model)
-        written(existing.read(paths, model_of), output, model_of, baseline, predictions)
+        models = existing.EnergyModels(energy_model)
+        written(existing.read(paths, models), output, models, baseline, predictions)
 
 
 def context(
     found: Sequence[Evidence],
-    model_of: ModelOf,
+    models: EnergyModels,
     baseline: Path | None = None,
     predictions: Predictions | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
@@ -131,9 +131,7 @@ def context(
     from linklab.report import page
 
     groups, warnings = grouped(found)
-    over = {
-        (group.title, who): _over(group, who, model_of) for group in groups for who in group.runs
-    }
+    over = {(group.title, who): _over(group, who, models) for group in groups for who in group.runs}
     command = ["linklab", *sys.argv[1:]]
     history = None if baseline is None else _history(baseline, groups)
     verdicts = _verdicts(groups)
@@ -241,7 +239,7 @@ def _check_different(group: Group) -> None:
             seeds[one.job.seed] = one.run_dir
 
 
-def _over(group: Group, who: str, model_of: ModelOf) -> Over:
+def _over(group: Group, who: str, models: EnergyModels) -> Over:
     from linklab.core.records import ProcessRecord, Tail
     from linklab.report.page import Over
     from linklab.runs import courses, process_figures
@@ -265,18 +263,20 @@ def _over(group: Group, who: str, model_of: ModelOf) -> Over:
         step_s=step_s,
         middle_seed=middle.job.seed,
         end_s=middle_s,
-        power=_power(middle, model_of),
+        power=_power(middle, models),
         processes=process_figures.over_time(Tail(middle.run_dir, ProcessRecord).read(), step_s),
     )
 
 
-def _power(run: Evidence, model_of: ModelOf) -> list[tuple[float, float, dict[str, float]]]:
+def _power(run: Evidence, models: EnergyModels) -> list[tuple[float, float, dict[str, float]]]:
     """What the device drew over time, where an energy model is named."""
     from linklab.core.records import QueueRecord, Tail
     from linklab.runs import run_energy
 
-    model = run_energy.model_of(run.run_dir) or model_of(run.scenario.name)
-    if model is None or run.figures is None or run.figures.energy is None:
+    if run.figures is None or run.figures.energy is None:
+        return []
+    model = models.of_run(run)
+    if model is None:
         return []
     account = run_energy.of_lab(
         model,

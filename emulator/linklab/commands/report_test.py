@@ -12,12 +12,14 @@ from linklab.commands.cli import main
 from linklab.core import records
 from linklab.core.link_state import LinkState
 from linklab.core.records import FILES, ClientRecord, LinkRecord, ProcessRecord, QueueRecord
+from linklab.energy import library
+from linklab.energy.model import to_yaml
 from linklab.regression import baseline, fingerprint, history
 from linklab.regression.baseline import Baseline
 from linklab.regression.figures import Cell
 from linklab.regression.fingerprint import Fingerprint
 from linklab.report import vega
-from linklab.runs import evidence_test, job, summary
+from linklab.runs import evidence, evidence_test, job, run_energy, summary
 from linklab.runs.run_figures import LinkFigures, ProcessFigures, RunFigures
 from linklab.scenario import Scenario
 
@@ -25,7 +27,7 @@ HOSTILE = "</script><script>alert('1')</script><img src=x onerror=alert(2)>"
 
 
 @pytest.fixture(autouse=True)
-def library(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """The library takes seconds to bundle, and is not what is tested."""
     monkeypatch.setattr(vega, "javascript", lambda: "/* vega */")
 
@@ -302,6 +304,28 @@ def test_energy_is_shown_by_the_scenario_s_model(tmp_path: Path) -> None:
     assert re.search(r"<td>[0-9.]+&nbsp;J</td>", text)
     assert "Energy against time : by the model galaxy-s7" in words(text)
     assert "alg3: power of seed 1 : by galaxy-s7" in words(text)
+
+
+def test_energy_by_another_model_and_never_by_several(tmp_path: Path) -> None:
+    of = scenario.find("hs-s7")
+    for who, own in (("alg3", "galaxy-s7"), ("naive", "nexus-5")):
+        run_dir = made(tmp_path / "runs", who, 1, of, 2.0)
+        state = LinkState(True, 8_000_000, 1, 0.01, 0.0, 0.0)
+        lines = [LinkRecord.of(state, t_s=0.0, late_s=0.0, link=link) for link in of.links]
+        (run_dir / FILES[LinkRecord]).write_bytes(b"".join(map(records.line, lines)))
+        (run_dir / run_energy.FILE).write_text(to_yaml(library.get(own)))
+        figures = evidence.Reader(lambda _, own=own: library.get(own)).read(run_dir).figures  # type: ignore[misc]
+        (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
+    text = page(tmp_path / "runs")
+    assert "counted by several models (nexus-5, galaxy-s7) and is not compared" in words(text)
+    assert not re.search(r"<td>[0-9.]+&nbsp;J</td>", text)
+    assert "Energy against time" not in text
+    output = tmp_path / "x.html"
+    line = ["report", str(tmp_path / "runs"), "--energy-model", "galaxy-s6", "-o", str(output)]
+    assert main(line) == 0
+    assert "Energy against time : by the model galaxy-s6" in words(output.read_text())
+    assert len(re.findall(r"<td>[0-9.]+&nbsp;J</td>", output.read_text())) == 2
+    assert "by galaxy-s6; after the red line" in words(output.read_text())
 
 
 def test_the_runs_stand_beside_the_revisions_of_a_baseline(

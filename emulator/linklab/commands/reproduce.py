@@ -136,7 +136,7 @@ def _given(options: argparse.Namespace) -> tuple[list[Evidence], list[str], str]
     """The run directories that are there; why some came to nothing; in one line."""
     from linklab.commands import existing  # scipy is slow to load.
 
-    found = existing.read(options.there, existing.energy_model_now(options.energy_model))
+    found = existing.read(options.there, existing.EnergyModels(options.energy_model))
     failures = [f"{one.run_dir}: {one.failure}" for one in found if one.failure]
     return found, failures, f"{len(found)} run directories, as they were there"
 

@@ -257,6 +257,7 @@ def _section(index: int, group: Group, over: Mapping[tuple[str, str], Over]) -> 
         "processes": _process_rows(group),
         "loads": _loads(group),
         "model": ", ".join(_models(group)),
+        "counted_alike": len(_models(group)) < 2,
         "courses": [
             part
             for who in group.runs
@@ -378,7 +379,8 @@ def _became(ranges: Sequence[Range]) -> str:
 def _row(group: Group, who: str, interval: Interval | None) -> dict[str, Any]:
     figures = [one.figures for one in group.runs[who] if one.figures is not None]
     deltas = [one.link_delta_s for one in figures if one.link_delta_s is not None]
-    joules = [one.energy.joules for one in figures if one.energy is not None]
+    energies = [one.energy for one in figures if one.energy is not None]
+    joules = [one.joules for one in energies] if len(_models(group)) == 1 else []
     wasted = [one.wasted_bytes for one in figures if one.wasted_bytes is not None]
     return {
         "who": who,

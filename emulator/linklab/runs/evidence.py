@@ -72,11 +72,17 @@ def _is_half(path: Path) -> bool:
 
 
 class Reader:
-    """Reads run directories; the scenario that many share is parsed once. Of runs that name no
-    energy model, `model_of` is asked for one by their scenario's name."""
+    """Reads run directories; the scenario that many share is parsed once. Energy is counted by the
+    model that `model_of` has for a scenario, of runs that name none themselves; `instead`: of all."""
 
-    def __init__(self, model_of: Callable[[str], EnergyModel | None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        model_of: Callable[[Scenario], EnergyModel | None] = lambda _: None,
+        *,
+        instead: bool = False,
+    ) -> None:
         self._model_of = model_of
+        self._instead = instead
         self._scenarios: dict[bytes, Scenario] = {}
 
     def read(self, run_dir: Path) -> Evidence:
@@ -111,7 +117,8 @@ class Reader:
     def _with_energy(
         self, run_dir: Path, figures: RunFigures, scenario: Scenario, shift_s: float
     ) -> RunFigures:
-        model = self._model_of(scenario.name) if figures.energy is None else None
+        is_asked = self._instead or figures.energy is None
+        model = self._model_of(scenario) if is_asked else None
         queues = [] if model is None else Tail(run_dir, QueueRecord).read()
         if model is None or not queues:
             return figures

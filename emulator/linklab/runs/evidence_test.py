@@ -44,8 +44,8 @@ def test_a_run_without_energy_model_is_given_one(tmp_path: Path, small: Scenario
     run_dir = made(tmp_path, "a", small)
     asked = []
 
-    def model_of(name: str) -> EnergyModel:
-        asked.append(name)
+    def model_of(of: Scenario) -> EnergyModel:
+        asked.append(of.name)
         return library.get("galaxy-s7")
 
     figures = evidence.Reader(model_of).read(run_dir).figures
@@ -54,6 +54,13 @@ def test_a_run_without_energy_model_is_given_one(tmp_path: Path, small: Scenario
     assert asked == [small.name]
     assert figures.energy.links["wifi"].active_s == pytest.approx(2.0)
     assert replace(figures, energy=None) == FIGURES
+    (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
+    again = evidence.Reader(lambda _: library.get("nexus-5"))
+    assert again.read(run_dir).figures == figures, "its own"
+    instead = evidence.Reader(lambda _: library.get("nexus-5"), instead=True).read(run_dir).figures
+    assert instead is not None
+    assert instead.energy is not None
+    assert instead.energy.model == "nexus-5"
 
 
 def test_a_run_is_read_from_its_directory_alone(tmp_path: Path, small: Scenario) -> None:
