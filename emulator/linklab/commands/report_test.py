@@ -19,7 +19,7 @@ from linklab.regression.baseline import Baseline
 from linklab.regression.figures import Cell
 from linklab.regression.fingerprint import Fingerprint
 from linklab.report import vega
-from linklab.runs import evidence, evidence_test, job, run_energy, summary
+from linklab.runs import evidence, evidence_test, job, summary
 from linklab.runs.run_figures import LinkFigures, ProcessFigures, RunFigures
 from linklab.scenario import Scenario
 
@@ -313,7 +313,7 @@ def test_energy_by_another_model_and_never_by_several(tmp_path: Path) -> None:
         state = LinkState(True, 8_000_000, 1, 0.01, 0.0, 0.0)
         lines = [LinkRecord.of(state, t_s=0.0, late_s=0.0, link=link) for link in of.links]
         (run_dir / FILES[LinkRecord]).write_bytes(b"".join(map(records.line, lines)))
-        (run_dir / run_energy.FILE).write_text(to_yaml(library.get(own)))
+        (run_dir / job.ENERGY_FILE).write_text(to_yaml(library.get(own)))
         figures = evidence.Reader(lambda _, own=own: library.get(own)).read(run_dir).figures  # type: ignore[misc]
         (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
     text = page(tmp_path / "runs")
