@@ -29,7 +29,7 @@ def run(options: argparse.Namespace, not_for_scenarios: Sequence[str]) -> int:
             "and .yaml, such as drive.yaml"
         )
     try:
-        recordings = [recording.read(path) for path in options.files]
+        recordings = _read(options.files)
         made = making.scenario(file.stem, recordings, kinds_of(recordings, options.kind))
         sources = [path.name or str(path) for path in options.files]
         scenario = files.write(made, file, sources, overwrite=options.force)
@@ -40,6 +40,22 @@ def run(options: argparse.Namespace, not_for_scenarios: Sequence[str]) -> int:
     else:
         _show(file, scenario, made, recordings)
     return 0
+
+
+def _read(files: Sequence[Path]) -> list[Recording]:
+    """Run directories and captures. Raises RecordingError, OSError."""
+    captures = [file for file in files if file.is_file()]
+    made = [recording.read(file) for file in files if file not in captures]
+    if not captures:
+        return made
+    from linklab.field import capture  # dpkt is slow to load.
+
+    for file in captures:
+        if not capture.is_capture(file):
+            raise RecordingError(
+                f"{file}: is no capture; allowed: run directories of downloads, and files of tcpdump"
+            )
+    return [*made, *capture.read(captures)]
 
 
 def kinds_of(recordings: Iterable[Recording], given: Iterable[str]) -> dict[str, LinkKind]:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from linklab.commands import cli
-from linklab.field import simulated
+from linklab.field import capture_test, simulated
 from linklab.field.simulated import Link
 from linklab.scenario import load
 
@@ -67,6 +67,20 @@ def test_a_kind_is_asked_for_where_nothing_tells_it(capsys: pytest.CaptureFixtur
     )
     assert cli.main(["import", *words, "--kind", "home=wifi"]) == 0
     assert load("x.yaml").links["home"].kind.name == "wifi"
+
+
+def test_captures_become_a_scenario(capsys: pytest.CaptureFixture[str]) -> None:
+    capture_test.download(Path("wlan0.pcap"))
+    capture_test.download(Path("rmnet0.pcap"))
+    assert cli.main(["import", "wlan0.pcap", "rmnet0.pcap", "--scenario", "drive.yaml"]) == 0
+    said = capsys.readouterr().out
+    assert "wlan0       mean 24." in said
+    assert "the same again" not in said
+    assert [link.kind.name for link in load("drive.yaml").links.values()] == ["wifi", "lte"]
+    Path("notes.txt").write_text("none")
+    assert refused(capsys, "notes.txt", "--scenario", "x.yaml") == (
+        "notes.txt: is no capture; allowed: run directories of downloads, and files of tcpdump"
+    )
 
 
 @pytest.mark.parametrize(

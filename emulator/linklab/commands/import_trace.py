@@ -24,6 +24,7 @@ examples:
 
   linklab import results/1 --scenario drive.yaml   of multilink get --run-dir
   linklab import results/1 results/2 results/3 --scenario drive.yaml
+  linklab import wlan0.pcap rmnet0.pcap --scenario drive.yaml
 
 A scenario plays a trace with `trace: {file: ./drive.csv}` on a link."""
 
@@ -35,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="the recording; with --scenario, run directories of downloads",
+        help="the recording; with --scenario, run directories of downloads, or captures of links",
     )
     parser.add_argument(
         "--scenario",

@@ -1,0 +1,291 @@
+"""Captures of tcpdump, one of each link, read as recordings.
+
+A capture has every packet with its time, in the order in which a link brought them, so that what was
+carried is exact. Round trips are those of handshakes, and of TCP's timestamps (RFC 7323 4): from the
+first packet with a value to the first that echoes it. What programs asked for is encrypted; a silence
+that ends after the client sent something counts as a pause of the client's, any other as the link's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import dpkt
+
+from linklab.core.frames import ETHERNET_BYTES, MTU_BYTES, SEGMENT_BYTES
+from linklab.field.course import Connection, LinkCourse, Seen, Span, merged
+from linklab.field.recording import Recording, RecordingError
+from linklab.scenario import ClientSettings
+
+MAGIC: Final = (
+    b"\xd4\xc3\xb2\xa1",
+    b"\xa1\xb2\xc3\xd4",
+    b"\x4d\x3c\xb2\xa1",
+    b"\xa1\xb2\x3c\x4d",
+    b"\x0a\x0d\x0d\x0a",
+)
+"""How files of pcap and pcapng begin."""
+
+_LOOK_S: Final = 0.1
+"""How often what came is looked at."""
+
+_PAUSE_S: Final = 0.05
+"""Silences that are shorter are none."""
+
+_NUMBERS: Final = 0xFFFFFFFF
+
+Flow = tuple[bytes, int, bytes, int]
+"""Address and port of the client, and of the server."""
+
+
+@dataclass(slots=True)
+class _Flow:
+    """A connection, seen from its client. `expected` is the number of the server's byte that comes
+    next in order, `highest` that after the last that came."""
+
+    dialled_s: float
+    mss: int = SEGMENT_BYTES
+    answered_s: float | None = None
+    handshake_s: float | None = None
+    expected: int | None = None
+    highest: int = 0
+    sent_at_s: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Link:
+    """What has been read of a capture so far. Lists ascend in time."""
+
+    came: list[tuple[float, int]] = field(default_factory=list)
+    rtts: list[tuple[float, float]] = field(default_factory=list)
+    behind: list[float] = field(default_factory=list)
+    asked_s: list[float] = field(default_factory=list)
+    flows: dict[Flow, _Flow] = field(default_factory=dict)
+    up_bytes: int = 0
+    payload_bytes: int = 0
+
+
+def is_capture(file: Path) -> bool:
+    """Whether a file begins as captures do. Raises OSError."""
+    with file.open("rb") as opened:
+        return opened.read(4) in MAGIC
+
+
+def read(files: Sequence[Path]) -> list[Recording]:
+    """Captures of links at the client, each called like its file (`wlan0.pcap`). Those that were
+    made at the same time are one recording. Raises RecordingError."""
+    links = {file.stem: _read(file) for file in files}
+    groups: list[list[str]] = []
+    for name in sorted(links, key=lambda one: links[one].came[0][0]):
+        begins_s = _begin_s(links[name])
+        together = groups and begins_s <= max(links[one].came[-1][0] for one in groups[-1])
+        groups[-1].append(name) if together else groups.append([name])
+    sources = {file.stem: str(file) for file in files}
+    return [_recording({name: links[name] for name in group}, sources) for group in groups]
+
+
+def _begin_s(link: _Link) -> float:
+    return min(one.dialled_s for one in link.flows.values())
+
+
+def _read(file: Path) -> _Link:
+    link = _Link()
+    try:
+        with file.open("rb") as opened:
+            for t_s, packet, length, payload in _packets(opened):
+                _take(link, t_s, packet, length, payload)
+    except (OSError, ValueError, dpkt.Error) as error:
+        raise RecordingError(f"{file}: cannot be read as a capture: {error}") from error
+    needed = "needed: what tcpdump saw at the client of a download, from its beginning on"
+    if not link.flows:
+        raise RecordingError(f"{file}: no handshake of TCP is in it; {needed}")
+    if not link.came:
+        raise RecordingError(f"{file}: no data came over the connections in it; {needed}")
+    if link.up_bytes > sum(size for _, size in link.came):
+        raise RecordingError(f"{file}: more data went than came; {needed}")
+    return link
+
+
+def _packets(opened: BinaryIO) -> Iterator[tuple[float, Any, int, int]]:
+    """Time, IP packet, its length and that of what TCP carries in it, which may be cut off."""
+    reader = dpkt.pcap.UniversalReader(opened)
+    link_type = reader.datalink()
+    for t_s, content in reader:
+        try:
+            packet = _ip(link_type, content)
+        except (dpkt.Error, IndexError):
+            continue  # Cut off, or something else than IP.
+        if not isinstance(getattr(packet, "data", None), dpkt.tcp.TCP):
+            continue
+        is_4 = isinstance(packet, dpkt.ip.IP)
+        length = packet.len if is_4 else packet.plen + 40
+        headers = (packet.hl * 4 if is_4 else 40) + packet.data.off * 4
+        yield float(t_s), packet, length, max(0, length - headers)
+
+
+def _ip(link_type: int, content: bytes) -> Any:
+    if link_type in (dpkt.pcap.DLT_RAW, 12, 101, 228, 229):
+        return dpkt.ip6.IP6(content) if content[0] >> 4 == 6 else dpkt.ip.IP(content)
+    if link_type == dpkt.pcap.DLT_LINUX_SLL:
+        return dpkt.sll.SLL(content).data
+    if link_type == 276:
+        return dpkt.sll2.SLL2(content).data
+    if link_type == dpkt.pcap.DLT_EN10MB:
+        return dpkt.ethernet.Ethernet(content).data
+    raise ValueError(f"link type {link_type}; allowed: Ethernet, raw IP, Linux cooked")
+
+
+def _take(link: _Link, t_s: float, packet: Any, length: int, payload: int) -> None:
+    segment = packet.data
+    up: Flow = (packet.src, segment.sport, packet.dst, segment.dport)
+    down: Flow = (packet.dst, segment.dport, packet.src, segment.sport)
+    if segment.flags & dpkt.tcp.TH_SYN:
+        _take_syn(link, t_s, segment, up, down)
+    elif up in link.flows:
+        _take_up(link, link.flows[up], t_s, segment, (length, payload))
+    elif down in link.flows:
+        _take_down(link, link.flows[down], t_s, segment, (length, payload))
+
+
+def _take_syn(link: _Link, t_s: float, segment: Any, up: Flow, down: Flow) -> None:
+    if not segment.flags & dpkt.tcp.TH_ACK:
+        flow = link.flows.setdefault(up, _Flow(t_s))
+        flow.sent_at_s.setdefault(_timestamps(segment)[0], t_s)
+        return
+    if down in link.flows:
+        flow = link.flows[down]
+        flow.answered_s = t_s
+        flow.expected = flow.highest = (segment.seq + 1) & _NUMBERS
+        flow.mss = min(flow.mss, _mss(segment))
+
+
+def _take_up(link: _Link, flow: _Flow, t_s: float, segment: Any, sizes: tuple[int, int]) -> None:
+    length, payload = sizes
+    if flow.handshake_s is None and flow.answered_s is not None:
+        flow.handshake_s = t_s - flow.dialled_s
+        link.rtts.append((t_s, flow.handshake_s))
+    flow.sent_at_s.setdefault(_timestamps(segment)[0], t_s)
+    link.up_bytes += length + ETHERNET_BYTES
+    if payload:
+        link.asked_s.append(t_s)
+
+
+def _take_down(link: _Link, flow: _Flow, t_s: float, segment: Any, sizes: tuple[int, int]) -> None:
+    length, payload = sizes
+    size = length + ETHERNET_BYTES
+    if length > MTU_BYTES:  # Several packets that the device or the kernel put together.
+        size += (-(-payload // flow.mss) - 1) * (length - payload + ETHERNET_BYTES)
+    link.came.append((t_s, size))
+    link.payload_bytes += payload
+    sent_s = flow.sent_at_s.pop(_timestamps(segment)[1], None)
+    if sent_s is not None and payload:
+        link.rtts.append((t_s, t_s - sent_s))
+    if not payload or flow.expected is None:
+        return
+    end = (segment.seq + payload) & _NUMBERS
+    if not _is_after(flow.highest, end):
+        flow.highest = end
+    if _is_after(segment.seq, flow.expected):
+        link.behind.append(t_s)
+    elif _is_after(end, flow.expected):
+        flow.expected = flow.highest  # Holes behind the first are taken to be filled with it.
+
+
+def _is_after(one: int, other: int) -> bool:
+    """Of numbers that begin again after the last one (RFC 9293 3.4)."""
+    return 0 < (one - other) & _NUMBERS < 1 << 31
+
+
+def _timestamps(segment: Any) -> tuple[int, int]:
+    """TSval and TSecr, 0 where there are none."""
+    for kind, value in _options(segment):
+        if kind == dpkt.tcp.TCP_OPT_TIMESTAMP and len(value) == 8:
+            return int.from_bytes(value[:4], "big"), int.from_bytes(value[4:], "big")
+    return 0, 0
+
+
+def _mss(segment: Any) -> int:
+    for kind, value in _options(segment):
+        if kind == dpkt.tcp.TCP_OPT_MSS and len(value) == 2:
+            return max(1, int.from_bytes(value, "big") - 12)
+    return SEGMENT_BYTES
+
+
+def _options(segment: Any) -> list[tuple[int, bytes]]:
+    try:
+        return list(dpkt.tcp.parse_opts(segment.opts))
+    except (dpkt.Error, IndexError):
+        return []
+
+
+def _recording(links: dict[str, _Link], sources: dict[str, str]) -> Recording:
+    begin_s = min(map(_begin_s, links.values()))
+    end_s = max(link.came[-1][0] for link in links.values())
+    return Recording(
+        source=", ".join(sources[name] for name in links),
+        contestant="",
+        is_complete=True,
+        length_s=end_s - begin_s,
+        size_bytes=sum(link.payload_bytes for link in links.values()),
+        courses=tuple(_course(name, link, begin_s) for name, link in links.items()),
+        client=ClientSettings(),
+        bandwidths_bps={},
+    )
+
+
+def _course(name: str, link: _Link, begin_s: float) -> LinkCourse:
+    base_s = min((rtt_s for _, rtt_s in link.rtts), default=0.0)
+    first = min(link.flows.values(), key=lambda one: one.dialled_s)
+    handshake_s = first.handshake_s or base_s
+    dialled_s = first.dialled_s - begin_s
+    coming = _coming(link, begin_s, base_s)
+    return LinkCourse(
+        link=name,
+        device=name,
+        is_exact=True,
+        seen=tuple(_seen(link, begin_s, base_s)),
+        asked=coming,
+        coming=coming,
+        connections=(Connection(dialled_s, dialled_s + handshake_s, handshake_s),),
+    )
+
+
+def _coming(link: _Link, begin_s: float, base_s: float) -> tuple[Span, ...]:
+    """When data came, without pauses that ended because the client asked for more."""
+    spans: list[Span] = []
+    asked = iter(link.asked_s)
+    last_asked_s = -1.0
+    next_asked_s = next(asked, None)
+    since_s = before_s = link.came[0][0]
+    for t_s, _ in link.came:
+        while next_asked_s is not None and next_asked_s <= t_s - base_s / 2:
+            last_asked_s, next_asked_s = next_asked_s, next(asked, None)
+        is_pause = t_s - before_s > max(_PAUSE_S, base_s)
+        if is_pause and last_asked_s > before_s and t_s - last_asked_s < 2 * base_s + _PAUSE_S:
+            spans.append((since_s - begin_s, before_s - begin_s))
+            since_s = t_s
+        before_s = t_s
+    return merged([*spans, (since_s - begin_s, before_s - begin_s)])
+
+
+def _seen(link: _Link, begin_s: float, base_s: float) -> Iterator[Seen]:
+    """Looks in steps of `_LOOK_S`; the round trip is the last one."""
+    rtts, behind = iter(link.rtts), iter(link.behind)
+    next_rtt, next_behind = next(rtts, None), next(behind, None)
+    now = Seen(0.0, 0, 0.0, base_s)
+    number = 1
+    for t_s, size in [*link.came, (link.came[-1][0] + _LOOK_S, 0)]:
+        while t_s - begin_s > number * _LOOK_S:
+            look_s = number * _LOOK_S
+            while next_rtt is not None and next_rtt[0] - begin_s <= look_s:
+                now = replace(now, rtt_s=next_rtt[1])
+                next_rtt = next(rtts, None)
+            while next_behind is not None and next_behind - begin_s <= look_s:
+                now = replace(now, out_of_order=now.out_of_order + 1)
+                next_behind = next(behind, None)
+            yield replace(now, t_s=look_s)
+            number += 1
+        now = replace(now, carried_bytes=now.carried_bytes + size)

@@ -1,0 +1,147 @@
+"""Captures of a download over a link of which all is known."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import dpkt
+import pytest
+
+from linklab.field import capacity, capture
+from linklab.field.recording import Recording, RecordingError
+
+CLIENT, SERVER = b"\x0a\x00\x00\x02", b"\x0a\x00\x00\x01"
+RATE_BPS, RTT_S, FRAME = 24.224e6, 0.03, 1514
+GAP_S = FRAME * 8 / RATE_BPS
+
+
+def packet(
+    from_client: bool, flags: int, seq: int, payload: int = 0, sent_ms: int = 0, echo_ms: int = 0
+) -> bytes:
+    options = b"\x01\x01\x08\x0a" + struct.pack(">II", sent_ms, echo_ms)
+    ports = (40000, 443) if from_client else (443, 40000)
+    segment = dpkt.tcp.TCP(
+        sport=ports[0], dport=ports[1], seq=seq, ack=1, flags=flags, opts=options,
+        off=8, data=bytes(payload),
+    )  # fmt: skip
+    ends = (CLIENT, SERVER) if from_client else (SERVER, CLIENT)
+    packet = dpkt.ip.IP(src=ends[0], dst=ends[1], p=dpkt.ip.IP_PROTO_TCP, data=segment)
+    packet.len = len(packet)
+    ethernet = dpkt.ethernet.Ethernet(data=packet)
+    return bytes(ethernet)
+
+
+def download(
+    file: Path,
+    length_s: float = 4.0,
+    begin_s: float = 1000.0,
+    *,
+    handshake: bool = True,
+    silent: tuple[float, float] = (9.0, 9.0),
+    asks_again: bool = False,
+    lost: tuple[int, ...] = (),
+    snaplen: int = 65535,
+) -> Path:
+    """A link at its rate from the third round trip on, with a queue of 50 ms; the segments numbered
+    in `lost` come half a second late."""
+    made: list[tuple[float, bytes]] = []
+    if handshake:
+        syn, ack = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK
+        made.append((0.0, packet(True, syn, 0, sent_ms=1)))
+        made.append((RTT_S, packet(False, syn | ack, 0, sent_ms=1, echo_ms=1)))
+    made.append((RTT_S, packet(True, dpkt.tcp.TH_ACK, 1, 100, sent_ms=31)))
+    t_s, number = 2 * RTT_S, 0
+    while t_s < length_s:
+        at_s = t_s if t_s < silent[0] else t_s + silent[1] - silent[0]
+        late_s = 0.5 if number in lost else 0.0
+        sent_s = at_s - RTT_S - 0.05
+        if number % 20 == 0 and sent_s > 2 * RTT_S:
+            made.append((sent_s, packet(True, dpkt.tcp.TH_ACK, 101, sent_ms=round(sent_s * 1e3))))
+        echo_ms = round(sent_s * 1e3) if number % 20 == 0 and sent_s > 2 * RTT_S else 0
+        seq = 1 + 1448 * number
+        made.append((at_s + late_s, packet(False, dpkt.tcp.TH_ACK, seq, 1448, 5, echo_ms)))
+        number, t_s = number + 1, t_s + GAP_S
+    if asks_again:
+        made.append((silent[1] - RTT_S, packet(True, dpkt.tcp.TH_ACK, 101, 100)))
+    with file.open("wb") as opened:
+        writer = dpkt.pcap.Writer(opened, snaplen=snaplen, nano=True)
+        for at_s, content in sorted(made):
+            writer.writepkt(content[:snaplen], begin_s + at_s)
+    return file
+
+
+def read(*files: Path) -> Recording:
+    (found,) = capture.read(files)
+    return found
+
+
+def test_a_saturated_link_is_what_it_carried(tmp_path: Path) -> None:
+    found = read(download(tmp_path / "wlan0.pcap"))
+    (course,) = found.courses
+    assert (course.link, course.device, found.contestant) == ("wlan0", "wlan0", "")
+    known = capacity.of_course(course, found.length_s)
+    assert known.mean_bps() == pytest.approx(RATE_BPS, rel=0.01)
+    assert known.breaks == ()
+    assert known.base_rtts[0][1] == pytest.approx(RTT_S, abs=1e-6)
+    assert known.queue_bytes == pytest.approx(0.05 * RATE_BPS / 8, rel=0.05)
+    count = round((4.0 - 2 * RTT_S) / GAP_S)
+    assert found.size_bytes == pytest.approx(1448 * count, abs=2 * 1448)
+
+
+def test_a_silence_is_the_link_s_unless_the_client_asked_after_it(tmp_path: Path) -> None:
+    broken = read(download(tmp_path / "a.pcap", silent=(2.0, 3.0)))
+    (one,) = capacity.of_course(broken.courses[0], broken.length_s).breaks
+    assert one.start_s == pytest.approx(2.0, abs=0.12)
+    assert one.end_s == pytest.approx(3.0, abs=0.05)
+    paused = read(download(tmp_path / "b.pcap", silent=(2.0, 3.0), asks_again=True))
+    assert capacity.of_course(paused.courses[0], paused.length_s).breaks == ()
+    assert len(paused.courses[0].coming) == 2
+
+
+def test_packets_behind_a_lost_one_are_counted(tmp_path: Path) -> None:
+    (course,) = read(download(tmp_path / "a.pcap", lost=(100,))).courses
+    assert course.seen[-1].out_of_order == pytest.approx(0.5 / GAP_S, abs=2)
+
+
+def test_captures_of_one_time_are_one_recording(tmp_path: Path) -> None:
+    wifi = download(tmp_path / "wlan0.pcap")
+    lte = download(tmp_path / "rmnet0.pcap", begin_s=1001.0)
+    later = download(tmp_path / "wlan1.pcap", begin_s=2000.0)
+    both, alone = capture.read([lte, later, wifi])
+    assert [one.link for one in both.courses] == ["wlan0", "rmnet0"]
+    assert both.length_s == pytest.approx(5.0, abs=0.01)
+    assert both.courses[1].coming[0][0] == pytest.approx(1.0 + 2 * RTT_S, abs=1e-3)
+    assert [one.link for one in alone.courses] == ["wlan1"]
+
+
+def test_headers_are_enough(tmp_path: Path) -> None:
+    whole = read(download(tmp_path / "a.pcap"))
+    cut = read(download(tmp_path / "b.pcap", snaplen=96))
+    assert cut.courses[0].carried_bytes == whole.courses[0].carried_bytes
+    assert cut.size_bytes == whole.size_bytes
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\xd4\xc3\xb2\xa1", "cannot be read as a capture: "),
+        (b"hello", "cannot be read as a capture: "),
+    ],
+)
+def test_what_is_no_capture_is_said(tmp_path: Path, content: bytes, said: str) -> None:
+    file = tmp_path / "a.pcap"
+    file.write_bytes(content)
+    with pytest.raises(RecordingError) as caught:
+        capture.read([file])
+    assert str(caught.value).startswith(f"{file}: {said}")
+
+
+def test_a_capture_without_a_handshake_tells_no_end_from_the_other(tmp_path: Path) -> None:
+    file = download(tmp_path / "a.pcap", handshake=False)
+    with pytest.raises(RecordingError) as caught:
+        capture.read([file])
+    assert str(caught.value) == (
+        f"{file}: no handshake of TCP is in it; "
+        "needed: what tcpdump saw at the client of a download, from its beginning on"
+    )
