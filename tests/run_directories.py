@@ -73,14 +73,14 @@ def finished_run(
 
 def changed_by_hand(run_dir: Path, copy: Path) -> Path:
     """A copy of a run as if somebody had changed Wi-Fi: 10 Mbit/s from 1 s on, and no carrier for
-    3 s from 1.9 s on."""
+    3 s from 2 s on."""
     shutil.copytree(run_dir, copy)
     manifest = json.loads((copy / "run.json").read_text())
     _write(copy / "run.json", {**manifest, "reason": copy.name})
     with (copy / "events.jsonl").open("a") as file:
         for t_s, kind, words in (
             (1.0, "live", "rate 10 Mbit/s"),
-            (1.9, "live", "down for 3 s"),
+            (2.0, "live", "down for 3 s"),
             (5.0, "live-end", "down for 3 s"),
         ):
             record = {"t_s": t_s, "link": "wifi", "kind": kind, "detail": words}

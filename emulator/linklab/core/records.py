@@ -212,13 +212,21 @@ class Follower:
         self._shift_s = shift_s
 
     def read(self) -> list[tuple[float, Record]]:
-        """What is new, each with its time in seconds since the scenario began, in that order."""
-        found: list[tuple[float, Record]] = []
-        for tail in self._tails:
-            for record in tail.read():
-                shift_s = self._shift_s if isinstance(record, ClientRecord) else 0.0
-                found.append((record.t_s + shift_s, record))
-        return sorted(found, key=lambda one: one[0])
+        """What is new, each with the time in seconds since the scenario began at which it happened,
+        in that order: of a link's new state, when it was applied. What was noted at the same time
+        stands before what links became of it."""
+        found = [
+            (self._happened_s(record), record) for tail in self._tails for record in tail.read()
+        ]
+        return sorted(found, key=lambda one: (one[0], not isinstance(one[1], EventRecord)))
+
+    def _happened_s(self, record: Record) -> float:
+        match record:
+            case ClientRecord():
+                return record.t_s + self._shift_s
+            case LinkRecord():
+                return record.t_s + record.late_s
+        return record.t_s
 
 
 def read_all(run_dir: Path, shift_s: float = 0.0) -> Iterator[tuple[float, Record]]:

@@ -151,3 +151,24 @@ def test_a_run_directorys_files_come_in_the_order_of_time(tmp_path: Path) -> Non
     assert len(follower.read()) == 4
     append(tmp_path / "events.jsonl", json.dumps(EVENT) + "\n")
     assert [t_s for t_s, _ in follower.read()] == [1.0]
+
+
+def test_a_links_state_counts_from_when_it_was_applied_and_what_was_noted_comes_first(
+    tmp_path: Path,
+) -> None:
+    link = {
+        "t_s": 2.0,
+        "link": "wifi",
+        "up": True,
+        "down_rate_bps": 1,
+        "up_rate_bps": 1,
+        "delay_s": 0.0,
+        "loss_ratio": 0.0,
+        "jitter_s": 0.0,
+    }
+    for late_s in (0.0, 0.1):
+        append(tmp_path / "links.jsonl", json.dumps({**link, "late_s": late_s}) + "\n")
+    append(tmp_path / "events.jsonl", json.dumps({**EVENT, "t_s": 2.0}) + "\n")
+    found = list(read_all(tmp_path))
+    assert [type(record) for _, record in found] == [EventRecord, LinkRecord, LinkRecord]
+    assert [t_s for t_s, _ in found] == [2.0, 2.0, 2.1]
