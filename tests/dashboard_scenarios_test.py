@@ -180,7 +180,11 @@ def suites(
         runs = []
         for algorithm, bounds in moved.items():
             name = f"{revision}-{algorithm}"
-            runs.append(finished_run(work / name, algorithm, download_s=11.0, revision=revision))
+            runs.append(
+                finished_run(
+                    work / name, algorithm, download_s=11.0, revision=revision, scenario="suite"
+                )
+            )
             found = (
                 Movement("download time", 10.0, 11.0, bounds),
                 Movement("efficiency", 0.9, 0.9, 0.0),
@@ -217,7 +221,10 @@ def test_the_verdict_says_how_many_are_worse_and_which(
     for title, count in (("Worse", 2), ("Better", 1), ("Downloads", 4), ("Failed", 0)):
         assert [value for _, value in history(suites, title)[0]] == [count], title
     (which,) = history(suites, "Which are worse")
-    assert {one["algorithm"] for one, _ in which} == {"alg1", "naive"}
+    assert {one["which"] for one, _ in which} == {
+        "suite, 10 MB, alg1, 1",
+        "suite, 10 MB, naive, 1",
+    }
 
 
 def test_a_row_for_each_download_says_what_moved_most_by_the_suites_own_bound(
@@ -374,10 +381,11 @@ def test_what_somebody_did_says_so_and_stands_until_it_is_taken_back(
     assert min(seconds) == 1 and len(seconds) > 9
     server, made = gone
     slot = made["by hand"]["slot"]
-    for second, words in ((4, {"rate 10 Mbit/s", "down for 3 s"}), (8, {"rate 10 Mbit/s"})):
+    rate, down_for = "Wi-Fi rate 10 Mbit/s", "Wi-Fi down for 3 s"
+    for second, words in ((4, {rate, down_for}), (8, {rate}), (-30, {"nothing"})):
         at_s = slot.start_s + second
         shown = server.value(filled_in(now, run=slot.run), at_s)
-        assert {one["what"] for one, _ in shown} == words
+        assert {one["which"] for one, _ in shown} == words
 
 
 def test_a_run_has_one_mark_at_its_start(gone: tuple[Prometheus, dict[str, Any]]) -> None:
@@ -410,8 +418,9 @@ def test_running_is_what_runs_now(gone: tuple[Prometheus, dict[str, Any]]) -> No
     assert target["instant"] and not target.get("range")
     for name, algorithm in (("alg3", "alg3"), ("curl", "curl-lte")):
         shown = server.value(filled_in(running), made[name]["slot"].start_s + 3)
-        assert [one["algorithm"] for one, _ in shown] == [algorithm]
-    assert not server.value(filled_in(running), made["alg3"]["slot"].end_s + 60)
+        assert [one["which"] for one, _ in shown] == [f"{algorithm}, wifi-gone"]
+    after = server.value(filled_in(running), made["alg3"]["slot"].end_s + 60)
+    assert [one["which"] for one, _ in after] == ["nothing"]
 
 
 def test_events_have_times_and_names_in_words(gone: tuple[Prometheus, dict[str, Any]]) -> None:

@@ -191,7 +191,7 @@ def test_a_carrier_that_is_taken_is_down_an_event_and_an_alert(
     firing = 'ALERTS{alertname="LinkDown", alertstate="firing", link="wifi"}'
     lab.until(lambda: server.value(firing, time.time()))
     (shown,) = (filled_in(one.expression) for one in asked() if one.where == "Alerts")
-    assert "LinkDown" in [one["alertname"] for one, _ in server.value(shown, time.time())]
+    assert "LinkDown wifi" in [one["which"] for one, _ in server.value(shown, time.time())]
     rules = yaml.safe_load((GRAFANA / "provisioning/alerting/linklab.yaml").read_text())
     (rule,) = [one for one in rules["groups"][0]["rules"] if one["title"] == "LinkDown"]
     assert server.value(rule["data"][0]["model"]["expr"], time.time())

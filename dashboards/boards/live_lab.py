@@ -34,14 +34,17 @@ from boards.looks import (
     limited,
     lines,
     one_colour,
+    thresholds,
 )
 from boards.query import (
     LINK_AND_TITLE,
+    WHICH,
     begun,
     buckets,
     by,
     by_link,
     firing,
+    in_words,
     links_named,
     now,
     over_time,
@@ -63,11 +66,12 @@ RUNS = "run, scenario, algorithm"
 
 
 def _running() -> Any:
+    running = by("max", "scenario, algorithm", series(lab.LATENESS))
     panel = figure(
         "Running",
         units.NoUnit,
         "Algorithm and scenario of the download that is going on.",
-        now(by("max", "scenario, algorithm", series(lab.LATENESS)), "{{algorithm}}, {{scenario}}"),
+        now(in_words(running, ", ", "algorithm", "scenario", otherwise="nothing"), WHICH),
     )
     panel.text(common.VizTextDisplayOptions().value_size(18))
     return panel.text_mode(commons.BigValueTextMode.NAME).color_scheme(one_colour(GREY))
@@ -116,24 +120,25 @@ def _by_hand() -> Any:
         "By hand",
         units.NoUnit,
         "What `linklab link` has changed and what has not been taken back.",
-        now(changed, "{{link}} {{what}}"),
+        now(in_words(changed, " ", "link", "what", otherwise="nothing"), WHICH),
     )
     panel.text(common.VizTextDisplayOptions().value_size(14))
-    panel.text_mode(commons.BigValueTextMode.NAME).color_scheme(one_colour(VIOLET))
-    return panel.no_value("nothing")
+    panel.text_mode(commons.BigValueTextMode.NAME)
+    return panel.thresholds(thresholds((None, GREY), (1, VIOLET)))
 
 
 def _alerts() -> Any:
+    fired = by("max", "alertname, link", firing())
     panel = figure(
         "Alerts",
         units.NoUnit,
         "What Prometheus' rules say now: a link that is down, an emulator that this machine cannot "
         "keep up with, a run that failed.",
-        now(by("max", "alertname, link", firing()), "{{alertname}} {{link}}"),
+        now(in_words(fired, " ", "alertname", "link", otherwise="none"), WHICH),
     )
     panel.text(common.VizTextDisplayOptions().value_size(14))
-    panel.text_mode(commons.BigValueTextMode.NAME).color_scheme(one_colour(RED))
-    return panel.no_value("none")
+    panel.text_mode(commons.BigValueTextMode.NAME)
+    return panel.thresholds(thresholds((None, GREY), (1, RED)))
 
 
 def _limits(panel: Any) -> Any:

@@ -83,6 +83,18 @@ def by_link(aggregate: str, expression: str, *labels: str) -> str:
     return made
 
 
+def in_words(expression: str, between: str, *labels: str, otherwise: str) -> str:
+    """Series called `which` by some of their labels; where there are none, one of 0 that is called
+    otherwise. A panel that shows names alone would stay blank."""
+    listed = ", ".join(f'"{label}"' for label in labels)
+    named = f'label_join({expression}, "which", "{between}", {listed})'
+    return f'{named} or on () label_replace(vector(0), "which", "{otherwise}", "", "")'
+
+
+WHICH = "{{which}}"
+"""The legend of those."""
+
+
 def links_named(metric: Metric[Any]) -> str:
     """What a variable asks to have a metric's links by name and, in `title`, as people read them."""
     made = f'label_replace({by("max", "link", ever(metric))}, "title", "$1", "link", "(.*)")'

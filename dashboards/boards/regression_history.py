@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from grafana_foundation_sdk.builders import common, statetimeline, table
+from grafana_foundation_sdk.builders import common, dashboard, statetimeline, table
 from grafana_foundation_sdk.models import common as commons
 from grafana_foundation_sdk.models import units
 from grafana_foundation_sdk.models.dashboard import (
     Dashboard,
     DynamicConfigValue,
+    FieldColorModeId,
     VariableHide,
     VariableSort,
 )
@@ -26,15 +27,12 @@ from boards.looks import (
     described,
     figure,
     merged,
-    one_colour,
     thresholds,
 )
-from boards.query import REFS, at_end, by, ever, now, query, series
+from boards.query import REFS, WHICH, at_end, by, ever, in_words, now, query, series
 
 CELL = "scenario, size, algorithm, seed"
 """Labels of what is downloaded again and again."""
-
-WHICH = "{{scenario}} {{size}}, {{algorithm}}, seed {{seed}}"
 
 SUITE = 'suite="$suite"'
 
@@ -93,12 +91,12 @@ def _which() -> Any:
         "Which are worse",
         units.NoUnit,
         "The five worst downloads; all of them stand below.",
-        now(f"topk(5, {MOVED} > 1)", WHICH),
+        now(in_words(f"topk(5, {MOVED} > 1)", ", ", *CELL.split(", "), otherwise="none"), WHICH),
     )
     panel.text(common.VizTextDisplayOptions().value_size(14))
     panel.orientation(commons.VizOrientation.HORIZONTAL)
-    panel.text_mode(commons.BigValueTextMode.NAME).color_scheme(one_colour(RED))
-    return panel.no_value("none")
+    panel.text_mode(commons.BigValueTextMode.NAME)
+    return panel.thresholds(thresholds((None, GREY), (1, RED)))
 
 
 def _table() -> Any:
@@ -174,7 +172,13 @@ def _through_time() -> Any:
         "red is worse, green better, grey within its bounds.",
         units.Short,
     )
-    asking(panel, query(f"{shown} and on ({CELL}) ({beyond})", WHICH))
+    asking(
+        panel,
+        query(
+            f"{shown} and on ({CELL}) ({beyond})", "{{scenario}} {{size}}, {{algorithm}}, {{seed}}"
+        ),
+    )
+    panel.color_scheme(dashboard.FieldColor().mode(FieldColorModeId.THRESHOLDS))
     panel.thresholds(BY_BOUND).merge_values(True).show_value(commons.VisibilityMode.NEVER)
     return panel.row_height(0.8).no_value("none")
 
