@@ -180,6 +180,19 @@ def test_one_link_at_a_time_and_back_to_the_first(linklab: Linklab, scenario: Sc
     assert figures["download_s"] < 15
 
 
+def test_a_schedule_of_least_energy_never_wakes_lte_on_the_paper_s_phone(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    """eMPTCP 4.6: in all its scenarios such a schedule is Wi-Fi alone."""
+    wifi = f"{SLOW}, on_off: {{rate: 10 Mbit/s, on: 5 s, off: 5 s}}"
+    file = scenario("mdp", size="3 MB", wifi=wifi, lte=GOOD_LTE, more="energy: galaxy-s3\n")
+    _, run_dir = downloaded(linklab, file, "mptcp-mdp")
+    subflows = by_link(run_dir)
+    assert subflows["wifi"]["received_bytes"] > 3_000_000
+    assert (subflows["lte"]["state"], subflows["lte"]["received_bytes"]) == ("backup", 0)
+    assert changes(run_dir) == []
+
+
 @pytest.mark.parametrize(
     ("second", "more", "words"),
     [

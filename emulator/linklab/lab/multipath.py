@@ -51,6 +51,8 @@ class Multipath:
         try:
             found = self._commands[lab.client.name].request(path_manager.find_family())
         except NetlinkError as error:
+            for channel in self._commands.values():
+                channel.close()
             if error.errno != errno.ENOENT:
                 raise
             raise LabError(

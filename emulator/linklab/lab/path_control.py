@@ -7,16 +7,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Final, Protocol
 
 from linklab.core.frames import FRAME_BYTES, goodput_ratio
+from linklab.core.link_kinds import LTE, WIFI
 from linklab.energy.model import EnergyModel
+from linklab.energy.path_schedule import Course, Use, by_the_second, schedule
 from linklab.energy.path_usage import MARGIN, PHI, PathUsage, Seen
 from linklab.lab.multipath import Multipath
 from linklab.lab.network import Lab
+from linklab.lab.path_use import link_of_kind
 from linklab.lab.player import Player
 from linklab.lab.sock_diag import Subflow
+from linklab.links import full_load
 from linklab.models.model import Happening
+from linklab.scenario import Scenario
 
 WAITING_PERIOD_S: Final = 0.01
 """How often it is looked whether there is a connection; from then on once per round trip."""
@@ -146,6 +152,73 @@ class EnergyControl:
         rates = (self._usage.wifi.known_bps / 1e6, self._usage.lte.known_bps / 1e6)
         detail = "{}, expecting {:.2f} Mbit/s of Wi-Fi, {:.2f} of LTE".format(what, *rates)
         self._player.write_event(due_s, self._lte, Happening("subflow", detail))
+
+
+class ScheduleControl:
+    """A schedule of least energy, one decision a second. It knows how links' rates go from what the
+    models of the scenario come to with another seed; a link that rests is taken for as fast as it
+    was last."""
+
+    def __init__(
+        self, lab: Lab, multipath: Multipath, player: Player, model: EnergyModel, scenario: Scenario
+    ) -> None:
+        """From now on connections use both links, and the schedule says which of them carries."""
+        self._lab, self._multipath, self._player = lab, multipath, player
+        self._links = {kind.name: link_of_kind(scenario.links, kind) for kind in (WIFI, LTE)}
+        learnt = _rates_of_another_run(scenario)
+        self._courses = {kind: Course(learnt[link]) for kind, link in self._links.items()}
+        self._schedule = schedule(model, self._courses[WIFI.name], self._courses[LTE.name])
+        self._levels = {kind: course.usual for kind, course in self._courses.items()}
+        self._counts = self._received_bytes()
+        self._used = self._wanted(is_awake=False)
+        for kind, link in self._links.items():
+            multipath.use(link, backup=kind not in self._used.value)
+
+    def _received_bytes(self) -> dict[str, int]:
+        return {
+            kind: self._lab.client.received_bytes(self._lab.links[link].path.device)
+            for kind, link in self._links.items()
+        }
+
+    def _wanted(self, *, is_awake: bool) -> Use:
+        return self._schedule[self._levels[WIFI.name], self._levels[LTE.name], is_awake]
+
+    def look(self, due_s: float) -> float:
+        """See Control."""
+        before, self._counts = self._counts, self._received_bytes()
+        if due_s > 0:
+            for kind in self._used.value:
+                rate_bps = (self._counts[kind] - before[kind]) * 8 * goodput_ratio()
+                self._levels[kind] = self._courses[kind].known(rate_bps)
+        wanted = self._wanted(is_awake=LTE.name in self._used.value)
+        for kind in wanted.value ^ self._used.value:
+            link, rests = self._links[kind], kind not in wanted.value
+            self._multipath.set_backup(link, backup=rests)
+            what = "suspended" if rests else "resumed"
+            self._player.write_event(due_s, link, Happening("subflow", what))
+        self._used = wanted
+        return due_s + 1.0
+
+
+_LEARNT_S: Final = 600
+_ANOTHER_SEED: Final = 1_000_003
+
+
+def _rates_of_another_run(scenario: Scenario) -> dict[str, list[float]]:
+    """What each link could carry in each of the first seconds, with a seed that nobody runs."""
+    course = [
+        (span.start_s, span.end_s, span.payload_bytes_per_s)
+        for span in takewhile(
+            lambda span: span.start_s < _LEARNT_S,
+            full_load.spans(scenario, _ANOTHER_SEED, scenario.links),
+        )
+    ]
+    return {
+        link: by_the_second(
+            ((start_s, end_s, rates[link] * 8) for start_s, end_s, rates in course), _LEARNT_S
+        )
+        for link in scenario.links
+    }
 
 
 class SinglePath:

@@ -21,22 +21,27 @@ class PathUse:
     """How connections of Multipath TCP are to use the links. `first` has their first subflow (None:
     the scenario's first link). The other links are open at once, or `backups`: then they carry
     something only while the first cannot. Or `control` decides, from what happens
-    (`lab/path_control.py`): eMPTCP by energy, or one link at a time.
+    (`lab/path_control.py`): eMPTCP by energy, or a schedule of least energy, or one link at a time.
     """
 
     first: str | None = None
     backups: bool = False
-    control: Literal["", "energy", "single-path"] = ""
+    control: Literal["", "energy", "schedule", "single-path"] = ""
+
+    @property
+    def needs_energy(self) -> bool:
+        """Whether an energy model decides, of Wi-Fi and LTE."""
+        return self.control in ("energy", "schedule")
 
     def first_of(self, links: Mapping[str, LinkSettings]) -> str:
-        """The link of the first subflow; eMPTCP begins over Wi-Fi."""
-        if self.control == "energy":
+        """The link of the first subflow; who saves energy begins over Wi-Fi."""
+        if self.needs_energy:
             return link_of_kind(links, WIFI)
         return next(iter(links)) if self.first is None else self.first
 
     def misfit(self, links: Mapping[str, LinkSettings]) -> str | None:
         """Why these links cannot be used so, and what could be; None if they can."""
-        return not_one_of_each(links) if self.control == "energy" else None
+        return not_one_of_each(links) if self.needs_energy else None
 
 
 def not_one_of_each(links: Mapping[str, LinkSettings]) -> str | None:

@@ -285,6 +285,7 @@ _ON_ALL = {
         _over_mptcp("mptcp", PathUse()),
         _over_mptcp("mptcp-backup", PathUse(backups=True)),
         _over_mptcp("mptcp-single-path", PathUse(control="single-path")),
+        _over_mptcp("mptcp-mdp", PathUse(control="schedule")),
         _over_mptcp("emptcp-kernel", PathUse(control="energy")),
         Contestant(
             "offloading-ack", {WHOLE_FILE: _curl(_wifi_address)}, needs="curl", offloads_acks=True
@@ -415,7 +416,7 @@ def misfit(name: str, scenario: Scenario, *, has_energy: bool) -> str | None:
         unfit = use.misfit(scenario.links)
     if unfit is not None:
         return f"{scenario.name}: {name} {unfit}"
-    decides_by_energy = use is not None and use.control == "energy"
+    decides_by_energy = use is not None and use.needs_energy
     if (decides_by_energy or "energy-model" in contestant.inputs) and not has_energy:
         return (
             f"{scenario.name}: {name} needs an energy model to decide by: a scenario with `energy`, "

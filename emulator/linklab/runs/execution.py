@@ -153,13 +153,16 @@ def _use_links(lab: Lab, multipath: Multipath, player: Player, use: PathUse, tas
     from linklab.runs import run_energy
 
     control: path_control.Control
-    if use.control == "energy":
+    if use.needs_energy:
         for host in (lab.client, lab.server):  # A window is kept while its subflow rests.
             write_sysctls(host.node.namespace, {"net.ipv4.tcp_slow_start_after_idle": "0"})
         model = run_energy.model_of(Path(task.run_dir))
         assert model is not None  # Request has seen to it.
-        lte = link_of_kind(links, LTE)
-        control = path_control.EnergyControl(lab, multipath, player, model, wifi=first, lte=lte)
+        if use.control == "schedule":
+            control = path_control.ScheduleControl(lab, multipath, player, model, task.scenario)
+        else:
+            lte = link_of_kind(links, LTE)
+            control = path_control.EnergyControl(lab, multipath, player, model, wifi=first, lte=lte)
     else:
         control = path_control.SinglePath(lab, multipath, player, first=first)
     path_control.follow(control, player)
