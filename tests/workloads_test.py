@@ -129,6 +129,52 @@ def test_a_piece_that_comes_late(linklab: Linklab, scenario: Scenario) -> None:
     assert own["lateness_max_s"] > 1.0
 
 
+UPLOAD = {
+    "size": "3 MB",
+    "wifi": "down: 20 Mbit/s, up: 8 Mbit/s, rtt: 20 ms, queue: 100 kB",
+    "lte": "down: 40 Mbit/s, up: 4 Mbit/s, rtt: 60 ms, queue: 100 kB",
+    "more": "workload: {upload: {}}\n",
+}
+
+
+def test_an_upload_in_ranges_and_as_a_whole(linklab: Linklab, scenario: Scenario) -> None:
+    """What the server has is compared with the file by the lab."""
+    path = scenario("sends", **UPLOAD)
+    alone = figures(linklab, path, "curl-wifi")
+    assert alone["download_s"] == pytest.approx(3e6 * 8 / 8e6 / 0.9546, rel=0.1)
+    for who in ("alg1", "mptcp"):
+        both = figures(linklab, path, who)
+        assert both["download_s"] < 0.9 * alone["download_s"]
+        assert 0.75 < both["efficiency"] <= 1
+        assert both["links"]["wifi"]["share"] == pytest.approx(2 / 3, abs=0.15)
+    refused = linklab("run", path, "-a", "aria2-2")
+    assert refused.code == 2
+    assert "aria2-2 cannot do the workload of sends, upload; these can: single-wifi" in refused.err
+
+
+def test_an_upload_repeats_to_the_last_digit(linklab: Linklab, scenario: Scenario) -> None:
+    path = scenario("sends-again", **UPLOAD)
+    assert figures(linklab, path, "alg3-rescue") == figures(linklab, path, "alg3-rescue")
+
+
+def test_an_upload_goes_on_over_the_link_that_is_left(linklab: Linklab, scenario: Scenario) -> None:
+    gone = f"{UPLOAD['more']}events: [{{at: 1 s, link: wifi, carrier: down}}]\n"
+    path = scenario("half-gone", **{**UPLOAD, "more": gone})
+    rescued = figures(linklab, path, "alg1-rescue")
+    # 1 s of both, and then 4 Mbit/s alone, after a second in which Wi-Fi says nothing.
+    assert rescued["download_s"] == pytest.approx(4.6, abs=1.0)
+    assert rescued["links"]["lte"]["share"] > 0.6
+
+
+def test_an_upload_whose_links_are_gone_fails_once(linklab: Linklab, scenario: Scenario) -> None:
+    gone = "".join(f"  - {{at: 1 s, link: {link}, carrier: down}}\n" for link in ("wifi", "lte"))
+    path = scenario("all-gone", **{**UPLOAD, "more": f"{UPLOAD['more']}events:\n{gone}"})
+    for who in ("alg1-rescue", "naive"):
+        done = linklab("run", path, "-a", who)
+        assert done.code == 1
+        assert "the download is failed: nothing got to the server for 5m0s" in done.err
+
+
 def test_a_scenario_with_another_s_workload(linklab: Linklab) -> None:
     done = linklab("run", "mptcp-wglb+messages", "-a", "mptcp", "--json")
     assert done.code == 0, done.err

@@ -83,7 +83,7 @@ func withSignals(parent context.Context) (context.Context, func()) {
 var signalNames = map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM"}
 
 // commands lists the commands for errors.
-const commands = "get, probe, proxy, serve, add, status, cancel, workload, algorithms, version"
+const commands = "get, put, probe, proxy, serve, add, status, cancel, workload, algorithms, version"
 
 func newRoot() *cobra.Command {
 	logs := &logging{}
@@ -106,7 +106,7 @@ func newRoot() *cobra.Command {
 		}
 		return nil
 	}
-	root.AddCommand(newGet(logs), newProbe(logs), newProxy(logs), newServe(logs), newAdd(), newStatus(), newCancel(), newWorkload(), newAlgorithms(), newVersion())
+	root.AddCommand(newGet(logs), newPut(), newProbe(logs), newProxy(logs), newServe(logs), newAdd(), newStatus(), newCancel(), newWorkload(), newAlgorithms(), newVersion())
 	return root
 }
 

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"errors"
 	"net"
 	"time"
 
@@ -61,6 +62,15 @@ func (c *Conn) Acknowledged() (bytes uint64, all bool, err error) {
 		return 0, false, err
 	}
 	return info.Bytes_acked, info.Unacked == 0, nil
+}
+
+// LimitUnsent has the kernel take no more than about so many bytes that it
+// cannot send yet: what it has taken is then on its way.
+func (c *Conn) LimitUnsent(bytes int) (err error) {
+	controlErr := c.raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes)
+	})
+	return errors.Join(controlErr, err)
 }
 
 func (c *Conn) info() (info *unix.TCPInfo, err error) {

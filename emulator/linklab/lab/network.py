@@ -62,8 +62,13 @@ class Host:
 
     def received_bytes(self, device: str) -> int:
         """What an interface has received since it was made."""
-        answer = self.channel.request(rtnetlink.get_interface(self.indices[device]))
-        return rtnetlink.interface(answer).received_bytes
+        return self.interface(device).received_bytes
+
+    def interface(self, device: str) -> rtnetlink.Interface:
+        """What the kernel says of an interface."""
+        return rtnetlink.interface(
+            self.channel.request(rtnetlink.get_interface(self.indices[device]))
+        )
 
     def is_up(self, device: str) -> bool:
         """Whether an interface has its carrier."""

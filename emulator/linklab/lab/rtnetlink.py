@@ -44,7 +44,7 @@ _IFLA_OPERSTATE, _IFLA_LINKINFO, _IFLA_STATS64, _IFLA_NET_NS_FD = 16, 18, 23, 28
 _INFO_KIND, _INFO_DATA, _INFO_SLAVE_KIND, _INFO_SLAVE_DATA = 1, 2, 4, 5
 _VETH_PEER, _BR_STP_STATE = 1, 5
 _IFLA_BRPORT_STATE, _IFLA_BRPORT_LEARNING = 1, 8
-_RX_BYTES = struct.Struct("=16xQ")
+_BYTES = struct.Struct("=16xQQ")
 
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _STATIC, _UNICAST = 4, 1
@@ -61,6 +61,7 @@ class Interface:
     index: int
     operational_state: int
     received_bytes: int
+    sent_bytes: int
 
 
 def _link(index: int = 0, flags: int = 0, change: int = 0) -> bytes:
@@ -140,8 +141,8 @@ def interface(answer: bytes) -> Interface:
     """What the answer to `get_interface` or `find_interface` says."""
     _, _, index, _, _ = _LINK.unpack_from(answer, HEADER_BYTES)
     found = of_answer(answer, _LINK.size)
-    (received,) = _RX_BYTES.unpack_from(found[_IFLA_STATS64])
-    return Interface(index, found[_IFLA_OPERSTATE][0], received)
+    received, sent = _BYTES.unpack_from(found[_IFLA_STATS64])
+    return Interface(index, found[_IFLA_OPERSTATE][0], received, sent)
 
 
 def _packed(address: str) -> bytes:

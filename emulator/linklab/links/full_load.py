@@ -1,4 +1,5 @@
-"""A scenario's links as they are while a client keeps them full from the start. Pure.
+"""A scenario's links as they are while a client keeps them full from the start, in the direction of
+its workload. Pure.
 
 Link models follow the load, so what a link could have carried is only known for a stated
 load. The oracle and `linklab plot` state this one: every link has one connection, its
@@ -9,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from linklab.core.frames import ACK_BYTES, FRAME_BYTES, goodput_ratio
 from linklab.core.link_state import LinkState
 from linklab.links.stack import models
 from linklab.models.layer import LinkModel, Load
-from linklab.scenario import Scenario
+from linklab.scenario import LinkSettings, Scenario
 
 HANDSHAKE_ROUND_TRIPS = 3
 """TCP's handshake (RFC 9293 3.5), TLS 1.3's (RFC 8446 2), and the request up to the first
@@ -38,20 +40,27 @@ class Span:
 class _Link:
     model: LinkModel
     queue_bytes: int
+    direction: Literal["down", "up"]
     round_trips_left: float = HANDSHAKE_ROUND_TRIPS
     sent_bytes: float = 0.0
 
     def load(self, received_bytes: float, state: LinkState | None) -> Load:
         packets = self.sent_bytes / FRAME_BYTES
         acks = packets / SEGMENTS_PER_ACK
-        waits = state is None or state.hold_up or self.round_trips_left > 0
+        shakes = self.round_trips_left > 0
+        data = (round(self.sent_bytes), round(packets), 0 if shakes else self.queue_bytes)
+        waits = state is None or state.hold_up or shakes
+        answers = (round(acks * ACK_BYTES), round(acks), ACK_BYTES if waits else 0)
+        down, up = (data, answers) if self.direction == "down" else (answers, data)
+        if self.direction == "up" and shakes:  # What begins is the client's.
+            down, up = (0, 0, 0), (0, 0, ACK_BYTES)
         return Load(
-            down_bytes=round(self.sent_bytes),
-            down_packets=round(packets),
-            up_bytes=round(acks * ACK_BYTES),
-            up_packets=round(acks),
-            down_backlog_bytes=0 if self.round_trips_left > 0 else self.queue_bytes,
-            up_backlog_bytes=ACK_BYTES if waits else 0,
+            down_bytes=down[0],
+            down_packets=down[1],
+            up_bytes=up[0],
+            up_packets=up[1],
+            down_backlog_bytes=down[2],
+            up_backlog_bytes=up[2],
             received_bytes=round(received_bytes),
             connections=frozenset((1,)),
         )
@@ -81,9 +90,10 @@ def spans(scenario: Scenario, seed: int, links: Iterable[str]) -> Iterator[Span]
     bottleneck, so that a rate counts from the instant it is set.
     """
     made = models(scenario, seed)
+    direction = scenario.workload.direction
     course = _Course(
         {
-            name: _Link(made[name], scenario.links[name].queue_down_bytes)
+            name: _Link(made[name], _queue_bytes(scenario.links[name], direction), direction)
             for name in scenario.links
             if name in set(links)
         }
@@ -101,20 +111,24 @@ def spans(scenario: Scenario, seed: int, links: Iterable[str]) -> Iterator[Span]
         for name, link in course.links.items():
             state = course.states[name]
             rates[name] = 0.0
-            if not state.passes("down"):
+            if not state.passes(direction):
                 continue
             if link.round_trips_left > 0:
-                if state.passes("up"):
+                if state.passes("up") and state.passes("down"):
                     _advance_handshake(link, state, until_s - t_s)
             else:
-                rates[name] = state.rate_bps("down") / 8 * goodput_ratio()
-                link.sent_bytes += state.rate_bps("down") / 8 * (until_s - t_s)
+                rates[name] = state.rate_bps(direction) / 8 * goodput_ratio()
+                link.sent_bytes += state.rate_bps(direction) / 8 * (until_s - t_s)
         if until_s > t_s:
             yield Span(t_s, until_s, dict(course.states), rates)
         if until_s == float("inf"):
             return
         course.received_bytes += sum(rates.values()) * (until_s - t_s)
         t_s = until_s
+
+
+def _queue_bytes(link: LinkSettings, direction: str) -> int:
+    return link.queue_down_bytes if direction == "down" else link.queue_up_bytes
 
 
 def _advance_handshake(link: _Link, state: LinkState, time_s: float) -> None:

@@ -1,5 +1,6 @@
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -7,6 +8,7 @@ from linklab import scenario
 from linklab.core.frames import goodput_ratio
 from linklab.links.full_load import Span, spans
 from linklab.scenario import Scenario
+from linklab.scenario.workload import Upload, Workload
 
 
 def make(lte: str, *events: str) -> Scenario:
@@ -31,6 +33,16 @@ def test_handshakes_come_first_and_then_the_whole_rate() -> None:
     assert first.payload_bytes_per_s["lte"] == 0
     assert rest.end_s == math.inf
     assert rest.payload_bytes_per_s["lte"] == pytest.approx(1e7 * goodput_ratio())
+
+
+def test_an_upload_fills_the_links_upwards() -> None:
+    up = replace(make("rtt: 100 ms, rrc: {}"), workload=Workload(upload=Upload()))
+    last = course(up)[-1]
+    assert last.payload_bytes_per_s["wifi"] == pytest.approx(1e6 / 8 * goodput_ratio())
+    assert last.payload_bytes_per_s["lte"] == pytest.approx(1e6 / 8 * goodput_ratio())
+    # The radio wakes for what the client sends, and then three round trips.
+    begins = min(span.start_s for span in course(up) if span.payload_bytes_per_s["lte"] > 0)
+    assert begins == pytest.approx(0.26 + 0.3, abs=0.05)
 
 
 def test_spans_follow_each_other_without_a_gap() -> None:

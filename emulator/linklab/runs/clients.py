@@ -20,13 +20,14 @@ from linklab.lab.topology import link_paths
 from linklab.runs import applications
 from linklab.runs.applications import APPLICATIONS
 from linklab.scenario import Scenario
-from linklab.scenario.workload import WHOLE_FILE
+from linklab.scenario.workload import UPLOAD, WHOLE_FILE
 from linklab.schema.mapping import guess
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a contestant is to download in the lab, and where things are there.
+    """What a contestant is to download in the lab, and where things are there; or to upload: the file
+    `payload`.
 
     `wireless` has the links' signal strengths in the form of /proc/net/wireless, `energy` is the
     file of the energy model.
@@ -37,6 +38,7 @@ class Task:
     ca_file: str
     output: str
     run_dir: str
+    payload: str
     sha256: str
     multilink: str
     wireless: str
@@ -108,13 +110,21 @@ class _Way:
             *("--run-dir", task.run_dir, "-o", task.output),
         ]
 
+    def put(self, task: Task) -> list[str]:
+        """An upload."""
+        return [
+            *(task.multilink, "put", task.payload, task.url, *self.flags(task)),
+            *("--ca-file", task.ca_file, "--run-dir", task.run_dir),
+        ]
+
     def application(self, task: Task) -> list[str]:
         """A workload's program, before a proxy."""
         return [*_application(task), "--", "proxy", *self.flags(task), "--ca-file", task.ca_file]
 
     @property
     def commands(self) -> Mapping[str, Command]:
-        return {WHOLE_FILE: self.get, **dict.fromkeys(APPLICATIONS, self.application)}
+        applications = dict.fromkeys(APPLICATIONS, self.application)
+        return {WHOLE_FILE: self.get, UPLOAD: self.put, **applications}
 
 
 def _application(task: Task) -> list[str]:
@@ -192,6 +202,26 @@ def _wifi_address(task: Task) -> str:
     return link_paths(links)[link_of_kind(links, WIFI)].client.address
 
 
+def _uploading(task: Task) -> list[str]:
+    """curl, sending the payload as a whole: by HTTP/1.1, since over HTTP/2 curl 7.88 may look for the
+    answer a second after it has come."""
+    return [
+        *("curl", "--silent", "--show-error", "--fail", "--http1.1", "--cacert", task.ca_file),
+        *("--upload-file", task.payload, task.url),
+    ]
+
+
+def _curl_alone(link: str) -> Contestant:
+    def upload(task: Task) -> list[str]:
+        return [*_uploading(task), "--interface", task.scenario.links[link].device]
+
+    return Contestant(f"curl-{link}", {WHOLE_FILE: _curl_on(link), UPLOAD: upload}, needs="curl")
+
+
+def _mptcp_upload(task: Task) -> list[str]:
+    return ["mptcpize", "run", *_uploading(task)]
+
+
 def _mptcp(task: Task) -> list[str]:
     return [
         "mptcpize",
@@ -238,7 +268,8 @@ def _aria2(connections: int) -> Command:
 
 def _over_mptcp(name: str, use: PathUse) -> Contestant:
     """curl, or a workload's program, over Multipath TCP that uses the links so."""
-    commands = {WHOLE_FILE: _mptcp, **dict.fromkeys(APPLICATIONS, _mptcp_application)}
+    applications = dict.fromkeys(APPLICATIONS, _mptcp_application)
+    commands = {WHOLE_FILE: _mptcp, UPLOAD: _mptcp_upload, **applications}
     return Contestant(name, commands, needs="mptcpize", multipath=use)
 
 
@@ -257,7 +288,7 @@ def _one_link_of(algorithm: Algorithm) -> Callable[[str], Contestant]:
 _ON_ONE: dict[str, Callable[[str], Contestant]] = {
     **{one.name: _one_link_of(one) for one in _ONE_LINK},
     "direct": _direct,
-    "curl": lambda link: Contestant(f"curl-{link}", {WHOLE_FILE: _curl_on(link)}, needs="curl"),
+    "curl": _curl_alone,
     "mptcp": lambda link: _over_mptcp(f"mptcp-{link}", PathUse(first=link)),
 }
 """What makes a contestant of one link, by what comes before the link's name."""

@@ -12,7 +12,7 @@ from linklab.lab.path_use import PathUse
 from linklab.runs import clients
 from linklab.runs.clients import USUAL_LINKS, Task, contestant_of, names
 from linklab.scenario import ClientSettings, Scenario
-from linklab.scenario.workload import Player, Workload
+from linklab.scenario.workload import Player, Upload, Workload
 
 GET = ["/build/multilink", "get", "https://10.0.0.1/payload.bin"]
 WIFI, LTE = ["--link", "wifi=wlan0"], ["--link", "lte=rmnet0"]
@@ -102,6 +102,7 @@ def task(small: Scenario) -> Task:
         ca_file="/ca.pem",
         output="/tmp/x/out",
         run_dir="/run",
+        payload="/payload.bin",
         sha256="abcd",
         multilink=GET[0],
         wireless="/wireless",
@@ -151,6 +152,38 @@ def test_a_player_s_requests_take_the_contestant_s_way(
 ) -> None:
     task = replace(task, scenario=playing(task.scenario))
     assert contestant_of(name).command(task) == [*PLAYS, *way]
+
+
+PUT = ["/build/multilink", "put", "/payload.bin", GET[2]]
+SENDS = [
+    "--silent", "--show-error", "--fail", "--http1.1", "--cacert", "/ca.pem", "--upload-file",
+    *PUT[2:],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "naive-rescue",
+            [*PUT, "--algorithm", "naive", *WIFI, *LTE, "--rescue", "--wireless-file", "/wireless",
+             "--ca-file", "/ca.pem", "--run-dir", "/run"],
+        ),
+        (
+            "single-lte",
+            [*PUT, "--algorithm", "single", *LTE, "--no-rescue", "--ca-file", "/ca.pem",
+             "--run-dir", "/run"],
+        ),
+        ("curl-wifi", ["curl", *SENDS, "--interface", "wlan0"]),
+        ("mptcp", ["mptcpize", "run", "curl", *SENDS]),
+    ],
+)  # fmt: skip
+def test_uploads(task: Task, name: str, words: list[str]) -> None:
+    uploading = replace(task.scenario, workload=Workload(upload=Upload()))
+    assert contestant_of(name).command(replace(task, scenario=uploading)) == words
+    cannot = set(names(USUAL_LINKS)) - set(clients.able(uploading))
+    assert {"direct-wifi", "aria2-2"} <= cannot
+    assert not {"curl-lte", "mptcp", "alg3", "naive"} & cannot
 
 
 def test_who_can_do_a_workload(small: Scenario) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, Final
 
 import msgspec
 
@@ -31,6 +32,7 @@ from linklab.lab.namespace import write_sysctls
 from linklab.lab.network import Host, Lab, built
 from linklab.lab.path_use import PathUse, link_of_kind
 from linklab.lab.player import Player
+from linklab.lab.rtnetlink import Interface
 from linklab.lab.shaping import TIMER_SLACK_S
 from linklab.lab.signal_file import SignalFile
 from linklab.lab.topology import SERVER_ADDRESS
@@ -56,6 +58,9 @@ def _go_on() -> None:
     raise _Next
 
 
+_UPLOADS: Final = "uploads"
+"""Where below a run's own directory its server keeps what it gets."""
+
 StartServer = Callable[[], server.Server]
 
 
@@ -71,6 +76,7 @@ def _task(job: Job, scenario: Scenario, run_dir: Path, output: Path) -> Task:
         ca_file=job.certificate_authority,
         output=str(output),
         run_dir=str(run_dir),
+        payload=job.payload,
         sha256=job.payload_sha256,
         multilink=job.multilink,
         wireless=str(output.parent / "wireless"),
@@ -180,8 +186,8 @@ def _offload_acks(
     path_control.follow(offload, player)
 
 
-def _received(lab: Lab) -> dict[str, int]:
-    return {name: lab.client.received_bytes(link.path.device) for name, link in lab.links.items()}
+def _interfaces(lab: Lab) -> dict[str, Interface]:
+    return {name: lab.client.interface(link.path.device) for name, link in lab.links.items()}
 
 
 Stream = IO[bytes] | int
@@ -330,7 +336,7 @@ def _user_host(lab: Lab, job: Job) -> Host:
 def _uploads(scratch: Path) -> Path:
     """A directory for whomever H2O becomes."""
     scratch.chmod(0o711)
-    directory = scratch / "uploads"
+    directory = scratch / _UPLOADS
     directory.mkdir()
     directory.chmod(0o777)
     return directory
@@ -395,7 +401,7 @@ def _run_client(
         footing.even()
     serving = start_server()
     stack.callback(serving.stop)
-    before = _received(lab)
+    before = _interfaces(lab)
     if job.clock == "virtual":
         footing.even()
     player.start()
@@ -420,16 +426,29 @@ def _run_client(
             elapsed_ns = time.monotonic_ns() - started_ns
     finally:
         player.stop()
-    after = _received(lab)
+    after = _interfaces(lab)
     if multipath is not None:
         multipath.write(run_dir, elapsed_ns / 1e9)
     output = Path(task.output)
     return Outcome(
         exit_code=process.returncode,
         elapsed_ns=elapsed_ns,
-        received_bytes={name: after[name] - before[name] for name in after},
+        received_bytes={
+            name: one.received_bytes - before[name].received_bytes for name, one in after.items()
+        },
+        sent_bytes={name: one.sent_bytes - before[name].sent_bytes for name, one in after.items()},
         output_bytes=output.stat().st_size if output.exists() else None,
+        uploaded_sha256=_sha256(scratch / _UPLOADS / Path(job.payload).name),
     )
+
+
+def _sha256(path: Path) -> str | None:
+    """Of a file, if it is there."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return None
 
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)

@@ -33,6 +33,7 @@ def task(small: Scenario) -> Task:
         "/ca.pem",
         "/out",
         "/run",
+        "/payload.bin",
         "abcd",
         "/multilink",
         "/wireless",

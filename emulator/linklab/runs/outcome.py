@@ -15,15 +15,18 @@ FILE, _ERROR = "outcome.json", "error"
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """`outcome.json`: how the client's process went, as the lab saw it.
 
-    `elapsed_ns` is from the client's start to its end; `received_bytes` what each
-    of its devices took in, headers included; `output_bytes` the size of the file that
-    it was to write, None where there is none.
+    `elapsed_ns` is from the client's start to its end; `received_bytes` and `sent_bytes` are what
+    each of its devices took in and sent, headers included; `output_bytes` the size of the file that
+    it was to write, None where there is none; `uploaded_sha256` the SHA-256 of what the server got of
+    it, None where it got no file.
     """
 
     exit_code: int
     elapsed_ns: int
     received_bytes: dict[str, int]
     output_bytes: int | None
+    sent_bytes: dict[str, int] = {}
+    uploaded_sha256: str | None = None
 
 
 def write(outcome: Outcome, run_dir: Path) -> None:

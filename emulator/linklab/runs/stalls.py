@@ -14,8 +14,8 @@ from linklab.core.frames import FRAME_BYTES
 from linklab.core.records import QueueRecord
 
 
-def stalled_s(records: Iterable[QueueRecord], end_s: float) -> float:
-    """Seconds up to `end_s` in which no link's downlink carried a frame, of `queues.jsonl`.
+def stalled_s(records: Iterable[QueueRecord], end_s: float, direction: str = "down") -> float:
+    """Seconds up to `end_s` in which no link carried a frame in a direction, of `queues.jsonl`.
 
     What comes before the first arrival is the wait for a connection, and no stall. Queues that
     together sent less than a full frame between two samples brought no payload: what they sent were
@@ -24,7 +24,7 @@ def stalled_s(records: Iterable[QueueRecord], end_s: float) -> float:
     sent: dict[str, int] = {}
     totals: dict[float, int] = {}
     for record in records:
-        if record.direction == "down" and record.t_s <= end_s:
+        if record.direction == direction and record.t_s <= end_s:
             sent[record.link] = record.sent_bytes
             totals[record.t_s] = sum(sent.values())  # Of one time the last knows all links.
     return sum(

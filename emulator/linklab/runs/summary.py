@@ -15,6 +15,7 @@ from linklab.runs.job import Job
 from linklab.runs.outcome import Outcome
 from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.scenario import Scenario, ScenarioError
+from linklab.scenario.workload import UPLOAD
 
 FILE = "summary.json"
 
@@ -45,6 +46,12 @@ def _figures_of(run_dir: Path) -> RunFigures:
     made = job.read(run_dir)
     ended = outcome.read(run_dir)
     client = run_dir / "client.json"
+    is_upload = made.contestant is not None and scenario.workload.name == UPLOAD
+    if is_upload and ended.exit_code == 0 and ended.uploaded_sha256 != made.payload_sha256:
+        raise FigureError(
+            f"the server got a file with the SHA-256 {ended.uploaded_sha256} instead of "
+            f"{made.payload_sha256}"
+        )
     if os.path.lexists(client):
         summary = run_figures.parse_client(plain_file.read(client))
         figures = run_figures.figures(scenario, made.seed, summary)
@@ -53,6 +60,11 @@ def _figures_of(run_dir: Path) -> RunFigures:
         return _of_workload(scenario, made, run_dir, ended)
     if ended.exit_code != 0:
         raise FigureError(f"the client ended with {ended.exit_code}: {_last_words(run_dir)}")
+    if is_upload:
+        figures = run_figures.peer_figures(
+            scenario, made.seed, ended.elapsed_ns / 1e9, ended.sent_bytes
+        )
+        return _with_samples(figures, scenario, run_dir, made.shift_s)
     if made.contestant is not None and ended.output_bytes != scenario.payload.size_bytes:
         raise FigureError(
             f"{ended.output_bytes or 0} bytes arrived instead of {scenario.payload.size_bytes}"
@@ -87,7 +99,8 @@ def _with_samples(
         figures = replace(figures, processes=process_figures.of_records(processes))
     if not queues:
         return figures
-    stalled_s = stalls.stalled_s(queues, shift_s + figures.download_s)
+    direction = scenario.workload.direction
+    stalled_s = stalls.stalled_s(queues, shift_s + figures.download_s, direction)
     figures = replace(figures, stalled_s=stalled_s)
     model = run_energy.model_of(run_dir)
     if model is None:

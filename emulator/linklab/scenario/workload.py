@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from linklab.core import units
 from linklab.models.keys import LENGTH, RATE, SIZE, TIME
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import count, number
 from linklab.schema.rows import Row, Table
+
+UPLOAD: Final = "upload"
 
 WHOLE_FILE: Final = "file"
 """What a scenario's workload is called that says nothing of it."""
@@ -117,6 +119,11 @@ class Workload:
     def sends(self) -> bool:
         """Whether the server gets more than requests for the file."""
         return self.rounds is not None or self.upload is not None
+
+    @property
+    def direction(self) -> Literal["down", "up"]:
+        """Where most of the payload goes."""
+        return "down" if self.upload is None else "up"
 
 
 def _check_one(mapping: Mapping, workload: Workload) -> None:

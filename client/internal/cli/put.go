@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/linklab/linklab/client/internal/credentials"
+	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/upload"
+)
+
+// putFlags are the flags of "multilink put" as the user wrote them.
+type putFlags struct {
+	engineFlags
+	runDir string
+	json   bool
+	quiet  bool
+}
+
+func newPut() *cobra.Command {
+	f := &putFlags{}
+	command := &cobra.Command{
+		Use:   "put FILE URL",
+		Short: "Upload a file",
+		Long: `Upload a file over several links, by PUT.
+
+The server gets ranges (Content-Range, RFC 9110 14.5). One that refuses them
+with 400, 411, 415 or 501 gets the whole over one link. One that ignores what
+Content-Range says would keep the last range for the whole: RFC 9110 forbids
+that, but says of no server whether it obeys.`,
+		Example: `  multilink put film.mp4 https://example.org/uploads/film.mp4 --link wlan0 --link rmnet0
+  multilink put film.mp4 https://example.org/uploads/film.mp4 --link wifi=wlan0 --link lte=rmnet0 --algorithm alg1`,
+		Args: exactly("FILE", "URL"),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return runPut(command, arguments[0], arguments[1], f)
+		},
+	}
+	flags := command.Flags()
+	flags.SortFlags = false
+	f.register(flags)
+	flags.StringVar(&f.runDir, "run-dir", "", "directory for client.jsonl and client.json")
+	flags.BoolVar(&f.json, "json", false, "print the summary as one JSON object")
+	flags.BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
+	return command
+}
+
+func runPut(command *cobra.Command, name, rawURL string, f *putFlags) error {
+	options, started, err := f.options(rawURL, command.Flags())
+	if err != nil {
+		return usageError{err}
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	status, err := file.Stat()
+	if err == nil && (!status.Mode().IsRegular() || status.Size() == 0) {
+		err = fmt.Errorf("%s: allowed is a file that is not empty", printable.Text(name))
+	}
+	if err != nil {
+		return err
+	}
+	options.File, options.Size = file, quantity.Bytes(status.Size())
+	var dir *rundir.Dir
+	if f.runDir != "" {
+		if dir, err = rundir.Open(f.runDir, rundir.OfClient); err != nil {
+			return err
+		}
+		dir.Record(0, started)
+		options.Recorder = dir
+	}
+	summary, err := upload.Run(command.Context(), options)
+	summary.Version, summary.Go, summary.Algorithm = version(), runtime.Version(), f.algorithm
+	if err == nil {
+		digest := sha256.New()
+		if _, err = io.Copy(digest, io.NewSectionReader(file, 0, status.Size())); err == nil {
+			summary.SHA256 = hex.EncodeToString(digest.Sum(nil))
+		}
+	}
+	if dir != nil {
+		err = errors.Join(err, dir.Close(summary))
+	}
+	if f.json {
+		return errors.Join(err, printJSON(command.OutOrStdout(), summary))
+	}
+	if err == nil && !f.quiet {
+		took := time.Duration(summary.Download)
+		fmt.Fprintf(command.OutOrStdout(), "%s: %d bytes in %.3f s, %.2f Mbit/s\n", printable.Text(name), summary.Size, took.Seconds(), summary.Size.Per(took).MegabitsPerSecond())
+	}
+	return err
+}
+
+// options checks the arguments, and says what they are for the run directory.
+func (f *putFlags) options(rawURL string, flags *pflag.FlagSet) (o upload.Options, started *rundir.Start, err error) {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
+		return o, nil, fmt.Errorf("%s is not a URL to upload to: allowed is https://HOST/PATH without credentials", printable.Quote(credentials.Hide(rawURL)))
+	}
+	engine, _, err := f.engineFlags.options(flags)
+	if err != nil {
+		return o, nil, err
+	}
+	return upload.Options{
+		URL: u, TLS: engine.TLS, Links: engine.Links, Scheduler: engine.Scheduler,
+		Overlap: engine.Overlap, Window: engine.Window, Rescue: engine.Rescue != nil, GiveUp: f.giveUp,
+	}, f.startEvent(engine), nil
+}

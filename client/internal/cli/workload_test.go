@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/linklab/linklab/client/internal/rundir"
+)
+
+var checksum = fmt.Sprintf("sha-256=%x", sha256.Sum256(file))
+
+// built is the program, which a workload starts as its proxy.
+func built(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "multilink")
+	if out, err := exec.Command("go", "build", "-o", name, "../../cmd/multilink").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return name
+}
+
+func TestWorkloads(t *testing.T) {
+	url, flags := serve(t, http.HandlerFunc(content))
+	program := built(t)
+	for _, kind := range [][]string{
+		{"player", "--rate", "400Mbit/s", "--segment", "1MB"},
+		{"page", "--objects", "1000000,3000000,1000000"},
+		{"rounds", "--answer", "2MB"},
+		{"paced", "--rate", "400Mbit/s", "--every", "20ms"},
+	} {
+		for _, way := range [][]string{
+			{"--device", "lo"},
+			append([]string{"--", "proxy", "--link", "wifi=lo", "--link", "lte=lo"}, flags...),
+		} {
+			arguments := append([]string{"workload", kind[0], url, "--size", "5000000", "--checksum", checksum, "--json"}, flags...)
+			arguments = append(append(arguments, kind[1:]...), way...)
+			out, err := exec.Command(program, arguments...).Output()
+			var result rundir.Workload
+			if err != nil || json.Unmarshal(out, &result) != nil || result.Bytes != 5_000_000 || len(result.Figures) == 0 || result.Version == "" {
+				t.Errorf("%v: %v, %s", arguments, err, out)
+			}
+		}
+	}
+}
+
+func TestAWorkloadThatFailsSaysSoOnceAndEndsItsProxy(t *testing.T) {
+	url, flags := serve(t, http.NotFoundHandler())
+	program, directory := built(t), t.TempDir()
+	arguments := append([]string{"workload", "paced", url, "--size", "5MB", "--rate", "8Mbit/s", "--run-dir", directory, "--"}, "proxy", "--link", "lo")
+	command := exec.Command(program, append(arguments, flags...)...)
+	out, err := command.CombinedOutput()
+	if err == nil || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), "404") {
+		t.Errorf("%v: %s", err, out)
+	}
+	text, err := os.ReadFile(filepath.Join(directory, "workload.json"))
+	var result rundir.Workload
+	if err != nil || json.Unmarshal(text, &result) != nil || result.Outcome != rundir.Failed || result.Error == "" {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+func TestAWorkloadIsRefused(t *testing.T) {
+	common := []string{"https://host/x", "--size", "5MB"}
+	for want, arguments := range map[string][]string{
+		"a workload is needed: player, page":        {},
+		`there is no workload "film"`:               {"film"},
+		"player takes 1 argument (URL)":             {"player"},
+		"--size is needed":                          {"player", "https://host/x", "--rate", "1Mbit/s"},
+		`--rate: "" is not a rate`:                  append([]string{"player"}, common...),
+		"not below --low and --start":               append([]string{"player", "--rate", "1Mbit/s", "--high", "1MB"}, common...),
+		"it and --segment exclude each other":       append([]string{"player", "--rate", "1Mbit/s", "--segment", "1MB", "--segment-duration", "2s"}, common...),
+		"they have 3 bytes together, the file 5000": append([]string{"page", "--objects", "1,2"}, common...),
+		"--answer is needed":                        append([]string{"rounds"}, common...),
+		"a byte":                                    append([]string{"paced", "--rate", "1bit/s"}, common...),
+		"without credentials":                       {"paced", "https://a:b@host/x", "--size", "1MB", "--rate", "1Mbit/s"},
+		"there is no network device \"no\"":         append([]string{"paced", "--rate", "1Mbit/s", "--device", "no"}, common...),
+		"that do not go through a proxy":            append(append([]string{"paced", "--rate", "1Mbit/s", "--mptcp"}, common...), "--", "proxy"),
+		`"get" after -- is not`:                     append(append([]string{"paced", "--rate", "1Mbit/s"}, common...), "--", "get"),
+	} {
+		code, _, stderr := run(append([]string{"workload"}, arguments...)...)
+		if code != 2 || !strings.Contains(stderr, want) || strings.Contains(stderr, "a:b") {
+			t.Errorf("%v: exit code %d, stderr %q, want %q", arguments, code, stderr, want)
+		}
+	}
+}

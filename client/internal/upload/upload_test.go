@@ -1,0 +1,250 @@
+package upload
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// file is what is sent.
+var file = func() []byte {
+	content := make([]byte, 3_000_000)
+	rand.NewChaCha8([32]byte{2}).Read(content)
+	return content
+}()
+
+// store is a server that keeps ranges.
+type store struct {
+	mu       sync.Mutex
+	content  []byte
+	requests int
+	// first is asked before a request is read; it may answer it.
+	first func(number int, w http.ResponseWriter, r *http.Request) (answered bool)
+}
+
+func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.requests++
+	number := s.requests
+	s.mu.Unlock()
+	if s.first != nil && s.first(number, w, r) {
+		return
+	}
+	var first, last, size int
+	said := r.Header.Get("Content-Range")
+	if said == "" {
+		first, last, size = 0, len(file)-1, len(file)
+	} else if n, err := fmt.Sscanf(said, "bytes %d-%d/%d", &first, &last, &size); n != 3 || err != nil || size != len(file) {
+		http.Error(w, "Content-Range", http.StatusBadRequest)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil || len(body) != last-first+1 || r.Method != http.MethodPut {
+		http.Error(w, "body", http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.content == nil {
+		s.content = make([]byte, size)
+	}
+	copy(s.content[first:], body)
+	w.WriteHeader(http.StatusCreated)
+}
+
+// serve starts the server; dial is what the links dial by.
+func serve(t *testing.T, s *store, http2 bool) Options {
+	t.Helper()
+	server := httptest.NewUnstartedServer(s)
+	server.EnableHTTP2 = http2
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	u, err := url.Parse(server.URL + "/file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	o := Options{
+		URL: u, File: bytes.NewReader(file), Size: quantity.Bytes(len(file)),
+		TLS: &tls.Config{RootCAs: roots, ServerName: "example.com"}, Overlap: .6, Window: time.Second,
+		Scheduler: schedule.Alg1{UpperLimit: 400_000, FirstRequests: 200_000}, GiveUp: 10 * time.Second,
+	}
+	for _, name := range []string{"wifi", "lte"} {
+		o.Links = append(o.Links, download.Link{Name: name, Device: "lo", Dial: link.Dialer{Device: "lo"}.Dial})
+	}
+	return o
+}
+
+func check(t *testing.T, s *store, summary rundir.Summary, err error) {
+	t.Helper()
+	if err != nil || summary.Outcome != rundir.Complete || !bytes.Equal(s.content, file) {
+		t.Fatalf("%v, %s, the server has the file: %v", err, summary.Outcome, bytes.Equal(s.content, file))
+	}
+	var sum quantity.Bytes
+	for _, l := range summary.Links {
+		sum += l.Bytes
+	}
+	if sum != summary.Size {
+		t.Errorf("the links sent %d of %d bytes", sum, summary.Size)
+	}
+}
+
+func TestRangesOverAllLinks(t *testing.T) {
+	for _, http2 := range []bool{true, false} {
+		for _, rescue := range []bool{true, false} {
+			for _, scheduler := range []schedule.Scheduler{
+				schedule.Naive{}, schedule.Alg1{UpperLimit: 400_000, FirstRequests: 200_000},
+				schedule.Alg2{FirstRequests: 300_000},
+			} {
+				s := &store{}
+				o := serve(t, s, http2)
+				o.Rescue, o.Scheduler = rescue, scheduler
+				summary, err := Run(context.Background(), o)
+				check(t, s, summary, err)
+				if summary.Links["wifi"].Bytes == 0 || summary.Links["lte"].Bytes == 0 {
+					t.Errorf("%T: links sent %+v", scheduler, summary.Links)
+				}
+			}
+		}
+	}
+}
+
+func TestAServerWithoutRangesGetsTheWhole(t *testing.T) {
+	for _, code := range []int{400, 411, 415, 501} {
+		s := &store{first: func(_ int, w http.ResponseWriter, r *http.Request) bool {
+			if r.Header.Get("Content-Range") == "" {
+				return false
+			}
+			w.WriteHeader(code)
+			return true
+		}}
+		summary, err := Run(context.Background(), serve(t, s, true))
+		check(t, s, summary, err)
+	}
+}
+
+func TestRescueMakesUpForFailures(t *testing.T) {
+	var dials atomic.Int32
+	released := make(chan struct{})
+	tests := map[string]func(*store, *Options){
+		"busy": func(s *store, _ *Options) {
+			s.first = func(n int, w http.ResponseWriter, _ *http.Request) bool {
+				if n%3 == 1 {
+					w.WriteHeader(http.StatusServiceUnavailable)
+				}
+				return n%3 == 1
+			}
+		},
+		"cut": func(s *store, _ *Options) {
+			s.first = func(n int, _ http.ResponseWriter, _ *http.Request) bool {
+				if n == 2 || n == 5 {
+					panic(http.ErrAbortHandler)
+				}
+				return false
+			}
+		},
+		"no way": func(_ *store, o *Options) {
+			o.Links[0].Dial = func(context.Context, string) (link.Socket, error) {
+				dials.Add(1)
+				return nil, errors.New("no way")
+			}
+		},
+		"silent": func(s *store, _ *Options) {
+			s.first = func(n int, _ http.ResponseWriter, r *http.Request) bool {
+				if n == 1 {
+					select {
+					case <-r.Context().Done():
+					case <-released: // A server by HTTP/1.1 that reads no body sees no end.
+					}
+				}
+				return n == 1
+			}
+		},
+	}
+	for _, harm := range tests {
+		for _, http2 := range []bool{true, false} {
+			s := &store{}
+			o := serve(t, s, http2)
+			o.Rescue = true
+			harm(s, &o)
+			summary, err := Run(context.Background(), o)
+			check(t, s, summary, err)
+		}
+	}
+	close(released)
+	if n := dials.Load(); n > 20 {
+		t.Errorf("a link that cannot dial tried %d times", n)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	always := func(code int) func(*store, *Options) {
+		return func(s *store, _ *Options) {
+			s.first = func(_ int, w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }
+		}
+	}
+	tests := map[string]struct {
+		harm   func(*store, *Options)
+		rescue bool
+		want   string
+	}{
+		"forbidden":         {always(403), true, `the server answers "403 Forbidden"`},
+		"a redirect":        {always(307), true, `the server answers "307 Temporary Redirect"`},
+		"never what it has": {always(400), true, `the server answers "400 Bad Request"`},
+		"busy":              {always(503), false, `: the server answers "503 Service Unavailable"`},
+		"busy for ever":     {always(503), true, "nothing got to the server for 1s"},
+		"no way": {func(_ *store, o *Options) {
+			for i := range o.Links {
+				o.Links[i].Dial = func(context.Context, string) (link.Socket, error) { return nil, errors.New("no way") }
+			}
+		}, true, "nothing got to the server for 1s"},
+		"not trusted": {func(_ *store, o *Options) { o.TLS = &tls.Config{} }, false, "certificate"},
+	}
+	for name, test := range tests {
+		s := &store{}
+		o := serve(t, s, true)
+		o.Rescue, o.GiveUp = test.rescue, time.Second
+		test.harm(s, &o)
+		summary, err := Run(context.Background(), o)
+		if err == nil || !strings.Contains(err.Error(), test.want) || summary.Outcome != rundir.Failed || summary.Error == "" {
+			t.Errorf("%s: %v, %+v", name, err, summary)
+		}
+	}
+}
+
+func TestAnInterruptedUpload(t *testing.T) {
+	s := &store{first: func(_ int, _ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }}
+	o := serve(t, s, true)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	reason := errors.New("enough")
+	time.AfterFunc(50*time.Millisecond, func() { cancel(reason) })
+	if summary, err := Run(ctx, o); !errors.Is(err, reason) || summary.Outcome != rundir.Interrupted {
+		t.Errorf("%v, %+v", err, summary)
+	}
+}
