@@ -74,8 +74,11 @@ type withLanes struct {
 	most int
 }
 
-// eager is true: see open.
-func (withLanes) eager() bool { return true }
+// eager is true, unless most may be there already: see open.
+func (d withLanes) eager() bool {
+	sink, ok := d.sink.(Continuer)
+	return !ok || !sink.Continues()
+}
 
 // next is as with Rescue, but for what a lane's share of its link is, and where
 // nothing is left: see repeat.
@@ -86,7 +89,7 @@ func (d withLanes) next(l *linkState, now time.Duration) (r ranges.Range, from s
 	if r, from, ok = d.urgent(l, now); ok {
 		return r, from, true
 	}
-	lanes := d.works(now)
+	lanes := d.measured(now)
 	works := d.merged(lanes)
 	free := d.payload.Free(d.limit())
 	if free == 0 {
@@ -116,16 +119,15 @@ func (d withLanes) next(l *linkState, now time.Duration) (r ranges.Range, from s
 func (d *download) merged(lanes []schedule.Work) []schedule.Work {
 	works := make([]schedule.Work, 0, len(d.Links))
 	for x, l := range d.links {
-		w := lanes[x]
 		if l.first == nil {
-			works = append(works, w)
-			continue
+			works = append(works, lanes[x])
+		} else {
+			works[l.first.index].Join(lanes[x])
 		}
-		if l.pace.Total() == 0 {
-			w.Rate = 0
-		}
-		works[l.first.index].Join(w)
 	}
+	guess(works, func(x int) bool {
+		return !slices.ContainsFunc(d.links, func(l *linkState) bool { return l.link().index == x && !l.isFresh() })
+	}, d.links)
 	return works
 }
 

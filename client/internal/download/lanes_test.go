@@ -96,7 +96,7 @@ func TestRandomFaultsWithConnections(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			summary, _ := withConnections(t, 1+random.IntN(6), content, func(_ *Options, n *network) {
+			summary, events := withConnections(t, 1+random.IntN(6), content, func(_ *Options, n *network) {
 				for range 1 + random.IntN(6) {
 					c := []*cable{n.wifi, n.lte}[random.IntN(2)]
 					at := time.Duration(random.Int64N(int64(600 * time.Millisecond)))
@@ -115,6 +115,9 @@ func TestRandomFaultsWithConnections(t *testing.T) {
 				time.AfterFunc(4*time.Second, func() { n.wifi.set(1); n.lte.set(1) })
 			})
 			within(t, "download time", seconds(summary.Download), 0.1, 10)
+			if n := len(of[*rundir.Request](events)); n > 1000 {
+				t.Errorf("%d requests: links take work from each other without end", n)
+			}
 		})
 	}
 }

@@ -335,7 +335,7 @@ func (d withRescue) listen(l *linkState, s *session, now time.Duration) (heard b
 
 // rate finds out which links are slow.
 func (d withRescue) rate(now time.Duration) {
-	works := d.merged(d.works(now))
+	works := d.merged(d.measured(now))
 	for _, l := range d.links {
 		switch {
 		case len(l.active) == 0 || !schedule.Slow(l.link().index, works):
@@ -409,9 +409,41 @@ func (j joined) Unwrap() []error { return j }
 
 // works is what the links have to do, as far as it is known.
 func (d withRescue) works(now time.Duration) []schedule.Work {
-	works := make([]schedule.Work, len(d.links))
+	works := d.measured(now)
+	guess(works, func(x int) bool { return d.links[x].isFresh() }, d.links)
+	return works
+}
+
+// isFresh reports whether the link does nothing by which its rate could be
+// known.
+func (l *linkState) isFresh() bool { return len(l.active) == 0 || l.pace.Total() == 0 }
+
+// guess gives links of which nothing is known a rate. They are not trusted much.
+func guess(works []schedule.Work, isFresh func(x int) bool, links []*linkState) {
 	var sum quantity.Rate
 	var known int
+	for _, w := range works {
+		if w.Rate > 0 {
+			sum += w.Rate
+			known++
+		}
+	}
+	for x := range works {
+		w := &works[x]
+		if w.Usable && w.Rate == 0 && isFresh(x) {
+			switch {
+			case links[x].Bandwidth > 0:
+				w.Rate = links[x].Bandwidth
+			case known > 0:
+				w.Rate = sum / quantity.Rate(known) / 2
+			}
+		}
+	}
+}
+
+// measured is what the links have to do, and how fast they have been.
+func (d withRescue) measured(now time.Duration) []schedule.Work {
+	works := make([]schedule.Work, len(d.links))
 	for x, l := range d.links {
 		w := &works[x]
 		*w = schedule.Work{
@@ -431,22 +463,7 @@ func (d withRescue) works(now time.Duration) []schedule.Work {
 			w.Left += w.Tail
 			w.Tail = r.tail()
 		}
-		if w.Rate = l.pace.Rate(now); w.Rate > 0 {
-			sum += w.Rate
-			known++
-		}
-	}
-	// A link of which nothing is known is not trusted much.
-	for x, l := range d.links {
-		w := &works[x]
-		if w.Usable && w.Rate == 0 && (len(l.active) == 0 || l.pace.Total() == 0) {
-			switch {
-			case l.Bandwidth > 0:
-				w.Rate = l.Bandwidth
-			case known > 0:
-				w.Rate = sum / quantity.Rate(known) / 2
-			}
-		}
+		w.Rate = l.pace.Rate(now)
 	}
 	return works
 }
@@ -528,7 +545,8 @@ func (d withRescue) steal(l *linkState, works []schedule.Work, now time.Duration
 		// yet: it would be taken back for the same reason.
 		patience := other.patience()
 		for _, r := range other.active {
-			if works[x].Usable && works[x].Rate == 0 && r.received == 0 && now-r.issued < patience {
+			unknown := works[x].Usable && works[x].Rate == 0
+			if r.received == 0 && (unknown && now-r.issued < patience || other.isLane() && now-r.issued < other.delay()) {
 				continue
 			}
 			if r.left() > largest[x] && r.twin == nil {

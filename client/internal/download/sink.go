@@ -37,6 +37,12 @@ type Window interface {
 	Grown() <-chan struct{}
 }
 
+// A Continuer is a Sink that may hold bytes of an earlier call. Then what they
+// are of is asked before any others are asked for.
+type Continuer interface {
+	Continues() bool
+}
+
 // A Sizer is a Sink that wants to know how many bytes there were if Begin
 // could not tell.
 type Sizer interface {

@@ -102,6 +102,12 @@ func Create(o Options) (*File, error) {
 	}
 }
 
+// Continues reports whether an earlier download left a state.
+func (f *File) Continues() bool {
+	_, err := os.Stat(f.stateName())
+	return f.Resume && err == nil
+}
+
 // clear removes what an earlier download left. A state must never tell of
 // bytes that are gone.
 func (f *File) clear() error {

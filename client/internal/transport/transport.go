@@ -222,9 +222,13 @@ func (c *Conn) Begin(ctx context.Context, t Target, part ranges.Range) (Resource
 		return Resource{}, nil, err
 	}
 	resource := Resource{}
-	err = failure(response)
-	if response.StatusCode == http.StatusPartialContent {
+	switch response.StatusCode {
+	case http.StatusPartialContent:
 		resource, _, err = Partial(response)
+	case http.StatusOK:
+		err = ErrNoRanges
+	default:
+		err = failure(response)
 	}
 	if err == nil {
 		part.Length = min(part.Length, resource.Size-part.Offset)
