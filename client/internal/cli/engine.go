@@ -22,6 +22,13 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
+// defaultAlgorithm is what downloads, and withoutRescue what does where rescue,
+// which it needs, is not wanted.
+const (
+	defaultAlgorithm = "adaptive"
+	withoutRescue    = "alg3"
+)
+
 // mostConnections is what --connections may be: servers take more for an attack.
 const mostConnections = 64
 
@@ -64,7 +71,7 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	f.upperLimit, f.first, f.segment = usual.UpperLimit, usual.FirstRequests, usual.Segment
 	f.buffer = schedule.PlayerBuffer
 	flags.StringArrayVar(&f.links, "link", nil, "use the device under this name, as NAME=DEVICE or DEVICE (repeatable; "+namesOf(func(a schedule.Algorithm) bool { return a.OneLink })+" takes one)")
-	flags.StringVar(&f.algorithm, "algorithm", "alg3", "how to split the work: "+schedule.List(schedule.Algorithms)+" (see multilink algorithms)")
+	flags.StringVar(&f.algorithm, "algorithm", defaultAlgorithm, "how to split the work (without rescue "+withoutRescue+" unless said otherwise): "+schedule.List(schedule.Algorithms)+" (see multilink algorithms)")
 	flags.StringArrayVar(&f.bandwidths, "bandwidth", nil, "B of "+taking("bandwidth")+", as NAME=RATE such as wifi=80Mbit/s (repeatable; default: highest throughput seen)")
 	flags.Var(&f.upperLimit, "upper-limit", "U of "+taking("upper-limit"))
 	flags.Float64Var(&f.padding, "padding", usual.Padding, "f of "+taking("padding")+", above 0 to 1")
@@ -138,6 +145,10 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	if f.noRescue && f.rescue && flags.Changed("rescue") {
 		return o, nil, invalid("no-rescue", "", "it and --rescue exclude each other")
 	}
+	rescue := f.rescue && !f.noRescue
+	if !rescue && !flags.Changed("algorithm") {
+		f.algorithm = withoutRescue
+	}
 	algorithm, err := schedule.Find(f.algorithm)
 	if err != nil {
 		return o, nil, invalid("algorithm", f.algorithm, "%w", err)
@@ -165,7 +176,6 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	if algorithm.OneLink && len(o.Links) > 1 {
 		return o, nil, invalid("algorithm", f.algorithm, "it uses one --link, not %d", len(o.Links))
 	}
-	rescue := f.rescue && !f.noRescue
 	if algorithm.Rescue {
 		if !rescue {
 			return o, nil, invalid("algorithm", f.algorithm, "it is a part of rescue, and does not go with --no-rescue")

@@ -120,7 +120,7 @@ func TestProgramsUseTheProxy(t *testing.T) {
 		}
 	})
 	text := scrape(t, "metrics")
-	if !strings.Contains(text, `multilink_request_size_bytes_count{algorithm="alg3",link="wifi"`) || strings.Contains(text, "127.0.0.1") {
+	if !strings.Contains(text, `multilink_request_size_bytes_count{algorithm="adaptive",link="wifi"`) || strings.Contains(text, "127.0.0.1") {
 		t.Errorf("the metrics are\n%s", text)
 	}
 }

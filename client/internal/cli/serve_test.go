@@ -97,7 +97,7 @@ func TestTheDaemonDownloads(t *testing.T) {
 		status.Links[0].Used+status.Links[1].Used < quantity.Bytes(2*len(file)) {
 		t.Errorf("status --json: exit code %d, %v in %s", code, err, stdout)
 	}
-	if text := scrape(t, "metrics"); !strings.Contains(text, `multilink_received_bytes_total{algorithm="alg3",link="wifi",run="",scenario="",seed=""}`) {
+	if text := scrape(t, "metrics"); !strings.Contains(text, `multilink_received_bytes_total{algorithm="adaptive",link="wifi",run="",scenario="",seed=""}`) {
 		t.Errorf("the metrics are\n%s", text)
 	}
 	for _, line := range strings.Split(strings.TrimSpace(stop()), "\n") {
