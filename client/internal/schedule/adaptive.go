@@ -36,8 +36,9 @@ func (Adaptive) Next(x int, known Known) quantity.Bytes {
 // formed is not full: its connections are held back by random loss, by small
 // windows or by a long way, and another one brings more. So their number is
 // doubled for as long as no queue forms and the link has become faster by it,
-// and is put back where it has not. The zero value is a link of which nothing
-// is known.
+// and is put back where it has not. Where a queue stands, one after the other is
+// given up, for as long as the queue and the link's rate stay: they brought
+// nothing, and take from others who share the link.
 type Growth struct {
 	// Most is how many connections the link may have.
 	Most int
@@ -55,6 +56,10 @@ type Growth struct {
 	// rest is how many rounds nothing is tried, and rests how many the next
 	// time that more brought nothing.
 	rest, rests int
+	// floor is how many the link was seen to need, and full what it delivered
+	// with one more than now, which was given up; 0 if none was.
+	floor int
+	full  quantity.Rate
 }
 
 // Flow is what a link's connections do.
@@ -93,6 +98,8 @@ const (
 	worth = 1.1
 	// steady is how much a link that is still becoming faster does in a round.
 	steady = 1.15
+	// needed is how fast a link must stay without a connection.
+	needed = 0.95
 	// queued is the part of the round trip by which a queue shows; below
 	// leastQueue it may be chance.
 	queued     = 0.25
@@ -124,8 +131,14 @@ func (g *Growth) Count(now time.Duration, f Flow) int {
 	g.rate = rate
 	g.begin(now, f)
 	switch {
-	case f.Connections < g.count:
-		// Some are still being made.
+	case f.Connections != g.count:
+		// Some are still being made, or do what they have to.
+	case g.full > 0:
+		if !f.isQueued() || float64(rate) < needed*float64(g.full) {
+			g.count++
+			g.floor = g.count
+		}
+		g.full = 0
 	case float64(rate) > steady*float64(before):
 		// TCP is still finding out.
 	case g.without > 0:
@@ -135,8 +148,11 @@ func (g *Growth) Count(now time.Duration, f Flow) int {
 			g.rest = g.rests
 		}
 		g.without = 0
-	case g.rest > 0:
+	case g.rest > 0 && !f.isQueued():
 		g.rest--
+	case f.isQueued() && g.count > max(g.floor, 1):
+		g.full = rate
+		g.count--
 	case !f.isQueued() && g.count < g.Most:
 		g.without, g.withoutRate = g.count, rate
 		g.count = min(2*g.count, g.Most)

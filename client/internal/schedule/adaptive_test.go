@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -62,8 +63,21 @@ func TestMoreConnectionsWhereEachBringsMore(t *testing.T) {
 
 func TestNoMoreConnectionsWhereAQueueIs(t *testing.T) {
 	each := func(n int) quantity.Rate { return quantity.Rate(n) * 5e6 }
-	if got := grown(16, 20, 30*time.Millisecond, each); last(got) > startConnections {
+	if got := grown(16, 20, 30*time.Millisecond, each); slices.Max(got) > startConnections {
 		t.Errorf("a link with a queue has %v connections", got)
+	}
+}
+
+// A queue that stands whatever is given up needs one connection.
+func TestConnectionsThatOnlyQueueAreGivenUp(t *testing.T) {
+	got := grown(16, 20, 30*time.Millisecond, func(int) quantity.Rate { return 30e6 })
+	if last(got) != 1 {
+		t.Errorf("connections are %v, want 1 at last", got)
+	}
+	// Without one of three the link would be slower.
+	got = grown(16, 20, 30*time.Millisecond, func(n int) quantity.Rate { return quantity.Rate(min(n, 3)) * 10e6 })
+	if last(got) != 3 || slices.Min(got) != 2 {
+		t.Errorf("connections are %v, want 2 once, and 3 at last", got)
 	}
 }
 
