@@ -42,6 +42,7 @@ type probeFlags struct {
 
 func newProbe(logs *logging) *cobra.Command {
 	f := &probeFlags{}
+	f.usual = withoutRescue // One connection each: what it counts is what the link did.
 	command := &cobra.Command{
 		Use:   "probe",
 		Short: "Measure each link alone and all together",

@@ -84,6 +84,7 @@ func (d *download) answer(o *opening, target transport.Target, ctx context.Conte
 // unopened decides what follows from an opening that failed: another question
 // may do better, but not where the server asks to wait or leads elsewhere.
 func (d *download) unopened(l *linkState, o *opening) {
+	l.problem = o.err
 	status := new(transport.StatusError)
 	switch {
 	case errors.As(o.err, new(*transport.RedirectError)), errors.As(o.err, &status) && status.Temporary():
