@@ -91,7 +91,19 @@ func (p *planned) look(now time.Duration) {
 	}
 	p.choose(now)
 	p.forsake(now)
+	p.disconnect()
 	p.d.assign()
+}
+
+// disconnect closes the connections of links that are spared and have nothing
+// to deliver. An open one would wake the link's radio with each keep-alive.
+func (p *planned) disconnect() {
+	for _, l := range p.d.links {
+		if s := l.session; l.spared && s != nil && s.active == 0 && l.asking == nil {
+			l.session = nil
+			p.d.close(l, s, false)
+		}
+	}
 }
 
 // choose asks the plan which links to use.

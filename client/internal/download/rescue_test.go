@@ -54,7 +54,7 @@ var algorithms, schedulers = func() (names []string, byName map[string]schedule.
 func slack(name string) float64 {
 	switch {
 	case name == "booster", name == "emptcp-http", name == "alg3-static", name == "alg3-dynamic":
-		return 9 // one link alone, and be it almost dead
+		return 20 // one link alone, and be it almost dead
 	case name == "gb-e":
 		return 3
 	case strings.HasPrefix(name, "gb-"), name == "dynsub":

@@ -28,10 +28,14 @@ type GreenBag struct {
 
 const (
 	// recoveryWeight is w_r and modeWeight w_e, which are not published: a
-	// recovery when the playback would stop, and one link only if it leaves a
-	// fifth of the time that there is.
+	// recovery when the playback would stop, and all links again when the
+	// present segment takes four fifths of the time until then.
 	recoveryWeight = 1.0
 	modeWeight     = 0.8
+	// modeMargin is how much of the time that the playback leaves one link may
+	// take for the rest when it is chosen. It goes on until it would take all of
+	// it: otherwise a small change of its goodput would wake the other one.
+	modeMargin = 0.8
 	// goodputWeight is α of the predictor (GreenBag IV.B).
 	goodputWeight = 0.3
 	// recoveryTrips is what a recovery costs, in round trips of the link that
@@ -48,7 +52,9 @@ const (
 func (GreenBag) Next(int, Known) quantity.Bytes { return 0 }
 
 // Plan makes it a Planner.
-func (g GreenBag) Plan() Plan { return &greenBag{GreenBag: g, player: playback{Player: g.Player}} }
+func (g GreenBag) Plan() Plan {
+	return &greenBag{GreenBag: g, player: playback{Player: g.Player}, alone: all}
+}
 
 type greenBag struct {
 	GreenBag
@@ -56,8 +62,8 @@ type greenBag struct {
 	// predicted is Ĝ of each link, from its first finished subsegments.
 	predicted []quantity.Rate
 	finished  []int
-	// single says that not all links are used.
-	single bool
+	// alone is the link that is used alone; all if there is none.
+	alone int
 	// arranging says that the next look is for a new segment: only then fewer
 	// links may be chosen.
 	arranging bool
@@ -102,17 +108,17 @@ func (g *greenBag) Use(s *Scene, use []bool) {
 		useAll(use)
 		return
 	}
-	if g.single && g.isLate(s, use) {
-		g.single = false
+	if g.alone != all && g.isLate(s, use) {
+		g.alone = all
 		useAll(use)
 		return
 	}
 	if g.arranging {
 		g.arranging = false
-		g.choose(s, use)
+		g.alone = g.choose(s)
 	}
-	if !g.single {
-		useAll(use)
+	for x := range use {
+		use[x] = g.alone == all || g.alone == x
 	}
 }
 
@@ -128,42 +134,43 @@ func (g *greenBag) isLate(s *Scene, use []bool) bool {
 			segment += p.Unfinished
 		}
 	}
-	return !g.isInTime(s.Left, predicted) || modeWeight*g.player.lasts(0) <= seconds(segment, goodput)
+	return !g.isInTime(1, s.Left, predicted) || modeWeight*g.player.lasts(0) <= seconds(segment, goodput)
 }
 
-// isInTime reports whether so many bytes come at a rate before the playback
-// needs the last of them. That is so of all bytes before, too: the buffer
-// shrinks or grows steadily.
-func (g *greenBag) isInTime(bytes quantity.Bytes, rate quantity.Rate) bool {
-	return modeWeight*g.player.lasts(bytes) > seconds(bytes, rate)
+// isInTime reports whether so many bytes come at a rate in a part of the time
+// until the playback needs the last of them. What is so of the last one is so of
+// all before: the buffer shrinks or grows steadily.
+func (g *greenBag) isInTime(part float64, bytes quantity.Bytes, rate quantity.Rate) bool {
+	return part*g.player.lasts(bytes) > seconds(bytes, rate)
 }
 
-// choose sets use to the links that bring the rest for the least energy
-// without an interruption.
-func (g *greenBag) choose(s *Scene, use []bool) {
-	g.single = false
-	useAll(use)
+// choose is the link that brings the rest for the least energy without an
+// interruption, or all.
+func (g *greenBag) choose(s *Scene) int {
 	if !g.player.playing {
-		return
+		return all
 	}
 	best, least := all, math.Inf(1)
 	for x := all; x < len(s.Progress); x++ {
 		joules, ok := g.joules(x, s)
 		if !ok {
-			return
+			return all
 		}
-		inTime := x == all || s.Progress[x].Usable && g.isInTime(s.Left, g.predicted[x])
+		inTime := x == all || s.Progress[x].Usable && g.isInTime(g.margin(x), s.Left, g.predicted[x])
 		if inTime && joules < least {
 			best, least = x, joules
 		}
 	}
-	if best == all {
-		return
+	return best
+}
+
+// margin is the part of the time that link x may take: one that is used alone
+// already may take all.
+func (g *greenBag) margin(x int) float64 {
+	if g.alone == x {
+		return 1
 	}
-	g.single = true
-	for x := range use {
-		use[x] = x == best
-	}
+	return modeMargin
 }
 
 // all stands for all links together, where else there is one.
@@ -246,7 +253,7 @@ func (g *greenBag) Share(x int, segment quantity.Bytes, s *Scene, shares []quant
 
 // Recover compares what the playback has with what the rest takes.
 func (g *greenBag) Recover(_, other int, rest quantity.Bytes, s *Scene) bool {
-	if g.NoRecovery || g.single {
+	if g.NoRecovery || g.alone != all {
 		return false
 	}
 	price := recoveryTrips * s.Links[other].RTT

@@ -169,11 +169,11 @@ func TestGreenBagGoesOnWithWifiAlone(t *testing.T) {
 	}
 }
 
-// With one link, both are used again when .8 of the time that the playback
-// leaves is not enough any more.
+// One link goes on alone until it would take all of the time that the playback
+// leaves, or four fifths of it for the present segment.
 func TestGreenBagFallsBack(t *testing.T) {
 	for name, change := range map[string]func(*Scene){
-		"the rest would be late":    func(s *Scene) { s.Left = 60_000_000 },
+		"the rest would be late":    func(s *Scene) { s.Left = 40_000_000 },
 		"the segment would be late": func(s *Scene) { s.Progress[0].Goodput, s.Progress[0].Unfinished = 0.1e6, 500_000 },
 	} {
 		plan := GreenBag{SegmentSize: 1, Player: Player{Rate: 6.1e6, Buffer: 4_000_000}, Model: s2}.Plan().(*greenBag)
@@ -185,7 +185,8 @@ func TestGreenBagFallsBack(t *testing.T) {
 		if use != [2]bool{true, false} {
 			t.Fatalf("%v is used", use)
 		}
-		s.Now = 100 * time.Millisecond
+		s.Now, s.Left = 100*time.Millisecond, 30_000_000 // more than it is chosen for
+		plan.Segment(0, s)
 		if plan.Use(s, use[:]); use != [2]bool{true, false} {
 			t.Errorf("%v is used though nothing has changed", use)
 		}

@@ -118,8 +118,14 @@ class _Way:
         ]
 
     def application(self, task: Task) -> list[str]:
-        """A workload's program, before a proxy."""
-        return [*_application(task), "--", "proxy", *self.flags(task), "--ca-file", task.ca_file]
+        """A workload's program, before a proxy. An algorithm that follows the player keeps what
+        the player does not take yet, as GreenBag's middleware does (GreenBag IV-A)."""
+        follows = "playback-rate" in self.algorithm.options
+        kept = ["--buffer", f"{task.scenario.payload.size_bytes}B"] if follows else []
+        return [
+            *(*_application(task), "--", "proxy", *self.flags(task), *kept),
+            *("--ca-file", task.ca_file),
+        ]
 
     @property
     def commands(self) -> Mapping[str, Command]:
