@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import command, environment
-from linklab.publish.prometheus import COMPARE_UID, LIVE_UID, Published, publish
+from linklab.publish.prometheus import COMPARE_UID, HISTORY_UID, LIVE_UID, Published, publish
 from linklab.runs import beside_baseline
 from linklab.runs.beside_baseline import BesideBaseline, Movement
 from prometheus import DASHBOARDS, Prometheus, filled_in, prometheus
@@ -39,7 +39,7 @@ def expressions(dashboard: str, title: str) -> list[str]:
 
 
 def test_links_name_dashboards_that_there_are() -> None:
-    assert {LIVE_UID, COMPARE_UID} <= {one["uid"] for one in DASHBOARDS.values()}
+    assert {LIVE_UID, COMPARE_UID, HISTORY_UID} == {one["uid"] for one in DASHBOARDS.values()}
 
 
 # --- Compare algorithms: runs that differ in more than who downloaded.

@@ -55,12 +55,17 @@ def choice(
         .label(label)
         .description(description)
         .datasource(DATASOURCE)
-        .query({"query": query_text, "refId": f"variable-{name}", "qryType": 1})
+        .query({"query": query_text, "refId": f"variable-{name}", "qryType": _kind(query_text)})
         .definition(query_text)
         .regex(pattern)
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(sort)
     )
+
+
+def _kind(query_text: str) -> int:
+    """What Grafana's editor of variables calls a query: its numbers for both."""
+    return {"label_values": 1, "query_result": 3}[query_text.partition("(")[0]]
 
 
 def variables(metric: Metric[Any]) -> list[Any]:

@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         options.reports.mkdir(parents=True, exist_ok=True)
         for one in done:
             report.of_directories([one.run_dir], options.reports / f"{one.slot.run}.html")
-    together = prometheus.compare_urls(done, options.grafana)
+    together = prometheus.overviews(done, options.grafana)
     if options.json:
         print(json.dumps([prometheus.to_json(one, options.grafana) for one in done], indent=2))
     else:

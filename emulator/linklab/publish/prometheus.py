@@ -43,7 +43,7 @@ LEDGER = "linklab-published.jsonl"
 GRAFANA = "http://127.0.0.1:3000"
 """That of compose.yaml."""
 
-LIVE_UID, COMPARE_UID = "linklab-live", "linklab-compare"
+LIVE_UID, COMPARE_UID, HISTORY_UID = "linklab-live", "linklab-compare", "linklab-regression"
 """The dashboards' (dashboards/boards)."""
 
 STEP_S = 1
@@ -114,6 +114,8 @@ class Published:
     before: bool
     compared: tuple[str, str, str]
     """Scenario, size of the file and clock: what runs share that can be compared."""
+    suite: str | None
+    """The regression suite that it is of."""
 
 
 def finished_run(run_dir: Path) -> FinishedRun:
@@ -325,7 +327,13 @@ def publish(
         with acting_as(owner):
             ledger.append(new.values())
     return [
-        Published(run.directory, slots[run.digest], run.digest in known, run.compared)
+        Published(
+            run.directory,
+            slots[run.digest],
+            run.digest in known,
+            run.compared,
+            run.verdict.suite if run.verdict else None,
+        )
         for run in runs
     ]
 
@@ -352,19 +360,26 @@ def live_url(one: Published, grafana: str) -> str:
     return _url(grafana, LIVE_UID, [one.slot], run=one.slot.run)
 
 
-def compare_urls(published: Iterable[Published], grafana: str) -> dict[str, str]:
-    """The dashboard *Compare algorithms* of a Grafana, for each scenario, size of the file and clock
-    of which several runs were published: by what it shows, in words."""
+def overviews(published: Iterable[Published], grafana: str) -> dict[str, str]:
+    """Dashboards of a Grafana by what they show, in words: *Compare algorithms* for each scenario,
+    size of the file and clock of which several runs were published, *Regression history* for each
+    suite."""
     groups: dict[tuple[str, str, str], list[Slot]] = {}
+    suites: dict[str, list[Slot]] = {}
     for one in published:
         groups.setdefault(one.compared, []).append(one.slot)
-    return {
+        if one.suite is not None:
+            suites.setdefault(one.suite, []).append(one.slot)
+    found = {
         f"{scenario}, {size}, {clock} clock": _url(
             grafana, COMPARE_UID, slots, scenario=scenario, size=size, clock=clock
         )
         for (scenario, size, clock), slots in groups.items()
         if len(slots) > 1
     }
+    for suite, slots in suites.items():
+        found[f"suite {suite}"] = _url(grafana, HISTORY_UID, slots, suite=suite)
+    return found
 
 
 def _url(grafana: str, uid: str, slots: Sequence[Slot], **variables: str) -> str:

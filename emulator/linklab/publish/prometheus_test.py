@@ -21,11 +21,13 @@ from linklab.publish.prometheus import (
     ROOM_S,
     Published,
     PublishError,
-    compare_urls,
     free_slots,
     in_words,
+    overviews,
     publish,
 )
+from linklab.runs import beside_baseline
+from linklab.runs.beside_baseline import BesideBaseline, Movement
 
 NOW_S = 1_800_000_000.0
 SCENARIO = """name: small
@@ -174,21 +176,25 @@ def test_a_failed_run_is_published_as_failed(tmp_path: Path) -> None:
     assert failed.split()[-2] == "1.0"
 
 
-def test_links_lead_to_a_run_as_it_went_and_to_runs_that_can_be_compared(tmp_path: Path) -> None:
+def test_links_lead_to_a_run_to_runs_that_can_be_compared_and_to_their_suite(
+    tmp_path: Path,
+) -> None:
+    of_a_suite = run_dir(tmp_path / "c", clock="real")
+    moved = (Movement("download time", 1.0, 1.0, 0.0),)
+    beside_baseline.write(of_a_suite, BesideBaseline("mine", moved))
     made, _ = publish_text(
-        tmp_path,
-        run_dir(tmp_path / "a"),
-        run_dir(tmp_path / "b", seed=2),
-        run_dir(tmp_path / "c", clock="real"),
+        tmp_path, run_dir(tmp_path / "a"), run_dir(tmp_path / "b", seed=2), of_a_suite
     )
-    first, second, _ = (one.slot for one in made)
+    first, second, third = (one.slot for one in made)
     assert in_words(made[0], "http://g:1/") == (
         "20261121T061934-a: published, http://g:1/d/linklab-live?var-run=20261121T061934-a"
         f"&from={first.start_s}000&to={first.end_s + 1}000"
     )
-    assert compare_urls(made, "http://g:1") == {
+    assert overviews(made, "http://g:1") == {
         "small, 1 MB, virtual clock": "http://g:1/d/linklab-compare?var-scenario=small"
-        f"&var-size=1+MB&var-clock=virtual&from={first.start_s}000&to={second.end_s + 1}000"
+        f"&var-size=1+MB&var-clock=virtual&from={first.start_s}000&to={second.end_s + 1}000",
+        "suite mine": "http://g:1/d/linklab-regression?var-suite=mine"
+        f"&from={third.start_s}000&to={third.end_s + 1}000",
     }
 
 
