@@ -96,6 +96,9 @@ def options(small: Scenario, tmp_path: Path) -> Namespace:
         report=None,
         server=None,
         port=None,
+        origin=[],
+        outside=False,
+        listen_proxy=None,
         kind=[],
     )
 

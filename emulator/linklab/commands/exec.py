@@ -9,9 +9,18 @@ import shutil
 import sys
 
 from linklab.commands import running
-from linklab.commands.options import UsageError, add_run, add_server, from_here, server
+from linklab.commands.options import (
+    UsageError,
+    add_outside,
+    add_run,
+    add_server,
+    from_here,
+    outside,
+    server,
+)
 from linklab.core import plain_file
 from linklab.core.complaint import complain
+from linklab.places import choice
 from linklab.runs import outcome
 from linklab.runs.job import require_no_credentials
 from linklab.runs.runner import Request
@@ -44,6 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `linklab exec`; the command after `--` is `options.command`."""
     add_run(parser)
     add_server(parser)
+    add_outside(parser)
     parser.add_argument("scenario")
     parser.usage = "linklab exec [options] SCENARIO -- COMMAND…"
 
@@ -57,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from error
     scenario = find(options.scenario)
+    reaches = outside(options, scenario, _place(options))
     request = Request(
         scenario,
         None,
@@ -64,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
         command=from_here(options.command),
         shift_s=options.shift,
         server=server(options),
+        outside=reaches,
     )
     finished = running.run_one(request, options)
     for name, stream in (("client.out", sys.stdout), ("client.err", sys.stderr)):
@@ -96,3 +108,12 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return 0 if ended is not None and ended.exit_code == 0 else 1
+
+
+def _place(options: argparse.Namespace) -> str:
+    """Where it will run; what reaches outside does so on the real clock. UsageError."""
+    if options.origin or options.outside or options.listen_proxy:
+        if options.clock == "virtual":
+            raise UsageError("what is outside goes by the real clock: leave out --clock virtual")
+        options.clock = "real"
+    return choice.choose(options.place, options.clock).name

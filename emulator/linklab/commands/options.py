@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from linklab.lab.outside import Outside
     from linklab.lab.own_server import OwnServer
     from linklab.scenario import Scenario
 
@@ -134,6 +136,45 @@ def server(options: argparse.Namespace) -> OwnServer | None:
     except ValueError as error:
         raise UsageError(f"--server: {error}") from error
     return OwnServer(from_here(command), options.port or PORT)
+
+
+def add_outside(parser: argparse.ArgumentParser) -> None:
+    """`--origin`, `--outside`, `--listen-proxy`: `outside` makes one of them."""
+    parser.add_argument(
+        "--origin",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="put your server behind the links, under its own name (repeatable; real clock)",
+    )
+    parser.add_argument(
+        "--outside",
+        action="store_true",
+        help="let the lab reach whatever this machine does, by TCP (real clock)",
+    )
+    parser.add_argument(
+        "--listen-proxy",
+        type=_port,
+        metavar="PORT",
+        help="an HTTP proxy on this machine's loopback device that leads into the client host, over "
+        "all links; one over each link on the ports after it (real clock)",
+    )
+
+
+def outside(options: argparse.Namespace, scenario: Scenario, place: str) -> Outside | None:
+    """What of the outside is asked for, for a lab in a place; says what it opens. UsageError."""
+    if not (options.origin or options.outside or options.listen_proxy):
+        return None
+    from linklab.live import way_outside
+
+    try:
+        found = way_outside.wanted(
+            options.origin, options.outside, options.listen_proxy, scenario, place
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    print("\n".join(way_outside.in_words(found)), file=sys.stderr)
+    return found
 
 
 def from_here(command: Sequence[str]) -> tuple[str, ...]:

@@ -14,9 +14,11 @@ from linklab.commands.options import (
     UsageError,
     add_live_address,
     add_out,
+    add_outside,
     add_seed,
     add_server,
     from_here,
+    outside,
     server,
 )
 from linklab.lab.terminal import Terminal
@@ -49,6 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_seed(parser)
     parser.add_argument("--place", choices=("auto", "host", "guest"), default="auto")
     add_server(parser)
+    add_outside(parser)
     add_out(parser, "(default runs/)")
     add_live_address(parser, "--listen", "where to serve metrics and take commands")
     parser.usage = "linklab shell [options] SCENARIO [-- COMMAND…]"
@@ -73,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
         command=from_here(options.command) if options.command else _shell(),
         name="shell",
         server=server(options),
+        outside=outside(options, scenario, where.name),
         terminal=Terminal(
             window=window,
             term=os.environ.get("TERM", "dumb"),

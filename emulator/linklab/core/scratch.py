@@ -18,7 +18,7 @@ from typing import Literal, get_args
 
 from linklab.core.paths import cache_dir
 
-Kind = Literal["field", "guest", "loopback", "matplotlib", "run"]
+Kind = Literal["field", "gateway", "guest", "loopback", "matplotlib", "run"]
 """What a scratch directory is for."""
 
 _NAME = re.compile(rf"linklab-(?:{'|'.join(get_args(Kind))})-(\d+)-\w+")

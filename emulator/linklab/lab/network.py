@@ -31,8 +31,8 @@ from linklab.models.seeds import seed_for
 from linklab.scenario import Scenario
 
 _BRIDGE = "air"
-_LOOPBACK = 1
-_EVERYWHERE = "0.0.0.0/0"
+LOOPBACK = 1
+EVERYWHERE = "0.0.0.0/0"
 _BRIDGE_DISABLED, _BRIDGE_FORWARDING = 0, 3  # linux/if_bridge.h
 
 
@@ -307,7 +307,8 @@ class Lab:
         return self.hosts[topology.SERVER]
 
 
-def _start_host(name: str, kind: type[Router]) -> Host:
+def start_host(name: str, kind: type[Router]) -> Host:
+    """A node with its namespace. Its `node.terminate` lets it go."""
     node = kind(name)
     try:
         write_sysctls(
@@ -320,7 +321,7 @@ def _start_host(name: str, kind: type[Router]) -> Host:
                 "net.ipv4.conf.default.rp_filter": "0",
             },
         )
-        node.channel.request(rtnetlink.set_up(_LOOPBACK, up=True))
+        node.channel.request(rtnetlink.set_up(LOOPBACK, up=True))
     except BaseException:
         node.terminate()
         raise
@@ -341,7 +342,8 @@ def _skip_indices(host: Host) -> None:
     host.channel.request(rtnetlink.delete(_index_of(host, "skipped")))
 
 
-def _connect(hosts: dict[str, Host], one: Port, two: Port) -> None:
+def connect(hosts: dict[str, Host], one: Port, two: Port) -> None:
+    """Lays a cable between two ports, addressed and up."""
     first, second = hosts[one.node], hosts[two.node]
     Cable(
         first.node,
@@ -398,8 +400,8 @@ def _route_client(client: Host, path: LinkPath) -> None:
     gateway = path.accesses[0].down.address
     index = client.indices[path.client.interface]
     for message in (
-        rtnetlink.set_route(_EVERYWHERE, gateway, index, table=path.table),
-        rtnetlink.set_route(_EVERYWHERE, gateway, index, priority=path.priority),
+        rtnetlink.set_route(EVERYWHERE, gateway, index, table=path.table),
+        rtnetlink.set_route(EVERYWHERE, gateway, index, priority=path.priority),
     ):
         client.channel.request(message)
 
@@ -445,19 +447,19 @@ def built(
         hosts: dict[str, Host] = {}
         middle = [node for path in paths.values() for node in path.nodes]
         for name in (topology.CLIENT, *middle, topology.SERVER):
-            host = _start_host(name, Router if name in middle else EndHost)
+            host = start_host(name, Router if name in middle else EndHost)
             stack.callback(host.node.terminate)
             hosts[name] = host
         client, server = hosts[topology.CLIENT], hosts[topology.SERVER]
         _skip_indices(client)
         for host in (client, server):
             write_sysctls(host.node.namespace, scenario.tcp.sysctls())
-        server.channel.request(rtnetlink.add_address(_LOOPBACK, SERVER_ADDRESS, 32))
+        server.channel.request(rtnetlink.add_address(LOOPBACK, SERVER_ADDRESS, 32))
         links = {}
         for name, settings in scenario.links.items():
             path = paths[name]
             for one, two in path.cables:
-                _connect(hosts, one, two)
+                connect(hosts, one, two)
             if path.accesses[0].air is not None:
                 _join_air(hosts, path)
             _route(hosts, path)

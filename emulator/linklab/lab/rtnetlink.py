@@ -47,7 +47,7 @@ _IFLA_BRPORT_STATE, _IFLA_BRPORT_LEARNING = 1, 8
 _BYTES = struct.Struct("=16xQQ")
 
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
-_STATIC, _UNICAST = 4, 1
+_STATIC, _UNICAST, _LOCAL, _HOST = 4, 1, 2, 254
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY = 1, 4, 5, 6
 _TO_TABLE = 1
 _FRA_SRC, _FRA_PRIORITY, _FRA_OIFNAME = 2, 6, 17
@@ -179,6 +179,15 @@ def set_route(
     if priority is not None:
         body += number(_RTA_PRIORITY, priority)
     return message(_NEWROUTE, ACK | CREATE | REPLACE, body)
+
+
+def set_own(network: str, index: int) -> bytes:
+    """Takes every address of `network` for this host's own, by its loopback device."""
+    destination, _, bits = network.partition("/")
+    body = _ROUTE.pack(socket.AF_INET, int(bits), 0, 0, MAIN_TABLE, _STATIC, _HOST, _LOCAL, 0)
+    if int(bits):
+        body += attribute(_RTA_DST, _packed(destination))
+    return message(_NEWROUTE, ACK | CREATE | REPLACE, body + number(_RTA_OIF, index))
 
 
 def _rule(table: int, priority: int, source_bits: int, selector: bytes) -> bytes:

@@ -25,7 +25,7 @@ import msgspec
 from linklab.core.link_kinds import LTE, WIFI
 from linklab.core.placeholders import filled
 from linklab.core.scratch import scratch_prefix
-from linklab.lab import own_server, program_root, server, terminal
+from linklab.lab import outside, own_server, program_root, server, terminal
 from linklab.lab.control import Inbox
 from linklab.lab.multipath import Multipath
 from linklab.lab.namespace import write_sysctls
@@ -37,7 +37,8 @@ from linklab.lab.shaping import TIMER_SLACK_S
 from linklab.lab.signal_file import SignalFile
 from linklab.lab.topology import SERVER_ADDRESS
 from linklab.links.stack import models
-from linklab.places.guest import footing
+from linklab.places.guest import footing, gateway
+from linklab.places.guest.init import BIND, mount
 from linklab.runs import job as manifest
 from linklab.runs import outcome
 from linklab.runs.clients import Contestant, Task, contestant_of
@@ -92,6 +93,7 @@ def _for_client(job: Job, task: Task) -> dict[str, object]:
         "output": task.output,
         "address": SERVER_ADDRESS,
         "port": _port(job),
+        **({"origin": job.outside.origins[0].url} if job.outside and job.outside.origins else {}),
     }
 
 
@@ -289,9 +291,13 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         links = models(scenario, job.seed)
         states = {name: model.at(0.0) for name, model in links.items()}
         slack_s = TIMER_SLACK_S if job.clock == "real" else 0.0
+        if job.outside is not None:
+            _use_names(outside.name_files(job.outside, scratch), {Path("/"), host_root})
         use = _path_use(scenario, contestant)
         first = None if use is None else use.first_of(scenario.links)
         lab = stack.enter_context(built(scenario, states, job.seed, slack_s, first))
+        if job.outside is not None:
+            _join_outside(stack, lab, scenario, job)
         player = Player(
             lab,
             links,
@@ -317,6 +323,24 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         ended = _run_client(stack, lab, player, contestants_own, use, task, argv, start_server)
     outcome.write(ended, run_dir)
     return ended
+
+
+def _use_names(files: Mapping[str, Path], roots: set[Path]) -> None:
+    """Has the lab's programs find these files where others lie; this process' mounts are its own."""
+    for place, file in files.items():
+        for root in roots:
+            path = root / place.lstrip("/")
+            if path.exists():
+                mount(str(file), str(path), "", BIND)
+
+
+def _join_outside(stack: contextlib.ExitStack, lab: Lab, scenario: Scenario, job: Job) -> None:
+    assert job.outside is not None
+    way_in = "127.0.0.1"
+    if job.place == "guest":
+        outside.open_device(gateway.DEVICE, gateway.GUEST, gateway.GATEWAY)
+        way_in = "0.0.0.0"
+    stack.enter_context(outside.joined(lab, scenario, job.outside, job.multilink, way_in))
 
 
 def _user_command(lab: Lab, job: Job, task: Task, host_root: Path, directory: Path) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from linklab.core import plain_file
+from linklab.lab.outside import Outside
 from linklab.lab.own_server import OwnServer
 from linklab.lab.terminal import Terminal
 from linklab.scenario import Scenario, load
@@ -59,7 +60,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     `contestant` is the name of an algorithm or peer, or None where `command` holds
     a program of the user's (`linklab exec`), which may have a `name`. `server` is a program of
-    the user's that serves in place of H2O; `terminal` is the command's, if it has one. `shift_s` delays the client's start. A `live` run is watched, not measured: it goes on where the emulator comes
+    the user's that serves in place of H2O; `terminal` is the command's, if it has one; `outside` is what it
+    reaches beyond the lab. `shift_s` delays the client's start. A `live` run is watched, not measured: it goes on where the emulator comes
     late.
     """
 
@@ -70,6 +72,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     command: list[str] | None
     server: OwnServer | None = None
     terminal: Terminal | None = None
+    outside: Outside | None = None
     seed: int
     place: str
     clock: str

@@ -21,11 +21,12 @@ from linklab.core.paths import MULTILINK, PYTHON_PATH, cache_dir
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import authority, payload
 from linklab.lab import terminal as terminals
+from linklab.lab.outside import Outside
 from linklab.lab.own_server import OwnServer
 from linklab.lab.terminal import Terminal
 from linklab.links import oracle
 from linklab.places.choice import Place
-from linklab.places.guest import image, kernel
+from linklab.places.guest import gateway, image, kernel
 from linklab.places.guest.boot import Guest, memory_bytes, side_by_side
 from linklab.places.versions import versions
 from linklab.runs import clients, job, outcome, run_energy
@@ -61,6 +62,7 @@ class Request:
     energy: str | None = None
     server: OwnServer | None = None
     terminal: Terminal | None = None
+    outside: Outside | None = None
 
     def __post_init__(self) -> None:
         if self.contestant is not None:
@@ -134,6 +136,7 @@ def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False
             command=list(request.command) if request.command else None,
             server=request.server,
             terminal=request.terminal,
+            outside=request.outside,
             seed=request.seed,
             place=place.name,
             clock=place.clock,
@@ -264,7 +267,15 @@ def begin(
         memory=memory_bytes(request.scenario.payload.size_bytes),
         timeout_s=timeout_s,
         channel=channel,
+        way=_way(request.outside),
     )
+
+
+def _way(outside: Outside | None) -> gateway.Way | None:
+    """The guest's way to what a run reaches outside."""
+    if outside is None:
+        return None
+    return gateway.Way(tuple(outside.proxies.values()), outside.reaches_loopback)
 
 
 def verdict(running: Running) -> str | None:

@@ -29,7 +29,7 @@ from linklab.core import locks
 from linklab.core.complaint import complain
 from linklab.core.paths import GUEST_EXIT_FILE, PYTHON_PATH, cache_dir
 from linklab.core.scratch import scratch_prefix
-from linklab.places.guest import bundle, confinement, image
+from linklab.places.guest import bundle, confinement, gateway, image
 from linklab.places.guest.remains import keep_plain
 
 BASE_MEMORY_BYTES = 768 << 20
@@ -92,12 +92,17 @@ def system_calls() -> str:
     return "off" if confinement.fence().name == "none" else "auto"
 
 
-def kernel_arguments(clock: str, seed: int, memory: int, channel: int | None = None) -> list[str]:
+def kernel_arguments(
+    clock: str, seed: int, memory: int, channel: int | None = None, device: int | None = None
+) -> list[str]:
     """The kernel command line for a clock (`virtual` or `real`), a run's seed and bytes of memory,
-    and a descriptor that becomes /dev/tty1.
+    and descriptors that become /dev/tty1 and the way outside (gateway.py).
 
-    UML takes `seccomp=` off it before it seeds anything.
+    UML takes `seccomp=` off it before it seeds anything. GuestError where there is to be a way
+    outside in virtual time.
     """
+    if device is not None and clock == "virtual":
+        raise GuestError("there is no way outside in virtual time")
     travel = ["time-travel=inf-cpu", f"time-travel-start={START_NS}"]
     return [
         f"mem={memory >> 20}M",
@@ -109,6 +114,7 @@ def kernel_arguments(clock: str, seed: int, memory: int, channel: int | None = N
         "con=null",
         "con0=null,fd:1",
         *([] if channel is None else [f"con1=fd:{channel}"]),
+        *([] if device is None else [gateway.kernel_argument(device)]),
         f"seccomp={system_calls()}",
         f"linklab.seed={seed}",
         *(travel if clock == "virtual" else []),
@@ -189,6 +195,13 @@ def side_by_side(memory: int) -> int:
     return max(1, status.f_bavail * status.f_frsize // memory)
 
 
+def _device(stack: contextlib.ExitStack, way: gateway.Way | None) -> int | None:
+    """What becomes the guest's device, as long as the stack holds; None if it gets none."""
+    if way is None:
+        return None
+    return stack.enter_context(contextlib.closing(gateway.Gateway(way))).device
+
+
 class Guest:
     """A guest that is booting or running on a prepared run directory.
 
@@ -208,6 +221,7 @@ class Guest:
         memory: int,
         timeout_s: float,
         channel: int | None = None,
+        way: gateway.Way | None = None,
     ) -> None:
         self.run_dir = run_dir
         self._console = run_dir / "console.log"
@@ -219,6 +233,7 @@ class Guest:
         with contextlib.ExitStack() as stack:
             scratch = tempfile.mkdtemp(prefix=scratch_prefix("guest"), dir=memory_directory(memory))
             stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+            device = _device(stack, way)
             self.core, lock = reserve_core()
             if lock is not None:
                 stack.callback(lock.close)
@@ -236,7 +251,11 @@ class Guest:
                         str(self.core),
                         *confinement.confined(
                             _with_root(
-                                root, [str(kernel), *kernel_arguments(clock, seed, memory, channel)]
+                                root,
+                                [
+                                    str(kernel),
+                                    *kernel_arguments(clock, seed, memory, channel, device),
+                                ],
                             ),
                             run_dir,
                             Path(scratch),
@@ -245,7 +264,7 @@ class Guest:
                         ),
                     ],
                     cwd=run_dir,
-                    pass_fds=[inherited, *([] if channel is None else [channel])],
+                    pass_fds=[inherited, *(one for one in (channel, device) if one is not None)],
                     start_new_session=True,
                     stdin=subprocess.DEVNULL,
                     stdout=log,

@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_READ_ONLY, _BIND, _MOVE, _RECURSIVE = 1, 4096, 8192, 16384  # linux/mount.h
+_READ_ONLY, BIND, _MOVE, _RECURSIVE = 1, 4096, 8192, 16384  # linux/mount.h
 _ALL_PAGES_NOW = 1 | 2  # MCL_CURRENT | MCL_FUTURE
 
 _BASE = "/run/linklab"
@@ -96,7 +96,7 @@ def mount_all() -> None:
     mount(new, "/run", "", _MOVE)
     # For the user's own programs, whose root is /host, these are the same.
     for name in _SYSTEM:
-        mount(f"/{name}", f"{_HOST}/{name}", "", _BIND | _RECURSIVE)
+        mount(f"/{name}", f"{_HOST}/{name}", "", BIND | _RECURSIVE)
 
 
 def name_user(user: int, group: int) -> None:
@@ -106,7 +106,7 @@ def name_user(user: int, group: int) -> None:
     path = f"{_BASE}/passwd"
     with open("/etc/passwd") as known, open(path, "w") as file:
         file.write(f"{known.read()}linklab:x:{user}:{group}::/:/bin/sh\n")
-    mount(path, "/etc/passwd", "", _BIND)
+    mount(path, "/etc/passwd", "", BIND)
 
 
 class Bundle:

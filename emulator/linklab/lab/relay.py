@@ -1,0 +1,123 @@
+"""Joins connections that are accepted in one network namespace to such as are made in another.
+
+A program of its own, started by its file: what it does must not keep the player waiting. Its one
+argument is a list of `Rule`s as JSON; it is in the namespace from which it connects, and listening
+sockets of another are handed to it. Either end's end of data, failure and slowness are passed on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+import socket
+import struct
+import sys
+from typing import Any, TypedDict
+
+CONNECT_TIMEOUT_S = 20.0
+_PIECE_BYTES = 1 << 16
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: the peer is told that this broke.
+
+
+class Rule(TypedDict):
+    """A listening socket's descriptor, and where what comes there leads: an address and port as
+    [HOST, PORT], or None for the very address that was asked for. `udp` is a socket that takes
+    questions, each of which gets one answer (DNS)."""
+
+    descriptor: int
+    to: tuple[str, int] | None
+    udp: bool
+
+
+def _break(writer: asyncio.StreamWriter) -> None:
+    """Lets the peer see a failure, not an end."""
+    sock = writer.get_extra_info("socket")
+    with contextlib.suppress(OSError):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    writer.transport.abort()
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Everything, as fast as it is taken, and its end."""
+    while piece := await reader.read(_PIECE_BYTES):
+        writer.write(piece)
+        await writer.drain()
+    writer.write_eof()
+
+
+async def join(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, to: tuple[str, int] | None
+) -> None:
+    """Connects with `to`, or where the peer wanted to, and passes on both ways."""
+    host, port = to or writer.get_extra_info("sockname")[:2]
+    try:
+        far_reader, far_writer = await asyncio.wait_for(
+            asyncio.open_connection(host, port), CONNECT_TIMEOUT_S
+        )
+    except (OSError, TimeoutError):
+        _break(writer)
+        return
+    ways = [
+        asyncio.create_task(_pass_on(reader, far_writer)),
+        asyncio.create_task(_pass_on(far_reader, writer)),
+    ]
+    try:
+        await asyncio.gather(*ways)
+    except (OSError, ValueError):
+        for way in ways:
+            way.cancel()
+        for one in (writer, far_writer):
+            _break(one)
+    else:
+        for one in (writer, far_writer):
+            one.close()
+
+
+class _Questions(asyncio.DatagramProtocol):
+    """Asks `to` what is asked here, and hands back the answers."""
+
+    def __init__(self, to: tuple[str, int]) -> None:
+        self._to = to
+        self._asking: set[asyncio.Task[None]] = set()
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+
+    def datagram_received(self, data: bytes, addr: Any) -> None:
+        task = asyncio.create_task(self._ask(data, addr))
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    async def _ask(self, question: bytes, asker: Any) -> None:
+        loop = asyncio.get_running_loop()
+        with (
+            socket.socket(type=socket.SOCK_DGRAM) as sock,
+            contextlib.suppress(OSError, TimeoutError),
+        ):
+            sock.setblocking(False)
+            sock.connect(self._to)
+            await loop.sock_sendall(sock, question)
+            answer = await asyncio.wait_for(loop.sock_recv(sock, _PIECE_BYTES), CONNECT_TIMEOUT_S)
+            self._transport.sendto(answer, asker)
+
+
+async def serve(rules: list[Rule]) -> None:
+    """Until it is ended."""
+    loop = asyncio.get_running_loop()
+    for rule in rules:
+        kind = socket.SOCK_DGRAM if rule["udp"] else socket.SOCK_STREAM
+        sock = socket.socket(socket.AF_INET, kind, fileno=rule["descriptor"])
+        sock.setblocking(False)
+        to = rule["to"] and (rule["to"][0], rule["to"][1])
+        if rule["udp"] and to is not None:
+            await loop.create_datagram_endpoint(functools.partial(_Questions, to), sock=sock)
+        else:
+            joins = functools.partial(join, to=to)
+            await asyncio.start_server(joins, sock=sock, backlog=1024)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(json.loads(sys.argv[1])))

@@ -1,0 +1,135 @@
+import asyncio
+import contextlib
+import functools
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from linklab.lab import relay
+from linklab.lab.relay import Rule
+
+
+def listening(kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
+    sock = socket.socket(type=kind)
+    sock.bind(("127.0.0.1", 0))
+    if kind == socket.SOCK_STREAM:
+        sock.listen()
+    return sock
+
+
+@contextlib.asynccontextmanager
+async def joined(server: asyncio.Server) -> AsyncIterator[tuple[str, int]]:
+    """Where one reaches a server through a relay."""
+    to = server.sockets[0].getsockname()
+    front = await asyncio.start_server(functools.partial(relay.join, to=to), sock=listening())
+    async with server, front:
+        yield front.sockets[0].getsockname()
+
+
+def test_everything_is_passed_on_both_ways_and_ends_are_told_apart() -> None:
+    """A request of a megabyte to its end, then an answer of two."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        content = await reader.read()
+        writer.write(content * 2)
+        await writer.drain()
+        writer.close()
+
+    async def ask() -> bytes:
+        server = await asyncio.start_server(serve, sock=listening())
+        async with joined(server) as address:
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(b"q" * 1_000_000)
+            writer.write_eof()
+            answer = await reader.read()
+            writer.close()
+            return answer
+
+    assert asyncio.run(ask()) == b"q" * 2_000_000
+
+
+def test_200_connections_at_a_time() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readexactly(10_000))
+        await writer.drain()
+        writer.close()
+
+    async def one(address: tuple[str, int], number: int) -> bool:
+        content = bytes([number % 256]) * 10_000
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(content)
+        answer = await reader.read()
+        writer.close()
+        return answer == content
+
+    async def ask() -> list[bool]:
+        server = await asyncio.start_server(serve, sock=listening())
+        async with joined(server) as address:
+            return await asyncio.gather(*(one(address, number) for number in range(200)))
+
+    assert asyncio.run(ask()) == [True] * 200
+
+
+def test_a_broken_connection_is_broken_at_the_other_end_too() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"half")
+        await writer.drain()
+        await reader.read(1)
+        relay._break(writer)
+
+    async def ask() -> bytes:
+        server = await asyncio.start_server(serve, sock=listening())
+        async with joined(server) as address:
+            reader, writer = await asyncio.open_connection(*address)
+            assert await reader.readexactly(4) == b"half"
+            writer.write(b"x")
+            with pytest.raises(ConnectionResetError):
+                await reader.read()
+            return b"told"
+
+    assert asyncio.run(ask()) == b"told"
+
+
+def test_where_nobody_answers_a_connection_breaks_at_once() -> None:
+    async def ask() -> None:
+        with listening() as nobody:
+            to = nobody.getsockname()
+        front = await asyncio.start_server(functools.partial(relay.join, to=to), sock=listening())
+        async with front:
+            reader, _ = await asyncio.open_connection(*front.sockets[0].getsockname())
+            with pytest.raises(ConnectionResetError):
+                await reader.read()
+
+    asyncio.run(ask())
+
+
+@pytest.fixture
+def questions() -> Iterator[tuple[tuple[str, int], socket.socket]]:
+    """Where a relay that is a program takes questions, and who is asked."""
+    with listening(socket.SOCK_DGRAM) as front, listening(socket.SOCK_DGRAM) as back:
+        back.settimeout(20)
+        rules = [Rule(descriptor=front.fileno(), to=back.getsockname(), udp=True)]
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", relay.__file__, json.dumps(rules)],
+            pass_fds=[front.fileno()],
+        )
+        yield front.getsockname(), back
+        process.kill()
+        process.wait()
+
+
+def test_questions_are_asked_and_answers_handed_back(
+    questions: tuple[tuple[str, int], socket.socket],
+) -> None:
+    address, back = questions
+    with socket.socket(type=socket.SOCK_DGRAM) as asker:
+        asker.settimeout(20)
+        asker.sendto(b"who?", address)
+        question, sender = back.recvfrom(100)
+        assert question == b"who?"
+        back.sendto(b"me", sender)
+        assert asker.recvfrom(100) == (b"me", address)

@@ -1,0 +1,127 @@
+"""What a lab is to reach outside, and who is to reach it: from a user's words to addresses."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from linklab.lab.outside import Origin, Outside
+from linklab.places.guest import gateway
+from linklab.scenario import Scenario
+
+LAB = ipaddress.IPv4Network("10.0.0.0/8")
+"""The lab's own addresses: an origin that has one of them gets another in the lab."""
+
+_FIRST = ipaddress.IPv4Address("10.0.1.1")
+_PORTS = {"http": 80, "https": 443}
+_CONNECT_TIMEOUT_S = 5.0
+_RESOLVER_FILE = Path("/etc/resolv.conf")
+
+
+def wanted(
+    origins: Sequence[str], everything: bool, proxy: int | None, scenario: Scenario, place: str
+) -> Outside:
+    """What is to be opened for a lab in a place, `guest` or `host`. ValueError where an origin is
+    no URL, has no address or does not answer, or a port is taken."""
+    missing = gateway.obstacle() if place == "guest" else None
+    if missing is not None:
+        raise ValueError(f"the guest has no way outside: {missing}")
+    found = [_origin(url, number) for number, url in enumerate(origins)]
+    names = [] if proxy is None else ["", *scenario.links]
+    proxies = {name: (proxy or 0) + number for number, name in enumerate(names)}
+    for port in proxies.values():
+        _require_free(port)
+    return Outside(
+        origins=tuple(_seen_from(place, one) for one in found),
+        resolver=_resolver(place) if everything else None,
+        proxies=proxies,
+        reaches_loopback=any(ipaddress.ip_address(one.to[0]).is_loopback for one in found),
+    )
+
+
+def _origin(url: str, number: int) -> Origin:
+    """An origin with the address that it has in the lab, and outside."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or _PORTS[parts.scheme]
+    except (KeyError, ValueError):
+        parts, port = None, 0
+    if parts is None or not parts.hostname or parts.username is not None:
+        raise ValueError(
+            f"--origin {url}: no such URL; allowed: http or https, a host, perhaps a port and path, "
+            "and no user"
+        )
+    try:
+        found = socket.getaddrinfo(parts.hostname, port, socket.AF_INET, socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        raise ValueError(f"--origin {url}: {parts.hostname}: {error.strerror}") from None
+    address = str(found[0][4][0])
+    try:
+        socket.create_connection((address, port), _CONNECT_TIMEOUT_S).close()
+    except OSError as error:
+        raise ValueError(
+            f"--origin {url}: {address}:{port} does not answer: {error.strerror or error}"
+        ) from None
+    outside = ipaddress.IPv4Address(address)
+    inside = _FIRST + number if outside.is_loopback or outside in LAB else outside
+    named = parts.hostname != "localhost" and not _is_address(parts.hostname)
+    host = parts.hostname if named else str(inside)
+    here = parts._replace(netloc=host if parts.port is None else f"{host}:{port}").geturl()
+    return Origin(here, parts.hostname if named else "", str(inside), port, (address, port))
+
+
+def _is_address(host: str) -> bool:
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(host)
+        return True
+    return False
+
+
+def _seen_from(place: str, origin: Origin) -> Origin:
+    if place == "host":
+        return origin
+    host, port = origin.to
+    return Origin(
+        origin.url,
+        origin.name,
+        origin.address,
+        origin.port,
+        (gateway.seen_from_guest(host), port),
+    )
+
+
+def _resolver(place: str) -> tuple[str, int]:
+    """Who answers for names outside. ValueError where nobody does."""
+    if place == "guest":
+        return (gateway.RESOLVER, 53)
+    for line in _RESOLVER_FILE.read_text().splitlines():
+        word, _, address = line.strip().partition(" ")
+        if word == "nameserver" and ":" not in address:
+            return (address.strip(), 53)
+    raise ValueError(f"--outside: {_RESOLVER_FILE} names no server with an IPv4 address")
+
+
+def _require_free(port: int) -> None:
+    try:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ValueError(f"--listen-proxy: port {port} of 127.0.0.1: {why}") from None
+
+
+def in_words(outside: Outside) -> list[str]:
+    """What is opened, line by line."""
+    said = []
+    for one in outside.origins:
+        said.append(f"behind the links: {one.url} ({one.address}:{one.port})")
+    if outside.resolver is not None:
+        said.append("the lab reaches whatever this machine does, by TCP over IPv4")
+    for name, port in outside.proxies.items():
+        said.append(f"proxy over {name or 'all links'}: http://127.0.0.1:{port}")
+    return said

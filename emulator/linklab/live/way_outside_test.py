@@ -1,0 +1,86 @@
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from linklab.lab.outside import Origin
+from linklab.live import way_outside
+from linklab.places.guest import gateway
+from linklab.scenario import Scenario
+
+
+@pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A port of the loopback device that answers."""
+    monkeypatch.setattr(gateway, "obstacle", lambda: None)
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.listen()
+        yield sock.getsockname()[1]
+
+
+def test_this_machine_s_server_has_an_address_of_its_own_in_the_lab(
+    small: Scenario, port: int
+) -> None:
+    url = f"http://localhost:{port}/a?b=c"
+    on_host = way_outside.wanted([url], False, None, small, "host")
+    wanted = Origin(f"http://10.0.1.1:{port}/a?b=c", "", "10.0.1.1", port, ("127.0.0.1", port))
+    assert on_host.origins == (wanted,)
+    assert on_host.reaches_loopback
+    (in_guest,) = way_outside.wanted([url], False, None, small, "guest").origins
+    assert in_guest.to == (gateway.GATEWAY, port)
+    assert in_guest.url == wanted.url
+
+
+def test_a_server_keeps_its_name(
+    small: Scenario, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
+    (origin,) = way_outside.wanted(
+        [f"https://shop.test:{port}/"], False, None, small, "host"
+    ).origins
+    assert (origin.url, origin.name) == (f"https://shop.test:{port}/", "shop.test")
+    assert origin.address == "10.0.1.1", "a name of this machine itself"
+
+
+def test_a_proxy_over_all_links_and_one_over_each(small: Scenario, port: int) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        free = probe.getsockname()[1]
+    found = way_outside.wanted([], False, free, small, "host")
+    assert found.proxies == {"": free, "wifi": free + 1, "lte": free + 2}
+    assert way_outside.in_words(found) == [
+        f"proxy over all links: http://127.0.0.1:{free}",
+        f"proxy over wifi: http://127.0.0.1:{free + 1}",
+        f"proxy over lte: http://127.0.0.1:{free + 2}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("ftp://there/", "no such URL; allowed: http or https"),
+        ("http:///x", "no such URL"),
+        ("http://me:secret@there/", "no such URL; .* and no user"),
+        ("http://there:99999/", "no such URL"),
+        ("http://127.0.0.1:1/", r"127\.0\.0\.1:1 does not answer: Connection refused"),
+        ("http://no-such-host.invalid/", r"no-such-host\.invalid: "),
+    ],
+)
+def test_an_origin_that_cannot_be_is_one_error(
+    small: Scenario, port: int, url: str, words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        way_outside.wanted([url], False, None, small, "host")
+
+
+def test_a_port_that_is_taken_is_said(small: Scenario, port: int) -> None:
+    with pytest.raises(ValueError, match=f"port {port} of 127.0.0.1: Address already in use"):
+        way_outside.wanted([], False, port, small, "host")
+
+
+def test_a_missing_program_is_said(small: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway, "obstacle", lambda: "slirp4netns is missing: apt-get install it")
+    with pytest.raises(ValueError, match="no way outside: slirp4netns is missing"):
+        way_outside.wanted([], True, None, small, "guest")

@@ -1,0 +1,153 @@
+"""A guest's way outside, on the real clock: a network device of its own, whose other end is
+slirp4netns, a program without rights that connects with what the guest asks for.
+
+In virtual time there is none: what comes from outside comes at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from linklab.core.scratch import scratch_prefix
+
+PROGRAM: Final = "slirp4netns"
+DEVICE: Final = "vec0"
+MTU: Final = 1500
+
+_NETWORK: Final = "192.0.2.0/24"  # RFC 5737: nobody has it.
+GATEWAY: Final = "192.0.2.2"
+"""It also stands for this machine's loopback device."""
+
+RESOLVER: Final = "192.0.2.3"
+GUEST: Final = "192.0.2.100"
+_START_TIMEOUT_S = 10.0
+
+
+class GatewayError(RuntimeError):
+    """The guest has no way outside; the message says what to do."""
+
+
+def obstacle() -> str | None:
+    """Why a guest can have no way outside here, or None."""
+    if shutil.which(PROGRAM) is None:
+        return f"{PROGRAM} is missing: apt-get install {PROGRAM}"
+    return None
+
+
+def seen_from_guest(host: str) -> str:
+    """The address by which the guest reaches one of this machine's."""
+    return GATEWAY if ipaddress.ip_address(host).is_loopback else host
+
+
+@dataclass(frozen=True)
+class Way:
+    """What a guest's way outside lets through besides connections of the guest's to others: those to
+    this machine's loopback device, and into the guest what comes to `ports` of that."""
+
+    ports: tuple[int, ...] = ()
+    reaches_loopback: bool = False
+
+
+class Gateway:
+    """A running slirp4netns. `device` is a descriptor for the guest's kernel. Raises GatewayError."""
+
+    def __init__(self, way: Way) -> None:
+        missing = obstacle()
+        if missing is not None:
+            raise GatewayError(missing)
+        with contextlib.ExitStack() as stack:
+            directory = Path(tempfile.mkdtemp(prefix=scratch_prefix("gateway")))
+            stack.callback(shutil.rmtree, directory, ignore_errors=True)
+            guest, commands = directory / "guest", directory / "commands"
+            log = stack.enter_context((directory / "log").open("w+b"))
+            closed = [] if way.reaches_loopback else ["--disable-host-loopback"]
+            self._process = subprocess.Popen(
+                [
+                    *("setpriv", "--pdeathsig", "KILL"),
+                    *(PROGRAM, "--target-type=bess", "--cidr", _NETWORK, "--mtu", str(MTU)),
+                    *("--api-socket", str(commands), *closed, str(guest)),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+            stack.callback(self._end)
+            self._log = Path(directory / "log")
+            self._socket = self._joined(guest)
+            stack.callback(self._socket.close)
+            for port in way.ports:
+                self._lead_in(commands, port)
+            self._resources = stack.pop_all()
+
+    @property
+    def device(self) -> int:
+        """What becomes `DEVICE` in the guest."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Ends it."""
+        self._resources.close()
+
+    def _end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _joined(self, path: Path) -> socket.socket:
+        """A connection with it, once it listens."""
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while time.monotonic() < deadline and self._process.poll() is None:
+            with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+                sock.connect(str(path))
+                return sock
+            time.sleep(0.01)
+        sock.close()
+        raise GatewayError(f"{PROGRAM} does not start: {self._last_words()}")
+
+    def _last_words(self) -> str:
+        lines = self._log.read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "it said nothing"
+
+    def _lead_in(self, commands: Path, port: int) -> None:
+        """Has connections to a port of the loopback device come to the guest's."""
+        wanted = {
+            "execute": "add_hostfwd",
+            "arguments": {
+                "proto": "tcp",
+                "host_addr": "127.0.0.1",
+                "host_port": port,
+                "guest_addr": GUEST,
+                "guest_port": port,
+            },
+        }
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while True:
+            with socket.socket(socket.AF_UNIX) as sock:
+                try:
+                    sock.connect(str(commands))
+                except (FileNotFoundError, ConnectionRefusedError):
+                    if time.monotonic() > deadline:
+                        raise GatewayError(f"{PROGRAM} takes no commands") from None
+                    time.sleep(0.01)
+                    continue
+                sock.sendall(json.dumps(wanted).encode())
+                sock.shutdown(socket.SHUT_WR)
+                answer = json.loads(sock.makefile("rb").read())
+            if "error" in answer:
+                raise GatewayError(f"port {port} of 127.0.0.1: {answer['error']['desc']}")
+            return
+
+
+def kernel_argument(device: int) -> str:
+    """What has the guest's kernel take a descriptor for its device."""
+    return f"{DEVICE}:transport=fd,fd={device},mtu={MTU}"

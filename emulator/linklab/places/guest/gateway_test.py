@@ -1,0 +1,49 @@
+import socket
+
+import pytest
+
+from linklab.places.guest import boot, gateway
+from linklab.places.guest.gateway import Gateway, GatewayError, Way
+
+needs_program = pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle()))
+
+
+def test_this_machine_s_loopback_device_has_an_address_in_the_guest() -> None:
+    assert gateway.seen_from_guest("127.0.0.1") == gateway.GATEWAY
+    assert gateway.seen_from_guest("198.51.100.7") == "198.51.100.7"
+
+
+def test_a_guest_in_virtual_time_never_has_the_device() -> None:
+    with pytest.raises(boot.GuestError, match="no way outside in virtual time"):
+        boot.kernel_arguments("virtual", 1, 1 << 30, device=7)
+    assert not any("vec" in one for one in boot.kernel_arguments("virtual", 1, 1 << 30))
+    assert "vec0:transport=fd,fd=7,mtu=1500" in boot.kernel_arguments("real", 1, 1 << 30, device=7)
+
+
+@needs_program
+def test_ports_are_open_as_long_as_it_runs() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    way = Gateway(Way(ports=(port,)))
+    with socket.socket() as peer:
+        assert peer.connect_ex(("127.0.0.1", port)) == 0
+    way.close()
+    with socket.socket() as peer:
+        assert peer.connect_ex(("127.0.0.1", port)) != 0
+
+
+@needs_program
+def test_a_port_that_is_taken_is_said() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(GatewayError, match=f"port {port} of 127.0.0.1: "):
+            Gateway(Way(ports=(port,)))
+
+
+def test_a_missing_program_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(GatewayError, match=r"slirp4netns is missing: apt-get install slirp4netns"):
+        Gateway(Way())
