@@ -66,26 +66,26 @@ class HoltWinters:
 
 @dataclass(slots=True)
 class Prediction:
-    """A link's rate to expect: the most of the last `most_of` forecasts. After a pause the old
-    estimate counts until there are PHI samples anew: the first ones are of a window that still
-    grows."""
+    """A link's rate to expect: the last forecast, or with `keeps_most` the highest level since it was
+    taken into use. After a pause the old estimate counts until there are PHI samples anew: the first ones
+    are of a window that still grows."""
 
-    most_of: int = 1
+    keeps_most: bool = False
     known_bps: float = UNKNOWN_BPS
     recent: HoltWinters = field(default_factory=HoltWinters)
-    _forecasts: list[float] = field(default_factory=list)
+    _most_bps: float = 0.0
 
     def add(self, sample_bps: float) -> None:
         """Takes the next sample of a link in use."""
         self.recent.add(sample_bps)
-        self._forecasts = [*self._forecasts, self.recent.next_bps][-self.most_of :]
+        self._most_bps = max(self._most_bps, self.recent.level_bps)
         if self.settled:
-            self.known_bps = max(self._forecasts)
+            self.known_bps = self._most_bps if self.keeps_most else self.recent.next_bps
 
     def pause(self) -> None:
         """The link is not used for a while."""
         self.recent = HoltWinters()
-        self._forecasts = []
+        self._most_bps = 0.0
 
     @property
     def settled(self) -> bool:
@@ -122,7 +122,7 @@ class PathUsage:
     def __init__(self, model: EnergyModel) -> None:
         """KeyError where the model does not know Wi-Fi or LTE."""
         self._model = model
-        self.wifi, self.lte = Prediction(), Prediction(most_of=PHI)
+        self.wifi, self.lte = Prediction(), Prediction(keeps_most=True)
         self.uses_lte = self.has_opened_lte = False
         self._lte_samples: deque[float] = deque(maxlen=3)
         thresholds(model, UNKNOWN_BPS)
@@ -144,7 +144,9 @@ class PathUsage:
     def _add_lte(self, sample_bps: float) -> None:
         """Takes a sample of LTE if it carried something before and after it too. Else the sender had
         nothing for it, or no room at the receiver: that says nothing of what it could carry. Nor
-        does a time in which it gave it little: hence the most of PHI forecasts, as BBR does."""
+        does a time in which it gave it little, which beside a slow Wi-Fi lasts for seconds: what
+        comes over LTE waits for what is on its way over Wi-Fi, until the receiver's buffer is full.
+        Hence the highest level. An LTE that has become slow is found out at its next use."""
         self._lte_samples.append(sample_bps)
         if len(self._lte_samples) == self._lte_samples.maxlen and all(self._lte_samples):
             self.lte.add(self._lte_samples[1])

@@ -152,10 +152,11 @@ def test_an_lte_to_which_nothing_is_given_is_not_taken_for_slow() -> None:
     for sample in (8e6, 2e6, 0.0, 0.0, 3e6, 8e6, 1e6, 0.0, 2e6):
         usage.look(seen(1e6, sample))
     assert usage.lte.known_bps == pytest.approx(8e6)
-    # A time of little is no sign either, if it is short; else LTE has become slow.
-    after(usage, *[seen(0.1e6, 2e6)] * (PHI - 3))
-    assert usage.lte.known_bps > 7e6
-    after(usage, *[seen(0.1e6, 2e6)] * 30)
+    # Nor is a time of little. An LTE that has become slow is found out at its next use.
+    after(usage, *[seen(0.1e6, 2e6)] * 50)
+    assert usage.lte.known_bps == pytest.approx(8e6)
+    assert after(usage, *[seen(10e6, 2e6)] * 20) is False
+    assert after(usage, *[seen(0.1e6, 2e6)] * 50) is True
     assert usage.lte.known_bps == pytest.approx(2e6, rel=0.01)
 
 
