@@ -28,6 +28,7 @@ links, BDP = B · round trip time.`,
 			}
 			for _, a := range schedule.Algorithms {
 				fmt.Fprintf(out, "%s\n  %s\n", a, strings.ReplaceAll(a.About, "`", ""))
+				fmt.Fprintf(out, "  from: %s\n  for: %s\n", strings.Join(a.From, ", "), a.Wins)
 				if a.Source != "" {
 					fmt.Fprintf(out, "  source: %s\n", a.Source)
 				}

@@ -184,6 +184,8 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 		}
 		if l.session != nil && l.pace.Total() > 0 {
 			l.measure()
+			// What is behind a lost packet comes a round trip late, all at once.
+			l.pace.Average(max(paceWindow, 2*l.rtt.Last))
 			flow.Add(l.rtt.Last, l.rtt.Min)
 		}
 	}

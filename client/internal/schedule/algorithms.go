@@ -19,6 +19,10 @@ type Algorithm struct {
 	Alias string `json:"alias"`
 	// About is how many bytes a link requests next.
 	About string `json:"about"`
+	// From is what it decides from (thesis table 4.1), and Wins where it does
+	// well or what it is for.
+	From []string `json:"-"`
+	Wins string   `json:"-"`
 	// Source is where it is published.
 	Source string `json:"source"`
 	// Options are the flags of multilink on which it depends.
@@ -87,16 +91,22 @@ var Defaults = Settings{
 var Algorithms = []Algorithm{
 	{
 		Name: "single", About: "everything, on one link", Source: "thesis 4.3.1",
+		From:    []string{"nothing"},
+		Wins:    "where there is one link, or one only may be used",
 		Options: []string{}, Needs: []string{}, OneLink: true, Compared: true,
 		Scheduler: func(Parameters) Scheduler { return Single{} },
 	},
 	{
 		Name: "naive", About: "payload / n, once", Source: "thesis 4.3.2",
+		From:    []string{"payload", "number of links"},
+		Wins:    "links of one speed that does not change",
 		Options: []string{}, Needs: []string{}, Compared: true,
 		Scheduler: func(Parameters) Scheduler { return Naive{} },
 	},
 	{
 		Name: "alg1", Alias: "static-limit", About: "U · r/Σr, with U from `--upper-limit`", Source: "thesis 4.3.3",
+		From:    []string{"throughput"},
+		Wins:    "steady links; as published, slower than one link alone where another one is very slow",
 		Options: []string{"upper-limit", "first-request", "overlap", "window"}, Needs: []string{}, Compared: true,
 		Scheduler: func(p Parameters) Scheduler {
 			return Alg1{UpperLimit: p.UpperLimit, FirstRequests: p.FirstRequests}
@@ -104,11 +114,15 @@ var Algorithms = []Algorithm{
 	},
 	{
 		Name: "alg2", Alias: "dynamic-limit", About: "D · r/Σr, with D = payload/n · Σr/ΣB", Source: "thesis 4.3.4",
+		From:    []string{"throughput", "bandwidth", "payload", "number of links"},
+		Wins:    "large files on steady links whose bandwidth is known: few requests",
 		Options: []string{"bandwidth", "first-request", "overlap", "window"}, Needs: []string{}, Compared: true,
 		Scheduler: func(p Parameters) Scheduler { return Alg2{FirstRequests: p.FirstRequests} },
 	},
 	{
 		Name: "alg3", Alias: "link-bdp", About: "BDP + f · (what alg2 says − BDP), with f from `--padding`; BDP if alg2 says less. `--plain` is f = 1", Source: "thesis 4.3.5",
+		From:    []string{"throughput", "bandwidth", "payload", "number of links", "round trip time"},
+		Wins:    "the fastest of the thesis on links that change",
 		Options: []string{"bandwidth", "padding", "first-request", "overlap", "window"}, Needs: []string{}, Compared: true,
 		Scheduler: func(p Parameters) Scheduler {
 			return Alg3{FirstRequests: p.FirstRequests, Padding: p.Padding}
@@ -116,11 +130,15 @@ var Algorithms = []Algorithm{
 	},
 	{
 		Name: "adaptive", Alias: "", About: "what each of its connections delivers in a quarter of a second; a link has as many connections, up to `--connections`, as bring more while no queue forms", Source: "",
+		From:    []string{"throughput of each connection", "round trip time and its least: the queue", "what arrived", "what each link owes"},
+		Wins:    "random loss, long ways, small files, links that come and go, the end of any file",
 		Options: []string{"connections"}, Needs: []string{}, Rescue: true,
 		Scheduler: func(Parameters) Scheduler { return Adaptive{} },
 	},
 	{
 		Name: "alg1-limited", About: "U · r/Σr, with r/Σr from a tenth to what that leaves of all", Source: "thesis 4.3.3, the optional limit",
+		From:    []string{"throughput"},
+		Wins:    "one link much slower than the others, which keeps a tenth",
 		Options: []string{"upper-limit", "first-request", "overlap", "window"}, Needs: []string{},
 		Scheduler: func(p Parameters) Scheduler {
 			return Alg1Limited{Alg1{UpperLimit: p.UpperLimit, FirstRequests: p.FirstRequests}}
@@ -128,11 +146,15 @@ var Algorithms = []Algorithm{
 	},
 	{
 		Name: "alg2-limited", About: "what alg2 says, with D at most a twentieth of the payload", Source: "thesis 4.3.4, the optional limit",
+		From:    []string{"throughput", "bandwidth", "payload", "number of links"},
+		Wins:    "as alg2, where rates change: smaller requests",
 		Options: []string{"bandwidth", "first-request", "overlap", "window"}, Needs: []string{},
 		Scheduler: func(p Parameters) Scheduler { return Alg2Limited{Alg2{FirstRequests: p.FirstRequests}} },
 	},
 	{
 		Name: "alg3-history", About: "what alg3 says with f · (1 − v), where v is the coefficient of variation of r so far", Source: "thesis 4.3.5, f by history",
+		From:    []string{"throughput", "its variation so far", "bandwidth", "payload", "number of links", "round trip time"},
+		Wins:    "as alg3, where rates change",
 		Options: []string{"bandwidth", "padding", "first-request", "overlap", "window"}, Needs: []string{},
 		Scheduler: func(p Parameters) Scheduler {
 			return Alg3History{Alg3{FirstRequests: p.FirstRequests, Padding: p.Padding}}
@@ -140,6 +162,8 @@ var Algorithms = []Algorithm{
 	},
 	{
 		Name: "alg3-static", About: "what alg3 says; a link below 100 kB/s loses its requests, and is not used any more", Source: "thesis 8.2.4, static check of slow links",
+		From:    []string{"as alg3", "a fixed least rate"},
+		Wins:    "a link that is worse than none; useless for links that are slow and help",
 		Options: []string{"bandwidth", "padding", "first-request", "overlap", "window"}, Needs: []string{},
 		Scheduler: func(p Parameters) Scheduler {
 			return SlowLinks{Scheduler: Alg3{FirstRequests: p.FirstRequests, Padding: p.Padding}}
@@ -147,6 +171,8 @@ var Algorithms = []Algorithm{
 	},
 	{
 		Name: "alg3-dynamic", About: "the same below 0.2 · Σr/n", Source: "thesis 8.2.4, dynamic check of slow links",
+		From:    []string{"as alg3", "the mean of all links"},
+		Wins:    "the same beside fast links",
 		Options: []string{"bandwidth", "padding", "first-request", "overlap", "window"}, Needs: []string{},
 		Scheduler: func(p Parameters) Scheduler {
 			return SlowLinks{Scheduler: Alg3{FirstRequests: p.FirstRequests, Padding: p.Padding}, Dynamic: true}
@@ -154,11 +180,15 @@ var Algorithms = []Algorithm{
 	},
 	{
 		Name: "gb-p", About: "its part of a segment of `--segment`, so that all links end with it together; another link helps with a part that the player, or the end, would wait for", Source: "GreenBag IV.B, GB-P",
+		From:    []string{"goodput of the current part", "time to play"},
+		Wins:    "a film that is watched while it comes",
 		Options: []string{"segment", "playback-rate", "playback-buffer"}, Needs: []string{},
 		Scheduler: func(p Parameters) Scheduler { return GreenBag{SegmentSize: p.Segment, Player: p.Player} },
 	},
 	{
 		Name: "gb-e", About: "the same, over one link alone when it brings the rest in time for less energy", Source: "GreenBag IV.B, GB-E",
+		From:    []string{"as gb-p", "energy model"},
+		Wins:    "the same on a battery",
 		Options: []string{"segment", "playback-rate", "playback-buffer", "energy-model"}, Needs: []string{"playback-rate", "energy-model"},
 		Scheduler: func(p Parameters) Scheduler {
 			return GreenBag{SegmentSize: p.Segment, Player: p.Player, Model: p.Model}
@@ -166,6 +196,8 @@ var Algorithms = []Algorithm{
 	},
 	{
 		Name: "gb-half", About: "what gb-p says with parts of one size", Source: "GreenBag V-A3, the fixed ratio",
+		From:    []string{"nothing"},
+		Wins:    "the baseline of gb-p",
 		Options: []string{"segment", "playback-rate", "playback-buffer"}, Needs: []string{},
 		Scheduler: func(p Parameters) Scheduler {
 			return GreenBag{SegmentSize: p.Segment, Player: p.Player, Halves: true}
@@ -173,6 +205,8 @@ var Algorithms = []Algorithm{
 	},
 	{
 		Name: "gb-no-recovery", About: "what gb-p says, but every link brings its parts alone", Source: "GreenBag V-A4",
+		From:    []string{"as gb-p"},
+		Wins:    "the baseline of its recovery",
 		Options: []string{"segment", "playback-rate", "playback-buffer"}, Needs: []string{},
 		Scheduler: func(p Parameters) Scheduler {
 			return GreenBag{SegmentSize: p.Segment, Player: p.Player, NoRecovery: true}
@@ -180,6 +214,8 @@ var Algorithms = []Algorithm{
 	},
 	{
 		Name: "emptcp-http", About: "what alg1 says, over Wi-Fi first, and LTE too when both cost less energy per byte", Source: "eMPTCP 3, above HTTP",
+		From:    []string{"throughput", "energy model"},
+		Wins:    "small files, and Wi-Fi that is good enough: least energy",
 		Options: []string{"energy-model", "upper-limit", "first-request", "overlap", "window"}, Needs: []string{"energy-model"},
 		Scheduler: func(p Parameters) Scheduler {
 			return EMPTCP{Sizes: Alg1{UpperLimit: p.UpperLimit, FirstRequests: p.FirstRequests}, Model: p.Model}
@@ -187,11 +223,15 @@ var Algorithms = []Algorithm{
 	},
 	{
 		Name: "booster", About: "1 MB, when all of the one before is there; over Wi-Fi alone up to 30 MB", Source: "thesis 2.3.1, Samsung's Download Booster",
+		From:    []string{"size of the file"},
+		Wins:    "the baseline of the thesis: parts of one size",
 		Options: []string{}, Needs: []string{},
 		Scheduler: func(Parameters) Scheduler { return Booster{} },
 	},
 	{
 		Name: "dynsub", About: "r/Σr of each segment, which plays for 2 s", Source: "Evensen",
+		From:    []string{"throughput", "playback rate"},
+		Wins:    "a film in segments of one duration",
 		Options: []string{"playback-rate", "window"}, Needs: []string{"playback-rate"},
 		Scheduler: func(p Parameters) Scheduler { return DynSub{Player: p.Player} },
 	},

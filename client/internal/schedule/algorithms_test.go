@@ -36,7 +36,7 @@ func TestTheTableForOthersIsThis(t *testing.T) {
 func TestEveryRowIsWhole(t *testing.T) {
 	names := map[string]bool{}
 	for _, a := range Algorithms {
-		if a.About == "" || a.Options == nil || a.Needs == nil || a.Scheduler == nil {
+		if a.About == "" || len(a.From) == 0 || a.Wins == "" || a.Options == nil || a.Needs == nil || a.Scheduler == nil {
 			t.Errorf("the row of %s lacks something", a)
 		}
 		for _, name := range []string{a.Name, a.Alias} {

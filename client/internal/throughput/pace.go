@@ -23,6 +23,9 @@ func NewPace(window time.Duration) *Pace {
 	return p
 }
 
+// Average changes the window. What is forgotten already does not come back.
+func (p *Pace) Average(window time.Duration) { p.meter.window = window }
+
 // Begin says that the link got work at now, of which nothing can arrive
 // before delay has passed. If it has some already, nothing changes.
 func (p *Pace) Begin(now, delay time.Duration) {

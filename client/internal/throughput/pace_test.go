@@ -42,3 +42,18 @@ func TestPaceIgnoresTimesWithoutWork(t *testing.T) {
 		t.Errorf("the rate is %v after bytes came early", got)
 	}
 }
+
+// Over a longer window a pause weighs less.
+func TestThePaceOverAnotherWindow(t *testing.T) {
+	p := NewPace(500 * time.Millisecond)
+	p.Begin(0, 0)
+	p.Add(500*time.Millisecond, 1_000_000)
+	if rate := p.Rate(1100 * time.Millisecond); rate != 0 {
+		t.Errorf("it is %.0f bit/s after a pause of 600 ms", float64(rate))
+	}
+	p.Average(2 * time.Second)
+	p.Add(1100*time.Millisecond, 1_000_000)
+	if rate := p.Rate(1600 * time.Millisecond); rate < 4e6 || rate > 6e6 {
+		t.Errorf("it is %.0f bit/s", float64(rate))
+	}
+}
