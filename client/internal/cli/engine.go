@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/ownfile"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
@@ -363,20 +365,32 @@ func (f *engineFlags) limit(links []download.Link) (quotas []*quota.Link, err er
 }
 
 // tlsConfig trusts the authorities in a PEM file alone; the system's if there
-// is none.
+// is none. Where the environment names an SSLKEYLOGFILE, what decrypts the
+// connections is appended to it, as browsers and curl do.
 func tlsConfig(caFile string) (*tls.Config, error) {
+	config := &tls.Config{}
+	if name := os.Getenv("SSLKEYLOGFILE"); name != "" {
+		keys, err := ownfile.OpenOrCreate(name, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("SSLKEYLOGFILE: %w", err)
+		}
+		if _, err := keys.Seek(0, io.SeekEnd); err != nil {
+			return nil, fmt.Errorf("SSLKEYLOGFILE: %w", err)
+		}
+		config.KeyLogWriter = keys
+	}
 	if caFile == "" {
-		return &tls.Config{}, nil
+		return config, nil
 	}
 	pem, err := os.ReadFile(caFile)
 	if err != nil {
 		return nil, invalid("ca-file", caFile, "%w", err)
 	}
-	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(pem) {
+	config.RootCAs = x509.NewCertPool()
+	if !config.RootCAs.AppendCertsFromPEM(pem) {
 		return nil, invalid("ca-file", caFile, "there is no certificate in it, PEM is needed")
 	}
-	return &tls.Config{RootCAs: authorities}, nil
+	return config, nil
 }
 
 // startEvent records the options that decide what the algorithm does.

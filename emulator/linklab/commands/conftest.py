@@ -100,6 +100,8 @@ def options(small: Scenario, tmp_path: Path) -> Namespace:
         outside=False,
         listen_proxy=None,
         kind=[],
+        pcap=None,
+        tls_keys=False,
     )
 
 

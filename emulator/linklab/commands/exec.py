@@ -12,10 +12,12 @@ from linklab.commands import running
 from linklab.commands.options import (
     UsageError,
     add_outside,
+    add_pcap,
     add_run,
     add_server,
     from_here,
     outside,
+    recorded_links,
     server,
 )
 from linklab.core import plain_file
@@ -54,6 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     add_server(parser)
     add_outside(parser)
+    add_pcap(parser)
     parser.add_argument("scenario")
     parser.usage = "linklab exec [options] SCENARIO -- COMMAND…"
 
@@ -76,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
         shift_s=options.shift,
         server=server(options),
         outside=reaches,
+        pcap=recorded_links(options, scenario),
+        tls_keys=options.tls_keys,
     )
     finished = running.run_one(request, options)
     for name, stream in (("client.out", sys.stdout), ("client.err", sys.stderr)):

@@ -193,6 +193,32 @@ def _port(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def add_pcap(parser: argparse.ArgumentParser) -> None:
+    """`--pcap` and `--tls-keys`."""
+    parser.add_argument(
+        "--pcap",
+        metavar="LINK",
+        help="record the packets of a link, or of `all`, into LINK.pcap of the run directory",
+    )
+    parser.add_argument(
+        "--tls-keys",
+        action="store_true",
+        help="have the client leave what decrypts them (SSLKEYLOGFILE) in tls-keys.log there",
+    )
+
+
+def recorded_links(options: argparse.Namespace, scenario: Scenario) -> tuple[str, ...]:
+    """The links of `--pcap`. UsageError for one that the scenario does not have."""
+    if options.pcap is None or options.pcap == "all":
+        return () if options.pcap is None else tuple(scenario.links)
+    if options.pcap not in scenario.links:
+        raise UsageError(
+            f"--pcap {options.pcap}: {scenario.name} has no such link; "
+            f"allowed: {', '.join(scenario.links)}, all"
+        )
+    return (options.pcap,)
+
+
 def add_report(parser: argparse.ArgumentParser) -> None:
     """`--report`."""
     parser.add_argument(

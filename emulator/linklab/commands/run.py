@@ -11,9 +11,11 @@ from linklab.commands import running
 from linklab.commands.options import (
     UsageError,
     add_energy_model,
+    add_pcap,
     add_run,
     add_server,
     contestants,
+    recorded_links,
     server,
 )
 from linklab.core.complaint import complain
@@ -29,6 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     add_energy_model(parser, "instead of the scenario's")
     add_server(parser)
+    add_pcap(parser)
     parser.add_argument("scenario", help="a name from `linklab scenarios`, or a YAML file")
     parser.add_argument(
         "-a",
@@ -54,6 +57,8 @@ def run(options: argparse.Namespace) -> int:
         shift_s=options.shift,
         energy=energy,
         server=server(options),
+        pcap=recorded_links(options, scenario),
+        tls_keys=options.tls_keys,
     )
     finished = running.run_one(request, options)
     figures = running.figures_of(finished)

@@ -5,6 +5,7 @@ import pytest
 
 from linklab.commands import run
 from linklab.commands.conftest import Runs, printed
+from linklab.commands.options import UsageError
 
 
 def test_a_run_for_machines(
@@ -54,3 +55,21 @@ def test_a_client_that_failed_fails_its_run(
     runs.exit_code = lambda _: 3
     assert run.run(options) == 1
     assert printed(capsys)["error"] == "the client ended with 3: err"
+
+
+def test_packets_of_links_are_recorded_if_asked_for(
+    runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options.pcap = "all"
+    assert run.run(options) == 0
+    options.pcap, options.tls_keys = "lte", True
+    assert run.run(options) == 0
+    assert [(one.pcap, one.tls_keys) for one in runs.requests] == [
+        (("wifi", "lte"), False),
+        (("lte",), True),
+    ]
+    options.pcap = "5g"
+    with pytest.raises(
+        UsageError, match="--pcap 5g: small has no such link; allowed: wifi, lte, a"
+    ):
+        run.run(options)

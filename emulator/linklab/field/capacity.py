@@ -262,12 +262,17 @@ def _idle(bins: Sequence[_Bin]) -> None:
 
 
 def _overflowed(bins: Sequence[_Bin]) -> bool:
-    """Whether packets were lost when the queue was long."""
+    """Whether packets were lost when the queue was long, and hardly otherwise."""
     longest_s = max(one.queued_s for one in bins)
-    return any(
-        after.has_losses and max(before.queued_s, after.queued_s) > 0.8 * longest_s
-        for before, after in itertools.pairwise(bins)
-    )
+    full_s, found = -LONG_S, False
+    for before, after in itertools.pairwise(bins):
+        if not after.has_losses:
+            continue
+        if max(before.queued_s, after.queued_s) > 0.8 * longest_s:
+            full_s, found = after.end_s, True
+        elif after.start_s > full_s + LONG_S:
+            return False
+    return found
 
 
 def _even_out(bins: list[_Bin]) -> bool:

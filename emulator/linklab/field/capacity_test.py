@@ -165,6 +165,8 @@ def test_the_longest_queue_is_its_size_where_packets_were_lost_at_it() -> None:
     assert known.queue_bytes == pytest.approx(0.2 * 20 * MBIT / 8, rel=0.02)
     assert not known.overflowed
     assert of(Link(queued_s=queued, out_of_order=lambda t_s: 9 if t_s > 5 else 0)).overflowed
+    at_random = Link(queued_s=queued, out_of_order=lambda t_s: round(3 * t_s))
+    assert not of(at_random).overflowed
 
 
 def test_a_later_connection_has_a_round_trip_of_its_own() -> None:

@@ -46,6 +46,10 @@ from linklab.runs.job import Job
 from linklab.runs.outcome import Outcome
 from linklab.scenario import Scenario, ScenarioError
 
+TLS_KEYS = "tls-keys.log"
+"""Where in a run directory a client leaves what decrypts its connections, if it is asked to; the
+form is that of NSS' key log, which Wireshark reads."""
+
 
 class Interrupted(Exception):
     """SIGINT or SIGTERM reached the lab."""
@@ -139,6 +143,7 @@ def _environment(job: Job, task: Task, home: Path) -> dict[str, str]:
         "LINKLAB_WIRELESS": task.wireless,
         "SSL_CERT_FILE": task.ca_file,
         "CURL_CA_BUNDLE": task.ca_file,
+        **({"SSLKEYLOGFILE": str(Path(task.run_dir, TLS_KEYS))} if job.tls_keys else {}),
         **_for_terminal(job),
     }
 
@@ -320,6 +325,12 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         start_server = _server(
             lab, job, as_written, host_root, run_dir, scratch, uploads, mptcp=use is not None
         )
+        if job.pcap:
+            from linklab.lab import packets  # Few runs need it.
+
+            devices = {name: lab.links[name].path.device for name in job.pcap}
+            namespace = lab.client.node.namespace
+            stack.enter_context(packets.recorded(namespace, devices, run_dir))
         ended = _run_client(stack, lab, player, contestants_own, use, task, argv, start_server)
     outcome.write(ended, run_dir)
     return ended

@@ -60,9 +60,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     `contestant` is the name of an algorithm or peer, or None where `command` holds
     a program of the user's (`linklab exec`), which may have a `name`. `server` is a program of
-    the user's that serves in place of H2O; `terminal` is the command's, if it has one; `outside` is what it
-    reaches beyond the lab. `shift_s` delays the client's start. A `live` run is watched, not measured: it goes on where the emulator comes
-    late.
+    the user's that serves in place of H2O; `terminal` is the command's, if it has one; `outside` is
+    what it reaches beyond the lab. `shift_s` delays the client's start. Packets of the links in
+    `pcap` are recorded, and with `tls_keys` what decrypts them. A `live` run is watched, not
+    measured: it goes on where the emulator comes late.
     """
 
     format: Literal[1] = FORMAT
@@ -78,6 +79,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     clock: str
     reason: str
     shift_s: float
+    pcap: list[str] = []
+    tls_keys: bool = False
     live: bool = False
     started_at: str
     payload: str

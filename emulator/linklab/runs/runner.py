@@ -50,6 +50,7 @@ class RunError(RuntimeError):
 class Request:
     """One run that is wanted: a contestant by name, or a command of the user's, which is called
     `name` or like its program. `server` is a program of the user's that serves in place of H2O.
+    Packets of the links in `pcap` are recorded, with `tls_keys` what decrypts them too.
     `energy` is the text of an energy model that takes the place of the scenario's
     (`run_energy.model_for`). RunError where the contestant does not fit."""
 
@@ -63,6 +64,8 @@ class Request:
     server: OwnServer | None = None
     terminal: Terminal | None = None
     outside: Outside | None = None
+    pcap: tuple[str, ...] = ()
+    tls_keys: bool = False
 
     def __post_init__(self) -> None:
         if self.contestant is not None:
@@ -142,6 +145,8 @@ def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False
             clock=place.clock,
             reason=place.reason,
             shift_s=request.shift_s,
+            pcap=list(request.pcap),
+            tls_keys=request.tls_keys,
             live=live,
             started_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             payload=str(served),

@@ -1,0 +1,101 @@
+"""Every packet on a client's devices into files that Wireshark opens, with the times of the kernel.
+
+A packet socket gets a copy of each packet as the device has it, in both directions, stamped by the
+kernel: to the nanosecond of the lab's clock, however late it is read (packet(7), socket(7)
+SO_TIMESTAMPNS). A process of its own reads and writes, so that the player waits for nobody. It is
+another process in the lab: a run's figures with it can differ from those without it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from linklab.lab.namespace import inside
+from linklab.lab.network import LabError
+
+SUFFIX: Final = ".pcap"
+"""What stands behind a link's name in its file's."""
+
+_HEADER: Final = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)
+"""Of a file of pcap: times in nanoseconds, packets whole, Ethernet."""
+
+_ALL_PROTOCOLS: Final = 3
+_SO_TIMESTAMPNS: Final = 35
+_SO_RCVBUFFORCE: Final = 33
+_SOL_PACKET: Final = 263
+_PACKET_STATISTICS: Final = 6
+_TIME: Final = struct.Struct("@ll")
+_ROOM_BYTES: Final = 256 << 20
+"""Of packets that wait to be read."""
+
+
+@contextmanager
+def recorded(namespace: int, devices: Mapping[str, str], directory: Path) -> Iterator[None]:
+    """Records the devices of links in a network namespace within the block, each into its link's
+    file in the directory. Raises LabError where a packet was missed."""
+    stop, stopping = os.pipe()
+    readers: dict[str, int] = {}
+    try:
+        for link, device in devices.items():
+            file = directory / f"{link}{SUFFIX}"
+            with inside(namespace), _socket(device) as packets, file.open("wb") as opened:
+                readers[link] = _forked(packets, opened, stop, stopping)
+        yield
+    finally:
+        os.close(stopping)
+        missed = [link for link, pid in readers.items() if os.waitpid(pid, 0)[1]]
+        os.close(stop)
+    if missed:
+        raise LabError(f"packets of {', '.join(missed)} came faster than they could be recorded")
+
+
+def _socket(device: str) -> socket.socket:
+    packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_PROTOCOLS))
+    packets.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM_BYTES)
+    packets.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    packets.bind((device, _ALL_PROTOCOLS))
+    return packets
+
+
+def _forked(packets: socket.socket, file: BinaryIO, stop: int, stopping: int) -> int:
+    """The number of a process that writes packets until the other end of `stop` is closed."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        os.close(stopping)
+        _write(packets, file, stop)
+        _, dropped = struct.unpack("@II", packets.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))
+        code = 1 if dropped else 0
+    finally:
+        os._exit(code)
+
+
+def _write(packets: socket.socket, file: BinaryIO, stop: int) -> None:
+    file.write(_HEADER)
+    while True:
+        ready, _, _ = select.select([packets.fileno(), stop], [], [])
+        if packets.fileno() not in ready:
+            break
+        file.write(_record(packets))
+    packets.setblocking(False)
+    while True:
+        try:
+            file.write(_record(packets))
+        except BlockingIOError:
+            file.flush()
+            return
+
+
+def _record(packets: socket.socket) -> bytes:
+    content, notes, _, _ = packets.recvmsg(65535, 64)
+    seconds, nanoseconds = _TIME.unpack(notes[0][2])
+    return struct.pack("<IIII", seconds, nanoseconds, len(content), len(content)) + content
