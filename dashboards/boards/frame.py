@@ -20,19 +20,11 @@ from linklab.metrics.metric import Metric
 from boards.query import DATASOURCE
 
 
-def variable(
-    name: str,
-    label: str,
-    query_text: str,
-    *,
-    description: str,
-    pattern: str = "",
-    sort: VariableSort = VariableSort.ALPHABETICAL_ASC,
-) -> Any:
-    """A choice of any number of label values, all of them at first; a `pattern` makes values and
-    texts of what a query yields."""
+def variable(name: str, label: str, query_text: str, **more: Any) -> Any:
+    """A choice of any number of label values, all of them at first; what else is said is said to
+    `choice`."""
     return (
-        choice(name, label, query_text, description=description, pattern=pattern, sort=sort)
+        choice(name, label, query_text, **more)
         .multi(True)
         .include_all(True)
         .all_value(".*")
@@ -49,7 +41,8 @@ def choice(
     pattern: str = "",
     sort: VariableSort = VariableSort.ALPHABETICAL_ASC,
 ) -> Any:
-    """A choice of one label value, the first at first."""
+    """A choice of one label value, the first at first; a `pattern` makes values and texts of what a
+    query yields."""
     return (
         dashboard.QueryVariable(name)
         .label(label)

@@ -128,7 +128,7 @@ def _by_hand() -> Any:
 
 
 def _alerts() -> Any:
-    fired = by("max", "alertname, link", firing())
+    fired = by_link("max", firing(), "alertname")
     panel = figure(
         "Alerts",
         units.NoUnit,
