@@ -18,6 +18,7 @@ import (
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/upload"
 )
 
@@ -112,6 +113,10 @@ func (f *putFlags) options(rawURL string, flags *pflag.FlagSet) (o upload.Option
 	engine, _, err := f.engineFlags.options(flags)
 	if err != nil {
 		return o, nil, err
+	}
+	if algorithm, err := schedule.Find(f.algorithm); err != nil || !algorithm.Uploads {
+		uploads := namesOf(func(a schedule.Algorithm) bool { return a.Uploads })
+		return o, nil, invalid("algorithm", f.algorithm, "it plans downloads alone: allowed are %s", uploads)
 	}
 	return upload.Options{
 		URL: u, TLS: engine.TLS, Links: engine.Links, Scheduler: engine.Scheduler,

@@ -57,12 +57,13 @@ func TestPutIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, arguments := range map[string][]string{
-		"takes 2 arguments (FILE URL)":       {name},
-		"is not a URL to upload to":          {name, "http://host/x"},
-		"without credentials":                {name, "https://a:b@host/x"},
-		"at least one --link is needed":      {name, "https://host/x"},
-		"allowed is a file that is not empt": {name, "https://host/x", "--link", "lo"},
-		"no such file":                       {name + "x", "https://host/x", "--link", "lo"},
+		"takes 2 arguments (FILE URL)":         {name},
+		"is not a URL to upload to":            {name, "http://host/x"},
+		"without credentials":                  {name, "https://a:b@host/x"},
+		"at least one --link is needed":        {name, "https://host/x"},
+		"allowed is a file that is not empt":   {name, "https://host/x", "--link", "lo"},
+		"--algorithm gb-p: it plans downloads": {name, "https://host/x", "--link", "lo", "--algorithm", "gb-p"},
+		"no such file":                         {name + "x", "https://host/x", "--link", "lo"},
 	} {
 		code, _, stderr := run(append([]string{"put"}, arguments...)...)
 		if code == 0 || strings.Count(stderr, "multilink: ") != 1 || !strings.Contains(stderr, want) {

@@ -36,6 +36,9 @@ type Algorithm struct {
 	// Compared says that it is one of the rows of the thesis' tables, which
 	// linklab compares unless told otherwise.
 	Compared bool `json:"compared"`
+	// Uploads says that it can also decide how much a link sends: it has no
+	// plan of its own for a download.
+	Uploads bool `json:"uploads"`
 	// Scheduler is the algorithm with these parameters.
 	Scheduler func(Parameters) Scheduler `json:"-"`
 }
@@ -83,6 +86,13 @@ type Settings struct {
 var Defaults = Settings{
 	UpperLimit: 1_200_000, Padding: 0.1, FirstRequests: 1_000_000,
 	Overlap: 0.6, Window: time.Second, Connections: 16, Segment: 500 << 10,
+}
+
+func init() {
+	for i := range Algorithms {
+		_, plans := Algorithms[i].Scheduler(Parameters{}).(Planner)
+		Algorithms[i].Uploads = !plans
+	}
 }
 
 // Algorithms is the table of all. What linklab and the documents read of it,

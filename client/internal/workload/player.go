@@ -48,10 +48,10 @@ func (w Player) run(ctx context.Context, s *session) (Figures, error) {
 		}
 	}
 	return Figures{
-		"startup_s":  p.playback.Startup.Seconds(),
-		"stalls":     float64(p.playback.Stalls),
-		"stalled_s":  p.playback.Stalled.Seconds(),
-		"playback_s": p.playback.End().Seconds(),
+		"startup_s":     p.playback.Startup.Seconds(),
+		"interruptions": float64(p.playback.Stalls),
+		"interrupted_s": p.playback.Stalled.Seconds(),
+		"playback_s":    p.playback.End().Seconds(),
 	}, nil
 }
 

@@ -109,7 +109,7 @@ func TestAPlayerThatPausesReadsOn(t *testing.T) {
 	if took := time.Since(begun); err != nil || took < 60*time.Millisecond {
 		t.Errorf("%v after %s", err, took)
 	}
-	if result.Figures["playback_s"] < .1 || result.Figures["stalls"] != 0 {
+	if result.Figures["playback_s"] < .1 || result.Figures["interruptions"] != 0 {
 		t.Errorf("figures are %v", result.Figures)
 	}
 }

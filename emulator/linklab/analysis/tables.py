@@ -82,9 +82,16 @@ def _power(run: Run) -> Iterator[Row]:
             yield {"t_s": one.t_s, "length_s": one.length_s, "link": link, "power_w": power_w}
 
 
+def _workload(run: Run) -> Iterator[Row]:
+    """A workload's own figures; none of a file's download."""
+    for key, value in ((run.figures.workload if run.figures else None) or {}).items():
+        yield {"figure": key, "value": value}
+
+
 TABLES: dict[str, Callable[[Run], Iterable[Any]]] = {
     "runs": _runs,
     "links": _links,
+    "workload": _workload,
     "requests": lambda run: run.requests,
     "samples": lambda run: run.samples,
     "states": lambda run: run.states,

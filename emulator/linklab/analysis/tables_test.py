@@ -93,7 +93,9 @@ def test_every_table_says_whose_row_it_is(tmp_path: Path, small: Scenario) -> No
     runs = linklab.load(made(tmp_path / "run", small))
     for table in TABLES:
         rows = list(runs.rows(table))
-        assert rows or table in ("states", "power", "processes", "process-samples")
+        assert rows or table in (
+            "states", "power", "processes", "process-samples", "workload",
+        )  # fmt: skip
         for row in rows:
             assert list(row)[:4] == ["run", "scenario", "contestant", "seed"]
     (row,) = runs.rows()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from linklab.metrics.metric import Metric, Readings, declared, one
 from linklab.runs.run_figures import RunFigures
+from linklab.runs.workload_figures import FIGURES
 
 Results = RunFigures | None
 """A finished run's figures; None of one that failed."""
@@ -83,6 +84,34 @@ RECEIVED = Metric(
     "Payload that came over the link.",
     _received,
     ("link",),
+)
+
+
+def _of_workload(unit: str) -> Callable[[Results], Readings]:
+    """A workload's own figures of a unit, by their names without it."""
+
+    def read(results: Results) -> Readings:
+        for key, value in ((results.workload if results else None) or {}).items():
+            if FIGURES[key].unit == unit:
+                yield (key.removesuffix("_s"),), value
+
+    return read
+
+
+WORKLOAD = Metric(
+    "linklab_run_workload_seconds",
+    "gauge",
+    "A time of the run's player, page or other workload.",
+    _of_workload("s"),
+    ("figure",),
+)
+
+WORKLOAD_COUNT = Metric(
+    "linklab_run_workload_count",
+    "gauge",
+    "What was counted of the run's player or other workload.",
+    _of_workload(""),
+    ("figure",),
 )
 
 METRICS = declared(globals())

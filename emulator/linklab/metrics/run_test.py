@@ -288,7 +288,10 @@ def test_all_metrics_of_a_whole_run_are_in_the_catalogue_and_the_other_way_round
     tell(run, state(0.0, up=False), EventRecord(0.0, "lte", "live", "loss 1 %"))
     tell(run, ClientRecord(0, "sample", "wifi", rtt_ns=1))
     moved = Movement("download time", 8.0, 10.0, None)
-    run.conclude(FIGURES, 110.0, BesideBaseline("default", (moved,)))
+    played = replace(FIGURES, workload={"startup_s": 1.5, "interruptions": 2.0})
+    run.conclude(played, 110.0, BesideBaseline("default", (moved,)))
+    assert value(run, "linklab_run_workload_seconds", figure="startup") == 1.5
+    assert value(run, "linklab_run_workload_count", figure="interruptions") == 2
     assert value(run, "linklab_regression_changed_ratio", suite="default") == 0.25
     assert value(run, "linklab_regression_moved_ratio", figure="download time") == math.inf
     names = {metric.name for metric in families(run.samples())}

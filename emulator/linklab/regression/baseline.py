@@ -10,7 +10,8 @@ A YAML file with a line for each cell, sorted, so that a diff shows which figure
     cells:
     - {scenario: ls, algorithm: alg3, seed: 1, download_s: 30.612, …}
 
-A figure that its program does not tell is left out.
+A figure that its program does not tell is left out. Those of a workload are in a mapping of their
+own: `workload: {startup_s: 1.5, …}`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from linklab.regression.figures import FIGURES, Cell, Values
+from linklab.regression.figures import OF_EVERY_RUN, OF_WORKLOADS, Cell, Figure, Values
 from linklab.regression.fingerprint import Fingerprint
 from linklab.scenario import ScenarioError
 from linklab.schema import document
@@ -62,6 +63,7 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     link_delta_s: float | None = None
     wasted_bytes: float | None = None
     stalled_s: float | None = None
+    workload: dict[str, float] = {}
 
 
 class _Fingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,12 +94,23 @@ def write(baseline: Baseline) -> str:
 
 
 def _flow(cell: Cell, values: Values) -> str:
-    found: dict[str, Any] = cell._asdict()
-    for figure in FIGURES:
-        value = values.get(figure.key)
-        if value is not None:
-            found[figure.key] = round(value, figure.digits) if figure.digits else round(value)
-    # The scalars of such mappings are numbers and names of few characters: nothing to quote.
+    found: dict[str, Any] = {**cell._asdict(), **_rounded(OF_EVERY_RUN, values)}
+    own = _rounded(OF_WORKLOADS, values)
+    if own:
+        found["workload"] = _mapping(own)
+    return _mapping(found)
+
+
+def _rounded(figures: tuple[Figure, ...], values: Values) -> dict[str, float]:
+    return {
+        figure.key: round(value, figure.digits) if figure.digits else round(value)
+        for figure in figures
+        if (value := values.get(figure.key)) is not None
+    }
+
+
+def _mapping(found: dict[str, Any]) -> str:
+    """On one line. Scalars are numbers and names of few characters: nothing to quote."""
     return "{" + ", ".join(f"{key}: {value}" for key, value in found.items()) + "}"
 
 
@@ -114,7 +127,11 @@ def parse(text: str, shown: str) -> Baseline:
         cell = Cell(row.scenario, row.algorithm, row.seed)
         if cell in cells:
             raise BaselineError(f"{shown}: {cell} is there twice")
-        cells[cell] = {figure.key: getattr(row, figure.key) for figure in FIGURES}
+        unknown = set(row.workload) - {figure.key for figure in OF_WORKLOADS}
+        if unknown:
+            raise BaselineError(f"{shown}: {cell}: no workload has {', '.join(sorted(unknown))}")
+        every = {figure.key: getattr(row, figure.key) for figure in OF_EVERY_RUN}
+        cells[cell] = {**every, **row.workload}
         for key, value in cells[cell].items():
             if value is not None and not math.isfinite(value):
                 raise BaselineError(f"{shown}: {cell}: {key} cannot be {value}; needed: a number")

@@ -49,6 +49,17 @@ def test_a_cell_is_a_line_and_lines_are_sorted() -> None:
     ]
 
 
+def test_a_workload_s_figures_have_a_mapping_of_their_own() -> None:
+    cell = Cell("ls+large-page", "mptcp", 1)
+    values = {**ONE, "page_load_s": 3.1416, "document_s": 0.5, "object_s": 0.25}
+    made = Baseline("page", "2026-11-22", FINGERPRINT, {cell: values})
+    text = baseline.write(made)
+    assert "workload: {page_load_s: 3.1416, document_s: 0.5, object_s: 0.25}}" in text
+    assert baseline.parse(text, "x") == made
+    with pytest.raises(BaselineError, match="ls.large-page mptcp seed 1: no workload has page_s"):
+        baseline.parse(text.replace("page_load_s", "page_s"), "x")
+
+
 @settings(deadline=None)
 @given(st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1), cells)
 def test_what_is_written_is_read(reason: str, found: dict[Cell, Values]) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from linklab.core import units
+from linklab.runs import workload_figures
 from linklab.runs.run_figures import RunFigures
+from linklab.runs.workload_figures import WorkloadFigure
 
 
 class Cell(NamedTuple):
@@ -44,7 +46,7 @@ def _megabytes(value: float) -> str:
     return f"{value / 1e6:.2f} MB"
 
 
-FIGURES = (
+OF_EVERY_RUN: Final = (
     Figure(
         "download", "download_s", "download time", True, 4, units.parse_duration, _seconds, "20 ms"
     ),
@@ -66,7 +68,24 @@ FIGURES = (
     ),
     Figure("stalls", "stalled_s", "stalls", True, 4, units.parse_duration, _seconds, "600 ms"),
 )
-"""What is compared, the attributes of `RunFigures` by `key`."""
+"""What is compared of every run, the attributes of `RunFigures` by `key`."""
+
+
+def _of_workload(key: str, figure: WorkloadFigure) -> Figure:
+    """Times of a workload share a bound, and so do counts."""
+    if figure.unit:
+        return Figure(
+            "workload", key, figure.title, True, 4, units.parse_duration, _seconds, "100 ms"
+        )
+    return Figure("counts", key, figure.title, True, 0, units.parse_number, "{:.0f}".format, "1")
+
+
+OF_WORKLOADS: Final = tuple(
+    _of_workload(key, figure) for key, figure in workload_figures.FIGURES.items()
+)
+"""What is compared of runs with a workload of their own."""
+
+FIGURES: Final = (*OF_EVERY_RUN, *OF_WORKLOADS)
 
 Values = dict[str, float | None]
 """A cell's figures by key; None is what its program does not tell."""
@@ -74,9 +93,10 @@ Values = dict[str, float | None]
 
 def values(figures: RunFigures) -> Values:
     """A run's figures as a baseline keeps them."""
+    own = figures.workload or {}
     found: Values = {}
-    for one in FIGURES:
-        value = getattr(figures, one.key)
+    for one in (*OF_EVERY_RUN, *(figure for figure in OF_WORKLOADS if figure.key in own)):
+        value = own[one.key] if one.key in own else getattr(figures, one.key)
         found[one.key] = None if value is None else round(value, one.digits)
     return found
 

@@ -20,6 +20,17 @@ def test_a_run_s_figures_are_kept_to_a_tenth_of_a_millisecond() -> None:
     }  # fmt: skip
 
 
+def test_a_workload_s_figures_are_kept_too() -> None:
+    own = {"startup_s": 1.23456, "interruptions": 2.0, "interrupted_s": 0.0, "playback_s": 44.0}
+    run = RunFigures(10.0, 8e6, 9.0, 0.9, None, {}, 0.0, workload=own)
+    kept = figures.values(run)
+    assert {key: kept[key] for key in own} == {**own, "startup_s": 1.2346}
+    assert len(kept) == 9
+    assert parse_bound(BY_BOUND["workload"], "5 % or 100 ms") == Bound(0.05, 0.1)
+    assert parse_bound(BY_BOUND["counts"], "1") == Bound(0.0, 1.0)
+    assert len({one.key for one in FIGURES}) == len(FIGURES)
+
+
 def test_a_cell_is_called_by_what_it_is() -> None:
     assert str(Cell("ls", "alg3", 2)) == "ls alg3 seed 2"
 

@@ -239,7 +239,7 @@ MEASURES: Final[dict[str, Measure]] = {
         lambda one: _scaled(one.memory_integral_byte_s, 1e-3),
     ),
     "playback": _of_workload("playback_s"),
-    "interruptions": _of_workload("stalls"),
+    "interruptions": _of_workload("interruptions"),
     "page-load": _of_workload("page_load_s"),
     "latency": _of_workload("latency_s"),
     "lateness": _of_workload("lateness_max_s"),

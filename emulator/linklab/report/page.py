@@ -22,6 +22,7 @@ from linklab.runs.courses import Course, Range
 from linklab.runs.evidence import Evidence
 from linklab.runs.process_figures import ONCE_A_SECOND, Usage
 from linklab.runs.run_figures import ProcessFigures
+from linklab.runs.workload_figures import of_workload
 from linklab.scenario import Scenario
 
 
@@ -240,6 +241,7 @@ def _section(index: int, group: Group, over: Mapping[tuple[str, str], Over]) -> 
         "words": group.scenario.title,
         "source": group.scenario.source,
         "size": f"{group.scenario.payload.size_bytes / 1e6:g} MB",
+        "own": [figure.title for figure in of_workload(group.scenario.workload.name).values()],
         "rows": [_row(group, who, intervals[who]) for who in group.runs],
         "matrix": _matrix(group),
         "winner": answer(group).winner if group.runs else None,
@@ -392,6 +394,11 @@ def _row(group: Group, who: str, interval: Interval | None) -> dict[str, Any]:
         "delta": statistics.median(deltas) if deltas else None,
         "wasted": statistics.median(wasted) / 1e6 if wasted else None,
         "joules": statistics.median(joules) if joules else None,
+        "own": [
+            statistics.median(found) if found else None
+            for key in of_workload(group.scenario.workload.name)
+            for found in [[one.workload[key] for one in figures if one.workload]]
+        ],
     }
 
 

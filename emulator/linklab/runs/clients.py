@@ -130,7 +130,8 @@ class _Way:
     @property
     def commands(self) -> Mapping[str, Command]:
         applications = dict.fromkeys(APPLICATIONS, self.application)
-        return {WHOLE_FILE: self.get, UPLOAD: self.put, **applications}
+        uploads = {UPLOAD: self.put} if self.algorithm.uploads else {}
+        return {WHOLE_FILE: self.get, **uploads, **applications}
 
 
 def _application(task: Task) -> list[str]:

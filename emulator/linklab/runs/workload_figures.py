@@ -37,8 +37,8 @@ class WorkloadFigure:
 
 FIGURES: Final[dict[str, WorkloadFigure]] = {
     "startup_s": WorkloadFigure("player", "time until playing begins", "start\ns"),
-    "stalls": WorkloadFigure("player", "interruptions of playing", "stalls", ""),
-    "stalled_s": WorkloadFigure("player", "how long playing stood still", "still\ns"),
+    "interruptions": WorkloadFigure("player", "interruptions of playing", "inter-\nruptions", ""),
+    "interrupted_s": WorkloadFigure("player", "how long playing stood still", "still\ns"),
     "playback_s": WorkloadFigure("player", "time until all is played", "played\ns"),
     "page_load_s": WorkloadFigure("page", "time to load the page", "loaded\ns"),
     "document_s": WorkloadFigure("page", "time to load its document", "docum.\ns"),

@@ -8,7 +8,7 @@ from linklab.runs.applications import APPLICATIONS
 from linklab.runs.run_figures import FigureError
 from linklab.runs.workload_figures import FIGURES, checked, of_workload, parse, said
 
-PLAYED = {"startup_s": 1.5, "stalls": 2, "stalled_s": 3.25, "playback_s": 44.0}
+PLAYED = {"startup_s": 1.5, "interruptions": 2, "interrupted_s": 3.25, "playback_s": 44.0}
 
 
 def summary(**changes: Any) -> bytes:
@@ -21,7 +21,7 @@ def summary(**changes: Any) -> bytes:
 
 def test_the_figures_of_a_player() -> None:
     assert checked(parse(summary()), "player", 1000) == PLAYED
-    assert said("stalls", 2.0) == "interruptions of playing: 2"
+    assert said("interruptions", 2.0) == "interruptions of playing: 2"
     assert said("startup_s", 1.5) == "time until playing begins: 1.500 s"
 
 
@@ -39,8 +39,11 @@ def test_every_workload_has_figures() -> None:
         ({"outcome": "failed"}, "no reason given"),
         ({"workload": "page"}, "the workload was page instead of player"),
         ({"bytes": 999}, "999 bytes arrived instead of 1000"),
-        ({"figures": {"stalls": 1}}, "workload.json has no startup_s, stalled_s, playback_s"),
-        ({"figures": None}, "workload.json has no startup_s, stalls"),
+        (
+            {"figures": {"interruptions": 1}},
+            "workload.json has no startup_s, interrupted_s, playback_s",
+        ),
+        ({"figures": None}, "workload.json has no startup_s, interruptions"),
     ],
 )
 def test_what_yields_no_figures(changes: dict[str, Any], why: str) -> None:
