@@ -3,7 +3,7 @@
     client ═ links ═ server ──── outside ┄┄ relay ┄┄ this machine, and what it reaches
 
 `outside` is a node that takes every address for its own. What connects there is joined, by a relay
-(`lab/relay.py`), to a connection of the machine's: the kernel's TCP carries what goes over the
+(`core/relay.py`), to a connection of the machine's: the kernel's TCP carries what goes over the
 emulated links, and a lossless neighbour the rest. In the other direction `multilink proxy` on the
 client host can be reached from the machine's loopback device. No address, nothing else, is opened.
 """
@@ -21,12 +21,13 @@ from typing import Final
 
 import msgspec
 
-from linklab.lab import relay, rtnetlink
+from linklab.core import relay
+from linklab.core.relay import Rule
+from linklab.lab import rtnetlink
 from linklab.lab.namespace import inside, write_sysctls
 from linklab.lab.netlink import Channel
 from linklab.lab.network import EVERYWHERE, LOOPBACK, Host, Lab, connect, start_host
 from linklab.lab.nodes import Router
-from linklab.lab.relay import Rule
 from linklab.lab.topology import SERVER, Port
 from linklab.scenario import Scenario
 
@@ -111,11 +112,20 @@ def _listening(address: str, port: int, kind: socket.SocketKind) -> socket.socke
 
 
 def _start_relay(
-    sockets: Sequence[tuple[socket.socket, tuple[str, int] | None]], host: Host | None = None
+    sockets: Sequence[tuple[socket.socket, tuple[str, int] | None]],
+    host: Host | None = None,
+    *,
+    greets: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Starts a relay that connects from `host`, or from here."""
     rules = [
-        Rule(descriptor=one.fileno(), to=to, udp=one.type == socket.SOCK_DGRAM)
+        Rule(
+            descriptor=one.fileno(),
+            to=to,
+            udp=one.type == socket.SOCK_DGRAM,
+            greets=greets,
+            greeted=False,
+        )
         for one, to in sockets
     ]
     argv = [sys.executable, "-I", "-S", str(relay.__file__), json.dumps(rules)]
@@ -174,7 +184,7 @@ def _start_proxies(
         sock = _listening(way_in, port, socket.SOCK_STREAM)
         stack.callback(sock.close)
         ways.append((sock, ("127.0.0.1", port)))
-    stack.callback(_ended, _start_relay(ways, lab.client))
+    stack.callback(_ended, _start_relay(ways, lab.client, greets=way_in != "127.0.0.1"))
 
 
 def name_files(wanted: Outside, directory: Path) -> dict[str, Path]:

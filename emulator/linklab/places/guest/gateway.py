@@ -9,15 +9,20 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import json
+import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from linklab.core import relay
+from linklab.core.relay import Rule
 from linklab.core.scratch import scratch_prefix
 
 PROGRAM: Final = "slirp4netns"
@@ -85,8 +90,8 @@ class Gateway:
             self._log = Path(directory / "log")
             self._socket = self._joined(guest)
             stack.callback(self._socket.close)
-            for port in way.ports:
-                self._lead_in(commands, port)
+            if way.ports:
+                self._open(way.ports, commands, stack)
             self._resources = stack.pop_all()
 
     @property
@@ -118,14 +123,47 @@ class Gateway:
         lines = self._log.read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else "it said nothing"
 
-    def _lead_in(self, commands: Path, port: int) -> None:
-        """Has connections to a port of the loopback device come to the guest's."""
+    def _open(self, ports: Sequence[int], commands: Path, stack: contextlib.ExitStack) -> None:
+        """Has connections to ports of the loopback device come to the guest's. A relay stands before
+        slirp4netns, which has room for one connection that waits."""
+        rules = []
+        with contextlib.ExitStack() as here:
+            for port in ports:
+                sock = here.enter_context(socket.socket())
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    sock.bind(("127.0.0.1", port))
+                except OSError as error:
+                    raise GatewayError(f"port {port} of 127.0.0.1: {error.strerror}") from None
+                sock.listen(1024)
+                to = ("127.0.0.1", self._lead_in(commands, port))
+                descriptor = os.dup(sock.fileno())
+                here.callback(os.close, descriptor)
+                rules.append(
+                    Rule(descriptor=descriptor, to=to, udp=False, greets=False, greeted=True)
+                )
+            front = subprocess.Popen(
+                [
+                    *("setpriv", "--pdeathsig", "KILL"),
+                    *(sys.executable, "-I", "-S", str(relay.__file__), json.dumps(rules)),
+                ],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[rule["descriptor"] for rule in rules],
+            )
+        stack.callback(front.wait)
+        stack.callback(front.kill)
+
+    def _lead_in(self, commands: Path, port: int) -> int:
+        """Has connections to a port come to the guest's of this number; the port."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            own = int(probe.getsockname()[1])
         wanted = {
             "execute": "add_hostfwd",
             "arguments": {
                 "proto": "tcp",
                 "host_addr": "127.0.0.1",
-                "host_port": port,
+                "host_port": own,
                 "guest_addr": GUEST,
                 "guest_port": port,
             },
@@ -144,8 +182,8 @@ class Gateway:
                 sock.shutdown(socket.SHUT_WR)
                 answer = json.loads(sock.makefile("rb").read())
             if "error" in answer:
-                raise GatewayError(f"port {port} of 127.0.0.1: {answer['error']['desc']}")
-            return
+                raise GatewayError(f"port {own} of 127.0.0.1: {answer['error']['desc']}")
+            return own
 
 
 def kernel_argument(device: int) -> str:

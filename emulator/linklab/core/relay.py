@@ -24,11 +24,20 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: the peer is told tha
 class Rule(TypedDict):
     """A listening socket's descriptor, and where what comes there leads: an address and port as
     [HOST, PORT], or None for the very address that was asked for. `udp` is a socket that takes
-    questions, each of which gets one answer (DNS)."""
+    questions, each of which gets one answer (DNS).
+
+    Who `greets` says with one byte that a connection has been accepted; who is `greeted` waits for
+    that before it makes the next: what lies between them may have room for one that waits.
+    """
 
     descriptor: int
     to: tuple[str, int] | None
     udp: bool
+    greets: bool
+    greeted: bool
+
+
+GREETING = b"\x06"
 
 
 def _break(writer: asyncio.StreamWriter) -> None:
@@ -47,14 +56,35 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
     writer.write_eof()
 
 
+async def _connected(
+    host: str, port: int, turn: asyncio.Lock | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection; with a `turn`, one after the other, each greeted. OSError, TimeoutError."""
+    if turn is None:
+        return await asyncio.open_connection(host, port)
+    async with turn:
+        reader, writer = await asyncio.open_connection(host, port)
+        if await reader.read(1) != GREETING:
+            _break(writer)
+            raise ConnectionResetError
+        return reader, writer
+
+
 async def join(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, to: tuple[str, int] | None
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    to: tuple[str, int] | None,
+    *,
+    greets: bool = False,
+    turn: asyncio.Lock | None = None,
 ) -> None:
     """Connects with `to`, or where the peer wanted to, and passes on both ways."""
     host, port = to or writer.get_extra_info("sockname")[:2]
+    if greets:
+        writer.write(GREETING)
     try:
         far_reader, far_writer = await asyncio.wait_for(
-            asyncio.open_connection(host, port), CONNECT_TIMEOUT_S
+            _connected(host, port, turn), CONNECT_TIMEOUT_S
         )
     except (OSError, TimeoutError):
         _break(writer)
@@ -114,7 +144,8 @@ async def serve(rules: list[Rule]) -> None:
         if rule["udp"] and to is not None:
             await loop.create_datagram_endpoint(functools.partial(_Questions, to), sock=sock)
         else:
-            joins = functools.partial(join, to=to)
+            turn = asyncio.Lock() if rule["greeted"] else None
+            joins = functools.partial(join, to=to, greets=rule["greets"], turn=turn)
             await asyncio.start_server(joins, sock=sock, backlog=1024)
     await asyncio.Event().wait()
 

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from linklab.lab import relay
-from linklab.lab.relay import Rule
+from linklab.core import relay
+from linklab.core.relay import Rule
 
 
 def listening(kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
@@ -74,6 +74,48 @@ def test_200_connections_at_a_time() -> None:
     assert asyncio.run(ask()) == [True] * 200
 
 
+def test_one_at_a_time_where_there_is_room_for_one_that_waits() -> None:
+    """Two relays with a server between them that takes its time to accept."""
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readexactly(3))
+        await writer.drain()
+        writer.close()
+
+    behind = ("", 0)
+    waiting = most = 0
+
+    async def narrow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal waiting, most
+        waiting += 1
+        most = max(most, waiting)
+        await asyncio.sleep(0.002)
+        waiting -= 1
+        await relay.join(reader, writer, behind, greets=True)
+
+    async def one(address: tuple[str, int]) -> bytes:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"abc")
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    async def ask() -> list[bytes]:
+        nonlocal behind
+        server = await asyncio.start_server(echo, sock=listening())
+        behind = server.sockets[0].getsockname()
+        middle = await asyncio.start_server(narrow, sock=listening())
+        to = middle.sockets[0].getsockname()
+        joins = functools.partial(relay.join, to=to, turn=asyncio.Lock())
+        front = await asyncio.start_server(joins, sock=listening())
+        async with server, middle, front:
+            address = front.sockets[0].getsockname()
+            return await asyncio.gather(*(one(address) for _ in range(50)))
+
+    assert asyncio.run(ask()) == [b"abc"] * 50
+    assert most == 1
+
+
 def test_a_broken_connection_is_broken_at_the_other_end_too() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"half")
@@ -112,7 +154,15 @@ def questions() -> Iterator[tuple[tuple[str, int], socket.socket]]:
     """Where a relay that is a program takes questions, and who is asked."""
     with listening(socket.SOCK_DGRAM) as front, listening(socket.SOCK_DGRAM) as back:
         back.settimeout(20)
-        rules = [Rule(descriptor=front.fileno(), to=back.getsockname(), udp=True)]
+        rules = [
+            Rule(
+                descriptor=front.fileno(),
+                to=back.getsockname(),
+                udp=True,
+                greets=False,
+                greeted=False,
+            )
+        ]
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", relay.__file__, json.dumps(rules)],
             pass_fds=[front.fileno()],
