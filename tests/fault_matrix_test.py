@@ -14,10 +14,11 @@ from linklab.core.algorithms import TABLE
 
 ScenarioFile = Callable[..., Path]
 
-RESCUED = tuple(
-    one.name if one.rescue else f"{one.name}-rescue" for one in TABLE if not one.one_link
-)
-"""All that use several links, with multilink's rescue, as people use them."""
+SEVERAL = [one for one in TABLE if not one.one_link and not one.needs]
+"""All that use several links and can without a player or an energy model."""
+
+RESCUED = tuple(one.name if one.rescue else f"{one.name}-rescue" for one in SEVERAL)
+"""These with multilink's rescue, as people use them."""
 
 SIZE_MB = 20
 """1.3 s of both links, 80 and 50 Mbit/s, without a fault; 3.4 s of LTE alone."""
@@ -62,7 +63,7 @@ def test_faults_of_links(linklab: Linklab, scenario: ScenarioFile) -> None:
     assert all(len(rows) == len(RESCUED) for rows in comparisons.values())
 
 
-ALGORITHMS = [one.name for one in TABLE if not one.one_link]
+ALGORITHMS = [one.name for one in SEVERAL]
 
 EACH = f"for algorithm in {' '.join(ALGORITHMS)}; do"
 """The shell's loop over all that use several links."""

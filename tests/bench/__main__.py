@@ -24,6 +24,7 @@ from linklab.commands.options import positive
 from linklab.regression.loopback import LoopbackError
 from rich.console import Console
 
+from bench.ablations import ablations
 from bench.algorithms import algorithms
 from bench.calibration import calibration
 from bench.campaign import campaign
@@ -42,14 +43,14 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
     section.__name__: section
     for section in (
         repeatability, sensitivity, fidelity, models, speed, peers, client, live, kernel,
-        regress, campaign, calibration, algorithms, field,
+        regress, campaign, calibration, algorithms, ablations, field,
     )
 }  # fmt: skip
-ASKED = ("kernel", "regress", "campaign", "calibration", "algorithms", "field")
+ASKED = ("kernel", "regress", "campaign", "calibration", "algorithms", "ablations", "field")
 """What runs only when it is named: the kernel build takes minutes and no target moves; 20 runs of
 the regression suite take more than an hour (`regress --quick`: minutes); the thesis' links are
 calibrated, for ten minutes, when their models have changed; all algorithms in all scenarios take
-hours, and scenarios made of records (`field`) a quarter of an hour. With `--keep`, what `algorithms`
+hours, parts of one of them (`ablations`) and scenarios made of records (`field`) a quarter of one. With `--keep`, what `algorithms`
 finds there is not run again."""
 UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
 

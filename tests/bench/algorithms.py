@@ -111,6 +111,14 @@ def _chosen(bench: Bench, names: Iterable[str]) -> Iterable[tuple[Scenario, str]
             yield scenarios.find(name), name
 
 
+def chosen_files(bench: Bench, names: Iterable[str]) -> dict[str, str]:
+    """What to call `linklab run` with for each scenario, by its name."""
+    return {
+        one.name: str(bench.work / name) if name.startswith("./") else name
+        for one, name in _chosen(bench, names)
+    }
+
+
 def _random(bench: Bench, seed: int, number: int) -> tuple[Scenario, str]:
     name, text = draw(seed, number)
     path = bench.work / f"{name}.yaml"

@@ -1,0 +1,87 @@
+"""Section `ablations`: what each part of the algorithm adaptive earns, each taken out of the source."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from planted import Change, build
+
+from bench.algorithms import chosen_files
+from bench.common import Bench, BenchError, Result, environment, percent, table
+
+PARTS = {
+    "further connections": Change(
+        "internal/schedule/adaptive.go",
+        "case !f.isQueued() && g.count < g.Most:",
+        "case false:",
+    ),
+    "a race at the start": Change(
+        "internal/schedule/adaptive.go", "const startConnections = 3", "const startConnections = 1"
+    ),
+    "giving connections up": Change(
+        "internal/schedule/adaptive.go",
+        "case f.isQueued() && g.count > max(g.floor, 1):",
+        "case false:",
+    ),
+    "the first bytes at once": Change(
+        "internal/download/lanes.go", "return !ok || !sink.Continues()", "return false && ok"
+    ),
+    "late bytes twice": Change(
+        "internal/download/repeat.go", "if thief.Rate == 0 ||", "if true || thief.Rate == 0 ||"
+    ),
+    "a rate over two round trips": Change(
+        "internal/download/lanes.go", "max(paceWindow, 2*l.rtt.Last)", "paceWindow"
+    ),
+}
+SCENARIOS = ("static-7-66", "superagg-loss", "emptcp-256kb-good-good", "random-1-15")
+
+
+def ablations(bench: Bench) -> Result:
+    """What each part of adaptive earns: times without it beside those with it."""
+    names = bench.scenarios or (SCENARIOS[2:] if bench.quick else SCENARIOS)
+    files = chosen_files(bench, names)
+    whole = {name: _download_s(bench, file, None) for name, file in files.items()}
+    shown = table("without", *files, gap=2)
+    shown.add_row("nothing, s", *(f"{one:.3f}" for one in whole.values()))
+    result: Result = {"whole_s": whole}
+    for part, change in PARTS.items():
+        directory = bench.work / part.replace(" ", "-")
+        directory.mkdir(exist_ok=True)
+        program = build(directory, change)
+        took = {name: _download_s(bench, file, program) for name, file in files.items()}
+        result[part] = took
+        shown.add_row(part, *(f"{percent(took[name] / whole[name] - 1, 1)} %" for name in files))
+        bench.note(f"without {part}: {took}")
+    bench.say("adaptive, seed 1: how much longer a download takes without a part")
+    bench.console.print(shown)
+    return result
+
+
+def _download_s(bench: Bench, scenario: str, program: Path | None) -> float:
+    """A download by adaptive with that multilink. BenchError if it fails."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "linklab",
+            "run",
+            scenario,
+            "-a",
+            "adaptive",
+            "--json",
+            "--out",
+            str(bench.work / "ablations"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(**({"LINKLAB_MULTILINK": str(program)} if program else {})),
+        check=False,
+    )
+    if done.returncode != 0:
+        raise BenchError(f"{scenario} by {program or 'multilink'} ended with {done.returncode}")
+    run_dir = Path(json.loads(done.stdout)["run_dir"])
+    summary = json.loads((run_dir / "client.json").read_text())
+    return float(summary["download_ns"]) / 1e9
