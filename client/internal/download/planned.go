@@ -26,6 +26,8 @@ type planned struct {
 	// use is what the plan uses, and work what it knows of the links.
 	use  []bool
 	work []subsegment
+	// overruledUntil is when rescue leaves the choice of links to the plan again.
+	overruledUntil time.Duration
 	// dividing says that a link is about to request its part: the others get
 	// theirs, and nothing else.
 	dividing bool
@@ -41,16 +43,43 @@ type subsegment struct {
 	current *request
 	since   time.Duration
 	had     quantity.Bytes
-	// ended is when the last one was complete, goodput its rate, and finished
-	// how many there were.
-	ended    time.Duration
+	// goodput is the rate of the last one that was complete, and finished how
+	// many there were.
 	goodput  quantity.Rate
 	finished int
 	// first is when the first request of the link was sent.
 	first time.Duration
 	// forsaken says that the link is not used any more.
 	forsaken bool
+	wire
 }
+
+// wire is what the network has brought for a link, TLS included. Bytes of
+// bodies come a record of TLS at a time, which over a slow link is seldom.
+type wire struct {
+	of       *session
+	seen     quantity.Bytes // of that session
+	received quantity.Bytes
+	heard    time.Duration
+}
+
+// look takes note of what the link's session has received by now.
+func (w *wire) look(s *session, now time.Duration) {
+	if s == nil {
+		return
+	}
+	if w.of != s {
+		w.of, w.seen = s, 0
+	}
+	if got := s.Received(); got > w.seen {
+		w.received += got - w.seen
+		w.seen, w.heard = got, now
+	}
+}
+
+// overruling is for how long rescue uses all links after none worked that the
+// plan uses: one that works at times is not worth connecting others each time.
+const overruling = 2 * time.Second
 
 func newPlanned(d *download, under policy, plan schedule.Plan) policy {
 	p := &planned{policy: under, d: d, plan: plan, use: make([]bool, len(d.links)), work: make([]subsegment, len(d.links))}
@@ -110,9 +139,13 @@ func (p *planned) disconnect() {
 func (p *planned) choose(now time.Duration) {
 	p.observe(now)
 	p.plan.Use(&p.scene, p.use)
-	overruled := p.d.Rescue != nil && !slices.ContainsFunc(p.d.links, func(l *linkState) bool {
+	works := slices.ContainsFunc(p.d.links, func(l *linkState) bool {
 		return p.use[l.index] && !p.isTroubled(l, now)
 	})
+	if p.d.Rescue != nil && !works {
+		p.overruledUntil = now + overruling
+	}
+	overruled := now < p.overruledUntil
 	for x, l := range p.d.links {
 		spared := !p.use[x] && !overruled || p.work[x].forsaken
 		if l.spared != spared {
@@ -163,10 +196,11 @@ func (p *planned) observe(now time.Duration) {
 	for x, l := range d.links {
 		w := &p.work[x]
 		s.Links[x] = l.known(now)
+		w.look(l.session, now)
 		progress := schedule.Progress{
 			Kind:       w.kind,
 			Usable:     l.alive() && !l.down,
-			Received:   l.meter.Total(),
+			Received:   w.received,
 			Goodput:    w.rate(now, l.rtt.Min),
 			Finished:   w.finished,
 			Unfinished: l.expected,
@@ -175,7 +209,7 @@ func (p *planned) observe(now time.Duration) {
 			progress.Unfinished += r.Length
 		}
 		if l.requests > 0 {
-			progress.Age, progress.Silence = now-w.first, now-max(w.first, l.last)
+			progress.Age, progress.Silence = now-w.first, now-max(w.first, w.heard)
 		} else {
 			progress.Silence = math.MaxInt64
 		}
@@ -217,7 +251,6 @@ func (w *subsegment) rate(now, rtt time.Duration) quantity.Rate {
 // follow takes note of bytes that arrived for a request.
 func (w *subsegment) follow(r *request, now time.Duration) {
 	if w.current == nil || w.current != r && (w.current.complete() || w.current.dropped) {
-		*w = subsegment{kind: w.kind, reserved: w.reserved, ended: w.ended, goodput: w.goodput, finished: w.finished, first: w.first, forsaken: w.forsaken}
 		// What came with the first bytes took a time that is not known, or
 		// belongs to the wait for them.
 		w.current, w.since, w.had = r, now, r.received
@@ -226,7 +259,6 @@ func (w *subsegment) follow(r *request, now time.Duration) {
 		if now > w.since {
 			w.goodput = (r.received - w.had).Per(now - w.since)
 		}
-		w.ended = now
 		w.finished++
 	}
 }

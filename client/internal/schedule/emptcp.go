@@ -31,7 +31,7 @@ const (
 	// unknownRate is what a link is taken for that was never used (eMPTCP 3.2).
 	unknownRate quantity.Rate = 5e6
 	// leastSampling is the least time between samples. The paper takes one per
-	// round trip of the handshake; above TCP bytes come in batches of 10 ms.
+	// round trip of the handshake; the client reads batches of 10 ms.
 	leastSampling = 50 * time.Millisecond
 )
 
@@ -92,14 +92,15 @@ func (e *emptcp) Use(s *Scene, use []bool) {
 // comes before is slow start, and would have a link left as soon as it is used.
 func (e *emptcp) sample(x int, s *Scene) {
 	l, p, rtt := &e.links[x], s.Progress[x], s.Links[x].RTT
-	if s.Links[x].Spared || p.Unfinished == 0 {
+	idle := s.Links[x].Spared || p.Unfinished == 0
+	if idle {
 		l.since = s.Now
 	}
-	passed := s.Now - l.at
-	if s.Now-l.since < samples*rtt {
+	if idle || s.Now-l.since < samples*rtt {
 		l.at, l.received = s.Now, p.Received
 		return
 	}
+	passed := s.Now - l.at
 	if passed < max(leastSampling, rtt) {
 		return
 	}

@@ -54,6 +54,7 @@ func TestEMPTCPWakesLTEWhenItIsWorthIt(t *testing.T) {
 		{"after 3 s", 0.9e6, 8e6, 3 * time.Second},
 	} {
 		s := scene(0, 0)
+		s.Links[1].RTT = 0 // it was never connected
 		uses := over(EMPTCP{Model: s3}.Plan(), s, 20*time.Second, test.wifi, test.lte)
 		switch {
 		case uses[0].both:

@@ -72,7 +72,7 @@ type Progress struct {
 	Kind energy.Kind
 	// Usable says that it is connected, and nothing speaks against it.
 	Usable bool
-	// Received is what it has brought.
+	// Received is what the network has brought for it.
 	Received quantity.Bytes
 	// Age is the time since its first request, and Silence that since its last
 	// byte, or its first request.
