@@ -23,7 +23,15 @@ FILES = [
 ]
 FILE = re.compile(r"`([\w.-]+(?:/[\w.-]+)*\.(?:py|go|sh|patch|config|yaml|yml|in|txt|md|csv))`")
 EXAMPLES = frozenset(
-    {"X_test.py", "x_test.go", "scenario.yaml", "energy.yaml", "mine.yaml", "my-scenario.yaml"}
+    {
+        "X_test.py",
+        "x_test.go",
+        "scenario.yaml",
+        "energy.yaml",
+        "mine.yaml",
+        "yesterday.yaml",
+        "my-scenario.yaml",
+    }
 )
 """Names that stand for any file, or for one that a user or a run makes."""
 
@@ -50,6 +58,18 @@ def test_make_calls_linklab_by_words_that_it_knows() -> None:
         options = cli._parser().parse_args(shlex.split(words))
         for name in getattr(options, "scenarios", ()):
             scenario.find(name)
+
+
+def test_the_handbook_calls_linklab_by_words_that_it_knows() -> None:
+    text = "\n".join(page.read_text() for page in (ROOT / "handbook").glob("*.md"))
+    said = re.findall(r"^    (?:\S+=\S+ )?linklab ([^\n#]+)", text, re.M)
+    said += re.findall(r"`linklab ([a-z]+ [^`]+)`", text)
+    assert len(said) >= 8
+    for words in said:
+        options = cli._parser().parse_args(shlex.split(words))
+        for name in (*getattr(options, "scenarios", ()), getattr(options, "scenario", None)):
+            if isinstance(name, str) and "/" not in name:
+                scenario.find(name)
 
 
 def test_tests_named_in_security_exist() -> None:
