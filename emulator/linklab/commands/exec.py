@@ -44,6 +44,10 @@ LINKLAB_DIRECTORY, which holds the file of {url}; {address}, {port},
 {certificate}, {key} and {directory} in its arguments are filled in. What it
 prints is server.out and server.err of the run directory.
 
+--origin and --outside lead out of the lab, --listen-proxy into it, on the real
+clock: TCP over IPv4. LINKLAB_ORIGIN and {origin} are the first origin's URL as
+it is in the lab, where this machine's own servers have another address.
+
 examples:
   linklab exec static-80-50 -- aria2c --ca-certificate={ca} \\
     --multiple-interface=wlan0,rmnet0 -s2 -x2 -k1M -d /tmp {url}
