@@ -22,6 +22,7 @@ from linklab.report import vega
 from linklab.runs import evidence, evidence_test, job, summary
 from linklab.runs.run_figures import LinkFigures, ProcessFigures, RunFigures
 from linklab.scenario import Scenario
+from linklab.scenario.workload import Page, Workload
 
 HOSTILE = "</script><script>alert('1')</script><img src=x onerror=alert(2)>"
 
@@ -97,6 +98,18 @@ def on_the_real_clock(
     job.write(msgspec.structs.replace(job.read(run_dir), clock="real"), run_dir)
     figures = replace(summary.read(run_dir), processes=processes)
     (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
+
+
+def test_a_workload_s_own_figures_are_shown(tmp_path: Path, small: Scenario) -> None:
+    paged = replace(small, workload=Workload(page=Page()))
+    for seed, load_s in ((1, 1.25), (2, 2.25)):
+        run_dir = made(tmp_path / "runs", "mptcp", seed, paged, 3.0)
+        own = {"page_load_s": load_s, "document_s": 0.125, "object_s": 0.0625}
+        figures = replace(summary.read(run_dir), workload=own)
+        (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
+    text = words(page(tmp_path / "runs"))
+    assert "time to load the page time to load its document median time of an object" in text
+    assert "1.750 0.125 0.062" in text
 
 
 def test_processor_and_memory_are_of_the_real_clock(tmp_path: Path, small: Scenario) -> None:
