@@ -13,6 +13,7 @@ import (
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -198,9 +199,11 @@ func (d *download) close(l *linkState, s *session, completing bool) {
 }
 
 // leave ends the use of a session at the end of a download. It is kept if it
-// works, and if little that nobody wants is still on its way.
+// works, and if little that nobody wants is still on its way; not by a plan, which may have
+// to let the radio sleep, and keep-alives would wake it.
 func (d *download) leave(l *linkState, s *session, complete bool) {
-	keep := d.Pool != nil && complete && s == l.session && l.usable(time.Since(d.start)) &&
+	_, planned := d.Scheduler.(schedule.Planner)
+	keep := d.Pool != nil && !planned && complete && s == l.session && l.usable(time.Since(d.start)) &&
 		s.Usable() && s.stale-s.Unread() <= mostKeptStale
 	if !keep {
 		d.close(l, s, false)
