@@ -199,7 +199,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert end.value.code == 0
     out = capsys.readouterr().out
     assert "linklab exec [options] SCENARIO -- COMMAND…" in out
-    assert "`peers`: curl-wifi" in out
+    assert "`peers`: direct-wifi" in out
 
 
 @pytest.mark.parametrize("name", ["", *cli.COMMANDS])
