@@ -85,7 +85,8 @@ def test_emptcp_16_mb_over_good_wifi_and_bad_lte() -> None:
 
 
 def test_emptcp_16_mb_over_bad_wifi() -> None:
-    """5.3: over bad links Wi-Fi alone costs about what both do; with good LTE both cost less."""
+    """5.3: over bad links Wi-Fi alone costs about what MPTCP does, which is more than what both
+    could; with good LTE both cost less."""
     bad = joules("emptcp-16mb-bad-bad", "wifi") / joules("emptcp-16mb-bad-bad", "both")
-    assert bad == pytest.approx(1.0, abs=0.6)
+    assert 1 < bad < 2
     assert joules("emptcp-16mb-bad-good", "both") < 2 * joules("emptcp-16mb-bad-good", "wifi")
