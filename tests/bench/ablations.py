@@ -27,7 +27,9 @@ PARTS = {
         "case false:",
     ),
     "the first bytes at once": Change(
-        "internal/download/lanes.go", "return !ok || !sink.Continues()", "return false && ok"
+        "internal/download/lanes.go",
+        "return !ok || !sink.Continues()",
+        "return false && (!ok || !sink.Continues())",
     ),
     "late bytes twice": Change(
         "internal/download/repeat.go", "if thief.Rate == 0 ||", "if true || thief.Rate == 0 ||"
