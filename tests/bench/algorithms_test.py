@@ -1,7 +1,7 @@
 import pytest
 from linklab import scenario as scenarios
 
-from bench.algorithms import Standing, loses_at_random, standing, wins
+from bench.algorithms import Standing, _contestants, loses_at_random, standing, wins
 
 SMALL = scenarios.find("static-80-50")
 
@@ -40,3 +40,10 @@ def test_a_win_is_shared_within_a_percent() -> None:
 )
 def test_random_loss_is_that_of_links_events_and_radios(name: str, loses: bool) -> None:
     assert loses_at_random(scenarios.find(name)) is loses
+
+
+def test_who_can_do_a_scenario_is_in_it() -> None:
+    steady = _contestants(SMALL, None)
+    assert {"adaptive", "alg3-rescue", "curl-wifi", "mptcp", "aria2-16"} <= set(steady)
+    assert not {"gb-e", "single-wifi"} & set(steady)  # It has no energy model; curl is beside it.
+    assert _contestants(SMALL, ["mptcp", "alg1"]) == ["alg1", "mptcp"]
