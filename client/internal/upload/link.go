@@ -63,7 +63,7 @@ func (l *linkState) connect() {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
 			Protocols:       &protocols,
-			TLSClientConfig: l.upload.TLS,
+			TLSClientConfig: l.upload.TLS.Clone(), // net/http writes into it.
 			MaxConnsPerHost: mostRequests,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				socket, err := l.Dial(ctx, transport.Address(l.upload.URL))

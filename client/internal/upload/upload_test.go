@@ -103,6 +103,8 @@ func serve(t *testing.T, s *store, http2 bool) Options {
 
 func check(t *testing.T, s *store, summary rundir.Summary, err error) {
 	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err != nil || summary.Outcome != rundir.Complete || !bytes.Equal(s.content, file) {
 		t.Fatalf("%v, %s, the server has the file: %v", err, summary.Outcome, bytes.Equal(s.content, file))
 	}
