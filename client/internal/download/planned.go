@@ -249,22 +249,26 @@ func (w *subsegment) rate(now, rtt time.Duration) quantity.Rate {
 }
 
 // follow takes note of bytes that arrived for a request.
-func (w *subsegment) follow(r *request, now time.Duration) {
+func (w *subsegment) follow(r *request, now time.Duration, pace quantity.Rate) {
 	if w.current == nil || w.current != r && (w.current.complete() || w.current.dropped) {
 		// What came with the first bytes took a time that is not known, or
 		// belongs to the wait for them.
 		w.current, w.since, w.had = r, now, r.received
 	}
 	if w.current == r && r.complete() {
-		if now > w.since {
-			w.goodput = (r.received - w.had).Per(now - w.since)
+		// A small one may be there with its first bytes: the rest says nothing.
+		switch rest := r.received - w.had; {
+		case now > w.since && 2*rest >= r.received:
+			w.goodput = rest.Per(now - w.since)
+		case pace > 0:
+			w.goodput = pace
 		}
 		w.finished++
 	}
 }
 
 func (p *planned) due(l *linkState, r *request, now time.Duration) bool {
-	p.work[l.index].follow(r, now)
+	p.work[l.index].follow(r, now, l.pace.Rate(now))
 	switch {
 	case p.pipeline == nil:
 		return p.policy.due(l, r, now)
