@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Final
 
 from linklab.core import relay
+from linklab.core.frames import MTU_BYTES
 from linklab.core.relay import Rule
 from linklab.core.scratch import scratch_prefix
 
 PROGRAM: Final = "slirp4netns"
 DEVICE: Final = "vec0"
-MTU: Final = 1500
 
 _NETWORK: Final = "192.0.2.0/24"  # RFC 5737: nobody has it.
 GATEWAY: Final = "192.0.2.2"
@@ -79,7 +79,7 @@ class Gateway:
             self._process = subprocess.Popen(
                 [
                     *("setpriv", "--pdeathsig", "KILL"),
-                    *(PROGRAM, "--target-type=bess", "--cidr", _NETWORK, "--mtu", str(MTU)),
+                    *(PROGRAM, "--target-type=bess", "--cidr", _NETWORK, "--mtu", str(MTU_BYTES)),
                     *("--api-socket", str(commands), *closed, str(guest)),
                 ],
                 stdin=subprocess.DEVNULL,
@@ -188,4 +188,4 @@ class Gateway:
 
 def kernel_argument(device: int) -> str:
     """What has the guest's kernel take a descriptor for its device."""
-    return f"{DEVICE}:transport=fd,fd={device},mtu={MTU}"
+    return f"{DEVICE}:transport=fd,fd={device},mtu={MTU_BYTES}"
