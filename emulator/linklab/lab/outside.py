@@ -104,6 +104,8 @@ def _listening(address: str, port: int, kind: socket.SocketKind) -> socket.socke
     """A socket in this namespace, for an address that need not be its own."""
     sock = socket.socket(socket.AF_INET, kind)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # An origin's address and all others may have the same port; the nearer match gets what comes.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     sock.setsockopt(socket.SOL_IP, socket.IP_TRANSPARENT, 1)
     sock.bind((address, port))
     if kind == socket.SOCK_STREAM:
