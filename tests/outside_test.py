@@ -31,14 +31,20 @@ PATIENCE_S = 60.0
 
 
 @pytest.fixture
-def origin(tmp_path: Path) -> Iterator[str]:
+def port() -> int:
+    """A port of this machine that nobody has."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+        return number
+
+
+@pytest.fixture
+def origin(tmp_path: Path, port: int) -> Iterator[str]:
     """A server of the user's on this machine; its URL of a file."""
     directory = tmp_path / "served"
     directory.mkdir()
     (directory / "file").write_bytes(hashlib.shake_128(b"file").digest(SIZE))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     process = subprocess.Popen(
         [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", "-d", directory],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -77,6 +83,24 @@ def test_a_server_of_this_machine_is_behind_the_links(
     assert (wifi, lte) == (wanted, wanted)
     assert wifi_s > SIZE * 8 / 60e6
     assert lte_s > SIZE * 8 / 25e6
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.mark.parametrize("port", [next(port for port in (8888, 3000, 5000, 9000) if is_free(port))])
+def test_an_origin_has_one_of_the_usual_ports(
+    linklab: Linklab, scenario: ScenarioFile, origin: str
+) -> None:
+    """Of which --outside opens each for all other addresses."""
+    file = scenario("usual", size="1 MB", wifi=WIFI, lte=LTE)
+    wanted = ("exec", file, "--place", "guest", "--outside", "--origin", origin)
+    done = linklab(*wanted, "--", "sh", "-c", FETCH)
+    assert done.code == 0, done.err
+    content = hashlib.sha256(hashlib.shake_128(b"file").digest(SIZE)).hexdigest()
+    assert [digest for digest, _ in digests(done)] == [content, content]
 
 
 def test_only_what_was_asked_for_is_opened(

@@ -320,7 +320,7 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 func TestWrongUseIsExitCode2(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, test := range []struct{ line, want string }{
-		{"", "a command is needed: get, proxy, serve, "},
+		{"", "a command is needed: get, put, probe, proxy, serve, "},
 		{"download", `there is no command "download"`},
 		{"get", "get takes 1 arguments (URL), not 0"},
 		{"get https://h/f https://h/g --link lo", "get takes 1 arguments (URL), not 2"},

@@ -356,11 +356,20 @@ var algorithms = func() (names []string) {
 	return names
 }()
 
+// energyModel is for algorithms that need one; absolute, for the test changes its directory.
+var energyModel = func() string {
+	path, err := filepath.Abs("../../../profiles/energy/galaxy-s3.yaml")
+	if err != nil {
+		panic(err)
+	}
+	return path
+}()
+
 // get downloads a file by `multilink get`, with any algorithm.
 func (s *soak) get(c client, n int, r *random.Rand) {
 	path := fmt.Sprintf("%s-%d", strings.ReplaceAll(c.name, " ", "-"), n)
 	algorithm := algorithms[r.IntN(len(algorithms))]
-	needed := []string{"--playback-rate", "100Mbit/s", "--energy-model", "../../../profiles/energy/galaxy-s3.yaml"}
+	needed := []string{"--playback-rate", "100Mbit/s", "--energy-model", energyModel}
 	name := filepath.Join(s.directory, path)
 	code, text := s.call(path, append([]string{"get", c.base + path, "-o", name, "--quiet", "--algorithm", algorithm,
 		"--first-request", fmt.Sprint(*largest / 20), "--upper-limit", fmt.Sprint(*largest / 40), "--segment", fmt.Sprint(*largest / 40)}, append(needed, c.flags...)...)...)
