@@ -20,6 +20,10 @@ SEVERAL = [one for one in TABLE if not one.one_link and not one.needs]
 RESCUED = tuple(one.name if one.rescue else f"{one.name}-rescue" for one in SEVERAL)
 """These with multilink's rescue, as people use them."""
 
+IN_TIME = {f"{one.name}-rescue" for one in SEVERAL if one.compared} | {"adaptive"}
+"""Those that have to end in time too. What others propose may give a slow link as much to do as a
+fast one, by its own definition (Download Booster): of it the file has to be whole."""
+
 SIZE_MB = 20
 """1.3 s of both links, 80 and 50 Mbit/s, without a fault; 3.4 s of LTE alone."""
 
@@ -57,9 +61,9 @@ def test_faults_of_links(linklab: Linklab, scenario: ScenarioFile) -> None:
         f"{name}, {row['algorithm']}": row["download_s"]
         for name, (_, longest_s) in LINK_FAULTS.items()
         for row in comparisons[name]
-        if not row["download_s"] <= longest_s
+        if row["algorithm"] in IN_TIME and not row["download_s"] <= longest_s
     }
-    assert not late
+    assert late == {}
     assert all(len(rows) == len(RESCUED) for rows in comparisons.values())
 
 

@@ -179,5 +179,5 @@ def test_a_scenario_with_another_s_workload(linklab: Linklab) -> None:
     done = linklab("run", "mptcp-wglb+messages", "-a", "mptcp", "--json")
     assert done.code == 0, done.err
     assert done.json["scenario"] == "mptcp-wglb+messages"
-    # A round trip of 20 ms, and 5 kB at 4 Mbit/s both ways.
-    assert done.json["figures"]["workload"]["latency_s"] == pytest.approx(0.040, abs=0.004)
+    # Requests leave by LTE (30 ms, and 5 kB at 5 Mbit/s), answers come by Wi-Fi (10 ms).
+    assert done.json["figures"]["workload"]["latency_s"] == pytest.approx(0.048, abs=0.001)
