@@ -30,7 +30,8 @@ def channel() -> Iterator[tuple[socket.socket, int]]:
 
 def on(joined: PseudoTerminal, script: str) -> subprocess.Popen[bytes]:
     end = joined.program_end
-    argv = ["setsid", "--ctty", "sh", "-c", script]
+    # Whoever runs the tests by nohup(1) has all of their programs ignore that they are hung up on.
+    argv = ["env", "--default-signal=HUP", "setsid", "--ctty", "sh", "-c", script]
     return subprocess.Popen(argv, stdin=end, stdout=end, stderr=end)
 
 
