@@ -48,13 +48,13 @@ func (d *download) open(l *linkState) {
 	d.openings = append(d.openings, o)
 	l.asking = l.session
 	l.session.heardAt = o.sent
-	target := d.target(l)
-	d.wg.Go(func() { d.answer(o, target, ctx) })
+	target, part := d.target(l), o.part // Which adopt may shorten meanwhile.
+	d.wg.Go(func() { d.answer(o, target, part, ctx) })
 }
 
 // answer awaits the answer. The first one begins the download.
-func (d *download) answer(o *opening, target transport.Target, ctx context.Context) {
-	o.resource, o.body, o.err = o.on.Begin(ctx, target, o.part)
+func (d *download) answer(o *opening, target transport.Target, part ranges.Range, ctx context.Context) {
+	o.resource, o.body, o.err = o.on.Begin(ctx, target, part)
 	close(o.answered)
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -74,9 +74,11 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 		URL: o.URL.Redacted(), Size: o.Size, Outcome: rundir.Complete,
 		StartedAt: u.start.UnixNano(), Download: end.Nanoseconds(), Links: map[string]rundir.LinkSummary{},
 	}
+	u.mu.Lock() // net/http may still read a body whose request has ended.
 	for _, l := range u.links {
 		summary.Links[l.Name] = l.summary()
 	}
+	u.mu.Unlock()
 	if err != nil {
 		err = printable.Error(err)
 		summary.Outcome, summary.Error = rundir.Failed, err.Error()
