@@ -1,10 +1,13 @@
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 
 from linklab.commands import compare, exec, run, running
 from linklab.commands.conftest import Runs
 from linklab.places.choice import Place
+from linklab.runs.runner import Request
+from linklab.scenario import Scenario
 
 
 def test_runs_on_the_real_clock_go_one_after_the_other() -> None:
@@ -20,3 +23,12 @@ def test_every_command_shifts_its_clients(
     exec.run(options)
     compare.run(options)
     assert [one.shift_s for one in runs.requests] == [0.25] * 3
+
+
+def test_runs_come_back_in_the_order_asked_however_they_end(
+    runs: Runs, options: Namespace, tmp_path: Path, small: Scenario
+) -> None:
+    requests = [Request(small, name, seed) for name in ("alg3", "alg1") for seed in (2, 1, 3)]
+    place = Place("host", "real", "")
+    done = running.run_all(requests, place, tmp_path / "runs", 2, None)
+    assert [one.request for one in done] == requests

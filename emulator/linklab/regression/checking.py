@@ -15,7 +15,7 @@ from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.runs.runner import Finished, Request
 
 Runs = Callable[[Sequence[Request]], Sequence[Finished]]
-"""Runs requests, in any order, and returns each once it has ended."""
+"""Runs requests, and returns what came of each in the same order."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,7 @@ def measure(suite: Suite, run_all: Runs, shift_s: float = 0.0) -> list[Measured]
     """Runs every cell, and at the end some of them once more."""
     wanted = [*suite.planned, *suite.verified()]
     requests = [one.entrant.request(one.scenario, one.cell.seed, shift_s) for one in wanted]
-    numbers = {id(one): number for number, one in enumerate(requests)}
-    finished = {numbers[id(one.request)]: one for one in run_all(requests)}
+    finished = run_all(requests)
     seconds = {
         wanted[number].cell: _measured(wanted[number], finished[number])
         for number in range(len(suite.planned), len(wanted))
