@@ -14,7 +14,7 @@ from pathlib import Path
 from linklab.commands.options import add_json
 from linklab.core.paths import MULTILINK, cache_dir
 from linklab.places import choice
-from linklab.places.guest import confinement, image, kernel
+from linklab.places.guest import confinement, image, image_root, kernel
 from linklab.places.guest.boot import GuestError, memory_directory
 from linklab.runs.clients import USUAL_LINKS, missing_packages, peers
 
@@ -67,9 +67,9 @@ def findings() -> Iterator[Finding]:
     )
     guest = choice.guest_obstacle()
     if guest is None and kernel.cached() is None:
-        guest = f"the kernel is not built yet: {image.obstacle() or 'make setup'}"
+        guest = f"the kernel is not built yet: {image_root.obstacle() or 'make setup'}"
     if guest is None and image.cached("guest") is None:
-        guest = f"its image is not made yet: {image.obstacle() or 'make setup'}"
+        guest = f"its image is not made yet: {image_root.obstacle() or 'make setup'}"
     try:
         memory = f"memory in {memory_directory()}"
     except GuestError as error:

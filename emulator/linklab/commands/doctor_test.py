@@ -8,7 +8,7 @@ import pytest
 
 from linklab.commands import doctor
 from linklab.places import choice
-from linklab.places.guest import confinement, image, kernel
+from linklab.places.guest import confinement, image, image_root, kernel
 from linklab.places.guest.boot import GuestError
 from linklab.places.guest.confinement import Fence
 
@@ -91,7 +91,7 @@ def test_without_its_image_there_is_no_guest(
 def test_a_machine_that_cannot_make_the_guest_is_told_so_and_not_to_try(
     healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(image, "obstacle", lambda: "no namespaces")
+    monkeypatch.setattr(image_root, "obstacle", lambda: "no namespaces")
     for made in (image, kernel):
         monkeypatch.setattr(made, "cached", lambda *_: None)
         _, out = report(capsys)

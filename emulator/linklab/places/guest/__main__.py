@@ -8,7 +8,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from linklab.core.complaint import complain
-from linklab.places.guest import image, kernel
+from linklab.places.guest import image, image_root, kernel
 
 
 def main() -> int:
@@ -20,7 +20,7 @@ def main() -> int:
         return 0
     try:
         make_guest()
-    except (image.ImageError, kernel.KernelError) as error:
+    except (image_root.ImageError, kernel.KernelError) as error:
         complain(error)
         return 1
     except KeyboardInterrupt:

@@ -17,7 +17,7 @@ from typing import Final
 
 from linklab.core import whole_file
 from linklab.core.paths import DATA, INSTALLED, PYTHON_PATH, cache_dir
-from linklab.places.guest import image, init
+from linklab.places.guest import image, image_root, init
 
 SESSION: Final = "linklab.runs.guest_session"
 """What the guest calls `main` of."""
@@ -33,7 +33,7 @@ def ensure(root: Path) -> Path | None:
     None where the image's programs cannot be run here: the guest does without. Raises ImageError
     where they cannot import the package.
     """
-    if not image.has_namespaces(root):
+    if not image_root.has_namespaces(root):
         return None
     # A cache may serve several checkouts, at other places.
     place = hashlib.sha256(os.fsencode(PYTHON_PATH)).hexdigest()[:16]
@@ -72,18 +72,18 @@ def _modules(directory: Path) -> Iterator[tuple[str, os.stat_result]]:
 def _made(root: Path) -> bytes:
     """The modules as init.py reads them."""
     work = PYTHON_PATH if INSTALLED else DATA
-    within = Path(image.WORK, PYTHON_PATH.relative_to(work))
+    within = Path(image_root.WORK, PYTHON_PATH.relative_to(work))
     words = [image.PYTHON, "-S", "-P", "-B", str(within / _MAKER.relative_to(PYTHON_PATH))]
     words += [SESSION, str(within), init.PACKAGES, *init.SITE]
-    with image.inside(root, work=work) as inside:
+    with image_root.inside(root, work=work) as inside:
         done = subprocess.run(
             inside(words),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
-            env=image.ENVIRONMENT,
+            env=image_root.ENVIRONMENT,
         )
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"]
-        raise image.ImageError(f"the image's Python cannot import linklab: {said[-1]}")
+        raise image_root.ImageError(f"the image's Python cannot import linklab: {said[-1]}")
     return done.stdout

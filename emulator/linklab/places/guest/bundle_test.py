@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from linklab.core.paths import PYTHON_PATH
-from linklab.places.guest import bundle, image, init
+from linklab.places.guest import bundle, image, image_root, init
 
 BUNDLING = PYTHON_PATH / "linklab" / "places" / "guest" / "bundling.py"
 
@@ -92,7 +92,7 @@ def made(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[b
 
     monkeypatch.setattr(bundle, "_PACKAGE", tmp_path / "package")
     monkeypatch.setattr(bundle, "_made", make)
-    monkeypatch.setattr(image, "has_namespaces", lambda _: True)
+    monkeypatch.setattr(image_root, "has_namespaces", lambda _: True)
     return contents
 
 
@@ -132,7 +132,7 @@ def test_it_is_made_anew_when_a_module_or_the_image_changes(
 def test_the_guest_does_without_where_no_program_of_the_image_runs(
     made: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image, "has_namespaces", lambda _: False)
+    monkeypatch.setattr(image_root, "has_namespaces", lambda _: False)
     assert again(tmp_path) is None
     assert made == []
 
@@ -147,15 +147,15 @@ def test_a_package_that_cannot_be_imported_is_an_error(
         def __exit__(self, *_: object) -> None:
             pass
 
-    monkeypatch.setattr(image, "has_namespaces", lambda _: True)
-    monkeypatch.setattr(image, "inside", lambda *_, **__: Fake())
-    with pytest.raises(image.ImageError, match="cannot import linklab: ImportError: x"):
+    monkeypatch.setattr(image_root, "has_namespaces", lambda _: True)
+    monkeypatch.setattr(image_root, "inside", lambda *_, **__: Fake())
+    with pytest.raises(image_root.ImageError, match="cannot import linklab: ImportError: x"):
         again(tmp_path)
     assert not list((cache / "bundle").iterdir())
 
 
 @pytest.mark.skipif(
-    (root := image.cached("guest")) is None or not image.has_namespaces(root),
+    (root := image.cached("guest")) is None or not image_root.has_namespaces(root),
     reason="no image here, or it cannot run",
 )
 def test_the_image_s_python_bundles_this_package() -> None:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Literal
 
 from linklab.core.paths import DATA, MULTILINK, PYTHON_PATH, cache_dir
-from linklab.places.guest import image, landlock
+from linklab.places.guest import image, image_root, landlock
 
 SYSTEM_SECRETS = (
     "/etc/shadow",
@@ -234,7 +234,7 @@ def _bubblewrap() -> list[str] | None:
     if found is not None:
         return [found]
     root = image.cached("guest")
-    return None if root is None else image.bubblewrap(root)
+    return None if root is None else image_root.bubblewrap(root)
 
 
 def _refusal(bubblewrap: Sequence[str] | None) -> str | None:

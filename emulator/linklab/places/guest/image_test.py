@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from linklab.core.paths import REPOSITORY
-from linklab.places.guest import image, locked
-from linklab.places.guest.image import ImageError
+from linklab.places.guest import image, image_root
+from linklab.places.guest.image_root import ImageError
 from linklab.places.guest.locked import Lock, Package
 
 CONTENT = "what is in it"
@@ -233,13 +233,6 @@ def test_nothing_of_a_release_lands_elsewhere(
     assert not Path("/tmp/linklab-out").exists()
 
 
-def test_programs_of_each_image_can_run_where_the_host_has_no_bubblewrap() -> None:
-    """With nothing else of its own, Debian 13 has none."""
-    for packages in locked.lock().packages.values():
-        names = {one.name for one in packages}
-        assert names >= {"bubblewrap", "libcap2", "libselinux1", "libc6"}
-
-
 def test_a_python_without_pip_gets_one_for_this(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,15 +274,6 @@ def test_documents_stay_out_but_licences() -> None:
     assert image.wanted("usr/bin/h2o")
 
 
-def test_a_machine_that_allows_nothing_is_told_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(image, "has_namespaces", lambda root: False)
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(ImageError, match="needs user namespaces"), image.inside(tmp_path):
-        pass
-
-
 def test_that_is_told_before_anything_is_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,54 +282,16 @@ def test_that_is_told_before_anything_is_fetched(
     for name in ("bwrap", "unshare"):
         (refusing / name).symlink_to("/bin/false")
         monkeypatch.setenv("PATH", str(refusing))
-        image.obstacle.cache_clear()
+        image_root.obstacle.cache_clear()
         monkeypatch.setattr(os, "geteuid", lambda: 1000)
         with pytest.raises(ImageError, match="needs user namespaces, which this machine refuses"):
             image.make("guest", tmp_path / "root", tmp_path)
         assert not (tmp_path / "packages").exists()
         monkeypatch.setattr(os, "geteuid", lambda: 0)
-        image.obstacle.cache_clear()
-        assert image.obstacle() is None
+        image_root.obstacle.cache_clear()
+        assert image_root.obstacle() is None
         (refusing / name).unlink()
-    image.obstacle.cache_clear()
-
-
-def test_root_does_without_namespaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container that allows none: what is worked in lies in the image meanwhile."""
-    monkeypatch.setattr(image, "has_namespaces", lambda root: False)
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    root, work = tmp_path / "root", tmp_path / "work"
-    for path in (root / "tmp", root / "dev", work):
-        path.mkdir(parents=True)
-    (work / "file").touch()
-    # What one left who was killed there.
-    (root / "tmp" / "work" / "source").mkdir(parents=True)
-    (root / "dev" / "null").touch()
-    monkeypatch.setattr(os, "mknod", lambda path, mode, device: Path(path).touch(exist_ok=False))
-    with pytest.raises(KeyboardInterrupt), image.inside(root, work=work) as command:
-        words = command(["true"])
-        assert words[words.index("chroot") + 1] == str(root)
-        assert (root / "dev" / "null").exists()
-        assert [one.name for one in (root / "tmp" / "work").iterdir()] == ["file"]
-        raise KeyboardInterrupt
-    assert (work / "file").exists()
-    assert not list((root / "dev").iterdir())
-
-
-def test_root_that_may_do_nothing_is_told_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(path: Path, mode: int, device: int) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(image, "has_namespaces", lambda root: False)
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(os, "mknod", refuse)
-    with (
-        pytest.raises(ImageError, match="take image and kernel from a release"),
-        image.inside(tmp_path),
-    ):
-        pass
+    image_root.obstacle.cache_clear()
 
 
 @pytest.mark.skipif(image.cached("guest") is None, reason="the guest image is not made yet")
@@ -355,6 +301,6 @@ def test_the_image_has_what_a_run_starts() -> None:
     for name in ("h2o", "curl", "aria2c", "mptcpize", "mnexec", "bash", "sh", "which", "unshare"):
         assert (root / "usr/bin" / name).exists(), name
     script = "import linklab.runs.guest_session, linklab.runs.execution"
-    words = ["/usr/bin/env", f"PYTHONPATH={image.WORK}/emulator", image.PYTHON, "-c", script]
-    with image.inside(root, work=REPOSITORY) as command:
-        subprocess.run(command(words), check=True, env=image.ENVIRONMENT)
+    words = ["/usr/bin/env", f"PYTHONPATH={image_root.WORK}/emulator", image.PYTHON, "-c", script]
+    with image_root.inside(root, work=REPOSITORY) as command:
+        subprocess.run(command(words), check=True, env=image_root.ENVIRONMENT)

@@ -22,7 +22,7 @@ from linklab.core.complaint import complain
 from linklab.core.locks import locked
 from linklab.core.paths import INSTALLED, cache_dir
 from linklab.core.scratch import build_prefix
-from linklab.places.guest import image, release
+from linklab.places.guest import image, image_root, release
 from linklab.places.guest.locked import version
 
 SOURCE_PACKAGE = "linux-source-7.2"
@@ -137,7 +137,7 @@ def _build(directory: Path, work: Path, progress: Progress) -> Path:
         make = ["make", "-C", SOURCE_PACKAGE, "ARCH=um", "RUSTC=false", jobs]
         with log_path.open("wb") as log:
             progress("unpacking the kernel source", 0.0)
-            with image.inside(root, work=work) as inside:
+            with image_root.inside(root, work=work) as inside:
                 for argv in (
                     _unpacking(),
                     ["patch", "-d", SOURCE_PACKAGE, "-p1", "-i", f"../{_PATCH.name}"],
@@ -145,12 +145,12 @@ def _build(directory: Path, work: Path, progress: Progress) -> Path:
                 ):
                     _call(inside(argv), log)
             _check_configuration(work / SOURCE_PACKAGE / ".config")
-            with image.inside(root, work=work) as inside:
+            with image_root.inside(root, work=work) as inside:
                 _compile(inside([*make, "linux"]), log, progress)
                 _call(inside(["strip", "-o", "linux", f"{SOURCE_PACKAGE}/linux"]), log)
         (work / "linux").chmod(0o755)
         (work / "linux").rename(target)
-    except image.ImageError as error:
+    except image_root.ImageError as error:
         raise KernelError(f"the guest kernel cannot be built: {error}") from error
     except subprocess.CalledProcessError as error:
         words = log_path.read_text(errors="replace").strip().splitlines()[-3:]
@@ -163,7 +163,7 @@ def _build(directory: Path, work: Path, progress: Progress) -> Path:
 
 
 _ENVIRONMENT = {
-    **image.ENVIRONMENT,
+    **image_root.ENVIRONMENT,
     "KBUILD_BUILD_TIMESTAMP": "2026-01-01",
     "KBUILD_BUILD_USER": "linklab",
     "KBUILD_BUILD_HOST": "linklab",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from linklab.places.guest import image, kernel
+from linklab.places.guest import image, image_root, kernel
 from linklab.places.guest.kernel import KernelError
 
 
@@ -34,11 +34,11 @@ def source(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     here = "import os, sys; os.chdir(sys.argv[1]); os.execvp(sys.argv[2], sys.argv[2:])"
 
     @contextlib.contextmanager
-    def inside(root: Path, *, work: Path) -> Iterator[image.Command]:
+    def inside(root: Path, *, work: Path) -> Iterator[image_root.Command]:
         assert root == tmp_path / "kernel"
         yield lambda argv: [sys.executable, "-c", here, str(work), *argv]
 
-    monkeypatch.setattr(image, "inside", inside)
+    monkeypatch.setattr(image_root, "inside", inside)
     return tmp_path
 
 
@@ -135,7 +135,7 @@ def test_without_the_image_there_is_no_kernel(
     cache: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_image(name: str, progress: kernel.Progress) -> Path:
-        raise image.ImageError("no network")
+        raise image_root.ImageError("no network")
 
     monkeypatch.setattr(image, "ensure", no_image)
     with pytest.raises(KernelError, match="the guest kernel cannot be built: no network"):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from linklab.places.guest import __main__ as making
-from linklab.places.guest import image, kernel
+from linklab.places.guest import image, image_root, kernel
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def test_an_image_that_fails_ends_the_kernel_s_build_and_says_why(
 
     def no_image(name: image.Name, progress: image.Progress) -> Path:
         of_kernel.begun.wait(10)
-        raise image.ImageError("no network")
+        raise image_root.ImageError("no network")
 
     monkeypatch.setattr(image, "ensure", no_image)
     monkeypatch.setattr(kernel, "ensure", of_kernel.goes_on)

@@ -1,0 +1,174 @@
+"""An image as the root of programs: in namespaces (bwrap(1)), as root also by chroot(2)."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from linklab.places.guest import release
+
+ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+"""The first words of a command that is killed when we are."""
+
+
+class ImageError(RuntimeError):
+    """The image cannot be had; the message says what to do."""
+
+
+def call(root: Path, argv: Sequence[str], *, writable: bool) -> None:
+    """Runs a program of an image to its end, with the image as its root.
+
+    Raises ImageError, with the program's last words where it fails.
+    """
+    with inside(root, writable=writable) as command:
+        done = subprocess.run(
+            command(argv),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            env=ENVIRONMENT,
+        )
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines() or [
+            f"it ended with {done.returncode}"
+        ]
+        raise ImageError(f"{argv[0]} failed in the image: {said[-1]}")
+
+
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"}
+"""What programs in an image are told: nothing of the user's."""
+
+
+WORK = "/tmp/work"
+"""Where programs in an image find the directory that they work in."""
+
+Command = Callable[[Sequence[str]], list[str]]
+"""Called with a command that is to run in an image; returns the one to run here."""
+
+
+_REFUSED = (
+    "making the guest needs user namespaces, which this machine refuses: allow them (sysctl "
+    "user.max_user_namespaces=10000, kernel.unprivileged_userns_clone=1, "
+    "kernel.apparmor_restrict_unprivileged_userns=0, as far as it has them), do it as root, "
+    f"or take image and kernel from a release ({release.RELEASE})"
+)
+
+
+@functools.cache
+def obstacle() -> str | None:
+    """Why no image can be made here, or None. Tried with this machine's programs, before a
+    minute's work: there may be no image yet whose programs could be."""
+    if os.geteuid() == 0:
+        return None
+    bubblewrap = shutil.which("bwrap")
+    words = ["unshare", "--user", "--map-root-user", "--mount", "true"]
+    if bubblewrap is not None:
+        words = [bubblewrap, *_NAMESPACES, "/", "/", *_DEVICES, "--", "true"]
+    try:
+        done = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    except OSError:
+        return None  # It will be seen.
+    return None if done.returncode == 0 else _REFUSED
+
+
+_NAMESPACES = ("--unshare-pid", "--unshare-net", "--ro-bind")
+_DEVICES = ("--dev", "/dev", "--proc", "/proc")
+
+
+@contextlib.contextmanager
+def inside(root: Path, *, writable: bool = False, work: Path | None = None) -> Iterator[Command]:
+    """Runs programs of an image with the image as their root. `work`, if named, is at WORK there,
+    can be written, and is where they run; outside it need not be in its place meanwhile.
+
+    In namespaces; as root also by chroot(2), where a container allows no more. Raises ImageError
+    where this machine allows neither.
+    """
+    if has_namespaces(root):
+        words = [*bubblewrap(root), "--die-with-parent", "--unshare-pid", "--unshare-net"]
+        words += ["--bind" if writable else "--ro-bind", str(root), "/"]
+        words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
+        if work is not None:
+            words += ["--bind", str(work), WORK, "--chdir", WORK]
+        yield lambda argv: [*words, "--", *argv]
+    elif os.geteuid() != 0:
+        raise ImageError(_REFUSED)
+    else:
+        with _with_devices(root), _moved(work, root / WORK.lstrip("/")):
+            enter = [
+                *ENDS_WITH_US,
+                "chroot",
+                str(root),
+                "/usr/bin/sh",
+                "-c",
+                'cd "$0" && exec "$@"',
+            ]
+            yield lambda argv: [*enter, WORK if work else "/", *argv]
+
+
+@contextlib.contextmanager
+def _moved(work: Path | None, there: Path) -> Iterator[None]:
+    if work is None:
+        yield
+        return
+    shutil.rmtree(there, ignore_errors=True)  # Of one who was killed.
+    work.rename(there)
+    try:
+        yield
+    finally:
+        there.rename(work)
+
+
+@contextlib.contextmanager
+def _with_devices(root: Path) -> Iterator[None]:
+    """The devices that every program expects (null(4)), for as long as an image's programs run."""
+    made = []
+    try:
+        for name, minor in (("null", 3), ("zero", 5), ("urandom", 9)):
+            path = root / "dev" / name
+            path.unlink(missing_ok=True)  # Of one who was killed.
+            try:
+                os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, minor))
+            except PermissionError as error:
+                raise ImageError(
+                    "making the guest needs namespaces, or as root the right to make device files, "
+                    f"which this machine refuses; take image and kernel from a release "
+                    f"({release.RELEASE})"
+                ) from error
+            made.append(path)
+        yield
+    finally:
+        for path in made:
+            path.unlink()
+
+
+def bubblewrap(root: Path) -> list[str]:
+    """The first words of bwrap(1): the host's, else that of the image at `root`."""
+    found = shutil.which("bwrap")
+    if found is not None:
+        return [found]
+    libraries = root / "usr/lib/x86_64-linux-gnu"
+    return [
+        str(libraries / "ld-linux-x86-64.so.2"),
+        "--library-path",
+        str(libraries),
+        str(root / "usr/bin/bwrap"),
+    ]
+
+
+@functools.cache
+def has_namespaces(root: Path) -> bool:
+    """Whether programs of an image can run in namespaces of their own here, tried once."""
+    words = [*bubblewrap(root), *_NAMESPACES, str(root), "/", *_DEVICES, "--", "/usr/bin/true"]
+    try:
+        done = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    except OSError:
+        return False
+    return done.returncode == 0
