@@ -3,10 +3,12 @@ down, and nothing else, and run again."""
 
 import json
 import shutil
+import struct
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import dpkt
 import pytest
 from conftest import Linklab
 from linklab.core.paths import MULTILINK
@@ -94,6 +96,7 @@ def test_packets_are_recorded_with_the_lab_s_times(
     captures = [first / "wifi.pcap", first / "lte.pcap"]
     for capture in captures:
         assert capture.read_bytes() == (second / capture.name).read_bytes()
+        assert _bad_checksums(capture) == 0
     assert b"SERVER_TRAFFIC_SECRET_0 " in (first / "tls-keys.log").read_bytes()
     assert not (Path(runs[0]["run_dir"]) / "tls-keys.log").exists()
 
@@ -105,3 +108,62 @@ def test_packets_are_recorded_with_the_lab_s_times(
         assert load(made).links[link].rtt_s == pytest.approx(rtt_s, rel=0.02)
     done = linklab("run", made, "-a", "alg3-rescue", "--out", tmp_path / "runs", "--json")
     assert json.loads(done.out)["figures"]["download_s"] == pytest.approx(plain, rel=0.03)
+
+
+def _bad_checksums(capture: Path) -> int:
+    """How many packets of TCP have a wrong checksum (RFC 9293 3.1)."""
+    bad = 0
+    with capture.open("rb") as opened:
+        for _, content in dpkt.pcap.Reader(opened):
+            packet = dpkt.ethernet.Ethernet(content).data
+            if isinstance(packet, dpkt.ip.IP) and isinstance(packet.data, dpkt.tcp.TCP):
+                segment = bytes(packet.data)
+                pseudo = packet.src + packet.dst + struct.pack(">HH", packet.p, len(segment))
+                bad += dpkt.in_cksum(pseudo + segment) != 0
+    return bad
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark here")
+def test_wireshark_reads_what_was_recorded(
+    linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
+) -> None:
+    done = linklab(
+        "run", scenario("truth", size="3 MB"), "-a", "alg3-rescue", "--pcap", "all", "--tls-keys",
+        "--out", tmp_path / "runs", "--json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    run_dir = Path(json.loads(done.out)["run_dir"])
+    for link, rtt_s in (("wifi", 0.01), ("lte", 0.03)):
+
+        def seen(wanted: str, *fields: str, link: str = link) -> list[list[str]]:
+            return _tshark(run_dir / f"{link}.pcap", run_dir / "tls-keys.log", wanted, fields)
+
+        everything = seen("tcp", "frame.time_epoch")
+        assert len(everything) > 100
+        assert len(seen("tcp.checksum.status == Good", "frame.number")) == len(everything)
+        (asked,), (answered,) = (
+            seen(f"tcp.flags.syn == 1 && tcp.flags.ack == {ack}", "frame.time_epoch")
+            for ack in (0, 1)
+        )
+        waited_ns = _ns(answered[0]) - _ns(asked[0])
+        assert waited_ns == pytest.approx(rtt_s * 1e9, abs=100_000)
+        paths = {path for (path,) in seen("http2.headers.path", "http2.headers.path")}
+        assert paths == {"/payload-3000000-1.bin"}
+        body = seen("http2.type == 0", "http2.length")
+        assert sum(int(one) for (lengths,) in body for one in lengths.split(",")) > 500_000
+
+
+def _tshark(capture: Path, keys: Path, wanted: str, fields: Sequence[str]) -> list[list[str]]:
+    told = ("-o", "tcp.check_checksum:TRUE", "-o", f"tls.keylog_file:{keys}", "-T", "fields")
+    which = [word for name in fields for word in ("-e", name)]
+    done = subprocess.run(
+        ["tshark", "-r", capture, "-Y", wanted, *told, *which],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def _ns(text: str) -> int:
+    """Seconds as tshark writes them, `1767225621.000035840`: more digits than a float has."""
+    seconds, _, fraction = text.partition(".")
+    return int(seconds) * 10**9 + int(fraction.ljust(9, "0"))

@@ -23,7 +23,7 @@ from linklab.lab import rtnetlink, topology
 from linklab.lab.namespace import inside, write_sysctls
 from linklab.lab.netlink import Channel
 from linklab.lab.nodes import Cable, EndHost, Router
-from linklab.lab.offload import switch_off
+from linklab.lab.offload import CHECKSUMS, switch_off
 from linklab.lab.shaping import Delay, RateQueue, Transit
 from linklab.lab.tc import Counters
 from linklab.lab.topology import SERVER_ADDRESS, Access, LinkPath, Port
@@ -211,6 +211,13 @@ class ShapedLink:
         host = self._hosts[self.path.carrier.node]
         index = host.indices[self.path.carrier.interface]
         host.channel.request(rtnetlink.set_up(index, up=up))
+
+    def fill_checksums(self) -> None:
+        """Has packets on the client's device carry their checksums, as they would on a wire; the
+        kernel else leaves them out between the lab's hosts."""
+        for port in (self.path.client, self.path.carrier):
+            with inside(self._hosts[port.node].node.namespace):
+                switch_off(port.interface, CHECKSUMS)
 
     def _set_attached(self, leg: _Leg, *, attached: bool) -> None:
         """Opens or shuts the air between the client and an access point."""

@@ -1,4 +1,5 @@
-"""Switches segmentation and receive offloads off: links must see packets, not super-packets.
+"""Switches segmentation and receive offloads off: links must see packets, not super-packets. Where
+packets are recorded, checksums are not left to a device either: a cable never fills them in.
 
 By ethtool's ioctl (linux/ethtool.h), which costs no process per interface.
 """
@@ -10,6 +11,7 @@ import fcntl
 import os
 import socket
 import struct
+from collections.abc import Mapping
 
 OFFLOADS = {
     "tcp-segmentation-offload": 0x1F,
@@ -18,17 +20,20 @@ OFFLOADS = {
 }
 """By their names in ethtool(8): the command that sets each (ETHTOOL_STSO and the like)."""
 
+CHECKSUMS = {"tx-checksumming": 0x17}
+"""The same for checksums of what is sent (ETHTOOL_STXCSUM)."""
+
 _SIOCETHTOOL = 0x8946
 _VALUE = struct.Struct("=II")
 
 
-def switch_off(interface: str) -> None:
-    """Switches `OFFLOADS` of an interface of the calling thread's network namespace off.
+def switch_off(interface: str, offloads: Mapping[str, int] = OFFLOADS) -> None:
+    """Switches offloads of an interface of the calling thread's network namespace off.
 
     Raises OSError naming the offload that the driver refused.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        for name, command in OFFLOADS.items():
+        for name, command in offloads.items():
             value = array.array("B", _VALUE.pack(command, 0))
             request = struct.pack("16sP", interface.encode(), value.buffer_info()[0]) + bytes(16)
             try:

@@ -26,6 +26,16 @@ def test_a_cable_s_offloads_are_off_afterwards(namespace: int) -> None:
         assert switches("two")["generic-segmentation-offload"]
 
 
+def test_checksums_are_filled_in_where_that_is_asked_for(namespace: int) -> None:
+    with inside(namespace):
+        with contextlib.closing(Channel()) as channel:
+            channel.request(rtnetlink.add_pair("one", "two"))
+        offload.switch_off("one", offload.CHECKSUMS)
+        with contextlib.closing(IoctlEthtool("one")) as ethtool:
+            features = ethtool.get_features()
+        assert not features.is_active("tx-checksum-ip-generic")
+
+
 def test_what_the_driver_refuses_is_named() -> None:
     with pytest.raises(OSError, match="nowhere: tcp-segmentation-offload off: No such device"):
         offload.switch_off("nowhere")

@@ -329,6 +329,8 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
             from linklab.lab import packets  # Few runs need it.
 
             devices = {name: lab.links[name].path.device for name in job.pcap}
+            for name in devices:
+                lab.links[name].fill_checksums()
             namespace = lab.client.node.namespace
             stack.enter_context(packets.recorded(namespace, devices, run_dir))
         ended = _run_client(stack, lab, player, contestants_own, use, task, argv, start_server)
