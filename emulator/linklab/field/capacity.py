@@ -58,12 +58,13 @@ class Break:
 
     `kind` is `held` (what was on its way came afterwards), `lost` (what was sent from `start_s` on
     never came; the link may have been back before the sender's next try told) or `carrier` (the
-    client saw the link go and come back).
+    client saw the link go and come back). It `has_ended` unless the recording ended first.
     """
 
     start_s: float
     end_s: float
     kind: str
+    has_ended: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +254,9 @@ def _break(
         return Break(begin_s, resumed_s, HELD)
     # What had passed the link's far end before it began to lose still came.
     lost_s = max(0.0, begin_s - bins[0].queued_s - bins[0].base_rtt_s / 2)
-    return Break(lost_s, made[-1].dialled_s + made[-1].tcp_s if made else resumed_s, LOST)
+    if made:
+        return Break(lost_s, made[-1].dialled_s + made[-1].tcp_s, LOST)
+    return Break(lost_s, resumed_s, LOST, has_ended=not is_last)
 
 
 def _idle(bins: Sequence[_Bin]) -> None:

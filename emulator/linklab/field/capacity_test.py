@@ -102,12 +102,14 @@ def test_packets_that_never_came_make_a_break_that_lost_them() -> None:
     known = of(Link(rate_bps=silent(3.0, 5.0)))
     began_s = 3.0 - 0.05 - 0.02 / 2  # What had passed the far end by then still came.
     assert breaks(known) == [(_to_20_ms(began_s), 5.0, LOST)]
+    assert known.breaks[0].has_ended
 
 
 def test_a_link_that_never_came_back_is_gone_to_the_end() -> None:
     taken = {"t_ns": 6_000_000_000, "event": "request", "id": 999, "link": "lte", "from": "wifi"}
     known = of(Link(asked=((0.1, 5.0),), more=(taken,), rate_bps=silent(3.0, 10.0)))
     assert breaks(known) == [(2.94, 10.0, LOST)]
+    assert not known.breaks[0].has_ended
 
 
 def test_a_packet_or_two_do_not_end_a_silence() -> None:

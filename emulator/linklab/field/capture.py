@@ -3,7 +3,9 @@
 A capture has every packet with its time, in the order in which a link brought them, so that what was
 carried is exact. Round trips are those of handshakes, and of TCP's timestamps (RFC 7323 4): from the
 first packet with a value to the first that echoes it. What programs asked for is encrypted; a silence
-that ends after the client sent something counts as a pause of the client's, any other as the link's.
+that ends a round trip after the client sent something counts as a pause of the client's, if it is long
+or began with a segment that was not full, so that the server had no more to send. Any other is the
+link's.
 """
 
 from __future__ import annotations
@@ -33,7 +35,11 @@ _LOOK_S: Final = 0.1
 """How often what came is looked at."""
 
 _PAUSE_S: Final = 0.05
-"""Silences that are shorter are none."""
+"""How long a silence is that needs no segment before it that was not full."""
+
+_SHORT_PAUSE: Final = (0.003, 4.0, 8)
+"""Other silences are longer than these seconds, and than so many gaps between packets, the mean of so
+many before."""
 
 _NUMBERS: Final = 0xFFFFFFFF
 
@@ -57,9 +63,11 @@ class _Flow:
 
 @dataclass(slots=True)
 class _Link:
-    """What has been read of a capture so far. Lists ascend in time."""
+    """What has been read of a capture so far. Lists ascend in time. `data` says of what came with a
+    payload whether its last segment was full."""
 
     came: list[tuple[float, int]] = field(default_factory=list)
+    data: list[tuple[float, bool]] = field(default_factory=list)
     rtts: list[tuple[float, float]] = field(default_factory=list)
     behind: list[float] = field(default_factory=list)
     asked_s: list[float] = field(default_factory=list)
@@ -183,7 +191,10 @@ def _take_down(link: _Link, flow: _Flow, t_s: float, segment: Any, sizes: tuple[
     sent_s = flow.sent_at_s.pop(_timestamps(segment)[1], None)
     if sent_s is not None and payload:
         link.rtts.append((t_s, t_s - sent_s))
-    if not payload or flow.expected is None:
+    if not payload:
+        return
+    link.data.append((t_s, payload % flow.mss == 0))
+    if flow.expected is None:
         return
     end = (segment.seq + payload) & _NUMBERS
     if not _is_after(flow.highest, end):
@@ -255,19 +266,25 @@ def _course(name: str, link: _Link, begin_s: float) -> LinkCourse:
 
 def _coming(link: _Link, begin_s: float, base_s: float) -> tuple[Span, ...]:
     """When data came, without pauses that ended because the client asked for more."""
+    at_least_s, gaps, count = _SHORT_PAUSE
     spans: list[Span] = []
     asked = iter(link.asked_s)
     last_asked_s = -1.0
     next_asked_s = next(asked, None)
-    since_s = before_s = link.came[0][0]
-    for t_s, _ in link.came:
+    since_s = before_s = link.data[0][0]
+    was_full, gap_s = True, 0.0
+    for t_s, is_full in link.data:
         while next_asked_s is not None and next_asked_s <= t_s - base_s / 2:
             last_asked_s, next_asked_s = next_asked_s, next(asked, None)
-        is_pause = t_s - before_s > max(_PAUSE_S, base_s)
-        if is_pause and last_asked_s > before_s and t_s - last_asked_s < 2 * base_s + _PAUSE_S:
+        silent_s = t_s - before_s
+        is_long = silent_s > max(_PAUSE_S, base_s) and last_asked_s > before_s
+        is_short = not was_full and silent_s > max(at_least_s, gaps * gap_s)
+        if (is_long or is_short) and t_s - last_asked_s < 2 * base_s + _PAUSE_S:
             spans.append((since_s - begin_s, before_s - begin_s))
             since_s = t_s
-        before_s = t_s
+        else:
+            gap_s += (silent_s - gap_s) / count
+        before_s, was_full = t_s, is_full
     return merged([*spans, (since_s - begin_s, before_s - begin_s)])
 
 

@@ -40,18 +40,19 @@ def download(
     handshake: bool = True,
     silent: tuple[float, float] = (9.0, 9.0),
     asks_again: bool = False,
+    ends_short: bool = False,
     lost: tuple[int, ...] = (),
     snaplen: int = 65535,
 ) -> Path:
     """A link at its rate from the third round trip on, with a queue of 50 ms; the segments numbered
-    in `lost` come half a second late."""
+    in `lost` come half a second late; the one before the silence `ends_short`."""
     made: list[tuple[float, bytes]] = []
     if handshake:
         syn, ack = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK
         made.append((0.0, packet(True, syn, 0, sent_ms=1)))
         made.append((RTT_S, packet(False, syn | ack, 0, sent_ms=1, echo_ms=1)))
     made.append((RTT_S, packet(True, dpkt.tcp.TH_ACK, 1, 100, sent_ms=31)))
-    t_s, number = 2 * RTT_S, 0
+    t_s, number, seq = 2 * RTT_S, 0, 1
     while t_s < length_s:
         at_s = t_s if t_s < silent[0] else t_s + silent[1] - silent[0]
         late_s = 0.5 if number in lost else 0.0
@@ -59,9 +60,9 @@ def download(
         if number % 20 == 0 and sent_s > 2 * RTT_S:
             made.append((sent_s, packet(True, dpkt.tcp.TH_ACK, 101, sent_ms=round(sent_s * 1e3))))
         echo_ms = round(sent_s * 1e3) if number % 20 == 0 and sent_s > 2 * RTT_S else 0
-        seq = 1 + 1448 * number
-        made.append((at_s + late_s, packet(False, dpkt.tcp.TH_ACK, seq, 1448, 5, echo_ms)))
-        number, t_s = number + 1, t_s + GAP_S
+        size = 900 if ends_short and t_s < silent[0] <= t_s + GAP_S else 1448
+        made.append((at_s + late_s, packet(False, dpkt.tcp.TH_ACK, seq, size, 5, echo_ms)))
+        number, t_s, seq = number + 1, t_s + GAP_S, seq + size
     if asks_again:
         made.append((silent[1] - RTT_S, packet(True, dpkt.tcp.TH_ACK, 101, 100)))
     with file.open("wb") as opened:
@@ -97,6 +98,16 @@ def test_a_silence_is_the_link_s_unless_the_client_asked_after_it(tmp_path: Path
     paused = read(download(tmp_path / "b.pcap", silent=(2.0, 3.0), asks_again=True))
     assert capacity.of_course(paused.courses[0], paused.length_s).breaks == ()
     assert len(paused.courses[0].coming) == 2
+
+
+def test_a_short_silence_is_a_pause_if_the_server_had_no_more_to_send(tmp_path: Path) -> None:
+    """The client asked for more too late: half a round trip before it had what it asked for."""
+    short = {"silent": (2.0, 2.02), "asks_again": True}
+    paused = read(download(tmp_path / "a.pcap", ends_short=True, **short))  # type: ignore[arg-type]
+    (first, second) = paused.courses[0].coming
+    assert second[0] - first[1] == pytest.approx(0.02, abs=2 * GAP_S)
+    slower = read(download(tmp_path / "b.pcap", **short))  # type: ignore[arg-type]
+    assert len(slower.courses[0].coming) == 1
 
 
 def test_packets_behind_a_lost_one_are_counted(tmp_path: Path) -> None:

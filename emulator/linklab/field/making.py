@@ -34,7 +34,11 @@ _AFTERWARDS: Final = (1.0, 5)
 _LOSING: Final = 0.5
 """For which share of a break that lost packets the lab loses them; then it lets them wait to its end.
 A sender waits twice as long before each further try (RFC 6298 5.5), so that one falls into the second
-half whenever it tried first, and arrives when the recorded one did."""
+half whenever it tried first, and arrives when the recorded one did.
+
+Where the recording ended first, packets are lost until then and nothing waits: the link is back when
+the record allows it at the earliest. What a sender does is then the same for every return before its
+next try, up to twice the silence that was seen."""
 
 
 class MakingError(ValueError):
@@ -251,7 +255,8 @@ def _joined(samples: Iterable[Sample]) -> list[Sample]:
 
 
 def _lost_until_s(one: Break) -> float:
-    return one.start_s + _LOSING * (one.end_s - one.start_s)
+    share = _LOSING if one.has_ended else 1.0
+    return one.start_s + share * (one.end_s - one.start_s)
 
 
 def _events(link: str, breaks: Sequence[Break]) -> list[Event]:
@@ -296,6 +301,11 @@ def _notes(
             yield f"No queue of {link} was seen to overflow: {size} is an assumption."
         if one.capacity.breaks:
             yield f"{link} broke off: {', '.join(map(_told, known.breaks))}."
+        if not all(one.has_ended for one in known.breaks):
+            yield (
+                f"{link} was not back when the recording ended: it is taken to be back then. A download "
+                "that waits for it takes longer by as long as it stayed away, and until TCP tries again."
+            )
         if len(seen) > 1:
             yield _spread_told(link, seen, one)
     if len(links) == 1:

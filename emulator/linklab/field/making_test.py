@@ -77,6 +77,25 @@ def test_breaks_are_events_where_packets_were_lost_and_zeros_where_they_waited(
     )
 
 
+def test_a_link_that_is_away_at_the_end_is_back_then(tmp_path: Path) -> None:
+    """Nothing waits for it: packets are lost to the end, and senders try again when they would have."""
+
+    def rate(t_s: float) -> float:
+        return 0.0 if t_s >= 7 else 20 * MBIT
+
+    taken = {"t_ns": 8_000_000_000, "event": "request", "id": 999, "link": "lte", "from": "wifi"}
+    gone = Link(rate_bps=rate, more=(taken,))
+    found = made(simulated.run_dir(tmp_path, [gone, LTE_LINK]))
+    (event,) = found.scenario.events
+    assert event.outage
+    assert (event.at_s or 0) + (event.duration_s or 0) == pytest.approx(10.0, abs=0.001)
+    assert all(one.down_bps for one in found.traces["drive-wifi.csv"])
+    assert any(
+        note.startswith("wifi was not back when the recording ended: it is taken to be back then.")
+        for note in found.notes
+    )
+
+
 def test_several_recordings_are_traces_and_a_spread(tmp_path: Path) -> None:
     rates = (30, 20, 10)
     directories = [
