@@ -35,20 +35,15 @@ from linklab.lab.player import Player
 from linklab.lab.rtnetlink import Interface
 from linklab.lab.shaping import TIMER_SLACK_S
 from linklab.lab.signal_file import SignalFile
-from linklab.lab.topology import SERVER_ADDRESS
 from linklab.links.stack import models
 from linklab.places.guest import footing, gateway
 from linklab.places.guest.init import BIND, mount
+from linklab.runs import environment, outcome
 from linklab.runs import job as manifest
-from linklab.runs import outcome
 from linklab.runs.clients import Contestant, Task, contestant_of
 from linklab.runs.job import Job
 from linklab.runs.outcome import Outcome
 from linklab.scenario import Scenario, ScenarioError
-
-TLS_KEYS = "tls-keys.log"
-"""Where in a run directory a client leaves what decrypts its connections, if it is asked to; the
-form is that of NSS' key log, which Wireshark reads."""
 
 
 class Interrupted(Exception):
@@ -67,85 +62,6 @@ _UPLOADS: Final = "uploads"
 """Where below a run's own directory its server keeps what it gets."""
 
 StartServer = Callable[[], server.Server]
-
-
-def _port(job: Job) -> int:
-    return server.PORT if job.server is None else job.server.port
-
-
-def _task(job: Job, scenario: Scenario, run_dir: Path, output: Path) -> Task:
-    port = "" if _port(job) == server.PORT else f":{_port(job)}"
-    return Task(
-        scenario=scenario,
-        url=f"https://{SERVER_ADDRESS}{port}/{Path(job.payload).name}",
-        ca_file=job.certificate_authority,
-        output=str(output),
-        run_dir=str(run_dir),
-        payload=job.payload,
-        sha256=job.payload_sha256,
-        multilink=job.multilink,
-        wireless=str(output.parent / "wireless"),
-        energy=str(run_dir / manifest.ENERGY_FILE),
-    )
-
-
-def _for_client(job: Job, task: Task) -> dict[str, object]:
-    """What the words of a user's client may name."""
-    return {
-        "url": task.url,
-        "ca": task.ca_file,
-        "output": task.output,
-        "address": SERVER_ADDRESS,
-        "port": _port(job),
-        **({"origin": job.outside.origins[0].url} if job.outside and job.outside.origins else {}),
-    }
-
-
-def _for_server(job: Job) -> dict[str, object]:
-    """What the words of a user's server may name."""
-    return {
-        "address": SERVER_ADDRESS,
-        "port": _port(job),
-        "certificate": job.certificate,
-        "key": job.key,
-        "directory": Path(job.payload).parent,
-    }
-
-
-def _own_environment(home: Path, values: Mapping[str, object]) -> dict[str, str]:
-    """What the lab's programs have of this process' environment, a home, and `LINKLAB_` values."""
-    keep = {name: os.environ[name] for name in ("PATH", "LANG", "TERM") if name in os.environ}
-    own = {f"LINKLAB_{name.upper()}": str(value) for name, value in values.items()}
-    return {**keep, "HOME": str(home), **own}
-
-
-def _for_terminal(job: Job) -> dict[str, str]:
-    """What a program on a terminal has besides: where one is stands in the prompt of shells."""
-    if job.terminal is None:
-        return {}
-    own = os.pathsep.join([str(Path(job.multilink).parent), job.terminal.path])
-    prompt = f"[linklab {job.scenario} {job.terminal.on}] "
-    word = Path((job.command or [""])[0]).name
-    return {
-        "TERM": job.terminal.term,
-        "PATH": own,
-        "PS1": prompt + (r"\w\$ " if word == "bash" else "$ "),
-        "LINKLAB_SCENARIO": job.scenario,
-        "LINKLAB_HOST": job.terminal.on,
-    }
-
-
-def _environment(job: Job, task: Task, home: Path) -> dict[str, str]:
-    return {
-        **_own_environment(home, _for_client(job, task)),
-        "LINKLAB_SHA256": task.sha256,
-        "LINKLAB_RUN_DIR": task.run_dir,
-        "LINKLAB_WIRELESS": task.wireless,
-        "SSL_CERT_FILE": task.ca_file,
-        "CURL_CA_BUNDLE": task.ca_file,
-        **({"SSLKEYLOGFILE": str(Path(task.run_dir, TLS_KEYS))} if job.tls_keys else {}),
-        **_for_terminal(job),
-    }
 
 
 def _path_use(scenario: Scenario, contestant: Contestant | None) -> PathUse | None:
@@ -292,7 +208,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
             stack.enter_context(tempfile.TemporaryDirectory(prefix=scratch_prefix("run")))
         )
         contestants_own = job if contestant else as_written
-        task = _task(contestants_own, scenario, run_dir, scratch / "payload")
+        task = environment.task_of(contestants_own, scenario, run_dir, scratch / "payload")
         links = models(scenario, job.seed)
         states = {name: model.at(0.0) for name, model in links.items()}
         slack_s = TIMER_SLACK_S if job.clock == "real" else 0.0
@@ -358,7 +274,7 @@ def _join_outside(stack: contextlib.ExitStack, lab: Lab, scenario: Scenario, job
 
 def _user_command(lab: Lab, job: Job, task: Task, host_root: Path, directory: Path) -> list[str]:
     """The user's command as it is started on its host, from the host's files."""
-    own = [filled(word, _for_client(job, task)) for word in job.command or []]
+    own = [filled(word, environment.for_client(job, task)) for word in job.command or []]
     if job.terminal is None:
         return [*program_root.at(host_root, lab.client, directory), *own]
     there = Path(job.terminal.directory)
@@ -404,7 +320,7 @@ def _server(
             uploads=uploads,
         )
     directory = scratch / "server"
-    values = _for_server(as_written)
+    values = environment.for_server(as_written)
     return functools.partial(
         own_server.start,
         lab.server,
@@ -414,7 +330,7 @@ def _server(
         ],
         as_written.server.port,
         run_dir,
-        environment=_own_environment(directory, values),
+        environment=environment.own(directory, values),
         directory=directory,
     )
 
@@ -452,7 +368,7 @@ def _run_client(
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
-                environment=_environment(job, task, scratch),
+                environment=environment.of_client(job, task, scratch),
                 directory=scratch,
             )
             watch = _watch(stack, player, job, run_dir, process, serving)

@@ -1,0 +1,76 @@
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from linklab.lab.own_server import OwnServer
+from linklab.runs import environment
+from linklab.runs.clients import Task
+from linklab.runs.job_test import JOB
+from linklab.scenario import Scenario
+
+
+@pytest.fixture
+def task(small: Scenario) -> Task:
+    return Task(
+        small,
+        "https://10.0.0.1/p",
+        "/ca.pem",
+        "/out",
+        "/run",
+        "/payload.bin",
+        "abcd",
+        "/multilink",
+        "/wireless",
+        "/run/energy.yaml",
+    )
+
+
+def test_words_of_the_user_s_may_name_what_the_environment_has(task: Task) -> None:
+    assert environment.for_client(JOB, task) == {
+        "url": "https://10.0.0.1/p",
+        "ca": "/ca.pem",
+        "output": "/out",
+        "address": "10.0.0.1",
+        "port": 443,
+    }
+    served = msgspec.structs.replace(JOB, server=OwnServer(("serve",), 8080))
+    assert environment.for_server(served) == {
+        "address": "10.0.0.1",
+        "port": 8080,
+        "certificate": "/cache/authority/server.pem",
+        "key": "/cache/authority/server.key",
+        "directory": Path("/cache/payloads"),
+    }
+
+
+def test_a_port_of_one_s_own_is_in_the_url(small: Scenario, tmp_path: Path) -> None:
+    served = msgspec.structs.replace(JOB, server=OwnServer(("serve",), 8080))
+    made = environment.task_of(served, small, tmp_path, tmp_path / "payload")
+    assert made.url == "https://10.0.0.1:8080/payload-1-1.bin"
+    made = environment.task_of(JOB, small, tmp_path, tmp_path / "payload")
+    assert made.url == "https://10.0.0.1/payload-1-1.bin"
+
+
+def test_the_client_s_environment_holds_nothing_of_the_user_s(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/bin")
+    monkeypatch.setenv("HTTPS_PROXY", "http://elsewhere")
+    monkeypatch.setenv("GODEBUG", "http2debug=1")
+    for name in ("LANG", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    assert environment.of_client(JOB, task, Path("/home")) == {
+        "PATH": "/bin",
+        "HOME": "/home",
+        "LINKLAB_URL": "https://10.0.0.1/p",
+        "LINKLAB_CA": "/ca.pem",
+        "LINKLAB_OUTPUT": "/out",
+        "LINKLAB_ADDRESS": "10.0.0.1",
+        "LINKLAB_PORT": "443",
+        "LINKLAB_SHA256": "abcd",
+        "LINKLAB_RUN_DIR": "/run",
+        "LINKLAB_WIRELESS": "/wireless",
+        "SSL_CERT_FILE": "/ca.pem",
+        "CURL_CA_BUNDLE": "/ca.pem",
+    }
