@@ -8,66 +8,73 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import faults
 import pytest
 from conftest import REPOSITORY, Linklab, lines
-from linklab.core.algorithms import TABLE
+from faults import LINK_FAULTS, PROGRAMS, SEVERAL, SIZE_MB, SURE
 
 ScenarioFile = Callable[..., Path]
 
-SEVERAL = [one for one in TABLE if not one.one_link and not one.needs]
-"""All that use several links and can without a player or an energy model."""
+WITHOUT_HELP = [one for one in SEVERAL if not one.needs]
+"""All that can without a player or an energy model."""
 
-RESCUED = tuple(one.name if one.rescue else f"{one.name}-rescue" for one in SEVERAL)
-"""These with multilink's rescue, as people use them."""
+RESCUED = tuple(one.name if one.rescue else f"{one.name}-rescue" for one in WITHOUT_HELP)
 
-IN_TIME = {f"{one.name}-rescue" for one in SEVERAL if one.compared} | {"adaptive"}
+IN_TIME = {f"{one.name}-rescue" for one in WITHOUT_HELP if one.compared} | {"adaptive"}
 """Those that have to end in time too. What others propose may give a slow link as much to do as a
 fast one, by its own definition (Download Booster): of it the file has to be whole."""
-
-SIZE_MB = 20
-"""1.3 s of both links, 80 and 50 Mbit/s, without a fault; 3.4 s of LTE alone."""
-
-LINK_FAULTS = {
-    # name: (events, the longest download in s)
-    "gone-for-a-while": (["at: 400 ms, link: wifi, carrier: down", "at: 2 s, link: wifi, carrier: up"], 2.7),
-    "gone-for-good": (["at: 400 ms, link: wifi, carrier: down"], 3.2),
-    "next-to-nothing": (["at: 400 ms, link: wifi, down: 10 kbit/s, up: 10 kbit/s"], 3.2),
-    "slow": (["at: 400 ms, link: wifi, down: 1 Mbit/s, up: 1 Mbit/s"], 3.2),
-    "lossy": (["at: 400 ms, link: wifi, loss: 30 %"], 3.2),
-    "both-slow": (["at: 400 ms, link: wifi, down: 4 Mbit/s", "at: 400 ms, link: lte, down: 2 Mbit/s"], 24.5),
-    "both-gone": (
-        ["at: 400 ms, link: wifi, carrier: down", "at: 400 ms, link: lte, carrier: down",
-         "at: 4 s, link: lte, carrier: up"],
-        7.6,
-    ),
-    "in-turns": (
-        ["at: 200 ms, link: wifi, carrier: down", "at: 700 ms, link: wifi, carrier: up",
-         "at: 700 ms, link: lte, carrier: down", "at: 1200 ms, link: lte, carrier: up"],
-        2.9,
-    ),
-}  # fmt: skip
 
 
 def test_faults_of_links(linklab: Linklab, scenario: ScenarioFile) -> None:
     files = []
-    for name, (events, _) in LINK_FAULTS.items():
-        more = "events:\n" + "".join(f"  - {{{event}}}\n" for event in events)
-        files.append(scenario(name, size=f"{SIZE_MB} MB", more=more))
+    for name, fault in LINK_FAULTS.items():
+        files.append(scenario(name, size=f"{SIZE_MB} MB", more=faults.events(fault)))
     done = linklab("compare", *files, "-a", ",".join(RESCUED), "--json")
     assert done.code == 0, done.err
     comparisons = {one["scenario"]: one["rows"] for one in done.json["comparisons"]}
     assert set(comparisons) == set(LINK_FAULTS)
     late = {
         f"{name}, {row['algorithm']}": row["download_s"]
-        for name, (_, longest_s) in LINK_FAULTS.items()
+        for name, fault in LINK_FAULTS.items()
         for row in comparisons[name]
-        if row["algorithm"] in IN_TIME and not row["download_s"] <= longest_s
+        if row["algorithm"] in IN_TIME and not row["download_s"] <= fault.longest_s
     }
     assert late == {}
     assert all(len(rows) == len(RESCUED) for rows in comparisons.values())
 
 
-ALGORITHMS = [one.name for one in SEVERAL]
+APPLICATIONS = tuple(name for name in PROGRAMS if name != "file")
+
+DIAGONAL = [
+    (program, fault)
+    for row, program in enumerate(APPLICATIONS)
+    for column, fault in enumerate(LINK_FAULTS)
+    if (row + column) % 2 == 0
+]
+"""Half of all pairs: each workload with half of the faults. `make bench ARGS=faults` runs all of them,
+by everybody."""
+
+
+@pytest.mark.parametrize(("program", "fault"), DIAGONAL)
+def test_faults_of_links_under_workloads(
+    linklab: Linklab, tmp_path: Path, program: str, fault: str
+) -> None:
+    """Each pair by another algorithm, those too that need an energy model or a player. What a
+    workload got is compared with what was served; what an upload left, with what was sent."""
+    file = tmp_path / f"{program}-{fault}.yaml"
+    file.write_text(faults.text(file.stem, PROGRAMS[program], LINK_FAULTS[fault]))
+    able = faults.able(SURE, program)
+    who = able[(5 * DIAGONAL.index((program, fault))) % len(able)]
+    done = linklab("run", file, "-a", who, "--json")
+    if PROGRAMS[program].sure:
+        assert done.code == 0, f"{who}: {done.json['error']}"
+    if done.code == 0:
+        assert done.json["figures"]["download_s"] < faults.LONGEST_S, who
+    else:
+        assert "answers 502 Bad Gateway" in done.json["error"], who
+
+
+ALGORITHMS = [one.name for one in WITHOUT_HELP]
 
 EACH = f"for algorithm in {' '.join(ALGORITHMS)}; do"
 """The shell's loop over all that use several links."""
@@ -152,6 +159,33 @@ def test_a_device_that_comes_back_is_used_at_once(linklab: Linklab, scenario: Sc
     connected = next(event for event in events if event["event"] == "connected")
     assert 12.3e9 < connected["t_ns"] < 12.4e9
     assert done.json["figures"]["efficiency"] > 0.99
+
+
+def test_workloads_leave_nothing_behind(linklab: Linklab, scenario: ScenarioFile) -> None:
+    """Neither the proxy that a workload has started, nor a connection, nor a file: whether it gets
+    all, or is killed in the middle of it."""
+    model = REPOSITORY / "profiles" / "energy" / "galaxy-s3.yaml"
+    program = (
+        f"{REPOSITORY / 'build' / 'multilink'} workload player {{url}} --size 4MB --rate 16Mbit/s"
+        " --start 400kB --low 400kB --high 2MB --ca-file {ca} -- proxy --ca-file {ca}"
+        " --link wifi=wlan0 --link lte=rmnet0 --algorithm $algorithm"
+        f" --playback-rate 16Mbit/s --energy-model {model}"
+    )
+    left = "sleep 0.2; ls $(dirname {output}) | wc -l; cat /proc/[0-9]*/comm | grep -c multilink"
+    script = (
+        f"for algorithm in {' '.join(PLAYED)}; do"
+        f" {program} > /dev/null & sleep 0.4; ip link set wlan0 down; wait $!; echo code=$?; {left};"
+        " ip link set wlan0 up; ip route add default via 10.1.0.1 dev wlan0 table 101;"
+        f" {program} > /dev/null & sleep 0.4; kill $!; wait $!; echo killed=$?; {left}; done"
+    )
+    done = linklab("exec", scenario("leaves", size="4 MB"), "--", "bash", "-c", script)
+    assert done.code == 1, done.err  # grep's last word: there is none.
+    each = ["code=0", "0", "0", "killed=143", "0", "0"]
+    assert done.out.split() == each * len(PLAYED)
+
+
+PLAYED = ("adaptive", "alg1", "gb-e", "emptcp-http", "booster", "dynsub")
+"""One of each kind: with connections of its own, with requests, and by plans."""
 
 
 def test_the_server_dies_and_comes_back(linklab: Linklab, scenario: ScenarioFile) -> None:

@@ -30,6 +30,7 @@ from bench.calibration import calibration
 from bench.campaign import campaign
 from bench.client import client
 from bench.common import CORES, Bench, BenchError, Result
+from bench.faults import faults
 from bench.fidelity import fidelity
 from bench.field import field
 from bench.live import live
@@ -43,14 +44,17 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
     section.__name__: section
     for section in (
         repeatability, sensitivity, fidelity, models, speed, peers, client, live, kernel,
-        regress, campaign, calibration, algorithms, ablations, field,
+        regress, campaign, calibration, algorithms, ablations, field, faults,
     )
 }  # fmt: skip
-ASKED = ("kernel", "regress", "campaign", "calibration", "algorithms", "ablations", "field")
+ASKED = (
+    "kernel", "regress", "campaign", "calibration", "algorithms", "ablations", "field", "faults"
+)  # fmt: skip
 """What runs only when it is named: the kernel build takes minutes and no target moves; 20 runs of
 the regression suite take more than an hour (`regress --quick`: minutes); the thesis' links are
 calibrated, for ten minutes, when their models have changed; all algorithms in all scenarios take
-hours, parts of one of them (`ablations`) and scenarios made of records (`field`) a quarter of one. With `--keep`, what `algorithms`
+hours, parts of one of them (`ablations`) and scenarios made of records (`field`) a quarter of one, all
+faults (`faults`) half of one. With `--keep`, what `algorithms`
 finds there is not run again."""
 UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
 

@@ -96,7 +96,7 @@ class Prediction:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What a look at the connections has shown. `wifi_bps` and `lte_bps` are the rates since the last
-    look, None of a link of which it is not time yet; `most_bytes` is what the connection has received over Wi-Fi
+    look, None of a link of which it is not time yet; `has_wifi` is whether Wi-Fi is there at all; `most_bytes` is what the connection has received over Wi-Fi
     that received most, `open_s` how long the oldest one is open; `rtt_s` the round trip of Wi-Fi's
     handshake, which is how far samples are apart; `is_idle` that nothing came or went for a round trip."""
 
@@ -106,6 +106,7 @@ class Seen:
     open_s: float
     rtt_s: float
     is_idle: bool
+    has_wifi: bool = True
 
 
 def settling_s(rate_bps: float, rtt_s: float) -> float:
@@ -128,12 +129,15 @@ class PathUsage:
         thresholds(model, UNKNOWN_BPS)
 
     def look(self, seen: Seen) -> bool:
-        """Whether LTE is to be used from now on."""
+        """Whether LTE is to be used from now on. Without Wi-Fi there is nothing else, however young or
+        silent the connection is: the paper leaves that to Multipath TCP, whose LTE subflow is there."""
         if seen.wifi_bps is not None:
             self.wifi.add(seen.wifi_bps)
         if seen.lte_bps is not None and self.uses_lte:
             self._add_lte(seen.lte_bps)
-        if self.uses_lte:
+        if not seen.has_wifi:
+            self.uses_lte = self.has_opened_lte = True
+        elif self.uses_lte:
             if self.wifi.known_bps >= self._wifi_only_from_bps() * (1 + MARGIN):
                 self.uses_lte = False
                 self._pause_lte()

@@ -163,3 +163,11 @@ def test_an_lte_to_which_nothing_is_given_is_not_taken_for_slow() -> None:
 def test_a_model_that_knows_no_lte_is_refused() -> None:
     with pytest.raises(KeyError):
         PathUsage(library.parse(ONLY_WIFI))
+
+
+def test_without_wi_fi_there_is_nothing_to_wait_for() -> None:
+    """A connection that is young, and silent because its link is gone."""
+    usage = PathUsage(S3)
+    gone = Seen(None, None, most_bytes=0, open_s=0.1, rtt_s=0.1, is_idle=True, has_wifi=False)
+    assert usage.look(gone)
+    assert after(usage, *[seen(10e6, 1e6)] * (PHI + 1)) is False  # It is back, and good.

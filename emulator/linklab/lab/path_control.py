@@ -129,14 +129,19 @@ class EnergyControl:
         for one in over_wifi:
             received[one.token] += one.tcp.received_bytes
         now_s = max((max(one.tcp.receive_rtt_s, one.tcp.rtt_s) for one in over_wifi), default=0.0)
+        is_idle = all(one.tcp.quiet_s > now_s for one in over_wifi)
         return Seen(
             wifi_bps=self._rate_bps(self._wifi, due_s),
             lte_bps=self._rate_bps(self._lte, due_s),
             most_bytes=max(received.values(), default=0),
             open_s=due_s - self._opened_s,
             rtt_s=self._periods_s.get(self._wifi, 0.0),
-            is_idle=all(one.tcp.quiet_s > now_s for one in over_wifi),
+            is_idle=is_idle,
+            has_wifi=not is_idle or self._is_up(self._wifi),
         )
+
+    def _is_up(self, link: str) -> bool:
+        return self._lab.client.is_up(self._lab.links[link].path.device)
 
     def _switch(self, due_s: float) -> None:
         """Has done what has just been decided."""
