@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         return 1
     print(
         f"{request.label}: {figures.download_s:.3f} s, "
-        f"{figures.goodput_bps / 1e6:.1f} Mbit/s, efficiency {figures.efficiency:.3f}"
+        f"{figures.goodput_bps / 1e6:.1f} Mbit/s{figures.said_efficiency}"
     )
     for key, value in (figures.workload or {}).items():
         print(f"  {workload_figures.said(key, value)}")

@@ -171,7 +171,7 @@ class LiveLab:
         if figures is not None:
             print(
                 f"{request.contestant}: {figures.download_s:.2f} s, "
-                f"{figures.goodput_bps / 1e6:.1f} Mbit/s, efficiency {figures.efficiency:.3f}, "
+                f"{figures.goodput_bps / 1e6:.1f} Mbit/s{figures.said_efficiency}, "
                 f"next after {time.monotonic() - began - figures.download_s:.1f} s",
                 file=sys.stderr,
             )

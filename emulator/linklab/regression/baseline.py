@@ -59,7 +59,7 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     algorithm: str
     seed: int
     download_s: float
-    efficiency: float
+    efficiency: float | None = None
     link_delta_s: float | None = None
     wasted_bytes: float | None = None
     stalled_s: float | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -221,8 +221,9 @@ def _heat(groups: Sequence[Group], contestants: Sequence[str]) -> list[dict[str,
     for group in groups:
         cells = []
         for who in contestants:
-            found = [one.figures.efficiency for one in group.runs.get(who, ()) if one.figures]
-            cells.append(statistics.median(found) if found else None)
+            cells.append(
+                _median(one.figures.efficiency for one in group.runs.get(who, ()) if one.figures)
+            )
         rows.append({"title": group.title, "cells": cells})
     return rows
 
@@ -380,26 +381,30 @@ def _became(ranges: Sequence[Range]) -> str:
 
 def _row(group: Group, who: str, interval: Interval | None) -> dict[str, Any]:
     figures = [one.figures for one in group.runs[who] if one.figures is not None]
-    deltas = [one.link_delta_s for one in figures if one.link_delta_s is not None]
     energies = [one.energy for one in figures if one.energy is not None]
     joules = [one.joules for one in energies] if len(_models(group)) == 1 else []
-    wasted = [one.wasted_bytes for one in figures if one.wasted_bytes is not None]
+    wasted = _median(one.wasted_bytes for one in figures)
     return {
         "who": who,
         "runs": len(figures),
         "median": statistics.median(one.download_s for one in figures),
         "interval": interval,
         "goodput": statistics.median(one.goodput_bps for one in figures) / 1e6,
-        "efficiency": statistics.median(one.efficiency for one in figures),
-        "delta": statistics.median(deltas) if deltas else None,
-        "wasted": statistics.median(wasted) / 1e6 if wasted else None,
-        "joules": statistics.median(joules) if joules else None,
+        "efficiency": _median(one.efficiency for one in figures),
+        "delta": _median(one.link_delta_s for one in figures),
+        "wasted": None if wasted is None else wasted / 1e6,
+        "joules": _median(joules),
         "own": [
-            statistics.median(found) if found else None
+            _median(one.workload[key] for one in figures if one.workload)
             for key in of_workload(group.scenario.workload.name)
-            for found in [[one.workload[key] for one in figures if one.workload]]
         ],
     }
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    """Of what is known; None where nothing is."""
+    known = [one for one in values if one is not None]
+    return statistics.median(known) if known else None
 
 
 def _matrix(group: Group) -> list[tuple[str, list[float | None]]]:

@@ -91,7 +91,8 @@ class ProcessFigures:
 @dataclass(frozen=True, slots=True)
 class RunFigures:
     """One run. `efficiency` is oracle / download time with *all* links in the oracle, also
-    for algorithms that use one, so that all rows of a comparison share a scale.
+    for algorithms that use one, so that all rows of a comparison share a scale; None of a player,
+    rounds or a paced stream, which take their own time: their figures are in `workload`.
     `stalled_s` is how long no link brought anything
     though bytes were missing (`stalls.py`), None where no samples were taken.
     `energy` is None where no energy model is named. `processes` has client and server, by how often
@@ -103,7 +104,7 @@ class RunFigures:
     download_s: float
     goodput_bps: float
     oracle_s: float
-    efficiency: float
+    efficiency: float | None
     link_delta_s: float | None
     links: dict[str, LinkFigures]
     stalled_s: float | None = None
@@ -116,6 +117,11 @@ class RunFigures:
         """What all links received and threw away; None where the program does not tell."""
         told = [one.wasted_bytes for one in self.links.values() if one.wasted_bytes is not None]
         return sum(told) if told else None
+
+    @property
+    def said_efficiency(self) -> str:
+        """As the end of a line for people, "" where it is none."""
+        return "" if self.efficiency is None else f", efficiency {self.efficiency:.3f}"
 
 
 def parse_client(content: bytes) -> ClientSummary:
@@ -186,7 +192,7 @@ def _run_figures(
         download_s=download_s,
         goodput_bps=scenario.payload.size_bytes * 8 / download_s,
         oracle_s=least_s,
-        efficiency=least_s / download_s,
+        efficiency=None if scenario.workload.takes_its_time else least_s / download_s,
         link_delta_s=link_delta_s(link.finish_s for link in links.values()),
         links=links,
     )

@@ -125,3 +125,19 @@ def test_link_delta_is_between_the_first_end_and_the_last() -> None:
 def test_links_of_a_run_outside_the_lab_come_last(hs: Scenario) -> None:
     figures = run_figures.peer_figures(hs, 1, 20.0, {"usb": 50, "wifi": 50})
     assert list(figures.links) == ["wifi", "usb"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_told"),
+    [
+        ("hs-s7+greenbag-40s", False),
+        ("hs-s7+messages", False),
+        ("hs-s7+music", False),
+        ("hs-s7+small-page", True),
+        ("hs-s7", True),
+    ],
+)
+def test_what_takes_its_own_time_has_no_efficiency(name: str, is_told: bool) -> None:
+    figures = run_figures.peer_figures(scenario.find(name), 1, 200.0, {"wifi": 1_000_000})
+    assert (figures.efficiency is not None) == is_told
+    assert figures.said_efficiency.startswith(", efficiency ") == is_told

@@ -121,6 +121,12 @@ class Workload:
         return self.rounds is not None or self.upload is not None
 
     @property
+    def takes_its_time(self) -> bool:
+        """Whether it lasts as long as something plays or somebody thinks, however fast the links are:
+        the least time for its bytes is no yardstick for it."""
+        return any((self.player, self.rounds, self.paced))
+
+    @property
     def direction(self) -> Literal["down", "up"]:
         """Where most of the payload goes."""
         return "down" if self.upload is None else "up"
