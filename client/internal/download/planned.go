@@ -39,10 +39,12 @@ type subsegment struct {
 	kind energy.Kind
 	// reserved is what the link gets next.
 	reserved []ranges.Range
-	// current is what arrives now; since when, and how much had come then.
+	// current is what arrives now; since when, and how much had come then. Before
+	// least has passed its rate says nothing.
 	current *request
 	since   time.Duration
 	had     quantity.Bytes
+	least   time.Duration
 	// goodput is the rate of the last one that was complete, and finished how
 	// many there were.
 	goodput  quantity.Rate
@@ -201,7 +203,7 @@ func (p *planned) observe(now time.Duration) {
 			Kind:       w.kind,
 			Usable:     l.alive() && !l.down,
 			Received:   w.received,
-			Goodput:    w.rate(now, l.rtt.Min),
+			Goodput:    w.rate(now),
 			Finished:   w.finished,
 			Unfinished: l.expected,
 		}
@@ -236,27 +238,29 @@ func (p *planned) observe(now time.Duration) {
 }
 
 // leastMeasured is how long a subsegment must have arrived for its rate to
-// mean something.
+// mean something: that, and two round trips as they are with the queue. Behind
+// a lost packet nothing comes for one, and then all at once.
 const leastMeasured = 100 * time.Millisecond
 
 // rate is the mean over the present subsegment, or the last one while the
 // present one is young.
-func (w *subsegment) rate(now, rtt time.Duration) quantity.Rate {
-	if took := now - w.since; w.current != nil && !w.current.complete() && !w.current.dropped && took >= max(leastMeasured, 2*rtt) {
+func (w *subsegment) rate(now time.Duration) quantity.Rate {
+	if took := now - w.since; w.current != nil && !w.current.complete() && !w.current.dropped && took >= w.least {
 		return (w.current.received - w.had).Per(took)
 	}
 	return w.goodput
 }
 
-// follow takes note of bytes that arrived for a request.
-func (w *subsegment) follow(r *request, now time.Duration, pace quantity.Rate) {
+// follow takes note of bytes that arrived for a request of the link.
+func (w *subsegment) follow(l *linkState, r *request, now time.Duration) {
 	if w.current == nil || w.current != r && (w.current.complete() || w.current.dropped) {
 		// What came with the first bytes took a time that is not known, or
 		// belongs to the wait for them.
-		w.current, w.since, w.had = r, now, r.received
+		w.begin(l, r, now)
 	}
 	if w.current == r && r.complete() {
 		// A small one may be there with its first bytes: the rest says nothing.
+		pace := l.pace.Rate(now)
 		switch rest := r.received - w.had; {
 		case now > w.since && 2*rest >= r.received:
 			w.goodput = rest.Per(now - w.since)
@@ -264,11 +268,21 @@ func (w *subsegment) follow(r *request, now time.Duration, pace quantity.Rate) {
 			w.goodput = pace
 		}
 		w.finished++
+		// The next one was asked for in time: the link has gone on with it, also
+		// while its bytes wait for one that was lost.
+		if next := l.newest; next != nil && next != r && now-next.issued >= l.rtt.Min {
+			w.begin(l, next, now)
+		}
 	}
 }
 
+// begin measures from now on how fast a request arrives.
+func (w *subsegment) begin(l *linkState, r *request, now time.Duration) {
+	w.current, w.since, w.had, w.least = r, now, r.received, max(leastMeasured, 2*l.rtt.Last)
+}
+
 func (p *planned) due(l *linkState, r *request, now time.Duration) bool {
-	p.work[l.index].follow(r, now, l.pace.Rate(now))
+	p.work[l.index].follow(l, r, now)
 	switch {
 	case p.pipeline == nil:
 		return p.policy.due(l, r, now)
