@@ -30,17 +30,19 @@ func newProxy(logs *logging) *cobra.Command {
 	f := &proxyFlags{engineFlags: engineFlags{resident: true}, buffer: 8 << 20}
 	command := &cobra.Command{
 		Use:   "proxy",
-		Short: "Run an HTTP proxy that downloads over several links",
-		Long: `Run an HTTP proxy until SIGINT or SIGTERM. Programs use it in two ways:
+		Short: "Run an HTTP and SOCKS5 proxy that downloads over several links",
+		Long: `Run a proxy until SIGINT or SIGTERM. Programs use it in three ways:
 
   http://HOST/PATH             as their HTTP proxy
   http://PROXY/https://HOST/PATH   for https, by putting its address before the URL
+  socks5h://PROXY      as their SOCKS5 proxy, on the same port
 
 Files and parts of files that a GET asks for come over all links, in their
 order, with bounded memory; a player that pauses pauses the download. What is
 small, or comes from a server without ranges, takes the best link. As the proxy
-of https URLs it connects the program with the server over the best link, since
-it cannot look inside.
+of https URLs, and by SOCKS5, it connects the program with the server over the
+best link, since it cannot look inside. It is TCP all the way: no UDP by SOCKS5,
+so no QUIC.
 
 Only programs on this machine may use it, unless --allow says otherwise.
 

@@ -1,5 +1,5 @@
 // Package proxy lets programs that know nothing of links use all of them: as
-// their HTTP proxy, or through URLs that begin with the proxy's.
+// their HTTP or SOCKS5 proxy, or through URLs that begin with the proxy's.
 package proxy
 
 import (
@@ -101,7 +101,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 		ErrorLog:          slog.NewLogLogger(p.Log.Handler(), slog.LevelWarn),
 	}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
-	err := server.Serve(listener)
+	err := server.Serve(&bothListener{listener, ctx, p})
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}

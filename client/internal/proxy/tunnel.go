@@ -29,7 +29,16 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer client.Close()
-	// The server no longer ends this connection when it ends.
+	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	p.join(client, buffered, server, route)
+}
+
+// join passes on what a client says, which is read from there, and what the
+// server says that a link leads to, until both have ended or the proxy does.
+func (p *Proxy) join(client net.Conn, from io.Reader, server net.Conn, route *route) {
+	// Nobody else ends these connections when the proxy ends.
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
@@ -40,9 +49,6 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 		case <-stop:
 		}
 	}()
-	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
-		return
-	}
 	// A side that has ended may still want to hear the other; one that broke
 	// off does not.
 	end := func(to net.Conn, err error) {
@@ -55,15 +61,15 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	}
 	var both sync.WaitGroup
 	both.Go(func() {
-		_, err := io.Copy(server, buffered)
+		_, err := io.Copy(server, from)
 		end(server, err)
 	})
 	both.Go(func() {
-		var from io.ReadCloser = server
+		var answer io.ReadCloser = server
 		if p.Count != nil {
-			from = &countedBody{server, route.Name, p.Count}
+			answer = &countedBody{server, route.Name, p.Count}
 		}
-		_, err := io.CopyBuffer(struct{ io.Writer }{client}, struct{ io.Reader }{from}, make([]byte, bufferSize))
+		_, err := io.CopyBuffer(struct{ io.Writer }{client}, struct{ io.Reader }{answer}, make([]byte, bufferSize))
 		end(client, err)
 	})
 	both.Wait()

@@ -14,7 +14,7 @@ from pathlib import Path
 from linklab.commands.options import add_json
 from linklab.core.paths import MULTILINK, cache_dir
 from linklab.places import choice
-from linklab.places.guest import confinement, image, image_root, kernel
+from linklab.places.guest import confinement, gateway, image, image_root, kernel
 from linklab.places.guest.boot import GuestError, memory_directory
 from linklab.runs.clients import USUAL_LINKS, missing_packages, peers
 
@@ -84,6 +84,9 @@ def findings() -> Iterator[Finding]:
     yield Finding("confinement", around.name != "none", around.words, needed=False)
     host = choice.host_obstacle()
     yield Finding("host place", host is None, host or "root, namespaces and netem", needed=False)
+    way_out = shutil.which(gateway.PROGRAM)
+    missing = f"missing, for --origin, --outside and --listen-proxy: {_install(gateway.PROGRAM)}"
+    yield Finding(gateway.PROGRAM, way_out is not None, way_out or missing, needed=False)
     for package in missing_packages(peers(USUAL_LINKS)):
         words = f"missing, for the host place: {_install(package)}"
         yield Finding(package, False, words, needed=False)

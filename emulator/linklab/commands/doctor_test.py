@@ -122,6 +122,18 @@ def test_a_missing_peer_hinders_nothing(
     assert "-   aria2        missing, for the host place: apt-get install aria2\n" in out
 
 
+def test_a_missing_way_outside_is_said_with_what_needs_it(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "slirp4netns" else name)
+    code, out = report(capsys)
+    assert code == 0
+    assert (
+        "-   slirp4netns  missing, for --origin, --outside and --listen-proxy: "
+        "apt-get install slirp4netns\n" in out
+    )
+
+
 def test_one_place_is_enough(
     healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

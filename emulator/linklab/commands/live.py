@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 
 from linklab.commands import running
-from linklab.commands.options import add_live_address, add_out, add_seed, contestants
+from linklab.commands.options import (
+    UsageError,
+    add_live_address,
+    add_out,
+    add_outside,
+    add_seed,
+    contestants,
+    outside,
+)
 from linklab.live import session
 from linklab.scenario import find
 
@@ -20,8 +28,13 @@ accounts and machines (--listen): LINKLAB_LIVE_TOKEN=… linklab next --live
 ADDRESS. Whoever reaches the address may read metrics and status. It is plain
 HTTP: use a tunnel over networks that you do not trust.
 
-example:
-  linklab live live -a alg3,alg1"""
+With --listen-proxy the links are for what comes through the proxy, and nobody
+else downloads unless -a names him; where several take turns, the proxy is away
+for seconds between two of them. --origin and --outside say where it leads.
+
+examples:
+  linklab live live -a alg3,alg1
+  linklab live wifi-gone --listen-proxy 8080 --origin http://localhost:3000/"""
 
 _IN_TURN = "alg3,alg2,alg1,naive"
 """So that `linklab next` has one to go on to."""
@@ -33,12 +46,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-a",
         "--algorithms",
-        default=_IN_TURN,
         metavar="NAMES",
-        help=f"comma-separated, one run after the other (default {_IN_TURN})",
+        help=f"comma-separated, one run after the other (default {_IN_TURN}; with --listen-proxy "
+        "nobody)",
     )
     add_seed(parser, "of the first turn")
     parser.add_argument("--place", choices=("auto", "host", "guest"), default="auto")
+    add_outside(parser)
     add_out(parser, "(default runs/)")
     add_live_address(parser, "--listen", "where to serve metrics and take commands")
     parser.add_argument("--dashboards", metavar="URL", help="what to open, for the log")
@@ -46,15 +60,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """A live lab until it is interrupted."""
+    if (options.origin or options.outside) and options.listen_proxy is None:
+        raise UsageError(
+            "--origin and --outside need --listen-proxy: what downloads in a live lab by itself "
+            "asks the lab's own server"
+        )
     scenario = find(options.scenario)
-    names = contestants(options.algorithms, scenario)
+    default = _IN_TURN if options.listen_proxy is None else None
+    wanted = options.algorithms or default
+    names = contestants(wanted, scenario) if wanted else []
     running.require(names, options.place)
     where = session.choose_place(options.place)
     running.announce(where)
     session.live(
-        scenario,
-        names,
-        seed=options.seed,
+        session.requests(scenario, names, options.seed, outside(options, scenario, where.name)),
         where=where,
         parent=options.out,
         address=options.address,

@@ -156,8 +156,8 @@ def add_outside(parser: argparse.ArgumentParser) -> None:
         "--listen-proxy",
         type=_port,
         metavar="PORT",
-        help="an HTTP proxy on this machine's loopback device that leads into the client host, over "
-        "all links; one over each link on the ports after it (real clock)",
+        help="an HTTP and SOCKS5 proxy on this machine's loopback device that leads into the client "
+        "host, over all links; one over each link on the ports after it (real clock)",
     )
 
 

@@ -1,13 +1,16 @@
-"""`live`: a lab in real time that keeps downloading, can be watched and changed.
+"""`live`: a lab in real time that keeps downloading, or is there for others to download through,
+can be watched and changed.
 
 A live lab is a sequence of ordinary runs, one algorithm after the other, each with its own run
 directory; what is seen live can be looked at later like any run. Each begins with the scenario
-anew. What a user has changed stays changed, from run to run, until it is changed again.
+anew. What a user has changed stays changed, from run to run, until it is changed again. One in which
+nobody downloads is a single run without end.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import select
 import shutil
@@ -26,6 +29,7 @@ from linklab.core.complaint import complain
 from linklab.core.records import FILES, MachineRecord, RecordError, line
 from linklab.lab import control
 from linklab.lab.control import Command
+from linklab.lab.outside import Outside
 from linklab.live.command_server import serving
 from linklab.live.core_load import CoreLoad
 from linklab.live.exporter import Exporter
@@ -46,6 +50,19 @@ PATIENCE_S = 5.0
 """How long a run may take to end when the next one is asked for, and the pause after a failure."""
 
 
+_NOBODY = ("sleep", "infinity")
+
+
+def requests(
+    scenario: Scenario, algorithms: Sequence[str], seed: int, outside: Outside | None
+) -> list[Request]:
+    """The runs of a turn: one for each algorithm, or the one in which nobody downloads. RunError
+    where an algorithm does not fit."""
+    if not algorithms:
+        return [Request(scenario, None, seed, command=_NOBODY, name="nobody", outside=outside)]
+    return [Request(scenario, name, seed, outside=outside) for name in algorithms]
+
+
 def choose_place(wanted: str) -> Place:
     """The host where it can be used, since it is faster, else the guest; the real clock.
 
@@ -61,18 +78,15 @@ def choose_place(wanted: str) -> Place:
 
 
 class LiveLab:
-    """Runs of `algorithms` in turn until somebody interrupts.
+    """Runs of a `turn` of one scenario, over and over, until somebody interrupts.
 
-    All algorithms of a turn have the same seed, the next turn the next one.
+    The next turn has the next seeds.
     """
 
-    def __init__(
-        self, scenario: Scenario, algorithms: Sequence[str], seed: int, where: Place
-    ) -> None:
+    def __init__(self, turn: Sequence[Request], where: Place) -> None:
         self.exporter = Exporter()
-        self._scenario = scenario
-        self._algorithms = algorithms
-        self._seed = seed
+        self._scenario = turn[0].scenario
+        self._turn = turn
         self._where = where
         self._lock = threading.Lock()
         self._standing: dict[str, Command] = {}
@@ -95,8 +109,8 @@ class LiveLab:
             changed = [msgspec.to_builtins(one) for one in self._standing.values()]
         return {
             "scenario": self._scenario.name,
-            "algorithms": list(self._algorithms),
-            "running": running[0].contestant if running else None,
+            "algorithms": [one.contestant for one in self._turn if one.contestant],
+            "running": running[0].who if running else None,
             "run_dir": str(running[1]) if running else None,
             "runs": self._runs,
             "place": self._where.name,
@@ -131,14 +145,14 @@ class LiveLab:
         """
         failures = 0
         while True:
-            turn, which = divmod(self._runs, len(self._algorithms))
-            algorithm = self._algorithms[which]
-            error = self._one(Request(self._scenario, algorithm, self._seed + turn), directory)
+            turns, which = divmod(self._runs, len(self._turn))
+            request = self._turn[which]
+            error = self._one(dataclasses.replace(request, seed=request.seed + turns), directory)
             self._runs += 1
             if error is not None:
                 failures += 1
-                complain(f"{algorithm} failed: {error}")
-                if failures == self._runs >= max(2, len(self._algorithms)):
+                complain(f"{request.who} failed: {error}")
+                if failures == self._runs >= max(2, len(self._turn)):
                     raise runner.RunError("every run has failed: there is nothing to watch")
                 time.sleep(PATIENCE_S)
 
@@ -153,7 +167,8 @@ class LiveLab:
             self._next_asked_at = None
         self.exporter.begin(run_dir, job.read(run_dir), self._scenario)
         began = time.monotonic()
-        print(f"{request.contestant}: downloading…", file=sys.stderr)
+        doing = "downloading…" if request.contestant else "the links are there for others"
+        print(f"{request.who}: {doing}", file=sys.stderr)
         with contextlib.closing(
             runner.begin(request, run_dir, self._where, float("inf"))
         ) as running:
@@ -165,12 +180,12 @@ class LiveLab:
         figures, error = (None, None) if broken_off else _figures(run_dir, error)
         if broken_off:
             self.exporter.forget()
-            print(f"{request.contestant}: broken off", file=sys.stderr)
+            print(f"{request.who}: broken off", file=sys.stderr)
         else:
             self.exporter.end(figures)
         if figures is not None:
             print(
-                f"{request.contestant}: {figures.download_s:.2f} s, "
+                f"{request.who}: {figures.download_s:.2f} s, "
                 f"{figures.goodput_bps / 1e6:.1f} Mbit/s{figures.said_efficiency}, "
                 f"next after {time.monotonic() - began - figures.download_s:.1f} s",
                 file=sys.stderr,
@@ -228,27 +243,27 @@ def _figures(run_dir: Path, error: str | None) -> tuple[RunFigures | None, str |
 
 
 def live(
-    scenario: Scenario,
-    algorithms: Sequence[str],
+    turn: Sequence[Request],
     *,
-    seed: int,
     where: Place,
     parent: Path,
     address: tuple[str, int],
     dashboards: str | None = None,
 ) -> None:
-    """A live lab on `address` until it is interrupted; `dashboards` is where to look at it.
+    """A live lab of these runs on `address` until it is interrupted; `dashboards` is where to look
+    at it.
 
     Raises TokenError where the environment names a token that is none.
     """
     with contextlib.ExitStack() as stack:
-        lab = LiveLab(scenario, algorithms, seed, where)
+        lab = LiveLab(turn, where)
         stack.callback(lab.close)
         server, kept = stack.enter_context(serving(address, lab.exporter, lab.status, lab.obey))
         directory = runner.new_directory(parent, time.strftime("%Y%m%d-%H%M%S-live"))
-        first, last = next(iter(scenario.links)), next(reversed(scenario.links))
+        links = list(turn[0].scenario.links)
+        first, last = links[0], links[-1]
         print(
-            f"live: {scenario.name}, {', '.join(algorithms)} in turn; metrics: {server.url}/metrics\n"
+            f"live: {turn[0].scenario.name}, {', '.join(one.who for one in turn)} in turn; metrics: {server.url}/metrics\n"
             f"run directories: {directory} (the last {KEPT_RUNS})\n"
             f"change it: linklab link {first} down | linklab link {last} rate 10mbit | linklab next\n"
             f"who commands it needs its token, which `linklab link` of this account finds: {kept}",

@@ -13,7 +13,7 @@ import pytest
 from linklab.core.records import FILES, MachineRecord, QueueRecord, line
 from linklab.lab.control import FILE, Command
 from linklab.live import session as live
-from linklab.live.session import KEPT_RUNS, LiveLab, choose_place
+from linklab.live.session import KEPT_RUNS, LiveLab, choose_place, requests
 from linklab.places import choice
 from linklab.places.choice import Place, PlaceError
 from linklab.runs import job, runner, summary
@@ -94,7 +94,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 @pytest.fixture
 def lab(small: Scenario) -> Iterator[LiveLab]:
-    made = LiveLab(small, ["alg3", "alg1"], 5, GUEST)
+    made = LiveLab(requests(small, ["alg3", "alg1"], 5, None), GUEST)
     yield made
     made.close()
 

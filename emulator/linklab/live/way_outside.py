@@ -123,5 +123,5 @@ def in_words(outside: Outside) -> list[str]:
     if outside.resolver is not None:
         said.append("the lab reaches whatever this machine does, by TCP over IPv4")
     for name, port in outside.proxies.items():
-        said.append(f"proxy over {name or 'all links'}: http://127.0.0.1:{port}")
+        said.append(f"proxy over {name or 'all links'}: http://127.0.0.1:{port} (HTTP and SOCKS5)")
     return said

@@ -51,9 +51,9 @@ def test_a_proxy_over_all_links_and_one_over_each(small: Scenario, port: int) ->
     found = way_outside.wanted([], False, free, small, "host")
     assert found.proxies == {"": free, "wifi": free + 1, "lte": free + 2}
     assert way_outside.in_words(found) == [
-        f"proxy over all links: http://127.0.0.1:{free}",
-        f"proxy over wifi: http://127.0.0.1:{free + 1}",
-        f"proxy over lte: http://127.0.0.1:{free + 2}",
+        f"proxy over all links: http://127.0.0.1:{free} (HTTP and SOCKS5)",
+        f"proxy over wifi: http://127.0.0.1:{free + 1} (HTTP and SOCKS5)",
+        f"proxy over lte: http://127.0.0.1:{free + 2} (HTTP and SOCKS5)",
     ]
 
 

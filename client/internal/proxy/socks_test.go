@@ -1,0 +1,198 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
+)
+
+// socks is a client by net/http's own SOCKS5, which leaves names to the proxy.
+func socks(t *testing.T, address string) *http.Client {
+	c := direct(t)
+	c.Transport.(*http.Transport).Proxy = http.ProxyURL(&url.URL{Scheme: "socks5h", Host: address})
+	return c
+}
+
+func TestSOCKSAndHTTPOnOnePort(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		o := serve(t, secure, nil)
+		address, counts := start(t, o, nil)
+		client := socks(t, address)
+		client.Transport.(*http.Transport).TLSClientConfig = o.Client().Transport.(*http.Transport).TLSClientConfig
+		response, got := get(t, client, o.URL+"/film.mkv")
+		if response.StatusCode != 200 || !bytes.Equal(got, file) {
+			t.Fatalf("%s, %d bytes", response.Status, len(got))
+		}
+		if via := response.Header.Get("Via"); via != "" {
+			t.Errorf("the proxy looked inside: Via is %s", via)
+		}
+		client.CloseIdleConnections()
+		var received quantity.Bytes
+		counts.Range(func(_, n any) bool {
+			received += n.(quantity.Bytes)
+			return true
+		})
+		if received < quantity.Bytes(len(file)) {
+			t.Errorf("%d bytes are counted", received)
+		}
+		if !secure {
+			if _, got := get(t, through(t, address), o.URL+"/film.mkv"); !bytes.Equal(got, file) {
+				t.Errorf("%d bytes by HTTP", len(got))
+			}
+		}
+	}
+}
+
+// ask sends bytes to the proxy, says no more, and returns all that it answers.
+func ask(t *testing.T, proxy, said string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", proxy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, said)
+	conn.(*net.TCPConn).CloseWrite()
+	got, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(got)
+}
+
+func portOf(address string) uint16 { return netip.MustParseAddrPort(address).Port() }
+
+// toPort is where a SOCKS request leads, on this machine.
+func toPort(port uint16) string {
+	return string([]byte{0, socksIPv4, 127, 0, 0, 1, byte(port >> 8), byte(port)})
+}
+
+const (
+	socksHello   = "\x05\x01\x00"
+	socksWelcome = "\x05\x00"
+	nowhere      = "\x00\x01\x00\x00\x00\x00\x00\x00"
+)
+
+func TestWhatSOCKSRefuses(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := portOf(closed.Addr().String())
+	closed.Close()
+	address, _ := start(t, nil, func(o *Options) {
+		for i, l := range o.Engine.Links {
+			o.Engine.Links[i].Dial = func(ctx context.Context, address string) (link.Socket, error) {
+				if strings.HasPrefix(address, "no-such-host.invalid:") {
+					return nil, &net.DNSError{Err: "no such host", IsNotFound: true}
+				}
+				return l.Dial(ctx, address)
+			}
+		}
+	})
+	own := portOf(address)
+	for name, test := range map[string]struct{ said, answer string }{
+		"only with a password":   {"\x05\x01\x02", "\x05\xff"},
+		"UDP":                    {socksHello + "\x05\x03" + toPort(5353), socksWelcome + "\x05\x07" + nowhere},
+		"BIND":                   {socksHello + "\x05\x02" + toPort(5353), socksWelcome + "\x05\x07" + nowhere},
+		"mail":                   {socksHello + "\x05\x01" + toPort(25), socksWelcome + "\x05\x02" + nowhere},
+		"itself":                 {socksHello + "\x05\x01" + toPort(own), socksWelcome + "\x05\x02" + nowhere},
+		"nobody there":           {socksHello + "\x05\x01" + toPort(port), socksWelcome + "\x05\x05" + nowhere},
+		"no such name":           {socksHello + "\x05\x01\x00\x03\x14no-such-host.invalid\x01\xbb", socksWelcome + "\x05\x04" + nowhere},
+		"a name without letters": {socksHello + "\x05\x01\x00\x03\x00\x01\xbb", socksWelcome + "\x05\x04" + nowhere},
+		"a strange address":      {socksHello + "\x05\x01\x00\x09\x7f\x00\x00\x01\x01\xbb", socksWelcome + "\x05\x08" + nowhere},
+		"SOCKS4 in between":      {socksHello + "\x04\x01" + toPort(443), socksWelcome + "\x05\x01" + nowhere},
+		"half a request":         {socksHello + "\x05\x01\x00", socksWelcome + "\x05\x01" + nowhere},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ask(t, address, test.said); got != test.answer {
+				t.Errorf("the answer is %q, want %q", got, test.answer)
+			}
+		})
+	}
+}
+
+func TestSOCKSIsForWhomTheProxyIs(t *testing.T) {
+	p := &Proxy{}
+	client, far := net.Pipe()
+	defer client.Close()
+	go io.Copy(io.Discard, client)
+	_, err := p.socksRequest(&farAway{far}, &socksReader{Reader: strings.NewReader(socksHello + "\x05\x01" + nowhere)})
+	if err == nil || !strings.Contains(err.Error(), "not for 192.0.2.7:99") {
+		t.Error(err)
+	}
+}
+
+// farAway is a connection with another machine.
+type farAway struct{ net.Conn }
+
+func (*farAway) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 99} }
+
+// What a client sends before it has been answered is not lost, and it may end
+// before the server does.
+func TestASOCKSClientThatDoesNotWait(t *testing.T) {
+	server := listen(t, func(conn *net.TCPConn) {
+		question, err := io.ReadAll(conn)
+		fmt.Fprintf(conn, "%q, %v", question, err)
+	})
+	address, _ := start(t, nil, nil)
+	got := ask(t, address, socksHello+"\x05\x01"+toPort(portOf(server))+"question")
+	if !strings.HasPrefix(got, socksWelcome+"\x05\x00\x00\x01\x7f\x00\x00\x01") || !strings.HasSuffix(got, `"question", <nil>`) {
+		t.Errorf("the answer is %q", got)
+	}
+}
+
+// Tunnels and clients that hesitate end with the proxy; start waits for that.
+func TestSOCKSEndsWithTheProxy(t *testing.T) {
+	server := listen(t, func(*net.TCPConn) { <-t.Context().Done() })
+	address, _ := start(t, nil, nil)
+	for _, said := range []string{socksHello + "\x05\x01" + toPort(portOf(server)), socksHello} {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		io.WriteString(conn, said)
+		if _, err := io.ReadFull(conn, make([]byte, len(socksWelcome))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func FuzzSOCKSRequest(f *testing.F) {
+	f.Add(socksHello + "\x05\x01\x00\x01\x7f\x00\x00\x01\x01\xbb")
+	f.Add(socksHello + "\x05\x01\x00\x03\x0bexample.org\x01\xbb")
+	f.Add(socksHello + "\x05\x03\x00\x04" + strings.Repeat("\x00", 15) + "\x01\x01\xbb")
+	p := &Proxy{}
+	f.Fuzz(func(t *testing.T, said string) {
+		conn := &scripted{}
+		address, err := p.socksRequest(conn, &socksReader{Reader: strings.NewReader(said)})
+		if err != nil {
+			return
+		}
+		host, _, err := net.SplitHostPort(address)
+		if err != nil || host == "" || conn.String() != socksWelcome {
+			t.Errorf("%q leads to %q, %v; it is answered %q", said, address, err, conn.String())
+		}
+	})
+}
+
+// scripted is a connection with this machine that keeps what is written.
+type scripted struct {
+	net.Conn
+	bytes.Buffer
+}
+
+func (s *scripted) Write(b []byte) (int, error) { return s.Buffer.Write(b) }
+func (s *scripted) Read(b []byte) (int, error)  { return s.Buffer.Read(b) }
+func (*scripted) RemoteAddr() net.Addr          { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 99} }
