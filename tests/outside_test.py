@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 from conftest import Called, Linklab, command, environment
 from host_place_test import nested
 from linklab.places.guest import gateway
+from through_the_lab import PATIENCE_S, answers, fetched, free_ports, inside, proxied, served
 
 pytestmark = [
     pytest.mark.alone,
@@ -27,35 +33,17 @@ WIFI, LTE = (
     "down: 25 Mbit/s, up: 10 Mbit/s, rtt: 30 ms",
 )
 SIZE = 5_000_000
-PATIENCE_S = 60.0
+CONTENT = hashlib.shake_128(b"file").digest(SIZE)
 
 
 @pytest.fixture
-def port() -> int:
-    """A port of this machine that nobody has."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
-
-
-@pytest.fixture
-def origin(tmp_path: Path, port: int) -> Iterator[str]:
+def origin(tmp_path: Path) -> Iterator[str]:
     """A server of the user's on this machine; its URL of a file."""
     directory = tmp_path / "served"
     directory.mkdir()
-    (directory / "file").write_bytes(hashlib.shake_128(b"file").digest(SIZE))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", "-d", directory],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    deadline = time.monotonic() + PATIENCE_S
-    while socket.socket().connect_ex(("127.0.0.1", port)) != 0:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    yield f"http://localhost:{port}/file"
-    process.kill()
-    process.wait()
+    (directory / "file").write_bytes(CONTENT)
+    with served(directory) as url:
+        yield f"{url}file"
 
 
 def digests(done: Called) -> list[tuple[str, float]]:
@@ -78,28 +66,25 @@ def test_a_server_of_this_machine_is_behind_the_links(
     done = linklab("exec", file, "--place", "guest", "--origin", origin, "--", "sh", "-c", FETCH)
     assert done.code == 0, done.err
     assert "behind the links: http://10.0.1.1:" in done.err
-    wanted = hashlib.sha256(hashlib.shake_128(b"file").digest(SIZE)).hexdigest()
+    wanted = hashlib.sha256(CONTENT).hexdigest()
     (wifi, wifi_s), (lte, lte_s) = digests(done)
     assert (wifi, lte) == (wanted, wanted)
     assert wifi_s > SIZE * 8 / 60e6
     assert lte_s > SIZE * 8 / 25e6
 
 
-def is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
-
-
-@pytest.mark.parametrize("port", [next(port for port in (8888, 3000, 5000, 9000) if is_free(port))])
 def test_an_origin_has_one_of_the_usual_ports(
-    linklab: Linklab, scenario: ScenarioFile, origin: str
+    tmp_path: Path, linklab: Linklab, scenario: ScenarioFile
 ) -> None:
     """Of which --outside opens each for all other addresses."""
+    (tmp_path / "file").write_bytes(CONTENT)
+    port = next(port for port in (8888, 3000, 5000, 9000) if not answers(port))
     file = scenario("usual", size="1 MB", wifi=WIFI, lte=LTE)
-    wanted = ("exec", file, "--place", "guest", "--outside", "--origin", origin)
-    done = linklab(*wanted, "--", "sh", "-c", FETCH)
+    with served(tmp_path, port) as url:
+        wanted = ("exec", file, "--place", "guest", "--outside", "--origin", f"{url}file")
+        done = linklab(*wanted, "--", "sh", "-c", FETCH)
     assert done.code == 0, done.err
-    content = hashlib.sha256(hashlib.shake_128(b"file").digest(SIZE)).hexdigest()
+    content = hashlib.sha256(CONTENT).hexdigest()
     assert [digest for digest, _ in digests(done)] == [content, content]
 
 
@@ -122,43 +107,169 @@ def test_only_what_was_asked_for_is_opened(
     assert done.out == "done\n"
 
 
-def test_a_proxy_leads_into_the_lab(tmp_path: Path, scenario: ScenarioFile, origin: str) -> None:
-    file = scenario("proxied", size="1 MB", wifi=WIFI, lte=LTE)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+@pytest.fixture
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where linklab puts what is passing; a short path, for sockets."""
+    directory = Path(tempfile.mkdtemp(dir="/tmp"))
+    monkeypatch.setenv("TMPDIR", str(directory))
+    yield directory
+    shutil.rmtree(directory)
+
+
+def nothing_is_left(family: list[psutil.Process], temporary: Path) -> None:
+    """No process, no directory, once linklab has ended."""
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert alive == []
+    assert list(temporary.iterdir()) == []
+
+
+def family_of(process: subprocess.Popen[Any]) -> list[psutil.Process]:
+    whole = psutil.Process(process.pid)
+    return [whole, *whole.children(recursive=True)]
+
+
+def test_others_download_through_a_live_lab(
+    tmp_path: Path, temporary: Path, scenario: ScenarioFile, origin: str
+) -> None:
+    """By HTTP and SOCKS5, over all links and over one; a link that goes away; nothing is left."""
+    file = scenario("watched", size="1 MB", wifi=WIFI, lte=LTE)
+    url = inside(origin)
+    with proxied(tmp_path, file, origin) as lab:
+        assert f"proxy over lte: {lab.proxy('lte')} (HTTP and SOCKS5)" in lab.said()
+        assert "nobody: the links are there for others" in lab.said()
+        assert lab.status()["running"] == "nobody"
+        for scheme in ("http", "socks5h"):
+            begun = time.monotonic()
+            assert fetched(url, lab.proxy("lte", scheme)) == CONTENT
+            assert time.monotonic() - begun > SIZE * 8 / 25e6
+        assert lab.linklab("link", "wifi", "down") == "wifi: down\n"
+        assert fetched(url, lab.proxy("wifi"), "-m", "3") is None
+        assert fetched(url, lab.proxy("", "socks5h")) == CONTENT
+        assert lab.linklab("link", "wifi", "up") == "wifi: up\n"
+        assert fetched(url, lab.proxy("wifi"), "--retry", "5", "--retry-all-errors") == CONTENT
+        assert (
+            "linklab_link_up"
+            in urllib.request.urlopen(f"http://{lab.address}/metrics").read().decode()
+        )
+        family = family_of(lab.process)
+        assert lab.end() == 130
+        nothing_is_left(family, temporary)
+        assert not any(map(answers, lab.ports.values()))
+
+
+def test_udp_by_socks_is_refused(tmp_path: Path, scenario: ScenarioFile, origin: str) -> None:
+    with (
+        proxied(tmp_path, scenario("datagrams", size="1 MB"), origin) as lab,
+        socket.create_connection(("127.0.0.1", lab.ports[""]), timeout=PATIENCE_S) as client,
+    ):
+        client.sendall(b"\x05\x01\x00" + b"\x05\x03\x00\x01\x00\x00\x00\x00\x00\x00")
+        said = client.makefile("rb").read(12)
+    assert said == b"\x05\x00" + b"\x05\x07\x00\x01" + bytes(6), "command not supported"
+
+
+def test_algorithms_take_turns_beside_what_comes_through_the_proxy(
+    tmp_path: Path, scenario: ScenarioFile, origin: str
+) -> None:
+    slow = "down: 8 Mbit/s, up: 2 Mbit/s, rtt: 20 ms"
+    file = scenario("shared", size="40 MB", wifi=slow, lte=slow)
+    with proxied(tmp_path, file, origin, "-a", "alg3,alg1") as lab:
+        assert lab.status()["algorithms"] == ["alg3", "alg1"]
+        assert fetched(inside(origin), lab.proxy("lte"), "-r", "0-99999") == CONTENT[:100_000]
+        (run_dir,) = (tmp_path / "runs").glob("*/*alg3*")
+        assert '"event":"connected"' in (run_dir / "client.jsonl").read_text()
+
+
+def test_a_lab_that_dies_in_mid_stream(
+    tmp_path: Path, temporary: Path, scenario: ScenarioFile, origin: str
+) -> None:
+    """Who downloads is told, one line says what became of the lab, nothing is left."""
+    slow = scenario("mortal", size="1 MB", wifi=LTE.replace("25", "8"), lte=LTE.replace("25", "8"))
+    first = free_ports(3)
     lab = subprocess.Popen(
         command(
-            "exec", file, "--place", "guest", "--origin", origin, "--listen-proxy", port, "--",
-            "sleep", "600",
+            "exec", slow, "--place", "guest", "--origin", origin, "--listen-proxy", first,
+            "--", "sleep", "600",
         ),
         cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    try:
-        inside = origin.replace("localhost", "10.0.1.1")
+    proxy = f"http://127.0.0.1:{first}"
+    deadline = time.monotonic() + PATIENCE_S
+    while fetched(inside(origin), proxy, "-r", "0-9") is None:
+        assert lab.poll() is None, lab.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    family = family_of(lab)
+    with subprocess.Popen(
+        ["curl", "-sS", "-o", tmp_path / "part", "-x", proxy, inside(origin)],
+        stderr=subprocess.PIPE, text=True,
+    ) as client:  # fmt: skip
+        time.sleep(1.5)
+        assert client.poll() is None
+        kernels = [one for one in family if one.name().startswith("linux-")]
+        assert kernels, [one.name() for one in family]
+        kernels[0].kill()
+        assert client.wait(timeout=PATIENCE_S) != 0
+    said = lab.communicate(timeout=PATIENCE_S)[1]
+    assert lab.returncode == 1
+    assert 0 < (tmp_path / "part").stat().st_size < SIZE
+    (error,) = [line for line in said.splitlines() if line.startswith("linklab: ")]
+    assert "the guest" in error
+    nothing_is_left(family, temporary)
+    assert not any(answers(first + number) for number in range(3))
 
-        def fetch(port: int) -> bytes | None:
-            done = subprocess.run(
-                ["curl", "-sSf", "-m", "20", "-x", f"http://127.0.0.1:{port}", inside],
-                capture_output=True, check=False,
-            )  # fmt: skip
-            return done.stdout if done.returncode == 0 else None
 
-        deadline = time.monotonic() + PATIENCE_S
-        while (content := fetch(port)) is None:
-            assert lab.poll() is None, lab.communicate()[1]
-            assert time.monotonic() < deadline
-            time.sleep(0.5)
-        wanted = hashlib.shake_128(b"file").digest(SIZE)
-        assert content == wanted
-        begun = time.monotonic()
-        assert fetch(port + 2) == wanted
-        assert time.monotonic() - begun > SIZE * 8 / 25e6
-    finally:
-        lab.terminate()
-        said = lab.communicate(timeout=PATIENCE_S)[1]
-    assert f"proxy over lte: http://127.0.0.1:{port + 2}" in said
-    assert fetch(port) is None, "it is gone with the lab"
+@pytest.mark.parametrize("name", ["exec", "live"])
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (
+            ("--origin", "http://127.0.0.1:1/"),
+            "--origin http://127.0.0.1:1/: 127.0.0.1:1 does not answer: Connection refused",
+        ),
+        (
+            ("--origin", "http://no-such-host.invalid/"),
+            "--origin http://no-such-host.invalid/: no-such-host.invalid: ",
+        ),
+        (("--origin", "here"), "--origin here: no such URL; allowed: http or https, a host"),
+        (
+            ("--listen-proxy", "{taken}"),
+            "--listen-proxy: port {taken} of 127.0.0.1: Address already",
+        ),
+        (("--listen-proxy", "65535"), "--listen-proxy: port 65536 of 127.0.0.1: "),
+    ],
+)
+def test_what_cannot_be_is_one_error_and_leaves_nothing(
+    tmp_path: Path,
+    temporary: Path,
+    linklab: Linklab,
+    scenario: ScenarioFile,
+    name: str,
+    words: tuple[str, ...],
+    error: str,
+) -> None:
+    file = scenario("refused", size="1 MB")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        wanted = [word.format(taken=port) for word in words]
+        if name == "live" and "--listen-proxy" not in wanted:
+            wanted += ["--listen-proxy", str(free_ports(3))]
+        own = ["--", "true"] if name == "exec" else ["--listen", f"127.0.0.1:{free_ports(1)}"]
+        done = linklab(name, file, "--place", "guest", *wanted, *own)
+    assert done.code == 2
+    (said,) = [line for line in done.err.splitlines() if line.startswith("linklab: ")]
+    assert said.startswith("linklab: " + error.format(taken=port)), said
+    assert not (tmp_path / "runs").exists()
+    assert list(temporary.iterdir()) == []
+
+
+def test_an_origin_of_a_live_lab_needs_a_way_to_it(
+    linklab: Linklab, scenario: ScenarioFile, origin: str
+) -> None:
+    done = linklab("live", scenario("useless", size="1 MB"), "--origin", origin)
+    assert (done.code, done.out) == (2, "")
+    assert "--origin and --outside need --listen-proxy" in done.err
 
 
 def test_the_host_place_has_an_outside_too(linklab: Linklab, scenario: ScenarioFile) -> None:

@@ -1,0 +1,155 @@
+"""A lab that somebody outside downloads through, by its proxy, from a server that is outside too."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conftest import command, environment
+
+PATIENCE_S = 60.0
+"""For what takes a moment, on a machine that is busy with other tests."""
+
+
+def free_ports(count: int) -> int:
+    """The first of so many ports of the loopback device, one after the other, that nobody has."""
+    while True:
+        with contextlib.ExitStack() as stack:
+            probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+            probes[0].bind(("127.0.0.1", 0))
+            first = int(probes[0].getsockname()[1])
+            with contextlib.suppress(OSError, OverflowError):
+                for number, probe in enumerate(probes[1:], 1):
+                    probe.bind(("127.0.0.1", first + number))
+                return first
+
+
+def answers(port: int) -> bool:
+    """Whether somebody listens on a port of the loopback device."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def fetched(url: str, proxy: str, *more: str) -> bytes | None:
+    """What curl gets through a proxy, or None."""
+    done = subprocess.run(
+        ["curl", "-sSf", "-m", "60", "-x", proxy, *more, url], capture_output=True, check=False
+    )
+    return done.stdout if done.returncode == 0 else None
+
+
+@contextlib.contextmanager
+def served(directory: Path, port: int | None = None) -> Iterator[str]:
+    """A server of files on this machine's loopback device; its URL, with a slash."""
+    port = port or free_ports(1)
+    program = Path(__file__).with_name("an_origin.py")
+    process = subprocess.Popen([sys.executable, program, str(port), directory])
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while not answers(port):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def inside(url: str) -> str:
+    """What a URL of this machine's loopback device is in the lab, if it is the first origin's."""
+    return url.replace("127.0.0.1", "10.0.1.1")
+
+
+@dataclass
+class Launch:
+    """How linklab is started, and how called meanwhile: the words before the command's."""
+
+    start: Sequence[str] = field(default_factory=command)
+    call: Sequence[str] = field(default_factory=command)
+    environment: dict[str, str] = field(default_factory=environment)
+
+
+class ProxiedLab:
+    """A running `linklab live` for a scenario of Wi-Fi and LTE, with its proxies: `ports` by link, "" is
+    all."""
+
+    def __init__(
+        self, directory: Path, launch: Launch, process: subprocess.Popen[Any], first: int
+    ) -> None:
+        self.directory = directory
+        self.process = process
+        self.ports = {"": first, "wifi": first + 1, "lte": first + 2}
+        self.address = f"127.0.0.1:{first + 3}"
+        self._launch = launch
+
+    def proxy(self, link: str = "", scheme: str = "http") -> str:
+        """The URL of the proxy over a link, or all."""
+        return f"{scheme}://127.0.0.1:{self.ports[link]}"
+
+    def said(self) -> str:
+        """What it has said so far."""
+        return (self.directory / "err").read_text()
+
+    def linklab(self, *words: str) -> str:
+        """`linklab` in a second terminal."""
+        done = subprocess.run(
+            [*self._launch.call, *words, "--live", self.address],
+            cwd=self.directory, env=self._launch.environment,
+            capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def status(self) -> Any:
+        """What it says of itself."""
+        with urllib.request.urlopen(f"http://{self.address}/status", timeout=10) as answer:
+            return json.load(answer)
+
+    def run_dir(self) -> Path:
+        """The run directory of what runs, on this machine."""
+        (found,) = self.directory.glob("runs/*-live/*")
+        return found
+
+    def end(self) -> int:
+        """Ends it as Ctrl-C does; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=PATIENCE_S)
+
+
+@contextlib.contextmanager
+def proxied(
+    directory: Path, scenario: Path, origin: str, *words: object, launch: Launch | None = None
+) -> Iterator[ProxiedLab]:
+    """A lab with a proxy, once this origin's URL comes through it."""
+    launch = launch or Launch()
+    first = free_ports(4)
+    wanted = (
+        "live", scenario, "--place", "guest", "--out", directory / "runs", "--origin", origin,
+        "--listen-proxy", first, "--listen", f"127.0.0.1:{first + 3}", *words,
+    )  # fmt: skip
+    with (directory / "err").open("w") as err:
+        process = subprocess.Popen(
+            [*launch.start, *map(str, wanted)], cwd=directory, env=launch.environment,
+            stdout=err, stderr=err,
+        )  # fmt: skip
+    lab = ProxiedLab(directory, launch, process, first)
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while fetched(inside(origin), lab.proxy(), "-r", "0-9") is None:
+            assert process.poll() is None, lab.said()
+            assert time.monotonic() < deadline, lab.said()
+            time.sleep(0.2)
+        yield lab
+    finally:
+        lab.end()
