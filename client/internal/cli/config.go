@@ -23,8 +23,11 @@ type config struct {
 // notSettings are flags that make no sense in a file.
 var notSettings = []string{"config", "help"}
 
-// readConfig sets the flags that the file names.
+// readConfig sets the flags that the file names; none and nil without a file.
 func readConfig(path string, flags *pflag.FlagSet) (*config, error) {
+	if path == "" {
+		return nil, nil
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

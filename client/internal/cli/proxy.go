@@ -71,12 +71,9 @@ begins at 0.`,
 
 func runProxy(command *cobra.Command, f *proxyFlags, logs *logging) error {
 	ctx := command.Context()
-	var settings *config
-	if f.config != "" {
-		var err error
-		if settings, err = readConfig(f.config, command.Flags()); err != nil {
-			return usageError{err}
-		}
+	settings, err := readConfig(f.config, command.Flags())
+	if err != nil {
+		return usageError{err}
 	}
 	options, _, err := f.engineFlags.options(command.Flags())
 	var allow []netip.Prefix

@@ -16,31 +16,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/overheard"
 )
-
-// syncBuffer is what a command that is still running has printed.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
 
 // startProxy runs "multilink proxy" until the end of the test and returns its
 // address.
 func startProxy(t *testing.T, flags ...string) (address string) {
 	t.Helper()
-	var stdout, stderr syncBuffer
+	var stdout, stderr overheard.Text
 	var code int
 	done := make(chan struct{})
 	go func() {

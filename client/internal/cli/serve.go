@@ -89,12 +89,9 @@ the setting.`,
 
 func runServe(command *cobra.Command, f *serveFlags, logs *logging) error {
 	ctx := command.Context()
-	var settings *config
-	if f.config != "" {
-		var err error
-		if settings, err = readConfig(f.config, command.Flags()); err != nil {
-			return usageError{err}
-		}
+	settings, err := readConfig(f.config, command.Flags())
+	if err != nil {
+		return usageError{err}
 	}
 	log, err := logs.logger(command.ErrOrStderr())
 	if err != nil {

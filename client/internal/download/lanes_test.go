@@ -97,22 +97,7 @@ func TestRandomFaultsWithConnections(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			summary, events := withConnections(t, 1+random.IntN(6), content, func(_ *Options, n *network) {
-				for range 1 + random.IntN(6) {
-					c := []*cable{n.wifi, n.lte}[random.IntN(2)]
-					at := time.Duration(random.Int64N(int64(600 * time.Millisecond)))
-					switch random.IntN(4) {
-					case 0:
-						time.AfterFunc(at, c.reset)
-					case 1:
-						time.AfterFunc(at, c.freeze)
-					case 2:
-						factor := random.Float64() * random.Float64()
-						time.AfterFunc(at, func() { c.set(factor) })
-					case 3:
-						time.AfterFunc(at, func() { c.set(0) })
-					}
-				}
-				time.AfterFunc(4*time.Second, func() { n.wifi.set(1); n.lte.set(1) })
+				n.harm(random, 600*time.Millisecond)
 			})
 			within(t, "download time", seconds(summary.Download), 0.1, 10)
 			if n := len(of[*rundir.Request](events)); n > 1000 {

@@ -9,6 +9,7 @@ import (
 	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
@@ -100,18 +101,11 @@ func newPlanned(d *download, under policy, plan schedule.Plan) policy {
 func (p *planned) supervise(ctx context.Context) {
 	p.policy.supervise(ctx)
 	p.d.wg.Go(func() {
-		ticker := time.NewTicker(p.plan.Every())
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
+		regularly.Do(ctx, p.plan.Every(), func() {
 			p.d.mu.Lock()
+			defer p.d.mu.Unlock()
 			p.look(time.Since(p.d.start))
-			p.d.mu.Unlock()
-		}
+		})
 	})
 }
 

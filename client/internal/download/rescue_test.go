@@ -71,6 +71,27 @@ type network struct {
 	wifiChange, lteChange chan link.Change
 }
 
+// harm resets, freezes, slows and cuts cables at up to six times within that
+// time; after 4 s both carry again.
+func (n *network) harm(random *rand.Rand, within time.Duration) {
+	for range 1 + random.IntN(6) {
+		c := []*cable{n.wifi, n.lte}[random.IntN(2)]
+		at := time.Duration(random.Int64N(int64(within)))
+		switch random.IntN(4) {
+		case 0:
+			time.AfterFunc(at, c.reset)
+		case 1:
+			time.AfterFunc(at, c.freeze)
+		case 2:
+			factor := random.Float64() * random.Float64()
+			time.AfterFunc(at, func() { c.set(factor) })
+		case 3:
+			time.AfterFunc(at, func() { c.set(0) })
+		}
+	}
+	time.AfterFunc(4*time.Second, func() { n.wifi.set(1); n.lte.set(1) })
+}
+
 // rescued downloads with rescue over links that may be cut. It returns
 // without complaint if want is empty and the file is whole, or if the error
 // has the text want.
@@ -816,22 +837,7 @@ func TestRandomFaults(t *testing.T) {
 		name := algorithms[random.IntN(len(algorithms))]
 		t.Run(fmt.Sprintf("%d, %s", seed, name), func(t *testing.T) {
 			summary, _ := rescued(t, schedulers[name], http.HandlerFunc(content), "", func(_ *Options, n *network) {
-				for range 1 + random.IntN(6) {
-					c := []*cable{n.wifi, n.lte}[random.IntN(2)]
-					at := time.Duration(random.Int64N(int64(1500 * time.Millisecond)))
-					switch random.IntN(4) {
-					case 0:
-						time.AfterFunc(at, c.reset)
-					case 1:
-						time.AfterFunc(at, c.freeze)
-					case 2:
-						factor := random.Float64() * random.Float64()
-						time.AfterFunc(at, func() { c.set(factor) })
-					case 3:
-						time.AfterFunc(at, func() { c.set(0) })
-					}
-				}
-				time.AfterFunc(4*time.Second, func() { n.wifi.set(1); n.lte.set(1) })
+				n.harm(random, 1500*time.Millisecond)
 			})
 			within(t, "download time", seconds(summary.Download), 0.4, 10)
 		})

@@ -9,27 +9,10 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/overheard"
 )
-
-// logged is what a logger wrote.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
 
 // A body without length that ends without close_notify may be cut, and the
 // client is told so by a body that breaks off. With close_notify it is whole;
@@ -54,7 +37,7 @@ func TestABodyThatMayBeCutBreaksOff(t *testing.T) {
 				}
 				conn.Close()
 			})
-			var log logged
+			var log overheard.Text
 			address, _ := start(t, o, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 			// A POST takes one link, a GET begins as a range of many.
 			for _, method := range []string{http.MethodGet, http.MethodPost} {

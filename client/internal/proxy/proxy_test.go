@@ -25,6 +25,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/overheard"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
@@ -356,7 +357,7 @@ func TestAnEarlyAnswer(t *testing.T) {
 // A request of which nobody wants the rest costs its connection, not a panic.
 func TestARequestThatIsNotReadToItsEnd(t *testing.T) {
 	o := serve(t, false, nil)
-	var said syncBuffer
+	var said overheard.Text
 	address, _ := start(t, nil, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&said, nil)) })
 	client := through(t, address)
 	for range 10 {
@@ -375,24 +376,6 @@ func TestARequestThatIsNotReadToItsEnd(t *testing.T) {
 	if strings.Contains(said.String(), "panic") {
 		t.Errorf("the log says %s", said.String())
 	}
-}
-
-// syncBuffer is what a proxy has logged.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 func TestServersThatCanNotBeSplit(t *testing.T) {

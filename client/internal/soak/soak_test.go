@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/cli"
+	"github.com/linklab/linklab/client/internal/overheard"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
@@ -221,31 +222,13 @@ func (s *soak) repeat(name string, f func(int, *random.Rand)) {
 }
 
 // command is a call of multilink.
-func (s *soak) command(arguments ...string) (*exec.Cmd, *said) {
+func (s *soak) command(arguments ...string) (*exec.Cmd, *overheard.Text) {
 	c := exec.Command("/proc/self/exe", arguments...)
 	c.Env = append(os.Environ(), asClient+"=1", "no_proxy=*")
 	c.Dir = s.directory
-	out := &said{}
+	out := &overheard.Text{}
 	c.Stdout, c.Stderr = out, out
 	return c, out
-}
-
-// said is what a program has printed so far.
-type said struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *said) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *said) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
 }
 
 // sound fails if a program crashed or found a race.

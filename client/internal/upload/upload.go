@@ -19,6 +19,7 @@ import (
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
@@ -143,15 +144,9 @@ func (u *upload) run(ctx context.Context, whole bool) error {
 
 // supervise looks after the links until the end.
 func (u *upload) supervise() {
-	ticks := time.NewTicker(look)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-u.ctx.Done():
-			return
-		case <-ticks.C:
-		}
+	regularly.Do(u.ctx, look, func() {
 		u.mu.Lock()
+		defer u.mu.Unlock()
 		for _, l := range u.links {
 			l.look()
 		}
@@ -159,8 +154,7 @@ func (u *upload) supervise() {
 			u.end(fmt.Errorf("nothing got to the server for %s", u.GiveUp))
 		}
 		u.fill()
-		u.mu.Unlock()
-	}
+	})
 }
 
 func (u *upload) now() time.Duration { return time.Since(u.start) }
