@@ -13,11 +13,13 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
@@ -105,6 +107,10 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	for _, l := range d.links {
 		if l.first == nil {
 			summary.Links[l.Name] = l.summary()
+		} else if l.first.rtt.Min == 0 {
+			// The first connection was never there.
+			l.first.rtt = l.rtt
+			summary.Links[l.Name] = l.first.summary()
 		}
 	}
 	if d.race == nil {
@@ -162,6 +168,23 @@ type download struct {
 	last time.Duration
 	// warning is what is doubtful of a complete download.
 	warning string
+	scratch scratch
+}
+
+// scratch is memory of decisions, which the next one overwrites: they are many.
+type scratch struct {
+	known        []schedule.Link
+	works, links []schedule.Work
+	largest      []quantity.Bytes
+	requests     []*request
+	owners       []*linkState
+}
+
+// cleared is a slice of n zeros in the memory of another.
+func cleared[T any](memory *[]T, n int) []T {
+	*memory = slices.Grow((*memory)[:0], n)[:n]
+	clear(*memory)
+	return *memory
 }
 
 // run downloads the resource and returns its checksum.
@@ -347,18 +370,23 @@ func (d *download) assign() {
 	}
 }
 
-// nextSize asks the scheduler, with all that is known at now.
+// nextSize asks the scheduler, with all that is known at now. A connection of
+// several decides for itself alone.
 func (d *download) nextSize(l *linkState, now time.Duration) quantity.Bytes {
-	known := schedule.Known{Payload: d.part.Length, Links: make([]schedule.Link, len(d.links))}
+	known := schedule.Known{Payload: d.part.Length, Links: d.scratch.known[:0]}
 	if d.window != nil {
 		known.Payload = min(known.Payload, d.window.Size())
 	}
-	for i, other := range d.links {
-		if d.Lanes == nil {
-			other.measure()
-		}
-		known.Links[i] = other.known(now)
+	if d.Lanes != nil {
+		known.Links = append(known.Links, l.known(now))
+		d.scratch.known = known.Links
+		return d.Scheduler.Next(0, known)
 	}
+	for _, other := range d.links {
+		other.measure()
+		known.Links = append(known.Links, other.known(now))
+	}
+	d.scratch.known = known.Links
 	return d.Scheduler.Next(l.index, known)
 }
 
@@ -371,14 +399,7 @@ func (d *download) completeIfAllArrived(now time.Duration) {
 
 // sample records the state of every connected link at regular times.
 func (d *download) sample(ctx context.Context) {
-	ticker := time.NewTicker(rundir.SampleInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	regularly.Do(ctx, rundir.SampleInterval, func() {
 		d.mu.Lock()
 		now := time.Since(d.start)
 		for _, l := range d.links {
@@ -387,7 +408,7 @@ func (d *download) sample(ctx context.Context) {
 			}
 		}
 		d.mu.Unlock()
-	}
+	})
 }
 
 // sampleLink records the state of a link, if it is connected.

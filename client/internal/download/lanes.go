@@ -117,7 +117,7 @@ func (d withLanes) next(l *linkState, now time.Duration) (r ranges.Range, from s
 // merged is what links have to do, whose lanes have to do that. A link's first
 // lane has its index.
 func (d *download) merged(lanes []schedule.Work) []schedule.Work {
-	works := make([]schedule.Work, 0, len(d.Links))
+	works := d.scratch.links[:0]
 	for x, l := range d.links {
 		if l.first == nil {
 			works = append(works, lanes[x])
@@ -125,6 +125,7 @@ func (d *download) merged(lanes []schedule.Work) []schedule.Work {
 			works[l.first.index].Join(lanes[x])
 		}
 	}
+	d.scratch.links = works
 	guess(works, func(x int) bool {
 		return !slices.ContainsFunc(d.links, func(l *linkState) bool { return l.link().index == x && !l.isFresh() })
 	}, d.links)

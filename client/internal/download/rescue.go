@@ -13,6 +13,7 @@ import (
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -249,14 +250,7 @@ func (d withRescue) freed() { d.assign() }
 
 // look looks at all links at regular times.
 func (d withRescue) look(ctx context.Context) {
-	ticker := time.NewTicker(period)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	regularly.Do(ctx, period, func() {
 		d.mu.Lock()
 		now := time.Since(d.start)
 		for _, l := range d.links {
@@ -282,7 +276,7 @@ func (d withRescue) look(ctx context.Context) {
 		d.assign()
 		d.giveUp(now)
 		d.mu.Unlock()
-	}
+	})
 }
 
 // check finds out whether the link's sessions still work.
@@ -443,7 +437,7 @@ func guess(works []schedule.Work, isFresh func(x int) bool, links []*linkState) 
 
 // measured is what the links have to do, and how fast they have been.
 func (d withRescue) measured(now time.Duration) []schedule.Work {
-	works := make([]schedule.Work, len(d.links))
+	works := cleared(&d.scratch.works, len(d.links))
 	for x, l := range d.links {
 		w := &works[x]
 		*w = schedule.Work{
@@ -536,9 +530,9 @@ func (d withRescue) urgent(l *linkState, now time.Duration) (ranges.Range, strin
 
 // steal takes over a part of what the link that ends last has to deliver.
 func (d withRescue) steal(l *linkState, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
-	largest := make([]quantity.Bytes, len(works))
-	requests := make([]*request, len(works))
-	owners := make([]*linkState, len(works))
+	largest := cleared(&d.scratch.largest, len(works))
+	requests := cleared(&d.scratch.requests, len(works))
+	owners := cleared(&d.scratch.owners, len(works))
 	for _, other := range d.links {
 		x := other.link().index
 		// A request that is just sent is not taken over because nothing came

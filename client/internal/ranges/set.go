@@ -80,7 +80,8 @@ func (s *Set) Remove(r Range) (removed quantity.Bytes) {
 	if from >= to {
 		return 0
 	}
-	var rest []Range
+	var both [2]Range
+	rest := both[:0]
 	for _, other := range s.ranges[from:to] {
 		removed += min(other.End(), r.End()) - max(other.Offset, r.Offset)
 	}

@@ -138,7 +138,8 @@ func (w Work) Sooner(bytes quantity.Bytes, than float64) bool {
 // links end together, at their present rates. It is 0 if others deliver all
 // of them before x could help, and all of them if no rate is known.
 func Share(x int, works []Work, free quantity.Bytes) quantity.Bytes {
-	var links []Work
+	var few [8]Work // As many links need no memory of their own.
+	links := few[:0]
 	for _, w := range works {
 		if w.Usable && w.Rate > 0 && !math.IsInf(w.idle(), 1) {
 			links = append(links, w)

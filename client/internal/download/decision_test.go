@@ -1,0 +1,72 @@
+package download
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// deciding is a download in its middle: two links of sixteen connections each,
+// on which a request is in flight, and the connection that asks next.
+func deciding(free quantity.Bytes) (withLanes, *linkState) {
+	const size = 1e9
+	d := &download{Options: Options{Scheduler: schedule.Adaptive{}, Lanes: &Lanes{Most: 16}}}
+	d.part = ranges.Range{Length: size}
+	d.payload = ranges.NewPayload(d.part)
+	d.payload.Take(size-free, math.MaxInt64)
+	for x := range 32 {
+		l := &linkState{
+			index: x, session: &session{Conn: &transport.Conn{}},
+			pace: throughput.NewPace(paceWindow), health: newHealth(),
+			rtt: link.RoundTrip{Last: 40 * time.Millisecond, Min: 30 * time.Millisecond},
+		}
+		if x < 2 {
+			l.account = &account{meter: throughput.NewMeter(time.Second)}
+			l.growth = &schedule.Growth{Most: 16}
+		} else {
+			l.first = d.links[x%2]
+			l.account = l.first.account
+		}
+		r := &request{Range: ranges.Range{Length: 1e6}, limit: 1e6, received: 4e5, session: l.session}
+		l.active, l.newest, l.expected = []*request{r}, r, r.left()
+		l.pace.Begin(0, 0)
+		l.pace.Add(time.Second, r.received)
+		d.links = append(d.links, l)
+	}
+	return withLanes{withRescue{d, 0}, 16}, d.links[20]
+}
+
+// Decisions use memory that is there: of what is free, and of what others owe.
+func TestADecisionAllocatesNothing(t *testing.T) {
+	const now = 1050 * time.Millisecond
+	for name, free := range map[string]quantity.Bytes{"of what is free": 5e8, "of what others owe": 0} {
+		d, l := deciding(free)
+		taken := 0
+		allocations := testing.AllocsPerRun(100, func() {
+			if _, _, ok := d.next(l, now); ok {
+				taken++
+			}
+		})
+		if allocations > 0 || taken == 0 && free > 0 {
+			t.Errorf("%s: %v allocations for a decision, %d ranges were taken", name, allocations, taken)
+		}
+	}
+}
+
+func BenchmarkDecision(b *testing.B) {
+	const now = 1050 * time.Millisecond
+	d, l := deciding(5e8)
+	b.ReportAllocs()
+	for b.Loop() {
+		if r, _, ok := d.next(l, now); ok {
+			d.payload.Release(r)
+		}
+	}
+}
