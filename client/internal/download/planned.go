@@ -40,14 +40,15 @@ type subsegment struct {
 	kind energy.Kind
 	// reserved is what the link gets next.
 	reserved []ranges.Range
-	// current is what arrives now; since when, and how much had come then. Before
-	// least has passed its rate says nothing.
+	// current is what arrives now; since when, and how much had come over the link
+	// then: the next one may already be on its way, beside it. Before least has
+	// passed its rate says nothing.
 	current *request
 	since   time.Duration
 	had     quantity.Bytes
 	least   time.Duration
-	// goodput is the rate of the last one that was complete, and finished how
-	// many there were.
+	// goodput is the rate of the last one that was complete and long enough to
+	// tell, and finished how many there were.
 	goodput  quantity.Rate
 	finished int
 	// first is when the first request of the link was sent.
@@ -197,7 +198,7 @@ func (p *planned) observe(now time.Duration) {
 			Kind:       w.kind,
 			Usable:     l.alive() && !l.down,
 			Received:   w.received,
-			Goodput:    w.rate(now),
+			Goodput:    w.rate(now, l.meter.Total()),
 			Finished:   w.finished,
 			Unfinished: l.expected,
 		}
@@ -234,13 +235,13 @@ func (p *planned) observe(now time.Duration) {
 // leastMeasured is how long a subsegment must have arrived for its rate to
 // mean something: that, and two round trips as they are with the queue. Behind
 // a lost packet nothing comes for one, and then all at once.
-const leastMeasured = 100 * time.Millisecond
+const leastMeasured = leastSilence
 
 // rate is the mean over the present subsegment, or the last one while the
-// present one is young.
-func (w *subsegment) rate(now time.Duration) quantity.Rate {
+// present one is young. total is what has come over the link.
+func (w *subsegment) rate(now time.Duration, total quantity.Bytes) quantity.Rate {
 	if took := now - w.since; w.current != nil && !w.current.complete() && !w.current.dropped && took >= w.least {
-		return (w.current.received - w.had).Per(took)
+		return (total - w.had).Per(took)
 	}
 	return w.goodput
 }
@@ -252,27 +253,35 @@ func (w *subsegment) follow(l *linkState, r *request, now time.Duration) {
 		// belongs to the wait for them.
 		w.begin(l, r, now)
 	}
-	if w.current == r && r.complete() {
-		// A small one may be there with its first bytes: the rest says nothing.
-		pace := l.pace.Rate(now)
-		switch rest := r.received - w.had; {
-		case now > w.since && 2*rest >= r.received:
-			w.goodput = rest.Per(now - w.since)
-		case pace > 0:
-			w.goodput = pace
-		}
+	if w.current != r || !r.complete() {
+		return
+	}
+	rest, took, pace := l.meter.Total()-w.had, now-w.since, l.pace.Rate(now)
+	// A small one may be there with its first bytes: the rest says nothing.
+	measured := took >= w.least && 2*rest >= r.received
+	switch {
+	case measured:
+		w.goodput = rest.Per(took)
 		w.finished++
-		// The next one was asked for in time: the link has gone on with it, also
-		// while its bytes wait for one that was lost.
-		if next := l.newest; next != nil && next != r && now-next.issued >= l.rtt.Min {
+	case w.goodput == 0 && pace > 0:
+		w.goodput = pace
+		w.finished++
+	}
+	// The next one was asked for in time: the link has gone on with it, also
+	// while its bytes wait for one that was lost. One that took too short is
+	// measured with it.
+	if next := l.newest; next != nil && next != r && now-next.issued >= l.rtt.Min {
+		if measured {
 			w.begin(l, next, now)
 		}
+		w.current = next
 	}
 }
 
 // begin measures from now on how fast a request arrives.
 func (w *subsegment) begin(l *linkState, r *request, now time.Duration) {
-	w.current, w.since, w.had, w.least = r, now, r.received, max(leastMeasured, 2*l.rtt.Last)
+	l.measure()
+	w.current, w.since, w.had, w.least = r, now, l.meter.Total(), max(leastMeasured, 2*l.rtt.Last)
 }
 
 func (p *planned) due(l *linkState, r *request, now time.Duration) bool {

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/throughput"
 )
 
 // A link that a plan does not use is not connected.
@@ -95,4 +97,58 @@ func TestASlowLinkIsForsaken(t *testing.T) {
 			t.Errorf("LTE is asked for bytes at %v", time.Duration(r.T))
 		}
 	}
+}
+
+// Behind a lost packet nothing comes for a while, and then all at once: the
+// wait is a part of the rate, and no sign of a link that has broken off.
+func TestALostPacketDoesNotChangeARate(t *testing.T) {
+	l := &linkState{account: &account{meter: throughput.NewMeter(time.Second)}, pace: throughput.NewPace(paceWindow)}
+	l.rtt.Min = 20 * time.Millisecond
+	w := &subsegment{}
+	var now time.Duration
+	arrive := func(r *request, bytes quantity.Bytes) {
+		l.meter.Add(now, bytes)
+		r.received += bytes
+		w.follow(l, r, now)
+	}
+	at := func(milliseconds time.Duration) { now = milliseconds * time.Millisecond }
+	ask := func(bytes quantity.Bytes) *request {
+		l.newest = &request{Range: ranges.Range{Length: bytes}, limit: bytes, issued: now}
+		return l.newest
+	}
+	whole := func(name string, want float64) {
+		t.Helper()
+		within(t, name, float64(w.rate(now, l.meter.Total()))/8, 0.98*want, 1.02*want)
+	}
+	// A million bytes a second; the next request is always on its way.
+	first := ask(1e6 + 1000)
+	at(50)
+	arrive(first, 1000)
+	at(1000)
+	second := ask(400e3)
+	at(1050)
+	arrive(first, 1e6)
+	whole("a steady link", 1e6)
+	at(1200)
+	whole("a link that is silent for 150 ms", 1e6)
+	third := ask(100e3)
+	at(1480)
+	arrive(second, 400e3)
+	whole("what came at once", 930e3)
+	arrive(third, 50e3)
+	fourth := ask(300e3)
+	at(1510)
+	arrive(third, 50e3)
+	whole("a small one, mostly in the burst", 930e3)
+	at(1830)
+	arrive(fourth, 300e3)
+	whole("with the next one", 1143e3)
+	if w.finished != 3 {
+		t.Errorf("%d were measured", w.finished)
+	}
+	at(2400)
+	ask(300e3)
+	w.follow(l, l.newest, now)
+	at(2900)
+	whole("a link that has broken off", 0)
 }

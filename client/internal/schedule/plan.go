@@ -80,7 +80,7 @@ type Progress struct {
 	// Goodput is the mean over its present subsegment, or the last one; 0 if
 	// nothing is known.
 	Goodput quantity.Rate
-	// Finished counts its subsegments.
+	// Finished counts the subsegments of which that was the goodput.
 	Finished int
 	// Unfinished is what it was given and has not brought.
 	Unfinished quantity.Bytes
