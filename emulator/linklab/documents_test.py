@@ -51,6 +51,15 @@ def test_make_targets_exist(document: Path) -> None:
     assert named <= targets
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_tables_have_all_their_cells(document: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.M | re.S)
+    for table in re.findall(r"(?:^\|.*\|$\n?)+", text, re.M):
+        rows = table.splitlines()
+        cells = [len(re.sub(r"`[^`]*`|\\\|", "", row).split("|")) for row in rows]
+        assert [row for row, n in zip(rows, cells, strict=True) if n != cells[0]] == []
+
+
 def test_make_calls_linklab_by_words_that_it_knows() -> None:
     said = re.findall(r"^\t@?\$\(LINKLAB\) ([^$\n\\]+)$", (ROOT / "Makefile").read_text(), re.M)
     assert len(said) >= 2
