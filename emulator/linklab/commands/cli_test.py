@@ -253,6 +253,32 @@ def test_what_runs_something_does_not_wait_for_scipy(module: str) -> None:
     assert {"numpy", "scipy", "linklab.core.statistics"}.isdisjoint(loaded)
 
 
+def test_without_mininet_all_but_the_lab_is_there() -> None:
+    """It is in the guest's image; the host place alone needs it on this machine."""
+    script = """
+import importlib, pkgutil, sys
+sys.modules["mininet"] = None
+import linklab
+for module in pkgutil.walk_packages(linklab.__path__, "linklab."):
+    name = module.name.rpartition(".")[2]
+    if not name.endswith(("_test", "conftest", "__main__")):
+        try:
+            importlib.import_module(module.name)
+        except ImportError:
+            print(module.name)
+"""
+    need_it = subprocess.run(
+        [sys.executable, "-c", script],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
+    ).stdout.split()
+    assert "linklab.lab.nodes" in need_it
+    others = {name for name in need_it if not name.startswith("linklab.lab.")}
+    assert others == {"linklab.runs.execution", "linklab.runs.guest_session"}
+
+
 def test_scenario_files_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("name: bad\nlink: {}\n")

@@ -7,7 +7,7 @@ import pytest
 from linklab.commands import exec, run
 from linklab.commands.conftest import NETWORK, Runs, printed
 from linklab.commands.options import UsageError
-from linklab.lab.own_server import OwnServer
+from linklab.lab.services import OwnServer
 
 
 def test_a_program_of_the_user_s_is_reported(

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from linklab.lab.outside import Outside
-    from linklab.lab.own_server import OwnServer
+    from linklab.lab.services import Outside, OwnServer
     from linklab.scenario import Scenario
 
 RUNS = Path("runs")
@@ -123,8 +122,7 @@ def add_server(parser: argparse.ArgumentParser) -> None:
 
 def server(options: argparse.Namespace) -> OwnServer | None:
     """The server of `add_server`, if one is asked for. UsageError."""
-    from linklab.lab.own_server import OwnServer
-    from linklab.lab.server import PORT
+    from linklab.lab.services import HTTPS_PORT, OwnServer
     from linklab.runs.job import words
 
     if options.server is None:
@@ -135,7 +133,7 @@ def server(options: argparse.Namespace) -> OwnServer | None:
         command = words(options.server)
     except ValueError as error:
         raise UsageError(f"--server: {error}") from error
-    return OwnServer(from_here(command), options.port or PORT)
+    return OwnServer(from_here(command), options.port or HTTPS_PORT)
 
 
 def add_outside(parser: argparse.ArgumentParser) -> None:
@@ -185,7 +183,7 @@ def from_here(command: Sequence[str]) -> tuple[str, ...]:
 
 
 def _port(text: str) -> int:
-    from linklab.lab.own_server import parse_port
+    from linklab.lab.services import parse_port
 
     try:
         return parse_port(text)

@@ -19,8 +19,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from linklab.core import relay
 from linklab.core.relay import Rule
 from linklab.lab import rtnetlink
@@ -28,6 +26,7 @@ from linklab.lab.namespace import inside, write_sysctls
 from linklab.lab.netlink import Channel
 from linklab.lab.network import EVERYWHERE, LOOPBACK, Host, Lab, connect, start_host
 from linklab.lab.nodes import Router
+from linklab.lab.services import Outside
 from linklab.lab.topology import SERVER, Port
 from linklab.scenario import Scenario
 
@@ -43,29 +42,6 @@ PORTS: Final = (22, 80, 443, 853, 3000, 5000, 8000, 8080, 8443, 8888, 9000)
 
 _RESOLVER_FILE = "/etc/resolv.conf"
 _HOSTS_FILE = "/etc/hosts"
-
-
-class Origin(msgspec.Struct, frozen=True):
-    """A server outside. In the lab it is called `name`, if it has one, at `address` and `port`; `to`
-    is where the relay finds it."""
-
-    url: str
-    name: str
-    address: str
-    port: int
-    to: tuple[str, int]
-
-
-class Outside(msgspec.Struct, frozen=True):
-    """What of the outside a lab reaches, and who reaches it: by name of a link, or "" for all, the
-    port of this machine's loopback device that leads to a proxy on the client host. `resolver`
-    answers for names, where everything may be reached. `reaches_loopback` if an origin is this
-    machine itself."""
-
-    origins: tuple[Origin, ...] = ()
-    resolver: tuple[str, int] | None = None
-    proxies: dict[str, int] = {}
-    reaches_loopback: bool = False
 
 
 def open_device(name: str, address: str, gateway: str) -> None:

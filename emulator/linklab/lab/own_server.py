@@ -10,29 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from linklab.lab.network import Host, LabError
-from linklab.lab.server import PORT, START_TIMEOUT_S, Server
+from linklab.lab.server import START_TIMEOUT_S, Server
 from linklab.lab.topology import SERVER_ADDRESS
-from linklab.schema.mapping import integer, within
 
 LOOK_S = 0.02
 """How often is looked whether it listens. In virtual time, where computing takes none, it has by
 the second look opened all that it does not wait for."""
 
-parse_port = within(integer, 1, 65535, "1 to 65535")
-"""The number of a port. ValueError."""
-
 _LISTENS = {"tcp": "0A", "udp": "07"}  # include/net/tcp_states.h: TCP_LISTEN; UDP has TCP_CLOSE.
-
-
-class OwnServer(msgspec.Struct, frozen=True):
-    """What is to serve: a command's words, with placeholders, and the port that it listens on, by
-    TCP or UDP."""
-
-    command: tuple[str, ...]
-    port: int = PORT
 
 
 @dataclass(frozen=True, order=True)

@@ -13,9 +13,9 @@ from pathlib import Path
 from linklab.lab.h2o import configuration
 from linklab.lab.namespace import inside
 from linklab.lab.network import Host, LabError
+from linklab.lab.services import HTTPS_PORT
 from linklab.lab.topology import SERVER_ADDRESS
 
-PORT = 443
 START_TIMEOUT_S = 10.0
 
 
@@ -97,7 +97,7 @@ def start(
     error_log = run_dir / "h2o-error.log"
     conf.write_text(
         configuration(
-            (SERVER_ADDRESS, PORT),
+            (SERVER_ADDRESS, HTTPS_PORT),
             certificate,
             key,
             payload.parent,
@@ -118,11 +118,11 @@ def start(
         server.check()
         if time.monotonic() > deadline:
             server.stop()
-            raise LabError(f"H2O does not listen on port {PORT}: {server.last_words}")
+            raise LabError(f"H2O does not listen on port {HTTPS_PORT}: {server.last_words}")
         time.sleep(0.005)
     return server
 
 
 def _listens(host: Host) -> bool:
     with inside(host.node.namespace), socket.socket() as probe:
-        return probe.connect_ex((SERVER_ADDRESS, PORT)) == 0
+        return probe.connect_ex((SERVER_ADDRESS, HTTPS_PORT)) == 0

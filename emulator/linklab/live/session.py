@@ -29,7 +29,7 @@ from linklab.core.complaint import complain
 from linklab.core.records import FILES, MachineRecord, RecordError, line
 from linklab.lab import control
 from linklab.lab.control import Command
-from linklab.lab.outside import Outside
+from linklab.lab.services import Outside
 from linklab.live.command_server import serving
 from linklab.live.core_load import CoreLoad
 from linklab.live.exporter import Exporter

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from linklab.lab.outside import Origin, Outside
+from linklab.lab.services import Origin, Outside
 from linklab.places.guest import gateway
 from linklab.scenario import Scenario
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from linklab.lab import server
+from linklab.lab.services import HTTPS_PORT
 from linklab.lab.topology import SERVER_ADDRESS
 from linklab.runs import job as manifest
 from linklab.runs.clients import Task
@@ -20,12 +20,12 @@ form is that of NSS' key log, which Wireshark reads."""
 
 
 def _port(job: Job) -> int:
-    return server.PORT if job.server is None else job.server.port
+    return HTTPS_PORT if job.server is None else job.server.port
 
 
 def task_of(job: Job, scenario: Scenario, run_dir: Path, output: Path) -> Task:
     """What a contestant is told; the URL without the port that HTTPS has anyway."""
-    port = "" if _port(job) == server.PORT else f":{_port(job)}"
+    port = "" if _port(job) == HTTPS_PORT else f":{_port(job)}"
     return Task(
         scenario=scenario,
         url=f"https://{SERVER_ADDRESS}{port}/{Path(job.payload).name}",

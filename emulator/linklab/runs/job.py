@@ -15,8 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from linklab.core import plain_file
-from linklab.lab.outside import Outside
-from linklab.lab.own_server import OwnServer
+from linklab.lab.services import Outside, OwnServer
 from linklab.lab.terminal import Terminal
 from linklab.scenario import Scenario, load
 

@@ -18,9 +18,7 @@ from typing import Final
 
 from linklab.core.paths import PROFILES
 from linklab.core.placeholders import filled
-from linklab.lab import own_server
-from linklab.lab.own_server import OwnServer
-from linklab.lab.server import PORT
+from linklab.lab.services import HTTPS_PORT, OwnServer, parse_port
 from linklab.runs import clients
 from linklab.runs.job import words
 from linklab.runs.runner import Request
@@ -96,7 +94,8 @@ class PlanFile:
             return None
         server = mapping.sub("server", _SERVER)
         return OwnServer(
-            server.get("command", self.words), server.get_or("port", own_server.parse_port, PORT)
+            server.get("command", self.words),
+            server.get_or("port", parse_port, HTTPS_PORT),
         )
 
     def words(self, text: str) -> tuple[str, ...]:

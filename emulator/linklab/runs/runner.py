@@ -21,8 +21,7 @@ from linklab.core.paths import MULTILINK, PYTHON_PATH, cache_dir
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import authority, payload
 from linklab.lab import terminal as terminals
-from linklab.lab.outside import Outside
-from linklab.lab.own_server import OwnServer
+from linklab.lab.services import Outside, OwnServer
 from linklab.lab.terminal import Terminal
 from linklab.links import oracle
 from linklab.places.choice import Place
