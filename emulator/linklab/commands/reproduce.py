@@ -81,8 +81,9 @@ def run(options: argparse.Namespace) -> int:
     stated = publication.find(options.publication)
     found, failures, line = _given(options) if options.there else _made(options, stated)
     used = _only_these(stated, found)
+    begun = _beginnings(stated, used, options.energy_model)
     try:
-        checked = reproduction.check(stated, reproduction.by_cell(used))
+        checked = reproduction.check(stated, reproduction.by_cell([*used, *begun]))
     except ValueError as error:
         raise UsageError(str(error)) from None
     notes = clients.notes(dict.fromkeys(one.who for one in used))
@@ -130,6 +131,27 @@ def _made(
     found = [reader.read(out / label) for label in done.results if label not in done.failures]
     failures = [f"{label}: {why}" for label, why in done.failures.items()]
     return found, failures, f"{campaign.in_one_line(done)}; run directories: {out}"
+
+
+def _beginnings(
+    stated: Publication, used: Iterable[Evidence], energy_model: str | None
+) -> list[Evidence]:
+    """What runs did in the first seconds that statements are about; says of which it cannot tell."""
+    from linklab.energy import library
+    from linklab.runs import beginning
+    from linklab.runs.run_figures import FigureError
+
+    model = library.get(energy_model) if energy_model else None
+    wanted = {(one.scenario, one.contestant, one.first_s) for one in stated.beginnings}
+    found = []
+    for one in used:
+        for scenario, contestant, first_s in wanted:
+            if (one.scenario.name, one.who) == (scenario, contestant) and one.figures is not None:
+                try:
+                    found.append(beginning.of(one, first_s, model))
+                except FigureError as error:
+                    complain(str(error))
+    return found
 
 
 def _given(options: argparse.Namespace) -> tuple[list[Evidence], list[str], str]:

@@ -16,6 +16,7 @@ The file (keys marked * are needed, the others show their defaults):
         why: …                         # says why
         needs: [music]                 # of not_there
         workload: video                # over the scenarios' links, in place of their own
+        first: 250 s                   # of the runs' first so many seconds alone, without a tail
         within: 10 %                   # or 1 s, or '10 % or 1 s', whichever is more; or such a
                                        # one for each contestant. Of ratios it is in points
 
@@ -41,7 +42,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -49,6 +50,7 @@ from yaml.nodes import MappingNode
 
 from linklab.core import units
 from linklab.core.paths import PROFILES
+from linklab.models.keys import LENGTH
 from linklab.report.measures import MEASURES, Measure
 from linklab.runs import clients
 from linklab.runs.comparison import Published
@@ -72,10 +74,12 @@ Form = Literal["value", "ratio", "difference", "correlation"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cell:
-    """The runs of one contestant in one scenario."""
+    """The runs of one contestant in one scenario; where `first_s` is not 0, what they did in so many
+    seconds."""
 
     scenario: str
     contestant: str
+    first_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +151,8 @@ class Statement:
         words = self.measure.words
         if self.link:
             words = f"{words} of {self.link}"
+        if self.of[0].first_s:
+            words = f"{words} in the first {units.format_duration(self.of[0].first_s)}"
         if self.form == "correlation":
             return f"correlation of {words} with {MEASURES[self.other].words}"
         return words if self.form == "value" else f"{self.form} of {words}"
@@ -178,13 +184,21 @@ class Publication:
 
     @property
     def cells(self) -> list[Cell]:
-        """All that have to be run, in virtual time, each once, in the order of the statements."""
+        """All that have to be run, in virtual time, each once and to its end, in the order of the
+        statements."""
         stated = [one for one in self.checkable if not one.real_clock]
-        return list(dict.fromkeys(cell for one in stated for cell in one.cells))
+        cells = (replace(cell, first_s=0.0) for one in stated for cell in one.cells)
+        return list(dict.fromkeys(cells))
+
+    @property
+    def beginnings(self) -> list[Cell]:
+        """The cells of which a part of each run is needed."""
+        cells = (cell for one in self.checkable for cell in one.cells)
+        return list(dict.fromkeys(cell for cell in cells if cell.first_s))
 
 
 _ROOT = Keys(("name", "title", "source", "statements"), ("runs", "not_there"))
-_COMMON = ("link", "kind", "why", "needs", "within", "workload")
+_COMMON = ("link", "kind", "why", "needs", "within", "workload", "first")
 _FORMS: dict[str, tuple[str, ...]] = {
     "values": ("values",),
     "comparison": ("each", "over", "of", "to", "ratio", "difference", "is"),
@@ -278,6 +292,7 @@ class _Reader:
         self._lacking = lacking
         self._name = one_of(*names_in())
         self._workload = ""
+        self._first_s = 0.0
         self.used: set[str] = set()
 
     def _scenario(self, text: str) -> str:
@@ -288,8 +303,13 @@ class _Reader:
         """What an item of the list states. Raises ScenarioError."""
         known = one_of(*workload_names())
         self._workload = f"{JOINED}{item.get('workload', known)}" if item.has("workload") else ""
+        self._first_s = item.get_or("first", LENGTH.parse, 0.0)
         metric = item.get("metric", one_of(*MEASURES))
         measure = MEASURES[metric]
+        if self._first_s and metric not in _OF_BEGINNINGS:
+            item.fail(
+                "first", f"{metric} is of whole runs; allowed: with {', '.join(_OF_BEGINNINGS)}"
+            )
         if item.has("link") != measure.per_link:
             item.fail("link", f"{metric} is {'' if measure.per_link else 'not '}of one link")
         kind = item.get_or("kind", _kind, KINDS[1])
@@ -353,7 +373,7 @@ class _Reader:
                 yield (
                     node.start_mark.line + 1,
                     "value",
-                    (Cell(scenario, who),),
+                    (Cell(scenario, who, self._first_s),),
                     (),
                     Expected(value - reach, value + reach, said, value),
                 )
@@ -378,8 +398,8 @@ class _Reader:
                 yield (
                     line,
                     form,
-                    tuple(Cell(one, of) for one in together),
-                    tuple(Cell(one, who) for one in together for who in to),
+                    tuple(Cell(one, of, self._first_s) for one in together),
+                    tuple(Cell(one, who, self._first_s) for one in together for who in to),
                     expected,
                 )
 
@@ -413,7 +433,7 @@ class _Reader:
         reach = item.get("within", within(units.parse_number, 0.0, 2.0, "0 to 2"))
         rows = item.sub("cells", Keys((), named=self._scenario))
         cells = tuple(
-            Cell(scenario, who)
+            Cell(scenario, who, self._first_s)
             for scenario in rows.values
             for who in rows.each(scenario, self._contestant)
         )
@@ -441,6 +461,8 @@ class _Reader:
             return each.get(who, _tolerance(parse_one, points))
         return item.get("within", _tolerance(parse_one, points))
 
+
+_OF_BEGINNINGS: Final = ("goodput", "link-share", "link-bytes", "energy-main", "energy-per-byte")
 
 _Read = tuple[int, Form, tuple[Cell, ...], tuple[Cell, ...], Expected]
 

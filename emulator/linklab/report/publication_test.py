@@ -59,6 +59,21 @@ def test_comparisons(asked: str, form: str, low: float, high: float) -> None:
     assert (made.expected.low, made.expected.high) == pytest.approx((low, high))
 
 
+def test_of_the_first_seconds_alone() -> None:
+    asked = f"metric: goodput, source: s, first: 250 s, {PAIR}, is: less"
+    made = one(asked)
+    assert made.of == (Cell("ts", "alg3", 250.0),)
+    assert made.title == "ratio of goodput in the first 250 s"
+    assert one(asked) != one(asked.replace(" first: 250 s,", ""))
+    both = read(asked, f"metric: download, source: s, {PAIR}, is: less")
+    assert both.beginnings == [Cell("ts", "alg3", 250.0), Cell("ts", "naive", 250.0)]
+    assert both.cells == [Cell("ts", "alg3"), Cell("ts", "naive")]
+    with pytest.raises(
+        ScenarioError, match="first: download is of whole runs; allowed: with goodput"
+    ):
+        one(f"metric: download, source: s, first: 250 s, {PAIR}, is: less")
+
+
 def test_signs_leave_out_what_is_equal() -> None:
     less, more = (one(f"metric: download, source: s, {PAIR}, is: {w}") for w in ("less", "more"))
     assert less.expected.low < less.expected.high < 1 < more.expected.low < more.expected.high

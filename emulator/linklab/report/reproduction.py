@@ -83,7 +83,7 @@ def by_cell(runs: Iterable[Evidence]) -> dict[Cell, list[Evidence]]:
     found: dict[Cell, dict[tuple[int, str], Evidence]] = {}
     for one in sorted(runs, key=lambda one: one.job.seed):
         if one.figures is not None:
-            seeds = found.setdefault(Cell(one.scenario.name, one.who), {})
+            seeds = found.setdefault(Cell(one.scenario.name, one.who, one.first_s), {})
             key = one.job.seed, one.job.clock
             if key in seeds:
                 raise ValueError(f"the same run twice: {seeds[key].run_dir} and {one.run_dir}")

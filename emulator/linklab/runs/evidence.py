@@ -21,7 +21,7 @@ from linklab.scenario import Scenario, ScenarioError
 class Evidence:
     """One run. `who` is the contestant or the name of a user's program. `figures` is None where the
     run came to none, and `failure` says why. `rates_bps` has the links' typical rates on the wire
-    (`link_rates.py`)."""
+    (`link_rates.py`). Where `first_s` is not 0, the figures are of so many seconds (`beginning.py`)."""
 
     run_dir: Path
     job: Job
@@ -29,6 +29,7 @@ class Evidence:
     figures: RunFigures | None
     failure: str = ""
     rates_bps: dict[str, float] | None = None
+    first_s: float = 0.0
 
     @property
     def who(self) -> str:

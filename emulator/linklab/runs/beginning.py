@@ -1,0 +1,63 @@
+"""What runs did in their first seconds alone: of publications that watched for a time instead of
+waiting for a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from linklab.core.frames import goodput_ratio
+from linklab.core.records import QueueRecord, Tail
+from linklab.energy.model import EnergyModel
+from linklab.runs import run_energy
+from linklab.runs.evidence import Evidence
+from linklab.runs.run_figures import FigureError, LinkFigures
+
+
+def of(run: Evidence, first_s: float, model: EnergyModel | None = None) -> Evidence:
+    """The run as if it had ended after `first_s`: payload by what the links' counters had then, and
+    energy until then, without a tail; by `model`, or by the run's own.
+
+    Raises FigureError where it came to nothing, or was over before.
+    """
+    if run.figures is None:
+        raise FigureError(f"{run.run_dir}: {run.failure}")
+    if run.figures.download_s < first_s:
+        raise FigureError(
+            f"{run.run_dir}: over after {run.figures.download_s:.1f} s, before the {first_s:g} s that "
+            "are asked for; needed: a larger payload"
+        )
+    queues = Tail(run.run_dir, QueueRecord).read()
+    end_s = run.job.shift_s + first_s
+    carried = dict.fromkeys(run.scenario.links, 0)
+    for one in queues:
+        if one.direction == "down" and one.t_s <= end_s and one.link in carried:
+            carried[one.link] = one.sent_bytes
+    total = sum(carried.values())
+    links = {
+        name: LinkFigures(bytes=round(count * goodput_ratio()), share=count / total if total else 0)
+        for name, count in carried.items()
+    }
+    payload_bytes = sum(link.bytes for link in links.values())
+    energy, used = None, model or run_energy.model_of(run.run_dir)
+    if used is not None:
+        cost = run_energy.of_lab(
+            used,
+            run.scenario,
+            run.run_dir,
+            queues,
+            start_s=run.job.shift_s,
+            download_s=first_s,
+        ).figures
+        energy = replace(
+            cost, joules=cost.main_j, tail_j=0.0, joules_per_byte=cost.main_j / payload_bytes
+        )
+    figures = replace(
+        run.figures,
+        download_s=first_s,
+        goodput_bps=payload_bytes * 8 / first_s,
+        efficiency=None,
+        link_delta_s=None,
+        links=links,
+        energy=energy,
+    )
+    return replace(run, figures=figures, first_s=first_s)

@@ -1,0 +1,32 @@
+from pathlib import Path
+
+import pytest
+
+from linklab.core.frames import goodput_ratio
+from linklab.energy import library
+from linklab.runs import beginning, evidence
+from linklab.runs.evidence_test import made
+from linklab.runs.run_figures import FigureError
+from linklab.scenario import Scenario
+
+
+def test_the_first_second_of_two(tmp_path: Path, small: Scenario) -> None:
+    run = evidence.Reader().read(made(tmp_path, "a", small))
+    begun = beginning.of(run, 1.0, library.get("galaxy-s7"))
+    assert (begun.who, begun.first_s) == (run.who, 1.0)
+    assert begun.figures is not None
+    payload_bytes = round(400_000 * goodput_ratio())
+    assert begun.figures.links["wifi"].bytes == payload_bytes
+    assert begun.figures.goodput_bps == payload_bytes * 8
+    energy = begun.figures.energy
+    assert energy is not None
+    assert energy.tail_j == 0
+    assert energy.joules == energy.main_j == pytest.approx(energy.joules_per_byte * payload_bytes)
+    assert energy.links["wifi"].active_s == pytest.approx(1.0)
+    assert beginning.of(run, 1.0).figures.energy is None  # type: ignore[union-attr]
+
+
+def test_what_is_over_before_has_no_such_beginning(tmp_path: Path, small: Scenario) -> None:
+    run = evidence.Reader().read(made(tmp_path, "a", small))
+    with pytest.raises(FigureError, match=r"over after 2\.0 s, before the 3 s .* larger payload"):
+        beginning.of(run, 3.0)
