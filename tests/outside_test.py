@@ -19,6 +19,7 @@ import pytest
 from conftest import Called, Linklab, command, environment
 from host_place_test import nested
 from linklab.places.guest import gateway
+from soak_outside import soak
 from through_the_lab import PATIENCE_S, answers, fetched, free_ports, inside, proxied, served
 
 pytestmark = [
@@ -216,6 +217,15 @@ def test_a_lab_that_dies_in_mid_stream(
     assert "the guest" in error
     nothing_is_left(family, temporary)
     assert not any(answers(first + number) for number in range(3))
+
+
+def test_many_at_a_time_and_none_stands_still_or_stays(tmp_path: Path) -> None:
+    """What `make soak-outside` does for an hour."""
+    report = soak(5, 30, 1, tmp_path)
+    assert report["troubles"] == {}
+    assert report["leaks"] == []
+    assert report["connections at a time"]["least"] > 20
+    assert len(report["requests"]) == 6, "each kind, by HTTP and by SOCKS5"
 
 
 @pytest.mark.parametrize("name", ["exec", "live"])

@@ -59,14 +59,18 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 async def _connected(
     host: str, port: int, turn: asyncio.Lock | None
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection; with a `turn`, one after the other, each greeted. OSError, TimeoutError."""
+    """A connection; with a `turn`, one after the other, each greeted, however long those before it
+    take. OSError, TimeoutError."""
     if turn is None:
-        return await asyncio.open_connection(host, port)
-    async with turn:
+        return await asyncio.wait_for(asyncio.open_connection(host, port), CONNECT_TIMEOUT_S)
+    async with turn, asyncio.timeout(CONNECT_TIMEOUT_S):
         reader, writer = await asyncio.open_connection(host, port)
-        if await reader.read(1) != GREETING:
+        try:
+            if await reader.read(1) != GREETING:
+                raise ConnectionResetError
+        except BaseException:
             _break(writer)
-            raise ConnectionResetError
+            raise
         return reader, writer
 
 
@@ -83,9 +87,7 @@ async def join(
     if greets:
         writer.write(GREETING)
     try:
-        far_reader, far_writer = await asyncio.wait_for(
-            _connected(host, port, turn), CONNECT_TIMEOUT_S
-        )
+        far_reader, far_writer = await _connected(host, port, turn)
     except (OSError, TimeoutError):
         _break(writer)
         return

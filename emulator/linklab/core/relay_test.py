@@ -116,6 +116,49 @@ def test_one_at_a_time_where_there_is_room_for_one_that_waits() -> None:
     assert most == 1
 
 
+def test_who_is_not_greeted_in_time_is_let_go_and_those_behind_him_have_their_own_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first of three connections is never greeted; the others wait for as long as it may take,
+    and get through."""
+    monkeypatch.setattr(relay, "CONNECT_TIMEOUT_S", 1.0)
+    ended = []
+    calls = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            await asyncio.sleep(0.2)
+            writer.write(relay.GREETING + b"there")
+        else:
+            with contextlib.suppress(ConnectionResetError):
+                await reader.read()
+            ended.append(calls)
+        writer.close()
+
+    async def one(address: tuple[str, int]) -> bytes | None:
+        reader, writer = await asyncio.open_connection(*address)
+        try:
+            return await reader.read()
+        except ConnectionResetError:
+            return None
+        finally:
+            writer.close()
+
+    async def ask() -> list[bytes | None]:
+        server = await asyncio.start_server(serve, sock=listening())
+        to = server.sockets[0].getsockname()
+        joins = functools.partial(relay.join, to=to, turn=asyncio.Lock())
+        front = await asyncio.start_server(joins, sock=listening())
+        async with server, front:
+            address = front.sockets[0].getsockname()
+            return await asyncio.gather(*(one(address) for _ in range(3)))
+
+    assert sorted(asyncio.run(ask()), key=str) == [None, b"there", b"there"]
+    assert ended == [1], "the connection that led nowhere is closed"
+
+
 def test_a_broken_connection_is_broken_at_the_other_end_too() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"half")
