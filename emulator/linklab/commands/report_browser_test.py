@@ -1,6 +1,7 @@
 """A report in a browser: everything is drawn, nothing is asked of the network, nothing complains."""
 
 import asyncio
+import contextlib
 import json
 import re
 import shutil
@@ -59,14 +60,14 @@ class Tab:
         raise AssertionError(f"never came: {expression}")
 
 
-@pytest.fixture
-def devtools(tmp_path: Path) -> Iterator[str]:
-    """The address of a browser's only tab."""
+@contextlib.contextmanager
+def browser(profile: Path, *more: str) -> Iterator[str]:
+    """A browser with these options besides, and the address of its only tab."""
     process = subprocess.Popen(
         [
             str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu",
             "--remote-debugging-port=0", "--remote-allow-origins=*",
-            f"--user-data-dir={tmp_path / 'browser'}", "about:blank",
+            f"--user-data-dir={profile}", *more, "about:blank",
         ],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -80,6 +81,13 @@ def devtools(tmp_path: Path) -> Iterator[str]:
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.fixture
+def devtools(tmp_path: Path) -> Iterator[str]:
+    """The address of a browser's only tab."""
+    with browser(tmp_path / "browser") as address:
+        yield address
 
 
 def runs(parent: Path, small: Scenario) -> None:
