@@ -1,4 +1,5 @@
-"""Section `field`: scenarios made of downloads' records alone, beside the links that made them."""
+"""Section `field`: scenarios made of downloads' records alone, and of captures alone, beside the links
+that made them."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from linklab.core.link_kinds import KINDS
-from linklab.field import capacity, files, making, recording
+from linklab.field import capacity, capture, files, making, recording
 from linklab.field.capacity import Step
 from linklab.runs import courses
 from linklab.runs.courses import Course
@@ -37,74 +38,90 @@ SAME = ("alg3-rescue", "alg1", "single-wifi")
 OTHER = ("alg3-rescue", "alg3")
 """Who is recorded, and who is predicted of that."""
 
+RECORDS, CAPTURES = "records", "captures"
+"""What a scenario is made of: what the client wrote down, or every packet on its devices."""
+
 TARGET_MEDIAN, TARGET_WORST, TARGET_CAPACITY = 0.03, 0.08, 0.05
 
 
 @dataclass(frozen=True)
 class _Replay:
     """A download of the lab, taken for the field's, and the same or another one over links that are
-    made of its record."""
+    made of its record or of its captures."""
 
     scenario: str
     recorded: str
     predicted: str
+    source: str
 
     @property
     def name(self) -> str:
-        return f"{self.scenario}-{self.recorded}"
+        return f"{self.scenario}-{self.recorded}-{self.source}"
 
 
 def field(bench: Bench) -> Result:
-    """Scenarios made of downloads' records alone: download times and capacities beside the true ones."""
+    """Scenarios made of downloads' records alone, and of captures alone: download times and capacities
+    beside the true ones."""
     names = list(MEGABYTES)[:3] if bench.quick else list(MEGABYTES)
-    plan = [
-        _Replay(name, recorded, predicted)
-        for name in names
-        for recorded, predicted in (*((who, who) for who in SAME), OTHER)
-    ]
-    true = _true_runs(bench, names)
-    errors_of = {
-        replay: _made(bench, replay, true[replay.scenario, replay.recorded].run_dir)
-        for replay in plan
-        if replay.recorded == replay.predicted
-    }
+    plan: list[_Replay] = []
+    true_s: dict[tuple[str, str], float] = {}
+    errors: dict[str, list[float]] = {RECORDS: [], CAPTURES: []}
+    for name in names:
+        runs = _true_runs(bench, name)
+        true_s |= {(name, who): _download_s(done) for who, done in runs.items()}
+        for source in (RECORDS, CAPTURES):
+            for who in SAME:
+                replay = _Replay(name, who, who, source)
+                errors[source] += _made(bench, replay, runs[who].run_dir)
+                plan.append(replay)
+            plan.append(_Replay(name, *OTHER, source))
+        for file in bench.work.glob("runs/*/*.pcap"):
+            file.unlink()
     calls = [("run", bench.work / f"{one.name}.yaml", "-a", one.predicted) for one in plan]
-    again = bench.all("made of records", calls, parallel=1)
-    shown = table("scenario", "recorded", "run", "true s", "made s", "error %", left=3)
+    again = bench.all("made of them", calls, parallel=1)
+    shown = table("scenario", "made of", "recorded", "run", "true s", "made s", "error %", left=4)
     moved: dict[_Replay, float] = {}
     for replay, done in zip(plan, again, strict=True):
-        true_s = _download_s(true[replay.scenario, replay.predicted])
-        made_s = _download_s(done)
-        moved[replay] = made_s / true_s - 1
-        shown.add_row(
-            replay.scenario, replay.recorded, replay.predicted,
-            f"{true_s:.3f}", f"{made_s:.3f}", percent(moved[replay]),
-        )  # fmt: skip
+        measured_s, made_s = true_s[replay.scenario, replay.predicted], _download_s(done)
+        moved[replay] = made_s / measured_s - 1
+        words = (replay.scenario, replay.source, replay.recorded, replay.predicted)
+        shown.add_row(*words, f"{measured_s:.3f}", f"{made_s:.3f}", percent(moved[replay]))
     bench.console.print(shown)
-    figures: Result = {
-        who: _verdict(bench, who, [moved[one] for one in plan if one.predicted == who])
-        for who in (*SAME, OTHER[1])
-    }
-    errors = [error for found in errors_of.values() for error in found]
-    figures["capacity"] = _capacity_verdict(bench, errors)
-    return figures | {"download_errors": {f"{k.name}>{k.predicted}": v for k, v in moved.items()}}
+    return {
+        source: _verdicts(bench, source, moved, errors[source]) for source in (RECORDS, CAPTURES)
+    } | {"download_errors": {f"{k.name}>{k.predicted}": v for k, v in moved.items()}}
 
 
-def _true_runs(bench: Bench, names: Iterable[str]) -> dict[tuple[str, str], Done]:
+def _verdicts(
+    bench: Bench, source: str, moved: Mapping[_Replay, float], errors: list[float]
+) -> Result:
+    bench.say(f"Made of {source}:")
+    found: Result = {}
+    for who in (*SAME, OTHER[1]):
+        off = [v for one, v in moved.items() if (one.source, one.predicted) == (source, who)]
+        found[who] = _verdict(bench, who, off)
+    found["capacity"] = _capacity_verdict(bench, errors)
+    return found
+
+
+def _true_runs(bench: Bench, name: str) -> dict[str, Done]:
+    """Downloads over a scenario by their contestants, with captures of the links that each used."""
+    made = variant(name, f"field-{name}", size_bytes=MEGABYTES[name] * 10**6)
+    made = with_trace_files(replace(made, energy=None), lambda _, file: file.resolve())
+    file = bench.write(made)
     who = list(dict.fromkeys([*SAME, *OTHER]))
-    keys = [(name, one) for name in names for one in who]
-    calls = []
-    for name, one in keys:
-        made = variant(name, f"field-{name}", size_bytes=MEGABYTES[name] * 10**6)
-        made = with_trace_files(replace(made, energy=None), lambda _, file: file.resolve())
-        calls.append(("run", bench.write(made), "-a", one))
-    return dict(zip(keys, bench.all("the field", calls, parallel=1), strict=True))
+    links = [one.removeprefix("single-") if one.startswith("single-") else "all" for one in who]
+    calls = [("run", file, "-a", one, "--pcap", link) for one, link in zip(who, links, strict=True)]
+    return dict(zip(who, bench.all(f"the field: {name}", calls, parallel=1), strict=True))
 
 
 def _made(bench: Bench, replay: _Replay, run_dir: Path) -> list[float]:
-    """Writes the scenario that a record tells of; how far its capacity is off, second by second, on
+    """Writes the scenario that a download tells of; how far its capacity is off, second by second, on
     links that were used up all of it."""
-    recorded = recording.read(run_dir)
+    if replay.source == RECORDS:
+        recorded = recording.read(run_dir)
+    else:
+        (recorded,) = capture.read(sorted(run_dir.glob("*.pcap")))
     kinds = {one.link: KINDS[one.link.rstrip("2")] for one in recorded.courses}
     made = making.scenario(replay.name, [recorded], kinds)
     files.write(made, bench.work / f"{replay.name}.yaml", [run_dir.name], overwrite=True)
@@ -139,9 +156,9 @@ def _download_s(done: Done) -> float:
 def _verdict(bench: Bench, who: str, moved: list[float]) -> Result:
     off = [abs(one) for one in moved]
     median, worst = statistics.median(off), max(off)
-    what = "predicted of alg3-rescue's records" if who == OTHER[1] else "of its own records"
+    what = ", predicted of alg3-rescue's" if who == OTHER[1] else ""
     bench.say(
-        f"{who}, {what}: median {percent(median)} %, worst {percent(worst)} %; "
+        f"{who}{what}: median {percent(median)} %, worst {percent(worst)} %; "
         + target(
             f"{TARGET_MEDIAN:.0%} and {TARGET_WORST:.0%}",
             median <= TARGET_MEDIAN and worst <= TARGET_WORST,

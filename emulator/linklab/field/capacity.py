@@ -100,7 +100,8 @@ FULL, PART, QUIET, IDLE = "full", "part", "quiet", "idle"
 
 @dataclass(slots=True)
 class _Bin:
-    """Between two looks at a link. `rate_bps` is what came while bodies came."""
+    """Between two looks at a link. `rate_bps` is what came while bodies came; `queue_bytes` is what
+    came while its last packet waited."""
 
     start_s: float
     end_s: float
@@ -108,6 +109,7 @@ class _Bin:
     rate_bps: float
     state: str
     queued_s: float
+    queue_bytes: float
     base_rtt_s: float
     has_losses: bool
     is_steady: bool
@@ -125,7 +127,7 @@ def of_course(course: LinkCourse, end_s: float) -> Capacity:
     overflowed = _overflowed(bins) if course.is_exact else _even_out(bins)
     breaks = _breaks(bins, course, end_s)
     _demote(bins)
-    queue_bytes = max(round(one.queued_s * one.rate_bps / 8) for one in bins)
+    queue_bytes = max(round(one.queue_bytes) for one in bins)
     unfilled_s = sum(_length_s(run) for run in _unfilled(bins))
     return Capacity(
         steps=_steps(bins, end_s),
@@ -173,6 +175,7 @@ def _bin(course: LinkCourse, before: Seen, after: Seen) -> _Bin:
         rate_bps,
         state,
         queued_s,
+        course.carried_between(end_s - queued_s, end_s) if queued_s else 0.0,
         after.base_rtt_s,
         after.out_of_order > before.out_of_order,
         any(at <= start_s and end_s <= to and to - at > LONG_S for at, to in course.coming),
@@ -250,7 +253,9 @@ def _break(
         return Break(begin_s, made[-1].dialled_s, CARRIER)
     after = [one.queued_s for one in bins if one.start_s < resumed_s + 0.3]
     silent_s = resumed_s - begin_s
-    if not made and not is_last and max(after) - bins[0].queued_s > 0.05 * silent_s:
+    waited = any(begin_s < at_s <= resumed_s + 0.1 for at_s in course.held_s)
+    waited |= max(after) - bins[0].queued_s > 0.05 * silent_s
+    if waited and not made and not is_last:
         return Break(begin_s, resumed_s, HELD)
     # What had passed the link's far end before it began to lose still came.
     lost_s = max(0.0, begin_s - bins[0].queued_s - bins[0].base_rtt_s / 2)
@@ -266,12 +271,12 @@ def _idle(bins: Sequence[_Bin]) -> None:
 
 def _overflowed(bins: Sequence[_Bin]) -> bool:
     """Whether packets were lost when the queue was long, and hardly otherwise."""
-    longest_s = max(one.queued_s for one in bins)
+    longest = max(one.queue_bytes for one in bins)
     full_s, found = -LONG_S, False
     for before, after in itertools.pairwise(bins):
         if not after.has_losses:
             continue
-        if max(before.queued_s, after.queued_s) > 0.8 * longest_s:
+        if max(before.queue_bytes, after.queue_bytes) > 0.8 * longest:
             full_s, found = after.end_s, True
         elif after.start_s > full_s + LONG_S:
             return False
@@ -311,6 +316,8 @@ def _even_out(bins: list[_Bin]) -> bool:
         overflowed |= queued_s > 0.8 * longest_s
         for one in bins[first : last + 1]:
             one.rate_bps, one.state = mean, FULL
+    for one in bins:
+        one.queue_bytes = one.queued_s * one.rate_bps / 8
     return overflowed
 
 

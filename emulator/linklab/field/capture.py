@@ -37,6 +37,9 @@ _LOOK_S: Final = 0.1
 _PAUSE_S: Final = 0.05
 """How long a silence is that needs no segment before it that was not full."""
 
+_HELD_S: Final = 0.2
+"""From how long a silence on it is asked whether what came then had been sent before."""
+
 _SHORT_PAUSE: Final = (0.003, 4.0, 8)
 """Other silences are longer than these seconds, and than so many gaps between packets, the mean of so
 many before."""
@@ -50,7 +53,9 @@ Flow = tuple[bytes, int, bytes, int]
 @dataclass(slots=True)
 class _Flow:
     """A connection, seen from its client. `expected` is the number of the server's byte that comes
-    next in order, `highest` that after the last that came."""
+    next in order, `highest` that after the last that came, `asked_to` that of the client's byte that
+    is sent next. `first` and `last` are the times of data and the server's clock in them; the last one
+    `was_full`."""
 
     dialled_s: float
     mss: int = SEGMENT_BYTES
@@ -58,19 +63,29 @@ class _Flow:
     handshake_s: float | None = None
     expected: int | None = None
     highest: int = 0
+    asked_to: int | None = None
+    first: tuple[float, int] | None = None
+    last: tuple[float, int] | None = None
+    was_full: bool = False
+    is_closed: bool = False
     sent_at_s: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class _Link:
     """What has been read of a capture so far. Lists ascend in time. `data` says of what came with a
-    payload whether its last segment was full."""
+    payload whether its last segment was full; `latest` is the connection that brought the last of it.
+    At `held_s` came, after a silence, what had been sent before it. `gone` are times from data that
+    was not the last to a new connection, with nothing between."""
 
     came: list[tuple[float, int]] = field(default_factory=list)
     data: list[tuple[float, bool]] = field(default_factory=list)
     rtts: list[tuple[float, float]] = field(default_factory=list)
     behind: list[float] = field(default_factory=list)
     asked_s: list[float] = field(default_factory=list)
+    held_s: list[float] = field(default_factory=list)
+    gone: list[Span] = field(default_factory=list)
+    latest: _Flow | None = None
     flows: dict[Flow, _Flow] = field(default_factory=dict)
     up_bytes: int = 0
     payload_bytes: int = 0
@@ -160,6 +175,8 @@ def _take(link: _Link, t_s: float, packet: Any, length: int, payload: int) -> No
 
 def _take_syn(link: _Link, t_s: float, segment: Any, up: Flow, down: Flow) -> None:
     if not segment.flags & dpkt.tcp.TH_ACK:
+        if up not in link.flows:
+            _take_reconnection(link, t_s)
         flow = link.flows.setdefault(up, _Flow(t_s))
         flow.sent_at_s.setdefault(_timestamps(segment)[0], t_s)
         return
@@ -170,6 +187,17 @@ def _take_syn(link: _Link, t_s: float, segment: Any, up: Flow, down: Flow) -> No
         flow.mss = min(flow.mss, _mss(segment))
 
 
+def _take_reconnection(link: _Link, t_s: float) -> None:
+    since_s = link.data[-1][0] if link.data else t_s
+    if t_s - since_s > _HELD_S and _is_in_the_midst(link.latest):
+        link.gone.append((since_s, t_s))
+
+
+def _is_in_the_midst(flow: _Flow | None) -> bool:
+    """Whether the server had more to send."""
+    return flow is not None and flow.was_full and not flow.is_closed
+
+
 def _take_up(link: _Link, flow: _Flow, t_s: float, segment: Any, sizes: tuple[int, int]) -> None:
     length, payload = sizes
     if flow.handshake_s is None and flow.answered_s is not None:
@@ -177,23 +205,30 @@ def _take_up(link: _Link, flow: _Flow, t_s: float, segment: Any, sizes: tuple[in
         link.rtts.append((t_s, flow.handshake_s))
     flow.sent_at_s.setdefault(_timestamps(segment)[0], t_s)
     link.up_bytes += length + ETHERNET_BYTES
-    if payload:
+    end = (segment.seq + payload) & _NUMBERS
+    if payload and (flow.asked_to is None or _is_after(end, flow.asked_to)):
         link.asked_s.append(t_s)
+        flow.asked_to = end
 
 
 def _take_down(link: _Link, flow: _Flow, t_s: float, segment: Any, sizes: tuple[int, int]) -> None:
     length, payload = sizes
     size = length + ETHERNET_BYTES
+    flow.is_closed |= bool(segment.flags & (dpkt.tcp.TH_FIN | dpkt.tcp.TH_RST))
     if length > MTU_BYTES:  # Several packets that the device or the kernel put together.
         size += (-(-payload // flow.mss) - 1) * (length - payload + ETHERNET_BYTES)
     link.came.append((t_s, size))
     link.payload_bytes += payload
     sent_s = flow.sent_at_s.pop(_timestamps(segment)[1], None)
-    if sent_s is not None and payload:
+    is_prompt = flow.last is None or t_s - flow.last[0] < _HELD_S
+    if sent_s is not None and payload and is_prompt:  # Else it may be sent anew.
         link.rtts.append((t_s, t_s - sent_s))
     if not payload:
         return
-    link.data.append((t_s, payload % flow.mss == 0))
+    link.latest, flow.was_full = flow, payload % flow.mss == 0
+    link.data.append((t_s, flow.was_full))
+    if _waited(flow, t_s, _timestamps(segment)[0]):
+        link.held_s.append(t_s)
     if flow.expected is None:
         return
     end = (segment.seq + payload) & _NUMBERS
@@ -203,6 +238,18 @@ def _take_down(link: _Link, flow: _Flow, t_s: float, segment: Any, sizes: tuple[
         link.behind.append(t_s)
     elif _is_after(end, flow.expected):
         flow.expected = flow.highest  # Holes behind the first are taken to be filled with it.
+
+
+def _waited(flow: _Flow, t_s: float, clock: int) -> bool:
+    """Whether the first data after a silence had been on its way in it, by the server's clock, and was
+    not sent anew."""
+    first, last = flow.first, flow.last
+    flow.first, flow.last = first or (t_s, clock), (t_s, clock)
+    if first is None or last is None or t_s - last[0] < _HELD_S:
+        return False
+    ticks = (last[1] - first[1]) & _NUMBERS
+    sent_later_s = ((clock - last[1]) & _NUMBERS) * (last[0] - first[0]) / ticks if ticks else 0.0
+    return ticks > 0 and sent_later_s < (t_s - last[0]) / 2
 
 
 def _is_after(one: int, other: int) -> bool:
@@ -241,26 +288,29 @@ def _recording(links: dict[str, _Link], sources: dict[str, str]) -> Recording:
         is_complete=True,
         length_s=end_s - begin_s,
         size_bytes=sum(link.payload_bytes for link in links.values()),
-        courses=tuple(_course(name, link, begin_s) for name, link in links.items()),
+        courses=tuple(_course(name, link, begin_s, end_s) for name, link in links.items()),
         client=ClientSettings(),
         bandwidths_bps={},
     )
 
 
-def _course(name: str, link: _Link, begin_s: float) -> LinkCourse:
+def _course(name: str, link: _Link, begin_s: float, end_s: float) -> LinkCourse:
     base_s = min((rtt_s for _, rtt_s in link.rtts), default=0.0)
-    first = min(link.flows.values(), key=lambda one: one.dialled_s)
-    handshake_s = first.handshake_s or base_s
-    dialled_s = first.dialled_s - begin_s
     coming = _coming(link, begin_s, base_s)
+    gone = [*link.gone, *([(link.data[-1][0], end_s)] if _is_in_the_midst(link.latest) else [])]
     return LinkCourse(
         link=name,
         device=name,
         is_exact=True,
-        seen=tuple(_seen(link, begin_s, base_s)),
-        asked=coming,
+        seen=tuple(_seen(link, begin_s, end_s, base_s)),
+        asked=merged([*coming, *((at_s - begin_s, to_s - begin_s) for at_s, to_s in gone)]),
         coming=coming,
-        connections=(Connection(dialled_s, dialled_s + handshake_s, handshake_s),),
+        held_s=tuple(at_s - begin_s for at_s in link.held_s),
+        connections=tuple(
+            Connection(one.dialled_s - begin_s, one.dialled_s + took_s - begin_s, took_s)
+            for one in sorted(link.flows.values(), key=lambda one: one.dialled_s)
+            if (took_s := one.handshake_s)
+        ),
     )
 
 
@@ -288,13 +338,13 @@ def _coming(link: _Link, begin_s: float, base_s: float) -> tuple[Span, ...]:
     return merged([*spans, (since_s - begin_s, before_s - begin_s)])
 
 
-def _seen(link: _Link, begin_s: float, base_s: float) -> Iterator[Seen]:
+def _seen(link: _Link, begin_s: float, end_s: float, base_s: float) -> Iterator[Seen]:
     """Looks in steps of `_LOOK_S`; the round trip is the last one."""
     rtts, behind = iter(link.rtts), iter(link.behind)
     next_rtt, next_behind = next(rtts, None), next(behind, None)
     now = Seen(0.0, 0, 0.0, base_s)
     number = 1
-    for t_s, size in [*link.came, (link.came[-1][0] + _LOOK_S, 0)]:
+    for t_s, size in [*link.came, (end_s + _LOOK_S, 0)]:
         while t_s - begin_s > number * _LOOK_S:
             look_s = number * _LOOK_S
             while next_rtt is not None and next_rtt[0] - begin_s <= look_s:

@@ -9,6 +9,7 @@ import dpkt
 import pytest
 
 from linklab.field import capacity, capture
+from linklab.field.capacity import CARRIER, HELD, LOST, Break
 from linklab.field.recording import Recording, RecordingError
 
 CLIENT, SERVER = b"\x0a\x00\x00\x02", b"\x0a\x00\x00\x01"
@@ -17,10 +18,16 @@ GAP_S = FRAME * 8 / RATE_BPS
 
 
 def packet(
-    from_client: bool, flags: int, seq: int, payload: int = 0, sent_ms: int = 0, echo_ms: int = 0
+    from_client: bool,
+    flags: int,
+    seq: int,
+    payload: int = 0,
+    sent_ms: int = 0,
+    echo_ms: int = 0,
+    port: int = 40000,
 ) -> bytes:
     options = b"\x01\x01\x08\x0a" + struct.pack(">II", sent_ms, echo_ms)
-    ports = (40000, 443) if from_client else (443, 40000)
+    ports = (port, 443) if from_client else (443, port)
     segment = dpkt.tcp.TCP(
         sport=ports[0], dport=ports[1], seq=seq, ack=1, flags=flags, opts=options,
         off=8, data=bytes(payload),
@@ -40,12 +47,17 @@ def download(
     handshake: bool = True,
     silent: tuple[float, float] = (9.0, 9.0),
     asks_again: bool = False,
+    waited: bool = False,
+    redials: bool = False,
+    repeats: bool = False,
     ends_short: bool = False,
     lost: tuple[int, ...] = (),
     snaplen: int = 65535,
 ) -> Path:
     """A link at its rate from the third round trip on, with a queue of 50 ms; the segments numbered
-    in `lost` come half a second late; the one before the silence `ends_short`."""
+    in `lost` come half a second late; the one before the silence `ends_short`.
+    What comes after it `waited` or was sent anew; the client asks for it, or
+    `repeats` its first question, or `redials`."""
     made: list[tuple[float, bytes]] = []
     if handshake:
         syn, ack = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK
@@ -61,10 +73,20 @@ def download(
             made.append((sent_s, packet(True, dpkt.tcp.TH_ACK, 101, sent_ms=round(sent_s * 1e3))))
         echo_ms = round(sent_s * 1e3) if number % 20 == 0 and sent_s > 2 * RTT_S else 0
         size = 900 if ends_short and t_s < silent[0] <= t_s + GAP_S else 1448
-        made.append((at_s + late_s, packet(False, dpkt.tcp.TH_ACK, seq, size, 5, echo_ms)))
+        sent_ms = 5000 + round((t_s if waited else at_s) * 1e3)
+        made.append((at_s + late_s, packet(False, dpkt.tcp.TH_ACK, seq, size, sent_ms, echo_ms)))
         number, t_s, seq = number + 1, t_s + GAP_S, seq + size
-    if asks_again:
-        made.append((silent[1] - RTT_S, packet(True, dpkt.tcp.TH_ACK, 101, 100)))
+    if asks_again or repeats:
+        seq = 101 if asks_again else 1
+        made.append((silent[1] - RTT_S, packet(True, dpkt.tcp.TH_ACK, seq, 100)))
+    if redials:
+        syn, ack = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK
+        begun_s = silent[1] - 2 * RTT_S
+        made.append((begun_s, packet(True, syn, 0, sent_ms=7, port=40001)))
+        made.append(
+            (begun_s + RTT_S, packet(False, syn | ack, 0, sent_ms=1, echo_ms=7, port=40001))
+        )
+        made.append((begun_s + RTT_S, packet(True, ack, 1, 100, sent_ms=8, port=40001)))
     with file.open("wb") as opened:
         writer = dpkt.pcap.Writer(opened, snaplen=snaplen, nano=True)
         for at_s, content in sorted(made):
@@ -108,6 +130,43 @@ def test_a_short_silence_is_a_pause_if_the_server_had_no_more_to_send(tmp_path: 
     assert second[0] - first[1] == pytest.approx(0.02, abs=2 * GAP_S)
     slower = read(download(tmp_path / "b.pcap", **short))  # type: ignore[arg-type]
     assert len(slower.courses[0].coming) == 1
+
+
+def breaks(found: Recording, link: str) -> tuple[Break, ...]:
+    course = next(one for one in found.courses if one.link == link)
+    return capacity.of_course(course, found.length_s).breaks
+
+
+def test_the_server_s_clock_tells_what_waited_from_what_was_sent_anew(tmp_path: Path) -> None:
+    silent = (2.0, 3.0)
+    (held,) = breaks(read(download(tmp_path / "a.pcap", silent=silent, waited=True)), "a")
+    assert held.kind == HELD
+    assert (held.start_s, held.end_s) == pytest.approx(silent, abs=0.02)
+    (lost,) = breaks(read(download(tmp_path / "b.pcap", silent=silent)), "b")
+    assert lost.kind == LOST
+    assert lost.start_s == pytest.approx(2.0 - 0.05 - RTT_S / 2, abs=0.02)
+
+
+def test_a_link_that_is_dialled_anew_was_gone_until_then(tmp_path: Path) -> None:
+    file = download(tmp_path / "a.pcap", silent=(2.0, 3.0), redials=True)
+    (gone,) = breaks(read(file), "a")
+    assert gone.kind == CARRIER
+    assert (gone.start_s, gone.end_s) == pytest.approx((2.0, 3.0 - 2 * RTT_S), abs=0.02)
+    file = download(tmp_path / "b.pcap", silent=(2.0, 3.0), redials=True, ends_short=True)
+    assert breaks(read(file), "b") == ()  # The server had sent all: nobody waited.
+
+
+def test_a_link_that_stays_silent_in_the_midst_of_data_is_away_to_the_end(tmp_path: Path) -> None:
+    wifi = download(tmp_path / "wlan0.pcap", length_s=2.0)
+    lte = download(tmp_path / "rmnet0.pcap")
+    (lost,) = breaks(read(wifi, lte), "wlan0")
+    assert (lost.kind, lost.has_ended) == (LOST, False)
+    assert lost.end_s == pytest.approx(4.0, abs=0.01)
+
+
+def test_a_question_that_is_sent_again_is_none(tmp_path: Path) -> None:
+    file = download(tmp_path / "a.pcap", silent=(2.0, 3.0), repeats=True)
+    assert len(read(file).courses[0].coming) == 1
 
 
 def test_packets_behind_a_lost_one_are_counted(tmp_path: Path) -> None:

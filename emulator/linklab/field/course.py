@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -45,7 +46,7 @@ class LinkCourse:
     `seen` ascends. It `is_exact` where packets were counted as they came, and else where bytes were
     as a program got them: in their order, so that nothing comes behind a lost packet, and then all
     at once. `asked` is when the client waited for bytes or got some, `coming` when bodies came, as far
-    as requests tell. `given_away_s` are times at which other links took work over, whose bytes still
+    as requests tell. At `held_s` came, after a silence, what had been sent before it. `given_away_s` are times at which other links took work over, whose bytes still
     came; `failures` are times and words of connections that failed.
     """
 
@@ -55,6 +56,7 @@ class LinkCourse:
     seen: tuple[Seen, ...]
     asked: tuple[Span, ...]
     coming: tuple[Span, ...]
+    held_s: tuple[float, ...] = ()
     connections: tuple[Connection, ...] = ()
     given_away_s: tuple[float, ...] = ()
     failures: tuple[tuple[float, str], ...] = field(default=())
@@ -63,6 +65,21 @@ class LinkCourse:
     def carried_bytes(self) -> int:
         """All that it carried."""
         return self.seen[-1].carried_bytes if self.seen else 0
+
+    def carried_between(self, start_s: float, end_s: float) -> float:
+        """What it carried between two times, in between two looks by their share."""
+        return self._carried_until(end_s) - self._carried_until(start_s)
+
+    def _carried_until(self, at_s: float) -> float:
+        index = bisect.bisect_left(self.seen, at_s, key=lambda one: one.t_s)
+        if index == len(self.seen):
+            return self.carried_bytes
+        after = self.seen[index]
+        before_s, before = 0.0, 0
+        if index:
+            before_s, before = self.seen[index - 1].t_s, self.seen[index - 1].carried_bytes
+        share = max(0.0, at_s - before_s) / (after.t_s - before_s) if after.t_s > before_s else 1.0
+        return before + share * (after.carried_bytes - before)
 
 
 _LEFT_ALONE: Final = ("lost", "excluded")

@@ -112,15 +112,4 @@ def _side(course: LinkCourse) -> Side:
 
 
 def _rate_bps(course: LinkCourse, start_s: float, end_s: float) -> float:
-    return (_until(course, end_s) - _until(course, start_s)) * 8 / (end_s - start_s)
-
-
-def _until(course: LinkCourse, at_s: float) -> float:
-    """What a link had carried by a time, in between two looks by their share."""
-    before_s, before = 0.0, 0
-    for one in course.seen:
-        if one.t_s >= at_s:
-            share = (at_s - before_s) / (one.t_s - before_s) if one.t_s > before_s else 1.0
-            return before + share * (one.carried_bytes - before)
-        before_s, before = one.t_s, one.carried_bytes
-    return before
+    return course.carried_between(start_s, end_s) * 8 / (end_s - start_s)
