@@ -44,6 +44,11 @@ def run(options: argparse.Namespace, not_for_scenarios: Sequence[str]) -> int:
 
 def _read(files: Sequence[Path]) -> list[Recording]:
     """Run directories and captures. Raises RecordingError, OSError."""
+    for file in files:
+        if not file.exists():
+            raise RecordingError(
+                f"{file}: is not there; needed: run directories of downloads, or files of tcpdump"
+            )
     captures = [file for file in files if file.is_file()]
     made = [recording.read(file) for file in files if file not in captures]
     if not captures:
@@ -52,8 +57,9 @@ def _read(files: Sequence[Path]) -> list[Recording]:
 
     for file in captures:
         if not capture.is_capture(file):
+            what = "is no capture" if file.stat().st_size else "is empty"
             raise RecordingError(
-                f"{file}: is no capture; allowed: run directories of downloads, and files of tcpdump"
+                f"{file}: {what}; allowed: run directories of downloads, and files of tcpdump"
             )
     return [*made, *capture.read(captures)]
 

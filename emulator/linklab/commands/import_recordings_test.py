@@ -86,7 +86,13 @@ def test_captures_become_a_scenario(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("none --scenario x.yaml", "none: has no client.jsonl; needed: what `multilink get --run-dir`"),
+        ("none --scenario x.yaml", "none: is not there; needed: run directories of downloads, or files"),
+        ("bare --scenario x.yaml", "bare: has no client.jsonl; needed: what `multilink get --run-dir`"),
+        ("empty.pcap --scenario x.yaml", "empty.pcap: is empty; allowed: run directories of downloads"),
+        ("begun.pcap --scenario x.yaml", "begun.pcap: no handshake of TCP is in it; needed: what tcpdump"),
+        ("late.pcap --scenario x.yaml", "late.pcap: no handshake of TCP is in it; needed: what tcpdump"),
+        ("w.pcap d/w.pcap --scenario x.yaml", "d/w.pcap: of the same time as w.pcap, and called the same"),
+        ("w.pcap", "w.pcap: is a capture, which makes no trace; allowed: --scenario FILE.yaml"),
         ("r --scenario x.csv", "--scenario x.csv: is no name of a scenario; allowed: up to 64 of"),
         ("r --scenario X.yaml", "--scenario X.yaml: is no name of a scenario"),
         ("r --scenario there.yaml", "there.yaml: exists; allowed: another name, or --force"),
@@ -105,6 +111,13 @@ def test_what_cannot_be_imported_is_said(
     simulated.run_dir(Path("r"), BOTH)
     simulated.run_dir(Path("named"), [Link("Home Wi-Fi")])
     Path("there.yaml").write_text("mine")
+    Path("bare").mkdir()
+    Path("d").mkdir()
+    whole = capture_test.download(Path("w.pcap")).read_bytes()
+    Path("d/w.pcap").write_bytes(whole)
+    Path("empty.pcap").write_bytes(b"")
+    Path("begun.pcap").write_bytes(whole[:24])
+    capture_test.download(Path("late.pcap"), handshake=False)
     assert said in refused(capsys, *words.split())
 
 

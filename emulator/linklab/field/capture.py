@@ -78,6 +78,8 @@ class _Link:
     At `held_s` came, after a silence, what had been sent before it. `gone` are times from data that
     was not the last to a new connection, with nothing between."""
 
+    file: Path
+    is_whole: bool = True
     came: list[tuple[float, int]] = field(default_factory=list)
     data: list[tuple[float, bool]] = field(default_factory=list)
     rtts: list[tuple[float, float]] = field(default_factory=list)
@@ -100,14 +102,21 @@ def is_capture(file: Path) -> bool:
 def read(files: Sequence[Path]) -> list[Recording]:
     """Captures of links at the client, each called like its file (`wlan0.pcap`). Those that were
     made at the same time are one recording. Raises RecordingError."""
-    links = {file.stem: _read(file) for file in files}
-    groups: list[list[str]] = []
-    for name in sorted(links, key=lambda one: links[one].came[0][0]):
-        begins_s = _begin_s(links[name])
-        together = groups and begins_s <= max(links[one].came[-1][0] for one in groups[-1])
-        groups[-1].append(name) if together else groups.append([name])
-    sources = {file.stem: str(file) for file in files}
-    return [_recording({name: links[name] for name in group}, sources) for group in groups]
+    links = sorted((_read(file) for file in files), key=_begin_s)
+    groups: list[dict[str, _Link]] = []
+    for link in links:
+        together = groups and _begin_s(link) <= max(one.came[-1][0] for one in groups[-1].values())
+        group = groups[-1] if together else {}
+        name = link.file.stem
+        if name in group:
+            raise RecordingError(
+                f"{link.file}: of the same time as {group[name].file}, and called the same; needed: a "
+                "file for each link, called like it"
+            )
+        group[name] = link
+        if not together:
+            groups.append(group)
+    return [_recording(group) for group in groups]
 
 
 def _begin_s(link: _Link) -> float:
@@ -115,11 +124,13 @@ def _begin_s(link: _Link) -> float:
 
 
 def _read(file: Path) -> _Link:
-    link = _Link()
+    link = _Link(file)
     try:
         with file.open("rb") as opened:
-            for t_s, packet, length, payload in _packets(opened):
+            watched = _Watched(opened)
+            for t_s, packet, length, payload in _packets(watched):
                 _take(link, t_s, packet, length, payload)
+            link.is_whole = not watched.is_cut
     except (OSError, ValueError, dpkt.Error) as error:
         raise RecordingError(f"{file}: cannot be read as a capture: {error}") from error
     needed = "needed: what tcpdump saw at the client of a download, from its beginning on"
@@ -132,11 +143,30 @@ def _read(file: Path) -> _Link:
     return link
 
 
-def _packets(opened: BinaryIO) -> Iterator[tuple[float, Any, int, int]]:
+class _Watched:
+    """A file that tells whether it ended before what was to be read did, as where tcpdump was killed."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.is_cut = False
+        self.name = file.name
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        content = self._file.read(size)
+        self.is_cut |= 0 < len(content) < size
+        return content
+
+    def seek(self, offset: int) -> int:
+        """Goes to a place in the file."""
+        return self._file.seek(offset)
+
+
+def _packets(opened: _Watched) -> Iterator[tuple[float, Any, int, int]]:
     """Time, IP packet, its length and that of what TCP carries in it, which may be cut off."""
     reader = dpkt.pcap.UniversalReader(opened)
     link_type = reader.datalink()
-    for t_s, content in reader:
+    for t_s, content in _until_cut(reader, opened):
         try:
             packet = _ip(link_type, content)
         except (dpkt.Error, IndexError):
@@ -147,6 +177,17 @@ def _packets(opened: BinaryIO) -> Iterator[tuple[float, Any, int, int]]:
         length = packet.len if is_4 else packet.plen + 40
         headers = (packet.hl * 4 if is_4 else 40) + packet.data.off * 4
         yield float(t_s), packet, length, max(0, length - headers)
+
+
+def _until_cut(reader: Any, opened: _Watched) -> Iterator[tuple[float, bytes]]:
+    try:
+        for t_s, content in reader:
+            if opened.is_cut:
+                return
+            yield t_s, content
+    except dpkt.NeedData:
+        if not opened.is_cut:
+            raise
 
 
 def _ip(link_type: int, content: bytes) -> Any:
@@ -279,13 +320,13 @@ def _options(segment: Any) -> list[tuple[int, bytes]]:
         return []
 
 
-def _recording(links: dict[str, _Link], sources: dict[str, str]) -> Recording:
+def _recording(links: dict[str, _Link]) -> Recording:
     begin_s = min(map(_begin_s, links.values()))
     end_s = max(link.came[-1][0] for link in links.values())
     return Recording(
-        source=", ".join(sources[name] for name in links),
+        source=", ".join(str(link.file) for link in links.values()),
         contestant="",
-        is_complete=True,
+        is_complete=all(link.is_whole for link in links.values()),
         length_s=end_s - begin_s,
         size_bytes=sum(link.payload_bytes for link in links.values()),
         courses=tuple(_course(name, link, begin_s, end_s) for name, link in links.items()),

@@ -192,6 +192,43 @@ def test_headers_are_enough(tmp_path: Path) -> None:
     assert cut.size_bytes == whole.size_bytes
 
 
+@pytest.mark.parametrize("kind", ["pcap", "pcapng"])
+def test_a_capture_that_was_cut_off_is_taken_to_there(tmp_path: Path, kind: str) -> None:
+    """As where tcpdump was killed, or the disk was full."""
+    file = download(tmp_path / "a.pcap")
+    if kind == "pcapng":
+        file = as_pcapng(file, tmp_path / "b.pcapng")
+    whole = read(file)
+    assert whole.is_complete
+    for more in (1, 7, 20, 700):
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2 + more])
+        cut = read(file)
+        assert not cut.is_complete
+        assert cut.length_s < whole.length_s
+        known = capacity.of_course(cut.courses[0], cut.length_s)
+        assert known.mean_bps() == pytest.approx(RATE_BPS, rel=0.02)
+        download(tmp_path / "a.pcap")
+        if kind == "pcapng":
+            as_pcapng(tmp_path / "a.pcap", file)
+
+
+def as_pcapng(file: Path, to: Path) -> Path:
+    """The same packets as Wireshark saves them."""
+    with file.open("rb") as opened, to.open("wb") as made:
+        writer = dpkt.pcapng.Writer(made)
+        for t_s, content in dpkt.pcap.Reader(opened):
+            writer.writepkt(content, float(t_s))
+    return to
+
+
+def test_captures_of_several_days_may_be_called_the_same(tmp_path: Path) -> None:
+    (tmp_path / "1").mkdir()
+    (tmp_path / "2").mkdir()
+    one = download(tmp_path / "1" / "wlan0.pcap")
+    other = download(tmp_path / "2" / "wlan0.pcap", begin_s=90_000.0)
+    assert [found.source for found in capture.read([other, one])] == [str(one), str(other)]
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -313,8 +313,9 @@ def _notes(
             "Only one link was recorded: what another would have brought is not known; a recording "
             "of it may be given beside this one."
         )
-    if not all(one.is_complete for one in recordings):
-        yield "Not every recorded download is complete."
+    cut = [one.source for one in recordings if not one.is_complete]
+    if cut:
+        yield f"Not complete: {', '.join(cut)}. What links could carry after its end is not known."
     yield (
         "A download does not show what went up: the uplinks are taken to be as fast as the downlinks."
     )
