@@ -167,6 +167,7 @@ func (d *download) await(l *linkState) {
 		decision = min(decision, l.expected-d.policy.ahead(l))
 	}
 	l.session.Socket.Await(decision, l.expected)
+	l.session.Socket.Owes(l.session.active > 0)
 }
 
 // delay is the time from a request to its first byte: a round trip, and what

@@ -78,6 +78,7 @@ func (p *Pool) put(link string, u *url.URL, conn *transport.Conn) {
 		conn.Close()
 		return
 	}
+	conn.Socket.Owes(false)
 	at := place{link, u.Scheme, transport.Address(u)}
 	p.kept[at] = append(p.kept[at], &keptConn{conn, time.AfterFunc(keepTime, func() { p.expire(at, conn) })})
 }

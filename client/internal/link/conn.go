@@ -60,6 +60,8 @@ type Conn struct {
 	mark int
 	// due is when a wait for a batch ends.
 	due time.Time
+	// settled says that the other end owes nothing.
+	settled bool
 }
 
 func newConn(tcp *net.TCPConn) (*Conn, error) {
@@ -86,6 +88,24 @@ func (c *Conn) Await(decision, end quantity.Bytes) {
 	if c.batch < c.mark || c.mark > 0 && c.batch >= 2*c.mark {
 		c.setMark(c.batch)
 	}
+}
+
+// Owes has TCP ask whether the other end is there, as Go's dialer has it do,
+// while it owes something.
+func (c *Conn) Owes(something bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.settled == something {
+		c.settled = !something
+		// A failure means a closed connection, which the reader reports.
+		_ = c.tcp.SetKeepAlive(something)
+	}
+}
+
+// AskSoon has it ask when nothing has come for idle, and end a connection from
+// which nothing comes for as long again.
+func (c *Conn) AskSoon(idle time.Duration) error {
+	return c.tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: idle, Interval: idle / 5, Count: 5})
 }
 
 // setMark waits for batches of mark bytes, or for any byte if mark is 0.

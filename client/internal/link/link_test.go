@@ -381,3 +381,37 @@ func TestCloseWriteLeavesTheAnswer(t *testing.T) {
 		t.Errorf("read %q, %v", got, err)
 	}
 }
+
+// keepAlive is for how long a connection may be silent before TCP asks whether
+// the other end is there, 0 if it does not.
+func keepAlive(t *testing.T, c *Conn) (idle time.Duration) {
+	t.Helper()
+	if err := c.raw.Control(func(fd uintptr) {
+		asks, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE)
+		seconds, idleErr := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE)
+		if err != nil || idleErr != nil {
+			t.Error(err, idleErr)
+		}
+		idle = time.Duration(asks*seconds) * time.Second
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return idle
+}
+
+// Nobody asks an idle connection anything.
+func TestOnlyWhoOwesSomethingIsAskedWhetherItIsThere(t *testing.T) {
+	c, _ := pair(t)
+	if got := keepAlive(t, c); got != 15*time.Second {
+		t.Errorf("at first after %v", got)
+	}
+	if err := c.AskSoon(5 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	for _, something := range []bool{true, false, false, true} {
+		c.Owes(something)
+		if got := keepAlive(t, c); (got > 0) != something || something && got != 5*time.Second {
+			t.Errorf("after %v, owed: %v", got, something)
+		}
+	}
+}

@@ -16,6 +16,10 @@ type Socket interface {
 	// Await says how many bytes must still reach the requests in flight
 	// before the next decision, and before all of them have ended.
 	Await(decision, end quantity.Bytes)
+	// Owes says whether the other end still has to send something. It is asked
+	// now and then whether it is there, by TCP's keep-alive, only while it does:
+	// each such question wakes the radio of a link that rests.
+	Owes(bool)
 	// RoundTrip returns the round trip time as measured until now, and what
 	// has arrived.
 	RoundTrip() (RoundTrip, error)

@@ -26,6 +26,7 @@ import (
 type route struct {
 	download.Link
 	transport *http.Transport
+	owed      owed
 
 	// Guarded by routes.mu.
 	// rate is the highest throughput seen in the last download.
@@ -94,6 +95,12 @@ func (r *routes) route(l download.Link) *route {
 			if err != nil {
 				return nil, err
 			}
+			if own, ok := below[*link.Conn](conn); ok {
+				if err := own.AskSoon(dialTimeout); err != nil {
+					conn.Close()
+					return nil, err
+				}
+			}
 			return &transport.EndNoticer{Conn: conn}, nil
 		},
 		// A transport writes in its configuration when it is used first.
@@ -110,8 +117,6 @@ func (r *routes) route(l download.Link) *route {
 	} else {
 		by.MaxIdleConnsPerHost = 4
 		by.Protocols.SetHTTP2(true)
-		// A connection of a link that has gone says nothing.
-		by.HTTP2 = &http.HTTP2Config{SendPingTimeout: dialTimeout, PingTimeout: dialTimeout}
 	}
 	return &route{Link: l, transport: by}
 }
@@ -257,7 +262,13 @@ func watch(conn *link.Conn, answered <-chan struct{}, dead func()) {
 
 // over sends a request over one link.
 func (r *routes) over(route *route, request *http.Request) (*http.Response, error) {
+	request, done := route.owed.follow(request)
 	response, err := uncut(route.transport, request, r.log)
+	if err != nil || response.StatusCode == http.StatusSwitchingProtocols {
+		done()
+	} else {
+		response.Body = &owedBody{response.Body, done}
+	}
 	if err == nil && r.count != nil && response.StatusCode != http.StatusSwitchingProtocols {
 		response.Body = &countedBody{response.Body, route.Name, r.count}
 	}

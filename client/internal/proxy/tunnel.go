@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+
+	"github.com/linklab/linklab/client/internal/link"
 )
 
 // tunnel connects the client with a server over one link. What passes is
@@ -38,6 +40,10 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 // join passes on what a client says, which is read from there, and what the
 // server says that a link leads to, until both have ended or the proxy does.
 func (p *Proxy) join(client net.Conn, from io.Reader, server net.Conn, route *route) {
+	// Who uses it asks, if he wants to, whether the server is there.
+	if own, ok := below[*link.Conn](server); ok {
+		own.Owes(false)
+	}
 	// Nobody else ends these connections when the proxy ends.
 	stop := make(chan struct{})
 	defer close(stop)

@@ -23,6 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type socket struct{ net.Conn }
 
 func (socket) Await(quantity.Bytes, quantity.Bytes) {}
+func (socket) Owes(bool)                            {}
 func (socket) RoundTrip() (link.RoundTrip, error)   { return link.RoundTrip{}, nil }
 
 // connect dials through l; the far end sends data without end.

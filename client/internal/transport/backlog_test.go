@@ -32,6 +32,7 @@ const mostOverrun = 16 << 10
 type pipeSocket struct{ net.Conn }
 
 func (pipeSocket) Await(quantity.Bytes, quantity.Bytes) {}
+func (pipeSocket) Owes(bool)                            {}
 func (pipeSocket) RoundTrip() (link.RoundTrip, error)   { return link.RoundTrip{}, nil }
 
 // oneConn is a listener that accepts one connection.

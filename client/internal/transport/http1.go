@@ -147,6 +147,15 @@ type http1Socket struct {
 // Await does nothing: what is awaited comes on several connections.
 func (s *http1Socket) Await(quantity.Bytes, quantity.Bytes) {}
 
+// Owes is of all connections.
+func (s *http1Socket) Owes(something bool) {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	for open := range s.of.open {
+		open.Owes(something)
+	}
+}
+
 // RoundTrip tells of the newest connection. What arrived on all of them it does
 // not know.
 func (s *http1Socket) RoundTrip() (link.RoundTrip, error) {
@@ -166,6 +175,9 @@ type securedSocket struct {
 
 // Await does nothing: see http1Socket.
 func (s *securedSocket) Await(quantity.Bytes, quantity.Bytes) {}
+
+// Owes is the socket's.
+func (s *securedSocket) Owes(something bool) { s.raw.Owes(something) }
 
 // RoundTrip is the socket's.
 func (s *securedSocket) RoundTrip() (link.RoundTrip, error) { return s.raw.RoundTrip() }

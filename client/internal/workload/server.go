@@ -41,6 +41,9 @@ func newServer(u *url.URL, r Route, connections int) *server {
 	if r.Device != "" {
 		dialer = link.Dialer{Device: r.Device}.Plain()
 	}
+	// As browsers and players have it: a probe of an idle connection would wake
+	// the radio. Of one that is to answer, GiveUp says how long.
+	dialer.KeepAlive = -1
 	dialer.SetMultipathTCP(r.Multipath)
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
