@@ -50,6 +50,24 @@ def test_wifi_is_free_of_acknowledgements_and_carries_more(
     assert sent_up(run_dir, "lte", ended_s) > 300_000
 
 
+def test_one_acknowledgement_for_twelve_packets_leaves_wifi_more_air(
+    linklab: Linklab, scenario: Callable[..., Path]
+) -> None:
+    file = scenario(
+        "few-acks", size="10 MB", wifi=SHARED_AIR, lte="down: 1 Mbit/s, up: 1 Mbit/s, rtt: 40 ms"
+    )
+    done = linklab("compare", file, "-a", "curl-wifi,aggregating-ack", "--json")
+    assert done.code == 0, done.err
+    rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
+    (run_dir,) = Path(done.json["run_dir"]).glob("*aggregating-ack*")
+    # Each is 66 bytes. TCP puts some off until the next twelve, while the program reads.
+    acknowledgements = sent_up(run_dir, "wifi", rows["aggregating-ack"]["download_s"]) / 66
+    assert 11 < 10e6 / 1448 / acknowledgements < 18
+    # By equation 1 with t_ack / 12 in place of t_ack / 2 it is 1.75.
+    gain = rows["aggregating-ack"]["goodput_bps"] / rows["curl-wifi"]["goodput_bps"]
+    assert 1.5 < gain < 1.9
+
+
 def test_where_the_other_link_goes_wifi_acknowledges_itself(
     linklab: Linklab, scenario: Callable[..., Path]
 ) -> None:

@@ -1,4 +1,4 @@
-"""Switches segmentation and receive offloads off: links must see packets, not super-packets. Where
+"""Switches segmentation and receive offloads: off, since links must see packets, not super-packets. Where
 packets are recorded, checksums are not left to a device either: a cable never fills them in.
 
 By ethtool's ioctl (linux/ethtool.h), which costs no process per interface.
@@ -32,12 +32,23 @@ def switch_off(interface: str, offloads: Mapping[str, int] = OFFLOADS) -> None:
 
     Raises OSError naming the offload that the driver refused.
     """
+    _switch(interface, offloads, on=False)
+
+
+def switch_on(interface: str, name: str) -> None:
+    """Switches one of `OFFLOADS` on. Raises OSError."""
+    _switch(interface, {name: OFFLOADS[name]}, on=True)
+
+
+def _switch(interface: str, offloads: Mapping[str, int], *, on: bool) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for name, command in offloads.items():
-            value = array.array("B", _VALUE.pack(command, 0))
+            value = array.array("B", _VALUE.pack(command, on))
             request = struct.pack("16sP", interface.encode(), value.buffer_info()[0]) + bytes(16)
             try:
                 fcntl.ioctl(any_socket, _SIOCETHTOOL, request)
             except OSError as error:
                 why = os.strerror(error.errno or 0)
-                raise OSError(error.errno, f"{interface}: {name} off: {why}") from error
+                raise OSError(
+                    error.errno, f"{interface}: {name} {'on' if on else 'off'}: {why}"
+                ) from error

@@ -40,6 +40,7 @@ _NEW = ACK | CREATE | EXCLUSIVE
 
 _IFF_UP = 1
 _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MASTER = 1, 3, 10
+_IFLA_GRO_MAX_SIZE = 58
 _IFLA_OPERSTATE, _IFLA_LINKINFO, _IFLA_STATS64, _IFLA_NET_NS_FD = 16, 18, 23, 28
 _INFO_KIND, _INFO_DATA, _INFO_SLAVE_KIND, _INFO_SLAVE_DATA = 1, 2, 4, 5
 _VETH_PEER, _BR_STP_STATE = 1, 5
@@ -104,6 +105,12 @@ def delete(index: int) -> bytes:
 def set_up(index: int, *, up: bool) -> bytes:
     """Sets an interface up or down."""
     return message(_NEWLINK, ACK, _link(index, _IFF_UP if up else 0, _IFF_UP))
+
+
+def set_receive_size(index: int, size_bytes: int) -> bytes:
+    """Up to how many bytes of IPv4 packets an interface joins into one before TCP sees them; below
+    65536."""
+    return message(_NEWLINK, ACK, _link(index) + number(_IFLA_GRO_MAX_SIZE, size_bytes))
 
 
 def set_master(index: int, bridge: int) -> bytes:

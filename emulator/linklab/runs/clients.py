@@ -55,7 +55,8 @@ class Contestant:
     `commands` has what it does for each workload that it can do, by the workload's name. `needs` is
     the Debian package of its program, and `inputs` are the flags of multilink without which it
     cannot decide. With `multipath` server and client hosts speak Multipath TCP, and use the links
-    so. With `offloads_acks` what Wi-Fi brings is acknowledged over LTE.
+    so. With `offloads_acks` what Wi-Fi brings is acknowledged over LTE, with `aggregates_acks` twelve
+    packets at a time.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Contestant:
     needs: str | None = None
     multipath: PathUse | None = None
     offloads_acks: bool = False
+    aggregates_acks: bool = False
     inputs: tuple[str, ...] = ()
 
     def command(self, task: Task) -> list[str]:
@@ -328,6 +330,12 @@ _ON_ALL = {
         Contestant(
             "offloading-ack", {WHOLE_FILE: _curl(_wifi_address)}, needs="curl", offloads_acks=True
         ),
+        Contestant(
+            "aggregating-ack",
+            {WHOLE_FILE: _curl(_wifi_address)},
+            needs="curl",
+            aggregates_acks=True,
+        ),
         *(Contestant(f"aria2-{n}", {WHOLE_FILE: _aria2(n)}, needs="aria2") for n in (2, 8, 16)),
     )
 }
@@ -372,7 +380,9 @@ def peers(links: Iterable[str]) -> tuple[str, ...]:
     foreign = [
         name
         for name, one in _ON_ALL.items()
-        if one.needs and one.multipath in (None, PathUse()) and not one.offloads_acks
+        if one.needs
+        and one.multipath in (None, PathUse())
+        and not (one.offloads_acks or one.aggregates_acks)
     ]
     return (*(f"{who}-{link}" for who in ("direct", "curl") for link in links), *foreign)
 
@@ -449,7 +459,8 @@ def misfit(name: str, scenario: Scenario, *, has_energy: bool) -> str | None:
     `has_energy` is whether there is an energy model."""
     contestant = contestant_of(name)
     use = contestant.multipath
-    unfit = not_one_of_each(scenario.links) if contestant.offloads_acks else None
+    changes_acks = contestant.offloads_acks or contestant.aggregates_acks
+    unfit = not_one_of_each(scenario.links) if changes_acks else None
     if use is not None:
         unfit = use.misfit(scenario.links)
     if unfit is not None:

@@ -74,6 +74,7 @@ COMMANDS = {
     "curl-wifi": [*CURL, *CURL_CA, "--interface", "wlan0", *CURL_OUT],
     "curl-lte": [*CURL, *CURL_CA, "--interface", "rmnet0", *CURL_OUT],
     "offloading-ack": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
+    "aggregating-ack": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
     **{
         name: ["mptcpize", "run", *CURL, *CURL_CA, *CURL_OUT]
         for name in ("mptcp", *clients.multipath(USUAL_LINKS))
@@ -189,7 +190,8 @@ def test_uploads(task: Task, name: str, words: list[str]) -> None:
 def test_who_can_do_a_workload(small: Scenario) -> None:
     player = playing(small)
     every = set(names(USUAL_LINKS))
-    foreign = {"curl-wifi", "curl-lte", "offloading-ack", "aria2-2", "aria2-8", "aria2-16"}
+    changed = {"offloading-ack", "aggregating-ack"}
+    foreign = {"curl-wifi", "curl-lte", *changed, "aria2-2", "aria2-8", "aria2-16"}
     assert every - set(clients.able(player)) == foreign
     assert every - set(clients.able(small)) == {"direct-wifi", "direct-lte"}
     assert clients.chosen("peers", player) == ["direct-wifi", "direct-lte", "mptcp"]

@@ -28,7 +28,7 @@ from linklab.core.scratch import scratch_prefix
 from linklab.lab import outside, own_server, program_root, server, terminal
 from linklab.lab.control import Inbox
 from linklab.lab.multipath import Multipath
-from linklab.lab.namespace import write_sysctls
+from linklab.lab.namespace import inside, write_sysctls
 from linklab.lab.network import Host, Lab, built
 from linklab.lab.path_use import PathUse, link_of_kind
 from linklab.lab.player import Player
@@ -37,7 +37,7 @@ from linklab.lab.shaping import TIMER_SLACK_S
 from linklab.lab.signal_file import SignalFile
 from linklab.links.stack import models
 from linklab.places.guest import footing, gateway
-from linklab.places.guest.init import BIND, mount
+from linklab.places.guest.init import BIND, mount, unmount
 from linklab.runs import environment, outcome
 from linklab.runs import job as manifest
 from linklab.runs.clients import Contestant, Task, contestant_of
@@ -107,6 +107,21 @@ def _offload_acks(
     of, over = (link_of_kind(scenario.links, kind) for kind in (WIFI, LTE))
     offload = stack.enter_context(contextlib.closing(AckOffload(lab, player, of=of, over=over)))
     path_control.follow(offload, player)
+
+
+def _aggregate_acks(lab: Lab, scenario: Scenario, scratch: Path) -> None:
+    """Has the client acknowledge many packets of Wi-Fi at a time."""
+    from linklab.lab import ack_aggregation  # Few runs need it.
+
+    sysfs = scratch / "sysfs"
+    sysfs.mkdir()
+    with inside(lab.client.node.namespace):  # A sysfs has the interfaces of who mounts it.
+        mount("sysfs", str(sysfs), "sysfs")
+    try:
+        ack_aggregation.aggregate(lab, link_of_kind(scenario.links, WIFI), sysfs)
+    finally:
+        unmount(str(sysfs))
+        sysfs.rmdir()
 
 
 def _interfaces(lab: Lab) -> dict[str, Interface]:
@@ -237,6 +252,8 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         )
         if contestant is not None and contestant.offloads_acks:
             _offload_acks(stack, lab, player, scenario)
+        if contestant is not None and contestant.aggregates_acks:
+            _aggregate_acks(lab, scenario, scratch)
         uploads = _uploads(scratch) if scenario.workload.sends else None
         start_server = _server(
             lab, job, as_written, host_root, run_dir, scratch, uploads, mptcp=use is not None

@@ -49,6 +49,13 @@ def mount(source: str, place: str, kind: str = "", flags: int = 0, options: str 
         raise OSError(error, f"mount {kind or source}: {os.strerror(error)}", place)
 
 
+def unmount(place: str) -> None:
+    """umount(2). Raises OSError."""
+    if _LIBC.umount2(os.fsencode(place), 0) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"umount: {os.strerror(error)}", place)
+
+
 def _over(name: str, place: str) -> None:
     """Mounts at `place` the host's directory of this name, and memory over it that is written."""
     lower, work = f"{_HOST}/{name}", f"{_BASE}/over/{name}"
