@@ -60,14 +60,17 @@ def run(options: argparse.Namespace) -> int:
     report.of_directories([series.parent], options.report, predictions=found)
     comparisons = [series.comparison(scenario, names) for scenario, names in plan]
     if options.json:
-        beside = [predictions.to_json(source, made) for source, (_, made) in found.items()]
+        beside = [
+            predictions.to_json(source, made, scenario.description)
+            for source, (scenario, made) in found.items()
+        ]
         compared = [tables.to_json(all_rows) for all_rows in comparisons]
         said = {**series.to_json(), "predictions": beside, "comparisons": compared}
         print(json.dumps(said, indent=2))
     else:
         console = Console()
-        for source, (_, made) in found.items():
-            console.print(predictions.table(source, made))
+        for source, (scenario, made) in found.items():
+            console.print(predictions.table(source, made, scenario.description))
         for all_rows in comparisons:
             if len(all_rows.rows) > 1 or series.failures:
                 tables.show(all_rows, console)

@@ -41,6 +41,7 @@ def test_a_recording_is_laid_beside_who_was_recorded(
     assert (beside["recording"], beside["contestant"]) == (str(drive), "alg3-rescue")
     assert (beside["measured_s"], beside["predicted_s"]) == (10.0, 11.0)
     assert beside["error_ratio"] == pytest.approx(0.1)
+    assert "A download does not show what went up" in beside["notes"]
     assert [one["link"] for one in beside["links"]] == ["wifi", "lte"]
     (comparison,) = read["comparisons"]
     assert [row["algorithm"] for row in comparison["rows"]] == ["alg3-rescue"]

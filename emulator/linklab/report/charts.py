@@ -365,9 +365,12 @@ def courses(
 def predicted(scenario: Scenario, links: Sequence[LinkPrediction]) -> Spec:
     """What each link carried over time: recorded thick, in the lab dashed."""
     values = [
-        {"l": link_title(one.link), "t": round(step.start_s, 2), field: round(rate_bps / 1e6, 2)}
+        {"l": link_title(one.link), "t": round(at_s, 2), field: round(rate_bps / 1e6, 2)}
         for one in links
-        for step in one.steps
+        for at_s, step in (
+            *((step.start_s, step) for step in one.steps),
+            (one.steps[-1].end_s, one.steps[-1]),  # A line in steps ends where its last point is.
+        )
         for field, rate_bps in (("m", step.measured_bps), ("p", step.predicted_bps))
     ]
     color = _of_links(scenario, {one.link for one in links})

@@ -206,6 +206,7 @@ def _prediction(source: str, scenario: Scenario, one: Prediction) -> dict[str, A
     return {
         "source": source,
         "one": one,
+        "notes": scenario.description,
         "chart": Chart(
             f"{source}/predicted",
             f"{source}: throughput of each link",

@@ -18,11 +18,11 @@ MOST_ROWS: Final = 12
 """How many times a table over time has at most."""
 
 
-def table(source: str, one: Prediction) -> RenderableType:
-    """What was recorded, what the lab came to, and both over time."""
+def table(source: str, one: Prediction, notes: str) -> RenderableType:
+    """What was recorded, what the lab came to, both over time, and what the record does not tell."""
     head = Text(source, style="bold")
     head.append(f"  {one.contestant} as recorded, and in the lab over links made of the record", "")
-    return Group(head, _figures(one), _over_time(one.links))
+    return Group(head, _figures(one), _over_time(one.links), Text(notes, "dim"))
 
 
 def _figures(one: Prediction) -> Table:
@@ -72,6 +72,6 @@ def _table(*columns: str) -> Table:
     return made
 
 
-def to_json(source: str, one: Prediction) -> dict[str, object]:
+def to_json(source: str, one: Prediction, notes: str) -> dict[str, object]:
     """The same for machines, with every step."""
-    return {"recording": source, **asdict(one), "error_ratio": one.error_ratio}
+    return {"recording": source, **asdict(one), "error_ratio": one.error_ratio, "notes": notes}
