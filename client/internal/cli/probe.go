@@ -29,6 +29,9 @@ const probeFile = "payload-250000000-1.bin"
 // together.
 const allLinks = "all"
 
+// betweenParts is longer than queues of real links are.
+const betweenParts = 2 * time.Second
+
 // errProbed ends a part of a probe whose time is over.
 var errProbed = errors.New("the time of the probe is over")
 
@@ -81,6 +84,9 @@ func runProbe(command *cobra.Command, f *probeFlags, logs *logging) error {
 		return err
 	}
 	for i, l := range together.Links {
+		if i > 0 {
+			f.pause(command.Context())
+		}
 		o := together
 		o.Links = together.Links[i : i+1]
 		o.Scheduler = alone.Scheduler(schedule.Parameters{})
@@ -89,12 +95,22 @@ func runProbe(command *cobra.Command, f *probeFlags, logs *logging) error {
 		}
 	}
 	if len(together.Links) > 1 {
+		f.pause(command.Context())
 		if err := f.part(command.Context(), stdout, allLinks, f.algorithm, together); err != nil {
 			return err
 		}
 	}
 	fmt.Fprintf(stdout, "a scenario of this: linklab import %s --scenario FILE.yaml\n", printable.Text(filepath.Join(f.runDir, "*")))
 	return nil
+}
+
+// pause lets what is still on its way for the part before run out of the
+// links' queues, which would delay the next part's handshakes.
+func (f *probeFlags) pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(betweenParts):
+	}
 }
 
 // options checks the flags.

@@ -270,15 +270,17 @@ def _idle(bins: Sequence[_Bin]) -> None:
 
 
 def _overflowed(bins: Sequence[_Bin]) -> bool:
-    """Whether packets were lost when the queue was long, and hardly otherwise."""
+    """Whether packets were lost when the queue was long, and hardly otherwise but after a silence."""
     longest = max(one.queue_bytes for one in bins)
-    full_s, found = -LONG_S, False
+    full_s, silent_s, found = -LONG_S, -LONG_S, False
     for before, after in itertools.pairwise(bins):
+        if before.state == QUIET:
+            silent_s = before.end_s
         if not after.has_losses:
             continue
         if max(before.queue_bytes, after.queue_bytes) > 0.8 * longest:
             full_s, found = after.end_s, True
-        elif after.start_s > full_s + LONG_S:
+        elif after.start_s > max(full_s, silent_s) + LONG_S:
             return False
     return found
 

@@ -167,6 +167,12 @@ def test_the_longest_queue_is_its_size_where_packets_were_lost_at_it() -> None:
     assert known.queue_bytes == pytest.approx(0.2 * 20 * MBIT / 8, rel=0.02)
     assert not known.overflowed
     assert of(Link(queued_s=queued, out_of_order=lambda t_s: 9 if t_s > 5 else 0)).overflowed
+    after_a_break = Link(
+        queued_s=queued,
+        rate_bps=silent(6.5, 8.5),
+        out_of_order=lambda t_s: 20 if t_s > 8.5 else 9 if t_s > 5 else 0,
+    )
+    assert of(after_a_break).overflowed
     at_random = Link(queued_s=queued, out_of_order=lambda t_s: round(3 * t_s))
     assert not of(at_random).overflowed
 
