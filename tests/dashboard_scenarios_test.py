@@ -127,6 +127,19 @@ def test_every_run_has_its_bar_and_the_spread_its_columns(
     assert (least, low, median, high, most) == pytest.approx((5.0, 5.1, 5.2, 5.6, 6.0))
 
 
+def test_the_spread_is_in_quarters_around_the_median(
+    compared: tuple[Prometheus, dict[Path, Published]],
+) -> None:
+    second, fastest, third, slowest, order = (
+        {one["algorithm"]: value for one, value in asked_of(compared, expression)}
+        for expression in expressions("compare-algorithms", "Spread of download time")
+    )
+    parts = [one["alg3"] for one in (second, fastest, third, slowest)]
+    assert parts == pytest.approx([-0.1 / 5.2, -0.1 / 5.2, 0.4 / 5.2, 0.4 / 5.2])
+    assert [one["mptcp"] for one in (second, fastest, third, slowest)] == [0, 0, 0, 0]
+    assert sorted(order, key=order.__getitem__) == ["single-wifi", "alg1", "alg3", "mptcp"]
+
+
 def test_the_runs_say_what_is_wrong_with_them_and_where_they_are(
     compared: tuple[Prometheus, dict[Path, Published]],
 ) -> None:
@@ -141,9 +154,7 @@ def test_the_runs_say_what_is_wrong_with_them_and_where_they_are(
         one["matcher"]["options"]: {p["id"]: p["value"] for p in one["properties"]}
         for one in panel["fieldConfig"]["overrides"]
     }
-    ((words,),) = [
-        [one["options"]["1"]["text"]] for one in overrides["not the scenario's"]["mappings"]
-    ]
+    ((words,),) = [[one["options"]["1"]["text"]] for one in overrides["flaw"]["mappings"]]
     assert words == "by hand"
     live_lab, report = (one["url"] for one in overrides["run"]["links"])
     assert live_lab.startswith(f"/d/{LIVE_UID}?var-run=${{__data.fields.run}}&from=")
@@ -254,7 +265,8 @@ def test_through_time_only_what_left_its_bounds_has_a_row(
     shown = server.shown(
         filled_in(expression, suite="default"), published[-1].slot.end_s, published[-1].slot.end_s
     )
-    assert {labels["algorithm"] for labels, _ in shown} == {"alg1", "alg2", "naive"}
+    stood = {labels["algorithm"]: list(seconds.values())[-1] for labels, seconds in shown}
+    assert stood == pytest.approx({"alg1": 1.5, "alg2": -2.0, "naive": float("inf")})
 
 
 def test_each_revision_has_one_mark(suites: tuple[Prometheus, list[Published]]) -> None:
@@ -347,6 +359,15 @@ def test_capacity_and_use_agree_at_the_second(gone: tuple[Prometheus, dict[str, 
         if link == "wifi":
             assert [use[second] for second in (3, 4, 5)] == [0, 0, 0]
             assert use[2] > 0.95 * full_bps and use[7] > 0.95 * full_bps
+
+
+def test_no_slope_shows_use_above_capacity() -> None:
+    """Values are of the second that ends with them."""
+    for title in ("$link: capacity and use", "All links: capacity and use", "Outage"):
+        (panel,) = [one for one in DASHBOARDS["live-lab"]["panels"] if one["title"] == title]
+        drawn = json.dumps(panel["fieldConfig"])
+        assert '"lineInterpolation": "stepBefore"' in drawn, title
+        assert "custom.lineInterpolation" not in drawn, title
 
 
 def test_all_links_together_are_their_sum(gone: tuple[Prometheus, dict[str, Any]]) -> None:

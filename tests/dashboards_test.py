@@ -61,7 +61,7 @@ def generator(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_files_are_what_the_generator_makes() -> None:
     from generate import generated
 
-    files = [*GRAFANA.glob("*.json"), *GRAFANA.glob("provisioning/alerting/*")]
+    files = [*GRAFANA.glob("*.json"), GRAFANA / "provisioning/alerting/linklab.yaml"]
     assert {str(one.relative_to(GRAFANA)): one.read_text() for one in files} == generated()
 
 
@@ -73,7 +73,11 @@ def test_grafanas_alerts_are_prometheus_and_lead_to_their_panels() -> None:
     assert made.keys() == rules.keys()
     panels = {one["id"]: one["title"] for one in DASHBOARDS["live-lab"]["panels"]}
     for name, rule in made.items():
-        assert rule["annotations"] == rules[name]["annotations"]
+        assert rule["annotations"] == {
+            **rules[name]["annotations"],
+            "__dashboardUid__": rule["dashboardUid"],
+            "__panelId__": str(rule["panelId"]),
+        }
         assert "$value" not in str(rule)  # Grafana has no such thing.
         assert rule["dashboardUid"] == DASHBOARDS["live-lab"]["uid"]
         assert rule["panelId"] in panels
@@ -140,6 +144,20 @@ def test_every_variable_that_is_asked_for_is_there() -> None:
         used = set(re.findall(r"\$([a-z_]\w*)", json.dumps(dashboard))) - {"__all"}
         assert used <= defined | built_in, name
         assert defined >= {"scenario", "algorithm", "run"}
+
+
+def test_what_repeats_is_not_made_anew_with_each_refresh() -> None:
+    for name, dashboard in DASHBOARDS.items():
+        if any("repeat" in panel for panel in dashboard["panels"]):
+            assert {one["refresh"] for one in queried(dashboard)} == {1}, name
+
+
+def test_what_people_type_is_something_at_first() -> None:
+    """Grafana before 12 takes it from `current`, later ones from `query`."""
+    for dashboard in DASHBOARDS.values():
+        for one in dashboard["templating"]["list"]:
+            if one["type"] == "textbox":
+                assert one["current"]["value"] == one["query"] != ""
 
 
 BY_SERIES = {name: metric for metric in CATALOGUE for name in (metric.name, *metric.series)}
@@ -274,7 +292,7 @@ def test_the_first_glance_at_the_live_lab_fits_a_laptop() -> None:
     }
 
 
-def test_provisioning_names_the_dashboards_directory_and_the_refresh_is_two() -> None:
+def test_provisioning_names_the_dashboards_directory_and_the_refresh_is_five() -> None:
     (provider,) = yaml.safe_load((GRAFANA / "provisioning/dashboards/linklab.yaml").read_text())[
         "providers"
     ]
@@ -286,7 +304,7 @@ def test_provisioning_names_the_dashboards_directory_and_the_refresh_is_two() ->
     assert settings["GF_DASHBOARDS_MIN_REFRESH_INTERVAL"] == "1s"
     home = Path(settings["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
     assert home.parent == Path(provider["options"]["path"])
-    assert json.loads((GRAFANA / home.name).read_text())["refresh"] == "2s"
+    assert json.loads((GRAFANA / home.name).read_text())["refresh"] == "5s"
 
 
 # --- Prometheus' own checks.
@@ -363,6 +381,8 @@ def test_no_panel_is_empty(published: tuple[Prometheus, list[Any]], one: Asked) 
     )
     if one.where == "Radio and rates":
         pytest.skip("this scenario has no radio")
+    if one.where == "Carrier" and "link!~" in one.expression:
+        pytest.skip("this scenario has no other links")
     if one.where == "Alerts":
         pytest.skip("Prometheus alerts of what it scrapes, not of what was published")
     assert server.values(one, start_s, end_s), one

@@ -36,11 +36,7 @@ def alerting(rules: Mapping[str, Any], live_lab: Mapping[str, Any]) -> dict[str,
                 "folder": "linklab",
                 "interval": f"{INTERVAL_S}s",
                 "rules": [
-                    {
-                        **_rule(rule),
-                        "dashboardUid": live_lab["uid"],
-                        "panelId": panels[PANELS[rule["alert"]]],
-                    }
+                    _rule(rule, live_lab["uid"], panels[PANELS[rule["alert"]]])
                     for rule in group["rules"]
                 ],
             }
@@ -49,7 +45,9 @@ def alerting(rules: Mapping[str, Any], live_lab: Mapping[str, Any]) -> dict[str,
     }
 
 
-def _rule(rule: Mapping[str, Any]) -> dict[str, Any]:
+def _rule(rule: Mapping[str, Any], dashboard: str, panel: int) -> dict[str, Any]:
+    """A rule that is seen at a panel: the panel is marked by the fields, and messages lead there by
+    the annotations of Grafana's own."""
     name = rule["alert"]
     fired = f'ALERTS{{alertname="{name}", alertstate="firing"}}'
     labels = re.findall(r"by \(([^)]*)\)", rule["expr"])[0]
@@ -83,5 +81,11 @@ def _rule(rule: Mapping[str, Any]) -> dict[str, Any]:
         "noDataState": "OK",
         "execErrState": "Error",
         "labels": dict(rule["labels"]),
-        "annotations": dict(rule["annotations"]),
+        "annotations": {
+            **rule["annotations"],
+            "__dashboardUid__": dashboard,
+            "__panelId__": str(panel),
+        },
+        "dashboardUid": dashboard,
+        "panelId": panel,
     }

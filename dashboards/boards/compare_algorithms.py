@@ -18,19 +18,23 @@ from grafana_foundation_sdk.models.dashboard import (
 from linklab.metrics import about, lab, results
 from linklab.metrics.metric import RUN_LABELS, Metric
 
-from boards.frame import choice, framed, variable, with_rows
+from boards.frame import Said, choice, framed, variable, with_rows
 from boards.looks import (
+    LIGHT_VIOLET,
     NAMES,
+    SECONDS,
     VIOLET,
     asking,
     bars,
     columns,
     described,
+    fixed_colour,
     link_colours,
     listed,
     merged,
     one_colour,
     sorted_by,
+    unit_of,
 )
 from boards.query import REFS, at_end, by, ever
 
@@ -81,7 +85,7 @@ def _figure(title: str, unit: str, description: str, metric: Metric[Any]) -> Any
 def _download_time() -> Any:
     return _figure(
         "Download time",
-        units.Seconds,
+        SECONDS,
         "Median over the chosen runs. Lower is better.",
         results.DOWNLOAD,
     )
@@ -100,10 +104,39 @@ def _efficiency() -> Any:
 def _link_delta() -> Any:
     return _figure(
         "Link Δ",
-        units.Seconds,
+        SECONDS,
         "From the first link's end to the last one's, median. Long means badly balanced.",
         results.LINK_DELTA,
     )
+
+
+def _spread() -> Any:
+    """What a box plot shows, of the bars that Grafana has: quarters, stacked up and down from 0."""
+    least, low, median, high, most = (
+        _of_all(quantile, results.DOWNLOAD) for quantile in (0, 0.25, 0.5, 0.75, 1)
+    )
+    quarters = {
+        "second quarter": (f"({low} - {median})", VIOLET),
+        "fastest quarter": (f"({least} - {low})", LIGHT_VIOLET),
+        "third quarter": (f"({high} - {median})", VIOLET),
+        "slowest quarter": (f"({most} - {high})", LIGHT_VIOLET),
+    }
+    panel = bars(
+        "Spread of download time",
+        units.PercentUnit,
+        "How far runs are from their algorithm's median, which is at 0: half of them within the "
+        "dark part, all within both. What differs by less than that may be chance.",
+        *(at_end(f"{part} / {median}") for part, _ in quarters.values()),
+        at_end(f"{ORDER} and on (algorithm) {median}"),
+    )
+    shown = {f"Value #{ref}": name for ref, name in zip(REFS, quarters, strict=False)}
+    order = f"Value #{REFS[len(quarters)]}"
+    named = columns({"Time": None, order: None, "algorithm": "algorithm", **shown})
+    panel.transformations([merged(), sorted_by(order), named])
+    for name, (_, colour) in quarters.items():
+        panel.override_by_name(name, [fixed_colour(colour)])
+    panel.stacking(commons.StackingMode.NORMAL).decimals(1)
+    return listed(panel.show_value(commons.VisibilityMode.NEVER))
 
 
 def _every_run() -> Any:
@@ -114,7 +147,7 @@ def _every_run() -> Any:
     )
     panel = bars(
         "Download time of every run",
-        units.Seconds,
+        SECONDS,
         "A bar for each run, by seed. How far they stray says what a difference of medians is worth.",
         at_end(one),
         at_end(order),
@@ -161,9 +194,9 @@ def _table(
     asking(panel, *(at_end(one) for one, _ in shown.values()))
     named: dict[str, str | None] = {"Time": None, **{label: label for label in labels}}
     for ref, (column, (_, unit)) in zip(REFS, shown.items(), strict=False):
-        panel.override_by_name(column, [DynamicConfigValue(id_val="unit", value=unit)])
+        panel.override_by_name(column, unit_of(unit))
         named[f"Value #{ref}"] = column
-    return panel, named
+    return panel.min_width(60), named
 
 
 def _algorithms() -> Any:
@@ -171,11 +204,11 @@ def _algorithms() -> Any:
     sound, counted = _sound(ever(time, *SAME)), ever(results.FAILED, *SAME)
     shown = {
         "runs": (by("count", "algorithm", sound), units.Short),
-        "time": (_of_all(0.5, time), units.Seconds),
-        "half of them from": (_of_all(0.25, time), units.Seconds),
-        "to": (_of_all(0.75, time), units.Seconds),
-        "least": (_of_all(0, time), units.Seconds),
-        "most": (_of_all(1, time), units.Seconds),
+        "time": (_of_all(0.5, time), SECONDS),
+        "half from": (_of_all(0.25, time), SECONDS),
+        "to": (_of_all(0.75, time), SECONDS),
+        "least": (_of_all(0, time), SECONDS),
+        "most": (_of_all(1, time), SECONDS),
         "efficiency": (_of_all(0.5, efficiency), units.PercentUnit),
         "left out": (by("count", "algorithm", f"{counted} and on (run) {FLAWED}"), units.Short),
         "failed": (by("sum", "algorithm", counted), units.Short),
@@ -200,15 +233,15 @@ def _runs() -> Any:
     shown = {
         "began": (f"1000 * {by('max', RUN, ever(about.BEGAN, *SAME))}", "dateTimeAsIso"),
         "ended": (f"1000 * {by('max', RUN, ever(about.ENDED, *SAME))}", "dateTimeAsIso"),
-        "time": (by("max", RUN, ever(results.DOWNLOAD, *SAME)), units.Seconds),
+        "time": (by("max", RUN, ever(results.DOWNLOAD, *SAME)), SECONDS),
         "efficiency": (by("max", RUN, ever(results.EFFICIENCY, *SAME)), units.PercentUnit),
-        "link Δ": (by("max", RUN, ever(results.LINK_DELTA, *SAME)), units.Seconds),
-        **{f"{name} bytes": (by("sum", RUN, one), units.BytesSI) for name, one in RECEIVED.items()},
-        "not the scenario's": (flaws, units.Short),
+        "link Δ": (by("max", RUN, ever(results.LINK_DELTA, *SAME)), SECONDS),
+        **{name: (by("sum", RUN, one), units.BytesSI) for name, one in RECEIVED.items()},
+        "flaw": (flaws, units.Short),
     }
     panel, named = _table(
         "Runs",
-        "Every run in the time shown, also those left out above, and why. Efficiency is the least "
+        "Every run in the time shown, also those left out above, with their flaw. Efficiency is the least "
         "time in which the links could have delivered the file / the time taken; link Δ is from the "
         "first link's end to the last one's. A run's name leads to it in *Live lab*, and to its "
         "report where a web server has what `linklab publish --reports` wrote.",
@@ -224,12 +257,16 @@ def _runs() -> Any:
         for chosen in _subsets(lab.FLAWS)
     }
     panel.override_by_name(
-        "not the scenario's",
+        "flaw",
         [DynamicConfigValue(id_val="mappings", value=[ValueMap(reasons)])],
     )
+    hidden = DynamicConfigValue(id_val="custom.hidden", value=True)
+    for column in ("began", "ended"):
+        panel.override_by_name(column, [hidden])
     panel.override_by_name(
         "run",
         [
+            DynamicConfigValue(id_val="custom.width", value=300),
             DynamicConfigValue(
                 id_val="links",
                 value=[
@@ -244,7 +281,7 @@ def _runs() -> Any:
                         "targetBlank": True,
                     },
                 ],
-            )
+            ),
         ],
     )
     left = dict.fromkeys(("scenario", "size", "clock"), None)
@@ -298,7 +335,7 @@ def _variables() -> list[Any]:
             "first.",
             sort=VariableSort.ALPHABETICAL_DESC,
         ),
-        dashboard.TextBoxVariable("reports")
+        Said("reports")
         .label("Reports at")
         .description(
             "Address of a web server with the pages that `linklab publish --reports` wrote."
@@ -310,10 +347,11 @@ def _variables() -> list[Any]:
 def compare_algorithms() -> Dashboard:
     """The dashboard; each panel with its width, in rows of a height."""
     rows = (
-        (7, ((12, _download_time()), (12, _every_run()))),
-        (7, ((8, _efficiency()), (8, _link_delta()), (8, _bytes_per_link()))),
-        (7, ((24, _algorithms()),)),
-        (8, ((24, _runs()),)),
+        (7, ((12, _download_time()), (12, _spread()))),
+        (7, ((12, _every_run()), (12, _efficiency()))),
+        (7, ((12, _link_delta()), (12, _bytes_per_link()))),
+        (10, ((24, _algorithms()),)),
+        (10, ((24, _runs()),)),
     )
     made: dashboard.Dashboard = framed(
         "Compare algorithms",

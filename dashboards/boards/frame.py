@@ -11,6 +11,7 @@ from grafana_foundation_sdk.models.dashboard import (
     DashboardCursorSync,
     DashboardLinkType,
     GridPos,
+    VariableModel,
     VariableOption,
     VariableRefresh,
     VariableSort,
@@ -54,6 +55,18 @@ def choice(
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(sort)
     )
+
+
+class Said(dashboard.TextBoxVariable):
+    """A variable that people type, with what it is at first. Grafana before 12 takes that from what
+    is current alone, which the SDK leaves out."""
+
+    def build(self) -> VariableModel:
+        """With it as the current value, too."""
+        made = super().build()
+        made.current = VariableOption(selected=True, text=str(made.query), value=str(made.query))
+        made.options = [made.current]
+        return made
 
 
 def _kind(query_text: str) -> int:

@@ -12,6 +12,7 @@ from grafana_foundation_sdk.models.dashboard import (
     DynamicConfigValue,
     ValueMap,
     ValueMappingResult,
+    VariableRefresh,
     VariableSort,
 )
 from linklab.core.limits import MAX_LATE_S
@@ -26,6 +27,7 @@ from boards.looks import (
     VIOLET,
     YELLOW,
     asking,
+    by_names,
     columns,
     dashed,
     described,
@@ -34,10 +36,10 @@ from boards.looks import (
     limited,
     lines,
     one_colour,
-    thresholds,
 )
 from boards.query import (
     LINK_AND_TITLE,
+    OF_EACH_KIND,
     WHICH,
     begun,
     buckets,
@@ -73,8 +75,7 @@ def _running() -> Any:
         "Algorithm and scenario of the download that is going on.",
         now(in_words(running, ", ", "algorithm", "scenario", otherwise="nothing"), WHICH),
     )
-    panel.text(common.VizTextDisplayOptions().value_size(18))
-    return panel.text_mode(commons.BigValueTextMode.NAME).color_scheme(one_colour(GREY))
+    return by_names(panel, GREY, 18)
 
 
 def _download() -> Any:
@@ -106,7 +107,7 @@ def _carrier() -> Any:
         "Carrier",
         units.NoUnit,
         "Whether the client sees the link. An outage that it is not told of shows below.",
-        now(by_link("min", series(links.UP)), BY_LINK),
+        *(now(by_link("min", series(links.UP, of)), BY_LINK) for of in OF_EACH_KIND),
     )
     up = ValueMappingResult(text="up", color=GREEN)
     down = ValueMappingResult(text="down", color=RED)
@@ -122,9 +123,7 @@ def _by_hand() -> Any:
         "What `linklab link` has changed and what has not been taken back.",
         now(in_words(changed, " ", "link", "what", otherwise="nothing"), WHICH),
     )
-    panel.text(common.VizTextDisplayOptions().value_size(14))
-    panel.text_mode(commons.BigValueTextMode.NAME)
-    return panel.thresholds(thresholds((None, GREY), (1, VIOLET)))
+    return by_names(panel, VIOLET)
 
 
 def _alerts() -> Any:
@@ -136,14 +135,19 @@ def _alerts() -> Any:
         "keep up with, a run that failed.",
         now(in_words(fired, " ", "alertname", "link", otherwise="none"), WHICH),
     )
-    panel.text(common.VizTextDisplayOptions().value_size(14))
-    panel.text_mode(commons.BigValueTextMode.NAME)
-    return panel.thresholds(thresholds((None, GREY), (1, RED)))
+    return by_names(panel, RED)
 
 
 def _limits(panel: Any) -> Any:
     """A panel in which capacity is a grey dashed limit, above what is filled."""
-    return panel.override_by_regexp("/capacity$/", [*dashed(), fixed_colour(GREY)]).fill_opacity(25)
+    panel.override_by_regexp("/capacity$/", [*dashed(), fixed_colour(GREY)]).fill_opacity(25)
+    return _of_the_second_before(panel)
+
+
+def _of_the_second_before(panel: Any) -> Any:
+    """A panel whose values hold from the one before on: slopes would show what never was, such as
+    use while there is no capacity."""
+    return panel.line_interpolation(commons.LineInterpolation.STEP_BEFORE)
 
 
 def _capacity_and_use() -> Any:
@@ -213,12 +217,13 @@ def _packets_not_delivered() -> Any:
 
 
 def _outage() -> Any:
-    return lines(
+    panel = lines(
         "Outage",
         units.PercentUnit,
         "Part of the last second in which nothing could pass: a handover of 50 ms is 5 %.",
         query(by_link("max", series(links.OUT)), BY_LINK),
     ).max(1)
+    return _of_the_second_before(panel)
 
 
 def _events() -> Any:
@@ -344,6 +349,22 @@ def _marks() -> list[Any]:
     ]
 
 
+def _variables() -> list[Any]:
+    """Asked for once a page: where Grafana asks for any again with each refresh,
+    it also makes each repeated panel anew, which never comes to be drawn."""
+    link = variable(
+        "link",
+        "Link",
+        links_named(links.UP),
+        description="By its name in the scenario.",
+        pattern=LINK_AND_TITLE,
+        sort=VariableSort.ALPHABETICAL_DESC,
+    )
+    return [
+        one.refresh(VariableRefresh.ON_DASHBOARD_LOAD) for one in (*variables(lab.LATENESS), link)
+    ]
+
+
 def live_lab() -> Dashboard:
     """The dashboard; each panel with its width, in rows of a height."""
     rows = (
@@ -360,28 +381,20 @@ def live_lab() -> Dashboard:
         ),
         (6, ((24, _capacity_and_use()),)),
         (6, ((8, _total()), (8, _round_trip_time()), (8, _queue()))),
-        (6, ((8, _events()), (8, _requests_in_flight()), (8, _progress()))),
+        (8, ((8, _events()), (8, _requests_in_flight()), (8, _progress()))),
         (6, ((8, _packets_not_delivered()), (8, _outage()), (8, _carriers_and_handovers()))),
         (6, ((6, _request_size()), (6, _wasted()), (6, _lateness()), (6, _busy()))),
     )
     made = framed(
         "Live lab",
         "linklab-live",
-        "Emulated links and a client that downloads over them.",
-        variables(lab.LATENESS),
+        "Emulated links and a client that downloads over them. What can be chosen above is what "
+        "there was when the page was loaded.",
+        _variables(),
     )
-    made.time("now-2m", "now").refresh("2s").timepicker(
+    # A refresh cancels what is still asked: on a busy machine panels would never come to be drawn.
+    made.time("now-2m", "now").refresh("5s").timepicker(
         dashboard.TimePicker().refresh_intervals(["2s", "5s", "30s"])
-    )
-    made.with_variable(
-        variable(
-            "link",
-            "Link",
-            links_named(links.UP),
-            description="By its name in the scenario.",
-            pattern=LINK_AND_TITLE,
-            sort=VariableSort.ALPHABETICAL_DESC,
-        )
     )
     for one in _marks():
         made.annotation(one)

@@ -13,6 +13,7 @@ from grafana_foundation_sdk.builders import (
     timeseries,
 )
 from grafana_foundation_sdk.models import common as commons
+from grafana_foundation_sdk.models import units
 from grafana_foundation_sdk.models.dashboard import (
     DataTransformerConfig,
     DynamicConfigValue,
@@ -31,6 +32,11 @@ COLOURS = {name: kind.colours[0] for name, kind in KINDS.items()}
 """A link has one colour everywhere; blue and orange, which every eye tells apart."""
 
 GREEN, RED, GREY, VIOLET, YELLOW = "#73BF69", "#F2495C", "#8e8e8e", "#B877D9", "#FADE2A"
+LIGHT_VIOLET = "#DEB6F2"
+
+
+SECONDS = "suffix:s"
+"""Of what is compared: Grafana's own unit would call one time minutes and another milliseconds."""
 
 
 def link_colours(panel: Any) -> Any:
@@ -45,12 +51,19 @@ def fixed_colour(colour: str) -> DynamicConfigValue:
     return DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": colour})
 
 
+def unit_of(unit: str) -> list[DynamicConfigValue]:
+    """Properties of a column: its unit, and of what is compared as many digits in all rows."""
+    made = [DynamicConfigValue(id_val="unit", value=unit)]
+    if digits := {SECONDS: 2, units.PercentUnit: 1}.get(unit):
+        made.append(DynamicConfigValue(id_val="decimals", value=digits))
+    return made
+
+
 def dashed() -> list[DynamicConfigValue]:
-    """Properties of a limit: a dashed step line, nothing below it."""
+    """Properties of a limit: a dashed line, nothing below it."""
     return [
         DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [6, 4]}),
         DynamicConfigValue(id_val="custom.fillOpacity", value=0),
-        DynamicConfigValue(id_val="custom.lineInterpolation", value="stepAfter"),
     ]
 
 
@@ -115,9 +128,9 @@ def limited(panel: Any, limit: float) -> Any:
     )
 
 
-def figure(title: str, unit: str, description: str, one: prometheus.Dataquery) -> Any:
+def figure(title: str, unit: str, description: str, *queries: prometheus.Dataquery) -> Any:
     """One figure, the newest."""
-    panel = asking(described(stat.Panel(), title, description, unit), one)
+    panel = asking(described(stat.Panel(), title, description, unit), *queries)
     return (
         panel.graph_mode(commons.BigValueGraphMode.NONE)
         .color_mode(commons.BigValueColorMode.VALUE)
@@ -126,10 +139,18 @@ def figure(title: str, unit: str, description: str, one: prometheus.Dataquery) -
     )
 
 
+def by_names(panel: Any, colour: str, size_px: int = 14) -> Any:
+    """A figure's names in place of its values, below each other, in colour where there is one."""
+    panel.text(common.VizTextDisplayOptions().value_size(size_px))
+    panel.orientation(commons.VizOrientation.HORIZONTAL)
+    panel.text_mode(commons.BigValueTextMode.NAME)
+    return panel.thresholds(thresholds((None, GREY), (1, colour)))
+
+
 def bars(title: str, unit: str, description: str, *queries: prometheus.Dataquery) -> Any:
     """A bar per algorithm."""
     panel = asking(described(barchart.Panel(), title, description, unit), *queries)
-    panel.min(0).x_field("algorithm").show_value(commons.VisibilityMode.ALWAYS).decimals(2)
+    panel.x_field("algorithm").show_value(commons.VisibilityMode.ALWAYS).decimals(2)
     panel.bar_width(0.7).fill_opacity(80).x_tick_label_spacing(0)
     panel.text(common.VizTextDisplayOptions().value_size(12))
     panel.legend(

@@ -83,6 +83,14 @@ def by_link(aggregate: str, expression: str, *labels: str) -> str:
     return made
 
 
+OF_EACH_KIND = (
+    *(f'link=~"{name}.*"' for name in KINDS),
+    f'link!~"{"|".join(f"{name}.*" for name in KINDS)}"',
+)
+"""Links of each kind, and then all others: where what is now is to be in this order, it is asked for
+in this order. Prometheus sorts only what it answers of a time."""
+
+
 def in_words(expression: str, between: str, *labels: str, otherwise: str) -> str:
     """Series called `which` by some of their labels; where there are none, one of 0 that is called
     otherwise. A panel that shows names alone would stay blank."""

@@ -21,13 +21,16 @@ from boards.looks import (
     GREEN,
     GREY,
     RED,
+    SECONDS,
     VIOLET,
     asking,
+    by_names,
     columns,
     described,
     figure,
     merged,
     thresholds,
+    unit_of,
 )
 from boards.query import REFS, WHICH, at_end, by, ever, in_words, now, query, series
 
@@ -93,10 +96,7 @@ def _which() -> Any:
         "The five worst downloads; all of them stand below.",
         now(in_words(f"topk(5, {MOVED} > 1)", ", ", *CELL.split(", "), otherwise="none"), WHICH),
     )
-    panel.text(common.VizTextDisplayOptions().value_size(14))
-    panel.orientation(commons.VizOrientation.HORIZONTAL)
-    panel.text_mode(commons.BigValueTextMode.NAME)
-    return panel.thresholds(thresholds((None, GREY), (1, RED)))
+    return by_names(panel, RED)
 
 
 def _table() -> Any:
@@ -125,7 +125,7 @@ def _table() -> Any:
             f"{changed} and on ({CELL}, figure) {moved}",
             units.PercentUnit,
         ),
-        "time": (time, units.Seconds),
+        "time": (time, SECONDS),
         "efficiency": (efficiency, units.PercentUnit),
         "revision": (f"{_newest(ever(about.INFO))} and on (run) {moved}", units.Short),
     }
@@ -140,11 +140,11 @@ def _table() -> Any:
     )
     asking(panel, *(at_end(one) for one, _ in shown.values()))
     for ref, (column, (_, unit)) in zip(REFS, shown.items(), strict=False):
-        panel.override_by_name(column, [DynamicConfigValue(id_val="unit", value=unit)])
+        panel.override_by_name(column, unit_of(unit))
         named[f"Value #{ref}"] = column
     named["Value #E"] = None
-    named |= {"revision": "revision", "run": "run"}
-    left = dict.fromkeys(("Time", "clock", "place", "__name__"), None)
+    named["revision"] = "revision"
+    left = dict.fromkeys(("Time", "clock", "place", "run", "__name__"), None)
     panel.override_by_name(
         "by its bound",
         [
@@ -154,7 +154,9 @@ def _table() -> Any:
             DynamicConfigValue(id_val="decimals", value=2),
         ],
     )
-    panel.transformations([merged(), columns({**named, **left})])
+    for column, width_px in (("seed", 60), ("worst figure", 130)):
+        panel.override_by_name(column, [DynamicConfigValue(id_val="custom.width", value=width_px)])
+    panel.min_width(60).transformations([merged(), columns({**named, **left})])
     return panel.sort_by([common.TableSortByFieldState().display_name("by its bound").desc(True)])
 
 
@@ -164,7 +166,9 @@ def _through_time() -> Any:
         f"{by(aggregate, CELL, ever(regression.MOVED, SUITE))} {bound}"
         for aggregate, bound in (("max", "> 1"), ("min", "< -1"))
     )
-    shown = by("max", CELL, f"last_over_time({moved}[6h])")
+    then = f"last_over_time({moved}[6h])"
+    worst, best = by("max", CELL, then), by("min", CELL, then)
+    shown = f"({worst} > 1 or {best} < -1 or {worst})"
     panel = described(
         statetimeline.Panel(),
         "Downloads that left their bounds",
@@ -203,7 +207,7 @@ def _revisions() -> Any:
     )
     asking(panel, at_end(by("count", ", ".join(labels), f"{ever(about.INFO)} and {IN_SUITE}")))
     named = {"Time": None, **{label: label for label in labels}, "Value": "runs"}
-    return panel.with_transformation(columns(named)).decimals(0)
+    return panel.min_width(60).with_transformation(columns(named)).decimals(0)
 
 
 def _variables() -> list[Any]:
