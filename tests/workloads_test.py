@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Linklab, lines
+from conftest import REPOSITORY, Linklab, lines
 
 Scenario = Callable[..., Path]
 
@@ -127,6 +127,26 @@ def test_a_piece_that_comes_late(linklab: Linklab, scenario: Scenario) -> None:
     own = figures(linklab, path, "direct-wifi")["workload"]
     assert own["late"] >= 3
     assert own["lateness_max_s"] > 1.0
+
+
+def test_a_proxy_that_nobody_uses_lets_the_radio_sleep(linklab: Linklab, tmp_path: Path) -> None:
+    """It keeps its connection to the server for the next request, and asks nothing over it."""
+    file = tmp_path / "rests.yaml"
+    file.write_text(
+        "name: rests\npayload: {size: 100 kB}\n"
+        "links: {lte: {down: 8 Mbit/s, up: 4 Mbit/s, rtt: 60 ms, rrc: {tail: 5 s}}}\n"
+    )
+    get = "curl -s -o /dev/null -w '%{http_code} ' http://127.0.0.1:3128/$LINKLAB_URL"
+    script = (
+        f"{REPOSITORY / 'build' / 'multilink'} proxy --link lte=rmnet0 --ca-file $LINKLAB_CA"
+        f" --listen 127.0.0.1:3128 > /dev/null 2>&1 & sleep 0.5; {get}; sleep 40; {get}; sleep 8;"
+        " kill $!; wait $!"
+    )
+    done = linklab("exec", file, "--json", "--", "bash", "-c", script)
+    run_dir = Path(done.json["run_dir"])
+    assert (run_dir / "client.out").read_text().split()[:2] == ["200", "200"]
+    radio = [one["detail"] for one in lines(run_dir / "events.jsonl") if one["kind"] == "rrc"]
+    assert radio == 2 * ["promotion", "connected", "drx", "idle"]
 
 
 UPLOAD = {
