@@ -188,6 +188,23 @@ PLAYED = ("adaptive", "alg1", "gb-e", "emptcp-http", "booster", "dynsub")
 """One of each kind: with connections of its own, with requests, and by plans."""
 
 
+def test_a_lost_packet_wakes_nobody(linklab: Linklab, scenario: ScenarioFile) -> None:
+    """Behind it a program gets nothing for a while; eMPTCP above HTTP must not take that for a Wi-Fi
+    that brings nothing."""
+    file = scenario(
+        "lossy", size="20 MB",
+        wifi="down: 10 Mbit/s, up: 5 Mbit/s, rtt: 20 ms, queue: 250 kB, loss: 0.1 %",
+        lte="down: 8 Mbit/s, up: 4 Mbit/s, rtt: 60 ms, rrc: {}",
+        more="energy: galaxy-s3\n",
+    )  # fmt: skip
+    done = linklab("run", file, "-a", "emptcp-http", "--seed", 2, "--json")
+    assert done.code == 0, done.err
+    run_dir = Path(done.json["run_dir"])
+    lost = [one["lost_packets"] for one in lines(run_dir / "queues.jsonl") if one["link"] == "wifi"]
+    assert max(lost) > 5
+    assert lines(run_dir / "events.jsonl") == []
+
+
 def test_the_server_dies_and_comes_back(linklab: Linklab, scenario: ScenarioFile) -> None:
     """Its connections are reset, and nobody listens for a while."""
     file = scenario("dies", size=f"{SIZE_MB} MB")

@@ -59,13 +59,17 @@ type subsegment struct {
 }
 
 // wire is what the network has brought for a link, TLS included. Bytes of
-// bodies come a record of TLS at a time, which over a slow link is seldom.
+// bodies come a record of TLS at a time, which over a slow link is seldom, and
+// behind a lost packet none come: the kernel knows what has arrived.
 type wire struct {
 	of       *session
 	seen     quantity.Bytes // of that session
 	received quantity.Bytes
 	heard    time.Duration
 }
+
+// segmentSize is what a full TCP segment over Ethernet brings, in bytes.
+const segmentSize = 1448
 
 // look takes note of what the link's session has received by now.
 func (w *wire) look(s *session, now time.Duration) {
@@ -75,7 +79,11 @@ func (w *wire) look(s *session, now time.Duration) {
 	if w.of != s {
 		w.of, w.seen = s, 0
 	}
-	if got := s.Received(); got > w.seen {
+	got := s.Received()
+	if known, err := s.Socket.RoundTrip(); err == nil {
+		got = max(got, quantity.Bytes(known.Segments)*segmentSize)
+	}
+	if got > w.seen {
 		w.received += got - w.seen
 		w.seen, w.heard = got, now
 	}
