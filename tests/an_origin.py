@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import sys
 
 from tornado.web import Application, RequestHandler, StaticFileHandler, stream_request_body
@@ -33,6 +34,7 @@ class _Sum(RequestHandler):
 
 async def serve(port: int, directory: str) -> None:
     """Until it is ended."""
+    logging.getLogger("tornado.access").disabled = True
     Application([("/sum", _Sum), ("/(.*)", StaticFileHandler, {"path": directory})]).listen(
         port, "127.0.0.1", max_buffer_size=MOST_BYTES
     )

@@ -31,7 +31,10 @@ pytestmark = pytest.mark.alone
 FILE = REPOSITORY / "compose.yaml"
 COMPOSE: dict[str, Any] = yaml.safe_load(FILE.read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+BUILT = {one["image"] for one in SERVICES.values() if "build" in one}
 DOCKERFILES = [REPOSITORY / part / "Dockerfile" for part in ("client", "emulator", "server")]
+
+FILE_OF_WEB = "http://web:8080/file"
 
 STAND_INS = {
     "LINKLAB_DEBIAN": "debian:bookworm-slim",
@@ -57,26 +60,38 @@ def test_a_service_has_the_least_rights_and_limits(name: str) -> None:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_nothing_is_published_but_on_the_loopback(name: str) -> None:
-    for port in SERVICES[name]["ports"]:
+    for port in SERVICES[name].get("ports", []):
         if name == "server":
             assert port.startswith("${LINKLAB_FIELD_ADDRESS:-127.0.0.1}:")
         else:
             assert port.startswith("127.0.0.1:")
 
 
-def test_only_the_server_belongs_to_the_profile_field() -> None:
-    assert {name for name, one in SERVICES.items() if one.get("profiles") == ["field"]} == {
-        "server"
-    }
-    assert all("profiles" not in one for name, one in SERVICES.items() if name != "server")
+def test_who_belongs_to_a_profile() -> None:
+    profiles = {name: one["profiles"] for name, one in SERVICES.items() if "profiles" in one}
+    own = {name: ["own"] for name in ("web", "lab", "client")}
+    assert profiles == {"server": ["field"], **own}
+
+
+def test_readme_shows_the_three_lines_to_change() -> None:
+    (shown,) = re.findall(
+        r"```yaml\n(  web: .*?)```", (REPOSITORY / "README.md").read_text(), re.DOTALL
+    )
+    for name, service in yaml.safe_load(shown).items():
+        for key, value in service.items():
+            there = SERVICES[name][key]
+            assert set(value) <= set(there) if isinstance(value, list) else value == there
+    text = FILE.read_text()
+    assert [f"# {number}: " in text for number in (1, 2, 3)] == [True] * 3
 
 
 def test_images_of_others_are_pinned_and_volumes_have_names() -> None:
     for name, service in SERVICES.items():
-        assert "build" in service or "@sha256:" in service["image"], name
+        assert service["image"] in BUILT or "@sha256:" in service["image"], name
         for mount in service.get("volumes", []):
             source = mount.split(":")[0]
-            assert source in COMPOSE["volumes"] or source.startswith("./dashboards/"), mount
+            shipped = source.startswith(("./dashboards/", "./emulator/examples/"))
+            assert source in COMPOSE["volumes"] or shipped, mount
             assert not source.startswith("./") or mount.endswith(":ro"), mount
 
 
@@ -188,7 +203,7 @@ def stack(built: None) -> Iterator[Stack]:
     try:
         yield made
     finally:
-        made("--profile", "field", "down", "--volumes", "--timeout", "20")
+        made("--profile", "field", "--profile", "own", "down", "--volumes", "--timeout", "20")
 
 
 def until(what: Callable[[], object], said: Callable[[], str], patience_s: float = 120.0) -> None:
@@ -305,3 +320,38 @@ def test_the_server_for_tests_on_hardware_needs_an_address(stack: Stack) -> None
     done = stack("--profile", "field", "run", "--rm", "server", LINKLAB_FIELD_ADDRESS="")
     assert done.returncode == 1
     assert "LINKLAB_FIELD_ADDRESS must be the address of this machine" in done.stdout + done.stderr
+
+
+def test_a_server_and_a_client_of_the_user_s_with_the_links_between_them(stack: Stack) -> None:
+    """The whole profile as it ships: containers that know nothing, no capability."""
+    own = ("--profile", "own")
+    begun_s = time.monotonic()
+    up = stack(*own, "up", "--no-build", "--exit-code-from", "client", "client")
+    said = up.stdout + up.stderr
+    assert up.returncode == 0, said
+    print(f"the client is through after {time.monotonic() - begun_s:.1f} s")
+    (result,) = re.findall(r"20000000 bytes in (\S+) s", said)
+    assert float(result) > 20e6 * 8 / 85e6, "the links of the scenario `live` at their best"
+
+    started = stack(*own, "up", "--detach", "--no-build", "lab")
+    assert started.returncode == 0, started.stderr
+    (lab,) = stack(*own, "ps", "-q", "lab").stdout.split()
+    until(lambda: _health(lab) == "healthy", lambda: stack(*own, "logs").stdout)
+    config = json.loads(docker("inspect", lab).stdout)[0]["HostConfig"]
+    assert (config["CapAdd"], config["CapDrop"], config["Privileged"]) == (None, ["ALL"], False)
+
+    def took_s() -> float:
+        done = stack(*own, "run", "--rm", "client", "--write-out", "%{time_total}", FILE_OF_WEB)
+        assert done.returncode == 0, done.stderr
+        return float(done.stdout.split()[-1])
+
+    assert (
+        "rate 5 Mbit/s"
+        in stack(*own, "exec", "-T", "lab", "linklab", "link", "wifi", "rate", "5mbit").stdout
+    )
+    assert "lte: down" in stack(*own, "exec", "-T", "lab", "linklab", "link", "lte", "down").stdout
+    assert took_s() > 20e6 * 8 / 5e6, "what is left is 5 Mbit/s"
+    stopped = stack(*own, "stop", "web")
+    assert stopped.returncode == 0
+    done = stack(*own, "run", "--rm", "client", "--max-time", "20", FILE_OF_WEB)
+    assert done.returncode != 0, "a server that has gone is an error of the client's"

@@ -46,12 +46,8 @@ def settings() -> list[str]:
     ]
 
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def run(request: pytest.FixtureRequest) -> Any:
-    """Runs a throw-away container of the image; it is gone after the test, whatever happens."""
+def require_image() -> None:
+    """Skips the test where the image is not there or cannot be run."""
     if os.environ.get("LINKLAB_CONTAINERS") != "1":
         pytest.skip("LINKLAB_CONTAINERS=1 is not set")
     if shutil.which("docker") is None:
@@ -60,6 +56,15 @@ def run(request: pytest.FixtureRequest) -> Any:
         pytest.skip("no Docker engine answers")
     if docker("image", "inspect", IMAGE).returncode != 0:
         pytest.skip(f"there is no image {IMAGE}: docker compose build")
+
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run() -> Any:
+    """Runs a throw-away container of the image; it is gone after the test, whatever happens."""
+    require_image()
     name = f"linklab-test-{os.getpid()}"
 
     def call(options: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -21,6 +21,9 @@ _PIECE_BYTES = 1 << 16
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: the peer is told that this broke.
 
 
+_UNDER_WAY: set[asyncio.Task[Any]] = set()
+
+
 class Rule(TypedDict):
     """A listening socket's descriptor, and where what comes there leads: an address and port as
     [HOST, PORT], or None for the very address that was asked for. `udp` is a socket that takes
@@ -83,6 +86,11 @@ async def join(
     turn: asyncio.Lock | None = None,
 ) -> None:
     """Connects with `to`, or where the peer wanted to, and passes on both ways."""
+    # Once one end has said all it has to, nobody else refers to this task: it would be garbage.
+    this = asyncio.current_task()
+    assert this is not None
+    _UNDER_WAY.add(this)
+    this.add_done_callback(_UNDER_WAY.discard)
     host, port = to or writer.get_extra_info("sockname")[:2]
     if greets:
         writer.write(GREETING)

@@ -1,6 +1,7 @@
 import asyncio
 import contextlib
 import functools
+import gc
 import json
 import socket
 import subprocess
@@ -50,6 +51,31 @@ def test_everything_is_passed_on_both_ways_and_ends_are_told_apart() -> None:
             return answer
 
     assert asyncio.run(ask()) == b"q" * 2_000_000
+
+
+def test_an_answer_that_takes_long_after_the_question_s_end_is_no_garbage() -> None:
+    """Nothing of asyncio's refers to who waits for it."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        content = await reader.read()
+        for piece in (content, content):
+            await asyncio.sleep(0.1)
+            gc.collect()
+            writer.write(piece)
+        await writer.drain()
+        writer.close()
+
+    async def ask() -> bytes:
+        server = await asyncio.start_server(serve, sock=listening())
+        async with joined(server) as address:
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(b"what?")
+            writer.write_eof()
+            answer = await reader.read()
+            writer.close()
+            return answer
+
+    assert asyncio.run(ask()) == b"what?what?"
 
 
 def test_200_connections_at_a_time() -> None:

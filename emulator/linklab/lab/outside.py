@@ -122,10 +122,10 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def joined(
-    lab: Lab, scenario: Scenario, wanted: Outside, multilink: str, way_in: str
+    lab: Lab, scenario: Scenario, wanted: Outside, multilink: str, way_in: str, log: Path
 ) -> Iterator[None]:
     """The outside is there within the block; `way_in` is the address here at which proxies are
-    reached."""
+    reached, and `log` the file in which they say what went wrong."""
     with contextlib.ExitStack() as stack:
         outside = _add_node(lab, scenario, stack)
         ways: list[tuple[socket.socket, tuple[str, int] | None]] = []
@@ -141,14 +141,20 @@ def joined(
             stack.callback(sock.close)
         stack.callback(_ended, _start_relay(ways))
         if wanted.proxies:
-            _start_proxies(lab, wanted, multilink, way_in, stack)
+            _start_proxies(lab, wanted, multilink, way_in, log, stack)
         yield
 
 
 def _start_proxies(
-    lab: Lab, wanted: Outside, multilink: str, way_in: str, stack: contextlib.ExitStack
+    lab: Lab,
+    wanted: Outside,
+    multilink: str,
+    way_in: str,
+    log: Path,
+    stack: contextlib.ExitStack,
 ) -> None:
     """A proxy on the client host for each port, and the relay that leads to them."""
+    words_of_all = stack.enter_context(log.open("ab"))
     ways: list[tuple[socket.socket, tuple[str, int] | None]] = []
     for name, port in wanted.proxies.items():
         links = lab.links if name == "" else {name: lab.links[name]}
@@ -158,7 +164,7 @@ def _start_proxies(
         dns = ["--dns", DNS_ADDRESS] if wanted.resolver is not None else []
         algorithm = ["--algorithm", "single"] if len(links) == 1 else []
         argv = [multilink, "proxy", *words, *algorithm, *dns, "--listen", f"127.0.0.1:{port}"]
-        stack.callback(_ended, lab.client.start(argv))
+        stack.callback(_ended, lab.client.start(argv, stderr=words_of_all))
         sock = _listening(way_in, port, socket.SOCK_STREAM)
         stack.callback(sock.close)
         ways.append((sock, ("127.0.0.1", port)))

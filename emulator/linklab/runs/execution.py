@@ -233,7 +233,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         first = None if use is None else use.first_of(scenario.links)
         lab = stack.enter_context(built(scenario, states, job.seed, slack_s, first))
         if job.outside is not None:
-            _join_outside(stack, lab, scenario, job)
+            _join_outside(stack, lab, scenario, job, run_dir)
         player = Player(
             lab,
             links,
@@ -280,13 +280,16 @@ def _use_names(files: Mapping[str, Path], roots: set[Path]) -> None:
                 mount(str(file), str(path), "", BIND)
 
 
-def _join_outside(stack: contextlib.ExitStack, lab: Lab, scenario: Scenario, job: Job) -> None:
+def _join_outside(
+    stack: contextlib.ExitStack, lab: Lab, scenario: Scenario, job: Job, run_dir: Path
+) -> None:
     assert job.outside is not None
     way_in = "127.0.0.1"
     if job.place == "guest":
         outside.open_device(gateway.DEVICE, gateway.GUEST, gateway.GATEWAY)
         way_in = "0.0.0.0"
-    stack.enter_context(outside.joined(lab, scenario, job.outside, job.multilink, way_in))
+    log = run_dir / "proxy.log"
+    stack.enter_context(outside.joined(lab, scenario, job.outside, job.multilink, way_in, log))
 
 
 def _user_command(lab: Lab, job: Job, task: Task, host_root: Path, directory: Path) -> list[str]:

@@ -1,0 +1,265 @@
+"""A browser outside, through a lab's links, to a server outside: what it sees of them.
+
+Rates are looked at where the lab kept up with the clock; where it did not, it has to have said so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zlib
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import command, environment
+from container_test import IMAGE, docker, require_image, settings
+from linklab.commands.report_browser_test import CHROMIUM, Tab, browser
+from linklab.core.frames import MTU_BYTES
+from linklab.core.paths import cache_dir
+from linklab.places.guest import gateway
+from through_the_lab import Launch, ProxiedLab, inside, proxied, served
+from tornado.websocket import websocket_connect
+
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: apt-get install chromium"),
+    pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
+]
+
+ScenarioFile = Callable[..., Path]
+
+RATES_BPS = {"wifi": 20e6, "lte": 10e6, "": 30e6}
+WIFI, LTE = (
+    "down: 20 Mbit/s, up: 5 Mbit/s, rtt: 20 ms",
+    "down: 10 Mbit/s, up: 5 Mbit/s, rtt: 40 ms",
+)
+PAYLOAD_RATIO = (MTU_BYTES - 52) / (MTU_BYTES + 14)
+"""The part of a link's rate that is left without the headers of Ethernet, IP and TCP."""
+
+FILES = 60
+SIZE = 50_000_000
+CONTENT = hashlib.shake_128(b"download").digest(SIZE)
+
+PAGE = """<!doctype html><title>sixty</title><script>
+const got = {}
+const seen = {bytes: 0, sum: 0, first_ms: 0, last_ms: 0, error: ""}
+async function download(name) {
+  const reader = (await fetch(name, {cache: "no-store"})).body.getReader()
+  let low = 1, high = 0
+  for (;;) {
+    const {done, value} = await reader.read()
+    if (done) break
+    for (const byte of value) { low = (low + byte) % 65521; high = (high + low) % 65521 }
+    seen.bytes += value.length
+    seen.last_ms = performance.now()
+    if (!seen.first_ms) { seen.first_ms = seen.last_ms; seen.first_bytes = value.length }
+  }
+  seen.sum = high * 65536 + low
+}
+</script>
+"""
+"""Says what its 60 scripts brought; `download` fetches a file, and Adler-32 tells what came."""
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    directory = tmp_path_factory.mktemp("served")
+    scripts = []
+    for number in range(FILES):
+        text = hashlib.shake_128(str(number).encode()).hexdigest(10_000 + 500 * number)
+        (directory / f"part-{number}.js").write_text(f"got[{number}] = '{text}'.length")
+        scripts.append(f"<script async src=part-{number}.js></script>\n")
+    (directory / "index.html").write_text(PAGE + "".join(scripts))
+    (directory / "download").write_bytes(CONTENT)
+    with served(directory) as url:
+        yield f"{url}index.html"
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that everybody may enter, unlike the tests'."""
+    directory = Path(tempfile.mkdtemp(dir="/tmp"))
+    directory.chmod(0o755)
+    yield directory
+    shutil.rmtree(directory)
+
+
+@contextlib.contextmanager
+def as_nobody(directory: Path) -> Iterator[Launch]:
+    """linklab without any right, with a cache of its own."""
+    if os.geteuid() != 0:
+        pytest.skip("all runs are without rights here")
+    nobody = [
+        *("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"),
+        *("--no-new-privs", "--bounding-set", "-all"),
+    ]
+    if subprocess.run([*nobody, "test", "-r", sys.executable], check=False).returncode != 0:
+        pytest.skip("the checkout lies in a directory that nobody may enter")
+    cache = directory / "cache"
+    for name in ("kernel", "image"):
+        shutil.copytree(
+            cache_dir() / name, cache / name, symlinks=True,
+            ignore=shutil.ignore_patterns("kernel-*", "*.log"),
+        )  # fmt: skip
+    (directory / "runs").mkdir()
+    subprocess.run(["chown", "-R", "65534:65534", cache, directory / "runs"], check=True)
+    words = [*nobody, *command()]
+    own = {**environment(), "LINKLAB_CACHE": str(cache), "HOME": "/nonexistent"}
+    yield Launch(words, words, own)
+
+
+@contextlib.contextmanager
+def in_a_container(directory: Path) -> Iterator[Launch]:
+    """linklab's image with the rights that compose.yaml has, which are none, and this machine's
+    loopback device."""
+    require_image()
+    (directory / "runs").mkdir()
+    (directory / "runs").chmod(0o777)
+    name = f"linklab-browser-{os.getpid()}"
+    own = [one for one in settings() if not one.startswith("--network")]
+    start = [
+        *("docker", "run", "--rm", "--init", f"--name={name}", *own, "--network=host"),
+        f"--volume={directory}:{directory}",
+        IMAGE,
+    ]
+    try:
+        yield Launch(start, ["docker", "exec", name, "linklab"])
+    finally:
+        docker("rm", "--force", "--volumes", name)
+
+
+@contextlib.contextmanager
+def as_it_is(directory: Path) -> Iterator[Launch]:
+    """linklab as whoever runs the tests."""
+    yield Launch()
+
+
+def browsed(
+    profile: Path, lab: ProxiedLab, link: str, page: str, what: Callable[[Tab], Awaitable[Any]]
+) -> Any:
+    """What comes of doing something in a browser whose proxy is the lab's over a link, or all."""
+
+    async def look(address: str) -> Any:
+        tab = Tab(await websocket_connect(address, max_message_size=1 << 28))
+        await tab.call("Runtime.enable")
+        await tab.call("Page.enable")
+        await tab.call("Page.navigate", url=page)
+        return await what(tab)
+
+    proxy = f"--proxy-server={lab.proxy(link).removeprefix('http://')}"
+    with browser(profile / (link or "all"), proxy) as address:
+        return asyncio.run(look(address))
+
+
+async def all_files(tab: Tab) -> None:
+    """Waits for the page's files, and looks at each."""
+    await tab.until(f"Object.keys(got).length == {FILES}")
+    sizes = [await tab.value(f"got[{number}]") for number in range(FILES)]
+    assert sizes == [2 * (10_000 + 500 * number) for number in range(FILES)]
+
+
+async def begin(tab: Tab) -> None:
+    """Has the page download the large file from now on."""
+    await tab.value("download('download').catch(error => { seen.error = String(error) }), 0")
+
+
+async def end(tab: Tab, patience_s: float = 240.0) -> float:
+    """Waits until it is there, whole; the rate, in bit/s, from the first byte on."""
+    for _ in range(int(patience_s * 5)):
+        assert await tab.value("seen.error") == ""
+        if await tab.value("seen.sum"):
+            break
+        await asyncio.sleep(0.2)
+    assert await tab.value("seen.bytes") == SIZE
+    assert await tab.value("seen.sum") == zlib.adler32(CONTENT)
+    elapsed_ms = await tab.value("seen.last_ms - seen.first_ms")
+    return float((SIZE - await tab.value("seen.first_bytes")) * 8 / elapsed_ms * 1e3)
+
+
+async def rate_bps(tab: Tab, seconds: float) -> float:
+    """How fast bytes come to the page in the next seconds."""
+    looks = []
+    for pause_s in (seconds, 0):
+        looks.append(await tab.value("[performance.now(), seen.bytes].join(' ')"))
+        await asyncio.sleep(pause_s)
+    (begun_ms, before), (ended_ms, after) = (map(float, one.split()) for one in looks)
+    return (after - before) * 8 / (ended_ms - begun_ms) * 1e3
+
+
+def kept_up(lab: ProxiedLab) -> bool:
+    """Whether the lab's clock was in time, as far as it has said."""
+    return "CANNOT KEEP UP" not in lab.said()
+
+
+@pytest.mark.parametrize("how", [as_it_is, as_nobody, in_a_container], ids=lambda one: one.__name__)
+def test_a_page_of_60_files_and_50_megabytes(
+    place: Path,
+    scenario: ScenarioFile,
+    origin: str,
+    how: Callable[[Path], contextlib.AbstractContextManager[Launch]],
+) -> None:
+    """Over each link and over both: all of it, as fast as the links are."""
+    file = shutil.copy(scenario("browsed", size="1 MB", wifi=WIFI, lte=LTE), place)
+    Path(file).chmod(0o644)
+
+    async def load(tab: Tab) -> float:
+        await all_files(tab)
+        await begin(tab)
+        return await end(tab)
+
+    with how(place) as launch, proxied(place, Path(file), origin, launch=launch) as lab:
+        found = {
+            name: browsed(place, lab, name, inside(origin), load) / (rate * PAYLOAD_RATIO)
+            for name, rate in RATES_BPS.items()
+        }
+        print({name or "both": round(share, 4) for name, share in found.items()}, kept_up(lab))
+        assert all(share <= 1.03 for share in found.values()), found
+        if kept_up(lab):
+            assert all(share >= 0.97 for share in found.values()), found
+
+
+def test_a_link_that_goes_is_seen_by_the_browser(
+    tmp_path: Path, scenario: ScenarioFile, origin: str
+) -> None:
+    """Over both what is left is the other; over it alone nothing comes until it is back."""
+    file = scenario("leaving", size="1 MB", wifi=WIFI, lte=LTE)
+
+    async def over_both(tab: Tab) -> list[float]:
+        await all_files(tab)
+        await begin(tab)
+        await tab.until("seen.bytes > 8e6")
+        lab.linklab("link", "wifi", "down")
+        await asyncio.sleep(4)
+        without = await rate_bps(tab, 8)
+        lab.linklab("link", "wifi", "up")
+        await end(tab)
+        return [without]
+
+    async def over_wifi(tab: Tab) -> list[float]:
+        await all_files(tab)
+        await begin(tab)
+        await tab.until("seen.bytes > 5e6")
+        lab.linklab("link", "wifi", "down")
+        await asyncio.sleep(1)
+        without = await rate_bps(tab, 3)
+        lab.linklab("link", "wifi", "up")
+        await end(tab)
+        return [without]
+
+    with proxied(tmp_path, file, origin) as lab:
+        (left,) = browsed(tmp_path, lab, "", inside(origin), over_both)
+        share = left / (RATES_BPS["lte"] * PAYLOAD_RATIO)
+        print("of LTE's rate while Wi-Fi is away:", round(share, 3), kept_up(lab))
+        assert 0 < share < 1.3, "in order, what came before may wait for what was on its way"
+        if kept_up(lab):
+            assert share > 0.9
+        (nothing,) = browsed(tmp_path, lab, "wifi", inside(origin), over_wifi)
+        assert nothing == 0
