@@ -27,6 +27,9 @@ from linklab.runs import clients, run_energy
 from linklab.runs.runner import Request
 from linklab.scenario import Scenario, find
 
+USUAL = "published,adaptive"
+"""What is compared unless told otherwise: the thesis' algorithms, and ours."""
+
 EPILOG = """\
 examples:
   linklab compare hs-s7 hs-s6
@@ -51,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "-a",
         "--algorithms",
         metavar="NAMES",
-        help=f"comma-separated; {'; '.join(map(_group, clients.GROUPS))} (default published; "
+        help=f"comma-separated; {'; '.join(map(_group, clients.GROUPS))} (default {USUAL}; "
         "beside a real download what was recorded)",
     )
     add_repeats(parser, 1, "; the table shows medians")
@@ -79,8 +82,7 @@ def run(options: argparse.Namespace) -> int:
         if scenario not in scenarios:  # Else its runs would count in two tables.
             scenarios.append(scenario)
     plan = [
-        (scenario, contestants(options.algorithms or "published", scenario))
-        for scenario in scenarios
+        (scenario, contestants(options.algorithms or USUAL, scenario)) for scenario in scenarios
     ]
     running.require(
         list(dict.fromkeys(name for _, names in plan for name in names)),

@@ -13,8 +13,7 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     there is none. `options` are the flags of multilink on which it depends, without their
     dashes, `needs` those without which it cannot decide. `source` is where it is published, "" if
     it is not. `rescue` says that it is a part of rescue, and nothing without. `compared` says that
-    it is a row of the thesis' tables, which `compare` runs unless told otherwise, `uploads` that it
-    decides about uploads too.
+    it is a row of the thesis' tables, `uploads` that it decides about uploads too.
     """
 
     name: str

@@ -367,8 +367,7 @@ def names(links: Iterable[str]) -> tuple[str, ...]:
 
 
 def published(links: Iterable[str]) -> tuple[str, ...]:
-    """What `compare` runs unless told otherwise: the published algorithms, which on two links are
-    the thesis' six rows."""
+    """The algorithms whose figures the thesis published: on two links its six rows."""
     return (
         *(f"{one.name}-{link}" for one in _ONE_LINK if one.compared for link in links),
         *(one.name for one in _ALL_LINKS if one.compared),
