@@ -104,7 +104,7 @@ func TestGetWithEveryAlgorithm(t *testing.T) {
 		"upper-limit": "300kB", "first-request": "64KiB", "bandwidth": "wifi=80Mbit/s", "padding": "0.3",
 		"overlap": "0.8", "window": "500ms", "connections": "4",
 		"segment": "100KiB", "playback-rate": "20Mbit/s", "playback-buffer": "100kB",
-		"energy-model": models + "/galaxy-s3.yaml",
+		"energy-model": models + "/galaxy-s3.yaml", "slowdown": "0.5",
 	}
 	for _, a := range schedule.Algorithms {
 		flags := []string{"--link", "wifi=lo"}
@@ -340,6 +340,10 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f --link lo --algorithm gb-e", "--algorithm gb-e: it needs --playback-rate"},
 		{"get https://h/f --link lo --algorithm dynsub", "--algorithm dynsub: it needs --playback-rate"},
 		{"get https://h/f --link lo --algorithm emptcp-http", "--algorithm emptcp-http: it needs --energy-model"},
+		{"get https://h/f --link lo --objective energy", "--algorithm adaptive-energy: it needs --energy-model"},
+		{"get https://h/f --link lo --objective energy --algorithm alg3", "--objective energy: it is for the algorithm adaptive, not alg3"},
+		{"get https://h/f --link lo --objective joy", "--objective joy: allowed are time and energy"},
+		{"get https://h/f --link lo --slowdown -1", "--slowdown -1: allowed is 0 to 1000"},
 		{"get https://h/f --link lo --playback-rate fast", `--playback-rate fast: "fast" is not a rate`},
 		{"get https://h/f --link lo --playback-buffer 0", "is not a size"},
 		{"get https://h/f --link lo --segment 0", "is not a size"},

@@ -32,6 +32,16 @@ const (
 	withoutRescue    = "alg3"
 )
 
+// What downloads aim at, and the algorithm that saves energy.
+const (
+	objectiveTime   = "time"
+	objectiveEnergy = "energy"
+	frugal          = "adaptive-energy"
+)
+
+// mostSlowdown bounds --slowdown: that many times as long is for ever.
+const mostSlowdown = 1000
+
 // mostConnections is what --connections may be: servers take more for an attack.
 const mostConnections = 64
 
@@ -49,6 +59,8 @@ type engineFlags struct {
 	overlap     float64
 	window      time.Duration
 	segment     quantity.Bytes
+	objective   string
+	slowdown    float64
 	playback    string
 	buffer      quantity.Bytes
 	model       string
@@ -88,6 +100,8 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.playback, "playback-rate", "", "rate at which the file is played while it arrives, such as 5.4Mbit/s, for "+taking("playback-rate")+" (default: it is not played)")
 	flags.Var(&f.buffer, "playback-buffer", "what is buffered before the playback begins, for "+taking("playback-buffer"))
 	flags.StringVar(&f.model, "energy-model", "", "YAML file that says what the links draw, for "+taking("energy-model")+" (see profiles/energy)")
+	flags.StringVar(&f.objective, "objective", objectiveTime, "what "+defaultAlgorithm+" aims at: "+objectiveTime+", or "+objectiveEnergy+", the least energy in the time that --slowdown allows, which needs --energy-model")
+	flags.Float64Var(&f.slowdown, "slowdown", schedule.UsualSlowdown, "how much longer than over all links a download may take to save energy, as a part of that time, for "+taking("slowdown"))
 	flags.DurationVar(&f.window, "window", usual.Window, "time over which throughput is averaged")
 	flags.BoolVar(&f.rescue, "rescue", true, "make up for links that fail or fall behind, whatever the algorithm")
 	flags.BoolVar(&f.noRescue, "no-rescue", false, "let the first failure of a link end the download, and nobody but the algorithm decide")
@@ -154,6 +168,19 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	if !rescue && !flags.Changed("algorithm") {
 		f.algorithm = withoutRescue
 	}
+	if !(f.slowdown >= 0 && f.slowdown <= mostSlowdown) {
+		return o, nil, invalid("slowdown", f.slowdown, "allowed is 0 to %d", mostSlowdown)
+	}
+	switch f.objective {
+	case objectiveTime:
+	case objectiveEnergy:
+		if f.algorithm != defaultAlgorithm && f.algorithm != frugal {
+			return o, nil, invalid("objective", f.objective, "it is for the algorithm %s, not %s", defaultAlgorithm, f.algorithm)
+		}
+		f.algorithm = frugal
+	default:
+		return o, nil, invalid("objective", f.objective, "allowed are %s and %s", objectiveTime, objectiveEnergy)
+	}
 	algorithm, err := schedule.Find(f.algorithm)
 	if err != nil {
 		return o, nil, invalid("algorithm", f.algorithm, "%w", err)
@@ -165,6 +192,7 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	}
 	parameters := schedule.Parameters{
 		UpperLimit: f.upperLimit, FirstRequests: f.first, Padding: f.factor(), Segment: f.segment,
+		Slowdown: f.slowdown,
 	}
 	if parameters.Player, err = f.player(); err != nil {
 		return o, nil, err
@@ -185,6 +213,8 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 		if !rescue {
 			return o, nil, invalid("algorithm", f.algorithm, "it is a part of rescue, and does not go with --no-rescue")
 		}
+	}
+	if algorithm.Takes("connections") {
 		o.Lanes = &download.Lanes{Most: f.connections}
 	}
 	if rescue {
@@ -419,6 +449,9 @@ func (f *engineFlags) startEvent(o download.Options) *rundir.Start {
 		}
 		if algorithm.Takes("energy-model") {
 			start.Options["energy_model"] = f.model
+		}
+		if algorithm.Takes("slowdown") {
+			start.Options["slowdown"] = f.slowdown
 		}
 	}
 	for _, l := range o.Links {

@@ -53,7 +53,7 @@ var algorithms, schedulers = func() (names []string, byName map[string]schedule.
 // with the others.
 func slack(name string) float64 {
 	switch {
-	case name == "booster", name == "emptcp-http", name == "alg3-static", name == "alg3-dynamic":
+	case name == "booster", name == "emptcp-http", name == "adaptive-energy", name == "alg3-static", name == "alg3-dynamic":
 		return 20 // one link alone, and be it almost dead
 	case name == "gb-e":
 		return 3

@@ -34,7 +34,7 @@ type Algorithm struct {
 	// Rescue says that it is a part of rescue, and nothing without it.
 	Rescue bool `json:"rescue"`
 	// Compared says that it is one of the rows of the thesis' tables, which
-	// linklab compares unless told otherwise.
+	// linklab's word "published" stands for.
 	Compared bool `json:"compared"`
 	// Uploads says that it can also decide how much a link sends: it has no
 	// plan of its own for a download.
@@ -56,6 +56,8 @@ type Parameters struct {
 	Player Player
 	// Model is what links draw, if that is known.
 	Model *energy.Model
+	// Slowdown is that of Thrifty.
+	Slowdown float64
 }
 
 // Settings are the parameters of the algorithms, and those of how requests
@@ -144,6 +146,13 @@ var Algorithms = []Algorithm{
 		Wins:    "random loss, long ways, small files, links that come and go, the end of any file",
 		Options: []string{"connections"}, Needs: []string{}, Rescue: true,
 		Scheduler: func(Parameters) Scheduler { return Adaptive{} },
+	},
+	{
+		Name: "adaptive-energy", About: "what a link delivers in a quarter of a second, over those links that bring the rest for the least energy in the time that `--slowdown` allows. Also `--objective energy`", Source: "",
+		From:    []string{"throughput", "energy model", "what is left", "what all links could have brought by now"},
+		Wins:    "energy, at a price in time that is stated",
+		Options: []string{"energy-model", "slowdown"}, Needs: []string{"energy-model"}, Rescue: true,
+		Scheduler: func(p Parameters) Scheduler { return Thrifty{Model: p.Model, Slowdown: p.Slowdown} },
 	},
 	{
 		Name: "alg1-limited", About: "U · r/Σr, with r/Σr from a tenth to what that leaves of all", Source: "thesis 4.3.3, the optional limit",

@@ -29,6 +29,8 @@ func usual(option string) string {
 		return fmt.Sprintf("window %v", Defaults.Window)
 	case "connections":
 		return fmt.Sprintf("at most %d connections of a link", Defaults.Connections)
+	case "slowdown":
+		return fmt.Sprintf("slowdown %g", UsualSlowdown)
 	case "segment":
 		return fmt.Sprintf("segments of %d B", int64(Defaults.Segment))
 	}

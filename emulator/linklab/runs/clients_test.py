@@ -52,7 +52,7 @@ def multilink(name: str, *links: list[str], saved: list[str], plain: bool = Fals
 
 
 ON_ALL = [one.name for one in TABLE if not one.one_link]
-PUBLISHED = [name for name in ON_ALL if name != "adaptive"]
+PUBLISHED = [one.name for one in TABLE if not one.one_link and not one.rescue]
 
 COMMANDS = {
     "single-wifi": [*GET, "--algorithm", "single", *WIFI, *TASK],

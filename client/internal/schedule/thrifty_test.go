@@ -1,0 +1,83 @@
+package schedule
+
+import (
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/energy"
+	"github.com/linklab/linklab/client/internal/quantity"
+)
+
+// phone is a model as galaxy-s3: LTE is dear to wake, and to keep awake.
+var phone = &energy.Model{SharedMW: 322, Radios: map[energy.Kind]*energy.Radio{
+	energy.Wifi: {ActiveMW: 193.2, DownMJ: 51.97},
+	energy.LTE: {
+		ActiveMW: 966, DownMJ: 51.97,
+		Promotion: energy.State{PowerMW: 1210.7, Time: 260 * time.Millisecond},
+		Tail:      []energy.State{{PowerMW: 1060, Time: 11580 * time.Millisecond}},
+	},
+}}
+
+// decided is what is used, Wi-Fi and LTE, of links with these rates after a
+// second of a download over Wi-Fi, or over both; 0 is a link never used.
+func decided(slowdown float64, wifi, lte quantity.Rate, left quantity.Bytes) [2]bool {
+	plan := Thrifty{Model: phone, Slowdown: slowdown}.Plan()
+	var use [2]bool
+	s := &Scene{
+		Known: Known{Payload: left, Links: make([]Link, 2)},
+		Left:  left, Free: left,
+		Progress: []Progress{{Kind: energy.Wifi}, {Kind: energy.LTE}},
+	}
+	for x, rate := range []quantity.Rate{wifi, lte} {
+		s.Links[x] = Link{Pace: rate, Arrived: 1e9, RTT: 20 * time.Millisecond, Spared: rate == 0}
+		p := &s.Progress[x]
+		p.Usable, p.Silence = rate > 0, time.Hour
+		if rate > 0 {
+			p.Age, p.Silence, p.Unfinished = time.Second, 0, 1
+		}
+	}
+	for now := 100 * time.Millisecond; now <= time.Second; now += 100 * time.Millisecond {
+		s.Now = now
+		plan.Use(s, use[:])
+	}
+	return use
+}
+
+func TestThriftyUsesWhatCostsLeastInTime(t *testing.T) {
+	for name, test := range map[string]struct {
+		slowdown  float64
+		wifi, lte quantity.Rate
+		left      quantity.Bytes
+		want      [2]bool
+	}{
+		"Wi-Fi brings it in twice the time":            {1, 10e6, 8e6, 20e6, [2]bool{true, false}},
+		"it does not in the same time":                 {0, 10e6, 8e6, 20e6, [2]bool{true, true}},
+		"it is too slow":                               {1, 2e6, 20e6, 20e6, [2]bool{false, true}},
+		"any time, and Wi-Fi that costs more per byte": {100, 1e5, 20e6, 200e6, [2]bool{false, true}},
+		"LTE was never used, and Wi-Fi does":           {1, 10e6, 0, 20e6, [2]bool{true, false}},
+		"to find out costs next to nothing":            {1, 10e6, 0, 2e9, [2]bool{true, true}},
+	} {
+		if got := decided(test.slowdown, test.wifi, test.lte, test.left); got != test.want {
+			t.Errorf("%s: uses %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestThriftyWaitsForWifi(t *testing.T) {
+	plan := Thrifty{Model: phone, Slowdown: 1}.Plan()
+	use := []bool{false, true}
+	s := &Scene{Known: Known{Payload: 1e9, Links: make([]Link, 2)}, Left: 1e9, Progress: []Progress{{Kind: energy.Wifi}, {Kind: energy.LTE}}}
+	// In slow start its rate says little.
+	s.Links[0] = Link{Pace: 1e6, Arrived: 10_000, RTT: 20 * time.Millisecond}
+	s.Progress[0] = Progress{Kind: energy.Wifi, Usable: true, Age: 100 * time.Millisecond, Unfinished: 1}
+	s.Now = 100 * time.Millisecond
+	if plan.Use(s, use); !use[0] || use[1] {
+		t.Errorf("uses %v in Wi-Fi's slow start, want Wi-Fi alone", use)
+	}
+	// A Wi-Fi that brings hardly anything is not waited for.
+	s.Now, s.Progress[0].Age, s.Links[0].Pace = 4*time.Second, 4*time.Second, 1e4
+	plan.Use(s, use)
+	if !use[1] {
+		t.Errorf("uses %v beside a Wi-Fi of 10 kbit/s, want LTE", use)
+	}
+}
