@@ -34,11 +34,14 @@ PARTS = {
     "late bytes twice": Change(
         "internal/download/repeat.go", "if thief.Rate == 0 ||", "if true || thief.Rate == 0 ||"
     ),
+    "what connecting shows": Change(
+        "internal/download/rescue.go", "case links[x].shown.Rate() > 0:", "case false:"
+    ),
     "a rate over two round trips": Change(
         "internal/download/lanes.go", "max(paceWindow, 2*l.rtt.Last)", "paceWindow"
     ),
 }
-SCENARIOS = ("static-7-66", "superagg-loss", "emptcp-256kb-good-good", "random-1-15")
+SCENARIOS = ("static-7-66", "superagg-loss", "emptcp-256kb-good-good", "random-1-15", "random-1-16")
 
 
 def ablations(bench: Bench) -> Result:

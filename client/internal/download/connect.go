@@ -124,6 +124,9 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 func (d *download) connected(l *linkState, u *url.URL, conn *transport.Conn, event *rundir.Connected) {
 	now := time.Since(d.start)
 	d.install(l, &session{Conn: conn, authority: u.Host, unread: conn.Unread()}, now)
+	if event.TCP > 0 && l.isLane() && l.meter.Total() == 0 {
+		l.link().shown.Add(now, conn.Received())
+	}
 	event.Link, event.RTT = l.Name, l.rtt.Last.Nanoseconds()
 	d.record(now, event)
 	d.proceed(l)

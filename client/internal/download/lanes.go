@@ -23,8 +23,10 @@ type Lanes struct {
 type lane struct {
 	// first is the link's first lane; nil for that itself.
 	first *linkState
-	// growth, of the first, decides how many there are.
+	// growth, of the first, decides how many there are; shown is what making
+	// them has shown.
 	growth *schedule.Growth
+	shown  schedule.Shown
 	// leaving says that the lane takes no more requests.
 	leaving bool
 }
@@ -123,6 +125,9 @@ func (d *download) merged(lanes []schedule.Work) []schedule.Work {
 			works = append(works, lanes[x])
 		} else {
 			works[l.first.index].Join(lanes[x])
+		}
+		if lanes[x].Usable {
+			works[l.link().index].Connections++
 		}
 	}
 	d.scratch.links = works

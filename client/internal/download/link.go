@@ -63,8 +63,10 @@ type linkState struct {
 	active []*request
 	// expected is what they have still to deliver.
 	expected quantity.Bytes
-	// delays are the times from the last requests to their first bytes.
-	delays []time.Duration
+	// delays are the times from the last requests to their first bytes, and
+	// idleDelay that of the last one that waited for no other's bytes.
+	delays    []time.Duration
+	idleDelay time.Duration
 	// asking is the session on which the link asks for the size, if it does.
 	asking *session
 	health
@@ -116,6 +118,9 @@ type request struct {
 	// used is how much of a resource that comes only as a whole was written.
 	used   quantity.Bytes
 	issued time.Duration
+	// alone says that the connection had nothing else to deliver when it was
+	// issued.
+	alone bool
 	// dropped says that nothing more is wanted.
 	dropped bool
 	// twin, if any, is a request on another connection for the rest of this
@@ -177,6 +182,15 @@ func (l *linkState) delay() time.Duration {
 		return l.rtt.Min
 	}
 	return max(l.rtt.Min, slices.Min(l.delays))
+}
+
+// idle is the time from a request to its first byte where nothing else is in
+// flight. Connections of several order ahead: of theirs, delay has other bytes in it.
+func (l *linkState) idle() time.Duration {
+	if l.isLane() && l.idleDelay > 0 {
+		return max(l.rtt.Min, l.idleDelay)
+	}
+	return l.delay()
 }
 
 // pipe is how many bytes must be awaited so that the link is never idle.

@@ -35,7 +35,12 @@ func (d *download) repeat(l *linkState, works []schedule.Work, now time.Duration
 				continue
 			}
 			due := r.received > 0 || now-r.issued < 2*max(other.delay(), other.rtt.Last)
-			if end := works[other.link().index].Late(due && !other.isSilent(now)); end > latest {
+			owing := works[other.link().index]
+			end := owing.Late(due && !other.isSilent(now))
+			if r.received == 0 && owing.Arrived == 0 {
+				end = max(end, owing.First(r.left())-(now-r.issued).Seconds())
+			}
+			if end > latest {
 				late, of, latest = r, other, end
 			}
 		}

@@ -45,7 +45,7 @@ func (d *download) request(l *linkState) {
 func (d *download) issue(l *linkState, assigned ranges.Range, from string, opened *opening, now time.Duration) {
 	d.requests++
 	s := l.session
-	r := &request{Range: assigned, id: d.requests, limit: assigned.End(), session: s, issued: now}
+	r := &request{Range: assigned, id: d.requests, limit: assigned.End(), session: s, issued: now, alone: len(l.active) == 0}
 	ctx, cancel := context.WithCancel(d.ctx)
 	r.cancel = cancel
 	if len(l.active) == 0 {
@@ -332,6 +332,9 @@ func (d *download) arrived(l *linkState, r *request, bytes quantity.Bytes, now t
 	if r.received == bytes {
 		d.record(now, &rundir.FirstByte{Link: l.Name, ID: r.id})
 		l.delays = append(l.delays[max(0, len(l.delays)-delaySamples+1):], now-r.issued)
+		if r.alone {
+			l.idleDelay = now - r.issued
+		}
 	}
 	l.last, d.last = now, now
 	l.meter.Add(now, bytes)

@@ -428,6 +428,8 @@ func guess(works []schedule.Work, isFresh func(x int) bool, links []*linkState) 
 			switch {
 			case links[x].Bandwidth > 0:
 				w.Rate = links[x].Bandwidth
+			case links[x].shown.Rate() > 0:
+				w.Rate = links[x].shown.Rate()
 			case known > 0:
 				w.Rate = sum / quantity.Rate(known) / 2
 			}
@@ -443,7 +445,7 @@ func (d withRescue) measured(now time.Duration) []schedule.Work {
 		*w = schedule.Work{
 			Usable:    l.usable(now) || l.interrupted(),
 			Left:      l.expected,
-			Delay:     l.delay(),
+			Delay:     l.idle(),
 			RTT:       l.rtt.Min,
 			Arrived:   l.pace.Total(),
 			Bandwidth: l.Bandwidth,

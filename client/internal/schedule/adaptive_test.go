@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -131,9 +132,40 @@ func TestConnectionsOfALinkEndTogether(t *testing.T) {
 	}
 }
 
+// Connections that nothing has come on yet divide a link's share; no part is
+// less than a request.
+func TestNewConnectionsDivideTheShare(t *testing.T) {
+	link := Work{Rate: 40e6, Connections: 3}
+	for share, want := range map[quantity.Bytes]quantity.Bytes{300_000: 100_000, 30_000: MinimumRequest, 9_000: 9_000} {
+		if got := LaneShare(Work{}, link, share); got != want {
+			t.Errorf("of %d bytes a new connection takes %d, want %d", int64(share), int64(got), int64(want))
+		}
+	}
+	if got := LaneShare(Work{Left: 90_000}, Work{Rate: 40e6, Connections: 3, Left: 90_000}, 210_000); got != MinimumRequest {
+		t.Errorf("one that has its part already takes %d", int64(got))
+	}
+}
+
+func TestFirstBytesComeNoSoonerThanSlowStartBringsThem(t *testing.T) {
+	w := Work{RTT: 100 * time.Millisecond}
+	// The first round trip brings one initial window, the next two.
+	if got := w.First(3 * initialWindow); math.Abs(got-0.3) > 1e-9 {
+		t.Errorf("three initial windows take %v s, want .3", got)
+	}
+}
+
+func TestALinkIsAsFarAsItsConnectionsThatWork(t *testing.T) {
+	w := Work{RTT: 0, Delay: 0}
+	w.Join(Work{Usable: true, RTT: 80 * time.Millisecond, Delay: 90 * time.Millisecond})
+	w.Join(Work{})
+	if !w.Usable || w.RTT != 80*time.Millisecond || w.Delay != 90*time.Millisecond {
+		t.Errorf("it is %+v", w)
+	}
+}
+
 func TestJoinedWorkIsThatOfTheLink(t *testing.T) {
 	w := Work{Usable: true, Rate: 10e6, Left: 5, Tail: 1, Delay: 30 * time.Millisecond, RTT: 20 * time.Millisecond, Arrived: 7}
-	w.Join(Work{Rate: 5e6, Left: 6, Tail: 2, Delay: 20 * time.Millisecond, RTT: 25 * time.Millisecond, Arrived: 8})
+	w.Join(Work{Usable: true, Rate: 5e6, Left: 6, Tail: 2, Delay: 20 * time.Millisecond, RTT: 25 * time.Millisecond, Arrived: 8})
 	want := Work{Usable: true, Rate: 15e6, Left: 11, Tail: 3, Delay: 20 * time.Millisecond, RTT: 20 * time.Millisecond, Arrived: 15}
 	if w != want {
 		t.Errorf("it is %+v, want %+v", w, want)

@@ -30,23 +30,35 @@ type Work struct {
 	Arrived quantity.Bytes
 	// Bandwidth is what the link can deliver at most; 0 if that is not known.
 	Bandwidth quantity.Rate
+	// Connections is how many the link has.
+	Connections int
 }
 
 // Join adds another connection of the same link.
 func (w *Work) Join(other Work) {
-	w.Usable = w.Usable || other.Usable
+	w.Connections += other.Connections
 	w.Rate += other.Rate
 	w.Left += other.Left
 	w.Tail += other.Tail
 	w.Arrived += other.Arrived
-	w.Delay, w.RTT = min(w.Delay, other.Delay), min(w.RTT, other.RTT)
+	switch {
+	case !other.Usable:
+	case w.Usable:
+		w.Delay, w.RTT = min(w.Delay, other.Delay), min(w.RTT, other.RTT)
+	default:
+		w.Usable, w.Delay, w.RTT = true, other.Delay, other.RTT
+	}
 }
 
 // LaneShare is how many of the bytes that its link should take a connection
 // should, so that all of the link end together.
 func LaneShare(lane, link Work, share quantity.Bytes) quantity.Bytes {
-	if link.Rate == 0 || lane.Rate == 0 {
+	if link.Rate == 0 {
 		return share
+	}
+	if lane.Rate == 0 {
+		// In slow start all connections of a link are alike.
+		return min(max(MinimumRequest, (link.Left+share)/quantity.Bytes(max(1, link.Connections))-lane.Left), share)
 	}
 	part := float64(lane.Rate) / float64(max(link.Rate, lane.Rate))
 	return min(max(0, quantity.Bytes(part*float64(link.Left+share))-lane.Left), share)
@@ -88,6 +100,10 @@ func (w Work) isStarting() bool { return IsStarting(w.Arrived, w.Rate, w.RTT) }
 func (w Work) slowStart(bytes quantity.Bytes) float64 {
 	return w.RTT.Seconds() * math.Log2(1+float64(bytes)/float64(w.Arrived+initialWindow))
 }
+
+// First is how long a new connection needs from its first request until it has
+// brought the bytes, in seconds.
+func (w Work) First(bytes quantity.Bytes) float64 { return w.RTT.Seconds() + w.slowStart(bytes) }
 
 // soonest is when the link has delivered what it has to, in seconds, if it
 // becomes as fast as it may.

@@ -1,0 +1,21 @@
+package schedule
+
+import (
+	"testing"
+	"time"
+)
+
+func TestWhatConnectingShows(t *testing.T) {
+	const ms = time.Millisecond
+	var s Shown
+	s.Add(20*ms, 1500)
+	if got := s.Rate(); got != 0 {
+		t.Errorf("one connection shows %v", got)
+	}
+	s.Add(22*ms, 1500)
+	s.Add(23*ms, 1500)
+	s.Add(24*ms+longestGap, 1500) // of another time
+	if got := s.Rate(); got != 8e6 {
+		t.Errorf("3000 bytes in 3 ms show %v bit/s", float64(got))
+	}
+}
