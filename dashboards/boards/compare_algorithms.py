@@ -35,6 +35,7 @@ from boards.looks import (
     one_colour,
     sorted_by,
     unit_of,
+    width_of,
 )
 from boards.query import REFS, at_end, by, ever
 
@@ -266,7 +267,7 @@ def _runs() -> Any:
     panel.override_by_name(
         "run",
         [
-            DynamicConfigValue(id_val="custom.width", value=300),
+            width_of(300),
             DynamicConfigValue(
                 id_val="links",
                 value=[

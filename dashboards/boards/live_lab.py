@@ -36,6 +36,8 @@ from boards.looks import (
     limited,
     lines,
     one_colour,
+    unit_of,
+    width_of,
 )
 from boards.query import (
     LINK_AND_TITLE,
@@ -242,7 +244,8 @@ def _events() -> Any:
     asking(panel, over_time(f"{what} or {by_whom}"))
     named = {"Time": "time", "link": "link", "what": "what"}
     left = dict.fromkeys(("index", "kind", "Value", "Value #A"), None)
-    panel.override_by_name("time", [DynamicConfigValue(id_val="unit", value="time:HH:mm:ss")])
+    panel.override_by_name("time", [*unit_of("time:HH:mm:ss"), width_of(90)])
+    panel.override_by_name("link", [width_of(70)])
     panel.with_transformation(columns({**named, **left})).no_value("none yet")
     return panel.sort_by([common.TableSortByFieldState().display_name("time").desc(True)])
 

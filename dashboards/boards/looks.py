@@ -59,6 +59,11 @@ def unit_of(unit: str) -> list[DynamicConfigValue]:
     return made
 
 
+def width_of(width_px: int) -> DynamicConfigValue:
+    """A property of a column: its width."""
+    return DynamicConfigValue(id_val="custom.width", value=width_px)
+
+
 def dashed() -> list[DynamicConfigValue]:
     """Properties of a limit: a dashed line, nothing below it."""
     return [

@@ -31,6 +31,7 @@ from boards.looks import (
     merged,
     thresholds,
     unit_of,
+    width_of,
 )
 from boards.query import REFS, WHICH, at_end, by, ever, in_words, now, query, series
 
@@ -155,7 +156,7 @@ def _table() -> Any:
         ],
     )
     for column, width_px in (("seed", 60), ("worst figure", 130)):
-        panel.override_by_name(column, [DynamicConfigValue(id_val="custom.width", value=width_px)])
+        panel.override_by_name(column, [width_of(width_px)])
     panel.min_width(60).transformations([merged(), columns({**named, **left})])
     return panel.sort_by([common.TableSortByFieldState().display_name("by its bound").desc(True)])
 
