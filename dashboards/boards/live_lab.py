@@ -354,7 +354,7 @@ def _marks() -> list[Any]:
 
 def _variables() -> list[Any]:
     """Asked for once a page: where Grafana asks for any again with each refresh,
-    it also makes each repeated panel anew, which never comes to be drawn."""
+    it also makes each repeated panel anew, which never comes to be drawn (grafana#57159)."""
     link = variable(
         "link",
         "Link",

@@ -45,6 +45,13 @@ def test_files_exist(document: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_is_linked_or_pictured_exists(document: Path) -> None:
+    named = re.findall(r"\]\(([^)#\s]+)", document.read_text())
+    beside = [one for one in named if "://" not in one]
+    assert [one for one in beside if not (document.parent / one).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_make_targets_exist(document: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     named = set(re.findall(r"(?:^    |`)make ([a-z][a-z-]*)", document.read_text(), re.M))
