@@ -4,12 +4,14 @@ A capture has every packet with its time, in the order in which a link brought t
 carried is exact. Round trips are those of handshakes, and of TCP's timestamps (RFC 7323 4): from the
 first packet with a value to the first that echoes it. What programs asked for is encrypted; a silence
 that ends a round trip after the client sent something counts as a pause of the client's, if it is long
-or began with a segment that was not full, so that the server had no more to send. Any other is the
-link's.
+or began with a segment that was not full, so that the server had no more to send. A short one that ends
+with a packet that had not waited is one, too: by the server's clock it was on its way as briefly as
+any, so that there had been nothing to carry. Any other silence is the link's.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,6 +42,12 @@ _PAUSE_S: Final = 0.05
 _HELD_S: Final = 0.2
 """From how long a silence on it is asked whether what came then had been sent before."""
 
+_TICKS_S: Final = (1e-6, 1e-3)
+"""Of servers' clocks that are fine enough to tell how long packets wait (Linux)."""
+
+_PROMPT_S: Final = 0.003
+"""What took less longer than the quickest has not waited; clocks are told in milliseconds."""
+
 _SHORT_PAUSE: Final = (0.003, 4.0, 8)
 """Other silences are longer than these seconds, and than so many gaps between packets, the mean of so
 many before."""
@@ -54,8 +62,7 @@ Flow = tuple[bytes, int, bytes, int]
 class _Flow:
     """A connection, seen from its client. `expected` is the number of the server's byte that comes
     next in order, `highest` that after the last that came, `asked_to` that of the client's byte that
-    is sent next. `first` and `last` are the times of data and the server's clock in them; the last one
-    `was_full`."""
+    is sent next. `first` and `last` are the first and the last of its data."""
 
     dialled_s: float
     mss: int = SEGMENT_BYTES
@@ -64,30 +71,39 @@ class _Flow:
     expected: int | None = None
     highest: int = 0
     asked_to: int | None = None
-    first: tuple[float, int] | None = None
-    last: tuple[float, int] | None = None
-    was_full: bool = False
+    first: _Data | None = None
+    last: _Data | None = None
     is_closed: bool = False
     sent_at_s: dict[int, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """What came with a payload: whether its last segment `was_full`, whether it `is_next` in order, whose
+    it is, and the server's clock in it."""
+
+    t_s: float
+    was_full: bool
+    is_next: bool
+    flow: _Flow
+    clock: int
+
+
 @dataclass(slots=True)
 class _Link:
-    """What has been read of a capture so far. Lists ascend in time. `data` says of what came with a
-    payload whether its last segment was full; `latest` is the connection that brought the last of it.
+    """What has been read of a capture so far. Lists ascend in time.
     At `held_s` came, after a silence, what had been sent before it. `gone` are times from data that
     was not the last to a new connection, with nothing between."""
 
     file: Path
     is_whole: bool = True
     came: list[tuple[float, int]] = field(default_factory=list)
-    data: list[tuple[float, bool]] = field(default_factory=list)
+    data: list[_Data] = field(default_factory=list)
     rtts: list[tuple[float, float]] = field(default_factory=list)
     behind: list[float] = field(default_factory=list)
     asked_s: list[float] = field(default_factory=list)
     held_s: list[float] = field(default_factory=list)
     gone: list[Span] = field(default_factory=list)
-    latest: _Flow | None = None
     flows: dict[Flow, _Flow] = field(default_factory=dict)
     up_bytes: int = 0
     payload_bytes: int = 0
@@ -229,14 +245,15 @@ def _take_syn(link: _Link, t_s: float, segment: Any, up: Flow, down: Flow) -> No
 
 
 def _take_reconnection(link: _Link, t_s: float) -> None:
-    since_s = link.data[-1][0] if link.data else t_s
-    if t_s - since_s > _HELD_S and _is_in_the_midst(link.latest):
+    since_s = link.data[-1].t_s if link.data else t_s
+    if t_s - since_s > _HELD_S and _is_in_the_midst(link):
         link.gone.append((since_s, t_s))
 
 
-def _is_in_the_midst(flow: _Flow | None) -> bool:
+def _is_in_the_midst(link: _Link) -> bool:
     """Whether the server had more to send."""
-    return flow is not None and flow.was_full and not flow.is_closed
+    last = link.data[-1] if link.data else None
+    return last is not None and last.was_full and not last.flow.is_closed
 
 
 def _take_up(link: _Link, flow: _Flow, t_s: float, segment: Any, sizes: tuple[int, int]) -> None:
@@ -261,15 +278,17 @@ def _take_down(link: _Link, flow: _Flow, t_s: float, segment: Any, sizes: tuple[
     link.came.append((t_s, size))
     link.payload_bytes += payload
     sent_s = flow.sent_at_s.pop(_timestamps(segment)[1], None)
-    is_prompt = flow.last is None or t_s - flow.last[0] < _HELD_S
+    is_prompt = flow.last is None or t_s - flow.last.t_s < _HELD_S
     if sent_s is not None and payload and is_prompt:  # Else it may be sent anew.
         link.rtts.append((t_s, t_s - sent_s))
     if not payload:
         return
-    link.latest, flow.was_full = flow, payload % flow.mss == 0
-    link.data.append((t_s, flow.was_full))
-    if _waited(flow, t_s, _timestamps(segment)[0]):
+    is_next, is_full = segment.seq == flow.expected, payload % flow.mss == 0
+    came = _Data(t_s, is_full, is_next, flow, _timestamps(segment)[0])
+    link.data.append(came)
+    if _waited(flow, came):
         link.held_s.append(t_s)
+    flow.first, flow.last = flow.first or came, came
     if flow.expected is None:
         return
     end = (segment.seq + payload) & _NUMBERS
@@ -281,16 +300,44 @@ def _take_down(link: _Link, flow: _Flow, t_s: float, segment: Any, sizes: tuple[
         flow.expected = flow.highest  # Holes behind the first are taken to be filled with it.
 
 
-def _waited(flow: _Flow, t_s: float, clock: int) -> bool:
+def _waited(flow: _Flow, came: _Data) -> bool:
     """Whether the first data after a silence had been on its way in it, by the server's clock, and was
     not sent anew."""
-    first, last = flow.first, flow.last
-    flow.first, flow.last = first or (t_s, clock), (t_s, clock)
-    if first is None or last is None or t_s - last[0] < _HELD_S:
+    last = flow.last
+    if last is None or came.t_s - last.t_s < _HELD_S:
         return False
-    ticks = (last[1] - first[1]) & _NUMBERS
-    sent_later_s = ((clock - last[1]) & _NUMBERS) * (last[0] - first[0]) / ticks if ticks else 0.0
-    return ticks > 0 and sent_later_s < (t_s - last[0]) / 2
+    tick_s = _tick_s(flow)
+    sent_later_s = ((came.clock - last.clock) & _NUMBERS) * tick_s
+    return tick_s > 0 and sent_later_s < (came.t_s - last.t_s) / 2
+
+
+def _tick_s(flow: _Flow) -> float:
+    """The unit of the server's clock, about; 0 where it has none."""
+    if flow.first is None or flow.last is None:
+        return 0.0
+    ticks = (flow.last.clock - flow.first.clock) & _NUMBERS
+    return (flow.last.t_s - flow.first.t_s) / ticks if ticks else 0.0
+
+
+def _waits_s(link: _Link) -> list[float]:
+    """How much longer than the quickest of its connection each data was on its way; infinite where the
+    server's clock has no ticks that are known and short."""
+    ticks = {}
+    for flow in link.flows.values():
+        about_s = _tick_s(flow)
+        ticks[id(flow)] = next((one for one in _TICKS_S if 0.9 < about_s / one < 1.1), math.inf)
+    transits_s = [
+        one.t_s - ((one.clock - first.clock) & _NUMBERS) * ticks[id(one.flow)]
+        for one in link.data
+        if (first := one.flow.first)
+    ]
+    least_s: dict[int, float] = {}
+    for one, transit_s in zip(link.data, transits_s, strict=True):
+        least_s[id(one.flow)] = min(transit_s, least_s.get(id(one.flow), math.inf))
+    return [
+        transit_s - least_s[id(one.flow)] if math.isfinite(transit_s) else math.inf
+        for one, transit_s in zip(link.data, transits_s, strict=True)
+    ]
 
 
 def _is_after(one: int, other: int) -> bool:
@@ -338,7 +385,7 @@ def _recording(links: dict[str, _Link]) -> Recording:
 def _course(name: str, link: _Link, begin_s: float, end_s: float) -> LinkCourse:
     base_s = min((rtt_s for _, rtt_s in link.rtts), default=0.0)
     coming = _coming(link, begin_s, base_s)
-    gone = [*link.gone, *([(link.data[-1][0], end_s)] if _is_in_the_midst(link.latest) else [])]
+    gone = [*link.gone, *([(link.data[-1].t_s, end_s)] if _is_in_the_midst(link) else [])]
     return LinkCourse(
         link=name,
         device=name,
@@ -362,20 +409,23 @@ def _coming(link: _Link, begin_s: float, base_s: float) -> tuple[Span, ...]:
     asked = iter(link.asked_s)
     last_asked_s = -1.0
     next_asked_s = next(asked, None)
-    since_s = before_s = link.data[0][0]
+    since_s = before_s = link.data[0].t_s
     was_full, gap_s = True, 0.0
-    for t_s, is_full in link.data:
+    for one, waited_s in zip(link.data, _waits_s(link), strict=True):
+        t_s = one.t_s
         while next_asked_s is not None and next_asked_s <= t_s - base_s / 2:
             last_asked_s, next_asked_s = next_asked_s, next(asked, None)
         silent_s = t_s - before_s
         is_long = silent_s > max(_PAUSE_S, base_s) and last_asked_s > before_s
-        is_short = not was_full and silent_s > max(at_least_s, gaps * gap_s)
-        if (is_long or is_short) and t_s - last_asked_s < 2 * base_s + _PAUSE_S:
+        is_short = silent_s > max(at_least_s, gaps * gap_s)
+        was_asked = t_s - last_asked_s < 2 * base_s + _PAUSE_S
+        is_idle = one.is_next and waited_s < _PROMPT_S and silent_s < max(_HELD_S, base_s)
+        if (is_long and was_asked) or (is_short and (is_idle or (was_asked and not was_full))):
             spans.append((since_s - begin_s, before_s - begin_s))
             since_s = t_s
         else:
             gap_s += (silent_s - gap_s) / count
-        before_s, was_full = t_s, is_full
+        before_s, was_full = t_s, one.was_full
     return merged([*spans, (since_s - begin_s, before_s - begin_s)])
 
 

@@ -128,8 +128,19 @@ def test_a_short_silence_is_a_pause_if_the_server_had_no_more_to_send(tmp_path: 
     paused = read(download(tmp_path / "a.pcap", ends_short=True, **short))  # type: ignore[arg-type]
     (first, second) = paused.courses[0].coming
     assert second[0] - first[1] == pytest.approx(0.02, abs=2 * GAP_S)
-    slower = read(download(tmp_path / "b.pcap", **short))  # type: ignore[arg-type]
+    slower = read(download(tmp_path / "b.pcap", waited=True, **short))  # type: ignore[arg-type]
     assert len(slower.courses[0].coming) == 1
+
+
+def test_a_short_silence_is_a_pause_if_nothing_waited_in_it(tmp_path: Path) -> None:
+    """The server might send no more before it had been told of what came."""
+    for name, more, count in (
+        ("a", {}, 2),
+        ("b", {"waited": True}, 1),
+        ("c", {"lost": (3855,)}, 1),
+    ):
+        found = read(download(tmp_path / f"{name}.pcap", silent=(2.0, 2.02), **more))  # type: ignore[arg-type]
+        assert len(found.courses[0].coming) == count, name
 
 
 def breaks(found: Recording, link: str) -> tuple[Break, ...]:
