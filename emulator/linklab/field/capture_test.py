@@ -139,7 +139,7 @@ def test_a_short_silence_is_a_pause_if_nothing_waited_in_it(tmp_path: Path) -> N
         ("b", {"waited": True}, 1),
         ("c", {"lost": (3855,)}, 1),
     ):
-        found = read(download(tmp_path / f"{name}.pcap", silent=(2.0, 2.02), **more))  # type: ignore[arg-type]
+        found = read(download(tmp_path / f"{name}.pcap", silent=(2.0, 2.02), **more))
         assert len(found.courses[0].coming) == count, name
 
 
