@@ -11,6 +11,7 @@ import asyncio
 import base64
 import html
 import json
+import math
 import os
 import re
 import threading
@@ -178,7 +179,7 @@ def address_of(grafana: str, name: str, **variables: str) -> str:
     asked = dict(variables)
     if name == "live-lab":
         run, began_s, ended_s = newest_run(grafana)
-        asked |= {"var-run": run, "from": f"{began_s}000", "to": f"{ended_s}000"}
+        asked |= {"var-run": run, "from": f"{began_s}000", "to": f"{ended_s + 1}000"}
     return f"{grafana}/d/{DASHBOARDS[name]['uid']}?{urllib.parse.urlencode(asked)}"
 
 
@@ -206,7 +207,7 @@ def newest_run(grafana: str) -> tuple[str, int, int]:
         }
     assert values["ended"], "no run of multilink was published in the last 7 days"
     run = max(values["ended"], key=values["ended"].__getitem__)
-    return run, round(values["began"][run]), round(values["ended"][run])
+    return run, int(values["began"][run]), math.ceil(values["ended"][run])
 
 
 def panels_of(name: str) -> list[tuple[str, str]]:

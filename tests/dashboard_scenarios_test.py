@@ -143,7 +143,7 @@ def test_the_spread_is_in_quarters_around_the_median(
 def test_the_runs_say_what_is_wrong_with_them_and_where_they_are(
     compared: tuple[Prometheus, dict[Path, Published]],
 ) -> None:
-    began, ended, *_, flaws = expressions("compare-algorithms", "Runs")
+    began, until, *_, flaws = expressions("compare-algorithms", "Runs")
     by_run = {one.slot.run: one for one in compared[1].values()}
     marked = {one["run"]: value for one, value in asked_of(compared, flaws)}
     assert {by_run[run].run_dir.name: value for run, value in marked.items() if value} == {
@@ -159,9 +159,10 @@ def test_the_runs_say_what_is_wrong_with_them_and_where_they_are(
     live_lab, report = (one["url"] for one in overrides["run"]["links"])
     assert live_lab.startswith(f"/d/{LIVE_UID}?var-run=${{__data.fields.run}}&from=")
     assert report == "${reports:raw}/${__data.fields.run}.html"
-    for expression, key in ((began, "start_s"), (ended, "end_s")):
-        for one, value in asked_of(compared, expression):
-            assert value == 1000 * getattr(by_run[one["run"]].slot, key)
+    for one, value in asked_of(compared, began):
+        assert value == 1000 * by_run[one["run"]].slot.start_s
+    for one, value in asked_of(compared, until):
+        assert value == 1000 * (by_run[one["run"]].slot.end_s + 1)
 
 
 def test_labels_have_a_size_of_their_own_and_no_axis_ends_at_the_bars() -> None:
