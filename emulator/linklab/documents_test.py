@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,16 @@ def test_the_handbook_calls_linklab_by_words_that_it_knows() -> None:
         for name in (*getattr(options, "scenarios", ()), getattr(options, "scenario", None)):
             if isinstance(name, str) and "/" not in name:
                 scenario.find(name)
+
+
+def test_scenarios_in_the_handbook_are_some(tmp_path: Path) -> None:
+    text = "\n".join(page.read_text() for page in (ROOT / "emulator" / "handbook").glob("*.md"))
+    shown = re.findall(r"^    cat > (\S+\.yaml) <<'END'\n(.*?)^    END$", text, re.M | re.S)
+    scenarios = [(name, textwrap.dedent(one)) for name, one in shown if "links:" in one]
+    assert scenarios
+    for name, one in scenarios:
+        (tmp_path / name).write_text(one)
+        assert scenario.find(str(tmp_path / name)).links
 
 
 def test_tests_named_in_security_exist() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import socket
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,7 +19,9 @@ LAB = ipaddress.IPv4Network("10.0.0.0/8")
 
 _FIRST = ipaddress.IPv4Address("10.0.1.1")
 _PORTS = {"http": 80, "https": 443}
-_CONNECT_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 5.0
+"""How long an origin may take to answer, or to be there."""
+
 _RESOLVER_FILE = Path("/etc/resolv.conf")
 
 
@@ -61,7 +64,7 @@ def _origin(url: str, number: int) -> Origin:
         raise ValueError(f"--origin {url}: {parts.hostname}: {error.strerror}") from None
     address = str(found[0][4][0])
     try:
-        socket.create_connection((address, port), _CONNECT_TIMEOUT_S).close()
+        _require_answer(address, port)
     except OSError as error:
         raise ValueError(
             f"--origin {url}: {address}:{port} does not answer: {error.strerror or error}"
@@ -72,6 +75,20 @@ def _origin(url: str, number: int) -> Origin:
     host = parts.hostname if named else str(inside)
     here = parts._replace(netloc=host if parts.port is None else f"{host}:{port}").geturl()
     return Origin(here, parts.hostname if named else "", str(inside), port, (address, port))
+
+
+def _require_answer(address: str, port: int) -> None:
+    """OSError where nobody answers; a server that is just being started has a moment for that."""
+    deadline = time.monotonic() + CONNECT_TIMEOUT_S
+    while True:
+        try:
+            socket.create_connection((address, port), CONNECT_TIMEOUT_S).close()
+        except ConnectionRefusedError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return
 
 
 def _is_address(host: str) -> bool:

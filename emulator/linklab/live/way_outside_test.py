@@ -1,4 +1,5 @@
 import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -69,10 +70,30 @@ def test_a_proxy_over_all_links_and_one_over_each(small: Scenario, port: int) ->
     ],
 )
 def test_an_origin_that_cannot_be_is_one_error(
-    small: Scenario, port: int, url: str, words: str
+    small: Scenario, port: int, url: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(way_outside, "CONNECT_TIMEOUT_S", 0.2)
     with pytest.raises(ValueError, match=words):
         way_outside.wanted([url], False, None, small, "host")
+
+
+def test_a_server_that_is_just_being_started_is_waited_for(small: Scenario) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    late = socket.socket()
+
+    def begin() -> None:
+        late.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        late.bind(("127.0.0.1", port))
+        late.listen()
+
+    timer = threading.Timer(0.3, begin)
+    timer.start()
+    with late:
+        found = way_outside.wanted([f"http://127.0.0.1:{port}/"], False, None, small, "host")
+        timer.join()
+    assert found.origins[0].to == ("127.0.0.1", port)
 
 
 def test_a_port_that_is_taken_is_said(small: Scenario, port: int) -> None:
