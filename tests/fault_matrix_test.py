@@ -188,6 +188,26 @@ PLAYED = ("adaptive", "alg1", "gb-e", "emptcp-http", "booster", "dynsub")
 """One of each kind: with connections of its own, with requests, and by plans."""
 
 
+@pytest.mark.parametrize("fault", ["gone-for-good", "lossy"])
+def test_emptcp_in_the_kernel_changes_its_mind(
+    linklab: Linklab, tmp_path: Path, fault: str
+) -> None:
+    """Where Wi-Fi goes before LTE was opened; and where it seems to, and LTE is suspended and resumed
+    before its subflow is there."""
+    file = tmp_path / f"file-{fault}.yaml"
+    file.write_text(faults.text(file.stem, PROGRAMS["file"], LINK_FAULTS[fault]))
+    done = linklab("run", file, "-a", "emptcp-kernel", "--json")
+    assert done.code == 0, done.json["error"]
+    events = [
+        one["detail"].partition(",")[0]
+        for one in lines(Path(done.json["run_dir"]) / "events.jsonl")
+        if one["kind"] == "subflow"
+    ]
+    assert events[0] == "opened"
+    assert "opened" not in events[1:]
+    assert done.json["figures"]["download_s"] < faults.LONGEST_S
+
+
 def test_a_lost_packet_wakes_nobody(linklab: Linklab, scenario: ScenarioFile) -> None:
     """Behind it a program gets nothing for a while; eMPTCP above HTTP must not take that for a Wi-Fi
     that brings nothing."""

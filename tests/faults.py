@@ -91,15 +91,16 @@ SEVERAL = [one for one in TABLE if not one.one_link]
 RESCUED = tuple(one.name if one.rescue else f"{one.name}-rescue" for one in SEVERAL)
 """All algorithms for several links with multilink's rescue, as people use them."""
 
-SURE = (*RESCUED, "emptcp-kernel")
-"""Who has to bring every workload to its end."""
+SURE = RESCUED
+"""Who has to bring every workload to its end, in time."""
 
 UNSURE = (
     *(one.name for one in SEVERAL if not one.rescue),
-    *("mptcp", "mptcp-lte", "mptcp-backup", "mptcp-single-path", "mptcp-mdp"),
+    *("mptcp", "mptcp-lte", "mptcp-backup", "mptcp-single-path", "mptcp-mdp", "emptcp-kernel"),
 )
 """As published, where nobody makes up for a failure; and Multipath TCP, whose mainline may wait for a
-subflow that never joined. They may fail, and then say so."""
+subflow that never joined, or for minutes for what is on its way over a link of 10 kbit/s. They may
+fail, and then say so, or take their time."""
 
 
 def able(names: Sequence[str], program: str) -> list[str]:

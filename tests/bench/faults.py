@@ -28,7 +28,8 @@ class Ending:
         """One of `KINDS`."""
         if self.failure is None:
             assert self.took_s is not None
-            return "whole" if self.took_s <= LONGEST_S else "hangs"
+            is_late = self.took_s > LONGEST_S and self.contestant in SURE
+            return "hangs" if is_late else "whole"
         if "sha-256" in self.failure.lower() or "bytes downloaded instead" in self.failure:
             return "wrong"
         if "hung" in self.failure:

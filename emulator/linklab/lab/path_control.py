@@ -77,6 +77,7 @@ class EnergyControl:
         self._looked: dict[str, tuple[float, int]] = {}
         self._periods_s: dict[str, float] = {}
         self._opened_s = 0.0
+        self._is_lte_known = False
         multipath.use(wifi)
 
     def look(self, due_s: float) -> float:
@@ -103,8 +104,9 @@ class EnergyControl:
     def _rest(self) -> None:
         """No connection is open."""
         if self._periods_s:
-            if self._usage.has_opened_lte:
+            if self._is_lte_known:
                 self._multipath.leave(self._lte)
+                self._is_lte_known = False
             self._usage.ended()
             self._periods_s.clear()
 
@@ -148,12 +150,13 @@ class EnergyControl:
         if not self._usage.uses_lte:
             what = "suspended"
             self._multipath.set_backup(self._lte, backup=True)
-        elif self._lte in self._periods_s:
+        elif self._is_lte_known:  # Its subflow may not be there yet.
             what = "resumed"
             self._multipath.set_backup(self._lte, backup=False)
         else:
             what = "opened"
             self._multipath.use(self._lte)
+            self._is_lte_known = True
         rates = (self._usage.wifi.known_bps / 1e6, self._usage.lte.known_bps / 1e6)
         detail = "{}, expecting {:.2f} Mbit/s of Wi-Fi, {:.2f} of LTE".format(what, *rates)
         self._player.write_event(due_s, self._lte, Happening("subflow", detail))
