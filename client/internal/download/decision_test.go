@@ -60,6 +60,25 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 	}
 }
 
+// In slow start a connection orders what comes soon; for who reads in order, no
+// more than keeps it at work.
+func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
+	l := &linkState{
+		lane: lane{growth: &schedule.Growth{}}, pace: throughput.NewPace(paceWindow),
+		rtt: link.RoundTrip{Min: 100 * time.Millisecond},
+	}
+	l.pace.Begin(0, 0)
+	l.pace.Add(100*time.Millisecond, 100_000)
+	const now = 125 * time.Millisecond // 800 kB/s
+	if got := l.pipe(now); got != schedule.MostOrder(100_000) {
+		t.Errorf("%d bytes are ordered ahead in slow start", int64(got))
+	}
+	l.ordered = true
+	if got := l.pipe(now); got != 100_000 {
+		t.Errorf("%d bytes are ordered ahead for who reads in order, want 1.25 round trips", int64(got))
+	}
+}
+
 func BenchmarkDecision(b *testing.B) {
 	const now = 1050 * time.Millisecond
 	d, l := deciding(5e8)

@@ -29,6 +29,9 @@ type lane struct {
 	shown  schedule.Shown
 	// leaving says that the lane takes no more requests.
 	leaving bool
+	// ordered says that somebody reads what comes in order: what is ordered far
+	// ahead holds it up.
+	ordered bool
 }
 
 // errGone is why a lane that was given up takes no more requests.
@@ -151,6 +154,7 @@ func (d withLanes) begin() {
 	defer d.mu.Unlock()
 	for _, l := range d.links {
 		l.growth = &schedule.Growth{Most: d.most}
+		l.ordered = d.window != nil
 		for range l.growth.Begin() - 1 {
 			d.add(l)
 		}
@@ -226,7 +230,7 @@ func (d withLanes) add(first *linkState) {
 	l := &linkState{
 		Link:    first.Link,
 		account: first.account,
-		lane:    lane{first: first},
+		lane:    lane{first: first, ordered: first.ordered},
 		index:   len(d.links),
 		url:     first.url,
 		rtt:     first.rtt,

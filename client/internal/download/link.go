@@ -196,6 +196,9 @@ func (l *linkState) idle() time.Duration {
 // pipe is how many bytes must be awaited so that the link is never idle.
 func (l *linkState) pipe(now time.Duration) quantity.Bytes {
 	rate := l.pace.Rate(now)
+	if l.ordered {
+		return quantity.Bytes((1.25 * rate).Over(l.idle()))
+	}
 	if l.isLane() && schedule.IsStarting(l.pace.Total(), rate, l.delay()) {
 		return schedule.MostOrder(l.pace.Total())
 	}
