@@ -128,9 +128,17 @@ def test_wireshark_reads_what_was_recorded(
     linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
 ) -> None:
     done = linklab(
-        "run", scenario("truth", size="3 MB"), "-a", "alg3-rescue", "--pcap", "all", "--tls-keys",
-        "--out", tmp_path / "runs", "--json",
-    )  # fmt: skip
+        "run",
+        scenario("truth", size="3 MB"),
+        "-a",
+        "alg3-rescue",
+        "--pcap",
+        "all",
+        "--tls-keys",
+        "--out",
+        tmp_path / "runs",
+        "--json",
+    )
     assert done.code == 0, done.err
     run_dir = Path(json.loads(done.out)["run_dir"])
     for link, rtt_s in (("wifi", 0.01), ("lte", 0.03)):
@@ -158,8 +166,10 @@ def _tshark(capture: Path, keys: Path, wanted: str, fields: Sequence[str]) -> li
     which = [word for name in fields for word in ("-e", name)]
     done = subprocess.run(
         ["tshark", "-r", capture, "-Y", wanted, *told, *which],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 

@@ -86,25 +86,55 @@ def test_captures_become_a_scenario(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("none --scenario x.yaml", "none: is not there; needed: run directories of downloads, or files"),
-        ("bare --scenario x.yaml", "bare: has no client.jsonl; needed: what `multilink get --run-dir`"),
-        ("empty.pcap --scenario x.yaml", "empty.pcap: is empty; allowed: run directories of downloads"),
-        ("begun.pcap --scenario x.yaml", "begun.pcap: no handshake of TCP is in it; needed: what tcpdump"),
-        ("late.pcap --scenario x.yaml", "late.pcap: no handshake of TCP is in it; needed: what tcpdump"),
-        ("w.pcap d/w.pcap --scenario x.yaml", "d/w.pcap: of the same time as w.pcap, and called the same"),
+        (
+            "none --scenario x.yaml",
+            "none: is not there; needed: run directories of downloads, or files",
+        ),
+        (
+            "bare --scenario x.yaml",
+            "bare: has no client.jsonl; needed: what `multilink get --run-dir`",
+        ),
+        (
+            "empty.pcap --scenario x.yaml",
+            "empty.pcap: is empty; allowed: run directories of downloads",
+        ),
+        (
+            "begun.pcap --scenario x.yaml",
+            "begun.pcap: no handshake of TCP is in it; needed: what tcpdump",
+        ),
+        (
+            "late.pcap --scenario x.yaml",
+            "late.pcap: no handshake of TCP is in it; needed: what tcpdump",
+        ),
+        (
+            "w.pcap d/w.pcap --scenario x.yaml",
+            "d/w.pcap: of the same time as w.pcap, and called the same",
+        ),
         ("w.pcap", "w.pcap: is a capture, which makes no trace; allowed: --scenario FILE.yaml"),
         ("r --scenario x.csv", "--scenario x.csv: is no name of a scenario; allowed: up to 64 of"),
         ("r --scenario X.yaml", "--scenario X.yaml: is no name of a scenario"),
         ("r --scenario there.yaml", "there.yaml: exists; allowed: another name, or --force"),
         ("r --scenario no/x.yaml", "No such file or directory"),
         ("r --scenario x.yaml --bin 1", "--bin: does not go with --scenario; allowed: --kind"),
-        ("r --scenario x.yaml --kind wifi=5g", "--kind wifi=5g: allowed is LINK=KIND, with wifi or lte"),
-        ("r --scenario x.yaml --kind eth=lte", "--kind eth: no such link was recorded; there are wifi"),
-        ("r --kind wifi=lte", "r: several files or a directory make no trace; allowed: one file, or"),
+        (
+            "r --scenario x.yaml --kind wifi=5g",
+            "--kind wifi=5g: allowed is LINK=KIND, with wifi or lte",
+        ),
+        (
+            "r --scenario x.yaml --kind eth=lte",
+            "--kind eth: no such link was recorded; there are wifi",
+        ),
+        (
+            "r --kind wifi=lte",
+            "r: several files or a directory make no trace; allowed: one file, or",
+        ),
         ("there.yaml --kind wifi=lte", "--kind: a trace has no kind; allowed: with --scenario"),
-        ("named --scenario x.yaml", "link 'Home Wi-Fi': 'Home Wi-Fi' is no name of a link; allowed:"),
+        (
+            "named --scenario x.yaml",
+            "link 'Home Wi-Fi': 'Home Wi-Fi' is no name of a link; allowed:",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_imported_is_said(
     capsys: pytest.CaptureFixture[str], words: str, said: str
 ) -> None:

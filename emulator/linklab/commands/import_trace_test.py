@@ -148,15 +148,21 @@ def test_what_is_there_is_replaced_only_if_asked_for(capsys: pytest.CaptureFixtu
         ("", "bad:1: the file is empty; needed: a trace"),
         ("# nothing\n", "bad:1: there are only comments; needed: a trace"),
         ("hello\n", "bad:1: 'hello' begins no trace; allowed: csv ("),
-        ("t,down_mbit\n0,1\n1,x\n", "bad:3: down_mbit: 'x' is not a number; allowed: 0 to 10000 Mb"),
+        (
+            "t,down_mbit\n0,1\n1,x\n",
+            "bad:3: down_mbit: 'x' is not a number; allowed: 0 to 10000 Mb",
+        ),
         ("1\n3\n2\n", "bad:3: 2 is less than 3 before it; allowed: 3 or more"),
         ("0 24 0 1\n", "bad:1: this is CellReplay's light trace"),
         (UCC.replace("4000", "fast"), "bad:3: DL_bitrate: 'fast' is not a number; allowed: 0 to"),
-        (UCC + "2019.12.16_13.40.07,1,2,D," + "9" * 140_000, "bad:5: is no line of CSV: field larger"),
+        (
+            UCC + "2019.12.16_13.40.07,1,2,D," + "9" * 140_000,
+            "bad:5: is no line of CSV: field larger",
+        ),
         ("{}", "bad:1: 'start' is missing; needed: the output of iperf3 -J"),
         ('{"start":' + "[" * 5000, "bad:1: is nested too deeply; allowed: the output of iperf3 -J"),
     ],
-)  # fmt: skip
+)
 def test_a_recording_that_is_none_is_named(
     capsys: pytest.CaptureFixture[str], content: str, said: str
 ) -> None:
@@ -173,12 +179,18 @@ def test_a_recording_that_is_none_is_named(
         ("csv.trace -o . --force", ".: is a directory; allowed: the name of a file"),
         ("csv.trace -o none/x.csv", "none/x.csv: cannot be written: No such file or directory"),
         ("csv.trace --bin 1", "csv.trace: csv has no bins; allowed: with mahimahi or cellreplay"),
-        ("csv.trace --keep up,down", "csv.trace: 'down' is nothing to keep; allowed: up, rtt, loss"),
+        (
+            "csv.trace --keep up,down",
+            "csv.trace: 'down' is nothing to keep; allowed: up, rtt, loss",
+        ),
         ("mahimahi.trace --bin nan", "mahimahi.trace: bins of nan s; allowed: whole milliseconds"),
         ("mahimahi.trace --uplink .", ".: cannot be read: Is a directory"),
-        ("mahimahi.trace --device client", "mahimahi.trace: mahimahi has no ends; allowed: a device"),
+        (
+            "mahimahi.trace --device client",
+            "mahimahi.trace: mahimahi has no ends; allowed: a device",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_imported_is_said(
     capsys: pytest.CaptureFixture[str], words: str, said: str
 ) -> None:

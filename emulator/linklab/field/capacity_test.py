@@ -63,8 +63,12 @@ def test_a_connection_that_speeds_up_does_not_slow_its_link_down() -> None:
 
 def test_what_is_steady_without_a_queue_is_taken_as_it_is() -> None:
     """Losses or the server held it back; what the link could do nobody knows."""
-    known = of(Link(rate_bps=lambda t_s: (6 if 3 < t_s < 7 else 20) * MBIT,
-                    queued_s=lambda t_s: 0.0 if 3 < t_s < 7.05 else 0.05))  # fmt: skip
+    known = of(
+        Link(
+            rate_bps=lambda t_s: (6 if 3 < t_s < 7 else 20) * MBIT,
+            queued_s=lambda t_s: 0.0 if 3 < t_s < 7.05 else 0.05,
+        )
+    )
     assert known.unfilled_s == pytest.approx(4.0, abs=0.2)
     assert mean_bps(known, 4, 6) == pytest.approx(6 * MBIT, rel=0.01)
     assert mean_bps(known, 8, 9) == pytest.approx(20 * MBIT, rel=0.01)
@@ -78,8 +82,9 @@ def test_pauses_between_requests_are_not_the_links() -> None:
 
 
 def test_an_idle_time_has_the_rate_of_those_beside_it() -> None:
-    known = of(Link(rate_bps=lambda t_s: (10 if t_s < 5 else 20) * MBIT,
-                    asked=((0.1, 3.0), (6.0, 10.0))))  # fmt: skip
+    known = of(
+        Link(rate_bps=lambda t_s: (10 if t_s < 5 else 20) * MBIT, asked=((0.1, 3.0), (6.0, 10.0)))
+    )
     assert mean_bps(known, 3.1, 6) == pytest.approx(15 * MBIT, rel=0.02)
     assert not any(one.is_seen for one in known.steps if 3.1 < one.start_s < 5.9)
 
@@ -186,12 +191,18 @@ def test_a_later_connection_has_a_round_trip_of_its_own() -> None:
     }
     slow = Link(more=(again,), rtt_s=0.02)
     records = [
-        one if one.t_s <= 5 or one.event != "sample" else type(one)(
-            one.t_ns, one.event, one.link, segments=one.segments,
-            rtt_ns=one.rtt_ns + 30_000_000, min_rtt_ns=50_000_000,
+        one
+        if one.t_s <= 5 or one.event != "sample"
+        else type(one)(
+            one.t_ns,
+            one.event,
+            one.link,
+            segments=one.segments,
+            rtt_ns=one.rtt_ns + 30_000_000,
+            min_rtt_ns=50_000_000,
         )
         for one in simulated.records([slow], 10.0)
-    ]  # fmt: skip
+    ]
     known = capacity.of_course(course.of_records(records, "wifi", "wlan0", 10.0), 10.0)
     assert known.base_rtts == ((0.0, 0.02), (5.0, 0.05))
 

@@ -29,9 +29,15 @@ def packet(
     options = b"\x01\x01\x08\x0a" + struct.pack(">II", sent_ms, echo_ms)
     ports = (port, 443) if from_client else (443, port)
     segment = dpkt.tcp.TCP(
-        sport=ports[0], dport=ports[1], seq=seq, ack=1, flags=flags, opts=options,
-        off=8, data=bytes(payload),
-    )  # fmt: skip
+        sport=ports[0],
+        dport=ports[1],
+        seq=seq,
+        ack=1,
+        flags=flags,
+        opts=options,
+        off=8,
+        data=bytes(payload),
+    )
     ends = (CLIENT, SERVER) if from_client else (SERVER, CLIENT)
     packet = dpkt.ip.IP(src=ends[0], dst=ends[1], p=dpkt.ip.IP_PROTO_TCP, data=segment)
     packet.len = len(packet)
