@@ -14,6 +14,7 @@ import json
 import socket
 import struct
 import sys
+from collections.abc import Iterable
 from typing import Any, TypedDict
 
 CONNECT_TIMEOUT_S = 20.0
@@ -29,15 +30,16 @@ class Rule(TypedDict):
     [HOST, PORT], or None for the very address that was asked for. `udp` is a socket that takes
     questions, each of which gets one answer (DNS).
 
-    Who `greets` says with one byte that a connection has been accepted; who is `greeted` waits for
-    that before it makes the next: what lies between them may have room for one that waits.
+    Who `greets` says with one byte that a connection has been accepted. `lanes` are addresses that
+    all lead there, in place of `to`; over each one connection at a time is made, until that byte has
+    come: what lies between may have room for one that waits.
     """
 
     descriptor: int
     to: tuple[str, int] | None
     udp: bool
     greets: bool
-    greeted: bool
+    lanes: list[tuple[str, int]]
 
 
 GREETING = b"\x06"
@@ -59,22 +61,38 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
     writer.write_eof()
 
 
+Lanes = asyncio.Queue[tuple[str, int]]
+"""Those over which no connection is being made."""
+
+
+def free(lanes: Iterable[tuple[str, int]]) -> Lanes:
+    """All of these."""
+    queue: Lanes = asyncio.Queue()
+    for lane in lanes:
+        queue.put_nowait(lane)
+    return queue
+
+
 async def _connected(
-    host: str, port: int, turn: asyncio.Lock | None
+    host: str, port: int, lanes: Lanes | None
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection; with a `turn`, one after the other, each greeted, however long those before it
-    take. OSError, TimeoutError."""
-    if turn is None:
+    """A connection; with `lanes` over one that is free, greeted, however long those before it take.
+    OSError, TimeoutError."""
+    if lanes is None:
         return await asyncio.wait_for(asyncio.open_connection(host, port), CONNECT_TIMEOUT_S)
-    async with turn, asyncio.timeout(CONNECT_TIMEOUT_S):
-        reader, writer = await asyncio.open_connection(host, port)
-        try:
-            if await reader.read(1) != GREETING:
-                raise ConnectionResetError
-        except BaseException:
-            _break(writer)
-            raise
-        return reader, writer
+    lane = await lanes.get()
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            reader, writer = await asyncio.open_connection(*lane)
+            try:
+                if await reader.read(1) != GREETING:
+                    raise ConnectionResetError
+            except BaseException:
+                _break(writer)
+                raise
+            return reader, writer
+    finally:
+        lanes.put_nowait(lane)
 
 
 async def join(
@@ -83,7 +101,7 @@ async def join(
     to: tuple[str, int] | None,
     *,
     greets: bool = False,
-    turn: asyncio.Lock | None = None,
+    lanes: Lanes | None = None,
 ) -> None:
     """Connects with `to`, or where the peer wanted to, and passes on both ways."""
     # Once one end has said all it has to, nobody else refers to this task: it would be garbage.
@@ -95,7 +113,7 @@ async def join(
     if greets:
         writer.write(GREETING)
     try:
-        far_reader, far_writer = await _connected(host, port, turn)
+        far_reader, far_writer = await _connected(host, port, lanes)
     except (OSError, TimeoutError):
         _break(writer)
         return
@@ -154,8 +172,8 @@ async def serve(rules: list[Rule]) -> None:
         if rule["udp"] and to is not None:
             await loop.create_datagram_endpoint(functools.partial(_Questions, to), sock=sock)
         else:
-            turn = asyncio.Lock() if rule["greeted"] else None
-            joins = functools.partial(join, to=to, greets=rule["greets"], turn=turn)
+            lanes = free((host, port) for host, port in rule["lanes"]) if rule["lanes"] else None
+            joins = functools.partial(join, to=to, greets=rule["greets"], lanes=lanes)
             await asyncio.start_server(joins, sock=sock, backlog=1024)
     await asyncio.Event().wait()
 

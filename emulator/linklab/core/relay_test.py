@@ -132,7 +132,7 @@ def test_one_at_a_time_where_there_is_room_for_one_that_waits() -> None:
         behind = server.sockets[0].getsockname()
         middle = await asyncio.start_server(narrow, sock=listening())
         to = middle.sockets[0].getsockname()
-        joins = functools.partial(relay.join, to=to, turn=asyncio.Lock())
+        joins = functools.partial(relay.join, to=None, lanes=relay.free([to]))
         front = await asyncio.start_server(joins, sock=listening())
         async with server, middle, front:
             address = front.sockets[0].getsockname()
@@ -175,7 +175,7 @@ def test_who_is_not_greeted_in_time_is_let_go_and_those_behind_him_have_their_ow
     async def ask() -> list[bytes | None]:
         server = await asyncio.start_server(serve, sock=listening())
         to = server.sockets[0].getsockname()
-        joins = functools.partial(relay.join, to=to, turn=asyncio.Lock())
+        joins = functools.partial(relay.join, to=None, lanes=relay.free([to]))
         front = await asyncio.start_server(joins, sock=listening())
         async with server, front:
             address = front.sockets[0].getsockname()
@@ -229,7 +229,7 @@ def questions() -> Iterator[tuple[tuple[str, int], socket.socket]]:
                 to=back.getsockname(),
                 udp=True,
                 greets=False,
-                greeted=False,
+                lanes=[],
             )
         ]
         process = subprocess.Popen(

@@ -102,7 +102,7 @@ def _start_relay(
             to=to,
             udp=one.type == socket.SOCK_DGRAM,
             greets=greets,
-            greeted=False,
+            lanes=[],
         )
         for one, to in sockets
     ]
