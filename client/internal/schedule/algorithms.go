@@ -149,10 +149,10 @@ var Algorithms = []Algorithm{
 	},
 	{
 		Name: "adaptive-energy", About: "what a link delivers in a quarter of a second, over those links that bring the rest for the least energy in the time that `--slowdown` allows. Also `--objective energy`", Source: "",
-		From:    []string{"throughput", "energy model", "what is left", "what all links could have brought by now"},
+		From:    []string{"throughput", "energy model", "what is left", "what all links could have brought by now", "time to play"},
 		Wins:    "energy, at a price in time that is stated",
-		Options: []string{"energy-model", "slowdown"}, Needs: []string{"energy-model"}, Rescue: true,
-		Scheduler: func(p Parameters) Scheduler { return Thrifty{Model: p.Model, Slowdown: p.Slowdown} },
+		Options: []string{"energy-model", "slowdown", "playback-rate", "playback-buffer"}, Needs: []string{"energy-model"}, Rescue: true,
+		Scheduler: func(p Parameters) Scheduler { return Thrifty{Model: p.Model, Slowdown: p.Slowdown, Player: p.Player} },
 	},
 	{
 		Name: "alg1-limited", About: "U · r/Σr, with r/Σr from a tenth to what that leaves of all", Source: "thesis 4.3.3, the optional limit",

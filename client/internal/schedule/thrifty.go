@@ -21,6 +21,9 @@ type Thrifty struct {
 	// Slowdown is how much longer than over all links a download may take, as a
 	// part of that: 0 is not at all.
 	Slowdown float64
+	// Player, if anybody plays the payload, is who must not run dry: then that
+	// is the time for the rest, and all links are used until the playback begins.
+	Player Player
 }
 
 const (
@@ -48,10 +51,11 @@ const (
 const UsualSlowdown = 1.0
 
 // Plan makes it a Planner.
-func (t Thrifty) Plan() Plan { return &thrifty{Thrifty: t} }
+func (t Thrifty) Plan() Plan { return &thrifty{Thrifty: t, player: playback{Player: t.Player}} }
 
 type thrifty struct {
 	Thrifty
+	player playback
 	// rates are what links carry, as far as they were seen at it; at is when
 	// they were looked at.
 	rates []quantity.Rate
@@ -78,6 +82,13 @@ func (t *thrifty) Use(s *Scene, use []bool) {
 		t.spared = make([]time.Duration, len(use))
 	}
 	t.observe(s)
+	if t.Player.Rate > 0 && s.Payload > 0 {
+		t.player.observe(s.Now, s.InOrder-s.Start, s.Left == 0)
+		if !t.player.playing {
+			useAll(use)
+			return
+		}
+	}
 	known := false
 	for x := range t.seen {
 		known = known || t.seen[x]
@@ -143,6 +154,9 @@ func (t *thrifty) rate(set uint, s *Scene) (sum quantity.Rate) {
 
 // left is how long the rest may take, in seconds.
 func (t *thrifty) left(s *Scene) float64 {
+	if t.Player.Rate > 0 {
+		return t.player.lasts(s.Left)
+	}
 	all := t.all
 	if all == 0 {
 		all = s.Now + time.Duration(seconds(s.Payload-t.could, t.rate(^uint(0), s))*float64(time.Second))

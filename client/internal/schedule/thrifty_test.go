@@ -81,3 +81,32 @@ func TestThriftyWaitsForWifi(t *testing.T) {
 		t.Errorf("uses %v beside a Wi-Fi of 10 kbit/s, want LTE", use)
 	}
 }
+
+// Before a player all links are used until it plays, and then those that bring
+// the rest before it is played.
+func TestThriftyKeepsAPlayerPlaying(t *testing.T) {
+	plan := Thrifty{Model: phone, Player: Player{Rate: 8e6, Buffer: 1e6}}.Plan()
+	use := []bool{false, false}
+	s := &Scene{Known: Known{Payload: 101e6, Links: make([]Link, 2)}, Left: 101e6, Progress: make([]Progress, 2)}
+	for x, kind := range []energy.Kind{energy.Wifi, energy.LTE} {
+		s.Links[x] = Link{Pace: 9e6, Arrived: 1e9, RTT: 20 * time.Millisecond}
+		s.Progress[x] = Progress{Kind: kind, Usable: true, Age: time.Second, Unfinished: 1}
+	}
+	look := func(now time.Duration, inOrder quantity.Bytes, wifi quantity.Rate) {
+		s.Now, s.InOrder, s.Left, s.Links[0].Pace = now, inOrder, 101e6-inOrder, wifi
+		plan.Use(s, use)
+	}
+	if look(time.Second, 500_000, 9e6); !use[0] || !use[1] {
+		t.Errorf("uses %v before it plays, want both", use)
+	}
+	look(2*time.Second, 5e6, 9e6)
+	if look(3*time.Second, 6e6, 9e6); !use[0] || use[1] {
+		t.Errorf("uses %v beside a Wi-Fi that is faster than the player, want Wi-Fi alone", use)
+	}
+	for now := 4 * time.Second; now < 14*time.Second; now += time.Second {
+		look(now, 6e6+500_000*quantity.Bytes(now/time.Second-3), 4e6)
+	}
+	if !use[1] {
+		t.Errorf("uses %v beside a Wi-Fi that is too slow for the player, want LTE, too", use)
+	}
+}
