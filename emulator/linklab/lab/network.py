@@ -33,7 +33,9 @@ from linklab.scenario import Scenario
 _BRIDGE = "air"
 LOOPBACK = 1
 EVERYWHERE = "0.0.0.0/0"
-_BRIDGE_DISABLED, _BRIDGE_FORWARDING = 0, 3  # linux/if_bridge.h
+_BRIDGE_LISTENING, _BRIDGE_FORWARDING = 1, 3  # linux/if_bridge.h
+"""A port that is disabled would be enabled at once: the kernel tells the bridge that a device has
+changed, and it takes that for a carrier that has come (net/bridge/br_if.c: br_port_carrier_check)."""
 
 
 class LabError(RuntimeError):
@@ -224,7 +226,7 @@ class ShapedLink:
         port = leg.access.air
         if port is not None:
             air = self._hosts[port.node]
-            state = _BRIDGE_FORWARDING if attached else _BRIDGE_DISABLED
+            state = _BRIDGE_FORWARDING if attached else _BRIDGE_LISTENING
             index = air.indices[port.interface]
             air.channel.request(rtnetlink.set_port_state(index, state))
 
