@@ -23,7 +23,7 @@ PARTS = {
     ),
     "giving connections up": Change(
         "internal/schedule/adaptive.go",
-        "case f.isQueued() && g.count > max(g.floor, 1):",
+        "case f.fillsWithoutOne() && g.count > max(g.floor, 1):",
         "case false:",
     ),
     "the first bytes at once": Change(

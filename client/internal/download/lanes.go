@@ -1,10 +1,12 @@
 package download
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
@@ -196,7 +198,7 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 			l.measure()
 			// What is behind a lost packet comes a round trip late, all at once.
 			l.pace.Average(max(paceWindow, 2*l.rtt.Last))
-			flow.Add(l.rtt.Last, l.rtt.Min)
+			flow.Add(l.rtt.Last, l.rtt.Min, l.pace.Rate(now), l == first)
 		}
 	}
 	if !first.usable(now) {
@@ -206,9 +208,24 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 	for ; further < count-1; further++ {
 		d.add(first)
 	}
-	for _, l := range d.lanes(first)[count:] {
+	for _, l := range d.slowest(first, now)[:max(0, further+1-count)] {
 		l.leaving = true
 	}
+}
+
+// slowest is the link's further lanes, those that are leaving first, then those
+// that deliver least, the newest first.
+func (d *download) slowest(first *linkState, now time.Duration) []*linkState {
+	lanes := slices.DeleteFunc(d.lanes(first), func(l *linkState) bool { return l == first })
+	slices.Reverse(lanes)
+	rank := func(l *linkState) quantity.Rate {
+		if l.leaving {
+			return -1
+		}
+		return l.pace.Rate(now)
+	}
+	slices.SortStableFunc(lanes, func(a, b *linkState) int { return cmp.Compare(rank(a), rank(b)) })
+	return lanes
 }
 
 // isSilent reports whether nothing has come for longer than usual, where others

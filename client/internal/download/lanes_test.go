@@ -6,11 +6,13 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
@@ -134,5 +136,22 @@ func TestOneLinkServesAnotherFileToItsConnections(t *testing.T) {
 	})
 	if bytes := summary.Links["lte"].Bytes; bytes > 0 {
 		t.Errorf("lte brought %d bytes", int64(bytes))
+	}
+}
+
+// The slowest of a link's further connections is given up first; one that is
+// leaving anyway before all.
+func TestTheSlowestConnectionIsGivenUpFirst(t *testing.T) {
+	d, _ := deciding(0)
+	lanes := d.lanes(d.links[0])
+	for x, l := range lanes {
+		l.pace.Add(time.Second, quantity.Bytes(1e6-1e4*x))
+	}
+	lanes[1].leaving = true
+	got := d.slowest(d.links[0], time.Second)
+	want := append([]*linkState{lanes[1]}, lanes[2:]...)
+	slices.Reverse(want[1:])
+	if !slices.Equal(got, want) {
+		t.Errorf("another order than by rate: %d lanes", len(got))
 	}
 }

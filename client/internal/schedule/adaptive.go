@@ -72,10 +72,19 @@ type Flow struct {
 	RTT, MinRTT time.Duration
 	// Busy says that they have always had work.
 	Busy bool
+
+	// rate is what all deliver; slowest is what the slowest of those does that
+	// can be given up.
+	rate, slowest quantity.Rate
 }
 
-// Add takes another connection into account: its round trip times.
-func (f *Flow) Add(last, least time.Duration) {
+// Add takes another connection into account: its round trip times, and what it
+// delivers. A link's first is never given up.
+func (f *Flow) Add(last, least time.Duration, rate quantity.Rate, isFirst bool) {
+	f.rate += rate
+	if !isFirst && (f.slowest == 0 || rate < f.slowest) {
+		f.slowest = rate
+	}
 	if f.Connections == 0 || last < f.RTT {
 		f.RTT = last
 	}
@@ -150,7 +159,7 @@ func (g *Growth) Count(now time.Duration, f Flow) int {
 		g.without = 0
 	case g.rest > 0 && !f.isQueued():
 		g.rest--
-	case f.isQueued() && g.count > max(g.floor, 1):
+	case f.fillsWithoutOne() && g.count > max(g.floor, 1):
 		g.full = rate
 		g.count--
 	case !f.isQueued() && g.count < g.Most:
@@ -166,6 +175,14 @@ func (g *Growth) Lost() { g.count = max(g.count-1, 1) }
 func (g *Growth) begin(now time.Duration, f Flow) {
 	g.begun, g.total = now, f.Total
 	g.ends = now + max(leastRound, roundTrips*f.RTT)
+}
+
+// fillsWithoutOne reports whether the link stays full if its slowest connection
+// goes: what is on its way on the others, by what they deliver, lasts for longer
+// than the round trip takes without a queue.
+func (f Flow) fillsWithoutOne() bool {
+	others := 1 - float64(f.slowest)/float64(max(f.rate, 1))
+	return f.isQueued() && float64(f.RTT)*others >= float64(f.MinRTT)
 }
 
 // isQueued reports whether packets wait at the link.

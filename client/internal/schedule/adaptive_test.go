@@ -35,8 +35,8 @@ func grown(most, rounds int, queue time.Duration, rate func(n int) quantity.Rate
 	now, total := time.Duration(0), quantity.Bytes(0)
 	for range rounds {
 		f := Flow{Busy: true, Total: total}
-		for range n {
-			f.Add(20*time.Millisecond+queue, 20*time.Millisecond)
+		for x := range n {
+			f.Add(20*time.Millisecond+queue, 20*time.Millisecond, 1, x == 0)
 		}
 		n = g.Count(now, f)
 		counts = append(counts, n)
@@ -97,6 +97,26 @@ func TestConnectionsThatBringNothingAreDropped(t *testing.T) {
 	}
 	if tried == 0 || tried > 4 {
 		t.Errorf("more were tried %d times in 40 rounds: %v", tried, got)
+	}
+}
+
+func TestAConnectionIsGivenUpWhereTheOthersFillTheLink(t *testing.T) {
+	for _, test := range []struct {
+		first, other quantity.Rate
+		rtt          time.Duration
+		want         bool
+	}{
+		{first: 9, other: 1, rtt: 40 * time.Millisecond, want: true},
+		{first: 1, other: 9, rtt: 40 * time.Millisecond, want: false},
+		{first: 1, other: 9, rtt: 400 * time.Millisecond, want: true},
+		{first: 9, other: 1, rtt: 31 * time.Millisecond, want: false},
+	} {
+		var f Flow
+		f.Add(test.rtt, 30*time.Millisecond, test.first, true)
+		f.Add(test.rtt, 30*time.Millisecond, test.other, false)
+		if got := f.fillsWithoutOne(); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
 	}
 }
 
