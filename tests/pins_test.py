@@ -53,8 +53,9 @@ def images() -> Iterator[tuple[str, str]]:
             if image != "scratch" and image not in stages:
                 yield f"{path.parent.name}/{path.name}", image
     services = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())["services"]
+    built = {service.get("image") for service in services.values() if "build" in service}
     for service in services.values():
-        if "build" not in service:
+        if "build" not in service and service["image"] not in built:
             yield "compose.yaml", pinned(service["image"])
 
 

@@ -103,8 +103,18 @@ func (c *Conn) Owes(something bool) {
 }
 
 // AskSoon has it ask when nothing has come for idle, and end a connection from
-// which nothing comes for as long again.
+// which nothing comes for as long again; also one that does not acknowledge what
+// was sent, which TCP repeats for a quarter of an hour and does not ask beside.
 func (c *Conn) AskSoon(idle time.Duration) error {
+	var failed error
+	if err := c.raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(2*idle.Milliseconds()))
+	}); err != nil {
+		return err
+	}
+	if failed != nil {
+		return os.NewSyscallError("setsockopt", failed)
+	}
 	return c.tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: idle, Interval: idle / 5, Count: 5})
 }
 

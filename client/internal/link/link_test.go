@@ -408,6 +408,12 @@ func TestOnlyWhoOwesSomethingIsAskedWhetherItIsThere(t *testing.T) {
 	if err := c.AskSoon(5 * time.Second); err != nil {
 		t.Fatal(err)
 	}
+	var patience int
+	if err := c.raw.Control(func(fd uintptr) {
+		patience, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT)
+	}); err != nil || patience != 10_000 {
+		t.Errorf("unacknowledged data waits for %d ms, %v", patience, err)
+	}
 	for _, something := range []bool{true, false, false, true} {
 		c.Owes(something)
 		if got := keepAlive(t, c); (got > 0) != something || something && got != 5*time.Second {
