@@ -208,8 +208,10 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 	for ; further < count-1; further++ {
 		d.add(first)
 	}
-	for _, l := range d.slowest(first, now)[:max(0, further+1-count)] {
-		l.leaving = true
+	if surplus := further + 1 - count; surplus > 0 {
+		for _, l := range d.slowest(first, now)[:surplus] {
+			l.leaving = true
+		}
 	}
 }
 

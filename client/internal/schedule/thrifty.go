@@ -89,11 +89,7 @@ func (t *thrifty) Use(s *Scene, use []bool) {
 			return
 		}
 	}
-	known := false
-	for x := range t.seen {
-		known = known || t.seen[x]
-	}
-	if s.Payload == 0 || !known {
+	if s.Payload == 0 || !t.isKnown(^uint(0)) {
 		useKind(energy.Wifi, s, use)
 		return
 	}
@@ -161,7 +157,7 @@ func (t *thrifty) left(s *Scene) float64 {
 	if all == 0 {
 		all = s.Now + time.Duration(seconds(s.Payload-t.could, t.rate(^uint(0), s))*float64(time.Second))
 	}
-	return ((1+t.Slowdown)*all.Seconds() - s.Now.Seconds())
+	return (1+t.Slowdown)*all.Seconds() - s.Now.Seconds()
 }
 
 // choose is the cheapest set that brings the rest in time; all links, if there

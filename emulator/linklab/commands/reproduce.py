@@ -142,7 +142,7 @@ def _beginnings(
     from linklab.runs.run_figures import FigureError
 
     model = library.get(energy_model) if energy_model else None
-    wanted = {(one.scenario, one.contestant, one.first_s) for one in stated.beginnings}
+    wanted = dict.fromkeys((one.scenario, one.contestant, one.first_s) for one in stated.beginnings)
     found = []
     for one in used:
         for scenario, contestant, first_s in wanted:

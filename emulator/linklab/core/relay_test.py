@@ -6,7 +6,7 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 
@@ -31,6 +31,20 @@ async def joined(server: asyncio.Server) -> AsyncIterator[tuple[str, int]]:
         yield front.sockets[0].getsockname()
 
 
+async def asked(
+    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]], question: bytes
+) -> bytes:
+    """All that a server answers through a relay to a question that has ended."""
+    server = await asyncio.start_server(serve, sock=listening())
+    async with joined(server) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(question)
+        writer.write_eof()
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+
 def test_everything_is_passed_on_both_ways_and_ends_are_told_apart() -> None:
     """A request of a megabyte to its end, then an answer of two."""
 
@@ -40,17 +54,7 @@ def test_everything_is_passed_on_both_ways_and_ends_are_told_apart() -> None:
         await writer.drain()
         writer.close()
 
-    async def ask() -> bytes:
-        server = await asyncio.start_server(serve, sock=listening())
-        async with joined(server) as address:
-            reader, writer = await asyncio.open_connection(*address)
-            writer.write(b"q" * 1_000_000)
-            writer.write_eof()
-            answer = await reader.read()
-            writer.close()
-            return answer
-
-    assert asyncio.run(ask()) == b"q" * 2_000_000
+    assert asyncio.run(asked(serve, b"q" * 1_000_000)) == b"q" * 2_000_000
 
 
 def test_an_answer_that_takes_long_after_the_question_s_end_is_no_garbage() -> None:
@@ -65,17 +69,7 @@ def test_an_answer_that_takes_long_after_the_question_s_end_is_no_garbage() -> N
         await writer.drain()
         writer.close()
 
-    async def ask() -> bytes:
-        server = await asyncio.start_server(serve, sock=listening())
-        async with joined(server) as address:
-            reader, writer = await asyncio.open_connection(*address)
-            writer.write(b"what?")
-            writer.write_eof()
-            answer = await reader.read()
-            writer.close()
-            return answer
-
-    assert asyncio.run(ask()) == b"what?what?"
+    assert asyncio.run(asked(serve, b"what?")) == b"what?what?"
 
 
 def test_200_connections_at_a_time() -> None:
