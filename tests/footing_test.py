@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import REPOSITORY, Linklab
 from linklab.commands import cli
 from linklab.places.guest import boot
 
@@ -66,3 +69,18 @@ def test_how_programs_reach_the_kernel_changes_nothing(
         monkeypatch.setattr(boot, "system_calls", lambda how=how: how)
         came[how] = run(file, tmp_path / how, monkeypatch, ":")
     assert [name for name in RECORDS if came["on"][name] != came["off"][name]] == []
+
+
+def test_where_the_client_lies_changes_nothing(
+    linklab: Linklab, scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor how long its path is: a program's first memory is laid out after its arguments."""
+    file, came = scenario("short"), {}
+    for letters in (39, 47, 55, 63):
+        with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+            client = Path(directory, "m" * (letters - len(directory) - 1))
+            shutil.copy(REPOSITORY / "build" / "multilink", client)
+            monkeypatch.setenv("LINKLAB_MULTILINK", str(client))
+            report = linklab("run", file, "-a", "alg3", "--json").json
+        came[letters] = Path(report["run_dir"], "client.jsonl").read_bytes()
+    assert [letters for letters in came if came[letters] != came[39]] == []

@@ -49,6 +49,9 @@ GUEST_EXIT_FILE = "guest-exit"
 GUEST_RUN_DIR = Path("/run/linklab/run")
 """Where the guest mounts the run directory, whatever its name on the host."""
 
+GUEST_FILES = Path("/run/linklab/files")
+"""Where the guest has what its lab is made of: the client, the payload, certificates."""
+
 GUEST_HOST_ROOT = Path("/host")
 """Where the guest has the host's files; the user's own programs have it as their root."""
 

@@ -23,6 +23,7 @@ from typing import IO, Final
 import msgspec
 
 from linklab.core.link_kinds import LTE, WIFI
+from linklab.core.paths import GUEST_FILES
 from linklab.core.placeholders import filled
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import outside, own_server, program_root, server, terminal
@@ -197,12 +198,22 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             process.wait()
 
 
-def _seen_from(host_root: Path, job: Job) -> Job:
-    """The job with its paths as they are where the host's files lie below `host_root`."""
-    names = ("payload", "multilink", "certificate_authority", "certificate", "key")
-    return msgspec.structs.replace(
-        job, **{name: str(host_root / getattr(job, name).lstrip("/")) for name in names}
-    )
+def _held(host_root: Path, job: Job) -> Job:
+    """The job with its files at places that are the same on every machine, where the host's root is
+    another: a client's course may change with the length of a path among its arguments."""
+    if host_root == Path("/"):
+        return job
+    held = {}
+    for name in ("payload", "multilink", "certificate_authority", "certificate", "key"):
+        file = Path(getattr(job, name))
+        place = GUEST_FILES / name
+        if name == "payload":
+            place /= file.name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()
+        mount(str(host_root / file.relative_to("/")), str(place), "", BIND)
+        held[name] = str(place)
+    return msgspec.structs.replace(job, **held)
 
 
 def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
@@ -215,7 +226,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
     happens, nothing of the lab is left.
     """
     as_written = manifest.read(run_dir)
-    job = _seen_from(host_root, as_written)
+    job = _held(host_root, as_written)
     scenario = manifest.scenario_of(run_dir)
     contestant = contestant_of(job.contestant) if job.contestant else None
     with contextlib.ExitStack() as stack:
