@@ -14,15 +14,12 @@ import json
 import socket
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypedDict
 
 CONNECT_TIMEOUT_S = 20.0
-_PIECE_BYTES = 1 << 16
+_QUESTION_BYTES = 1 << 16
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: the peer is told that this broke.
-
-
-_UNDER_WAY: set[asyncio.Task[Any]] = set()
 
 
 class Rule(TypedDict):
@@ -32,7 +29,8 @@ class Rule(TypedDict):
 
     Who `greets` says with one byte that a connection has been accepted. `lanes` are addresses that
     all lead there, in place of `to`; over each one connection at a time is made, until that byte has
-    come: what lies between may have room for one that waits.
+    come: what lies between may have room for one that waits. No two have the same port here, as the
+    kernel would allow where lanes differ: beyond, their addresses may be one.
     """
 
     descriptor: int
@@ -45,20 +43,76 @@ class Rule(TypedDict):
 GREETING = b"\x06"
 
 
-def _break(writer: asyncio.StreamWriter) -> None:
-    """Lets the peer see a failure, not an end."""
-    sock = writer.get_extra_info("socket")
-    with contextlib.suppress(OSError):
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-    writer.transport.abort()
+class _End(asyncio.Protocol):
+    """One of two connections that are joined: what comes here leaves there, as fast as it is taken.
 
+    What comes before there is the `other` waits. `accepted` is called with it once it is connected.
+    """
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Everything, as fast as it is taken, and its end."""
-    while piece := await reader.read(_PIECE_BYTES):
-        writer.write(piece)
-        await writer.drain()
-    writer.write_eof()
+    transport: asyncio.Transport
+
+    def __init__(self, accepted: Callable[[_End], None] = lambda end: None) -> None:
+        self._accepted = accepted
+        self._other: _End | None = None
+        self._early = b""
+        self._has_ended = False
+
+    def join(self, other: _End) -> None:
+        """From now on all is passed on, either way."""
+        self._other, other._other = other, self
+        if self.transport.is_closing():
+            other.break_off()
+        for one in (self, other):
+            one.resume_reading()
+            if one._early:
+                one.data_received(one._early)
+            if one._has_ended:
+                one.eof_received()
+
+    def resume_reading(self) -> None:
+        """Goes on where its peer may have more to say."""
+        if not self._has_ended:
+            self.transport.resume_reading()
+
+    def break_off(self) -> None:
+        """Lets the peer see a failure, not an end."""
+        sock = self.transport.get_extra_info("socket")
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self.transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self._accepted(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._other is None:
+            self._early += data
+            self.transport.pause_reading()
+        else:
+            self._other.transport.write(data)
+
+    def eof_received(self) -> bool:
+        self._has_ended = True
+        if self._other is not None:
+            self._other.transport.write_eof()
+            if self._other._has_ended:
+                self.transport.close()
+                self._other.transport.close()
+        return True
+
+    def pause_writing(self) -> None:
+        if self._other is not None:
+            self._other.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._other is not None:
+            self._other.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if exc is not None and self._other is not None:
+            self._other.break_off()
 
 
 Lanes = asyncio.Queue[tuple[str, int]]
@@ -73,64 +127,57 @@ def free(lanes: Iterable[tuple[str, int]]) -> Lanes:
     return queue
 
 
-async def _connected(
-    host: str, port: int, lanes: Lanes | None
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connected(host: str, port: int, lanes: Lanes | None) -> _End:
     """A connection; with `lanes` over one that is free, greeted, however long those before it take.
     OSError, TimeoutError."""
+    loop = asyncio.get_running_loop()
     if lanes is None:
-        return await asyncio.wait_for(asyncio.open_connection(host, port), CONNECT_TIMEOUT_S)
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            return (await loop.create_connection(_End, host, port))[1]
     lane = await lanes.get()
+    sock = socket.socket()
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            reader, writer = await asyncio.open_connection(*lane)
-            try:
-                if await reader.read(1) != GREETING:
-                    raise ConnectionResetError
-            except BaseException:
-                _break(writer)
-                raise
-            return reader, writer
+            sock.setblocking(False)
+            sock.bind(("", 0))
+            await loop.sock_connect(sock, lane)
+            if await loop.sock_recv(sock, 1) != GREETING:
+                raise ConnectionResetError
+            return (await loop.create_connection(_End, sock=sock))[1]
+    except BaseException:
+        sock.close()
+        raise
     finally:
         lanes.put_nowait(lane)
 
 
-async def join(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
+async def listen(
+    sock: socket.socket,
     to: tuple[str, int] | None,
     *,
     greets: bool = False,
     lanes: Lanes | None = None,
-) -> None:
-    """Connects with `to`, or where the peer wanted to, and passes on both ways."""
-    # Once one end has said all it has to, nobody else refers to this task: it would be garbage.
-    this = asyncio.current_task()
-    assert this is not None
-    _UNDER_WAY.add(this)
-    this.add_done_callback(_UNDER_WAY.discard)
-    host, port = to or writer.get_extra_info("sockname")[:2]
-    if greets:
-        writer.write(GREETING)
-    try:
-        far_reader, far_writer = await _connected(host, port, lanes)
-    except (OSError, TimeoutError):
-        _break(writer)
-        return
-    ways = [
-        asyncio.create_task(_pass_on(reader, far_writer)),
-        asyncio.create_task(_pass_on(far_reader, writer)),
-    ]
-    try:
-        await asyncio.gather(*ways)
-    except (OSError, ValueError):
-        for way in ways:
-            way.cancel()
-        for one in (writer, far_writer):
-            _break(one)
-    else:
-        for one in (writer, far_writer):
-            one.close()
+) -> asyncio.Server:
+    """Has each connection that comes to a socket joined to one with `to`, or where its peer wanted
+    to."""
+    under_way = set()
+
+    async def join(near: _End) -> None:
+        host, port = to or near.transport.get_extra_info("sockname")[:2]
+        try:
+            near.join(await _connected(host, port, lanes))
+        except (OSError, TimeoutError):
+            near.break_off()
+
+    def accepted(near: _End) -> None:
+        if greets:
+            near.transport.write(GREETING)
+        task = asyncio.create_task(join(near))
+        under_way.add(task)
+        task.add_done_callback(under_way.discard)
+
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(lambda: _End(accepted), sock=sock, backlog=1024)
 
 
 class _Questions(asyncio.DatagramProtocol):
@@ -157,13 +204,16 @@ class _Questions(asyncio.DatagramProtocol):
             sock.setblocking(False)
             sock.connect(self._to)
             await loop.sock_sendall(sock, question)
-            answer = await asyncio.wait_for(loop.sock_recv(sock, _PIECE_BYTES), CONNECT_TIMEOUT_S)
+            answer = await asyncio.wait_for(
+                loop.sock_recv(sock, _QUESTION_BYTES), CONNECT_TIMEOUT_S
+            )
             self._transport.sendto(answer, asker)
 
 
 async def serve(rules: list[Rule]) -> None:
     """Until it is ended."""
     loop = asyncio.get_running_loop()
+    servers = []
     for rule in rules:
         kind = socket.SOCK_DGRAM if rule["udp"] else socket.SOCK_STREAM
         sock = socket.socket(socket.AF_INET, kind, fileno=rule["descriptor"])
@@ -173,8 +223,7 @@ async def serve(rules: list[Rule]) -> None:
             await loop.create_datagram_endpoint(functools.partial(_Questions, to), sock=sock)
         else:
             lanes = free((host, port) for host, port in rule["lanes"]) if rule["lanes"] else None
-            joins = functools.partial(join, to=to, greets=rule["greets"], lanes=lanes)
-            await asyncio.start_server(joins, sock=sock, backlog=1024)
+            servers.append(await listen(sock, to, greets=rule["greets"], lanes=lanes))
     await asyncio.Event().wait()
 
 

@@ -1,9 +1,9 @@
 import asyncio
 import contextlib
-import functools
 import gc
 import json
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -26,7 +26,7 @@ def listening(kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
 async def joined(server: asyncio.Server) -> AsyncIterator[tuple[str, int]]:
     """Where one reaches a server through a relay."""
     to = server.sockets[0].getsockname()
-    front = await asyncio.start_server(functools.partial(relay.join, to=to), sock=listening())
+    front = await relay.listen(listening(), to)
     async with server, front:
         yield front.sockets[0].getsockname()
 
@@ -94,15 +94,27 @@ def test_200_connections_at_a_time() -> None:
     assert asyncio.run(ask()) == [True] * 200
 
 
-def test_one_at_a_time_where_there_is_room_for_one_that_waits() -> None:
-    """Two relays with a server between them that takes its time to accept."""
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(await reader.readexactly(3))
+    await writer.drain()
+    writer.close()
 
-    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(await reader.readexactly(3))
-        await writer.drain()
+
+async def echoes(address: tuple[str, int], count: int) -> list[bytes]:
+    """What so many get back at a time who say abc."""
+
+    async def one() -> bytes:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"abc")
+        answer = await reader.read()
         writer.close()
+        return answer
 
-    behind = ("", 0)
+    return await asyncio.gather(*(one() for _ in range(count)))
+
+
+def test_one_at_a_time_where_there_is_room_for_one_that_waits() -> None:
+    """A relay and a server behind it that takes its time to accept."""
     waiting = most = 0
 
     async def narrow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -111,29 +123,56 @@ def test_one_at_a_time_where_there_is_room_for_one_that_waits() -> None:
         most = max(most, waiting)
         await asyncio.sleep(0.002)
         waiting -= 1
-        await relay.join(reader, writer, behind, greets=True)
-
-    async def one(address: tuple[str, int]) -> bytes:
-        reader, writer = await asyncio.open_connection(*address)
-        writer.write(b"abc")
-        answer = await reader.read()
-        writer.close()
-        return answer
+        writer.write(relay.GREETING)
+        await echo(reader, writer)
 
     async def ask() -> list[bytes]:
-        nonlocal behind
-        server = await asyncio.start_server(echo, sock=listening())
-        behind = server.sockets[0].getsockname()
-        middle = await asyncio.start_server(narrow, sock=listening())
-        to = middle.sockets[0].getsockname()
-        joins = functools.partial(relay.join, to=None, lanes=relay.free([to]))
-        front = await asyncio.start_server(joins, sock=listening())
-        async with server, middle, front:
-            address = front.sockets[0].getsockname()
-            return await asyncio.gather(*(one(address) for _ in range(50)))
+        server = await asyncio.start_server(narrow, sock=listening())
+        lanes = relay.free([server.sockets[0].getsockname()])
+        front = await relay.listen(listening(), None, lanes=lanes)
+        async with server, front:
+            return await echoes(front.sockets[0].getsockname(), 50)
 
     assert asyncio.run(ask()) == [b"abc"] * 50
     assert most == 1
+
+
+def test_connections_over_several_lanes_never_have_the_same_port() -> None:
+    """slirp4netns has them come to the guest from one address. 400 that the kernel may choose ports for
+    have six in common."""
+    ports = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ports.append(writer.get_extra_info("peername")[1])
+        writer.write(relay.GREETING)
+
+    async def ask() -> None:
+        with socket.create_server(("0.0.0.0", 0)) as sock:
+            server = await asyncio.start_server(serve, sock=sock)
+            port = sock.getsockname()[1]
+            lanes = relay.free(
+                (f"127.0.{high}.{low}", port) for high in (1, 2) for low in range(200)
+            )
+            async with server:
+                for end in [await relay._connected("", 0, lanes) for _ in range(400)]:
+                    end.break_off()
+
+    asyncio.run(ask())
+    assert len(ports) == 400
+    assert len(set(ports)) == 400
+
+
+def test_one_relay_greets_another() -> None:
+    async def ask() -> list[bytes]:
+        server = await asyncio.start_server(echo, sock=listening())
+        behind = server.sockets[0].getsockname()
+        middle = await relay.listen(listening(), behind, greets=True)
+        lanes = relay.free([middle.sockets[0].getsockname()])
+        front = await relay.listen(listening(), None, lanes=lanes)
+        async with server, middle, front:
+            return await echoes(front.sockets[0].getsockname(), 50)
+
+    assert asyncio.run(ask()) == [b"abc"] * 50
 
 
 def test_who_is_not_greeted_in_time_is_let_go_and_those_behind_him_have_their_own_time(
@@ -169,8 +208,7 @@ def test_who_is_not_greeted_in_time_is_let_go_and_those_behind_him_have_their_ow
     async def ask() -> list[bytes | None]:
         server = await asyncio.start_server(serve, sock=listening())
         to = server.sockets[0].getsockname()
-        joins = functools.partial(relay.join, to=None, lanes=relay.free([to]))
-        front = await asyncio.start_server(joins, sock=listening())
+        front = await relay.listen(listening(), None, lanes=relay.free([to]))
         async with server, front:
             address = front.sockets[0].getsockname()
             return await asyncio.gather(*(one(address) for _ in range(3)))
@@ -179,12 +217,46 @@ def test_who_is_not_greeted_in_time_is_let_go_and_those_behind_him_have_their_ow
     assert ended == [1], "the connection that led nowhere is closed"
 
 
+def test_who_goes_before_he_is_connected_leaves_nothing_behind() -> None:
+    came, gone, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        came.set()
+        await gone.wait()
+        writer.write(relay.GREETING)
+        with contextlib.suppress(ConnectionResetError):
+            await reader.read()
+        writer.close()
+        ended.set()
+
+    async def ask() -> None:
+        server = await asyncio.start_server(serve, sock=listening())
+        lanes = relay.free([server.sockets[0].getsockname()])
+        front = await relay.listen(listening(), None, lanes=lanes)
+        async with server, front:
+            _, writer = await asyncio.open_connection(*front.sockets[0].getsockname())
+            await came.wait()
+            reset(writer)
+            await asyncio.sleep(0.1)
+            gone.set()
+            await asyncio.wait_for(ended.wait(), 10)
+
+    asyncio.run(ask())
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Has the peer see a failure."""
+    sock = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
 def test_a_broken_connection_is_broken_at_the_other_end_too() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"half")
         await writer.drain()
         await reader.read(1)
-        relay._break(writer)
+        reset(writer)
 
     async def ask() -> bytes:
         server = await asyncio.start_server(serve, sock=listening())
@@ -203,7 +275,7 @@ def test_where_nobody_answers_a_connection_breaks_at_once() -> None:
     async def ask() -> None:
         with listening() as nobody:
             to = nobody.getsockname()
-        front = await asyncio.start_server(functools.partial(relay.join, to=to), sock=listening())
+        front = await relay.listen(listening(), to)
         async with front:
             reader, _ = await asyncio.open_connection(*front.sockets[0].getsockname())
             with pytest.raises(ConnectionResetError):
