@@ -17,7 +17,7 @@ def test_a_guest_in_virtual_time_never_has_the_device() -> None:
     with pytest.raises(boot.GuestError, match="no way outside in virtual time"):
         boot.kernel_arguments("virtual", 1, 1 << 30, device=7)
     assert not any("vec" in one for one in boot.kernel_arguments("virtual", 1, 1 << 30))
-    assert "vec0:transport=fd,fd=7,mtu=1500" in boot.kernel_arguments("real", 1, 1 << 30, device=7)
+    assert "vec0:transport=fd,fd=7,mtu=16000" in boot.kernel_arguments("real", 1, 1 << 30, device=7)
 
 
 @needs_program
