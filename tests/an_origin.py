@@ -1,4 +1,4 @@
-"""A server of a user's, outside: files with ranges, and what he sends counted. Nothing of linklab.
+"""A server of a user's, outside: files with ranges, and what is sent to it counted. Nothing of linklab.
 
 usage: an_origin.py PORT DIRECTORY
 """
@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import logging
 import sys
+from typing import ClassVar
 
 from tornado.web import Application, RequestHandler, StaticFileHandler, stream_request_body
 
@@ -17,7 +18,9 @@ MOST_BYTES = 1 << 30
 
 @stream_request_body
 class _Sum(RequestHandler):
-    """POST /sum: how many bytes came, and their SHA-256."""
+    """POST /sum?NAME: how many bytes came, and their SHA-256; GET /sum?NAME: how many have come."""
+
+    come: ClassVar[dict[str, int]] = {}
 
     def prepare(self) -> None:
         self.request.connection.set_max_body_size(MOST_BYTES)  # type: ignore[union-attr]
@@ -27,8 +30,13 @@ class _Sum(RequestHandler):
     def data_received(self, chunk: bytes) -> None:
         self._size += len(chunk)
         self._sum.update(chunk)
+        self.come[self.request.query] = self._size
+
+    def get(self) -> None:
+        self.write(str(self.come.get(self.request.query, 0)))
 
     def post(self) -> None:
+        self.come.pop(self.request.query, None)
         self.write({"bytes": self._size, "sha256": self._sum.hexdigest()})
 
 

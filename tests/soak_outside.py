@@ -1,7 +1,7 @@
 """An hour of many connections through a lab's proxies, by `make soak-outside`.
 
 So many at a time, each over a link or all, by HTTP or SOCKS5: downloads, uploads, and such as are
-broken off. Nothing may stand still, come wrong or stay behind. On the real clock.
+broken off; together about half of what the links carry. Nothing may stand still, come wrong or stay behind. On the real clock.
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ from through_the_lab import PATIENCE_S, fetched, free_ports, inside, served
 from user_terminal import UserTerminal
 
 STALL_S = 30.0
-"""A connection over which nothing comes for so long stands still."""
+"""A connection over which nothing comes for so long, at either end, stands still."""
+
+PAUSES_S = (5.0, 15.0)
+"""For how long a connection is open before it is used, as a browser's are: 200 that all want as much
+as they can get would leave a link so little for each that TCP itself is silent for half a minute."""
 
 REST_S = 150.0
 """After which the proxies have closed what they keep for the next request: 90 s."""
@@ -57,8 +61,9 @@ class Trouble(Exception):
 class Soak:
     """Requests to a lab's proxies, and what came of them."""
 
-    def __init__(self, url: str, digests: dict[int, str], first: int, until: float) -> None:
-        self._url = url
+    def __init__(self, origin: str, digests: dict[int, str], first: int, until: float) -> None:
+        self._origin = origin
+        self._url = inside(origin)
         self._digests = digests
         self._first = first
         self._until = until
@@ -67,6 +72,7 @@ class Soak:
         self.bytes: collections.Counter[str] = collections.Counter()
         self.longest_pause_s = 0.0
         self.open = 0
+        self._uploads = 0
 
     async def work(self, dice: random.Random) -> None:
         """One request after the other until the time is over."""
@@ -95,18 +101,21 @@ class Soak:
                 host = target.hostname.encode()
                 writer.write(b"\x05\x01\x00" + b"\x05\x01\x00\x03" + bytes([len(host)]) + host)
                 writer.write((target.port or 80).to_bytes(2))
-                if (said := await self._some(reader.readexactly(12)))[3] != 0:
+                if (said := await self._some(reader.readexactly(12), "at SOCKS5"))[3] != 0:
                     raise Trouble(f"SOCKS5 says {said[3]}")
+            await asyncio.sleep(dice.uniform(*PAUSES_S))
             head = f"Host: {target.netloc}\r\nConnection: close\r\n"
             if kind == "upload":
                 content = dice.randbytes(size)
                 head += f"Content-Length: {size}\r\n"
-                writer.write(f"POST {path}sum HTTP/1.1\r\n{head}\r\n".encode())
+                self._uploads += 1
+                name = str(self._uploads)
+                writer.write(f"POST {path}sum?{name} HTTP/1.1\r\n{head}\r\n".encode())
                 for at in range(0, size, 1 << 16):
                     writer.write(content[at : at + (1 << 16)])
-                    await self._some(writer.drain())
+                    await self._some(writer.drain(), "sending", name)
                     self.bytes["up"] += len(content[at : at + (1 << 16)])
-                answer = json.loads(b"".join([piece async for piece in self._body(reader)]))
+                answer = json.loads(b"".join([piece async for piece in self._body(reader, name)]))
                 if answer != {"bytes": size, "sha256": hashlib.sha256(content).hexdigest()}:
                     raise Trouble("another upload came than was sent")
                 return
@@ -128,30 +137,42 @@ class Soak:
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
-    async def _body(self, reader: asyncio.StreamReader) -> Any:
+    async def _body(self, reader: asyncio.StreamReader, upload: str = "") -> Any:
         """The pieces of an answer of 200; Trouble for another."""
-        head = (await self._some(reader.readuntil(b"\r\n\r\n"))).decode("latin-1")
+        wanted = reader.readuntil(b"\r\n\r\n")
+        head = (await self._some(wanted, "before the answer", upload)).decode("latin-1")
         status, *lines = head.split("\r\n")
         if status.split(" ")[1] != "200":
             raise Trouble(status)
         fields = dict(line.lower().split(": ", 1) for line in lines if line)
         left = int(fields["content-length"])
         while left:
-            piece = await self._some(reader.read(min(left, 1 << 16)))
+            piece = await self._some(reader.read(min(left, 1 << 16)), "in the answer")
             if not piece:
                 raise Trouble(f"{left} bytes are missing")
             left -= len(piece)
             yield piece
 
-    async def _some(self, wanted: Any) -> Any:
-        """What is waited for, unless nothing comes."""
-        begun = time.monotonic()
+    async def _some(self, wanted: Any, where: str, upload: str = "") -> Any:
+        """What is waited for, unless nothing comes; of an upload, unless nothing comes to the origin
+        either."""
+        begun, come = time.monotonic(), 0
+        task = asyncio.ensure_future(wanted)
         try:
-            return await asyncio.wait_for(wanted, STALL_S)
-        except TimeoutError:
-            raise Trouble("STALL") from None
+            while not (await asyncio.wait({task}, timeout=STALL_S))[0]:
+                now_come = await asyncio.to_thread(self._come, upload) if upload else 0
+                if now_come <= come:
+                    raise Trouble(f"STALL {where}")
+                begun, come = time.monotonic(), now_come
+            return task.result()
         finally:
+            task.cancel()
             self.longest_pause_s = max(self.longest_pause_s, time.monotonic() - begun)
+
+    def _come(self, upload: str) -> int:
+        """How much of an upload has come to the origin."""
+        with urllib.request.urlopen(f"{self._origin}sum?{upload}", timeout=10) as answer:
+            return int(answer.read())
 
 
 class Watch:
@@ -252,7 +273,7 @@ def soak(seconds: float, connections: int, seed: int, directory: Path) -> dict[s
                 raise Trouble(f"no lab: {user.seen[-2000:]}")
             time.sleep(0.2)
         before, begun = watch.last(), time.monotonic()
-        made = Soak(inside(origin), digests, first, begun + seconds)
+        made = Soak(origin, digests, first, begun + seconds)
 
         async def all_at_once() -> list[int]:
             dice = random.Random(seed)
