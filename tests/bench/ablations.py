@@ -40,6 +40,11 @@ PARTS = {
     "a rate over two round trips": Change(
         "internal/download/lanes.go", "max(paceWindow, 2*l.rtt.Last)", "paceWindow"
     ),
+    "what is behind a lost packet": Change(
+        "internal/download/hole.go",
+        "quantity.Bytes(outOfOrder-h.outOfOrder) * segmentSize",
+        "0 * quantity.Bytes(outOfOrder-h.outOfOrder)",
+    ),
 }
 SCENARIOS = ("static-7-66", "superagg-loss", "emptcp-256kb-good-good", "random-1-15", "random-1-16")
 

@@ -103,6 +103,7 @@ type session struct {
 	// stale is what Unread will come to when the rest of the bodies that were
 	// not wanted to their ends has arrived.
 	stale quantity.Bytes
+	hole  hole
 }
 
 // request is a range request.

@@ -338,7 +338,9 @@ func (d *download) arrived(l *linkState, r *request, bytes quantity.Bytes, now t
 	}
 	l.last, d.last = now, now
 	l.meter.Add(now, bytes)
-	l.pace.Add(now, bytes)
+	if added := r.session.hole.deliver(bytes); added > 0 {
+		l.pace.Add(now, added)
+	}
 	r.session.delivered, d.ranged = true, true
 	if r.session == l.session {
 		l.recovered()

@@ -460,6 +460,9 @@ func (d withRescue) measured(now time.Duration) []schedule.Work {
 			w.Tail = r.tail()
 		}
 		w.Rate = l.pace.Rate(now)
+		if kept := l.session.hole.kept; kept > 0 {
+			w.Left = max(min(w.Left, segmentSize), w.Left-kept)
+		}
 	}
 	return works
 }

@@ -1,0 +1,36 @@
+package download
+
+import (
+	"github.com/linklab/linklab/client/internal/quantity"
+)
+
+// hole is what the kernel keeps of a session behind a lost packet: a program gets
+// none of it until that was sent again, a round trip later with the queue in it,
+// and then all at once. It has come all the same, at the rate of the link: who
+// takes it for late, or what comes at once for fast, moves work to and fro.
+type hole struct {
+	// kept is what was behind it at the last look. received is what the session
+	// had received then, and outOfOrder how many segments had come out of order.
+	kept, received quantity.Bytes
+	outOfOrder     uint32
+}
+
+// look takes note of what the kernel says of the session now, and returns how
+// much has come behind a lost packet since the last look.
+func (h *hole) look(received quantity.Bytes, outOfOrder uint32) (came quantity.Bytes) {
+	came = quantity.Bytes(outOfOrder-h.outOfOrder) * segmentSize
+	if came == 0 && received != h.received {
+		h.kept = 0
+	}
+	h.kept += came
+	h.received, h.outOfOrder = received, outOfOrder
+	return came
+}
+
+// deliver returns how many of the bytes that a program gets have not been
+// behind the hole.
+func (h *hole) deliver(bytes quantity.Bytes) quantity.Bytes {
+	known := min(bytes, h.kept)
+	h.kept -= known
+	return bytes - known
+}
