@@ -373,7 +373,7 @@ class _Reader:
                 yield (
                     node.start_mark.line + 1,
                     "value",
-                    (Cell(scenario, who, self._first_s),),
+                    (Cell(self._scenario(scenario), who, self._first_s),),
                     (),
                     Expected(value - reach, value + reach, said, value),
                 )

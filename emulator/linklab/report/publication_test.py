@@ -5,6 +5,7 @@ import pytest
 from linklab import scenario
 from linklab.report import publication
 from linklab.report.publication import Cell, Publication, Statement
+from linklab.runs import clients
 from linklab.schema.document import ScenarioError
 
 HEAD = "name: x\ntitle: A paper\nsource: thesis\nnot_there: {mdp: GreenBag, video: a player}\n"
@@ -126,6 +127,12 @@ def test_a_statement_of_a_workload_over_a_scenario_s_links() -> None:
         one(f"metric: download, source: s, workload: cinema, {PAIR}, is: less")
 
 
+def test_a_value_of_a_workload_over_a_scenario_s_links() -> None:
+    made = one("metric: page-load, source: s, workload: large-page, within: 1 s, values: "
+               "{ts: {mptcp: 3 s}}")  # fmt: skip
+    assert made.of == (Cell("ts+large-page", "mptcp"),)
+
+
 def test_what_is_stated_of_links_is_found_whatever_the_workload() -> None:
     links, played = scenario.find("greenbag-energy"), scenario.find("greenbag-energy+greenbag-120s")
     assert publication.about(links)
@@ -206,6 +213,17 @@ def test_those_that_ship_are_read(name: str) -> None:
     found = publication.find(name)
     assert found.checkable
     assert {one.kind for one in found.checkable} <= set(publication.KINDS)
+
+
+@pytest.mark.parametrize("name", publication.NAMES)
+def test_who_is_in_those_that_ship_can_do_what_is_stated(name: str) -> None:
+    """GreenBag's algorithms need a player, which its scenarios are without."""
+    cells = publication.find(name).cells
+    found = {one.scenario: scenario.find(one.scenario) for one in cells}
+    misfits = [
+        clients.misfit(one.contestant, found[one.scenario], has_energy=True) for one in cells
+    ]
+    assert [one for one in misfits if one is not None] == []
 
 
 def test_all_files_are_listed() -> None:
