@@ -200,7 +200,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _held(host_root: Path, job: Job) -> Job:
     """The job with its files at places that are the same on every machine, where the host's root is
-    another: a client's course may change with the length of a path among its arguments."""
+    another: a client's course may change with the length of a path among its arguments. They are
+    there for programs whose root is the host's, too."""
     if host_root == Path("/"):
         return job
     held = {}
@@ -211,7 +212,9 @@ def _held(host_root: Path, job: Job) -> Job:
             place /= file.name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.touch()
-        mount(str(host_root / file.relative_to("/")), str(place), "", BIND)
+        for root in (Path("/"), host_root):
+            there = root / place.relative_to("/")
+            mount(str(host_root / file.relative_to("/")), str(there), "", BIND)
         held[name] = str(place)
     return msgspec.structs.replace(job, **held)
 
