@@ -213,7 +213,6 @@ class _Questions(asyncio.DatagramProtocol):
 async def serve(rules: list[Rule]) -> None:
     """Until it is ended."""
     loop = asyncio.get_running_loop()
-    servers = []
     for rule in rules:
         kind = socket.SOCK_DGRAM if rule["udp"] else socket.SOCK_STREAM
         sock = socket.socket(socket.AF_INET, kind, fileno=rule["descriptor"])
@@ -223,7 +222,7 @@ async def serve(rules: list[Rule]) -> None:
             await loop.create_datagram_endpoint(functools.partial(_Questions, to), sock=sock)
         else:
             lanes = free((host, port) for host, port in rule["lanes"]) if rule["lanes"] else None
-            servers.append(await listen(sock, to, greets=rule["greets"], lanes=lanes))
+            await listen(sock, to, greets=rule["greets"], lanes=lanes)
     await asyncio.Event().wait()
 
 
