@@ -204,7 +204,7 @@ def _held(host_root: Path, job: Job) -> Job:
     there for programs whose root is the host's, too."""
     if host_root == Path("/"):
         return job
-    held = {}
+    held, files = {}, {}
     for name in ("payload", "multilink", "certificate_authority", "certificate", "key"):
         file = Path(getattr(job, name))
         place = GUEST_FILES / name
@@ -212,10 +212,9 @@ def _held(host_root: Path, job: Job) -> Job:
             place /= file.name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.touch()
-        for root in (Path("/"), host_root):
-            there = root / place.relative_to("/")
-            mount(str(host_root / file.relative_to("/")), str(there), "", BIND)
         held[name] = str(place)
+        files[held[name]] = host_root / file.relative_to("/")
+    _lay_over(files, {Path("/"), host_root})
     return msgspec.structs.replace(job, **held)
 
 
@@ -242,7 +241,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         states = {name: model.at(0.0) for name, model in links.items()}
         slack_s = TIMER_SLACK_S if job.clock == "real" else 0.0
         if job.outside is not None:
-            _use_names(outside.name_files(job.outside, scratch), {Path("/"), host_root})
+            _lay_over(outside.name_files(job.outside, scratch), {Path("/"), host_root})
         use = _path_use(scenario, contestant)
         first = None if use is None else use.first_of(scenario.links)
         lab = stack.enter_context(built(scenario, states, job.seed, slack_s, first))
@@ -285,7 +284,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
     return ended
 
 
-def _use_names(files: Mapping[str, Path], roots: set[Path]) -> None:
+def _lay_over(files: Mapping[str, Path], roots: set[Path]) -> None:
     """Has the lab's programs find these files where others lie; this process' mounts are its own."""
     for place, file in files.items():
         for root in roots:
