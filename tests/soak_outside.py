@@ -1,7 +1,8 @@
 """An hour of many connections through a lab's proxies, by `make soak-outside`.
 
 So many at a time, each over a link or all, by HTTP or SOCKS5: downloads, uploads, and such as are
-broken off; together about half of what the links carry. Nothing may stand still, come wrong or stay behind. On the real clock.
+broken off; together about half of what the links carry. Nothing may stand still, come wrong or stay
+behind. On the real clock.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ from user_terminal import UserTerminal
 
 STALL_S = 30.0
 """A connection over which nothing comes for so long, at either end, stands still."""
+
+LOOK_S = 5.0
+"""How often is asked what has come of an upload on which nothing comes back."""
 
 PAUSES_S = (5.0, 15.0)
 """For how long a connection is open before it is used, as a browser's are: 200 that all want as much
@@ -159,11 +163,12 @@ class Soak:
         begun, come = time.monotonic(), 0
         task = asyncio.ensure_future(wanted)
         try:
-            while not (await asyncio.wait({task}, timeout=STALL_S))[0]:
+            while not (await asyncio.wait({task}, timeout=LOOK_S))[0]:
                 now_come = await asyncio.to_thread(self._come, upload) if upload else 0
-                if now_come <= come:
+                if now_come > come:
+                    begun, come = time.monotonic(), now_come
+                elif time.monotonic() - begun >= STALL_S:
                     raise Trouble(f"STALL {where}")
-                begun, come = time.monotonic(), now_come
             return task.result()
         finally:
             task.cancel()
