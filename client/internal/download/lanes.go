@@ -199,7 +199,7 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 			if came := l.session.hole.look(l.session.Received(), l.rtt.OutOfOrder); came > 0 {
 				l.pace.Add(now, came)
 			}
-			// What is behind a lost packet comes a round trip late, all at once.
+			// It was chosen before what is behind a lost packet counted as it comes.
 			l.pace.Average(max(paceWindow, 2*l.rtt.Last))
 			flow.Add(l.rtt.Last, l.rtt.Min, l.pace.Rate(now), l == first)
 		}
