@@ -41,14 +41,30 @@ const (
 	// beginTrips is how many round trips a rate says too little: slow start takes
 	// eight to 256 initial windows, 3.7 MB.
 	beginTrips = 8
+	// startOrder is what a link is asked for in slow start, in bytes, as first
+	// requests are (thesis 4.3.3).
+	startOrder = 1_000_000
 	// connectTime is how long a link that was not used may take to be connected.
 	connectTime = 2 * time.Second
+	// leastAlone is for how long the links in use must do, so that all bring the
+	// rest later: as long as it takes to wake them.
+	leastAlone = connectTime
 	// mostSets bounds the number of links of which all sets are looked at.
 	mostSets = 6
 )
 
 // UsualSlowdown allows twice the time: one of two links of one speed does.
 const UsualSlowdown = 1.0
+
+// Next is as with Adaptive, but for slow start: with one connection it must not
+// wait for the next order, unless somebody waits for the bytes in order.
+func (t Thrifty) Next(x int, known Known) quantity.Bytes {
+	size := t.Adaptive.Next(x, known)
+	if l := known.Links[x]; t.Player.Rate == 0 && IsStarting(l.Arrived, l.Pace, l.RTT) {
+		size = max(size, startOrder)
+	}
+	return size
+}
 
 // Plan makes it a Planner.
 func (t Thrifty) Plan() Plan { return &thrifty{Thrifty: t, player: playback{Player: t.Player}} }
@@ -123,7 +139,7 @@ func (t *thrifty) observe(s *Scene) {
 		}
 	}
 	if t.all == 0 && s.Payload > 0 {
-		t.could += quantity.Bytes(t.rate(^uint(0), s).Over(passed))
+		t.could += quantity.Bytes(t.rate(t.awake(s), s).Over(passed))
 		if t.could >= s.Payload {
 			t.all = s.Now
 		}
@@ -153,11 +169,25 @@ func (t *thrifty) left(s *Scene) float64 {
 	if t.Player.Rate > 0 {
 		return t.player.lasts(s.Left)
 	}
-	all := t.all
-	if all == 0 {
-		all = s.Now + time.Duration(seconds(s.Payload-t.could, t.rate(^uint(0), s))*float64(time.Second))
+	all := t.all.Seconds()
+	if t.all == 0 {
+		first, every := t.rate(t.awake(s), s), t.rate(^uint(0), s)
+		more := s.Payload - t.could
+		alone := min(max(0, (connectTime-s.Now).Seconds()), seconds(more, first))
+		all = s.Now.Seconds() + alone + seconds(more-quantity.Bytes(first.BytesPerSecond()*alone), every)
 	}
-	return (1+t.Slowdown)*all.Seconds() - s.Now.Seconds()
+	return (1+t.Slowdown)*all - s.Now.Seconds()
+}
+
+// awake are the links that could have brought something by now: to wake another
+// one and to connect takes time.
+func (t *thrifty) awake(s *Scene) (set uint) {
+	for x := range t.seen {
+		if t.seen[x] || s.Now > connectTime {
+			set |= 1 << x
+		}
+	}
+	return set
 }
 
 // choose is the cheapest set that brings the rest in time; all links, if there
@@ -194,6 +224,9 @@ func (t *thrifty) choose(s *Scene) uint {
 		}
 		try(every)
 	}
+	if best == every && t.canWait(every, left, s) {
+		best = t.set
+	}
 	for x, p := range s.Progress {
 		radio := t.Model.Radios[p.Kind]
 		if best>>x&1 == 0 && !t.seen[x] && radio.PromotionJoules()+radio.TailJoules(math.MaxInt64) <= probePart*least {
@@ -201,6 +234,32 @@ func (t *thrifty) choose(s *Scene) uint {
 		}
 	}
 	return best
+}
+
+// canWait reports whether all links could bring the rest in time, were the
+// others woken later: what is put off may never have to be done. A player must not
+// run dry.
+func (t *thrifty) canWait(every uint, left float64, s *Scene) bool {
+	some, all := t.rate(t.set, s).BytesPerSecond(), t.rate(every, s).BytesPerSecond()
+	if some == 0 || some >= all {
+		return false
+	}
+	alone := (all*left - float64(s.Left)) / (all - some)
+	if t.Player.Rate > 0 {
+		alone = min(alone, t.player.lasts(0))
+	}
+	return alone >= leastAlone.Seconds()
+}
+
+// watts is what a set draws while it carries what it can.
+func (t *thrifty) watts(set uint, s *Scene) float64 {
+	t.loads = t.loads[:0]
+	for x, p := range s.Progress {
+		if set>>x&1 == 1 {
+			t.loads = append(t.loads, energy.Load{Radio: t.Model.Radios[p.Kind], Rate: t.carries(x)})
+		}
+	}
+	return t.Model.PowerMW(t.loads...) * 1e-3
 }
 
 // isKnown reports whether one of the links was seen at work: what nothing is
@@ -217,20 +276,16 @@ func (t *thrifty) isKnown(set uint) bool {
 // joules is what the rest costs over a set of links that needs so many seconds:
 // while they carry it, to wake them, and the tails of all that are or were awake.
 func (t *thrifty) joules(set uint, needed float64, s *Scene) (joules float64) {
-	t.loads = t.loads[:0]
 	for x, p := range s.Progress {
 		radio := t.Model.Radios[p.Kind]
 		awake := p.Age > 0 && p.Silence < radio.TailTime()
 		used := set>>x&1 == 1
-		if used {
-			t.loads = append(t.loads, energy.Load{Radio: radio, Rate: t.carries(x)})
-			if !awake {
-				joules += radio.PromotionJoules()
-			}
+		if used && !awake {
+			joules += radio.PromotionJoules()
 		}
 		if used || awake {
 			joules += radio.TailJoules(math.MaxInt64)
 		}
 	}
-	return joules + t.Model.PowerMW(t.loads...)*1e-3*needed
+	return joules + t.watts(set, s)*needed
 }

@@ -56,6 +56,7 @@ func TestThriftyUsesWhatCostsLeastInTime(t *testing.T) {
 		"any time, and Wi-Fi that costs more per byte": {100, 1e5, 20e6, 200e6, [2]bool{false, true}},
 		"LTE was never used, and Wi-Fi does":           {1, 10e6, 0, 20e6, [2]bool{true, false}},
 		"to find out costs next to nothing":            {1, 10e6, 0, 2e9, [2]bool{true, true}},
+		"it would be over before LTE were awake":       {1, 1.2e6, 0, 200e3, [2]bool{true, false}},
 	} {
 		if got := decided(test.slowdown, test.wifi, test.lte, test.left); got != test.want {
 			t.Errorf("%s: uses %v, want %v", name, got, test.want)
@@ -108,5 +109,45 @@ func TestThriftyKeepsAPlayerPlaying(t *testing.T) {
 	}
 	if !use[1] {
 		t.Errorf("uses %v beside a Wi-Fi that is too slow for the player, want LTE, too", use)
+	}
+}
+
+// What a Wi-Fi that wavers leaves undone is put off for as long as the player
+// has enough, and LTE alone would not do either: it may be better before.
+func TestThriftyPutsOffToWakeALink(t *testing.T) {
+	plan := Thrifty{Model: phone, Player: Player{Rate: 7e6, Buffer: 1e6}}.Plan()
+	use := []bool{false, false}
+	s := &Scene{Known: Known{Payload: 101e6, Links: make([]Link, 2)}, Progress: make([]Progress, 2)}
+	now, inOrder := time.Duration(0), quantity.Bytes(0)
+	look := func(wifi, comes quantity.Rate) {
+		now += time.Second
+		inOrder += quantity.Bytes(comes.Over(time.Second))
+		s.Now, s.InOrder, s.Left = now, inOrder, 101e6-inOrder
+		for x, kind := range []energy.Kind{energy.Wifi, energy.LTE} {
+			s.Links[x] = Link{Pace: []quantity.Rate{wifi, 6.6e6}[x], Arrived: 1e9, RTT: 20 * time.Millisecond, Spared: !use[x]}
+			s.Progress[x] = Progress{Kind: kind, Usable: true, Age: time.Minute, Unfinished: 1, Silence: time.Hour}
+			if use[x] {
+				s.Progress[x].Silence = 0
+			}
+		}
+		plan.Use(s, use)
+	}
+	useAll(use)
+	for range 3 {
+		look(12e6, 18.6e6)
+	}
+	for range 12 {
+		look(12e6, 12e6)
+	}
+	if !use[0] || use[1] {
+		t.Fatalf("uses %v beside a Wi-Fi that is faster than the player", use)
+	}
+	alone := 0
+	for !use[1] && alone < 60 {
+		look(0.5e6, 0.5e6)
+		alone++
+	}
+	if buffered := plan.(*thrifty).player.lasts(0); alone < 5 || use[1] && buffered < 1 {
+		t.Errorf("LTE is used %d s after Wi-Fi has become too slow, with %.1f s to play", alone, buffered)
 	}
 }
