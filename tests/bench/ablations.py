@@ -19,7 +19,13 @@ PARTS = {
         "case false:",
     ),
     "a race at the start": Change(
-        "internal/schedule/adaptive.go", "const startConnections = 3", "const startConnections = 1"
+        "internal/schedule/adaptive.go", "const startConnections = 6", "const startConnections = 1"
+    ),
+    "time for slow start": Change(
+        "internal/schedule/adaptive.go", "case g.without > 0 && g.patience > 0:", "case false:"
+    ),
+    "trying again when slower": Change(
+        "internal/schedule/adaptive.go", "&& float64(rate)*worth > float64(g.withoutRate):", ":"
     ),
     "giving connections up": Change(
         "internal/schedule/adaptive.go",
@@ -46,12 +52,15 @@ PARTS = {
         "0 * quantity.Bytes(outOfOrder-h.outOfOrder)",
     ),
 }
-SCENARIOS = ("static-7-66", "superagg-loss", "emptcp-256kb-good-good", "random-1-15", "random-1-16")
+SCENARIOS = (
+    "static-7-66", "superagg-loss", "random-1-18", "random-1-37",
+    "emptcp-256kb-good-good", "random-1-15", "random-1-16",
+)  # fmt: skip
 
 
 def ablations(bench: Bench) -> Result:
     """What each part of adaptive earns: times without it beside those with it."""
-    names = bench.scenarios or (SCENARIOS[2:] if bench.quick else SCENARIOS)
+    names = bench.scenarios or (SCENARIOS[4:] if bench.quick else SCENARIOS)
     files = chosen_files(bench, names)
     whole = {name: _download_s(bench, file, None) for name, file in files.items()}
     shown = table("without", *files, gap=2)

@@ -30,6 +30,7 @@ func deciding(free quantity.Bytes) (withLanes, *linkState) {
 		if x < 2 {
 			l.account = &account{meter: throughput.NewMeter(time.Second)}
 			l.growth = &schedule.Growth{Most: 16}
+			l.together = throughput.NewPace(paceWindow)
 		} else {
 			l.first = d.links[x%2]
 			l.account = l.first.account
@@ -76,6 +77,64 @@ func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
 	l.ordered = true
 	if got := l.pipe(now); got != 100_000 {
 		t.Errorf("%d bytes are ordered ahead for who reads in order, want 1.25 round trips", int64(got))
+	}
+}
+
+// What a connection delivered that has nothing left others deliver already.
+func TestALinkIsNoFasterThanItsConnectionsTogether(t *testing.T) {
+	const now = 1050 * time.Millisecond
+	d, _ := deciding(0)
+	link := d.links[0]
+	link.together.Begin(0, 0)
+	link.together.Add(time.Second, 8e5)
+	all := d.merged(d.measured(now), now)[0].Rate
+	for _, l := range d.lanes(link)[1:] {
+		l.active = nil
+	}
+	got := d.merged(d.measured(now), now)[0].Rate
+	if want := link.together.Rate(now); got != want || got >= all {
+		t.Errorf("one of sixteen has work: the link is taken for %.0f bit/s, want %.0f; all had %.0f", float64(got), float64(want), float64(all))
+	}
+	link.together = throughput.NewPace(paceWindow)
+	if got := d.merged(d.measured(now), now)[0].Rate; got != 0 {
+		t.Errorf("nothing comes on the link, which is taken for %.0f bit/s", float64(got))
+	}
+}
+
+// What others have ordered ahead only makes the first byte later.
+func TestTheShortestDelayIsThatOfAnIdleConnection(t *testing.T) {
+	l := &linkState{
+		lane: lane{growth: &schedule.Growth{}}, rtt: link.RoundTrip{Min: 20 * time.Millisecond},
+		idleDelay: 2 * time.Second, // in an outage
+		delays:    []time.Duration{300 * time.Millisecond, 40 * time.Millisecond},
+	}
+	if got := l.idle(); got != 40*time.Millisecond {
+		t.Errorf("the first byte is expected after %v, want 40 ms", got)
+	}
+}
+
+// A connection that repeats in vain what another one of its own link owes
+// leaves it to other links.
+func TestAnotherLinkRepeatsWhatOnesOwnRepeatsInVain(t *testing.T) {
+	d, _ := deciding(0)
+	wifi, again, lte := d.links[0], d.links[2], d.links[1]
+	late, twin := wifi.active[0], again.active[0]
+	late.twin, twin.twin, twin.repeats = twin, late, true
+	twin.received = 0
+	if !d.repeatable(late, wifi, lte) {
+		t.Error("another link may not repeat it")
+	}
+	if d.repeatable(late, wifi, d.links[4]) || d.repeatable(twin, again, lte) {
+		t.Error("a third connection of its link may, or the repetition may be repeated")
+	}
+	twin.received = 1
+	if d.repeatable(late, wifi, lte) {
+		t.Error("another link may repeat what comes")
+	}
+	twin.received = 0
+	again.active, lte.active = nil, append(lte.active, twin)
+	if d.repeatable(late, wifi, lte) {
+		t.Error("a link may repeat what it repeats already")
 	}
 }
 

@@ -29,6 +29,8 @@ type lane struct {
 	// them has shown.
 	growth *schedule.Growth
 	shown  schedule.Shown
+	// together, of the first, is what all deliver.
+	together *throughput.Pace
 	// leaving says that the lane takes no more requests.
 	leaving bool
 	// ordered says that somebody reads what comes in order: what is ordered far
@@ -97,7 +99,7 @@ func (d withLanes) next(l *linkState, now time.Duration) (r ranges.Range, from s
 		return r, from, true
 	}
 	lanes := d.measured(now)
-	works := d.merged(lanes)
+	works := d.merged(lanes, now)
 	free := d.payload.Free(d.limit())
 	if free == 0 {
 		if r, from, ok = d.steal(l, works, now); !ok && d.payload.Free(d.part.End()) == 0 {
@@ -123,7 +125,7 @@ func (d withLanes) next(l *linkState, now time.Duration) (r ranges.Range, from s
 
 // merged is what links have to do, whose lanes have to do that. A link's first
 // lane has its index.
-func (d *download) merged(lanes []schedule.Work) []schedule.Work {
+func (d *download) merged(lanes []schedule.Work, now time.Duration) []schedule.Work {
 	works := d.scratch.links[:0]
 	for x, l := range d.links {
 		if l.first == nil {
@@ -135,11 +137,39 @@ func (d *download) merged(lanes []schedule.Work) []schedule.Work {
 			works[l.link().index].Connections++
 		}
 	}
+	for _, l := range d.links {
+		// What those leave that have nothing to do others have already.
+		if link := l.link(); link.together != nil && len(l.active) == 0 && l.pace.Total() > 0 && d.isBusy(link) {
+			works[link.index].Rate = min(works[link.index].Rate, link.together.Rate(now))
+		}
+	}
 	d.scratch.links = works
 	guess(works, func(x int) bool {
 		return !slices.ContainsFunc(d.links, func(l *linkState) bool { return l.link().index == x && !l.isFresh() })
 	}, d.links)
 	return works
+}
+
+// delivered counts what has come on the link.
+func (l *linkState) delivered(bytes quantity.Bytes, now time.Duration) {
+	l.pace.Add(now, bytes)
+	if all := l.link().together; all != nil {
+		all.Add(now, bytes)
+	}
+}
+
+// begun says that the link has something to deliver, of which nothing comes
+// before the delay.
+func (l *linkState) begun(delay, now time.Duration) {
+	l.pace.Begin(now, delay)
+	if all := l.link().together; all != nil {
+		all.Begin(now, delay)
+	}
+}
+
+// isBusy reports whether a lane of the link has something to deliver.
+func (d *download) isBusy(link *linkState) bool {
+	return slices.ContainsFunc(d.links, func(l *linkState) bool { return l.link() == link && len(l.active) > 0 })
 }
 
 // link is the link's first lane.
@@ -156,6 +186,7 @@ func (d withLanes) begin() {
 	defer d.mu.Unlock()
 	for _, l := range d.links {
 		l.growth = &schedule.Growth{Most: d.most}
+		l.together = throughput.NewPace(paceWindow)
 		l.ordered = d.window != nil
 		for range l.growth.Begin() - 1 {
 			d.add(l)
@@ -197,13 +228,14 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 		if l.session != nil && l.pace.Total() > 0 {
 			l.measure()
 			if came := l.session.hole.look(l.session.Received(), l.rtt.OutOfOrder); came > 0 {
-				l.pace.Add(now, came)
+				l.delivered(came, now)
 			}
 			// It was chosen before what is behind a lost packet counted as it comes.
 			l.pace.Average(max(paceWindow, 2*l.rtt.Last))
 			flow.Add(l.rtt.Last, l.rtt.Min, l.pace.Rate(now), l == first)
 		}
 	}
+	first.together.Average(max(paceWindow, 2*first.rtt.Last))
 	if !first.usable(now) {
 		return
 	}

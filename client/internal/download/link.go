@@ -186,10 +186,11 @@ func (l *linkState) delay() time.Duration {
 }
 
 // idle is the time from a request to its first byte where nothing else is in
-// flight. Connections of several order ahead: of theirs, delay has other bytes in it.
+// flight. Connections of several order ahead: of theirs, delay has other bytes
+// in it, unless it is the less.
 func (l *linkState) idle() time.Duration {
 	if l.isLane() && l.idleDelay > 0 {
-		return max(l.rtt.Min, l.idleDelay)
+		return min(l.delay(), max(l.rtt.Min, l.idleDelay))
 	}
 	return l.delay()
 }

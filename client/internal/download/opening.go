@@ -37,7 +37,7 @@ func (d *download) open(l *linkState) {
 	}
 	ctx, cancel := context.WithCancel(d.ctx)
 	o := &opening{
-		part:     ranges.Range{Offset: quantity.Bytes(d.opened) * schedule.FirstOrder, Length: schedule.FirstOrder},
+		part:     ranges.Range{Offset: quantity.Bytes(d.opened) * schedule.OpeningOrder, Length: schedule.OpeningOrder},
 		link:     l,
 		on:       l.session,
 		sent:     time.Since(d.start),

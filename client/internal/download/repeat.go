@@ -31,7 +31,7 @@ func (d *download) repeat(l *linkState, works []schedule.Work, now time.Duration
 			continue
 		}
 		for _, r := range other.active {
-			if r.twin != nil || r.left() > most {
+			if r.left() > most || !d.repeatable(r, other, l) {
 				continue
 			}
 			due := r.received > 0 || now-r.issued < 2*max(other.delay(), other.rtt.Last)
@@ -48,9 +48,22 @@ func (d *download) repeat(l *linkState, works []schedule.Work, now time.Duration
 	if late == nil || !thief.Sooner(late.left(), latest) {
 		return
 	}
+	if twin := late.part(); twin != nil {
+		d.drop(d.of(twin), twin, now)
+	}
 	rest := ranges.Range{Offset: late.next(), Length: late.left()}
 	d.issue(l, rest, of.Name, nil, now)
 	late.twin, l.newest.twin, l.newest.repeats = l.newest, late, true
+}
+
+// repeatable reports whether l may repeat a request of another connection: if
+// none does, or, in vain so far, only one of the same link.
+func (d *download) repeatable(r *request, of, l *linkState) bool {
+	if r.twin == nil {
+		return true
+	}
+	by := d.of(r.twin)
+	return !r.repeats && r.twin.received == 0 && by != nil && by.link() == of.link() && l.link() != of.link()
 }
 
 // part ends that the request has a twin. Where both have the same bytes, those
@@ -78,15 +91,22 @@ func (d *download) ousted(r *request, now time.Duration) {
 	if twin == nil {
 		return
 	}
-	for _, l := range d.links {
-		if slices.Contains(l.active, twin) {
-			d.drop(l, twin, now)
-			if l.newest == nil {
-				d.request(l)
-			}
-			return
+	if l := d.of(twin); l != nil {
+		d.drop(l, twin, now)
+		if l.newest == nil {
+			d.request(l)
 		}
 	}
+}
+
+// of is whose request it is; nil if that is not in flight any more.
+func (d *download) of(r *request) *linkState {
+	for _, l := range d.links {
+		if slices.Contains(l.active, r) {
+			return l
+		}
+	}
+	return nil
 }
 
 // counted is what counts of what a request received, and the rest is wasted.

@@ -49,7 +49,7 @@ func (d *download) issue(l *linkState, assigned ranges.Range, from string, opene
 	ctx, cancel := context.WithCancel(d.ctx)
 	r.cancel = cancel
 	if len(l.active) == 0 {
-		l.pace.Begin(now, l.delay())
+		l.begun(l.delay(), now)
 	}
 	if len(l.on(s)) == 0 {
 		s.heardAt = now
@@ -218,8 +218,11 @@ func (d *download) ended(l *linkState, r *request, now time.Duration) {
 	}
 	// What is in flight still waits for the server.
 	l.pace.End(now)
+	if all := l.link().together; all != nil && !d.isBusy(l.link()) {
+		all.End(now)
+	}
 	if len(l.active) > 0 {
-		l.pace.Begin(now, max(0, l.active[0].issued+l.delay()-now))
+		l.begun(max(0, l.active[0].issued+l.delay()-now), now)
 	}
 }
 
@@ -339,7 +342,7 @@ func (d *download) arrived(l *linkState, r *request, bytes quantity.Bytes, now t
 	l.last, d.last = now, now
 	l.meter.Add(now, bytes)
 	if added := r.session.hole.deliver(bytes); added > 0 {
-		l.pace.Add(now, added)
+		l.delivered(added, now)
 	}
 	r.session.delivered, d.ranged = true, true
 	if r.session == l.session {

@@ -329,7 +329,7 @@ func (d withRescue) listen(l *linkState, s *session, now time.Duration) (heard b
 
 // rate finds out which links are slow.
 func (d withRescue) rate(now time.Duration) {
-	works := d.merged(d.measured(now))
+	works := d.merged(d.measured(now), now)
 	for _, l := range d.links {
 		switch {
 		case len(l.active) == 0 || !schedule.Slow(l.link().index, works):

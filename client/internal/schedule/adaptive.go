@@ -12,8 +12,12 @@ import (
 // connections do at the end is for Share and Steal.
 type Adaptive struct{}
 
-// FirstOrder is what is asked for before anything is known, in bytes: more than
-// TCP's slow start brings in the round trip until the next order is there.
+// OpeningOrder is what each connection asks for before the size is known, in
+// bytes: more than TCP's slow start brings in the round trip until the next order
+// is there, by all that a link begins with. A slow link has it to bring alone.
+const OpeningOrder = 2 * MinimumRequest
+
+// FirstOrder is the least that is ordered later, in bytes.
 const FirstOrder = 4 * MinimumRequest
 
 // orderTime is how much of its work a connection orders at a time. Requests of
@@ -36,9 +40,10 @@ func (Adaptive) Next(x int, known Known) quantity.Bytes {
 // formed is not full: its connections are held back by random loss, by small
 // windows or by a long way, and another one brings more. So their number is
 // doubled for as long as no queue forms and the link has become faster by it,
-// and is put back where it has not. Where a queue stands, one after the other is
-// given up, for as long as the queue and the link's rate stay: they brought
-// nothing, and take from others who share the link.
+// and is put back where it has not, once the new ones have had their slow start.
+// Where a queue stands, one after the other is given up, for as long as the queue
+// and the link's rate stay: they brought nothing, and take from others who share
+// the link. A link whose queue is gone later gets the last one back.
 type Growth struct {
 	// Most is how many connections the link may have.
 	Most int
@@ -50,16 +55,18 @@ type Growth struct {
 	// rate is that of the round before.
 	rate quantity.Rate
 	// count is how many connections are wanted; without is how many there were
-	// before they were made more, and what those delivered.
-	count, without int
-	withoutRate    quantity.Rate
-	// rest is how many rounds nothing is tried, and rests how many the next
-	// time that more brought nothing.
+	// before they were made more, withoutRate what those delivered, and patience
+	// how many rounds more the others may still be in slow start.
+	count, without, patience int
+	withoutRate              quantity.Rate
+	// rest is how many rounds nothing is tried, unless the link becomes slower,
+	// and rests how many the next time that more brought nothing.
 	rest, rests int
-	// floor is how many the link was seen to need, and full what it delivered
-	// with one more than now, which was given up; 0 if none was.
-	floor int
-	full  quantity.Rate
+	// enough is how many there were with a queue before the last one was given
+	// up, and full what those delivered, until the others are seen. floor is how
+	// many the link was seen to need.
+	enough, floor int
+	full          quantity.Rate
 }
 
 // Flow is what a link's connections do.
@@ -95,8 +102,8 @@ func (f *Flow) Add(last, least time.Duration, rate quantity.Rate, isFirst bool) 
 }
 
 // A round is how long the flow is watched for a decision: TCP needs
-// roundTrips for a new connection to show what it brings, and arrivals come in
-// batches.
+// roundTrips, one of them through the queue, for a new connection to show what it
+// brings, and arrivals come in batches.
 const (
 	roundTrips = 4
 	leastRound = 150 * time.Millisecond
@@ -108,16 +115,17 @@ const (
 	// steady is how much a link that is still becoming faster does in a round.
 	steady = 1.15
 	// needed is how fast a link must stay without a connection.
-	needed = 0.95
+	needed = 0.9
 	// queued is the part of the round trip by which a queue shows; below
 	// leastQueue it may be chance.
 	queued     = 0.25
 	leastQueue = 5 * time.Millisecond
 )
 
-// startConnections is how many connections a link begins with: its slow start
-// is as much shorter, which is most of what a small file takes.
-const startConnections = 3
+// startConnections is how many connections a link begins with, as many as a
+// browser opens to a server that speaks HTTP/1.1: its slow start is as much
+// shorter, which is most of what a small file takes.
+const startConnections = 6
 
 // Begin returns how many connections the link has at first.
 func (g *Growth) Begin() int {
@@ -139,31 +147,34 @@ func (g *Growth) Count(now time.Duration, f Flow) int {
 	before := g.rate
 	g.rate = rate
 	g.begin(now, f)
+	if f.Connections != g.count {
+		return g.count // Some are still being made, or do what they have to.
+	}
+	full := g.full
+	g.full = 0
 	switch {
-	case f.Connections != g.count:
-		// Some are still being made, or do what they have to.
-	case g.full > 0:
-		if !f.isQueued() || float64(rate) < needed*float64(g.full) {
-			g.count++
-			g.floor = g.count
-		}
-		g.full = 0
+	case g.count < g.enough && (!f.isQueued() || float64(rate) < needed*float64(full)):
+		g.count++
+		g.floor = g.count
 	case float64(rate) > steady*float64(before):
 		// TCP is still finding out.
+	case g.without > 0 && (f.isQueued() || float64(rate) >= worth*float64(g.withoutRate)):
+		g.without, g.rests = 0, 0
+	case g.without > 0 && g.patience > 0:
+		g.patience--
 	case g.without > 0:
-		if float64(rate) < worth*float64(g.withoutRate) {
-			g.count = g.without
-			g.rests = max(8, 2*g.rests)
-			g.rest = g.rests
-		}
-		g.without = 0
-	case g.rest > 0 && !f.isQueued():
+		g.count, g.without = g.without, 0
+		g.rests = max(8, 2*g.rests)
+		g.rest = g.rests
+	case g.rest > 0 && !f.isQueued() && float64(rate)*worth > float64(g.withoutRate):
 		g.rest--
 	case f.fillsWithoutOne() && g.count > max(g.floor, 1):
-		g.full = rate
+		g.full, g.enough = rate, g.count
 		g.count--
 	case !f.isQueued() && g.count < g.Most:
 		g.without, g.withoutRate = g.count, rate
+		start := Work{RTT: f.RTT}.slowStart(quantity.Bytes(rate.Over(f.RTT)) / quantity.Bytes(g.count))
+		g.patience = int(start / (roundTrips * f.RTT.Seconds()))
 		g.count = min(2*g.count, g.Most)
 	}
 	return g.count
@@ -174,7 +185,7 @@ func (g *Growth) Lost() { g.count = max(g.count-1, 1) }
 
 func (g *Growth) begin(now time.Duration, f Flow) {
 	g.begun, g.total = now, f.Total
-	g.ends = now + max(leastRound, roundTrips*f.RTT)
+	g.ends = now + max(leastRound, (roundTrips-1)*f.MinRTT+f.RTT)
 }
 
 // fillsWithoutOne reports whether the link stays full if its slowest connection

@@ -100,6 +100,100 @@ func TestConnectionsThatBringNothingAreDropped(t *testing.T) {
 	}
 }
 
+// simulated is a link with a round trip time of 20 ms, about whose connections
+// g decides in rounds.
+type simulated struct {
+	g     *Growth
+	n     int
+	now   time.Duration
+	total quantity.Bytes
+}
+
+func (s *simulated) round(rate quantity.Rate, queue time.Duration) int {
+	const rtt = 20 * time.Millisecond
+	step := max(leastRound, roundTrips*rtt+queue)
+	s.now += step
+	s.total += quantity.Bytes(rate.Over(step))
+	f := Flow{Busy: true, Total: s.total}
+	for x := range s.n {
+		f.Add(rtt+queue, rtt, 1, x == 0)
+	}
+	s.n = s.g.Count(s.now, f)
+	return s.n
+}
+
+func begun(t *testing.T) *simulated {
+	t.Helper()
+	s := &simulated{g: &Growth{Most: 16}}
+	s.n = s.g.Begin()
+	s.now = -leastRound
+	s.round(0, 0)
+	return s
+}
+
+// With a large window a connection's slow start takes longer than a round.
+func TestNewConnectionsHaveTimeForSlowStart(t *testing.T) {
+	s := begun(t)
+	s.round(1e9, 0)
+	if s.round(1e9, 0) != 2*startConnections {
+		t.Fatalf("%d connections of a link without a queue, want %d", s.n, 2*startConnections)
+	}
+	if s.round(1e9, 0); s.n != 2*startConnections {
+		t.Fatalf("they are %d in the middle of their slow start", s.n)
+	}
+	if s.round(1.2e9, 0); s.n < 2*startConnections {
+		t.Errorf("they are %d, though the link has become faster", s.n)
+	}
+}
+
+// That more connections brought nothing holds for the rate that the link had:
+// when it has become slower and no queue shows, packets were lost.
+func TestMoreAreTriedAgainWhenTheLinkHasBecomeSlower(t *testing.T) {
+	s := begun(t)
+	for range 5 {
+		s.round(30e6, 0)
+	}
+	if s.n != startConnections || s.g.rest < 4 {
+		t.Fatalf("%d connections, %d rounds of rest: more have not failed", s.n, s.g.rest)
+	}
+	if s.round(20e6, 0); s.n <= startConnections {
+		t.Errorf("%d connections of a link that has become slower, and has no queue", s.n)
+	}
+}
+
+// A queue outlasts the connection that is given up too much.
+func TestTheLastConnectionIsTakenBackWhenTheQueueIsGone(t *testing.T) {
+	s := begun(t)
+	for range 4 {
+		s.round(30e6, 30*time.Millisecond)
+	}
+	before := s.n
+	if before >= startConnections {
+		t.Fatalf("%d connections where a queue stands", before)
+	}
+	if s.round(29e6, 0); s.n != before+1 {
+		t.Errorf("%d connections when the queue is gone, want %d", s.n, before+1)
+	}
+	for range 4 {
+		s.round(29e6, 30*time.Millisecond)
+	}
+	if s.n < before+1 {
+		t.Errorf("%d connections, though the link was seen to need %d", s.n, before+1)
+	}
+}
+
+// Where a queue forms, the new connections have filled the link, even if that
+// has made it no faster.
+func TestConnectionsThatFillTheLinkHaveNotFailed(t *testing.T) {
+	s := begun(t)
+	s.round(30e6, 0)
+	s.round(30e6, 0)
+	more := s.n
+	if s.round(31e6, 30*time.Millisecond); s.n != more || s.g.rest > 0 {
+		t.Errorf("%d connections of %d, %d rounds of rest", s.n, more, s.g.rest)
+	}
+}
+
 func TestAConnectionIsGivenUpWhereTheOthersFillTheLink(t *testing.T) {
 	for _, test := range []struct {
 		first, other quantity.Rate
