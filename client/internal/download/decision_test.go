@@ -65,9 +65,11 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 // more than keeps it at work.
 func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
 	l := &linkState{
-		lane: lane{growth: &schedule.Growth{}}, pace: throughput.NewPace(paceWindow),
-		rtt: link.RoundTrip{Min: 100 * time.Millisecond},
+		lane: lane{growth: &schedule.Growth{}, together: throughput.NewPace(paceWindow)},
+		pace: throughput.NewPace(paceWindow), rtt: link.RoundTrip{Min: 100 * time.Millisecond},
 	}
+	l.together.Begin(0, 0)
+	l.together.Add(100*time.Millisecond, 100_000)
 	l.pace.Begin(0, 0)
 	l.pace.Add(100*time.Millisecond, 100_000)
 	const now = 125 * time.Millisecond // 800 kB/s
@@ -77,6 +79,15 @@ func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
 	l.ordered = true
 	if got := l.pipe(now); got != 100_000 {
 		t.Errorf("%d bytes are ordered ahead for who reads in order, want 1.25 round trips", int64(got))
+	}
+	l.pace.Add(now, 900_000) // Came in a burst, after a lost packet.
+	if got := l.pipe(now); got != 100_000 {
+		t.Errorf("%d bytes are ordered ahead, want what the link brings in 1.25 round trips", int64(got))
+	}
+	l.rtt.Min = 10 * time.Second
+	l.together.Add(now, 900_000)
+	if got := l.pipe(now); got != schedule.MostOrder(1_000_000) {
+		t.Errorf("%d bytes are ordered ahead, want twice what has arrived and a bit", int64(got))
 	}
 }
 

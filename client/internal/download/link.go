@@ -199,7 +199,9 @@ func (l *linkState) idle() time.Duration {
 func (l *linkState) pipe(now time.Duration) quantity.Bytes {
 	rate := l.pace.Rate(now)
 	if l.ordered {
-		return quantity.Bytes((1.25 * rate).Over(l.idle()))
+		// A burst makes a connection look faster than its link.
+		rate = min(rate, l.link().together.Rate(now))
+		return min(quantity.Bytes((1.25 * rate).Over(l.idle())), schedule.MostOrder(l.pace.Total()))
 	}
 	if l.isLane() && schedule.IsStarting(l.pace.Total(), rate, l.delay()) {
 		return schedule.MostOrder(l.pace.Total())
