@@ -78,8 +78,12 @@ func (d *download) awaitNeed(ctx context.Context, l *linkState) bool {
 func (d *download) connect(ctx context.Context, l *linkState) error {
 	d.mu.Lock()
 	attempt, cancel := ctx, context.CancelFunc(func() {})
-	if d.policy.timed() {
-		attempt, cancel = context.WithTimeoutCause(ctx, l.attemptTimeout(), errors.New("no answer in time"))
+	timeout, between := l.attemptTimeout(), l.betweenAttempts()
+	switch {
+	case between > 0:
+		attempt, cancel = context.WithTimeoutCause(ctx, mostAttempt, errNoAnswer)
+	case d.policy.timed():
+		attempt, cancel = context.WithTimeoutCause(ctx, timeout, errNoAnswer)
 	}
 	l.abandonAttempt = cancel
 	u := l.url
@@ -96,9 +100,14 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 
 	started := time.Since(d.start)
 	dial := func(ctx context.Context) (link.Socket, error) { return l.Dial(ctx, transport.Address(u)) }
-	socket, err := dial(attempt)
+	socket, err := repeated(attempt, dial, between)
 	if err != nil {
 		return attemptError(attempt, err)
+	}
+	if between > 0 {
+		opening, end := context.WithTimeoutCause(attempt, timeout, errNoAnswer)
+		defer end()
+		attempt = opening
 	}
 	connected := time.Since(d.start)
 	conn, err := transport.Open(attempt, socket, dial, d.TLS, u)
@@ -118,6 +127,48 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 		Protocol: conn.Protocol,
 	})
 	return nil
+}
+
+var errNoAnswer = errors.New("no answer in time")
+
+// repeated dials again for as long as there is no answer, after that time, and
+// later after an eighth of all that has passed, and returns the first connection.
+// A link that is back is noticed that soon: TCP itself would ask again after a
+// second, then after two. Of 0, it dials once.
+func repeated(ctx context.Context, dial func(context.Context) (link.Socket, error), between time.Duration) (link.Socket, error) {
+	if between == 0 {
+		return dial(ctx)
+	}
+	type answer struct {
+		socket link.Socket
+		err    error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	answers := make(chan answer)
+	start, dialing := time.Now(), 0
+	defer func() {
+		cancel()
+		for range dialing {
+			if late := <-answers; late.err == nil {
+				late.socket.Close()
+			}
+		}
+	}()
+	for {
+		dialing++
+		go func() {
+			socket, err := dial(ctx)
+			answers <- answer{socket, err}
+		}()
+		timer := time.NewTimer(max(between, time.Since(start)/8))
+		select {
+		case first := <-answers:
+			timer.Stop()
+			dialing--
+			return first.socket, first.err
+		case <-timer.C:
+		}
+	}
 }
 
 // connected makes a connection that of the link, and tells of it.

@@ -184,6 +184,15 @@ func (l *linkState) attemptTimeout() time.Duration {
 	return doubled(least, l.failures, mostAttempt)
 }
 
+// betweenAttempts is how long a connection of several waits for an answer until it
+// asks again, where nothing came any more; else 0.
+func (l *linkState) betweenAttempts() time.Duration {
+	if !l.isLane() || !l.suspect {
+		return 0
+	}
+	return max(leastBan, 2*l.rtt.Last)
+}
+
 // ban is for how long the link is left alone after its failures.
 func (l *linkState) ban() time.Duration { return doubled(leastBan, l.failures-1, mostBan) }
 

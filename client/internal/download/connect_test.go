@@ -1,0 +1,129 @@
+package download
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/schedule"
+)
+
+// silent answers, after a round trip of 60 ms, who asks from a time on. Who asks
+// before gets no answer, not even late.
+type silent struct {
+	until       time.Time
+	calls, open atomic.Int32
+}
+
+func (s *silent) dial(ctx context.Context) (link.Socket, error) {
+	s.calls.Add(1)
+	if time.Now().Before(s.until) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	time.Sleep(60 * time.Millisecond)
+	s.open.Add(1)
+	return fromSilent{s}, nil
+}
+
+type fromSilent struct{ of *silent }
+
+func (fromSilent) Await(quantity.Bytes, quantity.Bytes) {}
+func (fromSilent) Owes(bool)                            {}
+func (fromSilent) RoundTrip() (link.RoundTrip, error)   { return link.RoundTrip{}, errors.ErrUnsupported }
+func (fromSilent) Read([]byte) (int, error)             { return 0, net.ErrClosed }
+func (fromSilent) Write([]byte) (int, error)            { return 0, net.ErrClosed }
+func (fromSilent) LocalAddr() net.Addr                  { return nil }
+func (fromSilent) RemoteAddr() net.Addr                 { return nil }
+func (fromSilent) SetDeadline(time.Time) error          { return nil }
+func (fromSilent) SetReadDeadline(time.Time) error      { return nil }
+func (fromSilent) SetWriteDeadline(time.Time) error     { return nil }
+func (c fromSilent) Close() error                       { c.of.open.Add(-1); return nil }
+
+// It is noticed within an eighth of an outage, or a quarter of a second, that it
+// has ended, by few attempts.
+func TestALinkThatIsBackIsNoticed(t *testing.T) {
+	const between = 250 * time.Millisecond
+	for _, test := range []struct {
+		outage time.Duration
+		most   int32
+	}{{0, 1}, {2 * time.Second, 9}, {10 * time.Second, 23}, {mostAttempt, 29}} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			server := &silent{until: start.Add(test.outage)}
+			socket, err := repeated(t.Context(), server.dial, between)
+			if err != nil || socket == nil {
+				t.Fatal(err)
+			}
+			latest := test.outage + max(between, test.outage/8) + 60*time.Millisecond
+			if took := time.Since(start); took > latest || server.calls.Load() > test.most {
+				t.Errorf("an outage of %v: connected after %v by %d attempts, want %v and %d", test.outage, took, server.calls.Load(), latest, test.most)
+			}
+			if open := server.open.Load(); open != 1 {
+				t.Errorf("%d connections are open", open)
+			}
+		})
+	}
+}
+
+// Several may be answered at last: one is kept. None is left behind by an end.
+func TestOfSeveralAttemptsOneIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &silent{}
+		slowly := func(context.Context) (link.Socket, error) {
+			server.calls.Add(1)
+			time.Sleep(900 * time.Millisecond)
+			server.open.Add(1)
+			return fromSilent{server}, nil
+		}
+		_, err := repeated(t.Context(), slowly, 250*time.Millisecond)
+		if calls, open := server.calls.Load(), server.open.Load(); err != nil || open != 1 || calls != 4 {
+			t.Errorf("%v, of %d attempts %d are open, want 1 of 4", err, calls, open)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		server := &silent{until: time.Now().Add(time.Hour)}
+		if _, err := repeated(ctx, server.dial, 250*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) || server.open.Load() != 0 {
+			t.Errorf("%v, %d are open", err, server.open.Load())
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		refused := errors.New("refused")
+		calls := 0
+		_, err := repeated(t.Context(), func(context.Context) (link.Socket, error) { calls++; return nil, refused }, 250*time.Millisecond)
+		if !errors.Is(err, refused) || calls != 1 {
+			t.Errorf("%v after %d attempts, want a refusal to end it", err, calls)
+		}
+	})
+}
+
+// Only a connection of several whose link is silent asks again that soon.
+func TestWhoAsksAgainSoon(t *testing.T) {
+	for _, test := range []struct {
+		several, suspect bool
+		rtt              time.Duration
+		want             time.Duration
+	}{
+		{false, true, 0, 0},
+		{true, false, 0, 0},
+		{true, true, 0, leastBan},
+		{true, true, time.Second, 2 * time.Second},
+	} {
+		l := &linkState{rtt: link.RoundTrip{Last: test.rtt}, health: newHealth()}
+		l.suspect = test.suspect
+		if test.several {
+			l.growth = &schedule.Growth{}
+		}
+		if got := l.betweenAttempts(); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
