@@ -29,6 +29,8 @@ type lane struct {
 	// them has shown.
 	growth *schedule.Growth
 	shown  schedule.Shown
+	// away, of the first, is since when the link cannot be used; 0 if it can.
+	away time.Duration
 	// together, of the first, is what all deliver.
 	together *throughput.Pace
 	// leaving says that the lane takes no more requests.
@@ -212,11 +214,15 @@ func (d withLanes) tend(now time.Duration) {
 func (d withLanes) tendLink(first *linkState, now time.Duration) {
 	flow := schedule.Flow{Total: first.meter.Total(), Busy: d.payload.Free(d.limit()) > 0}
 	further := 0
-	for _, l := range d.lanes(first) {
+	lanes := d.lanes(first)
+	isSilent := !slices.ContainsFunc(lanes, func(l *linkState) bool { return !l.isSilent(now) })
+	for _, l := range lanes {
 		switch {
 		case l == first:
 		case l.failed():
-			first.growth.Lost()
+			if !isSilent {
+				first.growth.Lost()
+			}
 			d.remove(l, now)
 			continue
 		case l.leaving && len(l.active) == 0:
@@ -237,7 +243,16 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 	}
 	first.together.Average(max(paceWindow, 2*first.rtt.Last))
 	if !first.usable(now) {
+		if first.away == 0 && first.session != nil {
+			first.away = now
+		}
 		return
+	}
+	if first.away > 0 {
+		if now-first.away > leastSilence {
+			first.growth.Back(further)
+		}
+		first.away = 0
 	}
 	count := first.growth.Count(now, flow)
 	for ; further < count-1; further++ {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -106,6 +107,27 @@ func TestRandomFaultsWithConnections(t *testing.T) {
 				t.Errorf("%d requests: links take work from each other without end", n)
 			}
 		})
+	}
+}
+
+// The connections of a link that was away begin anew with a small window, so it
+// gets new ones. A short pause, as in a handover, costs them nothing.
+func TestALinkThatIsBackGetsNewConnections(t *testing.T) {
+	for _, test := range []struct{ away, most int }{{100, 0}, {600, 5}} {
+		back := time.Duration(100+test.away) * time.Millisecond
+		_, events := withConnections(t, 16, content, func(_ *Options, n *network) {
+			time.AfterFunc(100*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0.1); n.wifiChange <- link.Down })
+			time.AfterFunc(back, func() { n.wifi.set(1); n.wifiChange <- link.Up })
+		})
+		got := 0
+		for _, c := range of[*rundir.Connected](events) {
+			if after := time.Duration(c.T) - back; c.Link == "wifi" && after > 0 && after < 150*time.Millisecond {
+				got++
+			}
+		}
+		if got != test.most {
+			t.Errorf("%d new connections of a link that was away for %d ms, want %d", got, test.away, test.most)
+		}
 	}
 }
 

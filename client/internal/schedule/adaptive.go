@@ -180,6 +180,14 @@ func (g *Growth) Count(now time.Duration, f Flow) int {
 	return g.count
 }
 
+// Back says that the link was away, of whose connections as many further ones are
+// left. They begin anew with a small window, and grow slowly; so new ones come
+// to them.
+func (g *Growth) Back(left int) {
+	g.without, g.withoutRate, g.rest = g.count, 0, 0
+	g.count = min(g.count+left, g.Most)
+}
+
 // Lost says that a connection failed: the others have to do.
 func (g *Growth) Lost() { g.count = max(g.count-1, 1) }
 

@@ -161,6 +161,32 @@ func TestMoreAreTriedAgainWhenTheLinkHasBecomeSlower(t *testing.T) {
 	}
 }
 
+// Connections that were there in an outage begin anew with a small window. What
+// new ones bring besides is seen later.
+func TestALinkThatIsBackHasTwiceAsMany(t *testing.T) {
+	s := begun(t)
+	s.round(30e6, 0)
+	s.g.Back(startConnections)
+	if s.round(0, 0); s.n != 2*startConnections {
+		t.Fatalf("%d connections of a link that is back, want %d", s.n, 2*startConnections)
+	}
+	if s.round(30e6, 0); s.n < 2*startConnections {
+		t.Errorf("%d connections, though nobody has seen what more bring", s.n)
+	}
+	for range 40 {
+		s.round(30e6, 50*time.Millisecond)
+	}
+	if s.n > 2 {
+		t.Errorf("%d connections of a link that each of them fills", s.n)
+	}
+	s.g = &Growth{Most: 8}
+	s.g.Begin()
+	s.g.Back(startConnections)
+	if s.g.count != 8 {
+		t.Errorf("%d connections where 8 are allowed", s.g.count)
+	}
+}
+
 // A queue outlasts the connection that is given up too much.
 func TestTheLastConnectionIsTakenBackWhenTheQueueIsGone(t *testing.T) {
 	s := begun(t)
