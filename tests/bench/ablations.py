@@ -15,7 +15,7 @@ from bench.common import Bench, BenchError, Result, environment, percent, table
 PARTS = {
     "further connections": Change(
         "internal/schedule/adaptive.go",
-        "case !f.isQueued() && g.count < g.Most:",
+        "case !f.IsQueued() && g.count < g.Most:",
         "case false:",
     ),
     "a race at the start": Change(
@@ -40,6 +40,15 @@ PARTS = {
     "late bytes twice": Change(
         "internal/download/repeat.go", "if thief.Rate == 0 ||", "if true || thief.Rate == 0 ||"
     ),
+    "help within a link": Change(
+        "internal/download/steal.go", "if d.isQueued(l.link(), now) {", "if true {"
+    ),
+    "asking again soon": Change(
+        "internal/download/rescue.go", "if !l.isLane() || !l.suspect {", "if true {"
+    ),
+    "new ones after an outage": Change(
+        "internal/schedule/adaptive.go", "g.count = min(g.count+left, g.Most)", "_ = left"
+    ),
     "what connecting shows": Change(
         "internal/download/rescue.go", "case links[x].shown.Rate() > 0:", "case false:"
     ),
@@ -54,13 +63,14 @@ PARTS = {
 }
 SCENARIOS = (
     "static-7-66", "superagg-loss", "random-1-18", "random-1-37",
+    "superagg-blackout", "random-1-09", "random-1-12", "random-1-19",
     "emptcp-256kb-good-good", "random-1-15", "random-1-16",
 )  # fmt: skip
 
 
 def ablations(bench: Bench) -> Result:
     """What each part of adaptive earns: times without it beside those with it."""
-    names = bench.scenarios or (SCENARIOS[4:] if bench.quick else SCENARIOS)
+    names = bench.scenarios or (SCENARIOS[8:] if bench.quick else SCENARIOS)
     files = chosen_files(bench, names)
     whole = {name: _download_s(bench, file, None) for name, file in files.items()}
     shown = table("without", *files, gap=2)

@@ -149,6 +149,47 @@ func TestAnotherLinkRepeatsWhatOnesOwnRepeatsInVain(t *testing.T) {
 	}
 }
 
+// A connection that has nothing left takes a part of what another one of its link
+// would bring late, unless the link is full, or the server has sent it already.
+func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
+	const now = 1050 * time.Millisecond
+	for name, test := range map[string]struct {
+		left, received quantity.Bytes
+		rtt            time.Duration
+		takes          bool
+	}{
+		"one is late":                {1e6, 1e5, 31 * time.Millisecond, true},
+		"packets wait at the link":   {1e6, 1e5, 40 * time.Millisecond, false},
+		"what is left is on its way": {2.9e4, 1e5, 37 * time.Millisecond, false},
+		"what has just been ordered": {1e6, 0, 31 * time.Millisecond, false},
+	} {
+		d, _ := deciding(0)
+		d.policy = d
+		thief, late := d.links[2], d.links[4]
+		for _, l := range d.links {
+			l.active, l.expected, l.session.heardAt, l.rtt.Last = nil, 0, now, test.rtt
+		}
+		r := &request{Range: ranges.Range{Length: test.left + test.received}, limit: test.left + test.received, received: test.received, session: late.session}
+		r.issued = now - time.Millisecond
+		if test.received > 0 {
+			r.issued = 0
+		}
+		late.active, late.newest, late.expected = []*request{r}, r, test.left
+		late.session.Conn.Socket = fromSilent{}
+		late.pace = throughput.NewPace(paceWindow)
+		late.pace.Begin(0, 0)
+		late.pace.Add(time.Second, 1e5) // 4e5 of the others.
+		lanes := d.measured(now)
+		taken, _, ok := d.balance(thief, lanes, now)
+		if ok != test.takes || ok && (taken.End() != test.left+test.received || taken.Length < test.left/2 || taken.Length >= test.left) {
+			t.Errorf("%s: %v, %+v is taken", name, ok, taken)
+		}
+		if _, _, ok := d.balance(d.links[3], lanes, now); ok {
+			t.Errorf("%s: another link takes it as one of the same", name)
+		}
+	}
+}
+
 func BenchmarkDecision(b *testing.B) {
 	const now = 1050 * time.Millisecond
 	d, l := deciding(5e8)

@@ -176,8 +176,7 @@ type scratch struct {
 	known        []schedule.Link
 	works, links []schedule.Work
 	largest      []quantity.Bytes
-	requests     []*request
-	owners       []*linkState
+	victims      []victim
 }
 
 // cleared is a slice of n zeros in the memory of another.

@@ -53,6 +53,18 @@ func (d *download) lanes(l *linkState) (all []*linkState) {
 	return all
 }
 
+// isQueued reports whether packets wait at the link, as its connections see it to
+// which something comes.
+func (d *download) isQueued(link *linkState, now time.Duration) bool {
+	var flow schedule.Flow
+	for _, l := range d.links {
+		if l.link() == link && len(l.active) > 0 && !l.isSilent(now) {
+			flow.Add(l.rtt.Last, l.rtt.Min, 0, true)
+		}
+	}
+	return flow.IsQueued()
+}
+
 // isOnly reports whether no other lane of the link is connected.
 func (d *download) isOnly(l *linkState) bool {
 	return !slices.ContainsFunc(d.lanes(l), func(other *linkState) bool { return other != l && other.session != nil })
@@ -104,7 +116,10 @@ func (d withLanes) next(l *linkState, now time.Duration) (r ranges.Range, from s
 	works := d.merged(lanes, now)
 	free := d.payload.Free(d.limit())
 	if free == 0 {
-		if r, from, ok = d.steal(l, works, now); !ok && d.payload.Free(d.part.End()) == 0 {
+		if r, from, ok = d.steal(l, works, now); !ok {
+			r, from, ok = d.balance(l, lanes, now)
+		}
+		if !ok && d.payload.Free(d.part.End()) == 0 {
 			d.repeat(l, works, now)
 		}
 		return r, from, ok

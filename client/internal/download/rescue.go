@@ -542,56 +542,6 @@ func (d withRescue) urgent(l *linkState, now time.Duration) (ranges.Range, strin
 	return ranges.Range{}, "", false
 }
 
-// steal takes over a part of what the link that ends last has to deliver.
-func (d withRescue) steal(l *linkState, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
-	largest := cleared(&d.scratch.largest, len(works))
-	requests := cleared(&d.scratch.requests, len(works))
-	owners := cleared(&d.scratch.owners, len(works))
-	for _, other := range d.links {
-		x := other.link().index
-		// A request that is just sent is not taken over because nothing came
-		// yet: it would be taken back for the same reason.
-		patience := other.patience()
-		for _, r := range other.active {
-			unknown := works[x].Usable && works[x].Rate == 0
-			if r.received == 0 && (unknown && now-r.issued < patience || other.isLane() && now-r.issued < other.delay()) {
-				continue
-			}
-			if r.left() > largest[x] && r.twin == nil {
-				largest[x], requests[x], owners[x] = r.left(), r, other
-			}
-		}
-	}
-	victim, bytes := schedule.Steal(l.link().index, works, largest)
-	if bytes == 0 {
-		return ranges.Range{}, "", false
-	}
-	if l.onTrial() {
-		bytes = min(bytes, trial)
-	}
-	other, r := owners[victim], requests[victim]
-	stolen := ranges.Range{Offset: r.limit - bytes, Length: bytes}
-	if bytes == r.left() {
-		d.drop(other, r, now)
-	} else {
-		d.shrink(other, r, bytes)
-		d.await(other)
-	}
-	switch {
-	case !works[victim].Usable || works[victim].Rate == 0:
-		d.failedOver(other, l, bytes, stalled, now)
-		if len(other.active) == 0 && other.session != nil && !other.suspect {
-			// It has nothing any more by which it could prove itself.
-			other.suspect = true
-			other.failures++
-			other.wake()
-		}
-	case other.isSlow(now):
-		d.failedOver(other, l, bytes, slow, now)
-	}
-	return stolen, other.Name, true
-}
-
 // unreachable takes note of an attempt to connect that failed, and returns
 // for how long the link is banned.
 func (d withRescue) unreachable(l *linkState, err error) (pause time.Duration, again bool) {

@@ -153,12 +153,12 @@ func (g *Growth) Count(now time.Duration, f Flow) int {
 	full := g.full
 	g.full = 0
 	switch {
-	case g.count < g.enough && (!f.isQueued() || float64(rate) < needed*float64(full)):
+	case g.count < g.enough && (!f.IsQueued() || float64(rate) < needed*float64(full)):
 		g.count++
 		g.floor = g.count
 	case float64(rate) > steady*float64(before):
 		// TCP is still finding out.
-	case g.without > 0 && (f.isQueued() || float64(rate) >= worth*float64(g.withoutRate)):
+	case g.without > 0 && (f.IsQueued() || float64(rate) >= worth*float64(g.withoutRate)):
 		g.without, g.rests = 0, 0
 	case g.without > 0 && g.patience > 0:
 		g.patience--
@@ -166,12 +166,12 @@ func (g *Growth) Count(now time.Duration, f Flow) int {
 		g.count, g.without = g.without, 0
 		g.rests = max(8, 2*g.rests)
 		g.rest = g.rests
-	case g.rest > 0 && !f.isQueued() && float64(rate)*worth > float64(g.withoutRate):
+	case g.rest > 0 && !f.IsQueued() && float64(rate)*worth > float64(g.withoutRate):
 		g.rest--
 	case f.fillsWithoutOne() && g.count > max(g.floor, 1):
 		g.full, g.enough = rate, g.count
 		g.count--
-	case !f.isQueued() && g.count < g.Most:
+	case !f.IsQueued() && g.count < g.Most:
 		g.without, g.withoutRate = g.count, rate
 		start := Work{RTT: f.RTT}.slowStart(quantity.Bytes(rate.Over(f.RTT)) / quantity.Bytes(g.count))
 		g.patience = int(start / (roundTrips * f.RTT.Seconds()))
@@ -201,10 +201,10 @@ func (g *Growth) begin(now time.Duration, f Flow) {
 // than the round trip takes without a queue.
 func (f Flow) fillsWithoutOne() bool {
 	others := 1 - float64(f.slowest)/float64(max(f.rate, 1))
-	return f.isQueued() && float64(f.RTT)*others >= float64(f.MinRTT)
+	return f.IsQueued() && float64(f.RTT)*others >= float64(f.MinRTT)
 }
 
-// isQueued reports whether packets wait at the link.
-func (f Flow) isQueued() bool {
+// IsQueued reports whether packets wait at the link.
+func (f Flow) IsQueued() bool {
 	return f.RTT-f.MinRTT > max(leastQueue, time.Duration(queued*float64(f.MinRTT)))
 }

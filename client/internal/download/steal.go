@@ -1,0 +1,108 @@
+package download
+
+import (
+	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/schedule"
+)
+
+// steal takes over a part of what the link that ends last has to deliver.
+func (d withRescue) steal(l *linkState, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+	victims := d.victims(len(works))
+	for _, other := range d.links {
+		x := other.link().index
+		for _, r := range other.active {
+			victims.add(x, victim{other, r, r.left()}, works[x], now)
+		}
+	}
+	return d.take(l, l.link().index, victims, works, now)
+}
+
+// onItsWay is how many round trips' worth of bytes the server may have sent
+// already, or is about to, and a connection of the same link would bring later.
+const onItsWay = 4
+
+// balance is as steal, between the connections of a link, whose work lanes are.
+// Where packets wait at the link, each brings what the others do not.
+func (d withLanes) balance(l *linkState, lanes []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+	if d.isQueued(l.link(), now) {
+		return ranges.Range{}, "", false
+	}
+	victims := d.victims(len(lanes))
+	for x, other := range d.links {
+		if other.link() != l.link() {
+			continue
+		}
+		sent := quantity.Bytes((onItsWay * lanes[x].Rate).Over(other.rtt.Last))
+		for _, r := range other.active {
+			victims.add(x, victim{other, r, r.left() - sent}, lanes[x], now)
+		}
+	}
+	return d.take(l, l.index, victims, lanes, now)
+}
+
+// victim is a request of which others may take so much.
+type victim struct {
+	of    *linkState
+	r     *request
+	bytes quantity.Bytes
+}
+
+// victims is the largest of each that has work.
+type victims struct {
+	largest []quantity.Bytes
+	of      []victim
+}
+
+func (d *download) victims(n int) victims {
+	return victims{cleared(&d.scratch.largest, n), cleared(&d.scratch.victims, n)}
+}
+
+// add offers a request of x, which has to do that.
+func (v victims) add(x int, offered victim, work schedule.Work, now time.Duration) {
+	// A request that is just sent is not taken over because nothing came yet: it
+	// would be taken back for the same reason.
+	l, age := offered.of, now-offered.r.issued
+	unknown := work.Usable && work.Rate == 0
+	if offered.r.received == 0 && (unknown && age < l.patience() || l.isLane() && age < l.delay()) {
+		return
+	}
+	if offered.bytes > v.largest[x] && offered.r.twin == nil {
+		v.largest[x], v.of[x] = offered.bytes, offered
+	}
+}
+
+// take gives the connection, which is x, a part of what the one that ends last has
+// to deliver.
+func (d withRescue) take(l *linkState, x int, from victims, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+	y, bytes := schedule.Steal(x, works, from.largest)
+	if bytes == 0 {
+		return ranges.Range{}, "", false
+	}
+	if l.onTrial() {
+		bytes = min(bytes, trial)
+	}
+	other, r := from.of[y].of, from.of[y].r
+	stolen := ranges.Range{Offset: r.limit - bytes, Length: bytes}
+	if bytes == r.left() {
+		d.drop(other, r, now)
+	} else {
+		d.shrink(other, r, bytes)
+		d.await(other)
+	}
+	switch {
+	case !works[y].Usable || works[y].Rate == 0:
+		d.failedOver(other, l, bytes, stalled, now)
+		if len(other.active) == 0 && other.session != nil && !other.suspect {
+			// It has nothing any more by which it could prove itself.
+			other.suspect = true
+			other.failures++
+			other.wake()
+		}
+	case other.isSlow(now):
+		d.failedOver(other, l, bytes, slow, now)
+	}
+	return stolen, other.Name, true
+}
