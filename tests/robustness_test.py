@@ -134,8 +134,8 @@ def test_the_guest_cannot_write_the_host(linklab: Linklab, scenario: ScenarioFil
     target = Path("/usr/written-by-a-guest")  # Guests lay no memory over /usr.
     script = (
         f"touch {target} 2>&1; mount -o remount,rw / 2>&1; touch {target} 2>&1;"
-        " mkdir /tmp/m; mount -t hostfs none /tmp/m -o / && touch /tmp/m/{0} 2>&1;"
-        " mount -t hostfs none /tmp/m -o /proc/self/cwd/.. && touch /tmp/m/beside 2>&1;"
+        " at=$(mktemp -d); mount -t hostfs none $at -o / && touch $at/{0} 2>&1;"
+        " mount -t hostfs none $at -o /proc/self/cwd/.. && touch $at/beside 2>&1;"
         " touch /run/linklab/run/inside; true"
     ).format(target)
     done = linklab("exec", scenario("readonly"), "--json", "--", "sh", "-c", script)
