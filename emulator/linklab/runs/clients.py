@@ -56,7 +56,7 @@ class Contestant:
     the Debian package of its program, and `inputs` are the flags of multilink without which it
     cannot decide. With `multipath` server and client hosts speak Multipath TCP, and use the links
     so. With `offloads_acks` what Wi-Fi brings is acknowledged over LTE, with `aggregates_acks` twelve
-    packets at a time.
+    packets at a time; with `freezes` its sender is told over LTE when Wi-Fi is silent.
     """
 
     name: str
@@ -65,7 +65,13 @@ class Contestant:
     multipath: PathUse | None = None
     offloads_acks: bool = False
     aggregates_acks: bool = False
+    freezes: bool = False
     inputs: tuple[str, ...] = ()
+
+    @property
+    def changes_tcp(self) -> bool:
+        """Whether a link is used otherwise than TCP alone uses it."""
+        return self.offloads_acks or self.aggregates_acks or self.freezes
 
     def command(self, task: Task) -> list[str]:
         """What it runs. Raises KeyError for a workload that it cannot do."""
@@ -336,6 +342,7 @@ _ON_ALL = {
             needs="curl",
             aggregates_acks=True,
         ),
+        Contestant("freeze", {WHOLE_FILE: _curl(_wifi_address)}, needs="curl", freezes=True),
         *(Contestant(f"aria2-{n}", {WHOLE_FILE: _aria2(n)}, needs="aria2") for n in (2, 8, 16)),
     )
 }
@@ -379,9 +386,7 @@ def peers(links: Iterable[str]) -> tuple[str, ...]:
     foreign = [
         name
         for name, one in _ON_ALL.items()
-        if one.needs
-        and one.multipath in (None, PathUse())
-        and not (one.offloads_acks or one.aggregates_acks)
+        if one.needs and one.multipath in (None, PathUse()) and not one.changes_tcp
     ]
     return (*(f"{who}-{link}" for who in ("direct", "curl") for link in links), *foreign)
 
@@ -458,8 +463,7 @@ def misfit(name: str, scenario: Scenario, *, has_energy: bool) -> str | None:
     `has_energy` is whether there is an energy model."""
     contestant = contestant_of(name)
     use = contestant.multipath
-    changes_acks = contestant.offloads_acks or contestant.aggregates_acks
-    unfit = not_one_of_each(scenario.links) if changes_acks else None
+    unfit = not_one_of_each(scenario.links) if contestant.changes_tcp else None
     if use is not None:
         unfit = use.misfit(scenario.links)
     if unfit is not None:

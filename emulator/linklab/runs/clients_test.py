@@ -74,6 +74,7 @@ COMMANDS = {
     "curl-wifi": [*CURL, *CURL_CA, "--interface", "wlan0", *CURL_OUT],
     "curl-lte": [*CURL, *CURL_CA, "--interface", "rmnet0", *CURL_OUT],
     "offloading-ack": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
+    "freeze": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
     "aggregating-ack": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
     **{
         name: ["mptcpize", "run", *CURL, *CURL_CA, *CURL_OUT]
@@ -190,7 +191,7 @@ def test_uploads(task: Task, name: str, words: list[str]) -> None:
 def test_who_can_do_a_workload(small: Scenario) -> None:
     player = playing(small)
     every = set(names(USUAL_LINKS))
-    changed = {"offloading-ack", "aggregating-ack"}
+    changed = {"offloading-ack", "aggregating-ack", "freeze"}
     foreign = {"curl-wifi", "curl-lte", *changed, "aria2-2", "aria2-8", "aria2-16"}
     assert every - set(clients.able(player)) == foreign
     assert every - set(clients.able(small)) == {"direct-wifi", "direct-lte"}
@@ -354,13 +355,12 @@ def test_no_figure_of_multipath_tcp_without_what_it_lacks() -> None:
     assert "LIA" in note
 
 
-def test_acknowledgements_are_offloaded_from_wifi_to_lte(small: Scenario) -> None:
-    assert contestant_of("offloading-ack").offloads_acks
-    assert clients.misfit("offloading-ack", small, has_energy=False) is None
-    words = (
-        "small: offloading-ack needs one link of Wi-Fi and one of LTE, and there are lte, lte, wifi"
-    )
-    assert clients.misfit("offloading-ack", three(small), has_energy=True) == words
+@pytest.mark.parametrize("name", ["offloading-ack", "aggregating-ack", "freeze"])
+def test_who_changes_tcp_needs_one_link_of_each_kind(name: str, small: Scenario) -> None:
+    assert contestant_of(name).changes_tcp
+    assert clients.misfit(name, small, has_energy=False) is None
+    words = f"small: {name} needs one link of Wi-Fi and one of LTE, and there are lte, lte, wifi"
+    assert clients.misfit(name, three(small), has_energy=True) == words
 
 
 def test_emptcp_in_the_kernel_needs_an_energy_model(small: Scenario) -> None:

@@ -110,6 +110,16 @@ def _offload_acks(
     path_control.follow(offload, player)
 
 
+def _freeze(stack: contextlib.ExitStack, lab: Lab, player: Player, scenario: Scenario) -> None:
+    """Has the sender told over LTE when Wi-Fi is silent."""
+    from linklab.lab import path_control  # Few runs need them.
+    from linklab.lab.blackout_freeze import BlackoutFreeze
+
+    of, over = (link_of_kind(scenario.links, kind) for kind in (WIFI, LTE))
+    freeze = stack.enter_context(contextlib.closing(BlackoutFreeze(lab, player, of=of, over=over)))
+    path_control.follow(freeze, player)
+
+
 def _aggregate_acks(lab: Lab, scenario: Scenario, scratch: Path) -> None:
     """Has the client acknowledge many packets of Wi-Fi at a time."""
     from linklab.lab import ack_aggregation  # Few runs need it.
@@ -267,6 +277,8 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
             _offload_acks(stack, lab, player, scenario)
         if contestant is not None and contestant.aggregates_acks:
             _aggregate_acks(lab, scenario, scratch)
+        if contestant is not None and contestant.freezes:
+            _freeze(stack, lab, player, scenario)
         uploads = _uploads(scratch) if scenario.workload.sends else None
         start_server = _server(
             lab, job, as_written, host_root, run_dir, scratch, uploads, mptcp=use is not None

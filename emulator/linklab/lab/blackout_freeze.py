@@ -1,0 +1,181 @@
+"""A sender that is frozen while a link is silent (super-aggregation, proxying-blackout-freeze).
+
+Over another link it gets acknowledgements with a window of 0. Linux' sender, though, takes what is on
+its way for lost when that is late, with a window of 0 as without (`tcp_retransmit_timer`). So what came
+last is acknowledged a little at a time: its timer begins anew with each. The last packets that came
+before the silence can be used for that, for the link lost their acknowledgements. When all are used,
+the sender takes its timeouts like any other.
+
+The last acknowledgement of all, with the window as it is, is sent over the silent link again and
+again. When it comes through, the link is back, and the sender goes on with the window that it had.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import socket
+import struct
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from typing import Final
+
+from linklab.core.frames import SEGMENT_BYTES
+from linklab.core.tcp_packet import Acknowledgement, read
+from linklab.lab import sock_diag
+from linklab.lab.namespace import inside
+from linklab.lab.netlink import SOCK_DIAG, Channel
+from linklab.lab.network import Lab
+from linklab.lab.player import Player
+from linklab.models.model import Happening
+
+PERIOD_S: Final = 0.02
+"""How often it is looked whether something came, and the silent link is tried."""
+
+FREEZES_S: Final = 0.1
+"""How often the sender is told to wait: no timeout of Linux is shorter than twice that (TCP_RTO_MIN)."""
+
+STEPS: Final = 20
+"""How often it can be told: for 2 s, the blackouts of figure 13."""
+
+RECEIVES_BYTES: Final = 64_000
+"""What has received so much is past handshake and request."""
+
+_UNSEEN_RTT: Final = 0.25
+"""The part of a round trip before the silence in which acknowledgements were lost for sure: what came
+in it left the server when the link was there, and was on its way for half of one."""
+
+_ALL_PROTOCOLS: Final = 3
+_SO_ATTACH_FILTER: Final = 26
+_SO_RCVBUFFORCE: Final = 33
+_ROOM_BYTES: Final = 4 << 20
+_PACKET_KIND: Final = 0xFFFFF000 + 4
+_OUTGOING: Final = 4
+_HEADERS_BYTES: Final = 120
+_REMEMBERED: Final = 4096
+
+
+@dataclass
+class Frozen:
+    """A connection whose sender waits: its last acknowledgement, how much of what that says the sender
+    has not been told, and how much it is told at a time."""
+
+    last: Acknowledgement
+    kept_bytes: int
+    step_bytes: int
+
+
+Sent = deque[tuple[float, Acknowledgement]]
+"""Acknowledgements and when they were seen to leave, as scenario time in seconds."""
+
+
+def frozen(sent: Sent, unseen_from_s: float) -> Frozen:
+    """What is left to tell a sender that has not seen what was sent from a time on."""
+    _, last = sent[-1]
+    kept_bytes = max((last.after(one) for at_s, one in sent if at_s > unseen_from_s), default=0)
+    return Frozen(last, kept_bytes, max(SEGMENT_BYTES, kept_bytes // STEPS))
+
+
+class BlackoutFreeze:
+    """Freezes what comes over the link `of`, by way of the link `over`, whenever nothing has come for
+    a round trip."""
+
+    def __init__(self, lab: Lab, player: Player, *, of: str, over: str) -> None:
+        """Links by name."""
+        self._lab, self._player, self._of = lab, player, of
+        self._path = lab.links[of].path
+        self._sent: defaultdict[int, Sent] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
+        self._frozen: list[Frozen] = []
+        self._tell_s = 0.0
+        self._received_bytes = 0
+        self._quiet_from_s = 0.0
+        with inside(lab.client.node.namespace):
+            self._sockets = Channel(SOCK_DIAG)
+            self._leaving = _leaving(self._path.device)
+            self._silent, self._other = (_way(lab.links[way].path.device) for way in (of, over))
+
+    def look(self, due_s: float) -> float:
+        """Looks and decides; when to look again (`path_control.Control`)."""
+        self._read(due_s)
+        received_bytes = self._lab.client.received_bytes(self._path.device)
+        if received_bytes != self._received_bytes:
+            self._received_bytes, self._quiet_from_s = received_bytes, due_s
+            if self._frozen:
+                self._frozen = []
+                self._player.write_event(due_s, self._of, Happening("sender", "goes on"))
+        elif not self._frozen:
+            self._freeze(due_s)
+        else:
+            for one in self._frozen:
+                _send(self._silent, one.last)
+        if self._frozen and due_s >= self._tell_s:
+            self._tell_s = due_s + FREEZES_S
+            self._tell()
+        return due_s + PERIOD_S
+
+    def _read(self, due_s: float) -> None:
+        """Takes what has been sent since the last look."""
+        while True:
+            try:
+                acknowledgement = read(self._leaving.recv(_HEADERS_BYTES))
+            except BlockingIOError:
+                return
+            if acknowledgement is not None:
+                self._sent[acknowledgement.port].append((due_s, acknowledgement))
+
+    def _freeze(self, due_s: float) -> None:
+        """Finds those that have been silent for a round trip."""
+        answers = self._sockets.dump(sock_diag.all_connections())
+        for one in filter(None, map(sock_diag.carried, answers)):
+            if (
+                one.address == self._path.client.address
+                and one.received_bytes > RECEIVES_BYTES
+                and one.port in self._sent
+                and due_s - self._quiet_from_s >= one.min_rtt_s
+            ):
+                unseen_from_s = self._quiet_from_s - _UNSEEN_RTT * one.min_rtt_s
+                self._frozen.append(frozen(self._sent[one.port], unseen_from_s))
+        if self._frozen:
+            self._sent.clear()
+            self._player.write_event(due_s, self._of, Happening("sender", "frozen"))
+
+    def _tell(self) -> None:
+        """Tells the senders to wait, by another part of what they do not know to have come."""
+        for one in self._frozen:
+            if one.kept_bytes > 0:
+                _send(self._other, one.last.frozen(one.kept_bytes))
+                one.kept_bytes -= one.step_bytes
+
+    def close(self) -> None:
+        """Closes its sockets."""
+        self._sockets.close()
+        for one in (self._leaving, self._silent, self._other):
+            one.close()
+
+
+def _leaving(device: str) -> socket.socket:
+    """A socket that gets the first bytes of each packet that leaves by a device, from IP's header on
+    (packet(7))."""
+    packets = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, 0)
+    steps = (  # linux/filter.h: load the kind of packet; is it ours; take the headers; take nothing.
+        struct.pack("HBBI", 0x20, 0, 0, _PACKET_KIND),
+        struct.pack("HBBI", 0x15, 0, 1, _OUTGOING),
+        struct.pack("HBBI", 0x06, 0, 0, _HEADERS_BYTES),
+        struct.pack("HBBI", 0x06, 0, 0, 0),
+    )
+    program = ctypes.create_string_buffer(b"".join(steps))
+    described = struct.pack("HL", len(steps), ctypes.addressof(program))
+    packets.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, described)
+    packets.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM_BYTES)
+    packets.bind((device, _ALL_PROTOCOLS))
+    return packets
+
+
+def _way(device: str) -> socket.socket:
+    """A socket whose packets, from IP's header on, leave by a device (raw(7))."""
+    raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+    return raw
+
+
+def _send(way: socket.socket, acknowledgement: Acknowledgement) -> None:
+    way.sendto(acknowledgement.packet(), (acknowledgement.server, 0))

@@ -1,0 +1,49 @@
+"""A sender that is frozen while Wi-Fi is silent, in the guest and in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from conftest import Linklab, lines
+
+WIFI = "down: 24 Mbit/s, up: 5 Mbit/s, rtt: 58.6 ms, queue: 256 kB"
+LTE = "down: 1 Mbit/s, up: 0.5 Mbit/s, rtt: 150 ms"
+BLACKOUT = "{at: 3 s, link: wifi, for: 2 s, outage: true}"
+
+
+def arrived(run_dir: Path, since_s: float, until_s: float) -> int:
+    """The bytes that Wi-Fi brought between two times."""
+    counts: list[int] = [
+        sample["sent_bytes"]
+        for sample in lines(run_dir / "queues.jsonl")
+        if (sample["link"], sample["direction"]) == ("wifi", "down")
+        and since_s <= sample["t_s"] <= until_s
+    ]
+    return max(counts) - min(counts)
+
+
+def test_after_a_blackout_a_frozen_sender_goes_on_as_before(
+    linklab: Linklab, scenario: Callable[..., Path]
+) -> None:
+    more = f"tcp: {{congestion_control: reno}}\nevents: [{BLACKOUT}]\n"
+    file = scenario("blackout", size="20 MB", wifi=WIFI, lte=LTE, more=more)
+    done = linklab("compare", file, "-a", "curl-wifi,freeze", "--json")
+    assert done.code == 0, done.err
+    rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
+    assert rows["freeze"]["download_s"] < rows["curl-wifi"]["download_s"]
+    assert rows["freeze"]["links"]["wifi"]["share"] > 0.9999
+
+    (run_dir,) = Path(done.json["run_dir"]).glob("*freeze*")
+    said = [one for one in lines(run_dir / "events.jsonl") if one["kind"] == "sender"]
+    assert [(one["link"], one["detail"]) for one in said] == [
+        ("wifi", "frozen"),
+        ("wifi", "goes on"),
+    ]
+    assert 3 < said[0]["t_s"] < 3.2
+    # 5 s and a round trip, and what lies between two looks.
+    assert 5 < said[1]["t_s"] < 5.1
+    # With half of its window at least, not with that of one packet.
+    (plain,) = Path(done.json["run_dir"]).glob("*curl-wifi*")
+    assert arrived(run_dir, 4.9, 5.6) > 0.6 * 24e6 / 8 * 0.5
+    assert arrived(plain, 4.9, 5.6) < 0.2 * 24e6 / 8 * 0.5
