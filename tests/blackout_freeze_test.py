@@ -9,7 +9,6 @@ from conftest import Linklab, lines
 
 WIFI = "down: 24 Mbit/s, up: 5 Mbit/s, rtt: 58.6 ms, queue: 256 kB"
 LTE = "down: 1 Mbit/s, up: 0.5 Mbit/s, rtt: 150 ms"
-BLACKOUT = "{at: 3 s, link: wifi, for: 2 s, outage: true}"
 
 
 def arrived(run_dir: Path, since_s: float, until_s: float) -> int:
@@ -23,11 +22,16 @@ def arrived(run_dir: Path, since_s: float, until_s: float) -> int:
     return max(counts) - min(counts)
 
 
+def blackout(scenario: Callable[..., Path], duration_s: int) -> Path:
+    event = f"{{at: 3 s, link: wifi, for: {duration_s} s, outage: true}}"
+    more = f"tcp: {{congestion_control: reno}}\nevents: [{event}]\n"
+    return scenario("blackout", size="20 MB", wifi=WIFI, lte=LTE, more=more)
+
+
 def test_after_a_blackout_a_frozen_sender_goes_on_as_before(
     linklab: Linklab, scenario: Callable[..., Path]
 ) -> None:
-    more = f"tcp: {{congestion_control: reno}}\nevents: [{BLACKOUT}]\n"
-    file = scenario("blackout", size="20 MB", wifi=WIFI, lte=LTE, more=more)
+    file = blackout(scenario, 2)
     done = linklab("compare", file, "-a", "curl-wifi,freeze", "--json")
     assert done.code == 0, done.err
     rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
@@ -47,3 +51,14 @@ def test_after_a_blackout_a_frozen_sender_goes_on_as_before(
     (plain,) = Path(done.json["run_dir"]).glob("*curl-wifi*")
     assert arrived(run_dir, 4.9, 5.6) > 0.6 * 24e6 / 8 * 0.5
     assert arrived(plain, 4.9, 5.6) < 0.2 * 24e6 / 8 * 0.5
+
+
+def test_a_sender_that_can_no_longer_be_frozen_takes_its_timeouts_back(
+    linklab: Linklab, scenario: Callable[..., Path]
+) -> None:
+    done = linklab("compare", blackout(scenario, 20), "-a", "curl-wifi,freeze", "--json")
+    assert done.code == 0, done.err
+    rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
+    # Plain TCP tries again long after the link is back, and with a window of one packet.
+    assert rows["curl-wifi"]["download_s"] > 40
+    assert rows["freeze"]["download_s"] < 30

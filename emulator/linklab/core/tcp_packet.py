@@ -38,9 +38,13 @@ class Acknowledgement:
         """How many bytes more it acknowledges than another one of its connection."""
         return (self.number - other.number) % _NUMBERS
 
+    def but(self, kept_bytes: int) -> Acknowledgement:
+        """The same but for the last bytes."""
+        return replace(self, number=(self.number - kept_bytes) % _NUMBERS)
+
     def frozen(self, kept_bytes: int) -> Acknowledgement:
         """The same but for the last bytes, and with a window of 0."""
-        return replace(self, number=(self.number - kept_bytes) % _NUMBERS, window=0)
+        return replace(self.but(kept_bytes), window=0)
 
     def packet(self) -> bytes:
         """The packet, with TCP's checksum."""

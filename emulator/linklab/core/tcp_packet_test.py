@@ -35,6 +35,7 @@ def test_frozen_says_less_and_closes_the_window() -> None:
     frozen = read.frozen(1448)
     assert (frozen.number, frozen.window) == (read.number - 1448, 0)
     assert read.after(frozen) == 1448
+    assert read.but(1448) == replace(frozen, window=read.window)
     again = tcp_packet.read(frozen.packet())
     assert again == frozen
 

@@ -3,11 +3,14 @@
 Over another link it gets acknowledgements with a window of 0. Linux' sender, though, takes what is on
 its way for lost when that is late, with a window of 0 as without (`tcp_retransmit_timer`). So what came
 last is acknowledged a little at a time: its timer begins anew with each. The last packets that came
-before the silence can be used for that, for the link lost their acknowledgements. When all are used,
-the sender takes its timeouts like any other.
+before the silence can be used for that, for the link lost their acknowledgements. With the last part
+the window is opened: from then on the sender takes its timeouts like any other, which with a window
+of 0 would each make its window half as large.
 
-The last acknowledgement of all, with the window as it is, is sent over the silent link again and
-again. When it comes through, the link is back, and the sender goes on with the window that it had.
+The last acknowledgement of all is sent over the silent link again and again. When it comes through,
+the link is back, and the sender goes on with the window that it had: where it had timeouts meanwhile,
+the acknowledgement's timestamp shows that it is for what was sent before them (the Eifel algorithm,
+RFC 3522).
 """
 
 from __future__ import annotations
@@ -34,13 +37,13 @@ PERIOD_S: Final = 0.02
 FREEZES_S: Final = 0.1
 """How often the sender is told to wait: no timeout of Linux is shorter than twice that (TCP_RTO_MIN)."""
 
-STEPS: Final = 20
-"""How often it can be told: for 2 s, the blackouts of figure 13."""
+STEPS: Final = 30
+"""How often it is told at most: for 3 s; the blackouts of figure 13 last 2 s."""
 
 RECEIVES_BYTES: Final = 64_000
 """What has received so much is past handshake and request."""
 
-_UNSEEN_RTT: Final = 0.25
+_UNSEEN_RTT: Final = 0.4
 """The part of a round trip before the silence in which acknowledgements were lost for sure: what came
 in it left the server when the link was there, and was on its way for half of one."""
 
@@ -139,11 +142,14 @@ class BlackoutFreeze:
             self._player.write_event(due_s, self._of, Happening("sender", "frozen"))
 
     def _tell(self) -> None:
-        """Tells the senders to wait, by another part of what they do not know to have come."""
+        """Tells the senders to wait, by another part of what they do not know to have come, and with the
+        last one that they need not."""
         for one in self._frozen:
-            if one.kept_bytes > 0:
+            if one.kept_bytes > one.step_bytes:
                 _send(self._other, one.last.frozen(one.kept_bytes))
-                one.kept_bytes -= one.step_bytes
+            elif one.kept_bytes > 0:
+                _send(self._other, one.last.but(one.kept_bytes))
+            one.kept_bytes -= one.step_bytes
 
     def close(self) -> None:
         """Closes its sockets."""
