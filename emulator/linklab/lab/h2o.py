@@ -20,11 +20,13 @@ def configuration(
     error_log: Path,
     user: str | None = None,
     uploads: Path | None = None,
+    plain_port: int | None = None,
 ) -> str:
     """H2O's configuration for serving `directory` on `address`.
 
     `user` is whom it becomes when started as root, None where it is not. With `uploads` it also
-    answers messages, and keeps there what is sent to it (server/exchange.rb).
+    answers messages, and keeps there what is sent to it (server/exchange.rb). On `plain_port` it
+    speaks HTTP without TLS too.
     """
     values = {
         "address": address[0],
@@ -35,9 +37,14 @@ def configuration(
         "become": "" if user is None else f"user: {user}",
         "access_log": _quoted(access_log),
         "error_log": _quoted(error_log),
+        "plain": "" if plain_port is None else _plain(address[0], plain_port),
         "exchange": "" if uploads is None else _exchange(directory, uploads),
     }
     return filled(SERVER_CONFIGURATION.read_text(), values)
+
+
+def _plain(host: str, port: int) -> str:
+    return f"    listen:\n      host: {host}\n      port: {port}\n"
 
 
 def _exchange(directory: Path, uploads: Path) -> str:

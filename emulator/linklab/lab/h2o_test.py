@@ -50,6 +50,18 @@ def test_who_is_not_root_becomes_nobody_else() -> None:
     assert "user" not in yaml.safe_load(text)
 
 
+def test_who_cannot_use_tls_finds_the_same_files_on_a_port_of_its_own() -> None:
+    path = Path("/tmp")
+    text = configuration(
+        ("10.0.0.1", 443), path, path, path, access_log=path, error_log=path, plain_port=80
+    )
+    read = yaml.safe_load(text)
+    assert read["listen"]["port"] == 443
+    assert "ssl" in read["listen"]
+    assert read["hosts"]["default"]["listen"] == {"host": "10.0.0.1", "port": 80}
+    assert read["hosts"]["default"]["paths"]["/"]["file.dir"] == "/tmp"
+
+
 def test_without_uploads_the_server_only_sends_its_file(tmp_path: Path) -> None:
     path = Path("/tmp")
     text = configuration(("0.0.0.0", 8443), path, path, path, access_log=path, error_log=path)

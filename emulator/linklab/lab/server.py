@@ -13,7 +13,7 @@ from pathlib import Path
 from linklab.lab.h2o import configuration
 from linklab.lab.namespace import inside
 from linklab.lab.network import Host, LabError
-from linklab.lab.services import HTTPS_PORT
+from linklab.lab.services import HTTP_PORT, HTTPS_PORT
 from linklab.lab.topology import SERVER_ADDRESS
 
 START_TIMEOUT_S = 10.0
@@ -87,11 +87,12 @@ def start(
     *,
     mptcp: bool = False,
     uploads: Path | None = None,
+    plain: bool = False,
 ) -> Server:
     """Starts H2O on `host` and returns once it listens; LabError if it does not.
 
     With `mptcp` its listeners speak Multipath TCP too (mptcpize's preload). With `uploads` it answers
-    messages, and keeps there what is sent to it.
+    messages, and keeps there what is sent to it. With `plain` it is there for HTTP without TLS, too.
     """
     conf = run_dir / "h2o.conf"
     error_log = run_dir / "h2o-error.log"
@@ -105,6 +106,7 @@ def start(
             error_log=error_log,
             user=least_user(payload),
             uploads=uploads,
+            plain_port=HTTP_PORT if plain else None,
         )
     )
     argv = ["h2o", "-m", "worker", "-c", str(conf)]

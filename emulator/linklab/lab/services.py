@@ -12,6 +12,9 @@ from linklab.schema.mapping import integer, within
 HTTPS_PORT: Final = 443
 """What a server listens on unless told otherwise; RFC 9110, 4.2.2."""
 
+HTTP_PORT: Final = 80
+"""What H2O listens on without TLS, for who cannot use that; RFC 9110, 4.2.1."""
+
 parse_port = within(integer, 1, 65535, "1 to 65535")
 """The number of a port. ValueError."""
 
