@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from linklab.core.algorithms import TABLE, Algorithm
-from linklab.core.link_kinds import KINDS, WIFI
+from linklab.core.link_kinds import KINDS, LTE, WIFI
 from linklab.core.paths import MULTILINK
 from linklab.lab.path_use import NO_COUPLING, PathUse, link_of_kind, not_one_of_each
-from linklab.lab.topology import link_paths
+from linklab.lab.topology import SERVER_ADDRESS, link_paths
 from linklab.runs import applications
 from linklab.runs.applications import APPLICATIONS
 from linklab.scenario import Scenario
@@ -56,7 +56,8 @@ class Contestant:
     the Debian package of its program, and `inputs` are the flags of multilink without which it
     cannot decide. With `multipath` server and client hosts speak Multipath TCP, and use the links
     so. With `offloads_acks` what Wi-Fi brings is acknowledged over LTE, with `aggregates_acks` twelve
-    packets at a time; with `freezes` its sender is told over LTE when Wi-Fi is silent.
+    packets at a time; with `freezes` its sender is told over LTE when Wi-Fi is silent. With
+    `fetches_losses` what Wi-Fi loses comes over LTE, and the server is there without TLS, too.
     """
 
     name: str
@@ -66,12 +67,13 @@ class Contestant:
     offloads_acks: bool = False
     aggregates_acks: bool = False
     freezes: bool = False
+    fetches_losses: bool = False
     inputs: tuple[str, ...] = ()
 
     @property
     def changes_tcp(self) -> bool:
         """Whether a link is used otherwise than TCP alone uses it."""
-        return self.offloads_acks or self.aggregates_acks or self.freezes
+        return any((self.offloads_acks, self.aggregates_acks, self.freezes, self.fetches_losses))
 
     def command(self, task: Task) -> list[str]:
         """What it runs. Raises KeyError for a workload that it cannot do."""
@@ -217,6 +219,15 @@ def _wifi_address(task: Task) -> str:
     return link_paths(links)[link_of_kind(links, WIFI)].client.address
 
 
+def _loss_fetching(task: Task) -> list[str]:
+    """What TLS encrypts for one connection is of no use on another."""
+    from linklab.lab import loss_fetching  # Few runs need it.
+
+    url = f"http://{SERVER_ADDRESS}/{task.url.rpartition('/')[2]}"
+    lte = task.scenario.links[link_of_kind(task.scenario.links, LTE)].device
+    return loss_fetching.command(url, _wifi_address(task), lte, task.output, task.sha256)
+
+
 def _uploading(task: Task) -> list[str]:
     """curl, sending the payload as a whole: by HTTP/1.1, since over HTTP/2 curl 7.88 may look for the
     answer a second after it has come."""
@@ -343,6 +354,7 @@ _ON_ALL = {
             aggregates_acks=True,
         ),
         Contestant("freeze", {WHOLE_FILE: _curl(_wifi_address)}, needs="curl", freezes=True),
+        Contestant("loss-fetching", {WHOLE_FILE: _loss_fetching}, fetches_losses=True),
         *(Contestant(f"aria2-{n}", {WHOLE_FILE: _aria2(n)}, needs="aria2") for n in (2, 8, 16)),
     )
 }

@@ -8,6 +8,7 @@ import pytest
 
 from linklab.core.algorithms import TABLE
 from linklab.core.paths import MULTILINK
+from linklab.lab import loss_fetching
 from linklab.lab.path_use import PathUse
 from linklab.runs import clients
 from linklab.runs.clients import USUAL_LINKS, Task, contestant_of, names
@@ -54,6 +55,7 @@ def multilink(name: str, *links: list[str], saved: list[str], plain: bool = Fals
 ON_ALL = [one.name for one in TABLE if not one.one_link]
 PUBLISHED = [one.name for one in TABLE if not one.one_link and not one.rescue]
 
+CHANGES_TCP = ("offloading-ack", "aggregating-ack", "freeze", "loss-fetching")
 COMMANDS = {
     "single-wifi": [*GET, "--algorithm", "single", *WIFI, *TASK],
     "single-lte": [*GET, "--algorithm", "single", *LTE, *TASK],
@@ -76,6 +78,9 @@ COMMANDS = {
     "offloading-ack": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
     "freeze": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
     "aggregating-ack": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
+    "loss-fetching": loss_fetching.command(
+        GET[2].replace("https", "http"), "10.1.0.2", "rmnet0", "/tmp/x/out", "abcd"
+    ),
     **{
         name: ["mptcpize", "run", *CURL, *CURL_CA, *CURL_OUT]
         for name in ("mptcp", *clients.multipath(USUAL_LINKS))
@@ -191,8 +196,7 @@ def test_uploads(task: Task, name: str, words: list[str]) -> None:
 def test_who_can_do_a_workload(small: Scenario) -> None:
     player = playing(small)
     every = set(names(USUAL_LINKS))
-    changed = {"offloading-ack", "aggregating-ack", "freeze"}
-    foreign = {"curl-wifi", "curl-lte", *changed, "aria2-2", "aria2-8", "aria2-16"}
+    foreign = {"curl-wifi", "curl-lte", *CHANGES_TCP, "aria2-2", "aria2-8", "aria2-16"}
     assert every - set(clients.able(player)) == foreign
     assert every - set(clients.able(small)) == {"direct-wifi", "direct-lte"}
     assert clients.chosen("peers", player) == ["direct-wifi", "direct-lte", "mptcp"]
@@ -355,12 +359,13 @@ def test_no_figure_of_multipath_tcp_without_what_it_lacks() -> None:
     assert "LIA" in note
 
 
-@pytest.mark.parametrize("name", ["offloading-ack", "aggregating-ack", "freeze"])
+@pytest.mark.parametrize("name", CHANGES_TCP)
 def test_who_changes_tcp_needs_one_link_of_each_kind(name: str, small: Scenario) -> None:
     assert contestant_of(name).changes_tcp
     assert clients.misfit(name, small, has_energy=False) is None
     words = f"small: {name} needs one link of Wi-Fi and one of LTE, and there are lte, lte, wifi"
     assert clients.misfit(name, three(small), has_energy=True) == words
+    assert name not in clients.peers(USUAL_LINKS)
 
 
 def test_emptcp_in_the_kernel_needs_an_energy_model(small: Scenario) -> None:

@@ -30,7 +30,7 @@ from linklab.lab import outside, own_server, program_root, server, terminal
 from linklab.lab.control import Inbox
 from linklab.lab.multipath import Multipath
 from linklab.lab.namespace import inside, write_sysctls
-from linklab.lab.network import Host, Lab, built
+from linklab.lab.network import Host, Lab, LabError, built
 from linklab.lab.path_use import PathUse, link_of_kind
 from linklab.lab.player import Player
 from linklab.lab.rtnetlink import Interface
@@ -281,7 +281,15 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
             _freeze(stack, lab, player, scenario)
         uploads = _uploads(scratch) if scenario.workload.sends else None
         start_server = _server(
-            lab, job, as_written, host_root, run_dir, scratch, uploads, mptcp=use is not None
+            lab,
+            job,
+            as_written,
+            host_root,
+            run_dir,
+            scratch,
+            uploads,
+            mptcp=use is not None,
+            plain=contestant is not None and contestant.fetches_losses,
         )
         if job.pcap:
             from linklab.lab import packets  # Few runs need it.
@@ -350,9 +358,11 @@ def _server(
     uploads: Path | None,
     *,
     mptcp: bool,
+    plain: bool,
 ) -> StartServer:
     """What starts the run's server: the user's, from the host's files, or H2O, which gets the job
-    with paths as they are seen from here."""
+    with paths as they are seen from here. Raises LabError for a server of the user's that would have
+    to be there without TLS, too."""
     if as_written.server is None:
         return functools.partial(
             server.start,
@@ -363,6 +373,11 @@ def _server(
             run_dir,
             mptcp=mptcp,
             uploads=uploads,
+            plain=plain,
+        )
+    if plain:
+        raise LabError(
+            f"{as_written.contestant} needs HTTP without TLS, which only H2O is set up for"
         )
     directory = scratch / "server"
     values = environment.for_server(as_written)

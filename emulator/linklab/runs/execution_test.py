@@ -3,12 +3,16 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from linklab.lab.netlink import NetlinkError
-from linklab.lab.network import LabError
+from linklab.lab.network import Lab, LabError
+from linklab.lab.services import OwnServer
 from linklab.runs import execution
+from linklab.runs.job import Job
 from linklab.scenario import ScenarioError
 
 
@@ -92,3 +96,12 @@ def test_success_leaves_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(execution, "execute", lambda run_dir: None)
     assert execution.main([str(tmp_path)]) == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_of_the_users_is_not_asked_to_do_without_tls(tmp_path: Path) -> None:
+    job = cast(Job, SimpleNamespace(contestant="loss-fetching", server=OwnServer(("serve",))))
+    lab = cast(Lab, SimpleNamespace(server=None))
+    with pytest.raises(LabError, match="^loss-fetching needs HTTP without TLS"):
+        execution._server(
+            lab, job, job, Path("/"), tmp_path, tmp_path, None, mptcp=False, plain=True
+        )

@@ -1,0 +1,141 @@
+"""Fetches parts of a file over a link of its own (super-aggregation, mirroring-loss-fetching): one
+connection of HTTP/1.1 that stays, on which each part is asked for as soon as it is missed.
+
+A connection that breaks is made anew, and what it owed is asked for again.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Final
+
+from linklab.lab import http_ranges
+from linklab.lab.http_ranges import File, Parts
+from linklab.lab.loss_hiding import Pace
+
+AGAIN_S: Final = 1.0
+"""How long after a failure the next connection is tried."""
+
+_SILENCE_MS: Final = 10_000
+"""After so long without an acknowledgement a connection is broken (tcp(7) TCP_USER_TIMEOUT)."""
+
+
+class Mirror:
+    """The other link's connection to a server. Times are of `time.monotonic`."""
+
+    def __init__(self, device: str, server: tuple[str, int], path: str, now_s: float) -> None:
+        self.pace = Pace()
+        self._device, self._server, self._path = device, server, path
+        self._file: File | None = None
+        self._parts: Parts | None = None
+        self._socket: socket.socket | None = None
+        self._is_open = False
+        self._since_s = now_s
+        self._connect(now_s)
+
+    @property
+    def reads(self) -> list[int]:
+        """Descriptors that are to be waited for until they are readable."""
+        return [self._socket.fileno()] if self._socket is not None and self._is_open else []
+
+    @property
+    def writes(self) -> list[int]:
+        """Those that are until they are writable."""
+        return [self._socket.fileno()] if self._socket is not None and not self._is_open else []
+
+    @property
+    def due_s(self) -> float | None:
+        """When there is something to do anyway."""
+        return self._since_s + AGAIN_S if self._socket is None else None
+
+    def keeps_up(self, now_s: float) -> bool:
+        """Whether more may be asked of it."""
+        return self._is_open and self.pace.keeps_up(now_s)
+
+    def of(self, file: File) -> None:
+        """What parts are of, before the first."""
+        self._file, self._parts = file, Parts(file)
+
+    def fetch(self, begin: int, end: int, now_s: float) -> None:
+        """Asks for the bytes from `begin` to before `end` of the file."""
+        assert self._parts is not None
+        self._parts.asked(begin, end)
+        if self._is_open:
+            self._ask(begin, end, now_s)
+
+    def look(self, now_s: float) -> Iterator[tuple[int, bytes]]:
+        """Does what can be done now; what has come, with where it belongs. Raises AnswerError."""
+        if self._socket is None:
+            if now_s >= self._since_s + AGAIN_S:
+                self._connect(now_s)
+            return
+        if not self._is_open:
+            self._opened(now_s)
+            return
+        try:
+            content = self._socket.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            content = b""
+        if not content or self._parts is None:
+            self._broke(now_s)
+            return
+        for begin, some, is_end in self._parts.read(content):
+            if is_end:
+                self.pace.answered(now_s)
+            yield begin, some
+
+    def _connect(self, now_s: float) -> None:
+        self._since_s = now_s
+        self._socket = socket.socket()
+        self._socket.setblocking(False)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENCE_MS)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self._device.encode())
+        try:
+            self._socket.connect(self._server)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._broke(now_s)
+
+    def _opened(self, now_s: float) -> None:
+        assert self._socket is not None
+        if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self._broke(now_s)
+            return
+        try:
+            self._socket.getpeername()
+        except OSError:  # It is still connecting.
+            return
+        self._is_open = True
+        self.pace.connected(now_s - self._since_s)
+        if self._parts is not None and self._file is not None:
+            owed, self._parts = self._parts.missing, Parts(self._file)
+            for begin, end in owed:
+                self.fetch(begin, end, now_s)
+
+    def _ask(self, begin: int, end: int, now_s: float) -> None:
+        assert self._socket is not None
+        assert self._file is not None
+        words = http_ranges.part(self._server[0], self._path, begin, end, self._file)
+        try:
+            is_sent = self._socket.send(words) == len(words)
+        except OSError:
+            is_sent = False
+        if is_sent:
+            self.pace.asked(now_s)
+        else:
+            self._broke(now_s)
+
+    def _broke(self, now_s: float) -> None:
+        self.close()
+        self._is_open, self._since_s = False, now_s
+
+    def close(self) -> None:
+        """Closes the connection."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None

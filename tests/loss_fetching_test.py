@@ -1,0 +1,101 @@
+"""Losses of Wi-Fi that its sender never sees, fetched over LTE, in the guest and in virtual time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from conftest import Linklab, lines
+
+WIFI = "down: 24 Mbit/s, up: 5 Mbit/s, rtt: 60 ms, queue: 256 kB"
+LTE = "down: 1 Mbit/s, up: 500 kbit/s, rtt: 150 ms, queue: 128 kB"
+RENO = "tcp: {congestion_control: reno}\n"
+
+
+def outcome(run_dir: str) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(Path(run_dir, "outcome.json").read_bytes())
+    return read
+
+
+def wifi_packets(run_dir: str) -> tuple[int, int]:
+    """How many of Wi-Fi's packets to the client its queue had no room for, and how many were lost at
+    random."""
+    last = [
+        sample
+        for sample in lines(Path(run_dir, "queues.jsonl"))
+        if (sample["link"], sample["direction"]) == ("wifi", "down")
+    ][-1]
+    return last["dropped_packets"], last["lost_packets"]
+
+
+def fetched(run_dir: str) -> int:
+    """How many parts the client has asked for."""
+    return sum(entry["status"] == 206 for entry in lines(Path(run_dir, "h2o-access.jsonl")))
+
+
+def test_random_losses_cost_wifi_nothing_and_lte_their_bytes(
+    linklab: Linklab, scenario: Callable[..., Path]
+) -> None:
+    file = scenario("lossy", size="20 MB", wifi=f"{WIFI}, loss: 0.5 %", lte=LTE, more=RENO)
+    done = linklab("compare", file, "-a", "curl-wifi,loss-fetching", "--json")
+    assert done.code == 0, done.err
+    rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
+    hidden = rows["loss-fetching"]
+    # By equations 6 and 7 TCP comes to 3.2 Mbit/s here.
+    assert hidden["goodput_bps"] / rows["curl-wifi"]["goodput_bps"] > 4
+    assert hidden["goodput_bps"] > 12e6
+    (run_dir,) = map(str, Path(done.json["run_dir"]).glob("*loss-fetching*"))
+    dropped, lost = wifi_packets(run_dir)
+    ended = outcome(run_dir)
+    # Of 14,000 packets 5 in 1000 are lost. What the sender has to repeat comes over Wi-Fi.
+    assert 45 < lost < 100
+    assert dropped == 0
+    assert 0.8 * lost < fetched(run_dir) <= lost
+    # A part is an answer's head, some headers of TCP and its acknowledgements, and 1448 bytes.
+    assert 1448 * fetched(run_dir) < ended["received_bytes"]["lte"] < 2000 * lost
+    assert hidden["links"]["lte"]["share"] < 0.01
+    again = linklab("run", file, "-a", "loss-fetching", "--json")
+    assert outcome(again.json["run_dir"])["elapsed_ns"] == ended["elapsed_ns"]
+
+
+def test_what_a_full_queue_drops_is_the_senders(
+    linklab: Linklab, scenario: Callable[..., Path]
+) -> None:
+    """Also where LTE could bring it."""
+    short = "down: 24 Mbit/s, up: 5 Mbit/s, rtt: 60 ms, queue: 64 kB"
+    file = scenario("dropping", size="20 MB", wifi=short, more=RENO)
+    done = linklab("compare", file, "-a", "curl-wifi,loss-fetching", "--json")
+    assert done.code == 0, done.err
+    rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
+    (run_dir,) = map(str, Path(done.json["run_dir"]).glob("*loss-fetching*"))
+    dropped, lost = wifi_packets(run_dir)
+    assert dropped > 50
+    assert lost == 0
+    assert fetched(run_dir) < 0.1 * dropped
+    gain = rows["loss-fetching"]["goodput_bps"] / rows["curl-wifi"]["goodput_bps"]
+    assert 0.9 < gain < 1.1
+
+
+def test_while_the_other_link_is_away_losses_are_the_senders(
+    linklab: Linklab, scenario: Callable[..., Path]
+) -> None:
+    file = scenario(
+        "alone",
+        size="10 MB",
+        wifi=f"{WIFI}, loss: 0.5 %",
+        lte=LTE,
+        more=f"{RENO}events: [{{at: 2 s, link: lte, carrier: down, for: 4 s}}]\n",
+    )
+    done = linklab("run", file, "-a", "loss-fetching", "--json")
+    assert done.code == 0, done.err
+    run_dir = done.json["run_dir"]
+    # What had been hidden by then came once the link was back.
+    at_s = {round(sample["t_s"], 1): sample for sample in lines(Path(run_dir, "queues.jsonl"))
+            if (sample["link"], sample["direction"]) == ("lte", "down")}  # fmt: skip
+    assert (
+        at_s[2.5]["sent_bytes"]
+        == at_s[5.5]["sent_bytes"]
+        < outcome(run_dir)["received_bytes"]["lte"]
+    )
