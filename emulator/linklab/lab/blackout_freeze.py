@@ -15,20 +15,22 @@ RFC 3522).
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import socket
 import struct
 from collections import defaultdict, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from linklab.core.frames import SEGMENT_BYTES
-from linklab.core.tcp_packet import Acknowledgement, read
-from linklab.lab import sock_diag
+from linklab.lab import sock_diag, tcp_segment
 from linklab.lab.namespace import inside
 from linklab.lab.netlink import SOCK_DIAG, Channel
 from linklab.lab.network import Lab
 from linklab.lab.player import Player
+from linklab.lab.tcp_segment import ACK, Segment
+from linklab.lab.topology import SERVER_ADDRESS
 from linklab.models.model import Happening
 
 PERIOD_S: Final = 0.02
@@ -62,19 +64,31 @@ class Frozen:
     """A connection whose sender waits: its last acknowledgement, how much of what that says the sender
     has not been told, and how much it is told at a time."""
 
-    last: Acknowledgement
+    last: Segment
     kept_bytes: int
     step_bytes: int
 
+    def told(self) -> Segment:
+        """What the sender is told next, but for what is kept: with a window of 0, unless it is the last
+        part."""
+        is_last = self.kept_bytes <= self.step_bytes
+        window = self.last.window if is_last else 0
+        known = self.last.acknowledged - self.kept_bytes
+        return replace(self.last, acknowledged=known, window=window)
 
-Sent = deque[tuple[float, Acknowledgement]]
+
+Sent = deque[tuple[float, Segment]]
 """Acknowledgements and when they were seen to leave, as scenario time in seconds."""
 
 
 def frozen(sent: Sent, unseen_from_s: float) -> Frozen:
     """What is left to tell a sender that has not seen what was sent from a time on."""
     _, last = sent[-1]
-    kept_bytes = max((last.after(one) for at_s, one in sent if at_s > unseen_from_s), default=0)
+    unseen = (one.acknowledged for at_s, one in sent if at_s > unseen_from_s)
+    last_number = last.acknowledged
+    kept_bytes = max(
+        (last_number - tcp_segment.unwrapped(n, last_number) for n in unseen), default=0
+    )
     return Frozen(last, kept_bytes, max(SEGMENT_BYTES, kept_bytes // STEPS))
 
 
@@ -94,7 +108,9 @@ class BlackoutFreeze:
         with inside(lab.client.node.namespace):
             self._sockets = Channel(SOCK_DIAG)
             self._leaving = _leaving(self._path.device)
-            self._silent, self._other = (_way(lab.links[way].path.device) for way in (of, over))
+            self._silent, self._other = (
+                _way(lab.links[way].path.device, self._path.client.address) for way in (of, over)
+            )
 
     def look(self, due_s: float) -> float:
         """Looks and decides; when to look again (`path_control.Control`)."""
@@ -109,7 +125,7 @@ class BlackoutFreeze:
             self._freeze(due_s)
         else:
             for one in self._frozen:
-                _send(self._silent, one.last)
+                self._send(self._silent, one.last)
         if self._frozen and due_s >= self._tell_s:
             self._tell_s = due_s + FREEZES_S
             self._tell()
@@ -119,11 +135,13 @@ class BlackoutFreeze:
         """Takes what has been sent since the last look."""
         while True:
             try:
-                acknowledgement = read(self._leaving.recv(_HEADERS_BYTES))
+                packet = self._leaving.recv(_HEADERS_BYTES)
             except BlockingIOError:
                 return
-            if acknowledgement is not None:
-                self._sent[acknowledgement.port].append((due_s, acknowledgement))
+            with contextlib.suppress(ValueError):  # Of another kind, or longer than its headers.
+                segment = tcp_segment.parsed(packet)
+                if segment.flags == ACK and not segment.payload:
+                    self._sent[segment.from_port].append((due_s, segment))
 
     def _freeze(self, due_s: float) -> None:
         """Finds those that have been silent for a round trip."""
@@ -145,11 +163,13 @@ class BlackoutFreeze:
         """Tells the senders to wait, by another part of what they do not know to have come, and with the
         last one that they need not."""
         for one in self._frozen:
-            if one.kept_bytes > one.step_bytes:
-                _send(self._other, one.last.frozen(one.kept_bytes))
-            elif one.kept_bytes > 0:
-                _send(self._other, one.last.but(one.kept_bytes))
-            one.kept_bytes -= one.step_bytes
+            if one.kept_bytes > 0:
+                self._send(self._other, one.told())
+                one.kept_bytes -= one.step_bytes
+
+    def _send(self, way: socket.socket, segment: Segment) -> None:
+        ends = (socket.inet_aton(one) for one in (self._path.client.address, SERVER_ADDRESS))
+        way.send(tcp_segment.packed(segment, *ends))
 
     def close(self) -> None:
         """Closes its sockets."""
@@ -176,12 +196,12 @@ def _leaving(device: str) -> socket.socket:
     return packets
 
 
-def _way(device: str) -> socket.socket:
-    """A socket whose packets, from IP's header on, leave by a device (raw(7))."""
-    raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+def _way(device: str, address: str) -> socket.socket:
+    """A socket whose segments leave by a device, from this address to the server (raw(7)). It is never
+    read; what it is handed of what comes has little room."""
+    raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+    raw.bind((address, 0))
+    raw.connect((SERVER_ADDRESS, 0))
     return raw
-
-
-def _send(way: socket.socket, acknowledgement: Acknowledgement) -> None:
-    way.sendto(acknowledgement.packet(), (acknowledgement.server, 0))
