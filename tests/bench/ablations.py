@@ -24,9 +24,6 @@ PARTS = {
     "time for slow start": Change(
         "internal/schedule/adaptive.go", "case g.without > 0 && g.patience > 0:", "case false:"
     ),
-    "trying again when slower": Change(
-        "internal/schedule/adaptive.go", "&& float64(rate)*worth > float64(g.withoutRate):", ":"
-    ),
     "giving connections up": Change(
         "internal/schedule/adaptive.go",
         "case f.fillsWithoutOne() && g.count > max(g.floor, 1):",

@@ -59,8 +59,8 @@ type Growth struct {
 	// how many rounds more the others may still be in slow start.
 	count, without, patience int
 	withoutRate              quantity.Rate
-	// rest is how many rounds nothing is tried, unless the link becomes slower,
-	// and rests how many the next time that more brought nothing.
+	// rest is how many rounds without a queue nothing is tried, and rests how many
+	// the next time that more brought nothing.
 	rest, rests int
 	// enough is how many there were with a queue before the last one was given
 	// up, and full what those delivered, until the others are seen. floor is how
@@ -166,7 +166,7 @@ func (g *Growth) Count(now time.Duration, f Flow) int {
 		g.count, g.without = g.without, 0
 		g.rests = max(8, 2*g.rests)
 		g.rest = g.rests
-	case g.rest > 0 && !f.IsQueued() && float64(rate)*worth > float64(g.withoutRate):
+	case g.rest > 0 && !f.IsQueued():
 		g.rest--
 	case f.fillsWithoutOne() && g.count > max(g.floor, 1):
 		g.full, g.enough = rate, g.count

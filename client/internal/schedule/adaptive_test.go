@@ -146,9 +146,8 @@ func TestNewConnectionsHaveTimeForSlowStart(t *testing.T) {
 	}
 }
 
-// That more connections brought nothing holds for the rate that the link had:
-// when it has become slower and no queue shows, packets were lost.
-func TestMoreAreTriedAgainWhenTheLinkHasBecomeSlower(t *testing.T) {
+// That more connections brought nothing is not tried again at once, and less and less often.
+func TestMoreThatBroughtNothingRest(t *testing.T) {
 	s := begun(t)
 	for range 5 {
 		s.round(30e6, 0)
@@ -156,8 +155,19 @@ func TestMoreAreTriedAgainWhenTheLinkHasBecomeSlower(t *testing.T) {
 	if s.n != startConnections || s.g.rest < 4 {
 		t.Fatalf("%d connections, %d rounds of rest: more have not failed", s.n, s.g.rest)
 	}
-	if s.round(20e6, 0); s.n <= startConnections {
-		t.Errorf("%d connections of a link that has become slower, and has no queue", s.n)
+	for s.g.rest > 0 {
+		if s.round(30e6, 0); s.n != startConnections {
+			t.Fatalf("%d connections, and %d rounds of rest left", s.n, s.g.rest)
+		}
+	}
+	if s.round(30e6, 0); s.n != 2*startConnections {
+		t.Fatalf("%d connections after the rest", s.n)
+	}
+	for range 5 {
+		s.round(30e6, 0)
+	}
+	if s.g.rest <= 8 {
+		t.Errorf("%d rounds of rest after the second failure", s.g.rest)
 	}
 }
 
