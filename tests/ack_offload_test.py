@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from conftest import Linklab, lines
+from conftest import Linklab, lines, queue
 
 SHARED_AIR = (
     "down: 54 Mbit/s, up: 54 Mbit/s, rtt: 20 ms, radio: {standard: g, cell: mixed, "
@@ -17,9 +17,7 @@ SHARED_AIR = (
 def sent_up(run_dir: Path, link: str, until_s: float) -> int:
     """The bytes that the client had sent over a link by a time."""
     counts: list[int] = [
-        sample["sent_bytes"]
-        for sample in lines(run_dir / "queues.jsonl")
-        if (sample["link"], sample["direction"]) == (link, "up") and sample["t_s"] <= until_s
+        sample["sent_bytes"] for sample in queue(run_dir, link, "up") if sample["t_s"] <= until_s
     ]
     return max(counts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from conftest import Linklab, lines
+from conftest import Linklab, lines, queue
 
 WIFI = "down: 24 Mbit/s, up: 5 Mbit/s, rtt: 58.6 ms, queue: 256 kB"
 LTE = "down: 1 Mbit/s, up: 0.5 Mbit/s, rtt: 150 ms"
@@ -15,9 +15,8 @@ def arrived(run_dir: Path, since_s: float, until_s: float) -> int:
     """The bytes that Wi-Fi brought between two times."""
     counts: list[int] = [
         sample["sent_bytes"]
-        for sample in lines(run_dir / "queues.jsonl")
-        if (sample["link"], sample["direction"]) == ("wifi", "down")
-        and since_s <= sample["t_s"] <= until_s
+        for sample in queue(run_dir, "wifi", "down")
+        if since_s <= sample["t_s"] <= until_s
     ]
     return max(counts) - min(counts)
 

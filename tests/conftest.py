@@ -87,3 +87,12 @@ def scenario(tmp_path: Path) -> Callable[..., Path]:
 def lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a JSON lines file."""
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def queue(run_dir: Path, link: str, direction: str) -> list[dict[str, Any]]:
+    """The samples of one queue in the order of time."""
+    return [
+        sample
+        for sample in lines(run_dir / "queues.jsonl")
+        if (sample["link"], sample["direction"]) == (link, direction)
+    ]

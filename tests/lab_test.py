@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import PROBES, Linklab, lines
+from conftest import PROBES, Linklab, lines, queue
 from linklab.core.frames import FRAME_BYTES, goodput_ratio
 
 ScenarioFile = Callable[..., Path]
-
-
-def queue(run_dir: Path, link: str, direction: str) -> list[dict[str, Any]]:
-    """The samples of one queue in the order of time."""
-    return [
-        sample
-        for sample in lines(run_dir / "queues.jsonl")
-        if (sample["link"], sample["direction"]) == (link, direction)
-    ]
 
 
 def test_a_download_uses_both_links_and_comes_close_to_the_oracle(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from conftest import Linklab, lines
+from conftest import Linklab, lines, queue
 
 WIFI = "down: 24 Mbit/s, up: 5 Mbit/s, rtt: 60 ms, queue: 256 kB"
 LTE = "down: 1 Mbit/s, up: 500 kbit/s, rtt: 150 ms, queue: 128 kB"
@@ -22,11 +22,7 @@ def outcome(run_dir: str) -> dict[str, Any]:
 def wifi_packets(run_dir: str) -> tuple[int, int]:
     """How many of Wi-Fi's packets to the client its queue had no room for, and how many were lost at
     random."""
-    last = [
-        sample
-        for sample in lines(Path(run_dir, "queues.jsonl"))
-        if (sample["link"], sample["direction"]) == ("wifi", "down")
-    ][-1]
+    last = queue(Path(run_dir), "wifi", "down")[-1]
     return last["dropped_packets"], last["lost_packets"]
 
 
@@ -92,8 +88,8 @@ def test_while_the_other_link_is_away_losses_are_the_senders(
     assert done.code == 0, done.err
     run_dir = done.json["run_dir"]
     # What had been hidden by then came once the link was back.
-    at_s = {round(sample["t_s"], 1): sample for sample in lines(Path(run_dir, "queues.jsonl"))
-            if (sample["link"], sample["direction"]) == ("lte", "down")}  # fmt: skip
+    samples = queue(Path(run_dir), "lte", "down")
+    at_s = {round(sample["t_s"], 1): sample for sample in samples}
     assert (
         at_s[2.5]["sent_bytes"]
         == at_s[5.5]["sent_bytes"]

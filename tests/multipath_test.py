@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Linklab, lines
+from conftest import Linklab, lines, queue
 
 ScenarioFile = Callable[..., Path]
 
@@ -134,9 +134,8 @@ def test_emptcp_in_the_kernel_opens_suspends_and_resumes_lte(
     assert 20.0 < resumed[0] < 21.5
     rested = [
         sample["sent_bytes"]
-        for sample in lines(run_dir / "queues.jsonl")
-        if (sample["link"], sample["direction"]) == ("lte", "down")
-        and suspended[0] + 1 < sample["t_s"] < resumed[0]
+        for sample in queue(run_dir, "lte", "down")
+        if suspended[0] + 1 < sample["t_s"] < resumed[0]
     ]
     assert len(rested) > 10
     assert rested[-1] - rested[0] < 100_000
