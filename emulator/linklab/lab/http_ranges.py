@@ -36,12 +36,9 @@ def head(content: bytes) -> Head | None:
     words = first.split(" ")
     if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
         raise AnswerError(f"no answer of HTTP/1.1: {first[:80]!r}")
-    fields = {name.strip().lower(): value.strip() for name, _, value in map(_split, lines)}
+    parts = (line.partition(":") for line in lines)
+    fields = {name.strip().lower(): value.strip() for name, _, value in parts}
     return Head(int(words[1]), fields, len(text) + len(_HEAD_END))
-
-
-def _split(line: str) -> tuple[str, str, str]:
-    return line.partition(":")
 
 
 @dataclass(frozen=True, slots=True)

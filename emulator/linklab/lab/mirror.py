@@ -25,7 +25,7 @@ class Mirror:
     """The other link's connection to a server. Times are of `time.monotonic`."""
 
     def __init__(self, device: str, server: tuple[str, int], path: str, now_s: float) -> None:
-        self.pace = Pace()
+        self._pace = Pace()
         self._device, self._server, self._path = device, server, path
         self._file: File | None = None
         self._parts: Parts | None = None
@@ -51,7 +51,7 @@ class Mirror:
 
     def keeps_up(self, now_s: float) -> bool:
         """Whether more may be asked of it."""
-        return self._is_open and self.pace.keeps_up(now_s)
+        return self._is_open and self._pace.keeps_up(now_s)
 
     def of(self, file: File) -> None:
         """What parts are of, before the first."""
@@ -84,7 +84,7 @@ class Mirror:
             return
         for begin, some, is_end in self._parts.read(content):
             if is_end:
-                self.pace.answered(now_s)
+                self._pace.answered(now_s)
             yield begin, some
 
     def _connect(self, now_s: float) -> None:
@@ -111,7 +111,7 @@ class Mirror:
         except OSError:  # It is still connecting.
             return
         self._is_open = True
-        self.pace.connected(now_s - self._since_s)
+        self._pace.connected(now_s - self._since_s)
         if self._parts is not None and self._file is not None:
             owed, self._parts = self._parts.missing, Parts(self._file)
             for begin, end in owed:
@@ -126,7 +126,7 @@ class Mirror:
         except OSError:
             is_sent = False
         if is_sent:
-            self.pace.asked(now_s)
+            self._pace.asked(now_s)
         else:
             self._broke(now_s)
 
