@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from linklab import scenario
-from linklab.lab.namespace import new_network
+from linklab.lab import rtnetlink
+from linklab.lab.namespace import inside, new_network
+from linklab.lab.netlink import Channel
 from linklab.scenario import Scenario
 
 # A shell starts background jobs with SIGINT ignored, and whatever is tested would inherit that.
@@ -60,3 +64,13 @@ def namespace() -> Iterator[int]:
         pytest.skip(f"no network namespace can be made here: {error}")
     yield made
     os.close(made)
+
+
+@pytest.fixture
+def loopback(namespace: int) -> Iterator[ExitStack]:
+    """The test runs in a network namespace of its own with a loopback; closes what is entered."""
+    with ExitStack() as stack:
+        stack.enter_context(inside(namespace))
+        channel = stack.enter_context(closing(Channel()))
+        channel.request(rtnetlink.set_up(socket.if_nametoindex("lo"), up=True))
+        yield stack

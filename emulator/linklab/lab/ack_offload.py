@@ -20,9 +20,6 @@ from linklab.models.model import Happening
 PERIOD_S: Final = 0.1
 """How often it is looked for a connection that receives a download."""
 
-RECEIVES_BYTES: Final = 64_000
-"""What has received so much is past handshake and request."""
-
 _PRIORITY: Final = 50
 """Before the rules of the links (`lab/network.py`)."""
 
@@ -43,8 +40,7 @@ class AckOffload:
     def look(self, due_s: float) -> float:
         """Looks and decides; when to look again (`path_control.Control`)."""
         leads = self._lab.client.is_up(self._lab.links[self._over].path.device) and any(
-            one is not None and one.address == self._address and one.received_bytes > RECEIVES_BYTES
-            for one in map(sock_diag.carried, self._sockets.dump(sock_diag.all_connections()))
+            sock_diag.downloads(self._sockets.dump(sock_diag.all_connections()), self._address)
         )
         if leads != self._is_led:
             change = rtnetlink.add_rule_by_source if leads else rtnetlink.delete_rule_by_source

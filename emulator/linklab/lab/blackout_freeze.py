@@ -16,15 +16,13 @@ RFC 3522).
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import socket
-import struct
 from collections import defaultdict, deque
 from dataclasses import dataclass, replace
 from typing import Final
 
 from linklab.core.frames import SEGMENT_BYTES
-from linklab.lab import sock_diag, tcp_segment
+from linklab.lab import sock_diag, socket_options, tcp_segment
 from linklab.lab.namespace import inside
 from linklab.lab.netlink import SOCK_DIAG, Channel
 from linklab.lab.network import Lab
@@ -42,19 +40,11 @@ FREEZES_S: Final = 0.1
 STEPS: Final = 30
 """How often it is told at most: for 3 s; the blackouts of figure 13 last 2 s."""
 
-RECEIVES_BYTES: Final = 64_000
-"""What has received so much is past handshake and request."""
-
 _UNSEEN_RTT: Final = 0.4
 """The part of a round trip before the silence in which acknowledgements were lost for sure: what came
 in it left the server when the link was there, and was on its way for half of one."""
 
-_ALL_PROTOCOLS: Final = 3
-_SO_ATTACH_FILTER: Final = 26
-_SO_RCVBUFFORCE: Final = 33
 _ROOM_BYTES: Final = 4 << 20
-_PACKET_KIND: Final = 0xFFFFF000 + 4
-_OUTGOING: Final = 4
 _HEADERS_BYTES: Final = 120
 _REMEMBERED: Final = 4096
 
@@ -100,6 +90,7 @@ class BlackoutFreeze:
         """Links by name."""
         self._lab, self._player, self._of = lab, player, of
         self._path = lab.links[of].path
+        self._ends = (socket.inet_aton(self._path.client.address), socket.inet_aton(SERVER_ADDRESS))
         self._sent: defaultdict[int, Sent] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
         self._frozen: list[Frozen] = []
         self._tell_s = 0.0
@@ -146,13 +137,8 @@ class BlackoutFreeze:
     def _freeze(self, due_s: float) -> None:
         """Finds those that have been silent for a round trip."""
         answers = self._sockets.dump(sock_diag.all_connections())
-        for one in filter(None, map(sock_diag.carried, answers)):
-            if (
-                one.address == self._path.client.address
-                and one.received_bytes > RECEIVES_BYTES
-                and one.port in self._sent
-                and due_s - self._quiet_from_s >= one.min_rtt_s
-            ):
+        for one in sock_diag.downloads(answers, self._path.client.address):
+            if one.port in self._sent and due_s - self._quiet_from_s >= one.min_rtt_s:
                 unseen_from_s = self._quiet_from_s - _UNSEEN_RTT * one.min_rtt_s
                 self._frozen.append(frozen(self._sent[one.port], unseen_from_s))
         if self._frozen:
@@ -168,8 +154,7 @@ class BlackoutFreeze:
                 one.kept_bytes -= one.step_bytes
 
     def _send(self, way: socket.socket, segment: Segment) -> None:
-        ends = (socket.inet_aton(one) for one in (self._path.client.address, SERVER_ADDRESS))
-        way.send(tcp_segment.packed(segment, *ends))
+        way.send(tcp_segment.packed(segment, *self._ends))
 
     def close(self) -> None:
         """Closes its sockets."""
@@ -182,25 +167,17 @@ def _leaving(device: str) -> socket.socket:
     """A socket that gets the first bytes of each packet that leaves by a device, from IP's header on
     (packet(7))."""
     packets = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, 0)
-    steps = (  # linux/filter.h: load the kind of packet; is it ours; take the headers; take nothing.
-        struct.pack("HBBI", 0x20, 0, 0, _PACKET_KIND),
-        struct.pack("HBBI", 0x15, 0, 1, _OUTGOING),
-        struct.pack("HBBI", 0x06, 0, 0, _HEADERS_BYTES),
-        struct.pack("HBBI", 0x06, 0, 0, 0),
-    )
-    program = ctypes.create_string_buffer(b"".join(steps))
-    described = struct.pack("HL", len(steps), ctypes.addressof(program))
-    packets.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, described)
-    packets.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM_BYTES)
-    packets.bind((device, _ALL_PROTOCOLS))
+    socket_options.take_leaving(packets, _HEADERS_BYTES)
+    socket_options.give_room(packets, _ROOM_BYTES)
+    packets.bind((device, socket_options.ALL_PROTOCOLS))
     return packets
 
 
 def _way(device: str, address: str) -> socket.socket:
     """A socket whose segments leave by a device, from this address to the server (raw(7)). It is never
-    read; what it is handed of what comes has little room."""
+    read."""
     raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
+    socket_options.drop_all(raw)
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
     raw.bind((address, 0))
     raw.connect((SERVER_ADDRESS, 0))

@@ -1,8 +1,7 @@
 """Every packet on a client's devices into files that Wireshark opens, with the times of the kernel.
 
 A packet socket gets a copy of each packet as the device has it, in both directions, stamped by the
-kernel: to the nanosecond of the lab's clock, however late it is read (packet(7), socket(7)
-SO_TIMESTAMPNS). A process of its own reads and writes, so that the player waits for nobody. It is
+kernel: to the nanosecond of the lab's clock, however late it is read (packet(7)). A process of its own reads and writes, so that the player waits for nobody. It is
 another process in the lab: a run's figures with it can differ from those without it.
 """
 
@@ -17,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from linklab.lab import socket_options
 from linklab.lab.namespace import inside
 from linklab.lab.network import LabError
 
@@ -26,12 +26,8 @@ SUFFIX: Final = ".pcap"
 _HEADER: Final = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)
 """Of a file of pcap: times in nanoseconds, packets whole, Ethernet."""
 
-_ALL_PROTOCOLS: Final = 3
-_SO_TIMESTAMPNS: Final = 35
-_SO_RCVBUFFORCE: Final = 33
 _SOL_PACKET: Final = 263
 _PACKET_STATISTICS: Final = 6
-_TIME: Final = struct.Struct("@ll")
 _ROOM_BYTES: Final = 256 << 20
 """Of packets that wait to be read."""
 
@@ -57,10 +53,11 @@ def recorded(namespace: int, devices: Mapping[str, str], directory: Path) -> Ite
 
 
 def _socket(device: str) -> socket.socket:
-    packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_PROTOCOLS))
-    packets.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM_BYTES)
-    packets.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-    packets.bind((device, _ALL_PROTOCOLS))
+    protocols = socket.htons(socket_options.ALL_PROTOCOLS)
+    packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, protocols)
+    socket_options.give_room(packets, _ROOM_BYTES)
+    socket_options.stamp(packets)
+    packets.bind((device, socket_options.ALL_PROTOCOLS))
     return packets
 
 
@@ -96,6 +93,6 @@ def _write(packets: socket.socket, file: BinaryIO, stop: int) -> None:
 
 
 def _record(packets: socket.socket) -> bytes:
-    content, notes, _, _ = packets.recvmsg(65535, 64)
-    seconds, nanoseconds = _TIME.unpack(notes[0][2])
+    content, notes, _, _ = packets.recvmsg(65535, socket_options.NOTES_BYTES)
+    seconds, nanoseconds = socket_options.stamped(notes)
     return struct.pack("<IIII", seconds, nanoseconds, len(content), len(content)) + content

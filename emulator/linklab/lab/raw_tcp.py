@@ -2,22 +2,20 @@
 is for a program to decide.
 
 The kernel, which knows of no such connection, would answer with a reset. So a socket listens on the
-port, and a filter of its drops all that comes (socket(7) SO_ATTACH_FILTER). For root.
+port, and drops all that comes. For root.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import socket
-import struct
 import time
 from collections.abc import Callable
 from typing import Final
 
 from linklab.core.frames import IPV4_BYTES, MTU_BYTES, SEGMENT_BYTES
-from linklab.lab import tcp_segment
+from linklab.lab import socket_options, tcp_segment
 from linklab.lab.tcp_segment import ACK, FIN, RST, SYN, Segment
 
 DELAY_S: Final = 0.04
@@ -32,20 +30,13 @@ _FIRST_TIMEOUT_S: Final = 1.0
 _SCALE_BITS: Final = 9
 _WINDOW: Final = 0xFFFF
 _PLAIN_HEADER_BYTES: Final = 20
-_SO_ATTACH_FILTER: Final = 26
-_SO_RCVBUFFORCE: Final = 33
-_SO_TIMESTAMPNS: Final = 35
 _ROOM_BYTES: Final = 16 << 20
-_TIME: Final = struct.Struct("@ll")
-_DROPS_ALL: Final = struct.pack("=HBBI", 0x06, 0, 0, 0)  # BPF_RET | BPF_K, of no byte
 
 
 def _silent(address: str) -> socket.socket:
     """A socket that listens on a free port and answers nobody."""
     listening = socket.socket()
-    program = ctypes.create_string_buffer(_DROPS_ALL)
-    filtering = struct.pack("@HP", 1, ctypes.addressof(program))
-    listening.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filtering)
+    socket_options.drop_all(listening)
     listening.bind((address, 0))
     listening.listen(1)
     return listening
@@ -78,8 +69,8 @@ class RawConnection:
         self._server_port = server[1]
         self._ends = (socket.inet_aton(address), socket.inet_aton(server[0]))
         self._raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
-        self._raw.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM_BYTES)
-        self._raw.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        socket_options.give_room(self._raw, _ROOM_BYTES)
+        socket_options.stamp(self._raw)
         self._raw.setblocking(False)
         self._raw.bind((address, 0))
         self._raw.connect((server[0], 0))
@@ -110,10 +101,10 @@ class RawConnection:
         """Reads what has come, and sends what is due. Raises OSError where the connection is lost."""
         while True:
             try:
-                datagram, notes, _, _ = self._raw.recvmsg(1 << 16, 64)
+                datagram, notes, _, _ = self._raw.recvmsg(1 << 16, socket_options.NOTES_BYTES)
             except BlockingIOError:
                 break
-            seconds, nanoseconds = _TIME.unpack(notes[0][2])
+            seconds, nanoseconds = socket_options.stamped(notes)
             self._take(datagram, seconds + nanoseconds / 1e9, now_s)
         if self._again_s is not None and now_s >= self._again_s:
             self._again_s = now_s + self._timeout_s
@@ -136,7 +127,10 @@ class RawConnection:
             self._send(ACK, self._request)
 
     def _take(self, datagram: bytes, came_s: float, now_s: float) -> None:
-        segment = tcp_segment.parsed(datagram)
+        try:
+            segment = tcp_segment.parsed(datagram)
+        except ValueError:  # The kernel would drop it, too.
+            return
         if (segment.from_port, segment.to_port) != (self._server_port, self._port):
             return
         if segment.flags & RST:

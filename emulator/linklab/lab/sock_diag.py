@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from linklab.lab.netlink import DUMP, HEADER_BYTES, attributes, message, of_answer
@@ -25,6 +26,7 @@ _BACKUP = 0x10 | 0x20
 _TIME_WAIT, _LISTEN = 6, 10
 _UNKNOWN = 0xFFFFFFFF
 _NOT_WANTED = 1 << _TIME_WAIT | 1 << _LISTEN
+_DOWNLOAD_BYTES = 64_000
 _TCP_INFO = struct.Struct("=44xIIII8xI20xI4xI16xQQ12xI")
 
 
@@ -99,6 +101,14 @@ def carried(answer: bytes) -> Carried | None:
         receive_rtt_s=receive_rtt_us / 1e6,
         quiet_s=min(sent_ms, received_ms) / 1e3,
     )
+
+
+def downloads(answers: Iterable[bytes], address: str) -> Iterator[Carried]:
+    """The connections from an address of this host, of answers to `all_connections`, that receive a
+    download: they are past handshake and request."""
+    for one in map(carried, answers):
+        if one is not None and one.address == address and one.received_bytes > _DOWNLOAD_BYTES:
+            yield one
 
 
 def subflow(answer: bytes) -> Subflow | None:

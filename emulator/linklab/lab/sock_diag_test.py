@@ -52,6 +52,9 @@ def test_plain_connections_are_no_subflows_and_those_that_go_are_told(namespace:
                 SIZE_BYTES,
                 1 + len(b"done"),
             )
+            # The other end, of the same address, has received one word.
+            assert list(sock_diag.downloads(answers, "127.0.0.1")) == [own]
+            assert list(sock_diag.downloads(answers, "127.0.0.2")) == []
             assert 0 < own.min_rtt_s <= own.rtt_s < 1
             assert 0 <= own.quiet_s < 5
             assert gone.heard() == []

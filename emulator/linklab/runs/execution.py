@@ -98,26 +98,23 @@ def _use_links(lab: Lab, multipath: Multipath, player: Player, use: PathUse, tas
     path_control.follow(control, player)
 
 
-def _offload_acks(
-    stack: contextlib.ExitStack, lab: Lab, player: Player, scenario: Scenario
+def _help_over_lte(
+    stack: contextlib.ExitStack,
+    lab: Lab,
+    player: Player,
+    scenario: Scenario,
+    contestant: Contestant,
 ) -> None:
-    """Has what Wi-Fi brings acknowledged over LTE."""
+    """Has LTE carry what the contestant has it carry for Wi-Fi's connections: their acknowledgements,
+    or, where Wi-Fi is silent, what their senders are to be told."""
     from linklab.lab import path_control  # Few runs need them.
     from linklab.lab.ack_offload import AckOffload
-
-    of, over = (link_of_kind(scenario.links, kind) for kind in (WIFI, LTE))
-    offload = stack.enter_context(contextlib.closing(AckOffload(lab, player, of=of, over=over)))
-    path_control.follow(offload, player)
-
-
-def _freeze(stack: contextlib.ExitStack, lab: Lab, player: Player, scenario: Scenario) -> None:
-    """Has the sender told over LTE when Wi-Fi is silent."""
-    from linklab.lab import path_control  # Few runs need them.
     from linklab.lab.blackout_freeze import BlackoutFreeze
 
     of, over = (link_of_kind(scenario.links, kind) for kind in (WIFI, LTE))
-    freeze = stack.enter_context(contextlib.closing(BlackoutFreeze(lab, player, of=of, over=over)))
-    path_control.follow(freeze, player)
+    helper = BlackoutFreeze if contestant.freezes else AckOffload
+    control = stack.enter_context(contextlib.closing(helper(lab, player, of=of, over=over)))
+    path_control.follow(control, player)
 
 
 def _aggregate_acks(lab: Lab, scenario: Scenario, scratch: Path) -> None:
@@ -273,12 +270,10 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
             if contestant
             else _user_command(lab, as_written, task, host_root, scratch)
         )
-        if contestant is not None and contestant.offloads_acks:
-            _offload_acks(stack, lab, player, scenario)
+        if contestant is not None and (contestant.offloads_acks or contestant.freezes):
+            _help_over_lte(stack, lab, player, scenario, contestant)
         if contestant is not None and contestant.aggregates_acks:
             _aggregate_acks(lab, scenario, scratch)
-        if contestant is not None and contestant.freezes:
-            _freeze(stack, lab, player, scenario)
         uploads = _uploads(scratch) if scenario.workload.sends else None
         start_server = _server(
             lab,
