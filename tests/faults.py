@@ -19,7 +19,8 @@ class Fault:
 
 
 LONGEST_S = 120.0
-"""Nothing takes that long that goes on: the least that is left is 2 Mbit/s, for 10 MB 42 s."""
+"""Nothing takes that long that goes on over the better link: the least that is left is 2 Mbit/s, for
+10 MB 42 s."""
 
 SIZE_MB = 20
 """1.3 s of both links, 80 and 50 Mbit/s, without a fault; 3.4 s of LTE alone."""
