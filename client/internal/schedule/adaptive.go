@@ -41,9 +41,10 @@ func (Adaptive) Next(x int, known Known) quantity.Bytes {
 // windows or by a long way, and another one brings more. So their number is
 // doubled for as long as no queue forms and the link has become faster by it,
 // and is put back where it has not, once the new ones have had their slow start.
-// Where a queue stands, one after the other is given up, for as long as the queue
-// and the link's rate stay: they brought nothing, and take from others who share
-// the link. A link whose queue is gone later gets the last one back.
+// Where a queue stands, one after the other is given up, for as long as it stays:
+// they brought nothing, and take from others who share the link. Their rates say
+// less: behind a lost packet nothing comes for as long as the queue is. A link
+// whose queue is gone gets the last one back.
 type Growth struct {
 	// Most is how many connections the link may have.
 	Most int
@@ -63,10 +64,8 @@ type Growth struct {
 	// the next time that more brought nothing.
 	rest, rests int
 	// enough is how many there were with a queue before the last one was given
-	// up, and full what those delivered, until the others are seen. floor is how
-	// many the link was seen to need.
+	// up. floor is how many the link was seen to need.
 	enough, floor int
-	full          quantity.Rate
 }
 
 // Flow is what a link's connections do.
@@ -114,8 +113,6 @@ const (
 	worth = 1.1
 	// steady is how much a link that is still becoming faster does in a round.
 	steady = 1.15
-	// needed is how fast a link must stay without a connection.
-	needed = 0.9
 	// queued is the part of the round trip by which a queue shows; below
 	// leastQueue it may be chance.
 	queued     = 0.25
@@ -150,10 +147,8 @@ func (g *Growth) Count(now time.Duration, f Flow) int {
 	if f.Connections != g.count {
 		return g.count // Some are still being made, or do what they have to.
 	}
-	full := g.full
-	g.full = 0
 	switch {
-	case g.count < g.enough && (!f.IsQueued() || float64(rate) < needed*float64(full)):
+	case g.count < g.enough && !f.IsQueued():
 		g.count++
 		g.floor = g.count
 	case float64(rate) > steady*float64(before):
@@ -169,7 +164,7 @@ func (g *Growth) Count(now time.Duration, f Flow) int {
 	case g.rest > 0 && !f.IsQueued():
 		g.rest--
 	case f.fillsWithoutOne() && g.count > max(g.floor, 1):
-		g.full, g.enough = rate, g.count
+		g.enough = g.count
 		g.count--
 	case !f.IsQueued() && g.count < g.Most:
 		g.without, g.withoutRate = g.count, rate

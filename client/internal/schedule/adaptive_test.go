@@ -75,10 +75,11 @@ func TestConnectionsThatOnlyQueueAreGivenUp(t *testing.T) {
 	if last(got) != 1 {
 		t.Errorf("connections are %v, want 1 at last", got)
 	}
-	// Without one of three the link would be slower.
+	// Be it that they bring less then: behind a lost packet nothing comes for as long as
+	// the queue is, and a queue of others is theirs, too.
 	got = grown(16, 20, 30*time.Millisecond, func(n int) quantity.Rate { return quantity.Rate(min(n, 3)) * 10e6 })
-	if last(got) != 3 || slices.Min(got) != 2 {
-		t.Errorf("connections are %v, want 2 once, and 3 at last", got)
+	if last(got) != 1 || !slices.IsSortedFunc(got, func(a, b int) int { return b - a }) {
+		t.Errorf("connections are %v, want 1 at last, and none taken back", got)
 	}
 }
 
