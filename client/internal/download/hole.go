@@ -1,6 +1,8 @@
 package download
 
 import (
+	"time"
+
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
@@ -13,13 +15,20 @@ type hole struct {
 	// had received then, and outOfOrder how many segments had come out of order.
 	kept, received quantity.Bytes
 	outOfOrder     uint32
+	// grown is when something has last come behind it.
+	grown time.Duration
 }
 
 // look takes note of what the kernel says of the session now, and returns how
-// much has come behind a lost packet since the last look.
-func (h *hole) look(received quantity.Bytes, outOfOrder uint32) (came quantity.Bytes) {
+// much has come behind a lost packet since the last look. Nothing is behind one
+// any more once bytes came in order, and nothing else, for a round trip: until
+// then another lost packet may be on its way, with nothing behind it to tell.
+func (h *hole) look(received quantity.Bytes, outOfOrder uint32, now, rtt time.Duration) (came quantity.Bytes) {
 	came = quantity.Bytes(outOfOrder-h.outOfOrder) * segmentSize
-	if came == 0 && received != h.received {
+	switch {
+	case came > 0:
+		h.grown = now
+	case received != h.received && now-h.grown > rtt:
 		h.kept = 0
 	}
 	h.kept += came

@@ -2,9 +2,12 @@ package download
 
 import (
 	"testing"
+	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
 )
+
+const rtt = 40 * time.Millisecond
 
 // A packet is lost, 30 come behind it, and then it comes, with all of them.
 func TestWhatIsBehindALostPacketCountsWhenItComes(t *testing.T) {
@@ -18,7 +21,7 @@ func TestWhatIsBehindALostPacketCountsWhenItComes(t *testing.T) {
 		{100_000, 10, 14_480, 14_480},
 		{100_000, 30, 28_960, 43_440},
 	} {
-		if came := h.look(step.received, step.outOfOrder); came != step.came || h.kept != step.kept {
+		if came := h.look(step.received, step.outOfOrder, 0, rtt); came != step.came || h.kept != step.kept {
 			t.Errorf("%d came and %d are kept, want %d and %d", came, h.kept, step.came, step.kept)
 		}
 	}
@@ -27,17 +30,27 @@ func TestWhatIsBehindALostPacketCountsWhenItComes(t *testing.T) {
 	}
 }
 
-// One of two lost packets comes: what is behind the other is still kept. Once
-// nothing came out of order any more while bytes came in order, nothing is.
-func TestAHoleIsClosedWhenBytesComeInOrder(t *testing.T) {
+// One of two lost packets comes, and what was between them: what is behind the
+// other is still kept, also while nothing follows. Once bytes came in order alone
+// for a round trip, nothing is.
+func TestAHoleIsClosedWhenBytesComeInOrderForARoundTrip(t *testing.T) {
 	h := &hole{}
-	h.look(1000, 10)
+	h.look(1000, 10, 0, rtt)
 	h.deliver(4480)
-	if h.look(5480, 12); h.kept != 10_000+2*segmentSize {
-		t.Errorf("%d bytes are kept behind the second", h.kept)
-	}
-	if h.look(9000, 12); h.kept != 0 {
-		t.Errorf("%d bytes are kept behind nothing", h.kept)
+	for _, step := range []struct {
+		received   quantity.Bytes
+		outOfOrder uint32
+		now        time.Duration
+		kept       quantity.Bytes
+	}{
+		{5480, 12, 10 * time.Millisecond, 10_000 + 2*segmentSize},
+		{9000, 12, 10*time.Millisecond + rtt, 10_000 + 2*segmentSize},
+		{9000, 12, 11*time.Millisecond + rtt, 10_000 + 2*segmentSize},
+		{9500, 12, 12*time.Millisecond + rtt, 0},
+	} {
+		if h.look(step.received, step.outOfOrder, step.now, rtt); h.kept != step.kept {
+			t.Errorf("%d bytes are kept at %v, want %d", h.kept, step.now, step.kept)
+		}
 	}
 	if got := h.deliver(5000); got != 5000 {
 		t.Errorf("%d of 5000 bytes are new", got)

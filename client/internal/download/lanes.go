@@ -248,7 +248,7 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 		}
 		if l.session != nil && l.pace.Total() > 0 {
 			l.measure()
-			if came := l.session.hole.look(l.session.Received(), l.rtt.OutOfOrder); came > 0 {
+			if came := l.session.hole.look(l.session.Received(), l.rtt.OutOfOrder, now, l.rtt.Last); came > 0 {
 				l.delivered(came, now)
 			}
 			// It was chosen before what is behind a lost packet counted as it comes.
