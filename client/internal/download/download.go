@@ -69,8 +69,8 @@ type Recorder interface {
 	Record(t time.Duration, e rundir.Event)
 }
 
-// blockSize is the unit in which a request's body is written to the sink.
-const blockSize = 256 << 10
+// writeSize is how many bytes of a request's body are worth a write to the sink.
+const writeSize = 64 << 10
 
 // errComplete ends a transfer in which every byte has arrived.
 var errComplete = errors.New("complete")
@@ -80,7 +80,6 @@ var errComplete = errors.New("complete")
 // Run ends with its cause and the outcome is interrupted.
 func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	d := &download{Options: o, start: time.Now()}
-	d.blocks.New = func() any { return new([blockSize]byte) }
 	for i, l := range o.Links {
 		d.links = append(d.links, &linkState{
 			Link:    l,
@@ -140,7 +139,6 @@ type download struct {
 	end    time.Duration
 	sink   Sink
 	window Window // sink, if it is one
-	blocks sync.Pool
 	// ctx is that of the transfer, which cancel ends.
 	ctx    context.Context
 	cancel context.CancelCauseFunc

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/block"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
@@ -145,11 +146,11 @@ func (d *download) receiveWhole(ctx context.Context, l *linkState, r *request, t
 	}
 	defer body.Close()
 	var lead []byte
-	block := d.blocks.Get().(*[blockSize]byte)
-	defer d.blocks.Put(block)
+	memory := block.Get()
+	defer block.Put(memory)
 	won := false
 	for {
-		n, err := body.Read(block[:])
+		n, err := body.Read(memory[:])
 		ended := err == io.EOF
 		if err != nil && !ended {
 			return err
@@ -160,7 +161,7 @@ func (d *download) receiveWhole(ctx context.Context, l *linkState, r *request, t
 			d.arrived(l, r, quantity.Bytes(n), time.Since(d.start))
 		}
 		offset := r.received - quantity.Bytes(n)
-		data := block[:n]
+		data := memory[:n]
 		if !won {
 			lead = append(lead, data...)
 			offset, data = 0, lead

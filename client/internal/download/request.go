@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/block"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
@@ -234,23 +235,37 @@ func (d *download) receive(ctx context.Context, l *linkState, r *request, opened
 		return err
 	}
 	defer body.Close()
-	block := d.blocks.Get().(*[blockSize]byte)
-	defer d.blocks.Put(block)
-	unit := blockSize
+	unit := writeSize
 	if d.window != nil {
 		unit = 1
 	}
+	var memory *block.Block
+	defer func() {
+		if memory != nil {
+			block.Put(memory)
+		}
+	}()
 	filled, offset := 0, r.Offset
 	for {
-		n, readErr := body.Read(block[filled:])
+		if memory == nil {
+			// With HTTP/2 this waits until there is something: of many requests
+			// in flight few need memory at a time.
+			_, _ = body.Read(nil)
+			memory = block.Get()
+		}
+		n, readErr := body.Read(memory[filled:])
 		kept, last := d.take(r, n)
 		filled += kept
 		if filled > 0 && (filled >= unit || last || readErr != nil) {
-			if _, err := d.sink.WriteAt(block[:filled], int64(offset)); err != nil {
+			if _, err := d.sink.WriteAt(memory[:filled], int64(offset)); err != nil {
 				return d.unwritten(r, filled, err)
 			}
 			offset += quantity.Bytes(filled)
 			filled = 0
+		}
+		if filled == 0 {
+			block.Put(memory)
+			memory = nil
 		}
 		if kept > 0 {
 			d.progress(l, r, quantity.Bytes(kept))

@@ -13,12 +13,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linklab/linklab/client/internal/block"
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 const (
-	// bufferSize is what one read can take from the socket, in bytes.
-	bufferSize = 256 << 10
 	// maxBatch and minBatch bound SO_RCVLOWAT of a connection in bulk, in
 	// bytes. With 256 KiB and 20 ms of patience Linux' receive buffer grows
 	// too slowly: 250 MB at 79 Mbit/s and an RTT of 15 ms took 26.52 s
@@ -42,14 +41,15 @@ var epoch = time.Now()
 // calls, which costs a phone battery and a User Mode Linux guest, where each
 // is a ptrace stop, most of its speed. While data flow and much is awaited,
 // the socket wakes the reader only for a batch or after patience, and a read
-// takes all there is into a buffer from which TLS is served.
+// takes all there is into a block from which TLS is served. There is a block
+// while there are data in it: most connections wait for some.
 type Conn struct {
 	tcp *net.TCPConn
 	raw syscall.RawConn
 
 	// Of the reader alone.
-	buffer []byte
-	unread []byte // part of buffer
+	block  *block.Block // nil if nothing is unread
+	unread []byte       // part of block
 	// drained says that the last read left nothing in the socket.
 	drained bool
 
@@ -69,7 +69,7 @@ func newConn(tcp *net.TCPConn) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{tcp: tcp, raw: raw, buffer: make([]byte, bufferSize)}, nil
+	return &Conn{tcp: tcp, raw: raw}, nil
 }
 
 // Await says how many bytes must still reach the requests in flight before
@@ -154,11 +154,20 @@ func (c *Conn) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		c.unread = c.buffer[:n]
+		c.unread = c.block[:n]
 	}
 	n := copy(p, c.unread)
 	c.unread = c.unread[n:]
+	if len(c.unread) == 0 {
+		c.release()
+	}
 	return n, nil
+}
+
+// release gives the block back, in which nothing is unread.
+func (c *Conn) release() {
+	block.Put(c.block)
+	c.block, c.unread = nil, nil
 }
 
 // fill waits for data and takes what there is. Before, it lets those run who
@@ -179,7 +188,7 @@ func (c *Conn) fill() (int, error) {
 		case n == 0:
 			return 0, io.EOF
 		}
-		c.drained = n < len(c.buffer)
+		c.drained = n < block.Size
 		c.mu.Lock()
 		if c.mark == 0 && c.batch > 0 {
 			c.setMark(c.batch)
@@ -233,12 +242,18 @@ func (c *Conn) receiveOverdue() (n int, err error) {
 	return n, err
 }
 
-// read reads without waiting. It spares the scheduler the notice of a system
-// call that might block, which the runtime answers by waking its monitor
-// thread.
-func (c *Conn) read(fd uintptr) (int, error) {
+// read reads without waiting, into a block if there is something. It spares the
+// scheduler the notice of a system call that might block, which the runtime
+// answers by waking its monitor thread.
+func (c *Conn) read(fd uintptr) (n int, err error) {
+	c.block = block.Get()
+	defer func() {
+		if n == 0 {
+			c.release()
+		}
+	}()
 	for {
-		n, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&c.buffer[0])), uintptr(len(c.buffer)))
+		n, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(c.block)), block.Size)
 		switch errno {
 		case 0:
 			return int(n), nil

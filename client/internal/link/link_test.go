@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/linklab/linklab/client/internal/block"
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
@@ -94,12 +95,43 @@ func TestBytesArriveInOrder(t *testing.T) {
 	}
 }
 
+// Who waits for data holds no memory for them.
+func TestMemoryIsHeldWhileDataAreUnread(t *testing.T) {
+	c, server := pair(t)
+	if _, err := server.Write(noise(1000)); err != nil {
+		t.Fatal(err)
+	}
+	p := make([]byte, 600)
+	if n, err := c.Read(p); n != 600 || err != nil || c.block == nil {
+		t.Fatalf("read %d bytes, %v, block %p, want 600 and a block with the rest", n, err, c.block)
+	}
+	if n, err := c.Read(p); n != 400 || err != nil || c.block != nil {
+		t.Fatalf("read %d bytes, %v, block %p, want 400 and no block", n, err, c.block)
+	}
+	if n, err := c.read(uintptr(descriptor(t, c))); n != 0 || err != unix.EAGAIN || c.block != nil {
+		t.Fatalf("read %d bytes, %v, block %p of a socket that holds nothing", n, err, c.block)
+	}
+	server.Close()
+	if _, err := c.Read(p); err != io.EOF || c.block != nil {
+		t.Fatalf("%v, block %p at the end", err, c.block)
+	}
+}
+
+// descriptor is that of the connection's socket.
+func descriptor(t *testing.T, c *Conn) (number int) {
+	t.Helper()
+	if err := c.raw.Control(func(fd uintptr) { number = int(fd) }); err != nil {
+		t.Fatal(err)
+	}
+	return number
+}
+
 // readable starts a read and returns a channel that tells how many bytes it
 // returned.
 func readable(c *Conn) <-chan int {
 	done := make(chan int, 1)
 	go func() {
-		n, _ := c.Read(make([]byte, bufferSize))
+		n, _ := c.Read(make([]byte, block.Size))
 		done <- n
 	}()
 	return done

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	stdlog "log"
 	"math/big"
@@ -69,6 +70,14 @@ func connected(t *testing.T, f func(ctx context.Context, c *Conn, target Target,
 		server := &http.Server{
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("ETag", `"1"`)
+				if r.URL.Path == "/late" {
+					w.Header().Set("Content-Range", fmt.Sprintf("bytes 0-0/%d", bodySize))
+					w.WriteHeader(http.StatusPartialContent)
+					http.NewResponseController(w).Flush()
+					time.Sleep(time.Second)
+					w.Write([]byte{0})
+					return
+				}
 				http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(zeros{}, 0, bodySize))
 			}),
 			TLSConfig: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
@@ -129,6 +138,26 @@ func TestAReaderThatPausesHoldsTheServerBack(t *testing.T) {
 		body.Close()
 		if c.Held() || c.backlog.sum != 0 || len(c.backlog.streams) != 0 {
 			t.Errorf("%d bytes of %d streams wait for nobody", c.backlog.sum, len(c.backlog.streams))
+		}
+	})
+}
+
+// A read of nothing waits until something can be read, so that who has no
+// memory yet can wait.
+func TestAReadOfNothingWaitsForData(t *testing.T) {
+	connected(t, func(ctx context.Context, c *Conn, target Target, resource Resource) {
+		target.URL = &url.URL{Scheme: "https", Host: "server", Path: "/late"}
+		body, err := c.Get(ctx, target, resource, ranges.Range{Length: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer body.Close()
+		begun := time.Now()
+		if n, err := body.Read(nil); n != 0 || err != nil || time.Since(begun) != time.Second {
+			t.Errorf("%d bytes, %v after %v, want nothing after the server's second", n, err, time.Since(begun))
+		}
+		if n, err := body.Read(make([]byte, 2)); n != 1 || err != nil && err != io.EOF {
+			t.Errorf("%d bytes, %v, want the one that came", n, err)
 		}
 	})
 }
