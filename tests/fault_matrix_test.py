@@ -74,6 +74,26 @@ def test_faults_of_links_under_workloads(
         assert "answers 502 Bad Gateway" in done.json["error"], who
 
 
+@pytest.mark.parametrize(
+    ("program", "fault", "who"),
+    [
+        # What is left was shared with a link whose carrier was gone, for it had nothing to deliver.
+        ("player", "gone-for-good", "alg2-limited-rescue"),
+        # A link that was given up as slow, for its carrier was gone, was not taken when it came back.
+        ("file", "both-gone", "alg3-dynamic-rescue"),
+        ("segments", "both-gone", "alg3-static-rescue"),
+    ],
+)
+def test_nobody_waits_for_a_link_that_is_not_there(
+    linklab: Linklab, tmp_path: Path, program: str, fault: str, who: str
+) -> None:
+    file = tmp_path / f"{program}-{fault}.yaml"
+    file.write_text(faults.text(file.stem, PROGRAMS[program], LINK_FAULTS[fault]))
+    done = linklab("run", file, "-a", who, "--json")
+    assert done.code == 0, done.json["error"]
+    assert done.json["figures"]["download_s"] < 15
+
+
 ALGORITHMS = [one.name for one in WITHOUT_HELP]
 
 EACH = f"for algorithm in {' '.join(ALGORITHMS)}; do"

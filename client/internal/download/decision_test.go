@@ -200,3 +200,29 @@ func BenchmarkDecision(b *testing.B) {
 		}
 	}
 }
+
+// A link without a carrier keeps its share for as long as it may come back at any
+// moment, also when it has nothing to deliver by which it could be seen to be silent.
+func TestALinkThatIsDownLosesItsShare(t *testing.T) {
+	d, _ := deciding(5e8)
+	d.links = d.links[:2]
+	down, other := d.links[0], d.links[1]
+	for _, l := range d.links {
+		l.growth, l.active, l.newest, l.expected = nil, nil, nil, 0
+		l.pace.End(time.Second)
+	}
+	down.down, down.downSince = true, time.Second
+	for _, test := range []struct {
+		passed time.Duration
+		keeps  bool
+	}{{50 * time.Millisecond, true}, {2 * firstSilence, false}} {
+		now := down.downSince + test.passed
+		if got := d.measured(now)[0].Usable; got != test.keeps {
+			t.Errorf("%v after its carrier has gone: it can be used: %v", test.passed, got)
+		}
+		works := d.works(now)
+		if share := schedule.Share(other.index, works, 100_000); (share < 100_000) != test.keeps {
+			t.Errorf("%v after the other's carrier has gone the share of 100000 bytes is %d", test.passed, share)
+		}
+	}
+}

@@ -53,7 +53,7 @@ type subsegment struct {
 	finished int
 	// first is when the first request of the link was sent.
 	first time.Duration
-	// forsaken says that the link is not used any more.
+	// forsaken says that the link is not used any more, but where no other one works.
 	forsaken bool
 	wire
 }
@@ -145,14 +145,14 @@ func (p *planned) choose(now time.Duration) {
 	p.observe(now)
 	p.plan.Use(&p.scene, p.use)
 	works := slices.ContainsFunc(p.d.links, func(l *linkState) bool {
-		return p.use[l.index] && !p.isTroubled(l, now)
+		return p.use[l.index] && !p.work[l.index].forsaken && !p.isTroubled(l, now)
 	})
 	if p.d.Rescue != nil && !works {
 		p.overruledUntil = now + overruling
 	}
 	overruled := now < p.overruledUntil
 	for x, l := range p.d.links {
-		spared := !p.use[x] && !overruled || p.work[x].forsaken
+		spared := !overruled && (!p.use[x] || p.work[x].forsaken)
 		if l.spared != spared {
 			l.spared = spared
 			l.wake()
@@ -184,7 +184,7 @@ func (p *planned) forsake(now time.Duration) {
 		return
 	}
 	for x, l := range p.d.links {
-		if l.spared || len(l.active) == 0 || !p.forsaking.Forsake(x, &p.scene) {
+		if l.spared || p.work[x].forsaken || len(l.active) == 0 || !p.forsaking.Forsake(x, &p.scene) {
 			continue
 		}
 		p.d.Log.Info("link is given up as slow", "link", l.Name)

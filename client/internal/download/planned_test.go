@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
@@ -97,6 +98,18 @@ func TestASlowLinkIsForsaken(t *testing.T) {
 			t.Errorf("LTE is asked for bytes at %v", time.Duration(r.T))
 		}
 	}
+}
+
+// With rescue it is used again where no other link works any more.
+func TestAForsakenLinkIsBetterThanNone(t *testing.T) {
+	summary, _, _ := counted(t, http.HandlerFunc(content), func(o *Options, n *network) {
+		o.Scheduler = schedulers["alg3-dynamic"]
+		o.Links[0].Dial, o.Links[1].Dial = n.dial(simLink{rate: 8e6, rtt: wifi.rtt, cable: n.wifi}), n.dial(simLink{rate: 4e6, rtt: lte.rtt, cable: n.lte})
+		time.AfterFunc(1500*time.Millisecond, func() { n.lte.set(0.05) })
+		time.AfterFunc(3*time.Second, func() { n.lte.set(1); n.wifi.set(0); n.wifiChange <- link.Down })
+	})
+	// 6 MB are not there by then, for which LTE needs 12 s.
+	within(t, "download time", seconds(summary.Download), 5, 15)
 }
 
 // Behind a lost packet nothing comes for a while, and then all at once: the

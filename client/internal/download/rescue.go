@@ -93,8 +93,10 @@ type health struct {
 	abandonAttempt context.CancelFunc
 	// out is why the link is not used any more.
 	out error
-	// down says that the device has no carrier or is gone.
-	down bool
+	// down says that the device has no carrier or is gone, and downSince since
+	// when.
+	down      bool
+	downSince time.Duration
 	// suspect says that nothing arrives though it should.
 	suspect bool
 	// failures counts what went wrong since bytes arrived; problem is the
@@ -138,8 +140,11 @@ func (l *linkState) usable(now time.Duration) bool {
 }
 
 // interrupted reports whether the link has no carrier since so short a time
-// that it may go on at any moment, as after a handover.
-func (l *linkState) interrupted() bool { return l.alive() && l.down && !l.spared }
+// that it may go on at any moment, as after a handover. One that has nothing to
+// deliver is not noticed to be silent.
+func (l *linkState) interrupted(now time.Duration) bool {
+	return l.alive() && l.down && !l.spared && now-l.downSince <= l.silence(l.session)
+}
 
 // wake lets keep look at the link.
 func (l *linkState) wake() { notify(l.need) }
@@ -452,7 +457,7 @@ func (d withRescue) measured(now time.Duration) []schedule.Work {
 	for x, l := range d.links {
 		w := &works[x]
 		*w = schedule.Work{
-			Usable:    l.usable(now) || l.interrupted(),
+			Usable:    l.usable(now) || l.interrupted(now),
 			Left:      l.expected,
 			Delay:     l.idle(),
 			RTT:       l.rtt.Min,
@@ -665,7 +670,7 @@ func (d withRescue) changed(l *linkState, c link.Change) {
 		// Its work is not taken away before it was silent for long: that would
 		// be wasted at every handover.
 		for _, lane := range d.lanes(l) {
-			lane.down = true
+			lane.down, lane.downSince = true, time.Since(d.start)
 		}
 		l.problem = errors.New("the device has no carrier")
 	case link.Up:
