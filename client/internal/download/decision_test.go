@@ -226,3 +226,18 @@ func TestALinkThatIsDownLosesItsShare(t *testing.T) {
 		}
 	}
 }
+
+// The first bytes of a link that is back may come just when they were expected.
+// That they took no time does not mean that the link brings everything at once.
+func TestFirstBytesInNoTimeOrderLittle(t *testing.T) {
+	const now = time.Second
+	d, l := deciding(5e8)
+	d.links, l = d.links[:2], d.links[0]
+	l.growth = nil
+	l.pace = throughput.NewPace(paceWindow)
+	l.pace.Begin(0, now)
+	l.pace.Add(now+256, 16384)
+	if r, _, ok := d.withRescue.next(l, now+256); !ok || r.Length > schedule.MostOrder(16384) {
+		t.Errorf("orders %d bytes after 16384 in 256 ns, want at most %d", r.Length, schedule.MostOrder(16384))
+	}
+}
