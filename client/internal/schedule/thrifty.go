@@ -12,8 +12,10 @@ import (
 // Thrifty is Adaptive with another objective: the least energy for which a
 // download takes no longer than a stated part more than it would over all links.
 // With each look it takes, of all sets of links that bring the rest in the time
-// that is left, the one that brings it for the least. What was used and is not
-// any more, because others can do the rest in time, shows in its tail alone.
+// that is left, the one that brings it for the least, if they carry in that time
+// what they carried in as much time before. What was used and is not any more,
+// because others can do the rest in time, shows in its tail alone; now and then it
+// is looked at again.
 type Thrifty struct {
 	Adaptive
 	// Model is what links draw.
@@ -29,15 +31,17 @@ type Thrifty struct {
 const (
 	// thriftyPeriod is how often the links are looked at.
 	thriftyPeriod = 100 * time.Millisecond
-	// thriftySmoothing is the time over which a link's rate is averaged: links
-	// waver, and to wake a radio costs as much as to use it for seconds.
-	thriftySmoothing = 2 * time.Second
 	// thriftyMargin is the part of the time left that the rest may take when
 	// links are left; they are taken again when it would take all of it.
 	thriftyMargin = 0.9
 	// probePart is the part of what the rest costs that it may cost to find out
 	// what a link carries which was never used.
 	probePart = 0.05
+	// longestHorizon is more than any download takes, in seconds.
+	longestHorizon = 1e6
+	// lookTime is for how long a link is used to see what it carries: until it is
+	// connected, and its rate is averaged.
+	lookTime = connectTime
 	// beginTrips is how many round trips a rate says too little: slow start takes
 	// eight to 256 initial windows, 3.7 MB.
 	beginTrips = 8
@@ -72,20 +76,32 @@ func (t Thrifty) Plan() Plan { return &thrifty{Thrifty: t, player: playback{Play
 type thrifty struct {
 	Thrifty
 	player playback
-	// rates are what links carry, as far as they were seen at it; at is when
-	// they were looked at.
-	rates []quantity.Rate
-	seen  []bool
-	at    time.Duration
-	// spared is when a link was last not used: a while later it is connected.
-	spared []time.Duration
+	links  []watched
+	// at is when the links were looked at, and horizon how long the rest could
+	// take then.
+	at, horizon time.Duration
 	// could is what all links could have brought by now.
 	could quantity.Bytes
 	// all is when all links would have been done, once could says so.
 	all time.Duration
-	// set is what is used, a bit for each link; 0 before the first decision.
+	// set is what the rest is to come over, a bit for each link; 0 before the first
+	// decision. Others are used only to see what they carry.
 	set   uint
 	loads []energy.Load
+}
+
+// watched is what is known of a link.
+type watched struct {
+	// rate is what it carried while it was at work, and best the most that it was
+	// taken for. Before it was seen both say nothing.
+	rate history
+	best quantity.Rate
+	seen bool
+	// spared is when it was last not used: a while later it is connected.
+	spared time.Duration
+	// left is since when the set is without it, and looked until when it was used
+	// since, or is to be.
+	left, looked time.Duration
 }
 
 func (*thrifty) Every() time.Duration { return thriftyPeriod }
@@ -93,25 +109,43 @@ func (*thrifty) Every() time.Duration { return thriftyPeriod }
 // Use is the set for the rest. Until something is known of Wi-Fi it is used
 // alone: another radio that was woken for nothing costs most of all.
 func (t *thrifty) Use(s *Scene, use []bool) {
-	if t.rates == nil {
-		t.rates, t.seen = make([]quantity.Rate, len(use)), make([]bool, len(use))
-		t.spared = make([]time.Duration, len(use))
+	if t.links == nil {
+		t.links = make([]watched, len(use))
 	}
 	t.observe(s)
 	if t.Player.Rate > 0 && s.Payload > 0 {
 		t.player.observe(s.Now, s.InOrder-s.Start, s.Left == 0)
 		if !t.player.playing {
 			useAll(use)
+			t.keep(use, s)
 			return
 		}
 	}
 	if s.Payload == 0 || !t.isKnown(^uint(0)) {
 		useKind(energy.Wifi, s, use)
+		t.keep(use, s)
 		return
 	}
-	t.set = t.choose(s)
+	left := t.leaves(s)
+	t.horizon = time.Duration(max(0, min(left, longestHorizon)) * float64(time.Second))
+	least := t.choose(left, s)
 	for x := range use {
 		use[x] = t.set>>x&1 == 1
+	}
+	t.keep(use, s)
+	for x := range use {
+		use[x] = use[x] || t.isTried(x, left, least, s)
+	}
+}
+
+// keep says that the set is these links.
+func (t *thrifty) keep(use []bool, s *Scene) {
+	t.set = 0
+	for x := range use {
+		if use[x] {
+			t.set |= 1 << x
+			t.links[x].left, t.links[x].looked = s.Now, s.Now
+		}
 	}
 }
 
@@ -119,37 +153,40 @@ func (t *thrifty) Use(s *Scene, use []bool) {
 // brought.
 func (t *thrifty) observe(s *Scene) {
 	passed := s.Now - t.at
-	if passed <= 0 && t.at > 0 {
+	if passed <= 0 {
 		return
 	}
 	t.at = s.Now
-	weight := 1 - math.Exp(-passed.Seconds()/thriftySmoothing.Seconds())
 	for x, p := range s.Progress {
-		l := s.Links[x]
+		l, w := s.Links[x], &t.links[x]
 		if l.Spared {
-			t.spared[x] = s.Now
+			w.spared = s.Now
 		}
-		begins := p.Age < delayTime && float64(l.Arrived) < (beginTrips*l.Pace).Over(l.RTT)
-		switch {
-		case l.Spared || p.Unfinished == 0 || l.Pace == 0 && !t.seen[x] || begins:
-		case !t.seen[x]:
-			t.rates[x], t.seen[x] = l.Pace, true
-		default:
-			t.rates[x] += quantity.Rate(weight * float64(l.Pace-t.rates[x]))
+		isNew := p.Age < delayTime || w.spared > 0 && s.Now-w.spared < delayTime
+		begins := isNew && float64(l.Arrived) < (beginTrips*l.Pace).Over(l.RTT)
+		if l.Spared || p.Unfinished == 0 || l.Pace == 0 && !w.seen || begins {
+			continue
 		}
+		w.seen = true
+		w.rate.add(l.Pace, passed)
+		w.best = max(w.best, w.rate.over(0))
 	}
 	if t.all == 0 && s.Payload > 0 {
+		horizon := t.horizon
+		t.horizon = 0 // What they carry now.
 		t.could += quantity.Bytes(t.rate(t.awake(s), s).Over(passed))
+		t.horizon = horizon
 		if t.could >= s.Payload {
 			t.all = s.Now
 		}
 	}
 }
 
-// carries is what link x is taken for.
+// carries is what link x is taken for: for the next so many seconds what it
+// carried in the last so many.
 func (t *thrifty) carries(x int) quantity.Rate {
-	if t.seen[x] {
-		return t.rates[x]
+	if l := &t.links[x]; l.seen {
+		return l.rate.over(t.horizon)
 	}
 	return unknownRate
 }
@@ -157,15 +194,15 @@ func (t *thrifty) carries(x int) quantity.Rate {
 // rate is what the links of a set carry together.
 func (t *thrifty) rate(set uint, s *Scene) (sum quantity.Rate) {
 	for x, p := range s.Progress {
-		if set>>x&1 == 1 && (p.Usable || s.Now-t.spared[x] < connectTime) {
+		if set>>x&1 == 1 && (p.Usable || s.Now-t.links[x].spared < connectTime) {
 			sum += t.carries(x)
 		}
 	}
 	return sum
 }
 
-// left is how long the rest may take, in seconds.
-func (t *thrifty) left(s *Scene) float64 {
+// leaves is how long the rest may take, in seconds.
+func (t *thrifty) leaves(s *Scene) float64 {
 	if t.Player.Rate > 0 {
 		return t.player.lasts(s.Left)
 	}
@@ -182,21 +219,37 @@ func (t *thrifty) left(s *Scene) float64 {
 // awake are the links that could have brought something by now: to wake another
 // one and to connect takes time.
 func (t *thrifty) awake(s *Scene) (set uint) {
-	for x := range t.seen {
-		if t.seen[x] || s.Now > connectTime {
+	for x := range t.links {
+		if t.links[x].seen || s.Now > connectTime {
 			set |= 1 << x
 		}
 	}
 	return set
 }
 
-// choose is the cheapest set that brings the rest in time; all links, if there
-// is none.
-func (t *thrifty) choose(s *Scene) uint {
+// choose sets the cheapest set that brings the rest in the time that is left, and
+// returns what it costs; all links, if there is none. If all would bring it in time
+// later, too, the set stays, unless it costs much more: what is put off may never
+// have to be done.
+func (t *thrifty) choose(left float64, s *Scene) (least float64) {
+	best, least := t.cheapest(left, s)
+	every := uint(1)<<len(s.Progress) - 1
+	if best == every && t.canWait(every, left, s) {
+		waiting := t.joules(t.set, seconds(s.Left, t.rate(t.set, s)), s)
+		if (1-energy.Hysteresis)*waiting <= least {
+			return least
+		}
+	}
+	t.set = best
+	return least
+}
+
+// cheapest is the cheapest set that brings the rest in the time that is left, and
+// what it costs; all links, if there is none.
+func (t *thrifty) cheapest(left float64, s *Scene) (best uint, least float64) {
 	n := len(s.Progress)
 	every := uint(1)<<n - 1
-	left := t.left(s)
-	best, least := every, math.Inf(1)
+	best, least = every, math.Inf(1)
 	try := func(set uint) {
 		rate := t.rate(set, s)
 		if rate == 0 {
@@ -224,21 +277,62 @@ func (t *thrifty) choose(s *Scene) uint {
 		}
 		try(every)
 	}
-	if best == every && t.canWait(every, left, s) {
-		best = t.set
-	}
-	for x, p := range s.Progress {
-		radio := t.Model.Radios[p.Kind]
-		if best>>x&1 == 0 && !t.seen[x] && radio.PromotionJoules()+radio.TailJoules(math.MaxInt64) <= probePart*least {
-			best |= 1 << x
-		}
-	}
-	return best
+	return best, least
 }
 
-// canWait reports whether all links could bring the rest in time, were the
-// others woken later: what is put off may never have to be done. A player must not
-// run dry.
+// isTried reports whether link x, which the set is without, is used all the same to
+// see what it carries, where the rest costs so many joules. One that was never used
+// is, if that costs next to nothing.
+//
+// One that was left may be better by now. To look costs c joules; to miss that it
+// is as good as at its best costs L watts. What has lasted for t is over within the
+// next second with a chance of about 1/t. A look each T seconds costs c/T watts,
+// and what is missed L · T/2t: least together with T = √(2ct/L).
+func (t *thrifty) isTried(x int, left, least float64, s *Scene) bool {
+	l, look := &t.links[x], t.look(x, s)
+	switch {
+	case !l.seen && look <= probePart*least:
+		l.looked = s.Now + lookTime
+		return true
+	case !l.seen:
+		return false
+	case s.Now < l.looked:
+		return true
+	}
+	lost := t.missed(x, left, least, s)
+	since := (s.Now - l.left).Seconds()
+	if lost <= 0 || math.IsNaN(lost) || (s.Now-l.looked).Seconds() < math.Sqrt(2*look*since/lost) {
+		return false
+	}
+	l.looked = s.Now + lookTime
+	return true
+}
+
+// look is what it costs to see what link x carries, in joules: to wake it, to use
+// it beside the set for a while, but for what its bytes would cost over the set,
+// and its tail.
+func (t *thrifty) look(x int, s *Scene) float64 {
+	radio, rate := t.Model.Radios[s.Progress[x].Kind], t.carries(x)
+	watts := (radio.ActiveMW + radio.DownMJ*rate.MegabitsPerSecond()) * 1e-3
+	if sum := t.rate(t.set, s); sum > 0 {
+		watts -= t.watts(t.set, s) * float64(rate/sum)
+	}
+	return radio.PromotionJoules() + radio.TailJoules(math.MaxInt64) + max(0, watts)*lookTime.Seconds()
+}
+
+// missed is what it costs to do without link x, in watts, if it is at its best.
+func (t *thrifty) missed(x int, left, least float64, s *Scene) float64 {
+	l := &t.links[x]
+	seen := l.rate
+	l.rate = history{}
+	l.rate.add(max(l.best, unknownRate), lookTime)
+	_, hoped := t.cheapest(left, s)
+	l.rate = seen
+	return (least - hoped) / seconds(s.Left, t.rate(t.set, s))
+}
+
+// canWait reports whether all links could bring the rest in time, were the others
+// woken later. A player must not run dry.
 func (t *thrifty) canWait(every uint, left float64, s *Scene) bool {
 	some, all := t.rate(t.set, s).BytesPerSecond(), t.rate(every, s).BytesPerSecond()
 	if some == 0 || some >= all {
@@ -265,8 +359,8 @@ func (t *thrifty) watts(set uint, s *Scene) float64 {
 // isKnown reports whether one of the links was seen at work: what nothing is
 // known of must not be what everything depends on.
 func (t *thrifty) isKnown(set uint) bool {
-	for x := range t.seen {
-		if set>>x&1 == 1 && t.seen[x] {
+	for x := range t.links {
+		if set>>x&1 == 1 && t.links[x].seen {
 			return true
 		}
 	}

@@ -151,3 +151,79 @@ func TestThriftyPutsOffToWakeALink(t *testing.T) {
 		t.Errorf("LTE is used %d s after Wi-Fi has become too slow, with %.1f s to play", alone, buffered)
 	}
 }
+
+// phoneScene is a download over Wi-Fi and LTE of 8 Mbit/s, a second at a time.
+type phoneScene struct {
+	plan Plan
+	Scene
+	use []bool
+}
+
+func newPhoneScene(plan Thrifty, payload quantity.Bytes) *phoneScene {
+	return &phoneScene{plan: plan.Plan(), use: []bool{true, false}, Scene: Scene{
+		Known:    Known{Payload: payload, Links: make([]Link, 2)},
+		Left:     payload,
+		Progress: []Progress{{Kind: energy.Wifi, Silence: time.Hour}, {Kind: energy.LTE, Silence: time.Hour}},
+	}}
+}
+
+// pass has so many seconds pass with Wi-Fi at a rate, and returns in how many each
+// link was used.
+func (s *phoneScene) pass(seconds int, wifi quantity.Rate) (used [2]int) {
+	for range seconds * 10 {
+		s.Now += 100 * time.Millisecond
+		for x, rate := range []quantity.Rate{wifi, 8e6} {
+			p := &s.Progress[x]
+			s.Links[x] = Link{Pace: rate, Arrived: 1e9, RTT: 20 * time.Millisecond, Spared: !s.use[x]}
+			p.Usable, p.Silence = s.use[x], p.Silence+100*time.Millisecond
+			if s.use[x] {
+				p.Age, p.Silence, p.Unfinished = s.Now, 0, 1
+				s.Left -= quantity.Bytes(rate.Over(100 * time.Millisecond))
+				used[x]++
+			}
+		}
+		s.plan.Use(&s.Scene, s.use)
+	}
+	return [2]int{used[0] / 10, used[1] / 10}
+}
+
+// A link that was left is looked at again, more seldom the longer that is so, and
+// taken again once it is better.
+func TestThriftyLooksAtLinksThatItLeft(t *testing.T) {
+	s := newPhoneScene(Thrifty{Model: phone, Slowdown: 1}, 256e6)
+	s.pass(5, 0.5e6)
+	early := s.pass(30, 0.5e6)
+	s.pass(30, 0.5e6)
+	late := s.pass(30, 0.5e6)
+	if early[0] == 0 || late[0] == 0 || late[0] >= early[0] || late[1] != 30 {
+		t.Errorf("Wi-Fi of 500 kbit/s is used for %d s of 30 beside LTE, and later for %d", early[0], late[0])
+	}
+	if s.pass(25, 10e6); !s.use[0] || s.use[1] {
+		t.Errorf("uses %v 25 s after Wi-Fi has become better than LTE", s.use)
+	}
+}
+
+// What a link carried for long it is expected to carry again.
+func TestThriftyWakesNoLinkForAMoment(t *testing.T) {
+	s := newPhoneScene(Thrifty{Model: phone, Slowdown: 1}, 256e6)
+	s.pass(40, 10e6)
+	if used := s.pass(15, 0.5e6); used[1] > 0 {
+		t.Errorf("LTE is used for %d of 15 s in which Wi-Fi is slow, with time for more", used[1])
+	}
+	// It is not expected for ever.
+	if s.pass(150, 0.5e6); !s.use[1] {
+		t.Error("LTE is not used although Wi-Fi has been slow for long")
+	}
+}
+
+// The time for which a link must be at work to be seen belongs to what that costs.
+func TestThriftyCountsWhatALookCosts(t *testing.T) {
+	s := newPhoneScene(Thrifty{Model: phone, Slowdown: 1}, 256e6)
+	if used := s.pass(30, 8e6); used[1] > 0 {
+		t.Errorf("LTE is used for %d s to see what it carries, which costs more than a twentieth of the rest", used[1])
+	}
+	s = newPhoneScene(Thrifty{Model: phone, Slowdown: 1}, 2e9)
+	if used := s.pass(30, 8e6); used[1] < 1 || used[1] > 3 {
+		t.Errorf("LTE is used for %d s to see what it carries, where that costs next to nothing", used[1])
+	}
+}

@@ -1,0 +1,33 @@
+package schedule
+
+import (
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+)
+
+// The next seconds are taken to be as the last ones, the next minutes as the last
+// minutes.
+func TestHistoryIsOverAsMuchAsIsAsked(t *testing.T) {
+	var h history
+	add := func(rate quantity.Rate, lasts time.Duration) {
+		for range lasts / (100 * time.Millisecond) {
+			h.add(rate, 100*time.Millisecond)
+		}
+	}
+	near := func(over time.Duration, want quantity.Rate) {
+		t.Helper()
+		if got := h.over(over); got < 0.9*want || got > 1.1*want {
+			t.Errorf("%.1f Mbit/s over the last %s, want about %.1f", got.MegabitsPerSecond(), over, want.MegabitsPerSecond())
+		}
+	}
+	add(10e6, 30*time.Second)
+	near(0, 10e6)
+	near(time.Hour, 10e6)
+	add(1e6, 30*time.Second)
+	near(0, 1e6)
+	near(time.Minute, 4.7e6) // It forgets with 32 s: 1 + 9/e^(30/32).
+	near(time.Hour, 5.6e6)   // All there is; its beginning counts for two seconds.
+	near(1<<62, 5.6e6)
+}
