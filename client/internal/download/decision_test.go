@@ -231,8 +231,9 @@ func TestALinkThatIsDownLosesItsShare(t *testing.T) {
 // That they took no time does not mean that the link brings everything at once.
 func TestFirstBytesInNoTimeOrderLittle(t *testing.T) {
 	const now = time.Second
-	d, l := deciding(5e8)
-	d.links, l = d.links[:2], d.links[0]
+	d, _ := deciding(5e8)
+	d.links = d.links[:2]
+	l := d.links[0]
 	l.growth = nil
 	l.pace = throughput.NewPace(paceWindow)
 	l.pace.Begin(0, now)
