@@ -45,7 +45,7 @@ class Done:
         return Path(self.json["run_dir"])
 
     def lines(self, name: str) -> list[dict[str, Any]]:
-        """The objects of a JSON lines file of the run."""
+        """The objects of a JSON lines file of the run, or below it."""
         return [json.loads(line) for line in (self.run_dir / name).read_text().splitlines()]
 
     def queue(self, link: str, direction: str) -> list[dict[str, Any]]:

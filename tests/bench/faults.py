@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from typing import Any
 
 from faults import LINK_FAULTS, LONGEST_S, PROGRAMS, SURE, UNSURE, able, text
 
@@ -32,7 +31,7 @@ class Ending:
     contestant: str
     took_s: float | None
     failure: str | None
-    is_still: bool = False
+    is_still: bool
 
     @property
     def kind(self) -> str:
@@ -93,17 +92,16 @@ def _endings(bench: Bench, program: str, asked: Sequence[str]) -> list[Ending]:
     for name, one in zip(LINK_FAULTS, done.json["comparisons"], strict=True):
         for row in one["rows"]:
             who, took_s = row["algorithm"], row["download_s"]
-            run_dir = Path(done.json["run_dir"], f"{program}-{name}-{who}-seed1")
+            queues = f"{program}-{name}-{who}-seed1/queues.jsonl"
             failure = next(iter(row["failures"]), None)
-            still = (took_s or 0) > LONGEST_S and is_still(_moved(run_dir))
+            still = (took_s or 0) > LONGEST_S and is_still(_moved(done.lines(queues)))
             found.append(Ending(program, name, who, took_s, failure, still))
     return found
 
 
-def _moved(run_dir: Path) -> Moved:
+def _moved(samples: Iterable[dict[str, Any]]) -> Moved:
     """What all queues of a run had sent."""
     totals: dict[float, int] = defaultdict(int)
-    for line in (run_dir / "queues.jsonl").read_text().splitlines():
-        sample = json.loads(line)
+    for sample in samples:
         totals[sample["t_s"]] += sample["sent_bytes"]
     return sorted(totals.items())
