@@ -195,18 +195,19 @@ func (l *linkState) idle() time.Duration {
 	return l.delay()
 }
 
-// pipe is how many bytes must be awaited so that the link is never idle.
+// pipe is how many bytes must be awaited so that the link is never idle. First
+// bytes may come just when they were expected, which is in no time at all: they
+// say nothing of a rate.
 func (l *linkState) pipe(now time.Duration) quantity.Bytes {
-	rate := l.pace.Rate(now)
-	if l.ordered {
+	rate, most, delay := l.pace.Rate(now), schedule.MostOrder(l.pace.Total()), l.delay()
+	switch {
+	case l.ordered:
 		// A burst makes a connection look faster than its link.
-		rate = min(rate, l.link().together.Rate(now))
-		return min(quantity.Bytes((1.25 * rate).Over(l.idle())), schedule.MostOrder(l.pace.Total()))
+		rate, delay = min(rate, l.link().together.Rate(now)), l.idle()
+	case l.isLane() && schedule.IsStarting(l.pace.Total(), rate, delay):
+		return most
 	}
-	if l.isLane() && schedule.IsStarting(l.pace.Total(), rate, l.delay()) {
-		return schedule.MostOrder(l.pace.Total())
-	}
-	return quantity.Bytes((1.25 * rate).Over(l.delay()))
+	return min(quantity.Bytes((1.25 * rate).Over(delay)), most)
 }
 
 // measure updates the round trip time. It keeps the last known one if the

@@ -501,9 +501,7 @@ func (d withRescue) next(l *linkState, now time.Duration) (r ranges.Range, from 
 	if size <= 0 {
 		size = share
 	}
-	// The first bytes may come just when they were expected: in no time at all.
-	pipe := min(l.pipe(now), schedule.MostOrder(l.pace.Total()))
-	size = min(max(size, pipe), share)
+	size = min(max(size, l.pipe(now)), share)
 	if l.onTrial() {
 		size = min(size, trial)
 	}
