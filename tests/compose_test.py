@@ -24,7 +24,8 @@ from typing import Any
 import pytest
 import yaml
 from conftest import REPOSITORY
-from prometheus import Prometheus, free_port
+from free_ports import free_port
+from prometheus import Prometheus
 
 pytestmark = pytest.mark.alone
 

@@ -21,8 +21,9 @@ from typing import Any
 import pytest
 import yaml
 from conftest import REPOSITORY, Called, command, environment
+from free_ports import free_port
 from linklab.core.scratch import find as leftovers
-from prometheus import GRAFANA, Asked, Prometheus, asked, filled_in, free_port, prometheus
+from prometheus import GRAFANA, Asked, Prometheus, asked, filled_in, prometheus
 
 pytestmark = pytest.mark.alone
 

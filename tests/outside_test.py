@@ -17,10 +17,11 @@ from typing import Any
 import psutil
 import pytest
 from conftest import Called, Linklab, command, environment
+from free_ports import free_port, free_ports
 from host_place_test import nested
 from linklab.places.guest import gateway
 from soak_outside import soak
-from through_the_lab import PATIENCE_S, answers, fetched, free_ports, inside, proxied, served
+from through_the_lab import PATIENCE_S, answers, fetched, inside, proxied, served
 
 pytestmark = [
     pytest.mark.alone,
@@ -265,7 +266,7 @@ def test_what_cannot_be_is_one_error_and_leaves_nothing(
         wanted = [word.format(taken=port) for word in words]
         if name == "live" and "--listen-proxy" not in wanted:
             wanted += ["--listen-proxy", str(free_ports(3))]
-        own = ["--", "true"] if name == "exec" else ["--listen", f"127.0.0.1:{free_ports(1)}"]
+        own = ["--", "true"] if name == "exec" else ["--listen", f"127.0.0.1:{free_port()}"]
         done = linklab(name, file, "--place", "guest", *wanted, *own)
     assert done.code == 2
     (said,) = [line for line in done.err.splitlines() if line.startswith("linklab: ")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import REPOSITORY
+from free_ports import free_port
 
 CONFIGURATION = REPOSITORY / "dashboards" / "prometheus"
 GRAFANA = REPOSITORY / "dashboards" / "grafana"
@@ -108,13 +108,6 @@ class Prometheus:
         """The series of an expression at a time, with labels."""
         result = self.ask("query", query=expression, time=f"{time_s}")["result"]
         return [(series["metric"], float(series["value"][1])) for series in result]
-
-
-def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

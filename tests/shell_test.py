@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from conftest import Linklab, command, environment, lines
+from free_ports import free_port
 from user_terminal import PATIENCE_S, UserTerminal
 
 pytestmark = pytest.mark.alone
@@ -25,9 +26,7 @@ PROMPT = r"\[linklab \w+ client\] [^\r\n]*[#$] "
 @pytest.fixture
 def listen() -> str:
     """An address that nobody has."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+    return f"127.0.0.1:{free_port()}"
 
 
 def test_a_shell_is_a_terminal_like_any(

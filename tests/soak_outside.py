@@ -26,7 +26,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
-from through_the_lab import PATIENCE_S, fetched, free_ports, inside, served
+from free_ports import free_ports
+from through_the_lab import PATIENCE_S, fetched, inside, served
 from user_terminal import UserTerminal
 
 STALL_S = 30.0

@@ -16,22 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from conftest import command, environment
+from free_ports import free_port, free_ports
 
 PATIENCE_S = 60.0
 """For what takes a moment, on a machine that is busy with other tests."""
-
-
-def free_ports(count: int) -> int:
-    """The first of so many ports of the loopback device, one after the other, that nobody has."""
-    while True:
-        with contextlib.ExitStack() as stack:
-            probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-            probes[0].bind(("127.0.0.1", 0))
-            first = int(probes[0].getsockname()[1])
-            with contextlib.suppress(OSError, OverflowError):
-                for number, probe in enumerate(probes[1:], 1):
-                    probe.bind(("127.0.0.1", first + number))
-                return first
 
 
 def answers(port: int) -> bool:
@@ -51,7 +39,7 @@ def fetched(url: str, proxy: str, *more: str) -> bytes | None:
 @contextlib.contextmanager
 def served(directory: Path, port: int | None = None) -> Iterator[str]:
     """A server of files on this machine's loopback device; its URL, with a slash."""
-    port = port or free_ports(1)
+    port = port or free_port()
     program = Path(__file__).with_name("an_origin.py")
     process = subprocess.Popen([sys.executable, program, str(port), directory])
     try:

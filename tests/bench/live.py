@@ -11,8 +11,8 @@ import urllib.request
 from pathlib import Path
 
 from conftest import command
+from free_ports import free_port
 from linklab.models.layer import STEP_S
-from prometheus import free_port
 
 from bench.common import Bench, BenchError, Result, environment, percent, table, target
 

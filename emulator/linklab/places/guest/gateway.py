@@ -35,6 +35,8 @@ GATEWAY: Final = "192.0.2.2"
 RESOLVER: Final = "192.0.2.3"
 GUEST: Final = "192.0.2.100"
 _START_TIMEOUT_S = 10.0
+_TRIES = 5
+"""How often somebody else may be faster than slirp4netns at a port that nobody had."""
 
 _MTU_BYTES = 16_000
 """Between the guest and slirp4netns nothing is emulated: both ends have a tenth of the packets."""
@@ -50,6 +52,10 @@ second."""
 
 class GatewayError(RuntimeError):
     """The guest has no way outside; the message says what to do."""
+
+
+class _RefusedError(GatewayError):
+    """slirp4netns does not listen where it was told to."""
 
 
 def obstacle() -> str | None:
@@ -165,10 +171,16 @@ class Gateway:
         stack.callback(front.kill)
 
     def _lead_in(self, commands: Path, port: int) -> int:
-        """Has connections to a port come to the guest's of this number; the port."""
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            own = int(probe.getsockname()[1])
+        """Has connections to a port that nobody has come to the guest's of this number; the port.
+        Anybody may take it before slirp4netns does: then it is another one."""
+        for _ in range(_TRIES - 1):
+            with contextlib.suppress(_RefusedError):
+                return self._led_in(commands, port)
+        return self._led_in(commands, port)
+
+    def _led_in(self, commands: Path, port: int) -> int:
+        sock = self._asking(commands)
+        own = _unused_port()
         wanted = {
             "execute": "add_hostfwd",
             "arguments": {
@@ -179,22 +191,33 @@ class Gateway:
                 "guest_port": port,
             },
         }
+        with sock:
+            sock.sendall(json.dumps(wanted).encode())
+            sock.shutdown(socket.SHUT_WR)
+            answer = json.loads(sock.makefile("rb").read())
+        if "error" in answer:
+            raise _RefusedError(f"port {own} of 127.0.0.1: {answer['error']['desc']}")
+        return own
+
+    def _asking(self, commands: Path) -> socket.socket:
+        """A connection for one command, once slirp4netns takes any."""
         deadline = time.monotonic() + _START_TIMEOUT_S
-        while True:
-            with socket.socket(socket.AF_UNIX) as sock:
-                try:
-                    sock.connect(str(commands))
-                except (FileNotFoundError, ConnectionRefusedError):
-                    if time.monotonic() > deadline:
-                        raise GatewayError(f"{PROGRAM} takes no commands") from None
-                    time.sleep(0.01)
-                    continue
-                sock.sendall(json.dumps(wanted).encode())
-                sock.shutdown(socket.SHUT_WR)
-                answer = json.loads(sock.makefile("rb").read())
-            if "error" in answer:
-                raise GatewayError(f"port {own} of 127.0.0.1: {answer['error']['desc']}")
-            return own
+        while time.monotonic() < deadline:
+            sock = socket.socket(socket.AF_UNIX)
+            try:
+                sock.connect(str(commands))
+            except (FileNotFoundError, ConnectionRefusedError):
+                sock.close()
+                time.sleep(0.01)
+            else:
+                return sock
+        raise GatewayError(f"{PROGRAM} takes no commands")
+
+
+def _unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def kernel_argument(device: int) -> str:

@@ -43,6 +43,25 @@ def test_a_port_that_is_taken_is_said() -> None:
             Gateway(Way(ports=(port,)))
 
 
+@needs_program
+@pytest.mark.parametrize("free", [True, False])
+def test_a_port_that_somebody_took_first_is_left_to_them(
+    monkeypatch: pytest.MonkeyPatch, *, free: bool
+) -> None:
+    unused = gateway._unused_port
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        found = iter([port] * 4 + [unused() if free else port])
+        monkeypatch.setattr(gateway, "_unused_port", lambda: next(found))
+        monkeypatch.setattr(gateway, "_LANES", 1)
+        if free:
+            Gateway(Way(ports=(unused(),))).close()
+        else:
+            with pytest.raises(GatewayError, match=f"port {port} of 127.0.0.1: "):
+                Gateway(Way(ports=(unused(),)))
+    assert next(found, None) is None
+
+
 def test_a_missing_program_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(GatewayError, match=r"slirp4netns is missing: apt-get install slirp4netns"):
