@@ -9,6 +9,11 @@ from pathlib import Path
 from linklab.core.paths import SERVER_CONFIGURATION, SERVER_EXCHANGE
 from linklab.core.placeholders import filled
 
+_NO_LATENCY_OPTIMIZATION = "http2-latency-optimization-min-rtt: 4294967295\n"
+"""From a round trip of 50 ms on H2O has the kernel keep no more than 1 byte that is not yet sent
+(TCP_NOTSENT_LOWAT), which for TCP means that it is told so. Multipath TCP takes no more than that
+byte (Linux 6.12, net/mptcp/protocol.c, mptcp_send_limit): its packets had 1 to 17 bytes."""
+
 
 def configuration(
     address: tuple[str, int],
@@ -21,12 +26,13 @@ def configuration(
     user: str | None = None,
     uploads: Path | None = None,
     plain_port: int | None = None,
+    mptcp: bool = False,
 ) -> str:
     """H2O's configuration for serving `directory` on `address`.
 
     `user` is whom it becomes when started as root, None where it is not. With `uploads` it also
     answers messages, and keeps there what is sent to it (server/exchange.rb). On `plain_port` it
-    speaks HTTP without TLS too.
+    speaks HTTP without TLS too. `mptcp` says that its connections may be Multipath TCP's.
     """
     values = {
         "address": address[0],
@@ -34,6 +40,7 @@ def configuration(
         "certificate": _quoted(certificate),
         "key": _quoted(key),
         "directory": _quoted(directory),
+        "latency": _NO_LATENCY_OPTIMIZATION if mptcp else "",
         "become": "" if user is None else f"user: {user}",
         "access_log": _quoted(access_log),
         "error_log": _quoted(error_log),

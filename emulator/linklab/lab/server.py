@@ -107,6 +107,7 @@ def start(
             user=least_user(payload),
             uploads=uploads,
             plain_port=HTTP_PORT if plain else None,
+            mptcp=mptcp,
         )
     )
     argv = ["h2o", "-m", "worker", "-c", str(conf)]
