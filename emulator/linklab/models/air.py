@@ -44,9 +44,17 @@ class Access:
         rate_bps = phy_bps if self.up_rate_bps is None else min(phy_bps, self.up_rate_bps)
         return self._packet_s(access_s, size_bytes, rate_bps)
 
+    def turn_s(self, phy_bps: float) -> float:
+        """How long a sender of full packets has the air each time that it gets at it."""
+        return self._frames(phy_bps) * self.down_packet_s(FRAME_BYTES, phy_bps)
+
+    def _frames(self, rate_bps: float) -> float:
+        return max(1.0, self.aggregate_s * rate_bps / 8 / (FRAME_BYTES + HEADER_BYTES))
+
     def _packet_s(self, access_s: float, size_bytes: float, rate_bps: float) -> float:
-        frames = max(1.0, self.aggregate_s * rate_bps / 8 / (FRAME_BYTES + HEADER_BYTES))
-        return (access_s / frames + (size_bytes + HEADER_BYTES) * 8 / rate_bps) / self.efficiency
+        return (
+            access_s / self._frames(rate_bps) + (size_bytes + HEADER_BYTES) * 8 / rate_bps
+        ) / self.efficiency
 
 
 ACCESS_G = Access(access_s=28e-6 + 67.5e-6 + 26e-6 + 10e-6 + 34e-6)

@@ -9,7 +9,7 @@ from random import Random
 from typing import Final
 
 from linklab.models import draws
-from linklab.schema.quantities import count, measure
+from linklab.schema.quantities import count, measure, rate
 from linklab.schema.rows import Row, Table
 
 
@@ -21,11 +21,14 @@ class StationSettings:
     the rate `begins_per_s`, .025 or .05 per second there, and then busy for one with the rate
     `ends_per_s`, .05 per second (both 0.0001 to 100). That λ_off is the rate of *leaving* off
     follows from its results: a larger one makes Wi-Fi slower.
+
+    They send full packets at the PHY rate `rate_bps` (1 Mbit/s to 10 Gbit/s), None: at the client's.
     """
 
     count: int
     begins_per_s: float = 0.025
     ends_per_s: float = 0.05
+    rate_bps: int | None = None
 
 
 ALONE = StationSettings(0)
@@ -72,6 +75,13 @@ TABLE: Final = Table(
         Row("count", "count", count(0, 100), "how many", needed=True),
         Row("begins", "begins_per_s", _FREQUENCY, "how often one that is off begins"),
         Row("ends", "ends_per_s", _FREQUENCY, "how often one that is busy ends"),
+        Row(
+            "rate",
+            "rate_bps",
+            rate(1_000_000, 10_000_000_000),
+            "the PHY rate at which they send; else the client's",
+            unset=None,
+        ),
     ),
     about="Other stations on the channel of a radio, which come and go.",
 )

@@ -78,7 +78,8 @@ class Wifi:
         join_dbm = phy.NOISE_DBM + phy.lowest_snr_db(settings.width_mhz)
         self._roaming = Roaming(settings.roaming, join_dbm, join_dbm - EDGE_DB, forced)
         self._stations = Stations(settings.stations, random)
-        self._air = Air(settings.access or ACCESS[settings.standard], step_s)
+        self._access = settings.access or ACCESS[settings.standard]
+        self._air = Air(self._access, step_s)
         self._phy_bps = 0.0
 
     def force(self, t_s: float, target: str | None = None) -> None:
@@ -88,7 +89,7 @@ class Wifi:
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
         """The state as the Wi-Fi passes it on."""
         attached = self._roaming.at(t_s)
-        available = 1 / (1 + self._stations.busy(t_s))
+        busy = self._stations.busy(t_s)
         self._air.observe(t_s, load, self._phy_bps)
         if attached.signal_dbm is None:
             return replace(
@@ -101,7 +102,7 @@ class Wifi:
             )
         snr_db = phy.snr_db(attached.signal_dbm)
         self._phy_bps = self._rate_bps(snr_db)
-        down_bps, up_bps = self._air.rates_bps(self._phy_bps, available)
+        down_bps, up_bps = self._air.rates_bps(self._phy_bps, self._available(busy))
         losses = combined(Losses(state.loss_ratio, state.loss_burst_packets), self._losses(snr_db))
         return replace(
             state,
@@ -117,6 +118,15 @@ class Wifi:
     def next_s(self) -> float:
         """The next handover, station, beacon while walking, or step of the air."""
         return min(self._roaming.next_s(), self._stations.next_s(), self._air.next_s())
+
+    def _available(self, busy: int) -> float:
+        """The part of the time that `busy` other stations leave: all get at the air equally often, so
+        that who sends slowly has more of it (Heusse, section II)."""
+        others_bps = self._settings.stations.rate_bps
+        if others_bps is None:
+            return 1 / (1 + busy)
+        own_s = self._access.turn_s(max(self._phy_bps, self._slowest_bps))
+        return own_s / (own_s + busy * self._access.turn_s(others_bps))
 
     def _rate_bps(self, snr_db: float) -> float:
         settings = self._settings

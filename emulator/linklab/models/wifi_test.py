@@ -158,6 +158,28 @@ def test_other_stations_take_fair_shares_of_the_air() -> None:
     assert mean_bps(course) / alone_bps == pytest.approx(19 / 27, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("settings", "others_bps", "slower"),
+    [
+        (G, 54_000_000, 2.0),
+        # One packet each in turn: 166 µs and 1538 bytes, at 54 and at 9 Mbit/s.
+        (G, 9_000_000, 1 + (165.5 + 1538 * 8 / 9) / (165.5 + 1538 * 8 / 54)),
+        # Both fill 4 ms with frames.
+        (AC, 29_250_000, 2.0),
+    ],
+)
+def test_a_station_that_sends_slowly_has_the_air_for_longer(
+    settings: WifiSettings, others_bps: int, slower: float
+) -> None:
+    others = StationSettings(1, 1e-4, 100.0, others_bps)
+    alone = made(settings).apply(0.0, NO_LOAD, WIRED)
+    layer = made(replace(settings, stations=others))
+    course: Course = [(0.0, layer.apply(0.0, NO_LOAD, WIRED))]
+    while course[-1][1].down_rate_bps == alone.down_rate_bps:
+        course.append((layer.next_s(), layer.apply(layer.next_s(), NO_LOAD, WIRED)))
+    assert alone.down_rate_bps / course[-1][1].down_rate_bps == pytest.approx(slower, rel=0.001)
+
+
 def test_what_the_radio_does_not_have() -> None:
     with pytest.raises(ValueError, match="allowed: 20, 40 MHz"):
         made(replace(AC, standard="n"))
@@ -185,7 +207,9 @@ def networks(draw: st.DrawFn) -> WifiSettings:
             HANDOVERS[preset],
         ),
         width,
-        stations=StationSettings(draw(st.integers(0, 3)), 1.0, 1.0),
+        stations=StationSettings(
+            draw(st.integers(0, 3)), 1.0, 1.0, draw(st.none() | st.integers(10**6, 10**9))
+        ),
     )
 
 
