@@ -129,8 +129,12 @@ func TestRangesOverAllLinks(t *testing.T) {
 				o.Rescue, o.Scheduler = rescue, scheduler
 				summary, err := Run(context.Background(), o)
 				check(t, s, summary, err)
-				if summary.Links["wifi"].Bytes == 0 || summary.Links["lte"].Bytes == 0 {
-					t.Errorf("%T: links sent %+v", scheduler, summary.Links)
+				for _, name := range []string{"wifi", "lte"} {
+					l := summary.Links[name]
+					// On a loopback device rescue may do a link's work before it has done it itself.
+					if l.Requests == 0 || l.Bytes == 0 && !rescue {
+						t.Errorf("%T: %s sent %+v", scheduler, name, l)
+					}
 				}
 			}
 		}
