@@ -97,11 +97,7 @@ type withLanes struct {
 	most int
 }
 
-// eager is true, unless most may be there already: see open.
-func (d withLanes) eager() bool {
-	sink, ok := d.sink.(Continuer)
-	return !ok || !sink.Continues()
-}
+func (d withLanes) eager() bool { return d.isNew() }
 
 // next is as with Rescue, but for what a lane's share of its link is, and where
 // nothing is left: see repeat.
@@ -212,7 +208,7 @@ func (d withLanes) begin() {
 }
 
 // isOpening reports whether the link's connection awaits its first answer.
-func (d *download) isOpening(l *linkState) bool { return d.Lanes != nil && l.asking == l.session }
+func (d *download) isOpening(l *linkState) bool { return d.policy.eager() && l.asking == l.session }
 
 // tend makes each link have as many lanes as it should.
 func (d withLanes) tend(now time.Duration) {

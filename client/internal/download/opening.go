@@ -30,6 +30,13 @@ type opening struct {
 	err      error
 }
 
+// isNew reports whether all bytes are missing: where most may be there already,
+// the first ones are not worth asking for before that is known.
+func (d *download) isNew() bool {
+	sink, ok := d.sink.(Continuer)
+	return !ok || !sink.Continues()
+}
+
 // open asks on a connected link for the next bytes that nobody has asked for.
 func (d *download) open(l *linkState) {
 	if len(d.openings) == 0 {
@@ -78,6 +85,10 @@ func (d *download) answer(o *opening, target transport.Target, part ranges.Range
 		}
 		d.adopt()
 		d.assign()
+		if d.Lanes == nil && l.newest != nil {
+			// The only connection must not wait for the next order in slow start.
+			d.request(l)
+		}
 	}
 }
 

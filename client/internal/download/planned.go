@@ -23,6 +23,7 @@ type planned struct {
 	segments  schedule.Segmenter
 	pipeline  schedule.Pipeliner
 	forsaking schedule.Forsaker
+	opens     bool
 	scene     schedule.Scene
 	// use is what the plan uses, and work what it knows of the links.
 	use  []bool
@@ -98,6 +99,7 @@ func newPlanned(d *download, under policy, plan schedule.Plan) policy {
 	p.segments, _ = plan.(schedule.Segmenter)
 	p.pipeline, _ = plan.(schedule.Pipeliner)
 	p.forsaking, _ = plan.(schedule.Forsaker)
+	_, p.opens = plan.(schedule.Opener)
 	p.scene.Links = make([]schedule.Link, len(d.links))
 	p.scene.Progress = make([]schedule.Progress, len(d.links))
 	for x, l := range d.links {
@@ -106,6 +108,8 @@ func newPlanned(d *download, under policy, plan schedule.Plan) policy {
 	p.choose(0)
 	return p
 }
+
+func (p *planned) eager() bool { return p.opens && p.d.isNew() }
 
 func (p *planned) supervise(ctx context.Context) {
 	p.policy.supervise(ctx)
@@ -212,6 +216,9 @@ func (p *planned) observe(now time.Duration) {
 		}
 		for _, r := range w.reserved {
 			progress.Unfinished += r.Length
+		}
+		if w.first == 0 && len(l.active) > 0 {
+			w.first = l.active[0].issued // An opening, which nobody planned.
 		}
 		if l.requests > 0 {
 			progress.Age, progress.Silence = now-w.first, now-max(w.first, w.heard)
@@ -320,7 +327,7 @@ func (p *planned) next(l *linkState, now time.Duration) (r ranges.Range, from st
 	default:
 		r, from, ok = p.policy.next(l, now)
 	}
-	if ok && l.requests == 0 {
+	if ok && p.work[l.index].first == 0 {
 		p.work[l.index].first = now
 	}
 	return r, from, ok

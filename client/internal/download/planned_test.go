@@ -2,6 +2,7 @@ package download
 
 import (
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,35 @@ func TestASparedLinkIsNotConnected(t *testing.T) {
 		summary, _, links := counted(t, http.HandlerFunc(content), func(o *Options, _ *network) { o.Scheduler = schedulers[name] })
 		if links["lte"].made != 0 || summary.Links["lte"].Bytes != 0 || summary.Links["wifi"].Bytes == 0 {
 			t.Errorf("%s: %+v, %+v", name, links, summary.Links)
+		}
+	}
+}
+
+// A plan that opens learns the size with the first bytes, and has what follows
+// asked for as soon as the answer begins: slow start waits for nothing.
+func TestAPlanMayOpen(t *testing.T) {
+	var heads atomic.Int32
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			heads.Add(1)
+		}
+		content(w, r)
+	}
+	for name, expected := range map[string]int32{"adaptive-energy": 0, "emptcp-http": 1} {
+		heads.Store(0)
+		_, events, _ := counted(t, http.HandlerFunc(handler), func(o *Options, _ *network) { o.Scheduler = schedulers[name] })
+		if heads.Load() != expected {
+			t.Errorf("%s: %d HEADs", name, heads.Load())
+		}
+		requests := of[*rundir.Request](events)
+		if name != "adaptive-energy" {
+			continue
+		}
+		if len(requests) < 2 {
+			t.Fatalf("requests are %+v", requests)
+		}
+		if first, second := requests[0], requests[1]; first.T != second.T || first.Length != int64(schedule.OpeningOrder) || second.Offset != first.Length {
+			t.Errorf("requests of %+v and %+v", first, second)
 		}
 	}
 }

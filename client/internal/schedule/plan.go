@@ -52,6 +52,12 @@ type Forsaker interface {
 	Forsake(x int, s *Scene) bool
 }
 
+// An Opener begins with a question for the first bytes, which a server answers a
+// round trip earlier than one for the size alone.
+type Opener interface {
+	Opens()
+}
+
 // Scene is what a Plan may base a decision on.
 type Scene struct {
 	// Known has the payload's size, 0 before it is known.

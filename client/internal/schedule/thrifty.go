@@ -104,6 +104,9 @@ type watched struct {
 	left, looked time.Duration
 }
 
+// Opens makes it an Opener.
+func (*thrifty) Opens() {}
+
 func (*thrifty) Every() time.Duration { return thriftyPeriod }
 
 // Use is the set for the rest. Until something is known of Wi-Fi it is used
