@@ -31,8 +31,8 @@ PARTS = {
     ),
     "the first bytes at once": Change(
         "internal/download/lanes.go",
-        "return !ok || !sink.Continues()",
-        "return false && (!ok || !sink.Continues())",
+        "eager() bool { return d.isNew() }",
+        "eager() bool { return false }",
     ),
     "late bytes twice": Change(
         "internal/download/repeat.go", "if thief.Rate == 0 ||", "if true || thief.Rate == 0 ||"
