@@ -12,7 +12,8 @@ def test_no_connection_that_somebody_opens_takes_one() -> None:
 
 
 def test_a_range_with_a_port_that_is_taken_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, other = free_ports(3), free_ports(3)
+    first = free_ports(6)
+    other = first + 3
     drawn = iter([first, other])
     monkeypatch.setattr(random.SystemRandom, "randrange", lambda *_: next(drawn))
     with socket.create_server(("127.0.0.1", first + 2)):
