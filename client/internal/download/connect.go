@@ -178,6 +178,9 @@ func (d *download) connected(l *linkState, u *url.URL, conn *transport.Conn, eve
 	if event.TCP > 0 && l.isLane() && l.meter.Total() == 0 {
 		l.link().shown.Add(now, conn.Received())
 	}
+	if event.TCP > 0 {
+		l.handshake = time.Duration(event.TCP)
+	}
 	event.Link, event.RTT = l.Name, l.rtt.Last.Nanoseconds()
 	d.record(now, event)
 	d.proceed(l)

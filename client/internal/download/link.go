@@ -55,7 +55,9 @@ type linkState struct {
 	// though it takes no new ones, the oldest first.
 	completing []*session
 	rtt        link.RoundTrip
-	pace       *throughput.Pace
+	// handshake is how long the last one of TCP took.
+	handshake time.Duration
+	pace      *throughput.Pace
 
 	// newest is the link's newest request until the next one is issued.
 	newest *request
@@ -233,6 +235,7 @@ func (l *linkState) known(now time.Duration) schedule.Link {
 		Arrived:    l.pace.Total(),
 		Bandwidth:  bandwidth,
 		RTT:        l.rtt.Min,
+		Handshake:  l.handshake,
 		Variation:  l.meter.Variation(),
 		Spared:     l.spared,
 	}

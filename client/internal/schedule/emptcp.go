@@ -30,9 +30,11 @@ const (
 	firstWindow = initialWindow
 	// unknownRate is what a link is taken for that was never used (eMPTCP 3.2).
 	unknownRate quantity.Rate = 5e6
-	// leastSampling is the least time between samples. The paper takes one per
-	// round trip of the handshake; the client reads batches of 10 ms.
-	leastSampling = 50 * time.Millisecond
+	// looking is the time between looks at the links.
+	looking = 50 * time.Millisecond
+	// leastSample is ten packets. A sample of fewer is not as exact as the margin
+	// that it is held against, and waits for more, up to φ round trips.
+	leastSample quantity.Bytes = 10 * 1448
 )
 
 // Next is what Alg1 says of the links that are used.
@@ -62,7 +64,7 @@ type sampled struct {
 	received quantity.Bytes
 }
 
-func (*emptcp) Every() time.Duration { return leastSampling }
+func (*emptcp) Every() time.Duration { return looking }
 
 func (e *emptcp) Use(s *Scene, use []bool) {
 	if e.links == nil {
@@ -91,7 +93,7 @@ func (e *emptcp) Use(s *Scene, use []bool) {
 // sample adds a sample of a link that is at work for some round trips: what
 // comes before is slow start, and would have a link left as soon as it is used.
 func (e *emptcp) sample(x int, s *Scene) {
-	l, p, rtt := &e.links[x], s.Progress[x], s.Links[x].RTT
+	l, p, rtt := &e.links[x], s.Progress[x], s.Links[x].period()
 	idle := s.Links[x].Spared || p.Unfinished == 0
 	if idle {
 		l.since = s.Now
@@ -100,13 +102,17 @@ func (e *emptcp) sample(x int, s *Scene) {
 		l.at, l.received = s.Now, p.Received
 		return
 	}
-	passed := s.Now - l.at
-	if passed < max(leastSampling, rtt) {
+	passed, received := s.Now-l.at, p.Received-l.received
+	if passed < rtt || received < leastSample && passed < samples*rtt {
 		return
 	}
-	l.add((p.Received - l.received).Per(passed))
+	l.add(received.Per(passed))
 	l.at, l.received = s.Now, p.Received
 }
+
+// period is how far samples are apart: the round trip of the handshake (eMPTCP
+// 3.2), which for LTE has the radio's promotion in it.
+func (l Link) period() time.Duration { return max(l.Handshake, l.RTT) }
 
 // rate is the sum of what the links of a kind are predicted to deliver.
 func (e *emptcp) rate(kind energy.Kind, s *Scene) (sum quantity.Rate) {
@@ -129,7 +135,7 @@ func (e *emptcp) mayOpen(s *Scene, wifi quantity.Rate) bool {
 		if p.Kind != energy.Wifi {
 			continue
 		}
-		rtt := s.Links[x].RTT
+		rtt := s.Links[x].period()
 		if idle := p.Silence > rtt || p.Unfinished == 0; idle || !e.links[x].known {
 			return false
 		}

@@ -112,6 +112,34 @@ func TestEMPTCPChangesItsChoice(t *testing.T) {
 	}
 }
 
+// Between two requests a link may bring little for some round trips. Sampled that
+// often, LTE would be taken for slow and left, and being left not be sampled again.
+func TestEMPTCPSamplesOncePerHandshake(t *testing.T) {
+	s := scene(0, 0)
+	plan := EMPTCP{Model: s3}.Plan()
+	over(plan, s, 10*time.Second, 0.8e6, 8e6)
+	s.Links[1].Handshake = 320 * time.Millisecond // now that it is connected
+	over(plan, s, 10*time.Second, 0.8e6, 8e6)
+	over(plan, s, 200*time.Millisecond, 0.8e6, 1.5e6)
+	if uses := over(plan, s, 10*time.Second, 0.8e6, 8e6); len(uses) != 1 || !uses[0].both {
+		t.Errorf("after 200 ms of little LTE uses are %v", uses)
+	}
+}
+
+// Between two looks seven packets come, and then none.
+func TestEMPTCPSamplesTenPackets(t *testing.T) {
+	s := scene(0, 0)
+	plan := EMPTCP{Model: s3}.Plan().(*emptcp)
+	over(plan, s, 10*time.Second, 0.8e6, 0)
+	for range 10 {
+		over(plan, s, 50*time.Millisecond, 1.6e6, 0)
+		over(plan, s, 50*time.Millisecond, 0, 0)
+		if rate := plan.links[0].next(); math.Abs(float64(rate)-0.8e6) > 0.3e6 {
+			t.Errorf("of 0.8 Mbit/s in bursts it expects %g", rate)
+		}
+	}
+}
+
 // eMPTCP 4.1: in its setting equation 1 is 2.67 s.
 func TestTheTimeUntilThereAreSamples(t *testing.T) {
 	// 10 Mbit/s and 200 ms: 200 ms · (log2((250 kB + 14.48 kB)/14.48 kB) + 10).

@@ -26,6 +26,8 @@ type Link struct {
 	Arrived quantity.Bytes
 	// RTT is the round trip time of the link without queues.
 	RTT time.Duration
+	// Handshake is how long the last one of TCP took, 0 if that is not known.
+	Handshake time.Duration
 	// Variation is the coefficient of variation of its throughput so far.
 	Variation float64
 	// Spared says that the plan does not use it (see Planner).
