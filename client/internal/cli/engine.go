@@ -290,7 +290,7 @@ func (f *engineFlags) parseLinks() (links []download.Link, err error) {
 		if err != nil {
 			return nil, err
 		}
-		links[i].Dial = link.Dialer{Device: l.Device, NameServers: servers}.Dial
+		links[i].Dial = link.Dialer{Device: l.Device, NameServers: servers, FewAcks: f.algorithm == frugal}.Dial
 	}
 	return links, nil
 }

@@ -46,6 +46,8 @@ var epoch = time.Now()
 type Conn struct {
 	tcp *net.TCPConn
 	raw syscall.RawConn
+	// fewAcks is of the Dialer.
+	fewAcks bool
 
 	// Of the reader alone.
 	block  *block.Block // nil if nothing is unread
@@ -64,12 +66,12 @@ type Conn struct {
 	settled bool
 }
 
-func newConn(tcp *net.TCPConn) (*Conn, error) {
+func newConn(tcp *net.TCPConn, fewAcks bool) (*Conn, error) {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{tcp: tcp, raw: raw}, nil
+	return &Conn{tcp: tcp, raw: raw, fewAcks: fewAcks}, nil
 }
 
 // Await says how many bytes must still reach the requests in flight before
@@ -256,6 +258,10 @@ func (c *Conn) read(fd uintptr) (n int, err error) {
 		n, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(c.block)), block.Size)
 		switch errno {
 		case 0:
+			if c.fewAcks {
+				// For one time: Linux goes back to acknowledging at once by itself.
+				_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 0)
+			}
 			return int(n), nil
 		case unix.EINTR:
 		case unix.EAGAIN:

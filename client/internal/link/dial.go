@@ -18,6 +18,9 @@ type Dialer struct {
 	Device string
 	// NameServers are asked in turn; if there are none, the machine's are.
 	NameServers []netip.AddrPort
+	// FewAcks has TCP acknowledge every second packet from the start, which takes
+	// less energy. Else Linux acknowledges each while the receive window grows.
+	FewAcks bool
 }
 
 // Dial connects to a TCP address by plain TCP (MPTCP would use the other
@@ -27,7 +30,7 @@ func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := newConn(c.(*net.TCPConn))
+	conn, err := newConn(c.(*net.TCPConn), d.FewAcks)
 	if err != nil {
 		c.Close()
 		return nil, err

@@ -41,6 +41,24 @@ func pair(t *testing.T) (*Conn, *net.TCPConn) {
 	return socket.(*Conn), server.(*net.TCPConn)
 }
 
+// TCP_QUICKACK is not set where acknowledgements are delayed.
+func TestFewAcksAreSent(t *testing.T) {
+	for _, few := range []bool{false, true} {
+		c, server := pair(t)
+		c.fewAcks = few
+		if _, err := server.Write(noise(100_000)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1000)); err != nil {
+			t.Fatal(err)
+		}
+		quick, err := unix.GetsockoptInt(descriptor(t, c), unix.IPPROTO_TCP, unix.TCP_QUICKACK)
+		if err != nil || quick == 0 != few {
+			t.Errorf("few acknowledgements: %v, and TCP_QUICKACK is %d, %v", few, quick, err)
+		}
+	}
+}
+
 // noise is n bytes without a pattern.
 func noise(n int) []byte {
 	content := make([]byte, n)
