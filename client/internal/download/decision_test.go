@@ -91,6 +91,32 @@ func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
 	}
 }
 
+// In slow start a connection orders no more than its part of what the link may carry.
+func TestSlowStartDoesNotOrderMoreThanALinkCarries(t *testing.T) {
+	l := &linkState{
+		account: &account{meter: throughput.NewMeter(time.Second)},
+		lane:    lane{growth: &schedule.Growth{Most: 16}},
+		pace:    throughput.NewPace(paceWindow), rtt: link.RoundTrip{Min: 100 * time.Millisecond},
+	}
+	connections := quantity.Bytes(l.growth.Begin())
+	l.pace.Begin(0, 0)
+	l.pace.Add(100*time.Millisecond, 16_000)
+	const now = 125 * time.Millisecond
+	if got := l.pipe(now); got != schedule.MostOrder(16_000) {
+		t.Errorf("%d bytes are ordered ahead where nothing is known of the link", int64(got))
+	}
+	l.shown.Add(10*time.Millisecond, 0)
+	l.shown.Add(20*time.Millisecond, 2_500) // 2 Mbit/s up, so 8 at most
+	if got := l.pipe(now); got != 200_000/connections {
+		t.Errorf("%d bytes are ordered ahead, want a part of 200 kB", int64(got))
+	}
+	l.meter.Start(0)
+	l.meter.Add(100*time.Millisecond, 200_000)
+	if got := l.pipe(now); got != 400_000/connections {
+		t.Errorf("%d bytes are ordered ahead, want a part of the 400 kB that came once", int64(got))
+	}
+}
+
 // What a connection delivered that has nothing left others deliver already.
 func TestALinkIsNoFasterThanItsConnectionsTogether(t *testing.T) {
 	const now = 1050 * time.Millisecond

@@ -58,7 +58,7 @@ func (d *download) lanes(l *linkState) (all []*linkState) {
 func (d *download) isQueued(link *linkState, now time.Duration) bool {
 	var flow schedule.Flow
 	for _, l := range d.links {
-		if l.link() == link && len(l.active) > 0 && !l.isSilent(now) {
+		if l.link() == link && l.hears(now) {
 			flow.Add(l.rtt.Last, l.rtt.Min, 0, true)
 		}
 	}
@@ -226,12 +226,12 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 	flow := schedule.Flow{Total: first.meter.Total(), Busy: d.payload.Free(d.limit()) > 0}
 	further := 0
 	lanes := d.lanes(first)
-	isSilent := !slices.ContainsFunc(lanes, func(l *linkState) bool { return !l.isSilent(now) })
+	hears := slices.ContainsFunc(lanes, func(l *linkState) bool { return l.hears(now) })
 	for _, l := range lanes {
 		switch {
 		case l == first:
 		case l.failed():
-			if !isSilent {
+			if hears {
 				first.growth.Lost()
 			}
 			d.remove(l, now)
@@ -295,6 +295,20 @@ func (d *download) slowest(first *linkState, now time.Duration) []*linkState {
 // of the link may do better.
 func (l *linkState) isSilent(now time.Duration) bool {
 	return l.session == nil || now-l.session.heardAt > max(leastSilence/2, 2*l.rtt.Last)
+}
+
+// hears reports whether something comes of what the lane asked for. One that asked
+// for nothing does not tell.
+func (l *linkState) hears(now time.Duration) bool { return len(l.active) > 0 && !l.isSilent(now) }
+
+// startRoom is what the lane can bring in slow start until its next order comes.
+func (l *linkState) startRoom() quantity.Bytes {
+	link := l.link()
+	most := link.shown.Most()
+	if most > 0 {
+		most = max(most, l.meter.Peak())
+	}
+	return schedule.StartRoom(most, link.growth.Connections(), l.delay())
 }
 
 // isLane reports whether the link may have several connections.

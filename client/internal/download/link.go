@@ -207,7 +207,7 @@ func (l *linkState) pipe(now time.Duration) quantity.Bytes {
 		// A burst makes a connection look faster than its link.
 		rate, delay = min(rate, l.link().together.Rate(now)), l.idle()
 	case l.isLane() && schedule.IsStarting(l.pace.Total(), rate, delay):
-		return most
+		return min(most, l.startRoom())
 	}
 	return min(quantity.Bytes((1.25 * rate).Over(delay)), most)
 }

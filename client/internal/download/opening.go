@@ -85,8 +85,17 @@ func (d *download) answer(o *opening, target transport.Target, part ranges.Range
 		}
 		d.adopt()
 		d.assign()
-		if d.Lanes == nil && l.newest != nil {
-			// The only connection must not wait for the next order in slow start.
+		d.fill()
+	}
+}
+
+// fill orders what slow start has room for beyond the openings. A record of TLS is
+// longer than the first window, so that the first bytes can only be read a round
+// trip after they have come: to order then would be too late.
+func (d *download) fill() {
+	for _, l := range d.links {
+		isOpening := l.newest != nil && len(l.active) == 1
+		if isOpening && (!l.isLane() || l.startRoom() > schedule.OpeningOrder) {
 			d.request(l)
 		}
 	}

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"math"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -30,9 +31,23 @@ const orderTime = 250 * time.Millisecond
 // trip.
 func MostOrder(arrived quantity.Bytes) quantity.Bytes { return FirstOrder + 2*arrived }
 
-// Next returns what the connection delivers in orderTime.
+// StartRoom is what each of a link's connections can bring in slow start before
+// what it orders next comes: two round trips of its part of what the link carries
+// at most. Without bound if that is not known.
+func StartRoom(most quantity.Rate, connections int, trip time.Duration) quantity.Bytes {
+	if most == 0 {
+		return math.MaxInt64
+	}
+	return max(quantity.Bytes((2*most).Over(trip))/quantity.Bytes(connections), MinimumRequest)
+}
+
+// Next returns what the connection delivers in orderTime, and at first no more
+// than the opening.
 func (Adaptive) Next(x int, known Known) quantity.Bytes {
 	l := known.Links[x]
+	if l.Requests > 0 && l.Arrived == 0 {
+		return OpeningOrder
+	}
 	return max(min(quantity.Bytes(l.Pace.Over(orderTime)), MostOrder(l.Arrived)), FirstOrder)
 }
 
@@ -123,6 +138,9 @@ const (
 // browser opens to a server that speaks HTTP/1.1: its slow start is as much
 // shorter, which is most of what a small file takes.
 const startConnections = 6
+
+// Connections is how many the link is to have.
+func (g *Growth) Connections() int { return max(g.count, 1) }
 
 // Begin returns how many connections the link has at first.
 func (g *Growth) Begin() int {

@@ -332,3 +332,36 @@ func BenchmarkAdaptive(b *testing.B) {
 		Share(0, works, size)
 	}
 }
+
+func TestWhatAConnectionBringsInSlowStart(t *testing.T) {
+	for _, test := range []struct {
+		most quantity.Rate
+		trip time.Duration
+		want quantity.Bytes
+	}{
+		{0, 100 * time.Millisecond, math.MaxInt64},
+		{15e6, 100 * time.Millisecond, 62_500}, // 375 kB in two round trips, of six
+		{15e6, 10 * time.Millisecond, MinimumRequest},
+	} {
+		if got := StartRoom(test.most, 6, test.trip); got != test.want {
+			t.Errorf("%+v: %d bytes", test, int64(got))
+		}
+	}
+}
+
+// The second order of a connection that has brought nothing yet is as small as
+// the first.
+func TestAdaptiveFillsTheFirstWindows(t *testing.T) {
+	for _, test := range []struct {
+		link Link
+		want quantity.Bytes
+	}{
+		{Link{}, FirstOrder},
+		{Link{Requests: 1}, OpeningOrder},
+		{Link{Requests: 1, Arrived: 1}, FirstOrder},
+	} {
+		if got := (Adaptive{}).Next(0, Known{Links: []Link{test.link}}); got != test.want {
+			t.Errorf("%+v: %d bytes", test.link, int64(got))
+		}
+	}
+}

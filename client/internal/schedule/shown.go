@@ -20,6 +20,11 @@ type Shown struct {
 // together: at 100 kbit/s a certificate takes half a second.
 const longestGap = 500 * time.Millisecond
 
+// asymmetry is how much faster downlinks usually are than uplinks at most. What a
+// client sends to begin TLS is as long as the answer, so that the train mostly
+// shows the uplink. Twice and half of it did worse (client/ALGORITHMS.md).
+const asymmetry = 4
+
 // Add takes note of a connection that was made at now, and what it received.
 func (s *Shown) Add(now time.Duration, bytes quantity.Bytes) {
 	switch {
@@ -40,3 +45,6 @@ func (s *Shown) Rate() quantity.Rate {
 	}
 	return s.bytes.Per(s.last - s.from)
 }
+
+// Most is what the link is taken to carry at most, 0 if nothing is known.
+func (s *Shown) Most() quantity.Rate { return asymmetry * s.Rate() }

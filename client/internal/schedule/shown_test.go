@@ -18,4 +18,7 @@ func TestWhatConnectingShows(t *testing.T) {
 	if got := s.Rate(); got != 8e6 {
 		t.Errorf("3000 bytes in 3 ms show %v bit/s", float64(got))
 	}
+	if got := s.Most(); got != 32e6 {
+		t.Errorf("at most %v bit/s, want four times as much", float64(got))
+	}
 }
