@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from planted import Change, build
+from rich.table import Table
 
 from bench.algorithms import chosen_files
 from bench.common import Bench, BenchError, Result, environment, percent, table
@@ -33,6 +35,12 @@ PARTS = {
         "internal/download/lanes.go",
         "eager() bool { return d.isNew() }",
         "eager() bool { return false }",
+    ),
+    "an order with the first answer": Change(
+        "internal/download/opening.go", "if isOpening && (", "if false && isOpening && ("
+    ),
+    "a bound in slow start": Change(
+        "internal/download/link.go", "return min(most, l.startRoom())", "return most"
     ),
     "late bytes twice": Change(
         "internal/download/repeat.go", "if thief.Rate == 0 ||", "if true || thief.Rate == 0 ||"
@@ -64,26 +72,42 @@ SCENARIOS = (
     "emptcp-256kb-good-good", "random-1-15", "random-1-16",
 )  # fmt: skip
 
+# So many fit beside the parts in 80 columns.
+COLUMNS = 3
+
 
 def ablations(bench: Bench) -> Result:
     """What each part of adaptive earns: times without it beside those with it."""
     names = bench.scenarios or (SCENARIOS[8:] if bench.quick else SCENARIOS)
     files = chosen_files(bench, names)
     whole = {name: _download_s(bench, file, None) for name, file in files.items()}
-    shown = table("without", *files, gap=2)
-    shown.add_row("nothing, s", *(f"{one:.3f}" for one in whole.values()))
     result: Result = {"whole_s": whole}
+    without: dict[str, dict[str, float]] = {}
     for part, change in PARTS.items():
         directory = bench.work / part.replace(" ", "-")
         directory.mkdir(exist_ok=True)
         program = build(directory, change)
-        took = {name: _download_s(bench, file, program) for name, file in files.items()}
-        result[part] = took
-        shown.add_row(part, *(f"{percent(took[name] / whole[name] - 1, 1)} %" for name in files))
-        bench.note(f"without {part}: {took}")
+        without[part] = {name: _download_s(bench, file, program) for name, file in files.items()}
+        bench.note(f"without {part}: {without[part]}")
     bench.say("adaptive, seed 1: how much longer a download takes without a part")
-    bench.console.print(shown)
-    return result
+    for shown in tables(whole, without):
+        bench.console.print(shown)
+    return {**result, **without}
+
+
+def tables(
+    whole: Mapping[str, float], without: Mapping[str, Mapping[str, float]]
+) -> Iterator[Table]:
+    """What each scenario takes, and how much longer without each part, a few scenarios at a time."""
+    for first in range(0, len(whole), COLUMNS):
+        names = tuple(whole)[first : first + COLUMNS]
+        shown = table("without", *names, gap=1)
+        shown.add_row("nothing, s", *(f"{whole[name]:.3f}" for name in names))
+        for part, took in without.items():
+            shown.add_row(
+                part, *(f"{percent(took[name] / whole[name] - 1, 1)} %" for name in names)
+            )
+        yield shown
 
 
 def _download_s(bench: Bench, scenario: str, program: Path | None) -> float:
