@@ -1,4 +1,4 @@
-"""What the client asks for while its connections are in slow start, in virtual time."""
+"""What the client does while its connections are in slow start, in virtual time."""
 
 from __future__ import annotations
 
@@ -28,3 +28,27 @@ def test_far_links_are_asked_for_more_before_the_first_bytes_can_be_read(
     first = next(at for at, event in enumerate(events) if event["event"] == "first_byte")
     asked = [event["length"] for event in events[:first] if event["event"] == "request"]
     assert asked == orders * [OPENING_BYTES]
+
+
+@pytest.mark.parametrize("away", ["carrier: down", "outage: true"])
+def test_a_link_that_is_back_gets_new_connections_at_once(
+    linklab: Linklab, scenario: Callable[..., Path], away: str
+) -> None:
+    file = scenario(
+        "back",
+        size="12 MB",
+        wifi="down: 15 Mbit/s, up: 5 Mbit/s, rtt: 100 ms, queue: 250 kB",
+        lte="down: 5 Mbit/s, up: 5 Mbit/s, rtt: 100 ms, queue: 250 kB",
+        more=f"events:\n  - {{at: 3 s, link: wifi, {away}, for: 2 s}}\n",
+    )
+    done = linklab("run", file, "-a", "adaptive", "--json")
+    assert done.code == 0, done.err
+    events = lines(Path(done.json["run_dir"]) / "client.jsonl")
+    connected = [
+        event["t_ns"] / 1e9
+        for event in events
+        if event["event"] == "connected" and event["link"] == "wifi" and event["t_ns"] > 5e9
+    ]
+    assert len(connected) >= CONNECTIONS
+    # The others begin before TLS of the first is done, which takes two round trips.
+    assert connected[CONNECTIONS - 1] - connected[0] < 0.2

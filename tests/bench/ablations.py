@@ -52,7 +52,9 @@ PARTS = {
         "internal/download/rescue.go", "if !l.isLane() || !l.suspect {", "if true {"
     ),
     "new ones after an outage": Change(
-        "internal/schedule/adaptive.go", "g.count = min(g.count+left, g.Most)", "_ = left"
+        "internal/schedule/adaptive.go",
+        "g.count = min(max(g.count+left, startConnections), g.Most)",
+        "_ = left",
     ),
     "what connecting shows": Change(
         "internal/download/rescue.go", "case links[x].shown.Rate() > 0:", "case false:"

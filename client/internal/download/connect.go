@@ -105,6 +105,9 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 		return attemptError(attempt, err)
 	}
 	if between > 0 {
+		d.mu.Lock()
+		l.link().answers = true
+		d.mu.Unlock()
 		opening, end := context.WithTimeoutCause(attempt, timeout, errNoAnswer)
 		defer end()
 		attempt = opening

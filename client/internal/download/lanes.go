@@ -31,6 +31,8 @@ type lane struct {
 	shown  schedule.Shown
 	// away, of the first, is since when the link cannot be used; 0 if it can.
 	away time.Duration
+	// answers, of the first, says that the link was heard of while it was away.
+	answers bool
 	// together, of the first, is what all deliver.
 	together *throughput.Pace
 	// leaving says that the lane takes no more requests.
@@ -253,18 +255,18 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 		}
 	}
 	first.together.Average(max(paceWindow, 2*first.rtt.Last))
-	if !first.usable(now) {
+	usable := first.usable(now)
+	isBack := (usable || first.answers) && first.away > 0 && now-first.away > leastSilence
+	if isBack {
+		first.growth.Back(further)
+	}
+	if !usable && !isBack {
 		if first.away == 0 && first.session != nil {
-			first.away = now
+			first.away, first.answers = now, false
 		}
 		return
 	}
-	if first.away > 0 {
-		if now-first.away > leastSilence {
-			first.growth.Back(further)
-		}
-		first.away = 0
-	}
+	first.away, first.answers = 0, false
 	count := first.growth.Count(now, flow)
 	for ; further < count-1; further++ {
 		d.add(first)

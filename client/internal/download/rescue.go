@@ -675,6 +675,7 @@ func (d withRescue) changed(l *linkState, c link.Change) {
 		l.problem = errors.New("the device has no carrier")
 	case link.Up:
 		l.failures = 0
+		l.answers = true
 		for _, lane := range d.lanes(l) {
 			lane.down = false
 			for _, s := range lane.sessions() {

@@ -190,6 +190,9 @@ func TestALinkThatIsBackHasTwiceAsMany(t *testing.T) {
 	if s.n > 2 {
 		t.Errorf("%d connections of a link that each of them fills", s.n)
 	}
+	if s.g.Back(0); s.g.count != startConnections {
+		t.Errorf("%d connections of a link that begins anew, want %d", s.g.count, startConnections)
+	}
 	s.g = &Growth{Most: 8}
 	s.g.Begin()
 	s.g.Back(startConnections)
