@@ -16,6 +16,7 @@ from linklab import scenario as scenarios
 from linklab.models.wifi import WifiSettings
 from linklab.runs import clients
 from linklab.scenario import Scenario
+from rich.table import Table
 
 from bench.common import REPOSITORY, Bench, BenchError, Result, environment, percent, table, target
 from bench.random_scenarios import draw
@@ -55,18 +56,13 @@ class Standing:
         return max(others, key=lambda name: others[name], default=OURS)
 
     @property
-    def worst(self) -> str:
-        """Who is slowest."""
-        return min(self.efficiency, key=lambda name: self.efficiency[name])
-
-    @property
     def behind(self) -> float:
         """How much longer we take than the best of the others, as a ratio; below 0 if less."""
         return self.efficiency[self.best] / self.ours - 1 if self.ours else math.inf
 
 
 def algorithms(bench: Bench) -> Result:
-    """Every algorithm and peer in every scenario and 40 random ones, medians of five seeds."""
+    """Every algorithm and peer in every scenario and 40 random ones, medians over the seeds."""
     names = bench.scenarios or ([*_built_in(), RANDOM] if not bench.quick else ["static-80-50"])
     seeds = bench.runs or (1 if bench.quick else SEEDS)
     chosen = list(_chosen(bench, names))
@@ -205,21 +201,28 @@ def wins(standings: Iterable[Standing]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
-def _show(bench: Bench, standings: Sequence[Standing]) -> None:
-    names = list(dict.fromkeys(name for one in standings for name in one.efficiency))
-    short = [name.replace("-rescue", "\nrescue").replace("-plain", "\nplain") for name in names]
-    shown = table("scenario", "ideal s", *short, f"{OURS} behind best, %", "worst", gap=1)
+def shown(standings: Iterable[Standing]) -> Table:
+    """How we do in each scenario beside the best of the others."""
+    made = table("scenario", "ideal s", OURS, "best other", "behind, %", gap=1)
     for one in standings:
-        best = max(one.efficiency.values(), default=0.0)
-        cells = []
-        for name in names:
-            value = one.efficiency.get(name)
-            text = "-" if value is None else f"{value:.3f}".lstrip("0")
-            cells.append(f"[bold]{text}[/bold]" if value == best else text)
-        behind = f"{percent(one.behind, 1)} {one.best}" if OURS in one.efficiency else "-"
-        shown.add_row(one.scenario, f"{one.oracle_s:.2f}", *cells, behind, one.worst)
-    bench.say("efficiency: ideal / time; ideal knows all events in advance")
-    bench.console.print(shown)
+        takes_part = OURS in one.efficiency
+        made.add_row(
+            one.scenario,
+            f"{one.oracle_s:.2f}",
+            _efficiency(one.ours) if takes_part else "-",
+            f"{_efficiency(one.efficiency[one.best])} {one.best}" if one.best != OURS else "-",
+            percent(one.behind, 1) if takes_part else "-",
+        )
+    return made
+
+
+def _efficiency(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0")
+
+
+def _show(bench: Bench, standings: Sequence[Standing]) -> None:
+    bench.say("efficiency: ideal / time; ideal knows all events in advance; of all, see the page")
+    bench.console.print(shown(standings))
     fastest = ", ".join(f"{name} {count}" for name, count in wins(standings).items() if count)
     bench.say(
         f"scenarios in which each is within 1 % of the fastest, of {len(standings)}: {fastest}"
@@ -237,6 +240,8 @@ def _judge(bench: Bench, standings: Sequence[Standing]) -> None:
         (f"≥ {LEAST_EFFICIENCY} without random loss", long, LEAST_EFFICIENCY),
         (f"≥ {LEAST_EFFICIENCY_LOSS} with it", lossy, LEAST_EFFICIENCY_LOSS),
     ):
+        if not those:
+            continue
         met = sum(one.ours >= least for one in those)
         bench.say(
             f"{met} of {len(those)} scenarios: " + target(f"efficiency {what}", met == len(those))

@@ -1,7 +1,10 @@
+import io
+
 import pytest
 from linklab import scenario as scenarios
+from rich.console import Console
 
-from bench.algorithms import Standing, _contestants, loses_at_random, standing, wins
+from bench.algorithms import Standing, _contestants, loses_at_random, shown, standing, wins
 
 SMALL = scenarios.find("static-80-50")
 
@@ -19,7 +22,7 @@ def test_a_comparison_says_who_was_best_and_how_far_behind_we_are() -> None:
     ]
     found = standing(SMALL, {"oracle_s": 6.5, "rows": rows})
     assert (found.scenario, found.oracle_s, found.loses) == ("static-80-50", 6.5, False)
-    assert (found.best, found.worst) == ("mptcp", "naive")
+    assert found.best == "mptcp"
     assert found.behind == pytest.approx(0.1)
     assert "aria2-2" not in found.efficiency
 
@@ -27,6 +30,18 @@ def test_a_comparison_says_who_was_best_and_how_far_behind_we_are() -> None:
 def test_who_is_not_there_is_infinitely_behind() -> None:
     assert made("x", mptcp=0.9).behind == float("inf")
     assert made("x", adaptive=0.9, mptcp=0.8).behind < 0
+
+
+def test_nothing_is_cut_at_80_columns() -> None:
+    text = io.StringIO()
+    long = dict.fromkeys(("adaptive", "alg3-dynamic-rescue"), 0.9)
+    alone = made("random-1-07", **{"alg3-dynamic-rescue": 0.25})
+    Console(file=text, width=80).print(shown([made("emptcp-background-3-busy", **long), alone]))
+    assert [line.split() for line in text.getvalue().splitlines()] == [
+        ["scenario", "ideal", "s", "adaptive", "best", "other", "behind,", "%"],
+        ["emptcp-background-3-busy", "10.00", ".900", ".900", "alg3-dynamic-rescue", "0.0"],
+        ["random-1-07", "10.00", "-", ".250", "alg3-dynamic-rescue", "-"],
+    ]
 
 
 def test_a_win_is_shared_within_a_percent() -> None:
