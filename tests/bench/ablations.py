@@ -53,8 +53,8 @@ PARTS = {
     ),
     "new ones after an outage": Change(
         "internal/schedule/adaptive.go",
-        "g.count = min(max(g.count+left, startConnections), g.Most)",
-        "_ = left",
+        "g.count = min(g.count+left, g.Most)\n\tif anew {",
+        "if anew && left < 0 {",
     ),
     "what connecting shows": Change(
         "internal/download/rescue.go", "case links[x].shown.Rate() > 0:", "case false:"

@@ -104,15 +104,15 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 	if err != nil {
 		return attemptError(attempt, err)
 	}
+	connected := time.Since(d.start)
 	if between > 0 {
 		d.mu.Lock()
-		l.link().answers = true
+		l.link().answers = l.link().answers || connected-started > between
 		d.mu.Unlock()
 		opening, end := context.WithTimeoutCause(attempt, timeout, errNoAnswer)
 		defer end()
 		attempt = opening
 	}
-	connected := time.Since(d.start)
 	conn, err := transport.Open(attempt, socket, dial, d.TLS, u)
 	if err != nil {
 		return attemptError(attempt, err)

@@ -31,7 +31,8 @@ type lane struct {
 	shown  schedule.Shown
 	// away, of the first, is since when the link cannot be used; 0 if it can.
 	away time.Duration
-	// answers, of the first, says that the link was heard of while it was away.
+	// answers, of the first, says that the link, which was away, has its carrier
+	// again, or that somebody answers who did not at first.
 	answers bool
 	// together, of the first, is what all deliver.
 	together *throughput.Pace
@@ -258,7 +259,7 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 	usable := first.usable(now)
 	isBack := (usable || first.answers) && first.away > 0 && now-first.away > leastSilence
 	if isBack {
-		first.growth.Back(further)
+		first.growth.Back(further, first.answers)
 	}
 	if !usable && !isBack {
 		if first.away == 0 && first.session != nil {

@@ -195,10 +195,14 @@ func (g *Growth) Count(now time.Duration, f Flow) int {
 
 // Back says that the link was away, of whose connections as many further ones are
 // left. They begin anew with a small window, and grow slowly; so new ones come
-// to them, and no fewer are there than at the start.
-func (g *Growth) Back(left int) {
+// to them. If nothing came through meanwhile, the link begins anew itself, with no
+// fewer than at the start.
+func (g *Growth) Back(left int, anew bool) {
 	g.without, g.withoutRate, g.rest = g.count, 0, 0
-	g.count = min(max(g.count+left, startConnections), g.Most)
+	g.count = min(g.count+left, g.Most)
+	if anew {
+		g.count = max(g.count, min(startConnections, g.Most))
+	}
 }
 
 // Lost says that a connection failed: the others have to do.

@@ -177,7 +177,7 @@ func TestMoreThatBroughtNothingRest(t *testing.T) {
 func TestALinkThatIsBackHasTwiceAsMany(t *testing.T) {
 	s := begun(t)
 	s.round(30e6, 0)
-	s.g.Back(startConnections)
+	s.g.Back(startConnections, false)
 	if s.round(0, 0); s.n != 2*startConnections {
 		t.Fatalf("%d connections of a link that is back, want %d", s.n, 2*startConnections)
 	}
@@ -190,12 +190,16 @@ func TestALinkThatIsBackHasTwiceAsMany(t *testing.T) {
 	if s.n > 2 {
 		t.Errorf("%d connections of a link that each of them fills", s.n)
 	}
-	if s.g.Back(0); s.g.count != startConnections {
+	before := s.n
+	if s.g.Back(0, false); s.g.count != before {
+		t.Errorf("%d connections of a link that was only slow, want %d", s.g.count, before)
+	}
+	if s.g.Back(0, true); s.g.count != startConnections {
 		t.Errorf("%d connections of a link that begins anew, want %d", s.g.count, startConnections)
 	}
 	s.g = &Growth{Most: 8}
 	s.g.Begin()
-	s.g.Back(startConnections)
+	s.g.Back(startConnections, false)
 	if s.g.count != 8 {
 		t.Errorf("%d connections where 8 are allowed", s.g.count)
 	}
