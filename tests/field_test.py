@@ -81,18 +81,16 @@ def test_a_probe_tells_what_each_link_can_do(
 def test_packets_are_recorded_with_the_lab_s_times(
     linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
 ) -> None:
+    # It decides once: what decides by rates makes much of a microsecond.
     true = scenario("truth", size="20 MB")
     runs = []
     for words in ((), ("--pcap", "all", "--tls-keys"), ("--pcap", "all", "--tls-keys")):
-        done = linklab(
-            "run", true, "-a", "alg3-rescue", *words, "--out", tmp_path / "runs", "--json"
-        )
+        done = linklab("run", true, "-a", "naive", *words, "--out", tmp_path / "runs", "--json")
         assert done.code == 0, done.err
         runs.append(json.loads(done.out))
     plain, recorded, again = (one["figures"]["download_s"] for one in runs)
     assert recorded == again
-    # A client that writes keys is another one to the microsecond: its links may take turns otherwise.
-    assert recorded == pytest.approx(plain, rel=0.01)
+    assert recorded == pytest.approx(plain, rel=1e-3)
     first, second = (Path(one["run_dir"]) for one in runs[1:])
     captures = [first / "wifi.pcap", first / "lte.pcap"]
     for capture in captures:
@@ -107,7 +105,7 @@ def test_packets_are_recorded_with_the_lab_s_times(
     for link, rate_bps, rtt_s in (("wifi", 80e6, 0.01), ("lte", 50e6, 0.03)):
         assert load(made).links[link].down_rate_bps == pytest.approx(rate_bps, rel=0.04)
         assert load(made).links[link].rtt_s == pytest.approx(rtt_s, rel=0.02)
-    done = linklab("run", made, "-a", "alg3-rescue", "--out", tmp_path / "runs", "--json")
+    done = linklab("run", made, "-a", "naive", "--out", tmp_path / "runs", "--json")
     assert json.loads(done.out)["figures"]["download_s"] == pytest.approx(plain, rel=0.03)
 
 
