@@ -150,6 +150,29 @@ func TestTheShortestDelayIsThatOfAnIdleConnection(t *testing.T) {
 	}
 }
 
+// What the first of three had of a range when the second was given up is not the
+// second's, should the first be given up, too, after the third.
+func TestWhatIsRepeatedTwiceIsNotCountedAsTheFirstRepeats(t *testing.T) {
+	d, _ := deciding(0)
+	late, vain, again := d.links[0].active[0], d.links[2].active[0], d.links[1].active[0]
+	for _, r := range []*request{vain, again} {
+		r.Range, r.received, r.cancel = ranges.Range{Offset: late.next(), Length: late.left()}, 0, func() {}
+		late.twin, r.twin, r.repeats = r, late, true
+		late.received += 1000
+		if r == vain {
+			d.endRepeat(vain, time.Second)
+		}
+	}
+	again.part()
+	if late.received = 5e5; late.surplus || late.twin != nil {
+		t.Fatal("the bytes of a request count no more whose repetitions are gone")
+	}
+	// The one that goes on alone may be repeated as any other.
+	if again.repeats || vain.repeats {
+		t.Error("a request repeats nothing any more, and is taken for one that does")
+	}
+}
+
 // A connection that repeats in vain what another one of its own link owes
 // leaves it to other links.
 func TestAnotherLinkRepeatsWhatOnesOwnRepeatsInVain(t *testing.T) {

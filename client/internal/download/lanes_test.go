@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -106,6 +107,66 @@ func TestRandomFaultsWithConnections(t *testing.T) {
 			if n := len(of[*rundir.Request](events)); n > 1000 {
 				t.Errorf("%d requests: links take work from each other without end", n)
 			}
+		})
+	}
+}
+
+// slowDisk is a sink that takes its time for some of what is written.
+type slowDisk struct {
+	Sink
+	pause func() time.Duration
+}
+
+func (s slowDisk) WriteAt(p []byte, offset int64) (int, error) {
+	time.Sleep(s.pause())
+	return s.Sink.WriteAt(p, offset)
+}
+
+func pause(o *Options, pause func() time.Duration) {
+	open := o.Output
+	o.Output = func() (Sink, error) {
+		sink, err := open()
+		return slowDisk{sink, pause}, err
+	}
+}
+
+// What is received and not yet written is repeated by nobody, and nothing is lost
+// of what is repeated.
+func TestADiskThatPauses(t *testing.T) {
+	for _, most := range []int{1, 4} {
+		for ms := 50; ms <= 800; ms *= 2 {
+			t.Run(fmt.Sprintf("%d connections, %d ms", most, ms), func(t *testing.T) {
+				summary, events := withConnections(t, most, content, func(o *Options, _ *network) {
+					pause(o, func() time.Duration { return time.Duration(ms) * time.Millisecond })
+				})
+				within(t, "download time", seconds(summary.Download), 0.1, 60)
+				for _, r := range of[*rundir.Request](events) {
+					if r.Length == 0 {
+						t.Fatal("a request is of no bytes")
+					}
+				}
+			})
+		}
+	}
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 17))
+		t.Run(fmt.Sprintf("at times, %d", seed), func(t *testing.T) {
+			summary, _ := withConnections(t, 1+random.IntN(6), content, func(o *Options, n *network) {
+				var mu sync.Mutex
+				times := rand.New(rand.NewPCG(seed, 3))
+				pause(o, func() time.Duration {
+					mu.Lock()
+					defer mu.Unlock()
+					if times.IntN(4) > 0 {
+						return 0
+					}
+					return time.Duration(times.Int64N(int64(600 * time.Millisecond)))
+				})
+				if seed%2 == 0 {
+					n.harm(random, 2*time.Second)
+				}
+			})
+			within(t, "download time", seconds(summary.Download), 0.1, 40)
 		})
 	}
 }

@@ -31,7 +31,8 @@ func (d *download) repeat(l *linkState, works []schedule.Work, now time.Duration
 			continue
 		}
 		for _, r := range other.active {
-			if r.left() > most || !d.repeatable(r, other, l) {
+			// What is complete is only being written.
+			if r.left() == 0 || r.left() > most || !d.repeatable(r, other, l) {
 				continue
 			}
 			due := r.received > 0 || now-r.issued < 2*max(other.delay(), other.rtt.Last)
@@ -48,12 +49,18 @@ func (d *download) repeat(l *linkState, works []schedule.Work, now time.Duration
 	if late == nil || !thief.Sooner(late.left(), latest) {
 		return
 	}
-	if twin := late.part(); twin != nil {
-		d.drop(d.of(twin), twin, now)
+	if late.twin != nil {
+		d.endRepeat(late.twin, now)
 	}
 	rest := ranges.Range{Offset: late.next(), Length: late.left()}
 	d.issue(l, rest, of.Name, nil, now)
 	late.twin, l.newest.twin, l.newest.repeats = l.newest, late, true
+}
+
+// endRepeat gives up a request that repeats another one in vain.
+func (d *download) endRepeat(r *request, now time.Duration) {
+	r.part()
+	d.drop(d.of(r), r, now)
 }
 
 // repeatable reports whether l may repeat a request of another connection: if
@@ -73,15 +80,15 @@ func (r *request) part() (twin *request) {
 	if twin == nil {
 		return nil
 	}
-	r.twin, twin.twin = nil, nil
-	loser, repeated := r, twin
+	loser, repeat := r, twin
 	if r.complete() {
 		loser = twin
 	}
 	if r.repeats {
-		repeated = r
+		repeat = r
 	}
-	loser.surplus, loser.needed = true, repeated.Offset-loser.Offset
+	loser.surplus, loser.needed = true, repeat.Offset-loser.Offset
+	r.twin, twin.twin, r.repeats, twin.repeats = nil, nil, false, false
 	return twin
 }
 

@@ -367,7 +367,7 @@ func (l *linkState) isSlow(now time.Duration) bool {
 
 // giveUp ends the download if nothing has arrived for too long.
 func (d withRescue) giveUp(now time.Duration) {
-	waiting := d.payload == nil || d.payload.Free(d.limit()) > 0
+	waiting := d.payload == nil || d.window == nil || d.payload.Free(d.limit()) > 0
 	if d.race != nil {
 		waiting = !d.race.full
 	}
