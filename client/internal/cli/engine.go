@@ -94,7 +94,7 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.Float64Var(&f.padding, "padding", usual.Padding, "f of "+taking("padding")+", above 0 to 1")
 	flags.BoolVar(&f.plain, "plain", false, taking("padding")+" without padding")
 	flags.Var(&f.first, "first-request", "sum of the first requests of "+taking("first-request")+", split equally over the links")
-	flags.IntVar(&f.connections, "connections", usual.Connections, "most connections of a link to the server, of "+taking("connections"))
+	flags.IntVar(&f.connections, "connections", usual.Connections, "most connections of a link to the server, over HTTP/1.1 three times as many, of "+taking("connections"))
 	flags.Float64Var(&f.overlap, "overlap", usual.Overlap, "part of a link's newest request after which the next is sent, above 0 to 1")
 	flags.Var(&f.segment, "segment", "size of the segments of "+taking("segment"))
 	flags.StringVar(&f.playback, "playback-rate", "", "rate at which the file is played while it arrives, such as 5.4Mbit/s, for "+taking("playback-rate")+" (default: it is not played)")

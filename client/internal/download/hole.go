@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/schedule"
 )
 
 // hole is what the kernel keeps of a session behind a lost packet: a program gets
@@ -24,7 +25,7 @@ type hole struct {
 // any more once bytes came in order, and nothing else, for a round trip: until
 // then another lost packet may be on its way, with nothing behind it to tell.
 func (h *hole) look(received quantity.Bytes, outOfOrder uint32, now, rtt time.Duration) (came quantity.Bytes) {
-	came = quantity.Bytes(outOfOrder-h.outOfOrder) * segmentSize
+	came = quantity.Bytes(outOfOrder-h.outOfOrder) * schedule.SegmentSize
 	switch {
 	case came > 0:
 		h.grown = now

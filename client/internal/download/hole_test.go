@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/schedule"
 )
 
 const rtt = 40 * time.Millisecond
@@ -43,9 +44,9 @@ func TestAHoleIsClosedWhenBytesComeInOrderForARoundTrip(t *testing.T) {
 		now        time.Duration
 		kept       quantity.Bytes
 	}{
-		{5480, 12, 10 * time.Millisecond, 10_000 + 2*segmentSize},
-		{9000, 12, 10*time.Millisecond + rtt, 10_000 + 2*segmentSize},
-		{9000, 12, 11*time.Millisecond + rtt, 10_000 + 2*segmentSize},
+		{5480, 12, 10 * time.Millisecond, 10_000 + 2*schedule.SegmentSize},
+		{9000, 12, 10*time.Millisecond + rtt, 10_000 + 2*schedule.SegmentSize},
+		{9000, 12, 11*time.Millisecond + rtt, 10_000 + 2*schedule.SegmentSize},
 		{9500, 12, 12*time.Millisecond + rtt, 0},
 	} {
 		if h.look(step.received, step.outOfOrder, step.now, rtt); h.kept != step.kept {

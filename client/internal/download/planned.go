@@ -69,9 +69,6 @@ type wire struct {
 	heard    time.Duration
 }
 
-// segmentSize is what a full TCP segment over Ethernet brings, in bytes.
-const segmentSize = 1448
-
 // look takes note of what the link's session has received by now.
 func (w *wire) look(s *session, now time.Duration) {
 	if s == nil {
@@ -82,7 +79,7 @@ func (w *wire) look(s *session, now time.Duration) {
 	}
 	got := s.Received()
 	if known, err := s.Socket.RoundTrip(); err == nil {
-		got = max(got, quantity.Bytes(known.Segments)*segmentSize)
+		got = max(got, quantity.Bytes(known.Segments)*schedule.SegmentSize)
 	}
 	if got > w.seen {
 		w.received += got - w.seen

@@ -475,7 +475,7 @@ func (d withRescue) measured(now time.Duration) []schedule.Work {
 		}
 		w.Rate = l.pace.Rate(now)
 		if kept := l.session.hole.kept; kept > 0 {
-			w.Left = max(min(w.Left, segmentSize), w.Left-kept)
+			w.Left = max(min(w.Left, schedule.SegmentSize), w.Left-kept)
 		}
 	}
 	return works

@@ -56,7 +56,7 @@ func TestTheNumbersAreLinklabs(t *testing.T) {
 			rows = append(rows, golden{
 				Model: m.Name, WifiBps: float64(rates[0]), LTEBps: float64(rates[1]),
 				PowerWifiMW: m.PowerMW(wifi), PowerLTEMW: m.PowerMW(lte), PowerBothMW: m.PowerMW(wifi, lte),
-				BothJPerByte: m.JoulesPerByte(wifi, lte),
+				BothJPerByte: joulesPerByte(m, wifi, lte),
 				LTEOnlyBelow: finite(thresholds.LTEOnlyBelow), WifiOnlyFrom: finite(thresholds.WifiOnlyFrom),
 				PromotionJ: m.Radios[LTE].PromotionJoules(),
 				TailJ:      m.Radios[LTE].TailJoules(time.Hour),
@@ -137,11 +137,11 @@ func TestWhereCostsAreEqual(t *testing.T) {
 			at    quantity.Rate
 			alone func(wifi Load) float64
 		}{
-			{row.LTEOnlyBelow, func(Load) float64 { return m.JoulesPerByte(lte) }},
-			{row.WifiOnlyFrom, func(wifi Load) float64 { return m.JoulesPerByte(wifi) }},
+			{row.LTEOnlyBelow, func(Load) float64 { return joulesPerByte(m, lte) }},
+			{row.WifiOnlyFrom, func(wifi Load) float64 { return joulesPerByte(m, wifi) }},
 		} {
 			wifi := Load{m.Radios[Wifi], border.at}
-			if both, alone := m.JoulesPerByte(wifi, lte), border.alone(wifi); math.Abs(both/alone-1) > 1e-9 {
+			if both, alone := joulesPerByte(m, wifi, lte), border.alone(wifi); math.Abs(both/alone-1) > 1e-9 {
 				t.Errorf("%s: at %g bit/s both cost %g J/B, one alone %g", name, border.at, both, alone)
 			}
 		}
@@ -151,7 +151,17 @@ func TestWhereCostsAreEqual(t *testing.T) {
 func TestAllocations(t *testing.T) {
 	m := read(t, "galaxy-s3")
 	wifi, lte := Load{m.Radios[Wifi], 1e6}, Load{m.Radios[LTE], 8e6}
-	if n := testing.AllocsPerRun(100, func() { m.JoulesPerByte(wifi, lte); m.Thresholds(lte.Rate) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { joulesPerByte(m, wifi, lte); m.Thresholds(lte.Rate) }); n != 0 {
 		t.Errorf("%g allocations", n)
 	}
+}
+
+// joulesPerByte is what a byte of a long download costs over these links
+// together. It is infinite if none brings anything.
+func joulesPerByte(m *Model, loads ...Load) float64 {
+	var sum quantity.Rate
+	for _, l := range loads {
+		sum += l.Rate
+	}
+	return m.PowerMW(loads...) * 1e-3 / sum.BytesPerSecond()
 }

@@ -121,13 +121,3 @@ func (m *Model) PowerMW(loads ...Load) float64 {
 	}
 	return power
 }
-
-// JoulesPerByte is what a byte of a long download costs over these links
-// together. It is infinite if none brings anything.
-func (m *Model) JoulesPerByte(loads ...Load) float64 {
-	var sum quantity.Rate
-	for _, l := range loads {
-		sum += l.Rate
-	}
-	return m.PowerMW(loads...) * 1e-3 / sum.BytesPerSecond()
-}

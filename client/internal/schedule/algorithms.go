@@ -25,7 +25,9 @@ type Algorithm struct {
 	Wins string   `json:"-"`
 	// Source is where it is published.
 	Source string `json:"source"`
-	// Options are the flags of multilink on which it depends.
+	// Options are the flags of multilink on which it depends. With rescue what is
+	// known of links, and when the next request is due, depends on --bandwidth, --window and
+	// --overlap for each.
 	Options []string `json:"options"`
 	// Needs are those of Options without which it cannot decide.
 	Needs []string `json:"needs"`

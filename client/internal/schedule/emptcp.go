@@ -34,7 +34,7 @@ const (
 	looking = 50 * time.Millisecond
 	// leastSample is ten packets. A sample of fewer is not as exact as the margin
 	// that it is held against, and waits for more, up to φ round trips.
-	leastSample quantity.Bytes = 10 * 1448
+	leastSample quantity.Bytes = 10 * SegmentSize
 )
 
 // Next is what Alg1 says of the links that are used.

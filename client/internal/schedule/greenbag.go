@@ -43,7 +43,7 @@ const (
 	// the close has reached the server.
 	recoveryTrips = 4
 	// leastShare is the least of a segment that a link gets: a packet.
-	leastShare = 1448
+	leastShare = SegmentSize
 	// greenBagPeriod is how often the chosen mode is checked.
 	greenBagPeriod = 100 * time.Millisecond
 )

@@ -85,7 +85,7 @@ func (w Work) after(bytes quantity.Bytes) float64 {
 // rate with each, from initialWindow bytes on (RFC 5681 3.1; RFC 6928).
 const (
 	startTrips    = 4
-	initialWindow = 10 * 1448
+	initialWindow = 10 * SegmentSize
 )
 
 // IsStarting reports whether a connection has not yet brought what it would in

@@ -55,6 +55,10 @@ type Scheduler interface {
 // stands still beside a fast one would ask byte by byte.
 const MinimumRequest = 16 << 10
 
+// SegmentSize is what a full TCP segment over Ethernet brings, in bytes: 1500 without the
+// headers of IPv4 and of TCP with its time stamps (RFC 791, 9293, 7323).
+const SegmentSize = 1448
+
 // initialShare is link x's part of the first requests: 1/n of total each
 // (thesis 4.4.3).
 func initialShare(x int, total quantity.Bytes, n int) quantity.Bytes {

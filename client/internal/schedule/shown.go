@@ -22,7 +22,8 @@ const longestGap = 500 * time.Millisecond
 
 // asymmetry is how much faster downlinks usually are than uplinks at most. What a
 // client sends to begin TLS is as long as the answer, so that the train mostly
-// shows the uplink. Twice and half of it did worse (client/ALGORITHMS.md).
+// shows the uplink. Half of it does as well, a quarter and twice as much worse
+// (client/ALGORITHMS.md).
 const asymmetry = 4
 
 // Add takes note of a connection that was made at now, and what it received.

@@ -45,9 +45,6 @@ const (
 	// beginTrips is how many round trips a rate says too little: slow start takes
 	// eight to 256 initial windows, 3.7 MB.
 	beginTrips = 8
-	// startOrder is what a link is asked for in slow start, in bytes, as first
-	// requests are (thesis 4.3.3).
-	startOrder = 1_000_000
 	// connectTime is how long a link that was not used may take to be connected.
 	connectTime = 2 * time.Second
 	// leastAlone is for how long the links in use must do, so that all bring the
@@ -61,11 +58,12 @@ const (
 const UsualSlowdown = 1.0
 
 // Next is as with Adaptive, but for slow start: with one connection it must not
-// wait for the next order, unless somebody waits for the bytes in order.
+// wait for the next order, unless somebody waits for the bytes in order. It is as large
+// as first requests are.
 func (t Thrifty) Next(x int, known Known) quantity.Bytes {
 	size := t.Adaptive.Next(x, known)
 	if l := known.Links[x]; t.Player.Rate == 0 && IsStarting(l.Arrived, l.Pace, l.RTT) {
-		size = max(size, startOrder)
+		size = max(size, Defaults.FirstRequests)
 	}
 	return size
 }
