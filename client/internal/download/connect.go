@@ -224,6 +224,7 @@ func (d *download) install(l *linkState, s *session, now time.Duration) {
 	l.suspect = false
 	s.since, s.heardAt = now, now
 	l.measure()
+	s.hole.outOfOrder = l.rtt.OutOfOrder // A kept connection had others.
 }
 
 // proceed gives the connected link something to do.
@@ -299,12 +300,12 @@ func (d *download) wasted(l *linkState, s *session) {
 }
 
 // lose gives up a session that takes no more requests. What it has still to
-// deliver may yet come.
+// deliver may yet come. Nobody connects a further lane again.
 func (d *download) lose(l *linkState, s *session) {
 	if s != l.session {
 		return
 	}
-	l.newest = nil
+	l.newest, l.leaving = nil, l.first != nil
 	if s.active > 0 {
 		s.draining = true
 	} else {

@@ -14,14 +14,16 @@ import (
 
 // Lanes lets links have several connections.
 type Lanes struct {
-	// Most is how many a link may have.
+	// Most is how many a link may have, over HTTP/1.1 three times as many: a connection
+	// there cannot be asked for the next bytes before it has brought the last.
 	Most int
 }
 
 // lane is what a linkState has where a link has several connections. To the
 // engine each is a link of its own, which shares the account of its link. The
 // first lane is there always, and connects again; a further one that fails is
-// gone, and what it owed is free.
+// gone, and what it owed is free, and one whose server takes no more requests is gone
+// when it has brought what it owes.
 type lane struct {
 	// first is the link's first lane; nil for that itself.
 	first *linkState
@@ -32,8 +34,9 @@ type lane struct {
 	// away, of the first, is since when the link cannot be used; 0 if it can.
 	away time.Duration
 	// answers, of the first, says that the link, which was away, has its carrier
-	// again, or that somebody answers who did not at first.
-	answers bool
+	// again, or that somebody answers who did not at first; isBack that it was given
+	// new lanes since, though it may not be usable yet.
+	answers, isBack bool
 	// together, of the first, is what all deliver.
 	together *throughput.Pace
 	// leaving says that the lane takes no more requests.
@@ -233,7 +236,7 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 	for _, l := range lanes {
 		switch {
 		case l == first:
-		case l.failed():
+		case l.suspect:
 			if hears {
 				first.growth.Lost()
 			}
@@ -257,19 +260,23 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 	}
 	first.together.Average(max(paceWindow, 2*first.rtt.Last))
 	usable := first.usable(now)
-	isBack := (usable || first.answers) && first.away > 0 && now-first.away > leastSilence
-	if isBack {
-		first.growth.Back(further, first.answers)
+	if !usable && first.away == 0 && first.session != nil {
+		first.away, first.answers, first.isBack = now, false, false
 	}
-	if !usable && !isBack {
-		if first.away == 0 && first.session != nil {
-			first.away, first.answers = now, false
-		}
+	begins := (usable || first.answers) && first.away > 0 && !first.isBack && now-first.away > leastSilence
+	if begins {
+		first.growth.Back(further, first.answers)
+		first.isBack = true
+	}
+	switch {
+	case usable:
+		first.away = 0
+	case !begins:
 		return
 	}
-	first.away, first.answers = 0, false
 	count := first.growth.Count(now, flow)
-	for ; further < count-1; further++ {
+	// While a reader pauses, who is idle is closed by the server, again and again.
+	for ; further < count-1 && (flow.Busy || d.window == nil); further++ {
 		d.add(first)
 	}
 	if surplus := further + 1 - count; surplus > 0 {
@@ -317,11 +324,6 @@ func (l *linkState) startRoom() quantity.Bytes {
 // isLane reports whether the link may have several connections.
 func (l *linkState) isLane() bool { return l.first != nil || l.growth != nil }
 
-// failed reports whether the lane's connection does not work any more.
-func (l *linkState) failed() bool {
-	return l.suspect || l.session != nil && (l.session.draining || !l.session.Usable())
-}
-
 // add gives the link another lane.
 func (d withLanes) add(first *linkState) {
 	l := &linkState{
@@ -337,11 +339,15 @@ func (d withLanes) add(first *linkState) {
 	}
 	d.links = append(slices.Clone(d.links), l)
 	d.wg.Go(func() {
-		if err := d.connect(d.ctx, l); err != nil {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			first.growth.Lost()
-			d.remove(l, time.Since(d.start))
+		err := d.connect(d.ctx, l)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if l.session != nil || l.out != nil {
+			return
 		}
+		if err != nil {
+			first.growth.Lost()
+		}
+		d.remove(l, time.Since(d.start))
 	})
 }

@@ -2,6 +2,7 @@ package download
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -190,6 +191,95 @@ func TestALinkThatIsBackGetsNewConnections(t *testing.T) {
 			t.Errorf("%d new connections of a link that was away for %d ms, want %d", got, test.away, test.most)
 		}
 	}
+}
+
+// Whose old connections are all dead begins with six, once, however long it takes to
+// connect the first again.
+func TestALinkBeginsAnewOnce(t *testing.T) {
+	const back = 3900 * time.Millisecond
+	slow := func(w http.ResponseWriter, r *http.Request) { content(&slowBody{w}, r) }
+	_, events := withConnections(t, 16, slow, func(o *Options, n *network) {
+		far := wifi
+		far.rtt, far.cable = 250*time.Millisecond, n.wifi
+		o.Links[0].Dial = n.dial(far)
+		time.AfterFunc(900*time.Millisecond, func() { n.wifi.set(0); n.wifi.freeze(); n.lte.set(0.001); n.wifiChange <- link.Down })
+		time.AfterFunc(back, func() { n.wifi.set(1); n.wifiChange <- link.Up })
+	})
+	got := 0
+	for _, c := range of[*rundir.Connected](events) {
+		if after := time.Duration(c.T) - back; c.Link == "wifi" && after > 0 && after < 1600*time.Millisecond {
+			got++
+		}
+	}
+	if got != 6 {
+		t.Errorf("%d connections of a link that begins anew, want 6", got)
+	}
+}
+
+// connectedTo is how often the link was connected.
+func connectedTo(events *log, name string) (n int) {
+	for _, c := range of[*rundir.Connected](events) {
+		if c.Link == name {
+			n++
+		}
+	}
+	return n
+}
+
+// A carrier that goes for a moment while the connections are made costs the link none.
+func TestACarrierThatFlapsWhileConnecting(t *testing.T) {
+	slow := func(w http.ResponseWriter, r *http.Request) { content(&slowBody{w}, r) }
+	summary, events := withConnections(t, 6, slow, func(_ *Options, n *network) {
+		n.lte.set(0.002)
+		time.AfterFunc(15*time.Millisecond, func() { n.wifiChange <- link.Down })
+		time.AfterFunc(50*time.Millisecond, func() { n.wifiChange <- link.Up })
+	})
+	if n := connectedTo(events, "wifi"); n < 6 {
+		t.Errorf("%d connections, want 6", n)
+	}
+	// 200 kB/s for each request.
+	within(t, "download time", seconds(summary.Download), 6/2.4, 6)
+}
+
+// Servers take so many requests of a connection. Another one comes in its place.
+func TestConnectionsWhoseServerSaysGoodbye(t *testing.T) {
+	var mu sync.Mutex
+	served := map[*tls.ConnectionState]int{}
+	slow := func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		served[r.TLS]++
+		if served[r.TLS] == 10 {
+			w.Header().Set("Connection", "close")
+		}
+		mu.Unlock()
+		content(&slowBody{w}, r)
+	}
+	summary, events := withConnections(t, 6, slow, func(_ *Options, n *network) { n.lte.set(0.002) })
+	if n := connectedTo(events, "wifi"); n < 10 {
+		t.Errorf("%d connections, want six, and one for each that was ended", n)
+	}
+	within(t, "download time", seconds(summary.Download), 6/2.4, 3.5)
+}
+
+// What a server closes that nobody uses while a reader pauses is not missed before.
+func TestConnectionsThatAreClosedWhileAReaderPauses(t *testing.T) {
+	const pause = 20 * time.Second
+	slow := func(w http.ResponseWriter, r *http.Request) { content(&slowBody{w}, r) }
+	summary, events := streamed(t, slow, func(r io.Reader) {
+		_, _ = io.CopyN(io.Discard, r, 500_000)
+		time.Sleep(pause)
+		_, _ = io.Copy(io.Discard, r)
+	}, func(o *Options, n *simNet) {
+		n.server.IdleTimeout = 3 * time.Second
+		o.Scheduler, o.Lanes = schedule.Adaptive{}, &Lanes{Most: 6}
+	})
+	for _, name := range []string{"wifi", "lte"} {
+		// Another first one is made each time, since it has to hear of the end.
+		if n := connectedTo(events, name); n < 11 || n > 11+int(pause/(3*time.Second)) {
+			t.Errorf("%d connections of %s: want six before the pause, and as many after it", n, name)
+		}
+	}
+	within(t, "download time", seconds(summary.Download), pause.Seconds(), pause.Seconds()+3)
 }
 
 // A server that refuses all but one connection of a link is left with it.

@@ -70,9 +70,11 @@ func (d *download) answer(o *opening, target transport.Target, part ranges.Range
 		l.asking = nil
 	}
 	switch {
+	case ctx.Err() != nil:
+		o.drop() // Again, if it was dropped while the answer came.
 	case d.payload != nil:
-		// Whose request it is looks after it, or nobody does.
-	case d.race != nil || d.ctx.Err() != nil:
+		// Whose request it is looks after it.
+	case d.race != nil:
 		o.drop()
 	case o.err != nil:
 		o.drop()

@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/reorder"
@@ -146,5 +148,73 @@ func TestKeptConnectionsThatAreOfNoUse(t *testing.T) {
 				t.Errorf("the second download took %v, want at most %v", took[1], most)
 			}
 		})
+	}
+}
+
+// reordering is a connection on which so many packets have come out of order.
+type reordering struct {
+	link.Socket
+	outOfOrder *atomic.Uint32
+}
+
+func (s reordering) RoundTrip() (link.RoundTrip, error) {
+	trip, err := s.Socket.RoundTrip()
+	trip.OutOfOrder = s.outOfOrder.Load()
+	return trip, err
+}
+
+// What came out of order in an earlier download on a kept connection has not come in
+// this one.
+func TestAKeptConnectionBeginsWithoutAHole(t *testing.T) {
+	var largest [2]int64
+	for i, before := range []uint32{0, 1000} {
+		var outOfOrder atomic.Uint32
+		synctest.Test(t, func(t *testing.T) {
+			network := newSimNet(http.HandlerFunc(content))
+			way := simLink{rate: 8e6, rtt: 60 * time.Millisecond, afterDial: func(s link.Socket) (link.Socket, error) {
+				return reordering{s, &outOfOrder}, nil
+			}}
+			network.start()
+			defer network.stop()
+			pool := NewPool()
+			defer pool.Close()
+			for range 2 {
+				const part = 1_000_000
+				window := reorder.NewWindow(part)
+				var reading sync.WaitGroup
+				reading.Go(func() { _, _ = io.Copy(io.Discard, window) })
+				events := &log{}
+				ctx, cancel := context.WithCancel(t.Context())
+				_, err := Run(ctx, Options{
+					URL:       &url.URL{Scheme: "https", Host: "server", Path: "/file"},
+					Links:     []Link{{Name: "wifi", Dial: network.dial(way)}},
+					Scheduler: schedule.Adaptive{},
+					Lanes:     &Lanes{Most: 2},
+					Overlap:   0.6,
+					Window:    time.Second,
+					Rescue:    &Rescue{GiveUp: time.Minute},
+					Output:    func() (Sink, error) { return window, nil },
+					Resource:  &transport.Resource{Size: quantity.Bytes(len(file)), ETag: `"6b010793-5b8d80"`},
+					Part:      ranges.Range{Length: part},
+					Pool:      pool,
+					TLS:       &tls.Config{RootCAs: authority},
+					Log:       slog.New(slog.DiscardHandler),
+					Recorders: []Recorder{events},
+				})
+				cancel()
+				reading.Wait()
+				if err != nil {
+					t.Error(err)
+				}
+				largest[i] = 0
+				for _, r := range of[*rundir.Request](events) {
+					largest[i] = max(largest[i], r.Length)
+				}
+				outOfOrder.Store(before)
+			}
+		})
+	}
+	if largest[1] != largest[0] {
+		t.Errorf("the largest order is of %d bytes, without packets out of order before of %d", largest[1], largest[0])
 	}
 }

@@ -92,16 +92,16 @@ func (d *download) enter(l *linkState) {
 	l.meter.Start(now)
 	l.pace.Begin(now, l.rtt.Min)
 	d.record(now, &rundir.Request{Link: l.Name, ID: r.id, Length: int64(r.Length)})
-	target := d.target(l)
+	target, resource := d.target(l), d.resource // Whose size may be learnt meanwhile.
 	d.wg.Go(func() {
 		defer cancel()
-		d.run1(ctx, l, r, target)
+		d.run1(ctx, l, r, target, resource)
 	})
 }
 
 // run1 receives the resource as a whole on one link.
-func (d *download) run1(ctx context.Context, l *linkState, r *request, target transport.Target) {
-	err := d.receiveWhole(ctx, l, r, target)
+func (d *download) run1(ctx context.Context, l *linkState, r *request, target transport.Target, resource transport.Resource) {
+	err := d.receiveWhole(ctx, l, r, target, resource)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Since(d.start)
@@ -139,8 +139,8 @@ func (d *download) run1(ctx context.Context, l *linkState, r *request, target tr
 }
 
 // receiveWhole receives the resource; it writes once the link has won.
-func (d *download) receiveWhole(ctx context.Context, l *linkState, r *request, target transport.Target) error {
-	body, err := r.session.Whole(ctx, target, d.resource)
+func (d *download) receiveWhole(ctx context.Context, l *linkState, r *request, target transport.Target, resource transport.Resource) error {
+	body, err := r.session.Whole(ctx, target, resource)
 	if err != nil {
 		return err
 	}
