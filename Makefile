@@ -67,8 +67,10 @@ test-race: setup ## the client's unit tests again, beside Go's race detector
 
 .PHONY: test-e2e
 test-e2e: setup ## end-to-end tests in the guest, in virtual time
-	@$(PYTHON) -m pytest -n auto --dist worksteal -m "not alone" tests
-	@$(PYTHON) -m pytest -m alone tests
+	@failed=0; \
+	$(PYTHON) -m pytest -n auto --dist worksteal -m "not alone" tests || failed=1; \
+	$(PYTHON) -m pytest -m alone tests || failed=1; \
+	exit $$failed
 
 .PHONY: test-containers
 test-containers: setup ## the lab and the whole stack in containers (needs an engine and the images)

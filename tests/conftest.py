@@ -48,6 +48,14 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")}
 
 
+def said_inside(done: subprocess.CompletedProcess[str]) -> str:
+    """What the program that failed in the lab wrote to its standard error."""
+    try:
+        return (Path(json.loads(done.stdout)["run_dir"]) / "client.err").read_text()
+    except (ValueError, KeyError, TypeError, OSError):
+        return ""
+
+
 @pytest.fixture
 def linklab(tmp_path: Path) -> Linklab:
     """Calls `linklab` in a directory of the test's own."""
@@ -57,7 +65,7 @@ def linklab(tmp_path: Path) -> Linklab:
             command(*arguments), cwd=tmp_path, env=environment(),
             capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
-        return Called(done.returncode, done.stdout, done.stderr)
+        return Called(done.returncode, done.stdout, done.stderr + said_inside(done))
 
     return call
 

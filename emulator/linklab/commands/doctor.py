@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import shutil
+import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -88,10 +89,10 @@ def findings() -> Iterator[Finding]:
     missing = f"missing, for --origin, --outside and --listen-proxy: {_install(gateway.PROGRAM)}"
     yield Finding(gateway.PROGRAM, way_out is not None, way_out or missing, needed=False)
     for package in missing_packages(peers(USUAL_LINKS)):
-        words = f"missing, for the host place: {_install(package)}"
+        words = f"missing, for the host place and `exec`: {_install(package)}"
         yield Finding(package, False, words, needed=False)
     free = shutil.disk_usage(_existing(cache_dir())).free
-    yield Finding("cache", free > 2e9, f"{cache_dir()}, {free / 1e9:.0f} GB free (2 needed)")
+    yield Finding("cache", free > 3e9, f"{cache_dir()}, {free / 1e9:.0f} GB free (3 needed)")
 
 
 def _existing(path: Path) -> Path:
@@ -112,8 +113,10 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({"usable": usable, "findings": [asdict(one) for one in found]}, indent=2))
     else:
         for one in found:
-            print(
-                f"{'ok ' if one.fine else 'NO ' if one.needed else '-  '} {one.what:<12} {one.words}"
-            )
+            words = f"{'ok ' if one.fine else 'NO ' if one.needed else '-  '} {one.what:<12} {one.words}"
+            print(textwrap.fill(
+                words, shutil.get_terminal_size().columns, subsequent_indent=" " * 17,
+                break_long_words=False, break_on_hyphens=False,
+            ))  # fmt: skip
         print("\nlabs can run here" if usable else "\nno lab can run here yet: see NO and - above")
     return 0 if usable else 1

@@ -26,6 +26,7 @@ def healthy(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(image, "cached", lambda name: Path(f"/cache/{name}-def"))
     monkeypatch.setattr(doctor, "memory_directory", lambda: Path("/dev/shm"))
     fenced(monkeypatch, Fence("namespaces", "in namespaces"))
+    monkeypatch.setenv("COLUMNS", "1000")  # A finding a line.
 
 
 def report(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -53,6 +54,16 @@ def test_all_is_well(healthy: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert "guest place  /cache/linux-abc, /cache/guest-def, memory in /dev/shm" in out
 
 
+def test_it_fits_into_the_terminal(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(choice, "host_obstacle", lambda: "the kernel lacks what it needs " * 4)
+    doctor.run(Namespace(json=False))
+    said = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 60 or " " not in line.strip() for line in said), "paths stay whole"
+
+
 def test_for_machines(healthy: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert doctor.run(Namespace(json=True)) == 0
     read = json.loads(capsys.readouterr().out)
@@ -76,7 +87,7 @@ def test_a_missing_program_is_named_with_its_package(
     [
         # What the guest has itself, the host need not have.
         ("mnexec", "mininet      missing, for the host place: apt-get install mininet"),
-        ("aria2c", "aria2        missing, for the host place: apt-get install aria2"),
+        ("aria2c", "aria2        missing, for the host place and `exec`: apt-get install aria2"),
         (
             "slirp4netns",
             "slirp4netns  missing, for --origin, --outside and --listen-proxy: "
@@ -162,5 +173,5 @@ def test_a_full_disk_and_an_unbuilt_client_are_said(
     monkeypatch.setattr(doctor, "MULTILINK", tmp_path / "nowhere")
     code, out = report(capsys)
     assert code == 1
-    assert f"NO  cache        {tmp_path}/cache, 1 GB free (2 needed)\n" in out
+    assert f"NO  cache        {tmp_path}/cache, 1 GB free (3 needed)\n" in out
     assert "NO  client       not built: make setup\n" in out

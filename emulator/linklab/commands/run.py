@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
         cost = figures.energy
         print(
             f"energy by {cost.model}: {cost.joules:.1f} J, {cost.tail_j:.1f} J of it after the "
-            f"download; {cost.joules_per_byte * 1e6:.3f} J/MB, mean {cost.mean_w:.2f} W, "
+            f"download;\n  {cost.joules_per_byte * 1e6:.3f} J/MB, mean {cost.mean_w:.2f} W, "
             f"peak {cost.peak_w:.2f} W"
         )
     print(f"run directory: {finished.run_dir}")

@@ -48,11 +48,16 @@ def make_guest() -> None:
 
         def shown(what: str) -> kernel.Progress:
             task = bar.add_task(what, total=100)
+            shows = what
 
             def show(what: str, fraction: float) -> None:
+                nonlocal shows
                 if stopped.is_set():
                     raise _Stopped
-                bar.update(task, description=what, completed=round(100 * fraction))
+                if what != shows:
+                    shows = what
+                    bar.reset(task, description=what)  # Else its clock stands still.
+                bar.update(task, completed=round(100 * fraction))
 
             return show
 
