@@ -76,7 +76,7 @@ func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
 	if got := l.pipe(now); got != schedule.MostOrder(100_000) {
 		t.Errorf("%d bytes are ordered ahead in slow start", int64(got))
 	}
-	l.ordered = true
+	l.little = true
 	if got := l.pipe(now); got != 100_000 {
 		t.Errorf("%d bytes are ordered ahead for who reads in order, want 1.25 round trips", int64(got))
 	}
@@ -148,6 +148,14 @@ func TestTheShortestDelayIsThatOfAnIdleConnection(t *testing.T) {
 	if got := l.idle(); got != 40*time.Millisecond {
 		t.Errorf("the first byte is expected after %v, want 40 ms", got)
 	}
+	l.growth, l.idleDelay = nil, 30*time.Millisecond
+	if got := l.idle(); got != 40*time.Millisecond {
+		t.Errorf("with much ordered ahead the first byte is expected after %v, want 40 ms", got)
+	}
+	l.little = true
+	if got := l.idle(); got != 30*time.Millisecond {
+		t.Errorf("with little ordered ahead the first byte is expected after %v, want 30 ms", got)
+	}
 }
 
 // What the first of three had of a range when the second was given up is not the
@@ -170,6 +178,33 @@ func TestWhatIsRepeatedTwiceIsNotCountedAsTheFirstRepeats(t *testing.T) {
 	// The one that goes on alone may be repeated as any other.
 	if again.repeats || vain.repeats {
 		t.Error("a request repeats nothing any more, and is taken for one that does")
+	}
+}
+
+// The time in which the last bytes were on their way is no time without work: the next
+// bytes were asked for long before.
+func TestALinkWithLittleOrderedIsNoFasterThanItIs(t *testing.T) {
+	const bytes, each = 16_000, 40 * time.Millisecond // 3.2 Mbit/s
+	d, _ := deciding(0)
+	l := d.links[0]
+	l.little, l.idleDelay, l.delays = true, 20*time.Millisecond, []time.Duration{300 * time.Millisecond}
+	l.growth, l.together, l.pace = nil, nil, throughput.NewPace(paceWindow)
+	r := &request{session: l.session}
+	l.active = []*request{r}
+	l.begun(0, 0)
+	now := time.Duration(0)
+	for i := range 60 {
+		now += each
+		l.delivered(bytes, now)
+		if i%3 == 2 {
+			next := &request{session: l.session, issued: now - 100*time.Millisecond}
+			l.active = append(l.active, next)
+			d.ended(l, r, now)
+			r = next
+		}
+	}
+	if got := l.pace.Rate(now).MegabitsPerSecond(); got < 3.1 || got > 3.5 {
+		t.Errorf("the link is taken for %.2f Mbit/s, want 3.2", got)
 	}
 }
 

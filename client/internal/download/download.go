@@ -372,7 +372,7 @@ func (d *download) assign() {
 func (d *download) nextSize(l *linkState, now time.Duration) quantity.Bytes {
 	known := schedule.Known{Payload: d.part.Length, Links: d.scratch.known[:0]}
 	if d.window != nil {
-		known.Payload = min(known.Payload, d.window.Size())
+		known.Payload, known.InOrder = min(known.Payload, d.window.Size()), true
 	}
 	if d.Lanes != nil {
 		known.Links = append(known.Links, l.known(now))

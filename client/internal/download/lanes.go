@@ -41,9 +41,6 @@ type lane struct {
 	together *throughput.Pace
 	// leaving says that the lane takes no more requests.
 	leaving bool
-	// ordered says that somebody reads what comes in order: what is ordered far
-	// ahead holds it up.
-	ordered bool
 }
 
 // errGone is why a lane that was given up takes no more requests.
@@ -206,7 +203,7 @@ func (d withLanes) begin() {
 	for _, l := range d.links {
 		l.growth = &schedule.Growth{Most: d.most}
 		l.together = throughput.NewPace(paceWindow)
-		l.ordered = d.window != nil
+		l.little = d.window != nil
 		for range l.growth.Begin() - 1 {
 			d.add(l)
 		}
@@ -329,7 +326,8 @@ func (d withLanes) add(first *linkState) {
 	l := &linkState{
 		Link:    first.Link,
 		account: first.account,
-		lane:    lane{first: first, ordered: first.ordered},
+		lane:    lane{first: first},
+		little:  first.little,
 		index:   len(d.links),
 		url:     first.url,
 		rtt:     first.rtt,

@@ -45,6 +45,9 @@ type linkState struct {
 	*account
 	index int
 	lane
+	// little says that little is ordered ahead on the link: somebody reads in order
+	// what that would hold up, or the link may soon do without its radio.
+	little bool
 	// url is where the link finds the resource: redirects may lead each link
 	// elsewhere.
 	url  *url.URL
@@ -188,10 +191,10 @@ func (l *linkState) delay() time.Duration {
 }
 
 // idle is the time from a request to its first byte where nothing else is in
-// flight. Connections of several order ahead: of theirs, delay has other bytes
-// in it, unless it is the less.
+// flight. Where more is ordered before, delay has other bytes in it, unless it is
+// the less.
 func (l *linkState) idle() time.Duration {
-	if l.isLane() && l.idleDelay > 0 {
+	if (l.isLane() || l.little) && l.idleDelay > 0 {
 		return min(l.delay(), max(l.rtt.Min, l.idleDelay))
 	}
 	return l.delay()
@@ -203,9 +206,12 @@ func (l *linkState) idle() time.Duration {
 func (l *linkState) pipe(now time.Duration) quantity.Bytes {
 	rate, most, delay := l.pace.Rate(now), schedule.MostOrder(l.pace.Total()), l.delay()
 	switch {
-	case l.ordered:
-		// A burst makes a connection look faster than its link.
-		rate, delay = min(rate, l.link().together.Rate(now)), l.idle()
+	case l.little:
+		delay = l.idle()
+		if all := l.link().together; all != nil {
+			// A burst makes a connection look faster than its link.
+			rate = min(rate, all.Rate(now))
+		}
 	case l.isLane() && schedule.IsStarting(l.pace.Total(), rate, delay):
 		return min(most, l.startRoom())
 	}

@@ -100,6 +100,7 @@ func newPlanned(d *download, under policy, plan schedule.Plan) policy {
 	p.scene.Links = make([]schedule.Link, len(d.links))
 	p.scene.Progress = make([]schedule.Progress, len(d.links))
 	for x, l := range d.links {
+		l.little = p.opens
 		p.work[x].kind = energy.KindOf(l.Name, l.Device)
 	}
 	p.choose(0)

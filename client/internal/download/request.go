@@ -223,7 +223,11 @@ func (d *download) ended(l *linkState, r *request, now time.Duration) {
 		all.End(now)
 	}
 	if len(l.active) > 0 {
-		l.begun(max(0, l.active[0].issued+l.delay()-now), now)
+		delay := l.delay()
+		if l.little && !l.isLane() {
+			delay = l.idle() // The last bytes were in its way, which the link brought.
+		}
+		l.begun(max(0, l.active[0].issued+delay-now), now)
 	}
 }
 

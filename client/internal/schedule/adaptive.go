@@ -42,13 +42,18 @@ func StartRoom(most quantity.Rate, connections int, trip time.Duration) quantity
 }
 
 // Next returns what the connection delivers in orderTime, and at first no more
-// than the opening.
+// than the opening. A slow one is not asked for more than MinimumRequest of what
+// somebody reads in order: others would take it over before it came, again and again.
 func (Adaptive) Next(x int, known Known) quantity.Bytes {
 	l := known.Links[x]
 	if l.Requests > 0 && l.Arrived == 0 {
 		return OpeningOrder
 	}
-	return max(min(quantity.Bytes(l.Pace.Over(orderTime)), MostOrder(l.Arrived)), FirstOrder)
+	size := quantity.Bytes(l.Pace.Over(orderTime))
+	if known.InOrder && l.Arrived > 0 && size <= MinimumRequest {
+		return MinimumRequest
+	}
+	return max(min(size, MostOrder(l.Arrived)), FirstOrder)
 }
 
 // Growth decides how many connections a link has. A link on which no queue has

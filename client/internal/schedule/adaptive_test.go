@@ -372,3 +372,22 @@ func TestAdaptiveFillsTheFirstWindows(t *testing.T) {
 		}
 	}
 }
+
+// What a slow link is asked for of what somebody reads in order must come before
+// another one takes it over.
+func TestAdaptiveOrdersLessOfWhatIsReadInOrder(t *testing.T) {
+	for _, test := range []struct {
+		link Link
+		want quantity.Bytes
+	}{
+		{Link{}, FirstOrder},
+		{Link{Arrived: 1e6}, MinimumRequest}, // in vain
+		{Link{Arrived: 1e6, Pace: 0.5e6}, MinimumRequest},
+		{Link{Arrived: 1e6, Pace: 1e6}, FirstOrder},
+		{Link{Arrived: 10e6, Pace: 80e6}, 2_500_000},
+	} {
+		if got := (Adaptive{}).Next(0, Known{InOrder: true, Links: []Link{test.link}}); got != test.want {
+			t.Errorf("%+v: %d bytes, want %d", test.link, int64(got), int64(test.want))
+		}
+	}
+}

@@ -150,7 +150,7 @@ var Algorithms = []Algorithm{
 		Scheduler: func(Parameters) Scheduler { return Adaptive{} },
 	},
 	{
-		Name: "adaptive-energy", About: "what a link delivers in a quarter of a second, over those links that bring the rest for the least energy in the time that `--slowdown` allows. Also `--objective energy`", Source: "",
+		Name: "adaptive-energy", About: "what a link delivers in a second, before a player in a quarter of one, over those links that bring the rest for the least energy in the time that `--slowdown` allows. Also `--objective energy`", Source: "",
 		From:    []string{"throughput", "energy model", "what is left", "what all links could have brought by now", "time to play"},
 		Wins:    "energy, at a price in time that is stated",
 		Options: []string{"energy-model", "slowdown", "playback-rate", "playback-buffer"}, Needs: []string{"energy-model"}, Rescue: true,

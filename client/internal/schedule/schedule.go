@@ -38,6 +38,8 @@ type Link struct {
 type Known struct {
 	// Payload is the size of the whole payload.
 	Payload quantity.Bytes
+	// InOrder says that somebody reads the payload in order while it comes.
+	InOrder bool
 	// Links holds every link of the download, in the order given by the user.
 	Links []Link
 }

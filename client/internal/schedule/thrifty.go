@@ -50,6 +50,11 @@ const (
 	// leastAlone is for how long the links in use must do, so that all bring the
 	// rest later: as long as it takes to wake them.
 	leastAlone = connectTime
+	// leastPlayed is the same while somebody plays: a link that is woken then is in
+	// slow start when it is connected, and may be slow itself.
+	leastPlayed = 2 * connectTime
+	// aloneTime is how much of its work a link with one connection orders at a time.
+	aloneTime = time.Second
 	// mostSets bounds the number of links of which all sets are looked at.
 	mostSets = 6
 )
@@ -57,15 +62,19 @@ const (
 // UsualSlowdown allows twice the time: one of two links of one speed does.
 const UsualSlowdown = 1.0
 
-// Next is as with Adaptive, but for slow start: with one connection it must not
-// wait for the next order, unless somebody waits for the bytes in order. It is as large
-// as first requests are.
+// Next is as with Adaptive before somebody who waits for the bytes in order. Else
+// the one connection must not wait for the next order: it gets as much as first
+// requests are in slow start, and then what it delivers in aloneTime.
 func (t Thrifty) Next(x int, known Known) quantity.Bytes {
 	size := t.Adaptive.Next(x, known)
-	if l := known.Links[x]; t.Player.Rate == 0 && IsStarting(l.Arrived, l.Pace, l.RTT) {
-		size = max(size, Defaults.FirstRequests)
+	if t.Player.Rate > 0 {
+		return size
 	}
-	return size
+	l := known.Links[x]
+	if IsStarting(l.Arrived, l.Pace, l.RTT) {
+		return max(size, Defaults.FirstRequests)
+	}
+	return max(size, min(quantity.Bytes(l.Pace.Over(aloneTime)), MostOrder(l.Arrived)))
 }
 
 // Plan makes it a Planner.
@@ -341,7 +350,7 @@ func (t *thrifty) canWait(every uint, left float64, s *Scene) bool {
 	}
 	alone := (all*left - float64(s.Left)) / (all - some)
 	if t.Player.Rate > 0 {
-		alone = min(alone, t.player.lasts(0))
+		return min(alone, t.player.lasts(0)) >= leastPlayed.Seconds()
 	}
 	return alone >= leastAlone.Seconds()
 }

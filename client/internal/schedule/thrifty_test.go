@@ -147,7 +147,7 @@ func TestThriftyPutsOffToWakeALink(t *testing.T) {
 		look(0.5e6, 0.5e6)
 		alone++
 	}
-	if buffered := plan.(*thrifty).player.lasts(0); alone < 5 || use[1] && buffered < 1 {
+	if buffered := plan.(*thrifty).player.lasts(0); alone < 5 || use[1] && buffered < 2 {
 		t.Errorf("LTE is used %d s after Wi-Fi has become too slow, with %.1f s to play", alone, buffered)
 	}
 }
@@ -225,5 +225,29 @@ func TestThriftyCountsWhatALookCosts(t *testing.T) {
 	s = newPhoneScene(Thrifty{Model: phone, Slowdown: 1}, 2e9)
 	if used := s.pass(30, 8e6); used[1] < 1 || used[1] > 3 {
 		t.Errorf("LTE is used for %d s to see what it carries, where that costs next to nothing", used[1])
+	}
+}
+
+// With one connection a link orders enough not to wait, but little of what somebody
+// reads in order.
+func TestThriftyOrdersASecondOfWork(t *testing.T) {
+	for _, test := range []struct {
+		link   Link
+		played bool
+		want   quantity.Bytes
+	}{
+		{Link{Pace: 8e6, Arrived: 10e6, RTT: 20 * time.Millisecond}, false, 1_000_000},
+		{Link{Pace: 16e6, Arrived: 10e6, RTT: 20 * time.Millisecond}, false, 2_000_000},
+		{Link{Pace: 16e6, Arrived: 10e6, RTT: 20 * time.Millisecond}, true, 500_000},
+		{Link{Pace: 80e6, Arrived: 1e6, RTT: 20 * time.Millisecond}, false, MostOrder(1e6)},
+		{Link{Pace: 80e6, Arrived: 1e5, RTT: 100 * time.Millisecond}, false, Defaults.FirstRequests},
+	} {
+		plan := Thrifty{Model: phone}
+		if test.played {
+			plan.Player = Player{Rate: 5e6, Buffer: 1e6}
+		}
+		if got := plan.Next(0, Known{InOrder: test.played, Links: []Link{test.link}}); got != test.want {
+			t.Errorf("%+v, played %v: %d bytes, want %d", test.link, test.played, int64(got), int64(test.want))
+		}
 	}
 }
