@@ -114,9 +114,14 @@ def run(options: argparse.Namespace) -> int:
     else:
         for one in found:
             words = f"{'ok ' if one.fine else 'NO ' if one.needed else '-  '} {one.what:<12} {one.words}"
-            print(textwrap.fill(
-                words, shutil.get_terminal_size().columns, subsequent_indent=" " * 17,
-                break_long_words=False, break_on_hyphens=False,
-            ))  # fmt: skip
+            print(
+                textwrap.fill(
+                    words,
+                    shutil.get_terminal_size().columns,
+                    subsequent_indent=" " * 17,
+                    break_long_words=False,
+                    break_on_hyphens=False,
+                )
+            )
         print("\nlabs can run here" if usable else "\nno lab can run here yet: see NO and - above")
     return 0 if usable else 1
