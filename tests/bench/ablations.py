@@ -64,8 +64,8 @@ PARTS = {
     ),
     "what is behind a lost packet": Change(
         "internal/download/hole.go",
-        "quantity.Bytes(outOfOrder-h.outOfOrder) * segmentSize",
-        "0 * quantity.Bytes(outOfOrder-h.outOfOrder)",
+        "quantity.Bytes(outOfOrder-h.outOfOrder) * schedule.SegmentSize",
+        "0 * quantity.Bytes(outOfOrder-h.outOfOrder) * schedule.SegmentSize",
     ),
 }
 SCENARIOS = (
