@@ -301,12 +301,12 @@ func (r *routes) close() {
 // mayRepeat reports whether a request that failed may be sent again: if it
 // cannot have been sent, or asks for nothing but data.
 func mayRepeat(request *http.Request, err error) bool {
-	if hasBody(request) {
-		// A body may have been read in part, but not by a failed connect.
-		dial := new(net.OpError)
-		return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, new(*quota.CapError))
+	if dial := new(net.OpError); errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, new(*quota.CapError)) {
+		return true
 	}
-	return request.Method == http.MethodGet || request.Method == http.MethodHead || request.Method == http.MethodOptions
+	// A body may have been read in part.
+	isData := request.Method == http.MethodGet || request.Method == http.MethodHead || request.Method == http.MethodOptions
+	return isData && !hasBody(request)
 }
 
 func hasBody(request *http.Request) bool { return request.Body != nil && request.Body != http.NoBody }

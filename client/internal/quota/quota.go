@@ -74,13 +74,23 @@ func (l *Link) Usage() Usage {
 func (l *Link) roll() {
 	begin := l.Period.begin(time.Now())
 	switch {
-	case begin.After(l.usage.Since):
+	case isLaterDay(begin, l.usage.Since):
 		l.usage = Usage{Since: begin, Period: l.Period}
 	case l.usage.Period != l.Period || l.usage.Since.After(l.Period.end(begin)):
 		// The account is of a part of this period: the period was another one,
 		// or the clock was ahead by more than one.
 		l.usage.Since, l.usage.Period = begin, l.Period
 	}
+}
+
+// isLaterDay reports whether a's date is later than b's, each where it was told: who
+// travels west has the same midnight again.
+func isLaterDay(a, b time.Time) bool {
+	day := func(t time.Time) time.Time {
+		year, month, day := t.Date()
+		return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+	}
+	return day(a).After(day(b))
 }
 
 func (l *Link) add(bytes int) {
@@ -205,6 +215,24 @@ func (c *conn) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return errors.ErrUnsupported
+}
+
+// LimitUnsent and Acknowledged are of the socket, if it has them: who uploads is told
+// by them what the link carries.
+func (c *conn) LimitUnsent(bytes int) error {
+	if limited, ok := c.Socket.(interface{ LimitUnsent(int) error }); ok {
+		return limited.LimitUnsent(bytes)
+	}
+	return nil
+}
+
+func (c *conn) Acknowledged() (bytes uint64, all bool, err error) {
+	if told, ok := c.Socket.(interface {
+		Acknowledged() (uint64, bool, error)
+	}); ok {
+		return told.Acknowledged()
+	}
+	return 0, false, errors.ErrUnsupported
 }
 
 // NetConn is the connection below.

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -249,5 +250,59 @@ func TestALinkWithoutLimitCounts(t *testing.T) {
 	}
 	if u := l.Usage(); u.Bytes < 123_456 || l.Err() != nil {
 		t.Errorf("usage %+v, error %v", u, l.Err())
+	}
+}
+
+// A month is over when its last day is, wherever the day was told.
+func TestACapIsKeptByWhoTravelsWest(t *testing.T) {
+	local := time.Local
+	defer func() { time.Local = local }()
+	time.Local = time.FixedZone("east", 2*3600)
+	l := &Link{Name: "lte", Cap: 1000, Period: Month}
+	l.add(1000)
+	text, err := json.Marshal(l.Usage())
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Local = time.FixedZone("west", -5*3600)
+	var kept Usage
+	if err := json.Unmarshal(text, &kept); err != nil {
+		t.Fatal(err)
+	}
+	again := &Link{Name: "lte", Cap: 1000, Period: Month}
+	again.Restore(kept)
+	// In the seven hours in which the east has the next month already, both are right.
+	if now := time.Now(); now.In(time.FixedZone("east", 2*3600)).Month() == now.Month() && again.Usage().Bytes != 1000 {
+		t.Errorf("after a flight %d bytes are counted, want 1000", int64(again.Usage().Bytes))
+	}
+	if begin := time.Date(2026, 12, 1, 0, 0, 0, 0, time.Local); !isLaterDay(begin, begin.AddDate(0, 0, -30)) {
+		t.Error("the next month is not later")
+	}
+}
+
+// telling is a socket that knows what has left it.
+type telling struct {
+	link.Socket
+	limit int
+}
+
+func (s *telling) LimitUnsent(bytes int) error       { s.limit = bytes; return nil }
+func (*telling) Acknowledged() (uint64, bool, error) { return 42, true, nil }
+
+// With a cap, too, an upload is told what the link carries.
+func TestALimitedSocketTellsWhatHasLeft(t *testing.T) {
+	below := &telling{}
+	l := &Link{Name: "lte", Cap: 1 << 40}
+	socket, err := l.Dialer(func(context.Context, string) (link.Socket, error) { return below, nil })(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := socket.(interface{ LimitUnsent(int) error }).LimitUnsent(7); err != nil || below.limit != 7 {
+		t.Errorf("the limit is %d, %v", below.limit, err)
+	}
+	if bytes, all, err := socket.(interface {
+		Acknowledged() (uint64, bool, error)
+	}).Acknowledged(); bytes != 42 || !all || err != nil {
+		t.Errorf("acknowledged are %d bytes, all %v, %v", bytes, all, err)
 	}
 }

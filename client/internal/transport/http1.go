@@ -87,7 +87,7 @@ func (h *http1) another(ctx context.Context) (link.Socket, error) {
 	if err != nil || h.config == nil {
 		return socket, err
 	}
-	below := &EndNoticer{Conn: socket}
+	below := &EndNoticer{Conn: &meteredConn{socket, h.received}}
 	secure, err := secured(ctx, below, h.config)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,9 @@ type http1Conn struct {
 
 func (c *http1Conn) Read(p []byte) (int, error) {
 	n, err := c.Socket.Read(p)
-	c.of.received.Add(int64(n))
+	if c.of.config == nil { // Else it is counted below TLS.
+		c.of.received.Add(int64(n))
+	}
 	return n, err
 }
 

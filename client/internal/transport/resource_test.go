@@ -1,11 +1,20 @@
 package transport
 
 import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/ranges"
 )
 
@@ -81,5 +90,52 @@ func TestPartialTellsAllOfTheResource(t *testing.T) {
 	response.Header.Set("Content-Encoding", "gzip")
 	if _, _, err := Partial(response); err == nil || !strings.Contains(err.Error(), `encodes the file as "gzip"`) {
 		t.Errorf("an encoded part: error %v", err)
+	}
+}
+
+// What arrives is counted once, by whatever protocol it comes.
+func TestWhatArrivesIsCountedOnce(t *testing.T) {
+	const size = 4_000_000
+	for _, http2 := range []bool{true, false} {
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("ETag", `"1"`)
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(make([]byte, size)))
+		}))
+		s.EnableHTTP2 = http2
+		s.StartTLS()
+		defer s.Close()
+		roots := x509.NewCertPool()
+		roots.AddCert(s.Certificate())
+		u, err := url.Parse(s.URL + "/file")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dial := func(ctx context.Context) (link.Socket, error) {
+			return link.Dialer{Device: "lo"}.Dial(ctx, Address(u))
+		}
+		socket, err := dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := Open(t.Context(), socket, dial, &tls.Config{RootCAs: roots}, u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resource, err := conn.Head(t.Context(), Target{URL: u})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := conn.Get(t.Context(), Target{URL: u}, resource, ranges.Range{Length: size})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, body); n != size || err != nil {
+			t.Fatal(n, err)
+		}
+		body.Close()
+		if got := conn.Received(); got < size || got > size+size/10 {
+			t.Errorf("%s: %d bytes arrived, want %d and what TLS and HTTP add", conn.Protocol, int64(got), size)
+		}
+		conn.Close()
 	}
 }

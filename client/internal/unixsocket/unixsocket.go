@@ -106,9 +106,15 @@ func removeStale(path string) error {
 	case info.Mode().Type() != os.ModeSocket:
 		return fmt.Errorf("%s exists and is no socket: give another path", path)
 	}
-	if conn, err := net.Dial("unix", path); err == nil {
+	conn, err := net.Dial("unix", path)
+	switch {
+	case err == nil:
 		conn.Close()
 		return fmt.Errorf("another process listens on %s", path)
+	case errors.Is(err, unix.EAGAIN):
+		return fmt.Errorf("another process listens on %s, and is busy", path)
+	case !errors.Is(err, unix.ECONNREFUSED):
+		return err
 	}
 	return os.Remove(path)
 }

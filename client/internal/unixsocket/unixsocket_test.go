@@ -142,3 +142,25 @@ func TestDialReachesTheUserAlone(t *testing.T) {
 		t.Errorf("connecting to another user's socket: %v", err)
 	}
 }
+
+// A socket whose queue is full is one that somebody listens on.
+func TestABusySocketIsNotReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	var fds [2]int
+	for i := range fds {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		fds[i] = fd
+	}
+	at := &unix.SockaddrUnix{Name: path}
+	if err := errors.Join(unix.Bind(fds[0], at), unix.Listen(fds[0], 0), unix.Connect(fds[1], at)); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := Listen(path); err == nil {
+		l.Close()
+		t.Error("a socket was replaced on which somebody listens")
+	}
+}

@@ -118,6 +118,9 @@ func (l *linkState) look() {
 		l.upload.moved = now // Nobody can tell.
 		return
 	}
+	for _, one := range l.active {
+		l.heard = max(l.heard, one.moved) // Over HTTP/1.1 on another connection.
+	}
 	acknowledged, all, err := told.Acknowledged()
 	if err != nil || acknowledged > l.acknowledged || all && l.newest.taken == l.newest.Length {
 		if acknowledged > l.acknowledged {

@@ -428,10 +428,16 @@ type body struct {
 // request sent when this one is as far as that needs.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.SectionReader.Read(p)
+	u, l := b.upload, b.request.link
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if at, _ := b.Seek(0, io.SeekCurrent); err == io.EOF && at < b.Size() {
+		err = errors.New("the file has become shorter")
+	}
+	if err != nil && err != io.EOF {
+		u.end(err)
+	}
 	if n > 0 {
-		u, l := b.upload, b.request.link
-		u.mu.Lock()
-		defer u.mu.Unlock()
 		b.request.taken += quantity.Bytes(n)
 		b.request.moved = u.now()
 		l.meter.Add(b.request.moved, quantity.Bytes(n))

@@ -24,6 +24,7 @@ import (
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
@@ -260,5 +261,42 @@ func TestAnInterruptedUpload(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, func() { cancel(reason) })
 	if summary, err := Run(ctx, o); !errors.Is(err, reason) || summary.Outcome != rundir.Interrupted {
 		t.Errorf("%v, %+v", err, summary)
+	}
+}
+
+// No server can be given what is not there.
+func TestAFileThatBecomesShorter(t *testing.T) {
+	for _, http2 := range []bool{true, false} {
+		o := serve(t, &store{}, http2)
+		o.Rescue, o.GiveUp, o.File = true, 10*time.Second, bytes.NewReader(file[:len(file)-1000])
+		started := time.Now()
+		summary, err := Run(context.Background(), o)
+		if err == nil || !strings.Contains(err.Error(), "the file has become shorter") || summary.Outcome != rundir.Failed {
+			t.Errorf("HTTP/2 %v: %v after %v, %+v", http2, err, time.Since(started), summary)
+		}
+	}
+}
+
+// stuck is a connection over which nothing comes to the server any more.
+type stuck struct{ link.Socket }
+
+func (stuck) Acknowledged() (uint64, bool, error) { return 100, false, nil }
+func (stuck) RoundTrip() (link.RoundTrip, error) {
+	return link.RoundTrip{Last: 10 * time.Millisecond}, nil
+}
+
+// Over HTTP/1.1 a link has several connections, of which the newest may be idle.
+func TestALinkIsNotSilentThatSendsOnAnotherConnection(t *testing.T) {
+	for _, sends := range []bool{true, false} {
+		u := &upload{Options: Options{Rescue: true}, start: time.Now().Add(-time.Minute)}
+		var cancelled error
+		one := &request{Range: ranges.Range{Length: 100}, cancel: func(err error) { cancelled = err }}
+		if sends {
+			one.moved = u.now()
+		}
+		l := &linkState{upload: u, socket: stuck{}, acknowledged: 100, active: []*request{one}, newest: one}
+		if l.look(); (cancelled != nil) == sends {
+			t.Errorf("sends %v: %v", sends, cancelled)
+		}
 	}
 }
