@@ -49,7 +49,9 @@ def environment() -> dict[str, str]:
 
 
 def said_inside(done: subprocess.CompletedProcess[str]) -> str:
-    """What the program that failed in the lab wrote to its standard error."""
+    """What the program wrote to its standard error, if it failed in the lab."""
+    if done.returncode == 0:
+        return ""
     try:
         return (Path(json.loads(done.stdout)["run_dir"]) / "client.err").read_text()
     except (ValueError, KeyError, TypeError, OSError):

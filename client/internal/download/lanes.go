@@ -321,6 +321,9 @@ func (l *linkState) startRoom() quantity.Bytes {
 // isLane reports whether the link may have several connections.
 func (l *linkState) isLane() bool { return l.first != nil || l.growth != nil }
 
+// broken says that the lane's connection failed. A further one is gone then.
+func (l *linkState) broken() { l.suspect = l.suspect || l.first != nil }
+
 // add gives the link another lane.
 func (d withLanes) add(first *linkState) {
 	l := &linkState{

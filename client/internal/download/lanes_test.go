@@ -37,8 +37,7 @@ func TestALinkThatIsNotFullGetsConnections(t *testing.T) {
 	for _, most := range []int{1, 2, 6} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
 			var cables []*cable
-			slow := func(w http.ResponseWriter, r *http.Request) { content(&slowBody{w}, r) }
-			summary, events := withConnections(t, most, slow, func(_ *Options, n *network) { cables = []*cable{n.wifi, n.lte} })
+			summary, events := withConnections(t, most, slowly, func(_ *Options, n *network) { cables = []*cable{n.wifi, n.lte} })
 			for _, c := range cables {
 				if c.most != most {
 					t.Errorf("a link had %d connections at a time, want %d", c.most, most)
@@ -181,13 +180,7 @@ func TestALinkThatIsBackGetsNewConnections(t *testing.T) {
 			time.AfterFunc(100*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0.1); n.wifiChange <- link.Down })
 			time.AfterFunc(back, func() { n.wifi.set(1); n.wifiChange <- link.Up })
 		})
-		got := 0
-		for _, c := range of[*rundir.Connected](events) {
-			if after := time.Duration(c.T) - back; c.Link == "wifi" && after > 0 && after < 150*time.Millisecond {
-				got++
-			}
-		}
-		if got != test.most {
+		if got := connectionsOf(events, "wifi", back, back+150*time.Millisecond); got != test.most {
 			t.Errorf("%d new connections of a link that was away for %d ms, want %d", got, test.away, test.most)
 		}
 	}
@@ -197,29 +190,22 @@ func TestALinkThatIsBackGetsNewConnections(t *testing.T) {
 // connect the first again.
 func TestALinkBeginsAnewOnce(t *testing.T) {
 	const back = 3900 * time.Millisecond
-	slow := func(w http.ResponseWriter, r *http.Request) { content(&slowBody{w}, r) }
-	_, events := withConnections(t, 16, slow, func(o *Options, n *network) {
+	_, events := withConnections(t, 16, slowly, func(o *Options, n *network) {
 		far := wifi
 		far.rtt, far.cable = 250*time.Millisecond, n.wifi
 		o.Links[0].Dial = n.dial(far)
 		time.AfterFunc(900*time.Millisecond, func() { n.wifi.set(0); n.wifi.freeze(); n.lte.set(0.001); n.wifiChange <- link.Down })
 		time.AfterFunc(back, func() { n.wifi.set(1); n.wifiChange <- link.Up })
 	})
-	got := 0
-	for _, c := range of[*rundir.Connected](events) {
-		if after := time.Duration(c.T) - back; c.Link == "wifi" && after > 0 && after < 1600*time.Millisecond {
-			got++
-		}
-	}
-	if got != 6 {
+	if got := connectionsOf(events, "wifi", back, back+1600*time.Millisecond); got != 6 {
 		t.Errorf("%d connections of a link that begins anew, want 6", got)
 	}
 }
 
-// connectedTo is how often the link was connected.
-func connectedTo(events *log, name string) (n int) {
+// connectionsOf is how many a link got between two times.
+func connectionsOf(events *log, name string, after, before time.Duration) (n int) {
 	for _, c := range of[*rundir.Connected](events) {
-		if c.Link == name {
+		if at := time.Duration(c.T); c.Link == name && at > after && at < before {
 			n++
 		}
 	}
@@ -228,13 +214,12 @@ func connectedTo(events *log, name string) (n int) {
 
 // A carrier that goes for a moment while the connections are made costs the link none.
 func TestACarrierThatFlapsWhileConnecting(t *testing.T) {
-	slow := func(w http.ResponseWriter, r *http.Request) { content(&slowBody{w}, r) }
-	summary, events := withConnections(t, 6, slow, func(_ *Options, n *network) {
+	summary, events := withConnections(t, 6, slowly, func(_ *Options, n *network) {
 		n.lte.set(0.002)
 		time.AfterFunc(15*time.Millisecond, func() { n.wifiChange <- link.Down })
 		time.AfterFunc(50*time.Millisecond, func() { n.wifiChange <- link.Up })
 	})
-	if n := connectedTo(events, "wifi"); n < 6 {
+	if n := connectionsOf(events, "wifi", 0, time.Hour); n < 6 {
 		t.Errorf("%d connections, want 6", n)
 	}
 	// 200 kB/s for each request.
@@ -255,7 +240,7 @@ func TestConnectionsWhoseServerSaysGoodbye(t *testing.T) {
 		content(&slowBody{w}, r)
 	}
 	summary, events := withConnections(t, 6, slow, func(_ *Options, n *network) { n.lte.set(0.002) })
-	if n := connectedTo(events, "wifi"); n < 10 {
+	if n := connectionsOf(events, "wifi", 0, time.Hour); n < 10 {
 		t.Errorf("%d connections, want six, and one for each that was ended", n)
 	}
 	within(t, "download time", seconds(summary.Download), 6/2.4, 3.5)
@@ -264,8 +249,7 @@ func TestConnectionsWhoseServerSaysGoodbye(t *testing.T) {
 // What a server closes that nobody uses while a reader pauses is not missed before.
 func TestConnectionsThatAreClosedWhileAReaderPauses(t *testing.T) {
 	const pause = 20 * time.Second
-	slow := func(w http.ResponseWriter, r *http.Request) { content(&slowBody{w}, r) }
-	summary, events := streamed(t, slow, func(r io.Reader) {
+	summary, events := streamed(t, slowly, func(r io.Reader) {
 		_, _ = io.CopyN(io.Discard, r, 500_000)
 		time.Sleep(pause)
 		_, _ = io.Copy(io.Discard, r)
@@ -275,7 +259,7 @@ func TestConnectionsThatAreClosedWhileAReaderPauses(t *testing.T) {
 	})
 	for _, name := range []string{"wifi", "lte"} {
 		// Another first one is made each time, since it has to hear of the end.
-		if n := connectedTo(events, name); n < 11 || n > 11+int(pause/(3*time.Second)) {
+		if n := connectionsOf(events, name, 0, time.Hour); n < 11 || n > 11+int(pause/(3*time.Second)) {
 			t.Errorf("%d connections of %s: want six before the pause, and as many after it", n, name)
 		}
 	}

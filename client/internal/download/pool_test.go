@@ -23,6 +23,36 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
+// partOf downloads the first bytes, which somebody reads in order, over the links
+// and by the scheduler that set names.
+func partOf(t *testing.T, pool *Pool, part quantity.Bytes, set func(*Options)) (rundir.Summary, *log, []byte, error) {
+	t.Helper()
+	window := reorder.NewWindow(part)
+	var got bytes.Buffer
+	var reading sync.WaitGroup
+	reading.Go(func() { io.Copy(&got, window) })
+	events := &log{}
+	o := Options{
+		URL:       &url.URL{Scheme: "https", Host: "server", Path: "/file"},
+		Overlap:   0.6,
+		Window:    time.Second,
+		Rescue:    &Rescue{GiveUp: time.Minute},
+		Output:    func() (Sink, error) { return window, nil },
+		Resource:  &transport.Resource{Size: quantity.Bytes(len(file)), ETag: `"6b010793-5b8d80"`},
+		Part:      ranges.Range{Length: part},
+		Pool:      pool,
+		TLS:       &tls.Config{RootCAs: authority},
+		Log:       slog.New(slog.DiscardHandler),
+		Recorders: []Recorder{events},
+	}
+	set(&o)
+	ctx, cancel := context.WithCancel(t.Context())
+	summary, err := Run(ctx, o)
+	cancel()
+	reading.Wait()
+	return summary, events, got.Bytes(), err
+}
+
 // inARow downloads the first 2 MB again and again from the same server;
 // between is called before each but the first. It returns the times from
 // first to last byte, and how often each link was dialed.
@@ -42,31 +72,12 @@ func inARow(t *testing.T, handler http.HandlerFunc, http2 *http.HTTP2Config, tim
 			if i > 0 {
 				between(pool, a.cable, b.cable)
 			}
-			window := reorder.NewWindow(part)
-			var got bytes.Buffer
-			var reading sync.WaitGroup
-			reading.Go(func() { io.Copy(&got, window) })
-			events := &log{}
-			ctx, cancel := context.WithCancel(t.Context())
-			summary, err := Run(ctx, Options{
-				URL:       &url.URL{Scheme: "https", Host: "server", Path: "/file"},
-				Links:     []Link{{Name: "wifi", Dial: network.dial(a)}, {Name: "lte", Dial: network.dial(b)}},
-				Scheduler: schedule.Alg3{FirstRequests: 1e6, Padding: 0.1},
-				Overlap:   0.6,
-				Window:    time.Second,
-				Rescue:    &Rescue{GiveUp: time.Minute},
-				Output:    func() (Sink, error) { return window, nil },
-				Resource:  &transport.Resource{Size: quantity.Bytes(len(file)), ETag: `"6b010793-5b8d80"`},
-				Part:      ranges.Range{Length: part},
-				Pool:      pool,
-				TLS:       &tls.Config{RootCAs: authority},
-				Log:       slog.New(slog.DiscardHandler),
-				Recorders: []Recorder{events},
+			summary, events, got, err := partOf(t, pool, part, func(o *Options) {
+				o.Links = []Link{{Name: "wifi", Dial: network.dial(a)}, {Name: "lte", Dial: network.dial(b)}}
+				o.Scheduler = schedule.Alg3{FirstRequests: 1e6, Padding: 0.1}
 			})
-			cancel()
-			reading.Wait()
-			if err != nil || !bytes.Equal(got.Bytes(), file[:part]) {
-				t.Errorf("download %d: %d bytes, %v", i, got.Len(), err)
+			if err != nil || !bytes.Equal(got, file[:part]) {
+				t.Errorf("download %d: %d bytes, %v", i, len(got), err)
 			}
 			summary.Size = part // all that was asked for
 			checkEvents(t, summary, events)
@@ -179,30 +190,10 @@ func TestAKeptConnectionBeginsWithoutAHole(t *testing.T) {
 			pool := NewPool()
 			defer pool.Close()
 			for range 2 {
-				const part = 1_000_000
-				window := reorder.NewWindow(part)
-				var reading sync.WaitGroup
-				reading.Go(func() { _, _ = io.Copy(io.Discard, window) })
-				events := &log{}
-				ctx, cancel := context.WithCancel(t.Context())
-				_, err := Run(ctx, Options{
-					URL:       &url.URL{Scheme: "https", Host: "server", Path: "/file"},
-					Links:     []Link{{Name: "wifi", Dial: network.dial(way)}},
-					Scheduler: schedule.Adaptive{},
-					Lanes:     &Lanes{Most: 2},
-					Overlap:   0.6,
-					Window:    time.Second,
-					Rescue:    &Rescue{GiveUp: time.Minute},
-					Output:    func() (Sink, error) { return window, nil },
-					Resource:  &transport.Resource{Size: quantity.Bytes(len(file)), ETag: `"6b010793-5b8d80"`},
-					Part:      ranges.Range{Length: part},
-					Pool:      pool,
-					TLS:       &tls.Config{RootCAs: authority},
-					Log:       slog.New(slog.DiscardHandler),
-					Recorders: []Recorder{events},
+				_, events, _, err := partOf(t, pool, 1_000_000, func(o *Options) {
+					o.Links = []Link{{Name: "wifi", Dial: network.dial(way)}}
+					o.Scheduler, o.Lanes = schedule.Adaptive{}, &Lanes{Most: 2}
 				})
-				cancel()
-				reading.Wait()
 				if err != nil {
 					t.Error(err)
 				}

@@ -315,7 +315,7 @@ func (d withRescue) check(l *linkState, now time.Duration) {
 			l.failures++
 			l.notBefore = now + l.ban()
 			l.problem = errors.New("the server says goodbye before it has answered")
-			l.suspect = l.first != nil
+			l.broken()
 		}
 		d.lose(l, s)
 	case !l.suspect && now-s.heardAt > l.silence(s):
@@ -647,7 +647,7 @@ func (d withRescue) failed(l *linkState, s *session, err error) {
 		}
 		s.delivered = false
 		if !s.Usable() {
-			l.suspect = l.suspect || l.first != nil
+			l.broken()
 			d.lose(l, s)
 		}
 	}

@@ -74,6 +74,9 @@ func TestGoodbyesWithSlowBodies(t *testing.T) {
 	}
 }
 
+// slowly serves the content at 200 kB/s for each request.
+func slowly(w http.ResponseWriter, r *http.Request) { content(&slowBody{w}, r) }
+
 // slowBody sends 200 kB/s.
 type slowBody struct{ http.ResponseWriter }
 

@@ -86,11 +86,7 @@ func (l *Link) roll() {
 // isLaterDay reports whether a's date is later than b's, each where it was told: who
 // travels west has the same midnight again.
 func isLaterDay(a, b time.Time) bool {
-	day := func(t time.Time) time.Time {
-		year, month, day := t.Date()
-		return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
-	}
-	return day(a).After(day(b))
+	return a.Format(time.DateOnly) > b.Format(time.DateOnly)
 }
 
 func (l *Link) add(bytes int) {

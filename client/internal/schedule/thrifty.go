@@ -62,8 +62,8 @@ const (
 // UsualSlowdown allows twice the time: one of two links of one speed does.
 const UsualSlowdown = 1.0
 
-// Next is as with Adaptive before somebody who waits for the bytes in order. Else
-// the one connection must not wait for the next order: it gets as much as first
+// Next is as with Adaptive before a player, who waits for the bytes in order. Else the
+// one connection must not wait for the next order: it gets as much as first
 // requests are in slow start, and then what it delivers in aloneTime.
 func (t Thrifty) Next(x int, known Known) quantity.Bytes {
 	size := t.Adaptive.Next(x, known)

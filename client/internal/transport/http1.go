@@ -87,12 +87,11 @@ func (h *http1) another(ctx context.Context) (link.Socket, error) {
 	if err != nil || h.config == nil {
 		return socket, err
 	}
-	below := &EndNoticer{Conn: &meteredConn{socket, h.received}}
-	secure, err := secured(ctx, below, h.config)
+	secure, err := secured(ctx, socket, h.config, h.received)
 	if err != nil {
-		return nil, err
+		return nil, err // As an interface a nil *securedSocket would not be nil.
 	}
-	return &securedSocket{secure, socket, below}, nil
+	return secure, nil
 }
 
 // usable reports whether requests can be sent, over new connections if need
@@ -170,7 +169,7 @@ func (s *http1Socket) RoundTrip() (link.RoundTrip, error) {
 
 // securedSocket is TLS on a socket.
 type securedSocket struct {
-	net.Conn
+	*tls.Conn
 	raw   link.Socket
 	below *EndNoticer
 }

@@ -93,16 +93,14 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 		config.NextProtos = []string{"h2", "http/1.1"}
 	}
 	received := new(atomic.Int64)
-	below := &EndNoticer{Conn: &meteredConn{socket, received}}
-	secure, err := secured(ctx, below, config)
+	secure, err := secured(ctx, socket, config, received)
 	if err != nil {
 		return nil, err
 	}
 	state := secure.ConnectionState()
 	if state.NegotiatedProtocol != "h2" {
 		config.NextProtos = []string{"http/1.1"}
-		first := &securedSocket{secure, socket, below}
-		return openHTTP1(first, again, config, tls.VersionName(state.Version)+" http/1.1", received), nil
+		return openHTTP1(secure, again, config, tls.VersionName(state.Version)+" http/1.1", received), nil
 	}
 
 	// The connection is already secure, so to net/http it is one without
@@ -110,7 +108,7 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	backlog := newBacklog()
-	counter := newDataCounter(secure, backlog)
+	counter := newDataCounter(secure.Conn, backlog)
 	saver := newCreditSaver(counter, backlog)
 	transport := &http.Transport{
 		DialContext:        func(context.Context, string, string) (net.Conn, error) { return saver, nil },
@@ -139,14 +137,16 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 	}, nil
 }
 
-// secured shakes hands on a connection, which it closes on failure.
-func secured(ctx context.Context, raw net.Conn, config *tls.Config) (*tls.Conn, error) {
-	secure := tls.Client(raw, config)
+// secured shakes hands on a connection, which it closes on failure. What arrives
+// over it is counted.
+func secured(ctx context.Context, raw link.Socket, config *tls.Config, received *atomic.Int64) (*securedSocket, error) {
+	below := &EndNoticer{Conn: &meteredConn{raw, received}}
+	secure := tls.Client(below, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		return nil, fmt.Errorf("TLS handshake: %w", err)
 	}
-	return secure, nil
+	return &securedSocket{secure, raw, below}, nil
 }
 
 // Close closes the connection; requests in flight fail.

@@ -48,14 +48,11 @@ def make_guest() -> None:
 
         def shown(what: str) -> kernel.Progress:
             task = bar.add_task(what, total=100)
-            shows = what
 
             def show(what: str, fraction: float) -> None:
-                nonlocal shows
                 if stopped.is_set():
                     raise _Stopped
-                if what != shows:
-                    shows = what
+                if what != bar.tasks[task].description:
                     bar.reset(task, description=what)  # Else its clock stands still.
                 bar.update(task, completed=round(100 * fraction))
 
