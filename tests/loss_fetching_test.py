@@ -95,3 +95,23 @@ def test_while_the_other_link_is_away_losses_are_the_senders(
         == at_s[5.5]["sent_bytes"]
         < outcome(run_dir)["received_bytes"]["lte"]
     )
+
+
+def test_what_was_hidden_comes_over_wifi_where_the_other_link_is_gone(
+    linklab: Linklab, scenario: Callable[..., Path]
+) -> None:
+    file = scenario(
+        "gone",
+        size="10 MB",
+        wifi=f"{WIFI}, loss: 0.5 %",
+        lte=LTE,
+        more=f"{RENO}events: [{{at: 2 s, link: lte, carrier: down}}]\n",
+    )
+    done = linklab("compare", file, "-a", "curl-wifi,loss-fetching", "--json")
+    assert done.code == 0, done.err
+    rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
+    assert rows["loss-fetching"]["download_s"] < rows["curl-wifi"]["download_s"]
+    (run_dir,) = map(str, Path(done.json["run_dir"]).glob("*loss-fetching*"))
+    asked = [e["client"] for e in lines(Path(run_dir, "h2o-access.jsonl")) if e["status"] == 206]
+    assert asked[-1] == "10.1.0.2"
+    assert len({*asked}) == 2

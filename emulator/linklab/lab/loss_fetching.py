@@ -50,7 +50,7 @@ class _Download:
         self._early: list[tuple[int, bytes]] = []
         self._content_at: int | None = None
         self._since_s = time.monotonic()
-        self._mirror = Mirror(device, server, f"/{path}", self._since_s)
+        self._mirror = Mirror(device, address, server, f"/{path}", self._since_s)
         self._stream = RawConnection(
             address,
             server,

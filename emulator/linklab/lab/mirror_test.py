@@ -53,7 +53,7 @@ def looked(one: Mirror, wanted: int) -> dict[int, bytes]:
 def opened(listening: socket.socket) -> tuple[Mirror, socket.socket]:
     """A mirror that is connected, and the server's end."""
     now_s = time.monotonic()
-    one = Mirror("lo", listening.getsockname(), "/x", now_s)
+    one = Mirror("lo", "127.0.0.1", listening.getsockname(), "/x", now_s)
     assert not one.keeps_up(now_s)
     one.of(FILE)
     connection, _ = listening.accept()
@@ -90,7 +90,7 @@ def test_what_a_broken_connection_owes_is_asked_for_again(
     connection.sendall(answer(10, 20)[:-4])
     assert looked(one, 6) == {10: CONTENT[10:16]}
     connection.close()
-    while one.due_s is None:
+    while one.reads:
         list(one.look(time.monotonic()))
     assert not one.keeps_up(time.monotonic())
     one.fetch(500, 505, time.monotonic())  # Meanwhile.
@@ -106,6 +106,44 @@ def test_what_a_broken_connection_owes_is_asked_for_again(
     assert set(looked(one, 19)) == {16, 300, 500}
     one.close()
     again.close()
+
+
+def test_what_a_silent_link_owes_comes_over_the_own_one(
+    listening: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what is missed later is asked of the other one again."""
+    monkeypatch.setattr(mirror, "AGAIN_S", 0.05)
+    one, connection = opened(listening)
+    now_s = time.monotonic()
+    one.fetch(10, 20, now_s)
+    assert one.due_s == now_s + 10
+    assert not list(one.look(now_s + 9.9))
+    assert one.reads
+    list(one.look(now_s + 10))
+    assert connection.recv(1 << 16)  # The question.
+    assert connection.recv(1 << 16) == b""
+    with pytest.MonkeyPatch.context() as gone:
+        gone.setattr(one, "_device", "gone0")
+        gone.setattr(one, "_address", "127.0.0.7")
+        list(one.look(now_s + 10.05))
+        again, (address, _) = listening.accept()
+    assert address == "127.0.0.7"
+    while not one.reads:
+        list(one.look(now_s + 10.05))
+    assert not one.keeps_up(now_s + 10.05)
+    again.settimeout(5)
+    assert questions(again, 1) == [(10, 20)]
+    again.sendall(answer(10, 20))
+    assert looked(one, 10) == {10: CONTENT[10:20]}
+    time.sleep(0.06)
+    list(one.look(time.monotonic()))
+    listening.accept()
+    while not one.reads:
+        list(one.look(time.monotonic()))
+    assert one.keeps_up(time.monotonic())
+    one.close()
+    again.close()
+    connection.close()
 
 
 def test_a_file_that_has_changed_is_not_pieced_together(listening: socket.socket) -> None:
