@@ -334,6 +334,8 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f", "at least one --link is needed"},
 		{"get https://h/f --link wlan7", `there is no network device "wlan7": this machine has `},
 		{"get https://h/f --link =lo", "--link =lo: allowed is NAME=DEVICE or DEVICE"},
+		{"get https://h/f --link l\xff=lo", "allowed is NAME=DEVICE or DEVICE, the name in UTF-8"},
+		{"get https://h/f --link lo --metrics 127.0.0.1:0 --metrics-label run=\xff", "allowed are values in UTF-8"},
 		{"get https://h/f --link a=lo --link a=lo", "the name a is taken"},
 		{"get https://h/f --link a=lo --link b=lo --algorithm single", "--algorithm single: it uses one --link, not 2"},
 		{"get https://h/f --link lo --algorithm alg4", "--algorithm alg4: did you mean alg1 or alg2 or alg3? allowed are single, "},

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -274,8 +275,8 @@ func (f *engineFlags) parseLinks() (links []download.Link, err error) {
 		if !ok {
 			device = name
 		}
-		if name == "" || device == "" {
-			return nil, invalid("link", text, "allowed is NAME=DEVICE or DEVICE")
+		if name == "" || device == "" || !utf8.ValidString(name) {
+			return nil, invalid("link", text, "allowed is NAME=DEVICE or DEVICE, the name in UTF-8")
 		}
 		if err := link.CheckDevice(device); err != nil && !f.resident {
 			return nil, invalid("link", text, "%w", err)

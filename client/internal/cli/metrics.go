@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -80,6 +81,9 @@ func (f *metricsFlags) parseLabels() (l metrics.Labels, err error) {
 	}
 	for _, text := range given {
 		name, value, _ := strings.Cut(text, "=")
+		if !utf8.ValidString(value) {
+			return l, usageError{invalid("metrics-label", text, "allowed are values in UTF-8")}
+		}
 		switch name {
 		case "run":
 			l.Run = value

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,11 +11,16 @@ import (
 	"net/url"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// readSize is how much is read from a connection at a time, in bytes.
-const readSize = 64 << 10
+// How much is read from a connection and written to it at a time, in bytes. A
+// message is written with its head, as a record of TLS at most (RFC 8446 5.1).
+const (
+	readSize  = 64 << 10
+	writeSize = 16 << 10
+)
 
 // Route is the way that requests take to the server.
 type Route struct {
@@ -51,9 +57,15 @@ func newServer(u *url.URL, r Route, connections int) *server {
 	if r.Gateway != "" {
 		text = r.Gateway + "/" + text
 	}
+	config := r.TLS.Clone()
+	if config != nil {
+		// As OpenSSL: Go would write the first records apart, a packet each.
+		config.DynamicRecordSizingDisabled = true
+	}
 	return &server{url: text, client: &http.Client{Transport: &http.Transport{
 		DialContext:         dialer.DialContext,
-		TLSClientConfig:     r.TLS,
+		TLSClientConfig:     config,
+		WriteBufferSize:     writeSize,
 		Protocols:           &protocols,
 		MaxConnsPerHost:     connections,
 		MaxIdleConnsPerHost: connections,
@@ -68,7 +80,7 @@ func (s *server) close() { s.client.CloseIdleConnections() }
 func (s *server) ask(ctx context.Context, m message) (*http.Response, error) {
 	method, body := http.MethodGet, io.Reader(nil)
 	if m.body > 0 {
-		method, body = http.MethodPost, io.LimitReader(noise{}, int64(m.body))
+		method, body = http.MethodPost, bytes.NewReader(noise(m.body))
 	}
 	request, err := http.NewRequestWithContext(ctx, method, s.url, body)
 	if err != nil {
@@ -83,12 +95,11 @@ func (s *server) ask(ctx context.Context, m message) (*http.Response, error) {
 	return answer, err
 }
 
-// noise is the body of messages: bytes that nobody looks at.
-type noise struct{}
-
-func (noise) Read(p []byte) (int, error) {
+// noise is the body of a message: bytes that nobody looks at.
+func noise(size quantity.Bytes) []byte {
+	p := make([]byte, size)
 	for i := range p {
 		p[i] = byte(i * 167)
 	}
-	return len(p), nil
+	return p
 }

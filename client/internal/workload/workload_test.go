@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -111,6 +115,65 @@ func TestAPlayerThatPausesReadsOn(t *testing.T) {
 	}
 	if result.Figures["playback_s"] < .1 || result.Figures["interruptions"] != 0 {
 		t.Errorf("figures are %v", result.Figures)
+	}
+}
+
+// records counts those of TLS that hold anything but a handshake (RFC 8446 5.1).
+type records struct {
+	net.Conn
+	unread []byte
+	count  *atomic.Int32
+}
+
+func (r *records) Read(p []byte) (int, error) {
+	const head, application = 5, 23
+	n, err := r.Conn.Read(p)
+	r.unread = append(r.unread, p[:n]...)
+	for len(r.unread) >= head {
+		whole := head + int(binary.BigEndian.Uint16(r.unread[3:]))
+		if len(r.unread) < whole {
+			break
+		}
+		if r.unread[0] == application {
+			r.count.Add(1)
+		}
+		r.unread = r.unread[whole:]
+	}
+	return n, err
+}
+
+type counting struct {
+	net.Listener
+	count *atomic.Int32
+}
+
+func (c counting) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	return &records{Conn: conn, count: c.count}, err
+}
+
+// A message and its head are written at once, for Multipath TCP takes what is
+// written apart over different links.
+func TestAMessageIsWrittenAtOnce(t *testing.T) {
+	var count, messages atomic.Int32
+	o := serve(t, content)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		content(w, r)
+		const finished = 1 // It ends the handshake.
+		if n := messages.Add(1); count.Load() != finished+n {
+			t.Errorf("%d messages are %d records", n, count.Load()-finished)
+		}
+	}))
+	server.Listener = counting{server.Listener, &count}
+	server.StartTLS()
+	defer server.Close()
+	o.URL, _ = url.Parse(server.URL + "/file")
+	authority := x509.NewCertPool()
+	authority.AddCert(server.Certificate())
+	o.Route.TLS = &tls.Config{RootCAs: authority}
+	rounds := Rounds{Request: 12_000, Answers: Pieces(o.Size, 100_000)}
+	if _, err := Run(context.Background(), rounds, o); err != nil {
+		t.Fatal(err)
 	}
 }
 
