@@ -68,6 +68,13 @@ def test_nothing_is_published_but_on_the_loopback(name: str) -> None:
             assert port.startswith("127.0.0.1:")
 
 
+def test_nobody_can_log_in_to_grafana() -> None:
+    environment = SERVICES["grafana"]["environment"]
+    assert environment["GF_AUTH_DISABLE_LOGIN_FORM"] == "true"
+    assert environment["GF_AUTH_BASIC_ENABLED"] == "false"
+    assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+
+
 def test_who_belongs_to_a_profile() -> None:
     profiles = {name: one["profiles"] for name, one in SERVICES.items() if "profiles" in one}
     own = {name: ["own"] for name in ("web", "lab", "client")}
