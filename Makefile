@@ -107,7 +107,7 @@ soak: packages ## the client beside a hostile server, with the race detector (TI
 .PHONY: soak-lab
 soak-lab: setup ## the same over emulated links, for TIME=1h of the guest's (SEED=1)
 	@$(SETUP)/client soak-program build/soak
-	@$(LINKLAB) exec tests/soak.yaml --timeout 36000 --seed $(or $(SEED),1) -- $(CURDIR)/build/soak -test.v \
+	@$(LINKLAB) exec tests/soak.yaml --timeout 36000 --seed $(or $(SEED),1) -- "$(CURDIR)/build/soak" -test.v \
 		-test.timeout 0 -soak.lab -soak.largest 300000 -soak.time $(or $(TIME),1h) -soak.seed $(or $(SEED),1)
 
 .PHONY: soak-outside
