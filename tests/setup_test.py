@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -9,6 +10,7 @@ import site
 import subprocess
 from pathlib import Path
 
+import pytest
 from conftest import REPOSITORY
 
 SETUP = REPOSITORY / "emulator" / "setup"
@@ -37,3 +39,48 @@ def test_the_soak_in_the_lab_runs_from_a_path_with_a_space(tmp_path: Path) -> No
     )  # fmt: skip
     words = shlex.split(said.stdout.replace("\\\n", ""))
     assert words[words.index("--") + 1] == f"{directory}/build/soak"
+
+
+def system(directory: Path, *missing: str, **stubs: str) -> dict[str, str]:
+    """The environment of a machine without some of this one's programs; of others it has `stubs`,
+    scripts for a shell."""
+    programs = directory / "bin"
+    programs.mkdir()
+    for path in [*Path("/usr/bin").iterdir(), *Path("/bin").iterdir()]:
+        if path.name not in missing and path.name not in stubs:
+            with contextlib.suppress(FileExistsError):
+                (programs / path.name).symlink_to(path)
+    for name, script in stubs.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+    return {**os.environ, "PATH": str(programs), "SSL_CERT_FILE": "/dev/null"}
+
+
+def packages(what: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [SETUP / "packages", what],
+        env=env, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+DEBIAN = {"id": "echo 0", "apt-cache": "echo there", "apt-get": "echo apt-get $* >&2"}
+"""Root's, with a mirror that has everything."""
+
+
+def test_a_live_lab_needs_curl_beside_prometheus(tmp_path: Path) -> None:
+    done = packages("live", system(tmp_path, "curl", **DEBIAN, prometheus=""))
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1].startswith("apt-get install ")
+    assert done.stderr.splitlines()[-1].endswith(" curl")
+
+
+@pytest.mark.parametrize("missing", ["prometheus", "curl"])
+def test_prometheus_beside_a_lab_says_at_once_what_it_misses(tmp_path: Path, missing: str) -> None:
+    stubs = {name: "" for name in ("prometheus", "curl") if name != missing}
+    done = subprocess.run(
+        [REPOSITORY / "dashboards" / "prometheus" / "beside", "linklab"],
+        env=system(tmp_path, missing, **stubs),
+        capture_output=True, text=True, timeout=10, check=False,
+    )  # fmt: skip
+    said = f"linklab: {missing} is missing: apt-get install --no-install-recommends {missing}\n"
+    assert (done.returncode, done.stderr) == (2, said)
