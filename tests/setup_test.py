@@ -84,3 +84,23 @@ def test_prometheus_beside_a_lab_says_at_once_what_it_misses(tmp_path: Path, mis
     )  # fmt: skip
     said = f"linklab: {missing} is missing: apt-get install --no-install-recommends {missing}\n"
     assert (done.returncode, done.stderr) == (2, said)
+
+
+OTHERS = dict.fromkeys(("cc", "prometheus", "mnexec", "h2o", "iperf3", "nginx"), "")
+BROKEN = {**DEBIAN, **OTHERS, "apt-get": "echo E: no mirror >&2; exit 100"}
+
+
+def test_tests_do_without_an_optional_package_that_cannot_be_fetched(tmp_path: Path) -> None:
+    """Neither when it is installed nor when apt's lists are."""
+    for name, listed in (("known", "echo there"), ("unknown", "true")):
+        (tmp_path / name).mkdir()
+        stubs = {**BROKEN, "apt-cache": listed, "curl": ""}
+        done = packages("test", system(tmp_path / name, "slirp4netns", **stubs))
+        error, warning = done.stderr.splitlines()
+        assert (done.returncode, error) == (0, "E: no mirror")
+        assert warning == "linklab: tests that need one of these are skipped: slirp4netns"
+
+
+def test_nothing_does_without_a_needed_package_that_cannot_be_fetched(tmp_path: Path) -> None:
+    done = packages("test", system(tmp_path, "slirp4netns", "curl", **BROKEN))
+    assert (done.returncode, done.stderr) == (100, "E: no mirror\n")
