@@ -430,6 +430,22 @@ def test_jitter_is_checked_against_the_rtt_in_force() -> None:
         scenario.parse(SMALL + shrunk)
 
 
+def test_a_trace_s_losses_are_checked_against_the_link_s_bursts(tmp_path: Path) -> None:
+    trace, file = tmp_path / "tr.csv", tmp_path / "small.yaml"
+    file.write_text(
+        SMALL.replace("rtt: 40 ms\n", "rtt: 40 ms\n    loss_burst: 5\n    trace: {file: tr.csv}\n")
+    )
+    trace.write_text("t,down_mbit,loss\n0,10,0.01\n1,10,0.9\n2,10,1\n3,10,0.02\n")
+    with pytest.raises(ScenarioError) as caught:
+        scenario.load(file)
+    assert str(caught.value) == (
+        f"{file}:10: links.lte.trace.file: a loss of 0.9 with bursts of 5 packets; "
+        "allowed: 0 to 0.833333, else there is no packet between two bursts"
+    )
+    trace.write_text(trace.read_text().replace("0.9", "0.8"))  # All are lost without bursts.
+    scenario.load(file)
+
+
 def test_events_of_different_links_may_stand_in_any_order() -> None:
     text = SMALL + "  - {at: 1 s, link: lte, carrier: down}\n"
     assert scenario.parse(text).events[-1].at_s == 1.0

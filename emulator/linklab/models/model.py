@@ -71,12 +71,13 @@ FindTrace = Callable[[str], tuple[Path, tuple[Sample, ...]]]
 class Around:
     """What of its link and scenario a model is read with.
 
-    `down_rate_bps` and `up_rate_bps` are the link's own. `nodes` are the names of the lab's nodes
-    so far; a model that brings further ones adds them.
+    `down_rate_bps`, `up_rate_bps` and `loss_burst_packets` are the link's own. `nodes` are the
+    names of the lab's nodes so far; a model that brings further ones adds them.
     """
 
     down_rate_bps: int
     up_rate_bps: int
+    loss_burst_packets: float
     find_trace: FindTrace
     nodes: set[str]
 

@@ -14,6 +14,7 @@ from typing import Final
 from linklab.core.limits import MAX_RATE_BPS, MAX_TIME_S, MIN_RATE_BPS
 from linklab.core.link_state import LinkState
 from linklab.models.layer import Load
+from linklab.models.loss import check_bursts
 from linklab.models.model import Around, Model, Place
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import Quantity, choice, duration
@@ -254,6 +255,9 @@ def _read(link: Mapping, around: Around) -> Trace | None:
         TracePlayback(samples, settings, random.Random(0))
     except ValueError as error:
         mapping.fail("file", str(error))
+    losses = [one.loss_ratio for one in samples if one.loss_ratio is not None]
+    some = max((one for one in losses if one < 1), default=0.0)  # Who loses all has no bursts.
+    check_bursts(mapping, "file", some, around.loss_burst_packets)
     return Trace(file, samples, settings)
 
 
