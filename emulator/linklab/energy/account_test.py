@@ -116,6 +116,21 @@ def test_the_radio_s_states_count_where_they_are_known() -> None:
     assert part.transfer_j == pytest.approx(1 * 0.02)
 
 
+def test_a_radio_that_wakes_as_the_download_ends_is_awake_after_its_promotion() -> None:
+    waking = Activity(
+        LTE, carried((4, 0, 0)), (RadioState(0.0, "idle"), RadioState(3.9, "promotion"))
+    )
+    figures = of(lte=waking, other=Activity(LTE, carried((4, 1, 0)))).figures
+    part = figures.links["lte"]
+    assert part.promotion_j == pytest.approx(0.25 * 1.2)
+    assert part.tail_j == pytest.approx(0.6 + 2 * 0.3)
+    assert part.idle_j == pytest.approx(3.9 * 0.01)
+    long = Activity(
+        LTE, carried((4, 0, 0)), (RadioState(0.0, "idle"), RadioState(3.5, "promotion"))
+    )
+    assert of(lte=long).figures.links["lte"].promotion_j == pytest.approx(0.5 * 1.2)
+
+
 def test_only_the_download_counts_and_its_last_sample_may_come_later() -> None:
     wifi = Activity(WIFI, carried((0.5, 0, 0), (1.5, 2, 0), (2.5, 4, 0)))
     figures = of(start_s=0.5, end_s=2.0, wifi=wifi).figures

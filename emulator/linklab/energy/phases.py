@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from linklab.core.link_state import CONNECTED
 from linklab.energy.activity import Activity, Counted, RadioState
-from linklab.energy.model import LinkEnergy
+from linklab.energy.model import LinkEnergy, Promotion
 from linklab.models.rrc import IDLE, PROMOTION
 
 _MBIT_PER_BYTE = 8e-6
@@ -90,12 +90,15 @@ class Radio:
         return (down + up) * _MBIT_PER_BYTE / (after.t_s - before.t_s)
 
     def _draws(self, spans: Sequence[_Span]) -> Iterator[Draw]:
-        """The spans with their powers, and the tail after each that was active."""
+        """The spans with their powers, and the tail after each that was active, or that is the last
+        and woke the radio."""
         energy = self._energy
         for span, following in itertools.zip_longest(spans, spans[1:]):
             if span.phase is Phase.PROMOTION:
-                power_mw = energy.promotion.power_mw if energy.promotion else energy.idle_mw
-                yield Draw(span.from_s, Phase.PROMOTION, power_mw)
+                wakes = energy.promotion or Promotion(energy.idle_mw, 0.0)
+                yield Draw(span.from_s, Phase.PROMOTION, wakes.power_mw)
+                if following is None:
+                    yield from self._tail(max(span.to_s, span.from_s + wakes.time_s), math.inf)
             elif span.phase is Phase.IDLE:
                 yield Draw(span.from_s, Phase.IDLE, energy.idle_mw)
             else:
