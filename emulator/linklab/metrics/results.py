@@ -106,8 +106,8 @@ WORKLOAD = Metric(
     ("figure",),
 )
 
-WORKLOAD_COUNT = Metric(
-    "linklab_run_workload_count",
+WORKLOAD_OCCURRENCES = Metric(
+    "linklab_run_workload_occurrences",
     "gauge",
     "What was counted of the run's player or other workload.",
     _of_workload(""),

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+import shutil
+import subprocess
 from dataclasses import asdict, replace
 from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
 
 from linklab.core.frames import goodput_ratio
 from linklab.core.records import ClientRecord, EventRecord, LinkRecord, MachineRecord, QueueRecord
@@ -282,17 +287,43 @@ def test_families_hold_each_series_in_one_piece_and_in_the_order_of_time(run: Ru
         assert all(times == [1.0, 2.0] for times in series.values())
 
 
-def test_all_metrics_of_a_whole_run_are_in_the_catalogue_and_the_other_way_round(
-    run: RunMetrics,
-) -> None:
+def tell_everything(run: RunMetrics) -> None:
+    """A whole run that has a series of every metric."""
     tell(run, state(0.0, up=False), EventRecord(0.0, "lte", "live", "loss 1 %"))
     tell(run, ClientRecord(0, "sample", "wifi", rtt_ns=1))
     moved = Movement("download time", 8.0, 10.0, None)
     played = replace(FIGURES, workload={"startup_s": 1.5, "interruptions": 2.0})
     run.conclude(played, 110.0, BesideBaseline("default", (moved,)))
+
+
+def test_all_metrics_of_a_whole_run_are_in_the_catalogue_and_the_other_way_round(
+    run: RunMetrics,
+) -> None:
+    tell_everything(run)
     assert value(run, "linklab_run_workload_seconds", figure="startup") == 1.5
-    assert value(run, "linklab_run_workload_count", figure="interruptions") == 2
+    assert value(run, "linklab_run_workload_occurrences", figure="interruptions") == 2
     assert value(run, "linklab_regression_changed_ratio", suite="default") == 0.25
     assert value(run, "linklab_regression_moved_ratio", figure="download time") == math.inf
     names = {metric.name for metric in families(run.samples())}
     assert names == {one.name.removesuffix("_total") for one in CATALOGUE}
+
+
+class AsText(Collector):
+    """A run's metrics for an exposition format."""
+
+    def __init__(self, run: RunMetrics) -> None:
+        self._run = run
+
+    def collect(self) -> list[Family]:
+        return families(self._run.samples())
+
+
+def test_promtool_finds_nothing_to_say_of_any_metric(run: RunMetrics) -> None:
+    if shutil.which("promtool") is None:
+        pytest.skip("promtool is not installed: apt-get install prometheus")
+    tell_everything(run)
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=generate_latest(AsText(run)),
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
