@@ -279,12 +279,12 @@ def _runs() -> Any:
                 value=[
                     {
                         "title": "the run in Live lab",
-                        "url": "/d/linklab-live?var-run=${__data.fields.run}"
+                        "url": "/d/linklab-live?var-run=${__data.fields.run:percentencode}"
                         "&from=${__data.fields.began.numeric}&to=${__data.fields.until.numeric}",
                     },
                     {
                         "title": "its report",
-                        "url": "${reports:raw}/${__data.fields.run}.html",
+                        "url": "${reports:raw}/${__data.fields.run:percentencode}.html",
                         "targetBlank": True,
                     },
                 ],
