@@ -14,7 +14,7 @@ import pytest
 import yaml
 from conftest import REPOSITORY, command, environment
 from linklab.core.limits import MAX_LATE_S
-from linklab.metrics import lab, links
+from linklab.metrics import about, lab, links, results
 from linklab.metrics.metric import RUN_LABELS, Metric
 from linklab.metrics.run import CATALOGUE
 from linklab.runs import beside_baseline
@@ -322,6 +322,43 @@ def test_promtool_accepts(words: tuple[str, ...]) -> None:
     done = subprocess.run(
         ["promtool", *words], cwd=CONFIGURATION, capture_output=True, text=True, check=False
     )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_between_two_runs_goodput_is_of_the_one_that_has_just_ended(tmp_path: Path) -> None:
+    """A live lab tells what the last run of each algorithm came to."""
+    if shutil.which("promtool") is None:
+        pytest.skip("promtool is not installed: apt-get install prometheus")
+    (goodput,) = (one.expression for one in asked() if one.where == "Goodput")
+
+    def told(metric: Metric[Any], run: str, value: float) -> dict[str, str]:
+        return {
+            "series": f'{metric.name}{{run="{run}", algorithm="{run}"}}',
+            "values": f"{value}x10",
+        }
+
+    bytes_per_s = {"faster": 9e6, "last": 5e6}
+    runs = enumerate(bytes_per_s.items())
+    test = {
+        "interval": "1s",
+        "input_series": [
+            one
+            for ended_s, (run, value) in runs
+            for one in (told(results.GOODPUT, run, value), told(about.ENDED, run, ended_s))
+        ],
+        "promql_expr_test": [
+            {
+                "expr": filled_in(goodput),
+                "eval_time": "5s",
+                "exp_samples": [{"labels": "{}", "value": 8 * bytes_per_s["last"]}],
+            }
+        ],
+    }
+    (tmp_path / "test.yml").write_text(json.dumps({"tests": [test]}))
+    done = subprocess.run(
+        ["promtool", "test", "rules", tmp_path / "test.yml"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -16,7 +16,7 @@ from grafana_foundation_sdk.models.dashboard import (
     VariableSort,
 )
 from linklab.core.limits import MAX_LATE_S
-from linklab.metrics import client, download, lab, links, marks, results
+from linklab.metrics import about, client, download, lab, links, marks, results
 from linklab.models.events import BY_HAND, BY_HAND_END
 
 from boards.frame import annotation, framed, variable, variables, with_rows
@@ -92,13 +92,14 @@ def _download() -> Any:
 
 def _goodput() -> Any:
     going_on, ended = series(lab.LATENESS), series(results.GOODPUT)
+    newest = f"topk(1, {series(about.ENDED)})"
     panel = figure(
         "Goodput",
         units.BitsPerSecondSI,
         "Payload over all links in the last second; of a run that is over, over all of it.",
         query(
             f"8 * (max({ended} and on (run) {going_on}) or sum({series(download.GOODPUT)}) "
-            f"or max({ended}))"
+            f"or max({ended} and on (run) {newest}))"
         ),
     )
     return panel.color_scheme(one_colour(GREEN))
