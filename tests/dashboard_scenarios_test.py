@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from conftest import command, environment
+from linklab.core.link_state import LinkState
+from linklab.core.records import EventRecord, LinkRecord, line
 from linklab.publish.prometheus import COMPARE_UID, HISTORY_UID, LIVE_UID, Published, publish
 from linklab.runs import beside_baseline
 from linklab.runs.beside_baseline import BesideBaseline, Movement
@@ -459,6 +465,86 @@ def test_events_have_times_and_names_in_words(gone: tuple[Prometheus, dict[str, 
         (2, "Wi-Fi", "down for 3 s, by hand"),
         (5, "Wi-Fi", "carrier-up"),
     ]
+
+
+# --- Live lab, when more is shown than a second a step.
+
+
+OUTAGES_S = tuple(2.0 + 3 * n for n in range(11))
+"""When Wi-Fi goes, each time for a second."""
+
+MANY_S = 36
+"""How long that run lasts."""
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prometheus, Published]]:
+    """A run with an outage every three seconds, and a change by hand in between."""
+    work = tmp_path_factory.mktemp("many")
+    by_hand = (
+        EventRecord(4.0, "wifi", "live", "rate 10 Mbit/s"),
+        EventRecord(6.0, "wifi", "live-end", "rate 10 Mbit/s"),
+    )
+    carrier = [
+        (t_s + lasted_s, up) for t_s in OUTAGES_S for lasted_s, up in ((0.0, False), (1.0, True))
+    ]
+    happened = [
+        EventRecord(t_s, "wifi", f"carrier-{'up' if up else 'down'}") for t_s, up in carrier
+    ]
+    run_dir = finished_run(
+        work / "many",
+        "alg3",
+        download_s=MANY_S,
+        events=[msgspec.structs.asdict(one) for one in (*by_hand, *happened)],
+    )
+    state = LinkState(
+        up=True, down_rate_bps=60_000_000, up_rate_bps=20_000_000, delay_s=0.005, jitter_s=0.0,
+        loss_ratio=0.0,
+    )  # fmt: skip
+    (run_dir / "links.jsonl").write_bytes(
+        b"".join(
+            line(LinkRecord.of(replace(state, up=up), t_s=t_s, late_s=0.0, link="wifi"))
+            for t_s, up in ((0.0, True), *carrier, (float(MANY_S), True))
+        )
+    )
+    data = work / "prometheus" / "data"
+    data.mkdir(parents=True)
+    (published,) = publish([run_dir], data=data)
+    with prometheus(work / "prometheus") as server:
+        yield server, published
+
+
+@pytest.mark.parametrize("step_s", [1, 2, 5, 10, 60])
+def test_nothing_that_happened_is_lost_between_two_steps(
+    many: tuple[Prometheus, Published], step_s: int
+) -> None:
+    server, one = many
+
+    def shown(title: str) -> list[tuple[dict[str, str], dict[int, float]]]:
+        (expression,) = expressions("live-lab", title)
+        asked = filled_in(expression, run=one.slot.run, __interval=f"{step_s}s")
+        # Steps do not begin with the run.
+        since_s, until_s = one.slot.start_s - 63, one.slot.end_s + 63
+        return [
+            (labels, {t_s - one.slot.start_s: value for t_s, value in values.items()})
+            for labels, values in server.shown(asked, since_s, until_s, step_s)
+        ]
+
+    def step_after(t_s: float) -> int:
+        return math.ceil((t_s + 63) / step_s) * step_s - 63
+
+    listed = {labels["what"]: values for labels, values in shown("Events")}
+    for kind, lasted_s in (("carrier-down", 0), ("carrier-up", 1)):
+        steps = Counter(step_after(t_s + lasted_s) for t_s in OUTAGES_S)
+        assert listed.pop(kind) == steps, kind
+    assert listed == {"rate 10 Mbit/s, by hand": {step_after(4): 1}}
+    ((_, down),), ((_, back),) = shown("Down"), shown("Back")
+    assert down.keys() >= {step_after(t_s) for t_s in OUTAGES_S}
+    assert back.keys() == {step_after(t_s + 1) for t_s in OUTAGES_S}
+    ((_, by_hand),) = shown("Changed by hand")
+    assert step_after(4) in by_hand
+    ((_, begins),) = shown("Runs")
+    assert list(begins) == [step_after(0)]
 
 
 def test_links_are_called_wifi_and_lte_in_that_order(

@@ -94,11 +94,11 @@ class Prometheus:
         return [float(value) for _, value in pairs if value != "NaN"]
 
     def shown(
-        self, expression: str, start_s: float, end_s: float
+        self, expression: str, start_s: float, end_s: float, step_s: int = 1
     ) -> list[tuple[dict[str, str], dict[int, float]]]:
-        """The series of an expression at each second, with labels, in the order of Prometheus."""
+        """The series of an expression at each step, with labels, in the order of Prometheus."""
         result = self.ask(
-            "query_range", query=expression, start=f"{start_s}", end=f"{end_s}", step="1"
+            "query_range", query=expression, start=f"{start_s}", end=f"{end_s}", step=f"{step_s}"
         )["result"]
         return [
             (one["metric"], {int(t): float(value) for t, value in one["values"]}) for one in result

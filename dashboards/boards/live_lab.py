@@ -42,7 +42,9 @@ from boards.looks import (
 from boards.query import (
     LINK_AND_TITLE,
     OF_EACH_KIND,
+    STEP,
     WHICH,
+    been,
     begun,
     buckets,
     by,
@@ -56,6 +58,7 @@ from boards.query import (
     rate,
     series,
     stepped,
+    stopped,
 )
 
 OFTEN = "rrc|carriers|associated|rate|rate-end|delay|delay-end|loss|loss-end"
@@ -232,21 +235,24 @@ def _outage() -> Any:
 def _events() -> Any:
     left_out = f'kind!~"{OFTEN}|{BY_HAND}|{BY_HAND_END}"'
     happened = by_link("sum", stepped(lab.EVENTS, left_out), "kind")
-    changed = by_link("max", begun(f"{series(marks.CHANGED)}{{}} == 1"), "what")
+    changed = by_link("max", begun(series(marks.CHANGED)), "what")
     panel = described(
         table.Panel(),
         "Events",
-        "What happened to the links in the time shown, the newest first; what models do all the "
-        "time (radio states, rates, delays) is left out.",
+        "What happened to the links in the time shown, the newest first, and how many times since the "
+        "step before, which is a second where some minutes are shown; what models do all the time "
+        "(radio states, rates, delays) is left out.",
         units.NoUnit,
     )
     what = f'label_replace({happened}, "what", "$1", "kind", "(.*)")'
     by_whom = f'label_replace({changed}, "what", "$1, by hand", "what", "(.*)")'
     asking(panel, over_time(f"{what} or {by_whom}"))
-    named = {"Time": "time", "link": "link", "what": "what"}
-    left = dict.fromkeys(("index", "kind", "Value", "Value #A"), None)
+    times = dict.fromkeys(("Value", "Value #A"), "times")
+    named = {"Time": "time", "link": "link", "what": "what", **times}
+    left = dict.fromkeys(("index", "kind"), None)
     panel.override_by_name("time", [*unit_of("time:HH:mm:ss"), width_of(90)])
-    panel.override_by_name("link", [width_of(70)])
+    for column in ("link", "times"):
+        panel.override_by_name(column, [width_of(70)])
     panel.with_transformation(columns({**named, **left})).no_value("none yet")
     return panel.sort_by([common.TableSortByFieldState().display_name("time").desc(True)])
 
@@ -319,24 +325,20 @@ def _busy() -> Any:
 def _marks() -> list[Any]:
     """What stands in every graph; an outage is one region from its beginning to its end."""
     out, changed = series(marks.OUT), series(marks.CHANGED, 'what!~"(down|outage).*"')
-    back = f"{by_link('max', f'{out} offset 1s')} == 1 unless {by_link('max', out)} == 1"
+    running = series(lab.LATENESS)
+    appeared = f"present_over_time({running}[{STEP}]) unless {running} offset {STEP}"
     other = f'kind!~"{OFTEN}|{SHOWN_OTHERWISE}"'
     often = f'kind=~"{OFTEN}"'
     return [
-        annotation("Down", by_link("max", f"{out} == 1", "what"), "{{link}} {{what}}", RED),
-        annotation("Back", back, "{{link}} back", GREEN),
+        annotation("Down", by_link("max", been(out), "what"), "{{link}} {{what}}", RED),
+        annotation("Back", by_link("max", stopped(out)), "{{link}} back", GREEN),
         annotation(
             "Changed by hand",
-            by_link("max", f"{changed} == 1", "what"),
+            by_link("max", been(changed), "what"),
             "{{link}} {{what}}, by hand",
             VIOLET,
         ),
-        annotation(
-            "Runs",
-            begun(by("max", RUNS, series(lab.LATENESS) + "{} >= bool 0")),
-            "{{algorithm}} begins",
-            GREY,
-        ),
+        annotation("Runs", by("max", RUNS, appeared), "{{algorithm}} begins", GREY),
         annotation(
             "Handovers and others",
             by_link("sum", stepped(lab.EVENTS, other), "kind"),

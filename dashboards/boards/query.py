@@ -22,6 +22,10 @@ RUNS = ('scenario=~"$scenario"', 'algorithm=~"$algorithm"', 'run=~"$run"')
 
 WINDOW = "$__rate_interval"
 
+STEP = "$__interval"
+"""How far apart the times are that a query is asked for: a second at least, and more where more is
+shown. What was between two of them is seen by who looks back at it."""
+
 REFS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """What Grafana calls the queries of a panel, in their order."""
 
@@ -45,14 +49,31 @@ def rate(metric: Metric[Any], *matchers: str, **equal: str) -> str:
 
 
 def stepped(metric: Metric[Any], *matchers: str) -> str:
-    """A counter's series that have grown since a second ago. ValueError where it is none."""
+    """By how much a counter's series have grown since the step before, or since there was nothing;
+    those that have. ValueError where it is none."""
     counted = _counted(metric, *matchers)
-    return f"({counted} - {counted} offset 1s) > 0"
+    newest = f"(last_over_time({counted}[{STEP}]) or {counted})"
+    return f"({newest} - ({counted} offset {STEP} or 0 * {newest})) > 0"
 
 
-def begun(expression: str) -> str:
-    """What an expression yields now and did not yield a second ago; `{}` in it is the offset."""
-    return f"{expression.replace('{}', '')} unless {expression.replace('{}', ' offset 1s')}"
+def been(state: str) -> str:
+    """The series of a state (1 or 0) that are so at a step, or were so since the one before."""
+    return f"({state} == 1 or {begun(state)})"
+
+
+def begun(state: str) -> str:
+    """The series of a state that have become so since the step before."""
+    within = f"changes({state}[{STEP}]) - resets({state}[{STEP}]) > 0"
+    first = (
+        f"({state} == 1 or max_over_time({state}[{STEP}]) == 1) unless {state} offset {STEP} == 1"
+    )
+    return f"({within} or {first})"
+
+
+def stopped(state: str) -> str:
+    """The series of a state that have stopped to be so since the step before."""
+    first = f"{state} offset {STEP} == 1 and min_over_time({state}[{STEP}]) == 0"
+    return f"(resets({state}[{STEP}]) > 0 or {first})"
 
 
 def ever(metric: Metric[Any], *matchers: str, **equal: str) -> str:
@@ -121,7 +142,7 @@ def now(expression: str, legend: str = "") -> prometheus.Dataquery:
 
 
 def over_time(expression: str) -> prometheus.Dataquery:
-    """A table of what there was at each second of the dashboard's time."""
+    """A table of what there was at each step of the dashboard's time."""
     return _asked(expression).range().interval("1s").format(PromQueryFormat.TABLE)
 
 

@@ -33,7 +33,7 @@ from boards.looks import (
     unit_of,
     width_of,
 )
-from boards.query import REFS, WHICH, at_end, by, ever, in_words, now, query, series
+from boards.query import REFS, STEP, WHICH, at_end, by, ever, in_words, now, query, series
 
 CELL = "scenario, size, algorithm, seed"
 """Labels of what is downloaded again and again."""
@@ -264,6 +264,8 @@ def regression_history() -> Dashboard:
         _variables(),
     )
     of_revision = f"count by (revision) (last_over_time({series(about.INFO)}[1h]{{}}))"
-    begins = of_revision.replace("{}", "") + " unless " + of_revision.replace("{}", " offset 5m")
+    begins = (
+        of_revision.replace("{}", "") + " unless " + of_revision.replace("{}", f" offset {STEP}")
+    )
     made.annotation(annotation("New revision", begins, "{{revision}}", VIOLET, step="60s"))
     return with_rows(made.time("now-7d", "now").refresh(""), rows)
