@@ -19,9 +19,9 @@ from linklab.scenario import Scenario, ScenarioError
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One run. `who` is the contestant or the name of a user's program. `figures` is None where the
-    run came to none, and `failure` says why. `rates_bps` has the links' typical rates on the wire
-    (`link_rates.py`). Where `first_s` is not 0, the figures are of so many seconds (`beginning.py`)."""
+    """One run. `figures` is None where the run came to none, and `failure` says why. `rates_bps` has
+    the links' typical rates on the wire (`link_rates.py`). Where `first_s` is not 0, the figures are
+    of so many seconds (`beginning.py`)."""
 
     run_dir: Path
     job: Job
@@ -33,7 +33,8 @@ class Evidence:
 
     @property
     def who(self) -> str:
-        return self.job.contestant or self.job.name or "a program without a name"
+        """Who downloaded."""
+        return self.job.title
 
 
 class EvidenceError(RuntimeError):

@@ -74,6 +74,15 @@ def test_a_run_is_read_from_its_directory_alone(tmp_path: Path, small: Scenario)
     assert other.scenario is read.scenario, "parsed once"
 
 
+def test_programs_of_the_user_s_are_told_apart(tmp_path: Path, small: Scenario) -> None:
+    who = []
+    for program in ("/usr/bin/curl", "./own"):
+        run_dir = made(tmp_path, Path(program).name, small)
+        job.write(msgspec.structs.replace(JOB, contestant=None, command=[program]), run_dir)
+        who.append(evidence.Reader().read(run_dir).who)
+    assert who == ["curl", "own"]
+
+
 def test_directories_are_found_in_given_ones(tmp_path: Path, small: Scenario) -> None:
     first, second = made(tmp_path, "b", small), made(tmp_path, "a", small)
     (tmp_path / "campaign.json").write_text("{}")
