@@ -46,12 +46,9 @@ def _figures_of(run_dir: Path) -> RunFigures:
     made = job.read(run_dir)
     ended = outcome.read(run_dir)
     client = run_dir / "client.json"
-    is_upload = made.contestant is not None and scenario.workload.name == UPLOAD
-    if is_upload and ended.exit_code == 0 and ended.uploaded_sha256 != made.payload_sha256:
-        raise FigureError(
-            f"the server got a file with the SHA-256 {ended.uploaded_sha256} instead of "
-            f"{made.payload_sha256}"
-        )
+    is_upload = scenario.workload.name == UPLOAD
+    if is_upload and ended.exit_code == 0:
+        _check_upload(made, ended)
     if os.path.lexists(client):
         summary = run_figures.parse_client(plain_file.read(client))
         figures = run_figures.figures(scenario, made.seed, summary)
@@ -73,6 +70,18 @@ def _figures_of(run_dir: Path) -> RunFigures:
         scenario, made.seed, ended.elapsed_ns / 1e9, ended.received_bytes
     )
     return _with_samples(figures, scenario, run_dir, made.shift_s)
+
+
+def _check_upload(made: Job, ended: Outcome) -> None:
+    """FigureError where the server got another file, or none of a contestant; a program of the
+    user's may send it elsewhere."""
+    if made.contestant is None and ended.uploaded_sha256 is None:
+        return
+    if ended.uploaded_sha256 != made.payload_sha256:
+        raise FigureError(
+            f"the server got a file with the SHA-256 {ended.uploaded_sha256} instead of "
+            f"{made.payload_sha256}"
+        )
 
 
 def _of_workload(scenario: Scenario, made: Job, run_dir: Path, ended: Outcome) -> RunFigures:

@@ -1,6 +1,7 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from linklab.runs.job_test import JOB
 from linklab.runs.outcome import Outcome
 from linklab.runs.run_figures import FigureError
 from linklab.scenario import Scenario, to_yaml
+from linklab.scenario.workload import Upload, Workload
 
 DONE = Outcome(
     exit_code=0,
@@ -118,6 +120,22 @@ def test_a_program_of_the_user_s_need_not_write_the_file(run_dir: Path) -> None:
     job.write(msgspec.structs.replace(JOB, contestant=None, command=["true"]), run_dir)
     ended(run_dir, output_bytes=None)
     assert summary.write(run_dir).download_s == pytest.approx(0.2)
+
+
+def test_an_upload_by_a_program_of_the_user_s_is_what_it_sent(
+    run_dir: Path, small: Scenario
+) -> None:
+    uploading = replace(small, workload=Workload(upload=Upload()))
+    (run_dir / "scenario.yaml").write_text(to_yaml(uploading))
+    job.write(msgspec.structs.replace(JOB, contestant=None, command=["curl"]), run_dir)
+    sent = {"wifi": 1_100_000, "lte": 0}
+    ended(run_dir, received_bytes={"wifi": 9_000, "lte": 3_000}, output_bytes=None, sent_bytes=sent)
+    assert summary.figures_of(run_dir).links["wifi"].share == 1
+    ended(run_dir, sent_bytes=sent, uploaded_sha256=JOB.payload_sha256)
+    assert summary.figures_of(run_dir).links["wifi"].share == 1
+    ended(run_dir, sent_bytes=sent, uploaded_sha256="11")
+    with pytest.raises(FigureError, match="with the SHA-256 11 instead of 00"):
+        summary.figures_of(run_dir)
 
 
 def test_a_run_that_stood_still_says_how_long(run_dir: Path) -> None:
