@@ -91,10 +91,10 @@ class ProcessFigures:
 @dataclass(frozen=True, slots=True)
 class RunFigures:
     """One run. `efficiency` is oracle / download time with *all* links in the oracle, also
-    for algorithms that use one, so that all rows of a comparison share a scale; None of a player,
-    rounds or a paced stream, which take their own time: their figures are in `workload`.
-    `stalled_s` is how long no link brought anything
-    though bytes were missing (`stalls.py`), None where no samples were taken.
+    for algorithms that use one, so that all rows of a comparison share a scale. `stalled_s` is how
+    long no link brought anything though bytes were missing (`stalls.py`), None where no samples were
+    taken. Both are None of a player, rounds or a paced stream, which take their own time and are
+    silent while they think or play: their figures are in `workload`.
     `energy` is None where no energy model is named. `processes` has client and server, by how often
     they were looked at, "1 Hz" and "10 Hz"; None in virtual time, where computing takes no time and
     so neither load nor memory over time are figures. `workload` has a workload's own figures by

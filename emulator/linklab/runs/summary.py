@@ -108,9 +108,10 @@ def _with_samples(
         figures = replace(figures, processes=process_figures.of_records(processes))
     if not queues:
         return figures
-    direction = scenario.workload.direction
-    stalled_s = stalls.stalled_s(queues, shift_s + figures.download_s, direction)
-    figures = replace(figures, stalled_s=stalled_s)
+    if not scenario.workload.takes_its_time:
+        end_s, direction = shift_s + figures.download_s, scenario.workload.direction
+        stalled_s = stalls.stalled_s(queues, end_s, direction)
+        figures = replace(figures, stalled_s=stalled_s)
     model = run_energy.model_of(run_dir)
     if model is None:
         return figures

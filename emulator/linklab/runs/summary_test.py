@@ -14,7 +14,7 @@ from linklab.runs.job_test import JOB
 from linklab.runs.outcome import Outcome
 from linklab.runs.run_figures import FigureError
 from linklab.scenario import Scenario, to_yaml
-from linklab.scenario.workload import Upload, Workload
+from linklab.scenario.workload import Rounds, Upload, Workload
 
 DONE = Outcome(
     exit_code=0,
@@ -138,7 +138,7 @@ def test_an_upload_by_a_program_of_the_user_s_is_what_it_sent(
         summary.figures_of(run_dir)
 
 
-def test_a_run_that_stood_still_says_how_long(run_dir: Path) -> None:
+def test_a_run_that_stood_still_says_how_long(run_dir: Path, small: Scenario) -> None:
     form = (
         '{{"t_s":{},"link":"wifi","direction":"down","sent_bytes":{},"queue_bytes":0,'
         '"dropped_packets":0,"lost_packets":0}}\n'
@@ -148,6 +148,10 @@ def test_a_run_that_stood_still_says_how_long(run_dir: Path) -> None:
     )
     ended(run_dir, elapsed_ns=1_700_000_000)
     assert summary.write(run_dir).stalled_s == pytest.approx(0.5)
+    thinking = Workload(rounds=Rounds(answer_bytes=1_000, request_bytes=100, think_s=0.4))
+    (run_dir / "scenario.yaml").write_text(to_yaml(replace(small, workload=thinking)))
+    assert summary.write(run_dir).stalled_s is None
+    (run_dir / "scenario.yaml").write_text(to_yaml(small))
     (run_dir / "queues.jsonl").write_text("{}\n")
     with pytest.raises(FigureError, match=r"queues\.jsonl:1: "):
         summary.write(run_dir)
