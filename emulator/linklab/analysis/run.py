@@ -172,6 +172,7 @@ class Run:
                 self.queues,
                 start_s=self._shift_s,
                 download_s=self.figures.download_s,
+                payload_bytes=self.figures.carried_bytes,
             )
         except (FigureError, OSError, ScenarioError) as error:
             raise LoadError(f"{self.path}: {error}") from error

@@ -39,7 +39,7 @@ def _runs(run: Run) -> Iterator[Row]:
     yield {
         "place": made.place if made else "field",
         "clock": made.clock if made else "real",
-        "size_bytes": round(figures.goodput_bps * figures.download_s / 8) if figures else None,
+        "size_bytes": figures.carried_bytes if figures else None,
         "download_s": figures.download_s if figures else None,
         "goodput_bps": figures.goodput_bps if figures else None,
         "oracle_s": figures.oracle_s if figures else None,

@@ -37,6 +37,10 @@ scenario has further ones wlan1, rmnet1. Where one has a radio, LINKLAB_WIRELESS
 names a file with its signal strength, as in /proc/net/wireless. run.json keeps
 the command: no URL in it may hold a user or password.
 
+What is in {output} at the end has to be the whole file, or there are no figures
+of the run. A program that leaves nothing there and receives less than the file
+is no download: it has neither goodput nor efficiency.
+
 --server runs a server of your own in place of H2O; the program starts once it
 listens on its port, by TCP or UDP. It finds LINKLAB_ADDRESS, LINKLAB_PORT,
 LINKLAB_CERTIFICATE (of the authority in LINKLAB_CA), LINKLAB_KEY and

@@ -285,6 +285,7 @@ def _power(run: Evidence, models: EnergyModels) -> list[tuple[float, float, dict
         Tail(run.run_dir, QueueRecord).read(),
         start_s=run.job.shift_s,
         download_s=run.figures.download_s,
+        payload_bytes=run.figures.carried_bytes,
     )
     return [(one.t_s, one.power_w, one.links_w) for one in account.power]
 

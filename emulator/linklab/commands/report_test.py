@@ -70,6 +70,15 @@ def words(text: str) -> str:
     return " ".join(entities.unescape(re.sub(r"<[^>]*>", " ", body)).split())
 
 
+def test_a_program_that_brought_no_file_stands_there_without_goodput(
+    tmp_path: Path, small: Scenario
+) -> None:
+    run_dir = made(tmp_path / "runs", "ping", 1, small, 2.0)
+    figures = replace(summary.read(run_dir), goodput_bps=None, efficiency=None)
+    (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
+    assert re.search(r"ping 1 2\.\S+( s)? \S+ - - ", words(page(tmp_path / "runs")))
+
+
 def test_the_question_is_answered_first(tmp_path: Path, small: Scenario) -> None:
     for seed in range(1, 9):
         made(tmp_path / "runs", "alg3", seed, small, 2 + seed / 100)

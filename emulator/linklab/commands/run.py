@@ -80,8 +80,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"run directory: {finished.run_dir}", file=sys.stderr)
         return 1
     print(
-        f"{request.label}: {figures.download_s:.3f} s, "
-        f"{figures.goodput_bps / 1e6:.1f} Mbit/s{figures.said_efficiency}"
+        f"{request.label}: {figures.download_s:.3f} s"
+        f"{figures.said_goodput}{figures.said_efficiency}"
     )
     for key, value in (figures.workload or {}).items():
         print(f"  {workload_figures.said(key, value)}")

@@ -185,8 +185,8 @@ class LiveLab:
             self.exporter.end(figures)
         if figures is not None:
             print(
-                f"{request.who}: {figures.download_s:.2f} s, "
-                f"{figures.goodput_bps / 1e6:.1f} Mbit/s{figures.said_efficiency}, "
+                f"{request.who}: {figures.download_s:.2f} s"
+                f"{figures.said_goodput}{figures.said_efficiency}, "
                 f"next after {time.monotonic() - began - figures.download_s:.1f} s",
                 file=sys.stderr,
             )

@@ -40,7 +40,7 @@ GOODPUT = Metric(
     "linklab_run_goodput_bytes_per_second",
     "gauge",
     "Payload by the run's download time.",
-    _figure(lambda figures: figures.goodput_bps / 8),
+    _figure(lambda figures: None if figures.goodput_bps is None else figures.goodput_bps / 8),
 )
 
 ORACLE = Metric(

@@ -287,6 +287,11 @@ def test_families_hold_each_series_in_one_piece_and_in_the_order_of_time(run: Ru
         assert all(times == [1.0, 2.0] for times in series.values())
 
 
+def test_a_run_that_is_no_download_has_no_goodput(run: RunMetrics) -> None:
+    run.conclude(replace(FIGURES, goodput_bps=None), 110.0)
+    assert "linklab_run_goodput_bytes_per_second" not in {one.name for one in run.figures()}
+
+
 def tell_everything(run: RunMetrics) -> None:
     """A whole run that has a series of every metric."""
     tell(run, state(0.0, up=False), EventRecord(0.0, "lte", "live", "loss 1 %"))

@@ -63,7 +63,8 @@ def _download(run: Evidence, _: str) -> Columns | None:
 
 
 def _goodput(run: Evidence, _: str) -> Columns | None:
-    return None if run.figures is None else (run.figures.goodput_bps,)
+    found = None if run.figures is None else run.figures.goodput_bps
+    return None if found is None else (found,)
 
 
 def _ends(run: Evidence, _: str) -> Columns | None:

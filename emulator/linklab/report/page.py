@@ -385,12 +385,13 @@ def _row(group: Group, who: str, interval: Interval | None) -> dict[str, Any]:
     energies = [one.energy for one in figures if one.energy is not None]
     joules = [one.joules for one in energies] if len(_models(group)) == 1 else []
     wasted = _median(one.wasted_bytes for one in figures)
+    goodput = _median(one.goodput_bps for one in figures)
     return {
         "who": who,
         "runs": len(figures),
         "median": statistics.median(one.download_s for one in figures),
         "interval": interval,
-        "goodput": statistics.median(one.goodput_bps for one in figures) / 1e6,
+        "goodput": None if goodput is None else goodput / 1e6,
         "efficiency": _median(one.efficiency for one in figures),
         "delta": _median(one.link_delta_s for one in figures),
         "wasted": None if wasted is None else wasted / 1e6,

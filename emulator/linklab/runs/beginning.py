@@ -47,6 +47,7 @@ def of(run: Evidence, first_s: float, model: EnergyModel | None = None) -> Evide
             queues,
             start_s=run.job.shift_s,
             download_s=first_s,
+            payload_bytes=payload_bytes,
         ).figures
         energy = replace(
             cost, joules=cost.main_j, tail_j=0.0, joules_per_byte=cost.main_j / payload_bytes

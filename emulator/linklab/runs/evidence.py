@@ -125,7 +125,13 @@ class Reader:
         if model is None or not queues:
             return figures
         cost = run_energy.of_lab(
-            model, scenario, run_dir, queues, start_s=shift_s, download_s=figures.download_s
+            model,
+            scenario,
+            run_dir,
+            queues,
+            start_s=shift_s,
+            download_s=figures.download_s,
+            payload_bytes=figures.carried_bytes,
         )
         return replace(figures, energy=cost.figures)
 

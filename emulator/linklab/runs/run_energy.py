@@ -64,8 +64,9 @@ def of_lab(
     *,
     start_s: float,
     download_s: float,
+    payload_bytes: int,
 ) -> Account:
-    """What a run in the lab cost. Raises FigureError where its records do not say."""
+    """What a run in the lab that brought so much cost. Raises FigureError where its records do not say."""
     try:
         states = Tail(run_dir, LinkRecord).read()
         processes = Tail(run_dir, ProcessRecord).read() if model.processor_mw else []
@@ -74,8 +75,7 @@ def of_lab(
     kinds = {name: link.kind for name, link in scenario.links.items()}
     activities = activity.of_lab(queues, states, kinds)
     processor = [(one.t_s, one.cpu_s) for one in processes if one.process == "client"]
-    size_bytes = scenario.payload.size_bytes
-    return _account(model, activities, start_s, download_s, size_bytes, processor)
+    return _account(model, activities, start_s, download_s, payload_bytes, processor)
 
 
 def of_directory(run_dir: Path, model: EnergyModel | None = None) -> Account:
@@ -95,7 +95,13 @@ def of_directory(run_dir: Path, model: EnergyModel | None = None) -> Account:
         raise FigureError(f"{run_dir}: {error}") from error
     figures = summary.figures_of(run_dir)
     return of_lab(
-        used, scenario, run_dir, queues, start_s=made.shift_s, download_s=figures.download_s
+        used,
+        scenario,
+        run_dir,
+        queues,
+        start_s=made.shift_s,
+        download_s=figures.download_s,
+        payload_bytes=figures.carried_bytes,
     )
 
 

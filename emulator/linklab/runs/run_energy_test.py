@@ -11,7 +11,7 @@ from linklab import scenario
 from linklab.core.paths import REPOSITORY
 from linklab.core.records import FILES, ProcessRecord, line
 from linklab.energy import library
-from linklab.runs import job, run_energy, summary
+from linklab.runs import job, outcome, run_energy, summary
 from linklab.runs.run_figures import FigureError
 from linklab.schema.document import ScenarioError
 
@@ -110,6 +110,18 @@ def test_the_summary_has_the_energy(tmp_path: Path) -> None:
     assert account.figures == written.energy
     assert account.power[0].power_w == pytest.approx(WIFI_J / 2)
     assert run_energy.of_directory(run_dir, library.get("galaxy-s3")).figures.model == "galaxy-s3"
+
+
+def test_a_program_that_brought_no_file_has_joules_by_what_it_received(tmp_path: Path) -> None:
+    run_dir = lab_run(tmp_path / "run", energy=True)
+    job.write(msgspec.structs.replace(job.read(run_dir), contestant=None, command=["x"]), run_dir)
+    ended = outcome.read(run_dir)
+    received = {"wifi": 500_000, "lte": 0}
+    ended = msgspec.structs.replace(ended, output_bytes=None, received_bytes=received)
+    outcome.write(ended, run_dir)
+    energy = summary.write(run_dir).energy
+    assert energy is not None
+    assert energy.joules_per_byte == pytest.approx(energy.joules / 500_000)
 
 
 def test_without_a_model_there_is_no_energy(tmp_path: Path) -> None:

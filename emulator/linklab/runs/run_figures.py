@@ -57,7 +57,8 @@ class FigureError(ValueError):
 class LinkFigures:
     """One link's part in one run. None is what the program does not tell.
 
-    `finish_s` is when the link's last byte came, `share` its part of all bytes received,
+    `bytes` are payload; of a program that did not bring the file, all that the device took in or
+    sent. `finish_s` is when the link's last byte came, `share` its part of all bytes received,
     `wasted_bytes` what was received and thrown away.
     """
 
@@ -90,11 +91,13 @@ class ProcessFigures:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """One run. `efficiency` is oracle / download time with *all* links in the oracle, also
+    """One run. `goodput_bps` is None where the file did not come, or only a part of it, as of a
+    program of the user's that is no download. `efficiency` is oracle / download time with *all* links in the oracle, also
     for algorithms that use one, so that all rows of a comparison share a scale. `stalled_s` is how
     long no link brought anything though bytes were missing (`stalls.py`), None where no samples were
     taken. Both are None of a player, rounds or a paced stream, which take their own time and are
-    silent while they think or play: their figures are in `workload`.
+    silent while they think or play: their figures are in `workload`. Without goodput there is no
+    efficiency either.
     `energy` is None where no energy model is named. `processes` has client and server, by how often
     they were looked at, "1 Hz" and "10 Hz"; None in virtual time, where computing takes no time and
     so neither load nor memory over time are figures. `workload` has a workload's own figures by
@@ -102,7 +105,7 @@ class RunFigures:
     """
 
     download_s: float
-    goodput_bps: float
+    goodput_bps: float | None
     oracle_s: float
     efficiency: float | None
     link_delta_s: float | None
@@ -117,6 +120,18 @@ class RunFigures:
         """What all links received and threw away; None where the program does not tell."""
         told = [one.wasted_bytes for one in self.links.values() if one.wasted_bytes is not None]
         return sum(told) if told else None
+
+    @property
+    def carried_bytes(self) -> int:
+        """The payload that came; of a program that did not bring the file, what its links carried."""
+        if self.goodput_bps is None:
+            return sum(one.bytes for one in self.links.values())
+        return round(self.goodput_bps * self.download_s / 8)
+
+    @property
+    def said_goodput(self) -> str:
+        """As the end of a line for people, "" where it is none."""
+        return "" if self.goodput_bps is None else f", {self.goodput_bps / 1e6:.1f} Mbit/s"
 
     @property
     def said_efficiency(self) -> str:
@@ -153,27 +168,32 @@ def figures(scenario: Scenario, seed: int, client: ClientSummary) -> RunFigures:
         )
         for name, link in in_order(scenario, client.links).items()
     }
-    return _run_figures(scenario, seed, client.download_ns / 1e9, links)
+    return _run_figures(scenario, seed, client.download_ns / 1e9, links, is_whole=True)
 
 
 def peer_figures(
-    scenario: Scenario, seed: int, elapsed_s: float, received_bytes: Mapping[str, int]
+    scenario: Scenario,
+    seed: int,
+    elapsed_s: float,
+    received_bytes: Mapping[str, int],
+    *,
+    is_whole: bool = True,
 ) -> RunFigures:
     """The figures of another program, from its run time and the links' interface counters.
 
-    The counters hold headers and duplicates too, so the payload is divided in their ratio.
-    Raises FigureError where nothing was received or no time passed.
+    The counters hold headers and duplicates too, so the payload is divided in their ratio; where
+    not the whole of it came (`is_whole`), they stand as they are. Raises FigureError where nothing
+    was received or no time passed.
     """
     total = sum(received_bytes.values())
     if total <= 0:
         raise FigureError("no link received anything")
+    carried = scenario.payload.size_bytes if is_whole else total
     links = {
-        name: LinkFigures(
-            bytes=round(scenario.payload.size_bytes * received / total), share=received / total
-        )
+        name: LinkFigures(bytes=round(carried * received / total), share=received / total)
         for name, received in in_order(scenario, received_bytes).items()
     }
-    return _run_figures(scenario, seed, elapsed_s, links)
+    return _run_figures(scenario, seed, elapsed_s, links, is_whole=is_whole)
 
 
 def in_order(scenario: Scenario, links: Mapping[str, T]) -> dict[str, T]:
@@ -183,16 +203,22 @@ def in_order(scenario: Scenario, links: Mapping[str, T]) -> dict[str, T]:
 
 
 def _run_figures(
-    scenario: Scenario, seed: int, download_s: float, links: dict[str, LinkFigures]
+    scenario: Scenario,
+    seed: int,
+    download_s: float,
+    links: dict[str, LinkFigures],
+    *,
+    is_whole: bool,
 ) -> RunFigures:
     if download_s <= 0:
         raise FigureError(f"a download of {download_s} s is none")
     least_s = oracle.oracle_s(scenario, seed)
+    is_measured = is_whole and not scenario.workload.takes_its_time
     return RunFigures(
         download_s=download_s,
-        goodput_bps=scenario.payload.size_bytes * 8 / download_s,
+        goodput_bps=scenario.payload.size_bytes * 8 / download_s if is_whole else None,
         oracle_s=least_s,
-        efficiency=None if scenario.workload.takes_its_time else least_s / download_s,
+        efficiency=least_s / download_s if is_measured else None,
         link_delta_s=link_delta_s(link.finish_s for link in links.values()),
         links=links,
     )

@@ -57,17 +57,18 @@ def _figures_of(run_dir: Path) -> RunFigures:
         return _of_workload(scenario, made, run_dir, ended)
     if ended.exit_code != 0:
         raise FigureError(f"the client ended with {ended.exit_code}: {_last_words(run_dir)}")
-    if is_upload:
-        figures = run_figures.peer_figures(
-            scenario, made.seed, ended.elapsed_ns / 1e9, ended.sent_bytes
-        )
-        return _with_samples(figures, scenario, run_dir, made.shift_s)
-    if made.contestant is not None and ended.output_bytes != scenario.payload.size_bytes:
-        raise FigureError(
-            f"{ended.output_bytes or 0} bytes arrived instead of {scenario.payload.size_bytes}"
-        )
+    size_bytes = scenario.payload.size_bytes
+    is_kept = (ended.uploaded_sha256 if is_upload else ended.output_bytes) is not None
+    is_checked = is_kept or made.contestant is not None
+    if not is_upload and is_checked and ended.output_bytes != size_bytes:
+        raise FigureError(f"{ended.output_bytes or 0} bytes arrived instead of {size_bytes}")
+    carried = ended.sent_bytes if is_upload else ended.received_bytes
     figures = run_figures.peer_figures(
-        scenario, made.seed, ended.elapsed_ns / 1e9, ended.received_bytes
+        scenario,
+        made.seed,
+        ended.elapsed_ns / 1e9,
+        carried,
+        is_whole=is_checked or sum(carried.values()) >= size_bytes,
     )
     return _with_samples(figures, scenario, run_dir, made.shift_s)
 
@@ -116,7 +117,13 @@ def _with_samples(
     if model is None:
         return figures
     cost = run_energy.of_lab(
-        model, scenario, run_dir, queues, start_s=shift_s, download_s=figures.download_s
+        model,
+        scenario,
+        run_dir,
+        queues,
+        start_s=shift_s,
+        download_s=figures.download_s,
+        payload_bytes=figures.carried_bytes,
     )
     return replace(figures, energy=cost.figures)
 

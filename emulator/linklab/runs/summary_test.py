@@ -12,7 +12,7 @@ from linklab.core.records import FILES, ProcessRecord, line
 from linklab.runs import job, outcome, summary
 from linklab.runs.job_test import JOB
 from linklab.runs.outcome import Outcome
-from linklab.runs.run_figures import FigureError
+from linklab.runs.run_figures import FigureError, LinkFigures
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.workload import Rounds, Upload, Workload
 
@@ -119,7 +119,25 @@ def test_the_summary_is_not_written_through_a_link(run_dir: Path) -> None:
 def test_a_program_of_the_user_s_need_not_write_the_file(run_dir: Path) -> None:
     job.write(msgspec.structs.replace(JOB, contestant=None, command=["true"]), run_dir)
     ended(run_dir, output_bytes=None)
-    assert summary.write(run_dir).download_s == pytest.approx(0.2)
+    figures = summary.write(run_dir)
+    assert figures.download_s == pytest.approx(0.2)
+    assert figures.goodput_bps == pytest.approx(40e6), "more than the file came"
+    assert figures.efficiency is not None
+
+
+def test_a_program_of_the_user_s_that_brings_too_little_is_no_download(run_dir: Path) -> None:
+    job.write(msgspec.structs.replace(JOB, contestant=None, command=["curl"]), run_dir)
+    ended(run_dir, output_bytes=100_000)
+    with pytest.raises(FigureError, match=r"^100000 bytes arrived instead of 1000000$"):
+        summary.write(run_dir)
+    ended(run_dir, output_bytes=None, received_bytes={"wifi": 75_000, "lte": 25_000})
+    figures = summary.write(run_dir)
+    assert (figures.goodput_bps, figures.efficiency) == (None, None)
+    assert (figures.said_goodput, figures.said_efficiency) == ("", "")
+    assert figures.download_s == pytest.approx(0.2)
+    assert figures.links["wifi"] == LinkFigures(bytes=75_000, share=0.75)
+    assert figures.carried_bytes == 100_000
+    assert summary.read(run_dir) == figures
 
 
 def test_an_upload_by_a_program_of_the_user_s_is_what_it_sent(
@@ -133,6 +151,8 @@ def test_an_upload_by_a_program_of_the_user_s_is_what_it_sent(
     assert summary.figures_of(run_dir).links["wifi"].share == 1
     ended(run_dir, sent_bytes=sent, uploaded_sha256=JOB.payload_sha256)
     assert summary.figures_of(run_dir).links["wifi"].share == 1
+    ended(run_dir, output_bytes=None, sent_bytes={"wifi": 500_000})
+    assert summary.figures_of(run_dir).goodput_bps is None
     ended(run_dir, sent_bytes=sent, uploaded_sha256="11")
     with pytest.raises(FigureError, match="with the SHA-256 11 instead of 00"):
         summary.figures_of(run_dir)
