@@ -18,7 +18,7 @@ UNREAD = {
 }  # fmt: skip
 """Fields of `client.jsonl` that records leave out. The first line's are read by `field/recording`."""
 
-UNREAD_SUMMARY = {"resumed_bytes", "warning"}
+UNREAD_SUMMARY = {"warning"}
 UNREAD_LINK = {"failovers"}
 
 

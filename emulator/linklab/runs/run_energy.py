@@ -116,7 +116,7 @@ def _of_client(model: EnergyModel, run_dir: Path) -> Account:
     if not any(record.event == "sample" for record in records):
         raise FigureError(f"{run_dir}: client.jsonl has no samples of what links brought")
     activities = activity.of_client(records, _kinds(client, run_dir))
-    return _account(model, activities, 0.0, client.download_ns / 1e9, client.size_bytes)
+    return _account(model, activities, 0.0, client.download_ns / 1e9, client.carried_bytes)
 
 
 def _kinds(client: ClientSummary, run_dir: Path) -> dict[str, LinkKind]:

@@ -145,13 +145,13 @@ def test_the_processor_s_share_is_known_of_the_real_clock_alone(tmp_path: Path) 
     assert figures.main_j == pytest.approx(WIFI_J + 0.8)
 
 
-def hardware_run(directory: Path, device: str = "wlan0") -> Path:
+def hardware_run(directory: Path, device: str = "wlan0", **more: int) -> Path:
     """A second over a link called after its device, as multilink leaves it on a phone."""
     directory.mkdir()
     (directory / "client.json").write_bytes(
         msgspec.json.encode(
             {"algorithm": "alg3", "outcome": "complete", "size_bytes": 1_000_000,
-             "download_ns": 1_000_000_000, "links": {device: {"device": device, "bytes": 1_000_000}}}
+             "download_ns": 1_000_000_000, "links": {device: {"device": device, "bytes": 1_000_000}}, **more}
         )
     )  # fmt: skip
     samples = [
@@ -169,6 +169,15 @@ def test_a_run_on_hardware_has_its_energy_too(tmp_path: Path) -> None:
     assert figures.links["wlan0"].active_s == pytest.approx(0.5)
     assert figures.main_j == pytest.approx(0.7 + 0.5 * 0.463 + 8 * 0.01215 + 0.5 * 0.447)
     assert figures.tail_j == pytest.approx(3.5 * 0.447)
+
+
+def test_what_an_earlier_call_brought_is_not_paid_by_this_one(tmp_path: Path) -> None:
+    whole = run_energy.of_directory(hardware_run(tmp_path / "whole"), S7).figures
+    resumed = hardware_run(tmp_path / "rest", size_bytes=4_000_000, resumed_bytes=3_000_000)
+    assert run_energy.of_directory(resumed, S7).figures == whole
+    nothing = hardware_run(tmp_path / "nothing", resumed_bytes=1_000_000)
+    with pytest.raises(FigureError, match="0 bytes in 1 s are no download"):
+        run_energy.of_directory(nothing, S7)
 
 
 def test_what_a_client_itself_writes_is_read(tmp_path: Path) -> None:

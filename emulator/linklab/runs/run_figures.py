@@ -34,7 +34,8 @@ class LinkSummary(msgspec.Struct, frozen=True):
 
 
 class ClientSummary(msgspec.Struct, frozen=True):
-    """multilink's `client.json`. Keys that a later version adds are ignored."""
+    """multilink's `client.json`. Keys that a later version adds are ignored. `resumed_bytes` of the
+    file are those of an earlier call."""
 
     algorithm: str
     outcome: str
@@ -47,6 +48,12 @@ class ClientSummary(msgspec.Struct, frozen=True):
     sha256: str = ""
     error: str = ""
     started_at_unix_ns: int = 0
+    resumed_bytes: int = 0
+
+    @property
+    def carried_bytes(self) -> int:
+        """What this call had to bring of the file."""
+        return self.size_bytes - self.resumed_bytes
 
 
 class FigureError(ValueError):
@@ -97,7 +104,7 @@ class RunFigures:
     long no link brought anything though bytes were missing (`stalls.py`), None where no samples were
     taken. Both are None of a player, rounds or a paced stream, which take their own time and are
     silent while they think or play: their figures are in `workload`. Without goodput there is no
-    efficiency either.
+    efficiency either, nor where an earlier call had brought a part of the file.
     `energy` is None where no energy model is named. `processes` has client and server, by how often
     they were looked at, "1 Hz" and "10 Hz"; None in virtual time, where computing takes no time and
     so neither load nor memory over time are figures. `workload` has a workload's own figures by
@@ -168,7 +175,7 @@ def figures(scenario: Scenario, seed: int, client: ClientSummary) -> RunFigures:
         )
         for name, link in in_order(scenario, client.links).items()
     }
-    return _run_figures(scenario, seed, client.download_ns / 1e9, links, is_whole=True)
+    return _run_figures(scenario, seed, client.download_ns / 1e9, links, client.carried_bytes)
 
 
 def peer_figures(
@@ -188,12 +195,13 @@ def peer_figures(
     total = sum(received_bytes.values())
     if total <= 0:
         raise FigureError("no link received anything")
-    carried = scenario.payload.size_bytes if is_whole else total
+    payload_bytes = scenario.payload.size_bytes if is_whole else None
+    carried = total if payload_bytes is None else payload_bytes
     links = {
         name: LinkFigures(bytes=round(carried * received / total), share=received / total)
         for name, received in in_order(scenario, received_bytes).items()
     }
-    return _run_figures(scenario, seed, elapsed_s, links, is_whole=is_whole)
+    return _run_figures(scenario, seed, elapsed_s, links, payload_bytes)
 
 
 def in_order(scenario: Scenario, links: Mapping[str, T]) -> dict[str, T]:
@@ -207,16 +215,17 @@ def _run_figures(
     seed: int,
     download_s: float,
     links: dict[str, LinkFigures],
-    *,
-    is_whole: bool,
+    payload_bytes: int | None,
 ) -> RunFigures:
+    """The figures of a run that brought so much of the file; None where that is not known."""
     if download_s <= 0:
         raise FigureError(f"a download of {download_s} s is none")
     least_s = oracle.oracle_s(scenario, seed)
+    is_whole = payload_bytes == scenario.payload.size_bytes
     is_measured = is_whole and not scenario.workload.takes_its_time
     return RunFigures(
         download_s=download_s,
-        goodput_bps=scenario.payload.size_bytes * 8 / download_s if is_whole else None,
+        goodput_bps=None if payload_bytes is None else payload_bytes * 8 / download_s,
         oracle_s=least_s,
         efficiency=least_s / download_s if is_measured else None,
         link_delta_s=link_delta_s(link.finish_s for link in links.values()),

@@ -64,6 +64,13 @@ def test_figures_of_one_run(hs: Scenario) -> None:
     assert figures.links["wifi"] == LinkFigures(150_000_000, 0.6, 16.0, 0.015, 7, 120)
 
 
+def test_what_an_earlier_call_brought_is_no_goodput_of_this_one(hs: Scenario) -> None:
+    resumed = run_figures.parse_client(client(resumed_bytes=200_000_000))
+    figures = run_figures.figures(hs, 1, resumed)
+    assert (figures.goodput_bps, figures.efficiency) == (25e6, None)
+    assert figures.carried_bytes == 50_000_000
+
+
 def test_a_single_link_has_no_delta(hs: Scenario) -> None:
     document = json.loads(client())
     del document["links"]["lte"]
