@@ -115,8 +115,8 @@ def _of_run(directory: Path) -> Plot:
         if record.direction == "down":
             sent.setdefault(record.link, []).append((record.t_s, record.sent_bytes))
     has_figures = os.path.lexists(directory / summary.FILE)
-    download_s = _download_s(directory) if has_figures else None
-    plot = plotting.of_run(directory.resolve().name, states, sent, download_s, _kinds(directory))
+    end_s = _shift_s(directory) + _download_s(directory) if has_figures else None
+    plot = plotting.of_run(directory.resolve().name, states, sent, end_s, _kinds(directory))
     if not states or plot.end_s <= 0:
         raise ValueError(
             f"{directory}: nothing was recorded of the links: there is nothing to draw"
@@ -129,6 +129,16 @@ def _kinds(directory: Path) -> dict[str, LinkKind]:
     if not os.path.lexists(directory / job.SCENARIO_FILE):
         return dict(KINDS)
     return {name: link.kind for name, link in job.scenario_of(directory).links.items()}
+
+
+def _shift_s(directory: Path) -> float:
+    """When the run's client started; 0 where no manifest says it."""
+    if not os.path.lexists(directory / job.FILE):
+        return 0.0
+    try:
+        return job.read(directory).shift_s
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{directory / job.FILE}: is no manifest of a run: {error}") from error
 
 
 def _download_s(directory: Path) -> float:

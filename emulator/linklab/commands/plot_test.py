@@ -7,9 +7,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from linklab.commands import cli
+from linklab.runs import job
+from linklab.runs.job_test import JOB
 
 STATE = {
     "late_s": 0.0, "up": True, "down_rate_bps": 80_000_000, "up_rate_bps": 20_000_000,
@@ -77,6 +80,15 @@ def test_what_a_run_recorded_is_drawn(run: Path, capsys: pytest.CaptureFixture[s
     assert (wifi["t_s"], wifi["value"]) == ([0.0, 1.0], [80.0, 0.0])
     assert (lte["link"], lte["t_s"], lte["value"]) == ("lte", [0.0], [80.0])
     assert (used["label"], used["t_s"], used["value"]) == ("Wi-Fi used", [0.0, 1.0], [8.0, 0.0])
+
+
+def test_a_run_that_started_later_is_over_later(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job.write(msgspec.structs.replace(JOB, shift_s=5.0), run)
+    assert drawn(run, capsys)["finishes_s"] == {"download": 6.5}
+    (run / "run.json").write_text("{}")
+    assert "run.json: is no manifest of a run: Object missing" in refused(run, capsys)
 
 
 def test_a_run_in_the_terminal_and_as_a_picture(

@@ -1,4 +1,4 @@
-"""A scenario's links as they are while a client keeps them full from the start, in the direction of
+"""A scenario's links as they are while a client keeps them full from its start, in the direction of
 its workload. Pure.
 
 Link models follow the load, so what a link could have carried is only known for a stated
@@ -15,7 +15,7 @@ from typing import Literal
 from linklab.core.frames import ACK_BYTES, FRAME_BYTES, goodput_ratio
 from linklab.core.link_state import LinkState
 from linklab.links.stack import models
-from linklab.models.layer import LinkModel, Load
+from linklab.models.layer import NO_LOAD, LinkModel, Load
 from linklab.scenario import LinkSettings, Scenario
 
 HANDSHAKE_ROUND_TRIPS = 3
@@ -74,20 +74,23 @@ class _Course:
     states: dict[str, LinkState] = field(default_factory=dict)
     received_bytes: float = 0.0
 
-    def ask(self, t_s: float) -> float:
+    def ask(self, t_s: float, *, is_used: bool) -> float:
         """Asks every model for the time `t_s`; returns when one has to be asked again."""
         for name, link in self.links.items():
-            load = link.load(self.received_bytes, self.states.get(name))
+            load = link.load(self.received_bytes, self.states.get(name)) if is_used else NO_LOAD
             self.states[name] = link.model.at(t_s, load)
         return min(link.model.next_s() for link in self.links.values())
 
 
-def spans(scenario: Scenario, seed: int, links: Iterable[str]) -> Iterator[Span]:
+def spans(
+    scenario: Scenario, seed: int, links: Iterable[str], start_s: float = 0.0
+) -> Iterator[Span]:
     """The course of the named links, without end unless nothing can ever change again.
 
-    The last span's `end_s` is then infinite. Handshakes advance by the share of round trips
-    that the time allows while packets pass, and wait while they do not. Delay lies before the
-    bottleneck, so that a rate counts from the instant it is set.
+    The last span's `end_s` is then infinite. Until the client starts, at `start_s`, nothing is sent.
+    Handshakes advance by the share of round trips that the time allows while packets pass, and wait
+    while they do not. Delay lies before the bottleneck, so that a rate counts from the instant it is
+    set.
     """
     made = models(scenario, seed)
     direction = scenario.workload.direction
@@ -100,8 +103,11 @@ def spans(scenario: Scenario, seed: int, links: Iterable[str]) -> Iterator[Span]
     )
     t_s = 0.0
     while True:
-        until_s = course.ask(t_s)
-        for name, link in course.links.items():
+        is_used = t_s >= start_s
+        until_s = course.ask(t_s, is_used=is_used)
+        if not is_used:
+            until_s = min(until_s, start_s)
+        for name, link in course.links.items() if is_used else ():
             state = course.states[name]
             if link.round_trips_left > 0 and state.passes("down") and state.passes("up"):
                 until_s = min(until_s, t_s + link.round_trips_left * 2 * state.delay_s)
@@ -111,7 +117,7 @@ def spans(scenario: Scenario, seed: int, links: Iterable[str]) -> Iterator[Span]
         for name, link in course.links.items():
             state = course.states[name]
             rates[name] = 0.0
-            if not state.passes(direction):
+            if not is_used or not state.passes(direction):
                 continue
             if link.round_trips_left > 0:
                 if state.passes("up") and state.passes("down"):

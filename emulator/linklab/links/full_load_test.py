@@ -45,6 +45,18 @@ def test_an_upload_fills_the_links_upwards() -> None:
     assert begins == pytest.approx(0.26 + 0.3, abs=0.05)
 
 
+def test_nothing_is_sent_before_the_client_starts() -> None:
+    one = make("rtt: 100 ms, rrc: {}")
+    course = list(itertools.takewhile(lambda span: span.start_s < 9, spans(one, 1, one.links, 5.0)))
+    before = [span for span in course if span.end_s <= 5]
+    assert before[-1].end_s == 5
+    assert all(not any(span.payload_bytes_per_s.values()) for span in before)
+    assert all(span.states["lte"].rrc == "idle" for span in before), "its radio sleeps"
+    # It is awake after 260 ms, and then come three round trips.
+    begins = min(span.start_s for span in course if span.payload_bytes_per_s["lte"] > 0)
+    assert begins == pytest.approx(5 + 0.26 + 0.3, abs=0.05)
+
+
 def test_spans_follow_each_other_without_a_gap() -> None:
     seen = course(make("rtt: 100 ms, carriers: {count: 3}, rrc: {}"), 5.0)
     assert seen[0].start_s == 0

@@ -1,6 +1,6 @@
 """The least time in which a scenario's links could have delivered its payload. Pure.
 
-The oracle knows every event in advance and keeps all links saturated from the start
+The oracle knows every event in advance and keeps all links saturated from the client's start
 (`full_load.py`), over the same models and seed that the player applies. What no client can
 avoid is included: packet, TLS and HTTP/2 overhead, and the handshakes before the first byte.
 What a better transport could avoid is not: slow start, loss recovery, bytes of the handshakes
@@ -20,9 +20,10 @@ HORIZON_S = 3600.0
 """After this time without having delivered everything, links never will."""
 
 
-def oracle_s(scenario: Scenario, seed: int = 1) -> float:
-    """Seconds for the payload over all links; infinite where they never deliver it."""
-    return _least_time(scenario, seed, scenario.links)
+def oracle_s(scenario: Scenario, seed: int = 1, start_s: float = 0.0) -> float:
+    """Seconds for the payload over all links, of a client that starts at `start_s`; infinite where
+    they never deliver it."""
+    return _least_time(scenario, seed, scenario.links, start_s)
 
 
 def single_link_s(scenario: Scenario, link: str, seed: int = 1) -> float:
@@ -32,16 +33,16 @@ def single_link_s(scenario: Scenario, link: str, seed: int = 1) -> float:
     """
     if link not in scenario.links:
         raise KeyError(link)
-    return _least_time(scenario, seed, [link])
+    return _least_time(scenario, seed, [link], 0.0)
 
 
-def _least_time(scenario: Scenario, seed: int, links: Iterable[str]) -> float:
+def _least_time(scenario: Scenario, seed: int, links: Iterable[str], start_s: float) -> float:
     left = float(scenario.payload.size_bytes)
-    for span in spans(scenario, seed, links):
+    for span in spans(scenario, seed, links, start_s):
         rate = sum(span.payload_bytes_per_s.values())
         if rate > 0 and left <= rate * (span.end_s - span.start_s):
-            return span.start_s + left / rate
-        if math.isinf(span.end_s) or span.end_s > HORIZON_S:
+            return span.start_s + left / rate - start_s
+        if math.isinf(span.end_s) or span.end_s - start_s > HORIZON_S:
             return math.inf
         left -= rate * (span.end_s - span.start_s)
     return math.inf

@@ -64,6 +64,20 @@ def test_a_change_of_rate_counts_from_its_instant() -> None:
     assert oracle.oracle_s(one) == pytest.approx(0.25 + (1 - 0.5 * G) / (3 * G), rel=1e-12)
 
 
+def test_a_client_that_starts_later_is_not_measured_by_what_was_before() -> None:
+    one = make(
+        "down: 8 Mbit/s, rtt: 10 ms",
+        SLOW,
+        "at: 0 s, link: wifi, down: 1 Mbit/s",
+        "at: 5 s, link: wifi, down: 8 Mbit/s",
+        "at: 5 s, link: lte, carrier: down",
+    )
+    assert oracle.oracle_s(one, 1, 5.0) == pytest.approx(0.03 + 1 / G, rel=1e-12)
+    assert oracle.oracle_s(one) < 1
+    later = make(SLOW, SLOW, "at: 4000 s, link: lte, down: 16 Mbit/s")
+    assert oracle.oracle_s(later, 1, 5000.0) == pytest.approx(1 / (3 * G), rel=1e-9)
+
+
 def test_handshakes_wait_for_the_carrier() -> None:
     events = ("at: 0 s, link: wifi, carrier: down", "at: 5 s, link: wifi, carrier: up")
     one = make("down: 8 Mbit/s, rtt: 10 ms", SLOW, *events)

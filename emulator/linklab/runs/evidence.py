@@ -157,4 +157,4 @@ def _rates_bps(run_dir: Path, shift_s: float, figures: RunFigures) -> dict[str, 
         for name, link in figures.links.items()
         if link.bytes
     }
-    return link_rates.median_rates_bps(Tail(run_dir, QueueRecord).read(), ends_s)
+    return link_rates.median_rates_bps(Tail(run_dir, QueueRecord).read(), shift_s, ends_s)

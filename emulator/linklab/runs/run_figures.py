@@ -154,8 +154,10 @@ def parse_client(content: bytes) -> ClientSummary:
         raise FigureError(f"client.json: {error}") from error
 
 
-def figures(scenario: Scenario, seed: int, client: ClientSummary) -> RunFigures:
-    """The figures of a run of multilink. Raises FigureError unless it downloaded everything."""
+def figures(
+    scenario: Scenario, seed: int, client: ClientSummary, start_s: float = 0.0
+) -> RunFigures:
+    """The figures of a run of multilink, which started at `start_s`. Raises FigureError unless it downloaded everything."""
     if client.outcome != "complete":
         raise FigureError(f"the download is {client.outcome}: {client.error or 'no reason given'}")
     payload = scenario.payload
@@ -175,7 +177,8 @@ def figures(scenario: Scenario, seed: int, client: ClientSummary) -> RunFigures:
         )
         for name, link in in_order(scenario, client.links).items()
     }
-    return _run_figures(scenario, seed, client.download_ns / 1e9, links, client.carried_bytes)
+    download_s = client.download_ns / 1e9
+    return _run_figures(scenario, seed, start_s, download_s, links, client.carried_bytes)
 
 
 def peer_figures(
@@ -184,9 +187,10 @@ def peer_figures(
     elapsed_s: float,
     received_bytes: Mapping[str, int],
     *,
+    start_s: float = 0.0,
     is_whole: bool = True,
 ) -> RunFigures:
-    """The figures of another program, from its run time and the links' interface counters.
+    """The figures of another program, from its start, its run time and the links' interface counters.
 
     The counters hold headers and duplicates too, so the payload is divided in their ratio; where
     not the whole of it came (`is_whole`), they stand as they are. Raises FigureError where nothing
@@ -201,7 +205,7 @@ def peer_figures(
         name: LinkFigures(bytes=round(carried * received / total), share=received / total)
         for name, received in in_order(scenario, received_bytes).items()
     }
-    return _run_figures(scenario, seed, elapsed_s, links, payload_bytes)
+    return _run_figures(scenario, seed, start_s, elapsed_s, links, payload_bytes)
 
 
 def in_order(scenario: Scenario, links: Mapping[str, T]) -> dict[str, T]:
@@ -213,6 +217,7 @@ def in_order(scenario: Scenario, links: Mapping[str, T]) -> dict[str, T]:
 def _run_figures(
     scenario: Scenario,
     seed: int,
+    start_s: float,
     download_s: float,
     links: dict[str, LinkFigures],
     payload_bytes: int | None,
@@ -220,7 +225,7 @@ def _run_figures(
     """The figures of a run that brought so much of the file; None where that is not known."""
     if download_s <= 0:
         raise FigureError(f"a download of {download_s} s is none")
-    least_s = oracle.oracle_s(scenario, seed)
+    least_s = oracle.oracle_s(scenario, seed, start_s)
     is_whole = payload_bytes == scenario.payload.size_bytes
     is_measured = is_whole and not scenario.workload.takes_its_time
     return RunFigures(

@@ -51,7 +51,7 @@ def _figures_of(run_dir: Path) -> RunFigures:
         _check_upload(made, ended)
     if os.path.lexists(client):
         summary = run_figures.parse_client(plain_file.read(client))
-        figures = run_figures.figures(scenario, made.seed, summary)
+        figures = run_figures.figures(scenario, made.seed, summary, made.shift_s)
         return _with_samples(figures, scenario, run_dir, made.shift_s)
     if os.path.lexists(run_dir / WORKLOAD_FILE):
         return _of_workload(scenario, made, run_dir, ended)
@@ -68,6 +68,7 @@ def _figures_of(run_dir: Path) -> RunFigures:
         made.seed,
         ended.elapsed_ns / 1e9,
         carried,
+        start_s=made.shift_s,
         is_whole=is_checked or sum(carried.values()) >= size_bytes,
     )
     return _with_samples(figures, scenario, run_dir, made.shift_s)
@@ -89,7 +90,11 @@ def _of_workload(scenario: Scenario, made: Job, run_dir: Path, ended: Outcome) -
     done = workload_figures.parse(plain_file.read(run_dir / WORKLOAD_FILE))
     own = workload_figures.checked(done, scenario.workload.name, scenario.payload.size_bytes)
     figures = run_figures.peer_figures(
-        scenario, made.seed, done.duration_ns / 1e9, ended.received_bytes
+        scenario,
+        made.seed,
+        done.duration_ns / 1e9,
+        ended.received_bytes,
+        start_s=made.shift_s,
     )
     return _with_samples(replace(figures, workload=own), scenario, run_dir, made.shift_s)
 

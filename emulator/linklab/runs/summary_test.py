@@ -9,12 +9,14 @@ import msgspec
 import pytest
 
 from linklab.core.records import FILES, ProcessRecord, line
-from linklab.runs import job, outcome, summary
+from linklab.links import oracle
+from linklab.models.events import Event
+from linklab.runs import job, outcome, summary, workload_figures
 from linklab.runs.job_test import JOB
 from linklab.runs.outcome import Outcome
 from linklab.runs.run_figures import FigureError, LinkFigures
 from linklab.scenario import Scenario, to_yaml
-from linklab.scenario.workload import Rounds, Upload, Workload
+from linklab.scenario.workload import Page, Rounds, Upload, Workload
 
 DONE = Outcome(
     exit_code=0,
@@ -48,6 +50,31 @@ def test_a_peer_is_measured_by_the_lab(run_dir: Path) -> None:
     assert written["download_s"] == figures.download_s
     assert list(written["links"]) == ["wifi", "lte"]
     assert outcome.read(run_dir) == DONE
+
+
+def test_a_run_that_starts_later_has_the_oracle_of_its_own_time(
+    run_dir: Path, small: Scenario
+) -> None:
+    slow = tuple(Event(link, at_s=0.0, cap_bps=1_000_000, duration_s=5.0) for link in small.links)
+    (run_dir / "scenario.yaml").write_text(to_yaml(replace(small, events=slow)))
+    job.write(msgspec.structs.replace(JOB, contestant="aria2-2", shift_s=5.0), run_dir)
+    least_s = oracle.oracle_s(small)
+    assert summary.figures_of(run_dir).oracle_s == pytest.approx(least_s)
+    client = {
+        "algorithm": "alg3", "outcome": "complete", "size_bytes": 1_000_000,
+        "download_ns": 150_000_000, "links": {},
+    }  # fmt: skip
+    (run_dir / "client.json").write_text(json.dumps(client))
+    assert summary.figures_of(run_dir).efficiency == pytest.approx(least_s / 0.15)
+    (run_dir / "client.json").unlink()
+    page = Workload(page=Page())
+    (run_dir / "scenario.yaml").write_text(to_yaml(replace(small, events=slow, workload=page)))
+    loaded = {
+        "workload": "page", "outcome": "complete", "bytes": 1_000_000, "duration_ns": 200_000_000,
+        "figures": dict.fromkeys(workload_figures.of_workload("page"), 0.1),
+    }  # fmt: skip
+    (run_dir / "workload.json").write_text(json.dumps(loaded))
+    assert summary.figures_of(run_dir).oracle_s == pytest.approx(least_s)
 
 
 def test_multilink_is_measured_by_itself(run_dir: Path) -> None:
