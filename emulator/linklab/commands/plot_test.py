@@ -187,6 +187,13 @@ def test_where_nothing_was_recorded_nothing_is_drawn(
     assert refused(run, capsys) == nothing
 
 
+def test_a_name_with_dollars_is_no_formula(run: Path, tmp_path: Path) -> None:
+    named = run.rename(tmp_path / r"a$\b$c")
+    picture = tmp_path / "plot.png"
+    assert cli.main(["plot", str(named), "--no-terminal", "-o", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_directory_that_is_no_run_is_no_scenario_either(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from linklab.core.scratch import scratch_prefix
 _scratch = tempfile.TemporaryDirectory(prefix=scratch_prefix("matplotlib"))
 os.environ["MPLCONFIGDIR"] = _scratch.name
 
+from matplotlib import rc_context  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
@@ -27,6 +28,11 @@ MAX_MARKS = 14
 
 def draw(plot: Plot, file: Path) -> None:
     """Writes the plot to `file`. Raises OSError where that is not possible."""
+    with rc_context({"text.parse_math": False}):  # Names with `$` stay names.
+        _draw(plot, file)
+
+
+def _draw(plot: Plot, file: Path) -> None:
     heights = [2.0 if number == 0 else 1.0 for number in range(len(plot.panels))]
     figure = Figure(figsize=(WIDTH_IN, PANEL_IN * sum(heights) * 0.8 + 0.9), dpi=DPI)
     FigureCanvasAgg(figure)
