@@ -12,10 +12,11 @@ from linklab.analysis.tables import FORMATS, TABLES, load
 from linklab.commands.options import UsageError
 
 EPILOG = """\
-tables, a row each: runs, links (of a run), requests, samples (of the client,
-every 100 ms), states (of a link), queues (counters of a link), events, power
-(over time, where an energy model is named), processes (what client and server
-used, on the real clock), process-samples
+tables, a row each: runs, links (of a run), workload (a figure of a page, player
+and the like), requests, samples (of the client, every 100 ms), states (of a
+link), queues (counters of a link), events, power (over time, where an energy
+model is named), processes (what client and server used, on the real clock),
+process-samples
 
 examples:
   linklab export runs/hs-s7-compare -o runs.parquet
@@ -36,7 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--schema",
         action="store_true",
-        help="print the JSON schema of each file of a run directory",
+        help="print the JSON schema of each file that linklab reads of a run directory",
     )
 
 

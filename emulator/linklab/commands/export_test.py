@@ -1,10 +1,13 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from linklab.analysis.tables import TABLES
 from linklab.analysis.tables_test import made
 from linklab.commands.cli import main
+from linklab.commands.export import EPILOG
 from linklab.scenario import Scenario
 
 
@@ -35,6 +38,12 @@ def test_what_cannot_be_written(
     run = made(tmp_path / "run", small)
     assert main(["export", *(str(run) if word == "RUN" else word for word in words)]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_help_names_every_table() -> None:
+    named = EPILOG.partition("tables, a row each: ")[2].partition("\n\n")[0]
+    without_notes = re.sub(r"\s*\(.*?\)", "", named, flags=re.S)
+    assert re.split(r",\s+", without_notes) == list(TABLES)
 
 
 def test_the_schemas_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
