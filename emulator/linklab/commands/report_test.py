@@ -284,6 +284,21 @@ def test_publications_are_held_against_scenarios_that_ship(tmp_path: Path) -> No
     assert "What thesis states" not in words(page(tmp_path / "other"))
 
 
+def test_one_seed_in_the_guest_and_on_the_host_are_two_runs(tmp_path: Path) -> None:
+    of = scenario.find("hs-s7")
+    for place, download_s in (("guest", 16.0), ("host", 18.0)):
+        run_dir = made(tmp_path / place, "alg3", 1, of, download_s)
+        changed = msgspec.structs.replace(job.read(run_dir), place=place, clock="real")
+        job.write(changed, run_dir)
+    both = [str(tmp_path / one) for one in ("guest", "host")]
+    output = tmp_path / "x.html"
+    assert main(["report", *both, "-o", str(output)]) == 0
+    said = words(output.read_text())
+    assert "hs-s7 (guest, real clock) alg3 16.00 s" in said
+    assert "hs-s7 (host, real clock) alg3 18.00 s" in said
+    assert "download hs-s7 alg3 16.55 s 16.00 s holds?" in said
+
+
 def test_the_page_needs_no_network(tmp_path: Path, small: Scenario) -> None:
     made(tmp_path / "runs", "alg3", 1, small, 2.0)
     text = page(tmp_path / "runs")

@@ -80,11 +80,11 @@ class Count:
 def by_cell(runs: Iterable[Evidence]) -> dict[Cell, list[Evidence]]:
     """Runs with figures, those of a cell in the order of their seeds. Raises ValueError where two
     are the same run, which would count twice."""
-    found: dict[Cell, dict[tuple[int, str], Evidence]] = {}
+    found: dict[Cell, dict[tuple[int, str, str], Evidence]] = {}
     for one in sorted(runs, key=lambda one: one.job.seed):
         if one.figures is not None:
             seeds = found.setdefault(Cell(one.scenario.name, one.who, one.first_s), {})
-            key = one.job.seed, one.job.clock
+            key = one.job.seed, one.job.place, one.job.clock
             if key in seeds:
                 raise ValueError(f"the same run twice: {seeds[key].run_dir} and {one.run_dir}")
             seeds[key] = one
@@ -148,23 +148,24 @@ def _check(statement: Statement, runs: Runs) -> Checked:
 
 
 class _Table:
-    """The numbers that a statement is about: for each cell and measure, a row for each run. Runs in
-    virtual time and on the real clock never come together: the former unless the statement needs
-    the latter, or there are none."""
+    """The numbers that a statement is about: for each cell and measure, a row for each run. Runs of
+    different places and clocks never come together: those in virtual time unless the statement needs
+    the real clock, or a cell has none; then those in the guest, where every cell has some."""
 
     def __init__(self, statement: Statement, runs: Runs) -> None:
         self._statement = statement
         self._columns: dict[tuple[str, Cell], Numbers] = {}
         self._seeds: dict[Cell, tuple[int, ...]] = {}
         metrics = [one for one in (statement.metric, statement.other) if one]
-        clocks = {cell: {one.job.clock for one in runs.get(cell, ())} for cell in statement.cells}
-        is_virtual = not statement.real_clock and all("virtual" in one for one in clocks.values())
-        clock = "virtual" if is_virtual else "real"
+        ran = [{_clock_and_place(one) for one in runs.get(cell, ())} for cell in statement.cells]
+        allowed = ("real",) if statement.real_clock else ("virtual", "real")
+        shared = [one for one in set.intersection(*ran) if one[0] in allowed]
+        where = min(shared, key=lambda one: (allowed.index(one[0]), one[1]), default=None)
         for cell in statement.cells:
             chosen = {
                 one.job.seed: [_of_run(one, metric, statement.link) for metric in metrics]
                 for one in runs.get(cell, ())
-                if one.job.clock == clock
+                if _clock_and_place(one) == where
             }
             whole = {seed: rows for seed, rows in chosen.items() if None not in rows}
             self._seeds[cell] = tuple(whole)
@@ -238,6 +239,10 @@ class _Table:
         ]
         compared = [a / b if said.form == "ratio" else a - b for a, b in pairs]
         return np.mean(np.stack(compared), axis=0)
+
+
+def _clock_and_place(run: Evidence) -> tuple[str, str]:
+    return run.job.clock, run.job.place
 
 
 def _of_run(run: Evidence, metric: str, link: str) -> tuple[float, ...] | None:

@@ -151,6 +151,22 @@ def test_the_clocks_never_come_together(stated: Publication) -> None:
     assert checked(stated, [*only_naive, *slow])[3].measured == 1.0, "and not 99 / 51"
 
 
+def test_the_places_never_come_together_either(stated: Publication) -> None:
+    def host(run: Evidence) -> Evidence:
+        return replace(run, job=msgspec.structs.replace(run.job, place="host"))
+
+    guest = [on_the_real_clock(one) for one in runs()]
+    slow = [
+        host(on_the_real_clock(run(who, seed, 99.0)))
+        for who in ("alg3", "naive", "single-lte")
+        for seed in (1, 7)
+    ]
+    assert checked(stated, [*slow, *guest]) == checked(stated, guest)
+    assert checked(stated, slow)[1].measured == 99.0
+    only_naive = [one for one in guest if one.who == "naive"]
+    assert checked(stated, [*only_naive, *slow])[3].measured == 1.0, "and not 99 / 51"
+
+
 def test_intervals_are_over_seeds_and_repeat(stated: Publication) -> None:
     found = checked(stated, runs())
     assert found == checked(stated, runs())
