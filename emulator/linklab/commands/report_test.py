@@ -299,6 +299,22 @@ def test_one_seed_in_the_guest_and_on_the_host_are_two_runs(tmp_path: Path) -> N
     assert "download hs-s7 alg3 16.55 s 16.00 s holds?" in said
 
 
+def test_wasted_is_one_figure(tmp_path: Path, small: Scenario) -> None:
+    """What came late, too, which no request's end tells."""
+    run_dir = made(tmp_path / "runs", "alg3", 1, small, 2.0)
+    figures = summary.read(run_dir)
+    links = {name: replace(one, wasted_bytes=1_900_000) for name, one in figures.links.items()}
+    (run_dir / summary.FILE).write_bytes(msgspec.json.encode(replace(figures, links=links)))
+    lines: list[dict[str, object]] = [
+        {"t_ns": 0, "event": "request", "link": "wifi", "id": 1, "offset": 0, "length": 9},
+        {"t_ns": 1, "event": "end", "link": "wifi", "id": 1, "bytes": 9, "outcome": "complete"},
+    ]
+    (run_dir / FILES[ClientRecord]).write_text("".join(json.dumps(one) + "\n" for one in lines))
+    said = words(page(tmp_path / "runs"))
+    assert "- 1.9 MB Download times" in said
+    assert "1 complete, 1.9 MB wasted" in said
+
+
 def test_the_page_needs_no_network(tmp_path: Path, small: Scenario) -> None:
     made(tmp_path / "runs", "alg3", 1, small, 2.0)
     text = page(tmp_path / "runs")

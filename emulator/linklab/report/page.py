@@ -21,7 +21,7 @@ from linklab.report.reproduction import Checked
 from linklab.runs.courses import Course, Range
 from linklab.runs.evidence import Evidence
 from linklab.runs.process_figures import ONCE_A_SECOND, Usage
-from linklab.runs.run_figures import ProcessFigures
+from linklab.runs.run_figures import ProcessFigures, RunFigures
 from linklab.runs.workload_figures import of_workload
 from linklab.scenario import Scenario
 
@@ -340,7 +340,7 @@ def _over(group: Group, who: str, one: Over) -> dict[str, Any]:
             Chart(
                 f"{group.title}/{who}/requests",
                 f"{who}: requests of seed {one.middle_seed}",
-                _became(one.ranges),
+                _became(one.ranges, group.middle(who).figures),
                 charts.requests(scenario, one.ranges),
             )
         )
@@ -372,12 +372,13 @@ def _times(factor: float, course: Course) -> Course:
     return [(t, factor * value) for t, value in course]
 
 
-def _became(ranges: Sequence[Range]) -> str:
-    """What became of requests, in words."""
+def _became(ranges: Sequence[Range], figures: RunFigures | None) -> str:
+    """What became of a run's requests, in words."""
     counts = {outcome: sum(one.outcome == outcome for one in ranges) for outcome in charts.OUTCOMES}
     said = [f"{count} {outcome}" for outcome, count in counts.items() if count]
-    wasted = sum(one.wasted_bytes for one in ranges)
-    return ", ".join([*said, f"{wasted / 1e6:.1f} MB wasted"])
+    if figures is not None and figures.wasted_bytes is not None:
+        said.append(f"{figures.wasted_bytes / 1e6:.1f} MB wasted")
+    return ", ".join(said)
 
 
 def _row(group: Group, who: str, interval: Interval | None) -> dict[str, Any]:

@@ -233,9 +233,9 @@ def _notes(comparison: Comparison) -> list[RenderableType]:
             )
         )
     wasted = [
-        f"{row.algorithm} {total / 1e6:.1f}"
+        f"{row.algorithm} {row.wasted_bytes.median / 1e6:.1f}"
         for row in comparison.rows
-        if (total := _wasted(row)) >= 0.05e6
+        if row.wasted_bytes and row.wasted_bytes.median >= 0.05e6
     ]
     if wasted:
         notes.append(Text("received and not used, MB: " + ", ".join(wasted), style="dim"))
@@ -246,10 +246,6 @@ def _notes(comparison: Comparison) -> list[RenderableType]:
             times = f" ({count} runs)" if count > 1 else ""
             notes.append(Text(f"{row.algorithm} failed{times}: {reason}", style="red"))
     return list(notes)
-
-
-def _wasted(row: Row) -> float:
-    return sum(link.wasted_bytes.median for link in row.links.values() if link.wasted_bytes)
 
 
 # --- JSON.

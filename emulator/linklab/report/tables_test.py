@@ -71,6 +71,17 @@ def test_a_table_with_published_figures_fits_80_columns(published: Comparison) -
     assert "alg1 failed (2 runs): H2O ended with 1" in text
 
 
+def test_wasted_is_the_median_of_runs_and_not_the_sum_of_links() -> None:
+    runs = []
+    for wifi, lte in ((0, 500_000), (300_000, 100_000), (900_000, 0)):
+        one = run("ls", 29.1, 29.1, 29.0)
+        wasted = {"wifi": wifi, "lte": lte}
+        links = {name: replace(link, wasted_bytes=wasted[name]) for name, link in one.links.items()}
+        runs.append(replace(one, links=links))
+    text = tables.render(compare(scenario.find("ls"), {"alg3": runs}))
+    assert "received and not used, MB: alg3 0.5\n" in text
+
+
 @pytest.mark.parametrize(
     ("count", "in_table", "below"),
     [(3, ["end s", "MB"], []), (6, ["MB"], ["end s"]), (8, [], ["end s", "MB"])],

@@ -76,6 +76,7 @@ class Row:
     goodput_bps: Spread | None
     efficiency: Spread | None
     link_delta_s: Spread | None
+    wasted_bytes: Spread | None
     links: dict[str, LinkRow] = field(default_factory=dict)
     published_s: float | None = None
     published_link_delta_s: float | None = None
@@ -179,6 +180,7 @@ def _row(
         goodput_bps=_spread_or_none(run.goodput_bps for run in runs),
         efficiency=_spread_or_none(run.efficiency for run in runs),
         link_delta_s=_spread_or_none(run.link_delta_s for run in runs),
+        wasted_bytes=_spread_or_none(run.wasted_bytes for run in runs),
         links={name: _link_row(_of_link(runs, name)) for name in names},
         published_s=published.download_s if published else None,
         published_link_delta_s=published.link_delta_s if published else None,
