@@ -77,3 +77,44 @@ def test_what_a_killed_process_left_goes_and_what_others_write_stays(tmp_path: P
     other.write_text("half")
     whole_file.write(tmp_path / "file", "whole")
     assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "file", living, other])
+
+
+def test_a_pipe_is_written_into_and_stays(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to("pipe")
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        whole_file.write(pipe, "new")
+        whole_file.write(tmp_path / "link", " and new")
+        assert reader.read() == b"new and new"
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_what_the_process_has_open_is_written_on(tmp_path: Path) -> None:
+    """As /dev/stdout, also where that is a file."""
+    with (tmp_path / "out").open("wb", buffering=0) as out:
+        out.write(b"before ")
+        (tmp_path / "stdout").symlink_to(f"/proc/self/fd/{out.fileno()}")
+        whole_file.write(tmp_path / "stdout", "new")
+        whole_file.write(Path(f"/dev/fd/{out.fileno()}"), " and new")
+        out.write(b" after")
+    assert (tmp_path / "stdout").is_symlink()
+    assert (tmp_path / "out").read_text() == "before new and new after"
+
+
+def test_a_device_gets_nothing_of_what_fails(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    path = Path(f"/proc/self/fd/{writing}")
+    with pytest.raises(KeyError), whole_file.replacing(path) as file:
+        file.write(b"half")
+        raise KeyError
+    os.close(writing)
+    with os.fdopen(reading, "rb") as left:
+        assert left.read() == b""
+
+
+def test_a_secret_is_never_written_into_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "key")
+    whole_file.write(tmp_path / "key", "secret", 0o600)
+    assert (tmp_path / "key").read_text() == "secret"
