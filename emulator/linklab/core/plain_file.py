@@ -37,6 +37,13 @@ def read(path: Path) -> bytes:
         return file.read()
 
 
+def end(path: Path, most: int) -> bytes:
+    """The last bytes of the file, at most so many. Raises as `opened`."""
+    with opened(path) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - most))
+        return file.read(most)
+
+
 def write(path: Path, content: bytes) -> None:
     """Makes this all of the file. Raises as `appending`."""
     with os.fdopen(_descriptor(path, os.O_WRONLY | os.O_CREAT), "wb") as file:

@@ -28,6 +28,7 @@ def test_only_plain_files_are_read_and_written(
     refused = (
         plain_file.read,
         plain_file.opened,
+        lambda path: plain_file.end(path, 4),
         plain_file.appending,
         lambda path: plain_file.write(path, b"changed"),
     )
@@ -59,3 +60,4 @@ def test_plain_files(tmp_path: Path) -> None:
         file.write(b" more")
     assert plain_file.read(path) == b"words more"
     assert path.stat().st_mode & 0o111 == 0
+    assert (plain_file.end(path, 4), plain_file.end(path, 40)) == (b"more", b"words more")

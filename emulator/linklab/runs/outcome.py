@@ -11,6 +11,9 @@ from linklab.core import plain_file
 
 FILE, _ERROR = "outcome.json", "error"
 
+_ERROR_BYTES = 65536
+"""How much is read of an error, however large a program in the lab made it."""
+
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """`outcome.json`: how the client's process went, as the lab saw it.
@@ -46,7 +49,8 @@ def write_error(error: str, run_dir: Path) -> None:
 
 def read_error(run_dir: Path) -> str:
     """Why the lab failed. Raises OSError where that is not noted."""
-    return plain_file.read(run_dir / _ERROR).decode(errors="replace").strip()
+    with plain_file.opened(run_dir / _ERROR) as file:
+        return file.read(_ERROR_BYTES).decode(errors="replace").strip()
 
 
 def noted(run_dir: Path) -> list[bytes]:

@@ -174,6 +174,7 @@ def test_errors_are_those_that_the_run_noted(
 ) -> None:
     assert ended(small, begun, tmp_path, 0, "") is None
     assert ended(small, begun, tmp_path, 1, "H2O ended with -9\n") == "H2O ended with -9"
+    assert len(ended(small, begun, tmp_path, 1, "x" * 10**6) or "") == 65536
     said = ended(small, begun, tmp_path, 137, "")
     assert said is not None
     assert said.startswith("the lab ended with 137")

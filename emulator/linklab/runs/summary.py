@@ -25,6 +25,9 @@ WORKLOAD_FILE = "workload.json"
 _MOST_WORDS = 500
 """How many characters of a program's last line an error quotes."""
 
+_END_BYTES = 65536
+"""How much is read for that of what it said."""
+
 
 class UnreadableError(OSError):
     """A file of a run directory that is not what the lab writes; the message says which and why."""
@@ -161,7 +164,8 @@ def kept_or_made(run_dir: Path) -> RunFigures:
 def _last_words(run_dir: Path) -> str:
     """The end of what the client's program said, for an error."""
     for name in ("client.err", "client.out"):
-        lines = plain_file.read(run_dir / name).decode(errors="replace").strip().splitlines()
+        end = plain_file.end(run_dir / name, _END_BYTES)
+        lines = end.decode(errors="replace").strip().splitlines()
         if lines:
             return lines[-1][:_MOST_WORDS]
     return "it said nothing"

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from linklab.core import locks
+from linklab.core import locks, plain_file
 from linklab.core.complaint import complain
 from linklab.core.paths import GUEST_EXIT_FILE, PYTHON_PATH, cache_dir
 from linklab.core.scratch import scratch_prefix
@@ -41,6 +41,10 @@ START_NS = 1_767_225_600_000_000_000
 _ROOT_DESCRIPTOR = 9
 """What UML has its root open as: the image's path, which differs between machines, may not stand on
 the command line."""
+
+_EXIT_BYTES = 32
+_LAST_WORDS_BYTES = 4096
+"""How much is read of the guest's exit code and of its console, however large it made them."""
 
 _SCRIPT = "/run/linklab/run/guest-init.py"
 
@@ -303,12 +307,11 @@ class Guest:
         select.select([self._alive], [], [])
         try:
             removed = keep_plain(self.run_dir)
+            if removed:
+                with self._console.open("a") as log:
+                    log.write(f"linklab: removed what is no plain file: {', '.join(removed)}\n")
         except OSError as error:
             self._broken = f"what the guest left cannot be looked through: {error}"
-            return
-        if removed:
-            with self._console.open("a") as log:
-                log.write(f"linklab: removed what is no plain file: {', '.join(removed)}\n")
 
     def exit_code(self) -> int:
         """The execution's exit code; GuestError if the guest hung or did not get that far."""
@@ -321,12 +324,19 @@ class Guest:
         if self._broken:
             raise GuestError(self._broken)
         try:
-            return int((self.run_dir / GUEST_EXIT_FILE).read_text())
-        except (FileNotFoundError, ValueError):
-            self._console.touch()  # The guest may have removed it.
-            tail = self._console.read_text(errors="replace").strip().splitlines()[-5:]
-            words = "\n  ".join(tail) or "(nothing)"
+            with plain_file.opened(self.run_dir / GUEST_EXIT_FILE) as file:
+                return int(file.read(_EXIT_BYTES))
+        except (OSError, ValueError):
+            words = "\n  ".join(self._last_words()) or "(nothing)"
             raise GuestError(
                 "the guest ended without finishing; "
                 f"the end of its console ({self._console}):\n  {words}"
             ) from None
+
+    def _last_words(self) -> list[str]:
+        """The last lines of its console; none where the guest has removed it."""
+        try:
+            said = plain_file.end(self._console, _LAST_WORDS_BYTES)
+        except OSError:
+            return []
+        return said.decode(errors="replace").strip().splitlines()[-5:]

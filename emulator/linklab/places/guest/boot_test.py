@@ -1,5 +1,6 @@
 import ast
 import os
+import resource
 import select
 import subprocess
 from collections.abc import Iterator
@@ -200,6 +201,38 @@ def test_a_guest_s_console_is_not_written_through_a_link(guests: Guests, tmp_pat
     guest = guests.ended("run", f"ln -sf {victim} console.log; echo 0 > guest-exit")
     assert guest.exit_code() == 0
     assert victim.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("mkdir guest-exit", r"without finishing.*\(nothing\)"),
+        ("rm console.log; mkdir console.log", r"without finishing.*\(nothing\)"),
+        (
+            "rm console.log; mkdir console.log; ln -s / link; echo 0 > guest-exit",
+            "cannot be looked through: .*Is a directory",
+        ),
+    ],
+)
+def test_a_directory_in_place_of_a_file_is_an_error_of_that_run(
+    guests: Guests, script: str, said: str
+) -> None:
+    guest = guests.ended("run", script)
+    with pytest.raises(GuestError, match=f"(?s){said}"):
+        guest.exit_code()
+
+
+def test_little_is_read_of_what_a_guest_made_large(guests: Guests) -> None:
+    guest = guests.ended(
+        "run", "truncate -s 64G guest-exit console.log; echo last words >> console.log"
+    )
+    address_space = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, address_space[1]))
+    try:
+        with pytest.raises(GuestError, match=r"(?s)without finishing.*last words$"):
+            guest.exit_code()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, address_space)
 
 
 def test_nothing_of_an_ended_guest_runs_on(guests: Guests) -> None:
