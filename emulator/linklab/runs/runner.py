@@ -186,6 +186,7 @@ class _HostRun:
             # `linklab clean` could not tell that it is gone.
             scratch = tempfile.mkdtemp(prefix=scratch_prefix("run"))
             stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+            Path(scratch).chmod(0o711)  # H2O, which may become nobody, keeps uploads below.
             with (run_dir / "console.log").open("wb") as log:
                 self._process = subprocess.Popen(
                     [

@@ -1,5 +1,6 @@
 import contextlib
 import os
+import stat
 import sys
 import tempfile
 import time
@@ -229,6 +230,7 @@ def on_host(run_dir: Path, scratch: Path) -> Iterator[runner._HostRun]:
     try:
         (made,) = scratch.iterdir()
         assert made.name.startswith(f"linklab-run-{os.getpid()}-")
+        assert stat.S_IMODE(made.stat().st_mode) == 0o711  # For an H2O that is nobody.
         yield run
     finally:
         run.close()
