@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, get_args
 
+from linklab.core.locks import locked
 from linklab.core.paths import cache_dir
 
 Kind = Literal["field", "gateway", "guest", "loopback", "matplotlib", "run"]
@@ -42,6 +43,22 @@ def image_prefix(name: str) -> str:
     return f"new-{name}-{os.getpid()}-"
 
 
+def image_lock(root: Path) -> Path:
+    """The file that whoever makes or removes the image at `root` locks."""
+    return root.with_name(f"{root.name.partition('-')[0]}.lock")
+
+
+def remove_image(root: Path) -> None:
+    """Removes a whole image of the guest's as far as possible. What is left if that is interrupted
+    counts as unfinished."""
+    name, _, key = root.name.partition("-")
+    with contextlib.suppress(OSError):
+        aside = root.with_name(f"{image_prefix(name)}{key}")
+        with locked(image_lock(root)):
+            root.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
 def find() -> Iterator[Path]:
     """Scratch directories of ours whose process is gone, and unfinished kernels and images."""
     for place in sorted(_scratch_places()):
@@ -59,6 +76,9 @@ def find() -> Iterator[Path]:
 def remove(*, cache: bool) -> Iterator[str]:
     """Removes what `find` finds, with `cache` also the cache; yields a line for each."""
     cached = [path for name in _CACHED if (path := cache_dir() / name).exists()] if cache else []
+    if cache:
+        for root in cache_dir().glob("image/[!n]*-*"):
+            remove_image(root)
     for path in [*find(), *cached]:
         shutil.rmtree(path, ignore_errors=True)
         yield f"could not remove {path}" if path.exists() else f"removed {path}"

@@ -73,6 +73,28 @@ def test_the_cache_goes_only_when_asked_for_and_only_what_is_linklab_s(
     assert (foreign / "file").exists()
 
 
+def test_no_half_of_an_image_counts_as_whole(
+    scratch: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where `linklab clean --cache` is interrupted."""
+    images = {filled(cache / "image" / f"{name}-0123abcd") for name in ("guest", "kernel")}
+
+    def interrupt(path: Path, ignore_errors: bool) -> None:
+        raise KeyboardInterrupt
+
+    removing = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", interrupt)
+    for _ in images:
+        with pytest.raises(KeyboardInterrupt):
+            list(leftovers.remove(cache=True))
+    assert not any(path.exists() for path in images)
+    monkeypatch.setattr(shutil, "rmtree", removing)
+    monkeypatch.setattr(leftovers, "is_alive", lambda pid: False)
+    assert len(list(leftovers.find())) == len(images)
+    list(leftovers.remove(cache=True))
+    assert not cache.exists()
+
+
 def test_an_empty_cache_goes_altogether_and_a_missing_one_is_no_error(
     scratch: Path, cache: Path
 ) -> None:

@@ -27,7 +27,7 @@ from typing import Literal
 from linklab.core.complaint import complain
 from linklab.core.locks import locked
 from linklab.core.paths import GUEST_HOST_ROOT, cache_dir
-from linklab.core.scratch import image_prefix
+from linklab.core.scratch import image_lock, image_prefix
 from linklab.places.guest import deb, download, image_root, release
 from linklab.places.guest.image_root import ImageError
 from linklab.places.guest.locked import lock
@@ -126,7 +126,7 @@ def ensure(name: Name, progress: Progress = lambda what, fraction: None) -> Path
         return found
     try:
         directory().mkdir(parents=True, exist_ok=True)
-        with locked(directory() / f"{name}.lock"):
+        with locked(image_lock(path(name))):
             # Whoever made these was killed: we have the lock.
             for stale in directory().glob(f"new-{name}-*"):
                 shutil.rmtree(stale, ignore_errors=True)

@@ -21,7 +21,7 @@ from typing import IO
 from linklab.core.complaint import complain
 from linklab.core.locks import locked
 from linklab.core.paths import INSTALLED, cache_dir
-from linklab.core.scratch import build_prefix
+from linklab.core.scratch import build_prefix, remove_image
 from linklab.places.guest import image, image_root, release
 from linklab.places.guest.locked import version
 
@@ -158,7 +158,7 @@ def _build(directory: Path, work: Path, progress: Progress) -> Path:
             f"building the guest kernel failed, log in {log_path}:\n  " + "\n  ".join(words)
         ) from error
     if INSTALLED:  # Nobody changes it there: it is not built again.
-        shutil.rmtree(root, ignore_errors=True)
+        remove_image(root)
     return target
 
 
