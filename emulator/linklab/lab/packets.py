@@ -31,11 +31,14 @@ _PACKET_STATISTICS: Final = 6
 _ROOM_BYTES: Final = 256 << 20
 """Of packets that wait to be read."""
 
+_MISSED: Final = 1
+"""With what a process ends that missed packets; one that could not write, by errno more."""
+
 
 @contextmanager
 def recorded(namespace: int, devices: Mapping[str, str], directory: Path) -> Iterator[None]:
     """Records the devices of links in a network namespace within the block, each into its link's
-    file in the directory. Raises LabError where a packet was missed."""
+    file in the directory. Raises LabError where a packet was missed or could not be written."""
     stop, stopping = os.pipe()
     readers: dict[str, int] = {}
     try:
@@ -46,8 +49,15 @@ def recorded(namespace: int, devices: Mapping[str, str], directory: Path) -> Ite
         yield
     finally:
         os.close(stopping)
-        missed = [link for link, pid in readers.items() if os.waitpid(pid, 0)[1]]
+        ends = {
+            link: os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for link, pid in readers.items()
+        }
         os.close(stop)
+    for link, code in ends.items():
+        if code > _MISSED:
+            why = os.strerror(code - _MISSED)
+            raise LabError(f"packets of {link} could not be recorded: {why}")
+    missed = [link for link, code in ends.items() if code]
     if missed:
         raise LabError(f"packets of {', '.join(missed)} came faster than they could be recorded")
 
@@ -66,12 +76,14 @@ def _forked(packets: socket.socket, file: BinaryIO, stop: int, stopping: int) ->
     pid = os.fork()
     if pid:
         return pid
-    code = 1
+    code = _MISSED
     try:
         os.close(stopping)
         _write(packets, file, stop)
         _, dropped = struct.unpack("@II", packets.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))
-        code = 1 if dropped else 0
+        code = _MISSED if dropped else 0
+    except OSError as error:
+        code = _MISSED + (error.errno or 0)
     finally:
         os._exit(code)
 

@@ -1,4 +1,6 @@
 import contextlib
+import errno
+import os
 import socket
 from pathlib import Path
 
@@ -62,5 +64,17 @@ def test_missed_packets_are_said(
     with (
         pytest.raises(LabError, match="packets of wifi came faster than they could be recorded"),
         packets.recorded(cable, {"wifi": "two"}, tmp_path),
+    ):
+        pass
+
+
+def test_a_full_disk_is_said(cable: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(packets, "_write", fail)
+    with (
+        pytest.raises(LabError, match="packets of wifi could not be recorded: No space left"),
+        packets.recorded(cable, {"wifi": "one"}, tmp_path),
     ):
         pass

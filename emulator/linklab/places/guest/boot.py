@@ -46,6 +46,9 @@ _EXIT_BYTES = 32
 _LAST_WORDS_BYTES = 4096
 """How much is read of the guest's exit code and of its console, however large it made them."""
 
+_LEAST_FREE_BYTES = 1 << 20
+"""With less room a run directory's disk is full."""
+
 _SCRIPT = "/run/linklab/run/guest-init.py"
 
 _FIND_SCRIPT = (
@@ -328,8 +331,10 @@ class Guest:
                 return int(file.read(_EXIT_BYTES))
         except (OSError, ValueError):
             words = "\n  ".join(self._last_words()) or "(nothing)"
+            is_full = shutil.disk_usage(self.run_dir).free < _LEAST_FREE_BYTES
+            why = ", and the disk of its run directory is full" if is_full else ""
             raise GuestError(
-                "the guest ended without finishing; "
+                f"the guest ended without finishing{why}; "
                 f"the end of its console ({self._console}):\n  {words}"
             ) from None
 

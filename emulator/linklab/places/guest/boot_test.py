@@ -2,6 +2,7 @@ import ast
 import os
 import resource
 import select
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -169,6 +170,17 @@ def test_a_guest_that_does_not_finish_shows_the_end_of_its_console(guests: Guest
         guests.ended("removed", "rm console.log").exit_code()
     with pytest.raises(GuestError, match="without finishing"):
         guests.ended("half", "printf '' > guest-exit").exit_code()
+
+
+@pytest.mark.parametrize(("free", "says"), [(4096, True), (1 << 30, False)])
+def test_a_full_disk_is_said(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch, *, free: int, says: bool
+) -> None:
+    guest = guests.ended("run", "exit 0")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
+    with pytest.raises(GuestError) as error:
+        guest.exit_code()
+    assert ("the disk of its run directory is full" in str(error.value)) is says
 
 
 def test_a_guest_that_hangs_is_ended_and_leaves_nothing(guests: Guests, scratch: Path) -> None:
