@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, Linklab, command, environment
 from linklab.core.paths import cache_dir
+from linklab.live import token
 from linklab.places.guest import confinement
 
 ScenarioFile = Callable[..., Path]
@@ -30,8 +31,10 @@ mkdir directory && echo made
 READ_ALL = """
 mkdir /tmp/host; mount -t hostfs none /tmp/host -o /proc
 cat /tmp/host/{process}/root/etc/passwd
-for file in /etc/shadow {home}/.ssh/id {home}/.netrc; do cat $file; done
-cat {home}/read
+for file in /etc/shadow {home}/.ssh/id {home}/.netrc {cache}/live/* {cache}/authority/ca.key; do
+    cat $file
+done
+cat {home}/read $LINKLAB_CA
 """
 
 LEAVE_TRAPS = """
@@ -79,9 +82,15 @@ def test_a_guest_cannot_read_secrets_nor_processes(
     (tmp_path / ".ssh").mkdir()
     for name in (".ssh/id", ".netrc", "read"):
         (tmp_path / name).write_text(f"content of {name}\n")
-    script = READ_ALL.format(home=tmp_path, process=os.getpid())
-    done = linklab("exec", scenario("read", size="1 MB"), "--", "sh", "-c", script)
-    assert done.out == "content of read\n", done.err
+    script = READ_ALL.format(home=tmp_path, cache=cache_dir(), process=os.getpid())
+    nowhere = ("127.0.0.1", 0)
+    token.keep(nowhere, "of a live lab")
+    try:
+        done = linklab("exec", scenario("read", size="1 MB"), "--", "sh", "-c", script)
+    finally:
+        token.forget(nowhere, "of a live lab")
+    certificate = (cache_dir() / "authority" / "ca.pem").read_text()
+    assert done.out == f"content of read\n{certificate}", done.err
 
 
 def test_the_host_falls_into_no_trap(

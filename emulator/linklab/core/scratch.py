@@ -24,7 +24,7 @@ Kind = Literal["field", "gateway", "guest", "loopback", "matplotlib", "run"]
 
 _NAME = re.compile(rf"linklab-(?:{'|'.join(get_args(Kind))})-(\d+)-\w+")
 
-_CACHED = ("authority", "bundle", "cores", "image", "kernel", "live", "payloads")
+CACHED = ("authority", "bundle", "cores", "image", "kernel", "live", "payloads")
 """What linklab keeps in the cache directory, which a user may have made for other things too."""
 
 
@@ -75,7 +75,7 @@ def find() -> Iterator[Path]:
 
 def remove(*, cache: bool) -> Iterator[str]:
     """Removes what `find` finds, with `cache` also the cache; yields a line for each."""
-    cached = [path for name in _CACHED if (path := cache_dir() / name).exists()] if cache else []
+    cached = [path for name in CACHED if (path := cache_dir() / name).exists()] if cache else []
     if cache:
         for root in cache_dir().glob("image/[!n]*-*"):
             remove_image(root)

@@ -263,6 +263,7 @@ def begin(
     """
     if place.name == "host":
         return _HostRun(run_dir, timeout_s, channel)
+    certificates = _authority(cache_dir() / "authority")
     return Guest(
         kernel.ensure(),
         image.ensure("guest"),
@@ -273,6 +274,7 @@ def begin(
         timeout_s=timeout_s,
         channel=channel,
         way=_way(request.outside),
+        needed=(certificates.ca_cert, certificates.cert, certificates.key),
     )
 
 

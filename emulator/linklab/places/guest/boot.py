@@ -214,7 +214,7 @@ class Guest:
 
     `fileno` becomes readable when it has ended. `close` ends it, removes what it left
     outside the run directory, and of what it left inside what is no plain file; use it as a
-    context manager. `core` is where it runs.
+    context manager. `core` is where it runs. Of the cache's secrets it reads those that are `needed`.
     """
 
     def __init__(
@@ -229,6 +229,7 @@ class Guest:
         timeout_s: float,
         channel: int | None = None,
         way: gateway.Way | None = None,
+        needed: Sequence[Path] = (),
     ) -> None:
         self.run_dir = run_dir
         self._console = run_dir / "console.log"
@@ -268,6 +269,7 @@ class Guest:
                             Path(scratch),
                             kernel,
                             root,
+                            *needed,
                         ),
                     ],
                     cwd=run_dir,

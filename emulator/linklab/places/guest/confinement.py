@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Literal
 
 from linklab.core.paths import DATA, MULTILINK, PYTHON_PATH, cache_dir
+from linklab.core.scratch import CACHED
 from linklab.places.guest import image, image_root, landlock
 
 SYSTEM_SECRETS = (
@@ -141,6 +142,10 @@ HOME_SECRETS = (
 )
 """In every home: keys, tokens, browsers, and histories, in which they are typed."""
 
+CACHE_READ = ("bundle", "image", "kernel", "payloads")
+"""Of linklab's own cache what guests read, and of `authority` a run's files. All else there is hidden,
+such as the tokens of live labs."""
+
 
 @dataclass(frozen=True)
 class Fence:
@@ -160,11 +165,18 @@ def secrets(needed: Sequence[Path]) -> list[Path]:
         *map(Path, SYSTEM_SECRETS),
         *(path for pattern in SYSTEM_SECRET_PATTERNS for path in Path("/").glob(pattern)),
         *(home / name for home in homes for name in HOME_SECRETS),
+        *_closed_of_cache(),
+        *(cache_dir() / "authority").glob("*"),
     ]
     # As the kernel calls them: a link cannot be covered.
     real = sorted({Path(os.path.realpath(path)) for path in named if os.access(path, os.F_OK)})
     holding = {above for path in needed for above in (path, *path.parents)}
     return [path for path in real if path not in holding]
+
+
+def _closed_of_cache() -> list[Path]:
+    """The directories of the cache of which a guest reads nothing."""
+    return [cache_dir() / name for name in CACHED if name not in (*CACHE_READ, "authority")]
 
 
 def _needed(*more: Path) -> list[Path]:
@@ -259,6 +271,8 @@ def confined(program: Sequence[str], run_dir: Path, scratch: Path, *needed: Path
     """A command that runs `program` in `run_dir`, which it may write like `scratch`, and able to
     read the `needed` paths."""
     write = [Path(os.path.realpath(path)) for path in (run_dir, scratch)]
+    for path in _closed_of_cache():  # What comes while the guest runs is covered, where they are.
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     hidden = secrets(_needed(*write, *needed))
     around = fence()
     match around.name:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from linklab.core.scratch import CACHED
 from linklab.places.guest import confinement, image, landlock
 from linklab.places.guest.confinement import Fence
 
-Confine = Callable[[str], subprocess.CompletedProcess[str]]
+Confine = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +38,7 @@ def confine(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     refuse: Callable[[], None],
 ) -> Confine:  # fmt: skip
-    """Runs a shell script as a guest runs, in a home of the test's own."""
+    """Runs a shell script as a guest runs that needs paths, with a home and cache of the test's own."""
     if request.param == "landlock":
         refuse()
     if confinement.fence().name != request.param:
@@ -48,10 +49,11 @@ def confine(
     for path in (".ssh/id", ".config/gh/hosts.yml", ".netrc", ".bashrc", "project/source"):
         (home / path).write_text("content")
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("LINKLAB_CACHE", str(tmp_path / "cache"))
 
-    def run(script: str) -> subprocess.CompletedProcess[str]:
+    def run(script: str, *needed: Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            confinement.confined(["sh", "-c", script], home / "run", tmp_path / "scratch"),
+            confinement.confined(["sh", "-c", script], home / "run", tmp_path / "scratch", *needed),
             cwd=home / "run", capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
 
@@ -95,6 +97,20 @@ def test_it_reads_what_is_no_secret(confine: Confine) -> None:
         ' [ -n "$(cat $file)" ] && echo $file can be read; done; exit 0'
     )
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_of_the_cache_it_reads_what_its_run_needs(confine: Confine, tmp_path: Path) -> None:
+    """Hidden is what is not known to be read: a new secret too."""
+    cache = tmp_path / "cache"
+    confine("true")
+    assert (cache / "live").is_dir()  # So what a lab that starts later keeps there is covered.
+    for name in CACHED:
+        (cache / name).mkdir(exist_ok=True)
+        (cache / name / "file").write_text(f"{name}\n")
+    for name in ("ca.key", "own.key", "other.key"):
+        (cache / "authority" / name).write_text(f"{name}\n")
+    done = confine(f"cat {cache}/*/file {cache}/authority/*", cache / "authority" / "own.key")
+    assert done.stdout.split() == ["bundle", "image", "kernel", "payloads", "own.key"]
 
 
 def test_it_sees_no_process_but_its_own(confine: Confine) -> None:
