@@ -7,7 +7,8 @@ The file (keys marked * are needed, the others show their defaults):
     scenarios*:
       - {scenario*: static-80-50, size: 30 MB, algorithms: [alg3], seeds: [1]}
                                        # a name or a path beside this file; what is left out: the
-                                       # scenario's own size, the suite's algorithms and seeds
+                                       # scenario's own size, the suite's algorithms and seeds;
+                                       # a scenario has one size in all of the suite
     algorithms: [alg1, mine]           # names of `linklab compare`, and of `exec` below
     seeds: [1]
     server: {command*: "{suite}/serve {directory}", port: 443}
@@ -186,10 +187,14 @@ def parse(text: str, path: Path) -> Suite:
     entrants = file.entrants(root, users) if root.has("algorithms") else []
     seeds = plan_file.seeds(root) if root.has("seeds") else [1]
     planned: dict[Cell, Planned] = {}
+    scenarios: dict[str, Scenario] = {}
     for entry, scenario in entries:
         for one in _planned(entry, scenario, file, entrants, seeds):
             if one.cell in planned:
                 entry.fail(None, f"{one.cell} is in the suite already")
+            known = scenarios.setdefault(one.cell.scenario, one.scenario)
+            if known != one.scenario:
+                entry.fail("scenario", f"two scenarios are called {known.name!r}")
             planned[one.cell] = one
         if len(planned) > MOST_RUNS:
             entry.fail(None, f"more than {MOST_RUNS} downloads")

@@ -112,6 +112,15 @@ def test_what_is_wrong_is_said_with_file_and_line(old: str, new: str, said: str)
         suite.parse(MINE.replace(old, new, 1), HERE)
 
 
+def test_a_scenario_has_one_size_in_all_of_a_suite() -> None:
+    again = "scenario: static-80-50, size: 30 MB, algorithms: [alg1], seeds: [7]"
+    text = MINE.replace("scenario: ls, algorithms: [alg1], seeds: [7]", again)
+    assert len(suite.parse(text, HERE).scenarios) == 1
+    other = text.replace(again, again.replace("30 MB", "40 MB"))
+    with pytest.raises(ScenarioError, match=r":6: .*two scenarios are called 'static-80-50'"):
+        suite.parse(other, HERE)
+
+
 def test_who_downloads_must_be_said() -> None:
     with pytest.raises(ScenarioError, match=r":2: scenarios\[0\]: who is to download"):
         suite.parse("name: mine\nscenarios: [{scenario: ls}]\n", HERE)
