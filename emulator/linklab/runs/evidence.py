@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,7 +86,7 @@ class Reader:
     ) -> None:
         self._model_of = model_of
         self._instead = instead
-        self._scenarios: dict[bytes, Scenario] = {}
+        self._scenarios: dict[tuple[tuple[str, bytes], ...], Scenario] = {}
 
     def read(self, run_dir: Path) -> Evidence:
         """A run, also one that failed. Raises EvidenceError for half a directory or another
@@ -136,11 +137,13 @@ class Reader:
         return replace(figures, energy=cost.figures)
 
     def _scenario(self, run_dir: Path) -> Scenario:
-        """Traces are found by their content's place, which a copied campaign has in each run."""
-        text = plain_file.read(run_dir / job.SCENARIO_FILE)
-        if text not in self._scenarios:
-            self._scenarios[text] = job.scenario_of(run_dir)
-        return self._scenarios[text]
+        """Each run has its own traces, under names that others have too: their content tells."""
+        traces = (one for one in run_dir.glob(f"{job.TRACES}/*") if one.is_file())
+        files = [run_dir / job.SCENARIO_FILE, *sorted(traces)]
+        key = tuple((one.name, hashlib.sha256(plain_file.read(one)).digest()) for one in files)
+        if key not in self._scenarios:
+            self._scenarios[key] = job.scenario_of(run_dir)
+        return self._scenarios[key]
 
 
 def different_builds(runs: Iterable[Evidence]) -> str | None:

@@ -9,6 +9,7 @@ from linklab.core import records
 from linklab.core.records import QueueRecord
 from linklab.energy import library
 from linklab.energy.model import EnergyModel
+from linklab.models.trace import Trace
 from linklab.runs import evidence, job, summary
 from linklab.runs.evidence import EvidenceError
 from linklab.runs.job_test import JOB
@@ -81,6 +82,26 @@ def test_programs_of_the_user_s_are_told_apart(tmp_path: Path, small: Scenario) 
         job.write(msgspec.structs.replace(JOB, contestant=None, command=[program]), run_dir)
         who.append(evidence.Reader().read(run_dir).who)
     assert who == ["curl", "own"]
+
+
+def test_traces_of_one_name_are_the_same_by_their_content(tmp_path: Path, small: Scenario) -> None:
+    reader = evidence.Reader()
+    read = []
+    for name, rate in (("a", "8"), ("b", "80"), ("c", "8")):
+        run_dir = made(tmp_path, name, small)
+        (run_dir / job.TRACES).mkdir()
+        (run_dir / job.TRACES / "lte-d.csv").write_text(f"t,down_mbit\n0,{rate}\n9,{rate}\n")
+        (run_dir / job.SCENARIO_FILE).write_text(
+            "name: small\npayload: {size: 1 MB}\nlinks:\n"
+            f"  lte: {{down: 8 Mbit/s, up: 8 Mbit/s, rtt: 9 ms, trace: {{file: {job.TRACES}/lte-d.csv}}}}\n"
+        )
+        read.append(reader.read(run_dir).scenario)
+    first, other, same = read
+    assert same is first, "parsed once"
+    trace = other.links["lte"].model(Trace)
+    assert trace is not None
+    assert trace.file == tmp_path / "b" / job.TRACES / "lte-d.csv"
+    assert trace.samples[0].down_bps == pytest.approx(80e6)
 
 
 def test_directories_are_found_in_given_ones(tmp_path: Path, small: Scenario) -> None:

@@ -26,6 +26,9 @@ FILE: Final = "run.json"
 SCENARIO_FILE: Final = "scenario.yaml"
 """The scenario as run, beside the manifest."""
 
+TRACES: Final = "traces"
+"""Where the scenario's traces are."""
+
 ENERGY_FILE: Final = "energy.yaml"
 """The energy model, where there is one."""
 

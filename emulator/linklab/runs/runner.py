@@ -113,7 +113,7 @@ def _with_traces(scenario: Scenario, run_dir: Path) -> Scenario:
     """The scenario with its traces copied into the run directory, which has to be whole."""
 
     def copied(link: str, file: Path) -> Path:
-        copy = Path("traces", f"{link}-{file.name}")
+        copy = Path(job.TRACES, f"{link}-{file.name}")
         (run_dir / copy.parent).mkdir(exist_ok=True)
         shutil.copyfile(file, run_dir / copy)
         return copy
