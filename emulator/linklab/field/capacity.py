@@ -120,10 +120,13 @@ class _Bin:
 
 
 def of_course(course: LinkCourse, end_s: float) -> Capacity:
-    """What a link could carry until `end_s`. Raises CapacityError where it carried nothing."""
+    """What a link could carry until `end_s`. Raises CapacityError where it carried nothing, or all at
+    one moment."""
     if not course.carried_bytes:
         raise CapacityError("it carried nothing, so what it could carry is not known")
     bins = _bins(course)
+    if not bins:
+        raise CapacityError("it was seen at one moment, so what it could carry is not known")
     overflowed = _overflowed(bins) if course.is_exact else _even_out(bins)
     breaks = _breaks(bins, course, end_s)
     _demote(bins)

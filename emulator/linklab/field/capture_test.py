@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from pathlib import Path
 
@@ -227,6 +228,20 @@ def test_a_capture_that_was_cut_off_is_taken_to_there(tmp_path: Path, kind: str)
         download(tmp_path / "a.pcap")
         if kind == "pcapng":
             as_pcapng(tmp_path / "a.pcap", file)
+
+
+@pytest.mark.parametrize("packets", [4, 5])
+def test_a_capture_of_one_moment_tells_no_rate(tmp_path: Path, packets: int) -> None:
+    file = download(tmp_path / "a.pcap")
+    with file.open("rb") as opened:
+        first = list(itertools.islice(dpkt.pcap.Reader(opened), packets))
+    with file.open("wb") as opened:
+        writer = dpkt.pcap.Writer(opened, nano=True)
+        for t_s, content in first:
+            writer.writepkt(content, float(t_s))
+    cut = read(file)
+    with pytest.raises(capacity.CapacityError, match="seen at one moment"):
+        capacity.of_course(cut.courses[0], cut.length_s)
 
 
 def as_pcapng(file: Path, to: Path) -> Path:
