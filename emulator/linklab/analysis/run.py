@@ -214,7 +214,7 @@ def found(path: Path) -> list[Run]:
 def _job(directory: Path) -> Job:
     try:
         return job.read(directory)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (OSError, msgspec.DecodeError) as error:
         raise LoadError(
             f"{directory / job.FILE}: {error}; this linklab reads format {job.FORMAT}"
         ) from error

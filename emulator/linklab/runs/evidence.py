@@ -93,7 +93,7 @@ class Reader:
         format."""
         try:
             made = job.read(run_dir)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (OSError, msgspec.DecodeError) as error:
             raise EvidenceError(
                 f"{run_dir / job.FILE}: cannot be read: {error}; "
                 f"this linklab reads format {job.FORMAT}"

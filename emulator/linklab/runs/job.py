@@ -111,8 +111,12 @@ def write(job: Job, run_dir: Path) -> None:
 
 
 def read(run_dir: Path) -> Job:
-    """Reads the manifest; FileNotFoundError or msgspec.ValidationError if it is not one."""
-    return msgspec.json.decode(plain_file.read(run_dir / FILE), type=Job)
+    """Reads the manifest; OSError or msgspec.DecodeError if it is not one."""
+    content = plain_file.read(run_dir / FILE)
+    try:
+        return msgspec.json.decode(content, type=Job)
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(f"{FILE} is not UTF-8 text") from error
 
 
 def scenario_of(run_dir: Path) -> Scenario:

@@ -56,6 +56,14 @@ def test_another_manifest_is_refused(tmp_path: Path, changes: dict[str, Any], wo
         job.read(tmp_path)
 
 
+def test_a_manifest_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    edited(tmp_path, scenario="hs-s7")
+    file = tmp_path / "run.json"
+    file.write_bytes(file.read_bytes().replace(b"hs-s7", b"hs-s\xff"))
+    with pytest.raises(msgspec.DecodeError, match=r"run\.json is not UTF-8 text"):
+        job.read(tmp_path)
+
+
 def test_a_directory_without_manifest_is_said(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"run\.json"):
         job.read(tmp_path)
