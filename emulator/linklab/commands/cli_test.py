@@ -292,6 +292,11 @@ def test_scenario_files_are_checked(tmp_path: Path, capsys: pytest.CaptureFixtur
     (read,) = json.loads(capsys.readouterr().out)
     assert (read["file"], read["valid"]) == (str(bad), False)
     assert read["error"] == second
+    endless = f"{'a' * 300}.yaml"
+    assert cli.main(["validate", "--json", "hs-s7", endless, str(bad)]) == 2
+    read = json.loads(capsys.readouterr().out)
+    assert [one["valid"] for one in read] == [True, False, False]
+    assert "File name too long" in read[1]["error"]
 
 
 def test_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

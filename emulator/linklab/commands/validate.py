@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             scenario.find(file)
             results.append({"file": file, "valid": True, "error": None})
-        except ScenarioError as error:
+        except (ScenarioError, OSError) as error:
             results.append({"file": file, "valid": False, "error": str(error)})
     if options.json:
         print(json.dumps(results, indent=2))
