@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import linklab
 from linklab.core import whole_file
+from linklab.core.scratch import scratch_prefix
 from linklab.field.making import Made, MakingError
-from linklab.scenario import Scenario, ScenarioError, load, to_yaml
+from linklab.scenario import Scenario, load, parse, to_yaml
 from linklab.traces import plain
 from linklab.traces.trace import Sample
 
 
 def write(made: Made, file: Path, sources: Sequence[str], *, overwrite: bool = False) -> Scenario:
     """Writes the scenario to `file` and its traces beside it, and reads it back. Raises MakingError
-    where one of them is there already, OSError where one cannot be written; nothing is left then."""
+    where one of them is there already, ScenarioError where it cannot be read back, OSError where one
+    cannot be written; what was there stays as it was then."""
     texts = {
         **{file.parent / name: _csv(samples, sources) for name, samples in made.traces.items()},
         file: _yaml(made, sources),
@@ -24,16 +28,17 @@ def write(made: Made, file: Path, sources: Sequence[str], *, overwrite: bool = F
     there = [path for path in texts if path.exists()]
     if there and not overwrite:
         raise MakingError(f"{there[0]}: exists; allowed: another name, or --force")
-    written: list[Path] = []
-    try:
+    for path in there:
+        if path.is_dir():
+            raise MakingError(f"{path}: is a directory; allowed: another name")
+    with tempfile.TemporaryDirectory(prefix=scratch_prefix("field")) as scratch:
         for path, text in texts.items():
-            whole_file.write(path, text)
-            written.append(path)
-        return load(file)
-    except (OSError, ScenarioError):
-        for path in written:
-            path.unlink(missing_ok=True)
-        raise
+            Path(scratch, path.name).write_text(text, encoding="utf-8")
+        parse(texts[file], str(file), path=Path(scratch, file.name), stem=file.stem)
+    with contextlib.ExitStack() as replaced:  # At its end, the scenario after its traces.
+        for path, text in reversed(texts.items()):
+            replaced.enter_context(whole_file.replacing(path)).write(text.encode())
+    return load(file)
 
 
 def _csv(samples: Sequence[Sample], sources: Sequence[str]) -> str:
