@@ -10,6 +10,7 @@ from pathlib import Path
 
 import linklab
 from linklab.core import whole_file
+from linklab.core.printable import printable
 from linklab.core.scratch import scratch_prefix
 from linklab.field.making import Made, MakingError
 from linklab.scenario import Scenario, load, parse, to_yaml
@@ -53,4 +54,6 @@ def _yaml(made: Made, sources: Sequence[str]) -> str:
 
 
 def _origin(sources: Sequence[str]) -> str:
-    return f"imported from: {', '.join(sources)}, by linklab {linklab.__version__}"
+    """In one line, whatever the sources' names hold."""
+    names = printable(", ".join(sources), keep="")
+    return f"imported from: {names}, by linklab {linklab.__version__}"

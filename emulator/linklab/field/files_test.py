@@ -57,3 +57,9 @@ def test_what_was_there_is_replaced_as_a_whole(made: Made, file: Path) -> None:
     assert written.name == "drive"
     assert "mine" not in kept(file).values()
     assert {*kept(file)} == {"drive.yaml", "drive-wifi.csv", "drive-lte.csv"}
+
+
+def test_a_source_s_name_stays_in_its_comment(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "drive.yaml"
+    files.write(made, file, ["r\nname: other\udcff"])
+    assert file.read_text().startswith("# imported from: r\\nname: other\\udcff, by linklab ")
