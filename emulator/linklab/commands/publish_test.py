@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from linklab.commands import cli
+from linklab.publish.prometheus import LEDGER
 from linklab.publish.prometheus_test import run_dir
 
 
@@ -56,3 +57,15 @@ def test_pages_of_runs_are_called_like_the_runs_in_prometheus(
     pages = {path.name: path.read_text() for path in (tmp_path / "reports").iterdir()}
     assert sorted(pages) == sorted(f"{run}.html" for run in runs)
     assert all("small" in page for page in pages.values())
+
+
+def test_no_page_is_written_outside_its_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert publish(tmp_path) == 0
+    ledger = tmp_path / LEDGER
+    lines = [json.loads(line) for line in ledger.read_text().splitlines()]
+    ledger.write_text("".join(json.dumps({**one, "run": "../out"}) + "\n" for one in lines))
+    assert publish(tmp_path, "--reports", str(tmp_path / "reports")) == 2
+    assert f"{ledger}: " in capsys.readouterr().err
+    assert not (tmp_path / "out.html").exists()

@@ -12,6 +12,7 @@ import errno
 import hashlib
 import math
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -21,6 +22,7 @@ import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 from prometheus_client.metrics_core import Metric
@@ -72,10 +74,14 @@ class PublishError(RuntimeError):
     """A run cannot be published; the message says which and why."""
 
 
+_NAME = r"^[^/\x00-\x1f\x7f-\x9f]+\Z"
+"""What a run may be called: files are called so too, and others may write a ledger."""
+
+
 class Slot(msgspec.Struct, frozen=True):
     """A line of the ledger: whose time in Prometheus it is, in Unix seconds."""
 
-    run: str
+    run: Annotated[str, msgspec.Meta(pattern=_NAME)]
     digest: str
     start_s: int
     end_s: int
@@ -144,9 +150,12 @@ def finished_run(run_dir: Path) -> FinishedRun:
         times = [t_s for t_s, _ in records.read_all(run_dir, made.shift_s)]
     except records.RecordError as error:
         raise PublishError(str(error)) from None
+    label = run_label(made, run_dir)
+    if not re.search(_NAME, label):
+        raise PublishError(f"{run_dir}: a control character is in its name; allowed: one without")
     return FinishedRun(
         directory=run_dir,
-        label=run_label(made, run_dir),
+        label=label,
         digest=identity.hexdigest()[:16],
         job=made,
         scenario=scenario,

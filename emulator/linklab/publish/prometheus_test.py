@@ -216,6 +216,26 @@ def test_what_is_no_finished_run_is_refused_and_gets_no_slot(
     assert not (tmp_path / LEDGER).exists()
 
 
+@pytest.mark.parametrize("name", ["../../escaped", "a/b", "a\0b", "a\n", ""])
+def test_a_ledger_in_which_a_run_has_the_name_of_no_file_is_refused(
+    tmp_path: Path, name: str
+) -> None:
+    directory = run_dir(tmp_path / "runs" / "a")
+    publish_text(tmp_path, directory)
+    ledger = tmp_path / LEDGER
+    slot = json.loads(ledger.read_text())
+    ledger.write_text(json.dumps({**slot, "run": name}) + "\n")
+    with pytest.raises(PublishError, match=r"linklab-published\.jsonl: .* at `\$\.run`"):
+        publish_text(tmp_path, directory)
+
+
+def test_a_run_whose_name_a_ledger_may_not_have_gets_no_slot(tmp_path: Path) -> None:
+    directory = run_dir(tmp_path / "runs" / "a\n")
+    with pytest.raises(PublishError, match="a control character is in its name"):
+        publish_text(tmp_path, directory)
+    assert not (tmp_path / LEDGER).exists()
+
+
 def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
     directory = run_dir(tmp_path / "a")
     with (directory / "queues.jsonl").open("a") as file:
