@@ -129,10 +129,11 @@ def context(
     """What the page of runs shows, and what is to be said of them. `baseline` is that whose history
     stands on it, `predictions` what stands beside recordings."""
     from linklab.report import page
+    from linklab.runs import job
 
     groups, warnings = grouped(found)
     over = {(group.title, who): _over(group, who, models) for group in groups for who in group.runs}
-    command = ["linklab", *sys.argv[1:]]
+    command = ["linklab", *job.without_credentials(sys.argv[1:])]
     history = None if baseline is None else _history(baseline, groups)
     verdicts = _verdicts(groups)
     shown = page.context(groups, over, verdicts, warnings, command, history, predictions)

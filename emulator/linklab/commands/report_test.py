@@ -322,6 +322,16 @@ def test_the_page_needs_no_network(tmp_path: Path, small: Scenario) -> None:
     assert re.findall(r'(?:src|href)="(?!#|data:)', text) == []
 
 
+def test_the_command_of_a_page_holds_no_password(
+    tmp_path: Path, small: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path / "runs", "alg3", 1, small, 2.0)
+    monkeypatch.setattr("sys.argv", ["linklab", "publish", "--grafana", "http://me:secret@g:3000"])
+    text = page(tmp_path / "runs")
+    assert "linklab publish --grafana http://g:3000" in text
+    assert "secret" not in text
+
+
 def test_a_figure_by_itself(
     tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,7 +32,7 @@ TRACES: Final = "traces"
 ENERGY_FILE: Final = "energy.yaml"
 """The energy model, where there is one."""
 
-_WITH_CREDENTIALS = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*@", re.IGNORECASE)
+_WITH_CREDENTIALS = re.compile(r"([a-z][a-z0-9+.-]*://)[^/?#\s]*@", re.IGNORECASE)
 
 
 def require_no_credentials(command: Sequence[str]) -> None:
@@ -43,6 +43,11 @@ def require_no_credentials(command: Sequence[str]) -> None:
             "a URL in the command holds a user or password, which run.json would keep; allowed: "
             "a URL without, and a file from which the program reads them"
         )
+
+
+def without_credentials(command: Sequence[str]) -> list[str]:
+    """The words of a command, its URLs without user and password, to be shown."""
+    return [_WITH_CREDENTIALS.sub(r"\1", word) for word in command]
 
 
 def words(text: str) -> tuple[str, ...]:

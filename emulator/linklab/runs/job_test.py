@@ -64,6 +64,13 @@ def test_a_manifest_that_is_no_text_is_refused(tmp_path: Path) -> None:
         job.read(tmp_path)
 
 
+def test_a_command_is_shown_without_users_and_passwords() -> None:
+    given = ["publish", "--grafana=HTTPS://me:s@cret@g:3000/a@b", "http://token@g", "http://g/x@y"]
+    assert job.without_credentials(given) == [
+        "publish", "--grafana=HTTPS://g:3000/a@b", "http://g", "http://g/x@y",
+    ]  # fmt: skip
+
+
 def test_a_directory_without_manifest_is_said(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"run\.json"):
         job.read(tmp_path)
