@@ -84,7 +84,7 @@ def test_a_publication_is_reproduced_with_as_many_runs_as_the_thesis_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def check(options: argparse.Namespace) -> int:
-        assert (options.publication, options.runs, options.seed) == ("thesis", None, 1)
+        assert (options.publication, options.runs) == ("thesis", None)
         return 0
 
     monkeypatch.setattr(reproduce, "run", check)

@@ -48,6 +48,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Joules of runs, a model, its thresholds, or all models; 1 if a run has no energy."""
+    if options.power and not options.runs:
+        raise UsageError("--power is of runs: give some")
     model = library.get(options.energy_model) if options.energy_model else None
     if options.eib:
         if model is None or options.runs:

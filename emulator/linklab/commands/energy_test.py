@@ -72,7 +72,14 @@ def test_runs_without_energy_are_exit_code_1(
 
 @pytest.mark.parametrize(
     "words",
-    [["--eib"], ["--eib", "--energy-model", "galaxy-s3", "run"], ["--energy-model", "galaxy-s9"]],
+    [
+        ["--eib"],
+        ["--eib", "--energy-model", "galaxy-s3", "run"],
+        ["--energy-model", "galaxy-s9"],
+        ["--power"],
+        ["--power", "--energy-model", "galaxy-s3"],
+        ["--power", "--energy-model", "galaxy-s3", "--eib"],
+    ],
 )
 def test_what_cannot_be_answered_is_exit_code_2(words: list[str]) -> None:
     assert main(["energy", *words]) == 2

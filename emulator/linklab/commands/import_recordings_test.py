@@ -116,6 +116,7 @@ def test_captures_become_a_scenario(capsys: pytest.CaptureFixture[str]) -> None:
         ("r --scenario there.yaml", "there.yaml: exists; allowed: another name, or --force"),
         ("r --scenario no/x.yaml", "No such file or directory"),
         ("r --scenario x.yaml --bin 1", "--bin: does not go with --scenario; allowed: --kind"),
+        ("r --scenario x.yaml --licence CC0-1.0", "--licence: does not go with --scenario"),
         (
             "r --scenario x.yaml --kind wifi=5g",
             "--kind wifi=5g: allowed is LINK=KIND, with wifi or lte",

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from linklab.commands import import_recordings
-from linklab.commands.options import UsageError, add_json, add_kind
+from linklab.commands.options import UsageError, add_json, add_kind, given
 from linklab.traces import iperf3
 from linklab.traces.detection import FORMATS
 from linklab.traces.importing import Options, Report, import_file
@@ -65,7 +65,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", metavar="COLUMNS", help=f"which of {','.join(OPTIONAL)} to keep; '' for none"
     )
-    parser.add_argument("--licence", default="", help="of the recording, for the trace's header")
+    parser.add_argument(
+        "--licence", metavar="TEXT", help="of the recording, for the trace's header"
+    )
     parser.add_argument("--force", action="store_true", help="replace the output if it exists")
     add_json(parser)
 
@@ -104,8 +106,7 @@ def _capture(file: Path) -> str:
 def _of_traces(options: argparse.Namespace) -> list[str]:
     """The options given that are for traces alone."""
     names = ("output", "format", "uplink", "light", "bin", "opportunity_bytes", "device", "keep")
-    given = [name for name in names if getattr(options, name) is not None]
-    return [f"--{name.replace('_', '-')}" for name in given]
+    return given(options, *names, "licence")
 
 
 def _import(options: argparse.Namespace) -> Report:
@@ -122,7 +123,7 @@ def _import(options: argparse.Namespace) -> Report:
             opportunity_bytes=options.opportunity_bytes,
             device=options.device,
             keep=None if options.keep is None else [k for k in options.keep.split(",") if k],
-            licence=options.licence,
+            licence=options.licence or "",
         ),
         overwrite=options.force,
     )

@@ -21,6 +21,16 @@ class UsageError(ValueError):
     """A request that cannot be carried out as given."""
 
 
+def given(options: argparse.Namespace, *names: str) -> list[str]:
+    """Those of the named options that are given, as users write them. Their defaults have to be
+    None or False."""
+    return [
+        f"--{name.replace('_', '-')}"
+        for name in names
+        if getattr(options, name) is not None and getattr(options, name) is not False
+    ]
+
+
 def positive(text: str) -> int:
     """A whole number of at least 1."""
     value = _integer(text)

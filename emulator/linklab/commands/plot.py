@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from linklab import scenario
-from linklab.commands.options import UsageError, add_seed
+from linklab.commands.options import UsageError, add_seed, given
 from linklab.core import whole_file
 from linklab.core.link_kinds import KINDS, LinkKind
 from linklab.core.printable import printable
@@ -36,6 +36,7 @@ _FEW = 20
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `linklab plot`."""
     add_seed(parser)
+    parser.set_defaults(seed=None)  # For `given`.
     parser.add_argument("what", metavar="SCENARIO|RUN", help="a scenario, or a run directory")
     parser.add_argument(
         "--seconds", type=float, metavar="S", help="how much of a scenario (default: the oracle's)"
@@ -66,6 +67,8 @@ def _figure(options: argparse.Namespace) -> int:
     from linklab.commands import existing, report  # scipy is slow to load.
     from linklab.report import page, vega
 
+    if unused := given(options, "seed", "seconds", "json"):
+        raise UsageError(f"--figure is of runs that are there: leave out {unused[0]}")
     form = "" if options.output is None else options.output.suffix.removeprefix(".")
     if form not in vega.FORMATS:
         raise UsageError("--figure needs -o FILE.svg or -o FILE.png")
@@ -89,9 +92,12 @@ def _draw(options: argparse.Namespace) -> int:
         raise ValueError(f"--seconds {options.seconds:g}; allowed: up to {plotting.MAX_SECONDS:g}")
     directory = Path(options.what)
     if (directory / FILES[LinkRecord]).is_file():
+        if unused := given(options, "seed", "seconds"):
+            raise ValueError(f"{directory}: is a run, drawn as it was: leave out {unused[0]}")
         plot = _of_run(directory)
     else:
-        plot = plotting.of_scenario(scenario.find(options.what), options.seed, options.seconds)
+        seed = 1 if options.seed is None else options.seed
+        plot = plotting.of_scenario(scenario.find(options.what), seed, options.seconds)
     if options.json:
         print(json.dumps(plotting.to_json(plot)))
     elif not options.no_terminal:

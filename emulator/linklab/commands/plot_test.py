@@ -102,6 +102,33 @@ def test_a_run_in_the_terminal_and_as_a_picture(
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("words", [["--seed", "1"], ["--seconds", "1"]])
+def test_a_run_is_drawn_as_it_was(
+    run: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    assert cli.main(["plot", str(run), *words]) == 2
+    assert f"is a run, drawn as it was: leave out {words[0]}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--seed", "1"], ["--seconds", "1"], ["--json"]])
+def test_a_figure_is_of_runs_that_are_there(
+    run: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    output = run.parent / "f.svg"
+    said = ["plot", str(run), "--figure", "hs-s7/times", "-o", str(output), *words]
+    assert cli.main(said) == 2
+    assert f"leave out {words[0]}" in capsys.readouterr().err
+
+
+def test_a_scenario_is_drawn_with_seed_1_unless_told(capsys: pytest.CaptureFixture[str]) -> None:
+    plots = []
+    for words in ([], ["--seed", "1"], ["--seed", "0"]):
+        assert cli.main(["plot", "ts", "--seconds", "1", "--json", *words]) == 0
+        plots.append(json.loads(capsys.readouterr().out)["panels"])
+    assert plots[0] == plots[1]
+    assert plots[0] != plots[2]
+
+
 def test_a_terminal_does_not_obey_a_run_of_somebody_else(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

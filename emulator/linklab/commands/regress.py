@@ -16,6 +16,7 @@ from rich.console import Console
 from linklab.commands import report as page
 from linklab.commands import running
 from linklab.commands.options import (
+    RUNS,
     UsageError,
     add_json,
     add_out,
@@ -23,6 +24,7 @@ from linklab.commands.options import (
     add_shift,
     add_side_by_side,
     add_timeout,
+    given,
 )
 from linklab.core import whole_file
 from linklab.core.complaint import complain
@@ -76,6 +78,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_out(parser, "parent of run directories (runs/)")
     add_timeout(parser)
     add_shift(parser, "start every client later by S seconds, to see how much hangs on it")
+    parser.set_defaults(out=None, shift=None)  # For `given`.
     add_json(parser)
 
 
@@ -85,9 +88,12 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--update needs --reason TEXT: why these figures are right now")
     if options.reason and not options.update:
         raise UsageError("--reason goes with --update")
-    virtual_only = [name for name in ("update", "baseline") if getattr(options, name)]
-    if options.real_clock and virtual_only:
-        raise UsageError(f"--real-clock has no baseline: leave out --{virtual_only[0]}")
+    if not options.real_clock:
+        return
+    if virtual_only := given(options, "update", "baseline"):
+        raise UsageError(f"--real-clock has no baseline: leave out {virtual_only[0]}")
+    if of_guests := given(options, "report", "out", "jobs", "shift", "timeout"):
+        raise UsageError(f"--real-clock runs no guests: leave out {of_guests[0]}")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -112,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
         unfounded = Report(suite.name, str(path), (), 0, 0.0, 0.0, problems=(str(error),))
         _write_reports(options, unfounded)
         raise
-    parent = runner.new_directory(options.out, time.strftime("%Y%m%d-%H%M%S-regress"))
+    parent = runner.new_directory(options.out or RUNS, time.strftime("%Y%m%d-%H%M%S-regress"))
     parallel = options.jobs or running.most_side_by_side(where)
     finished: list[Finished] = []
 
@@ -121,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
         return finished
 
     begun = time.monotonic()
-    measured = checking.measure(suite, run_all, options.shift)
+    measured = checking.measure(suite, run_all, options.shift or 0.0)
     wall_s = time.monotonic() - begun
     problems = _unfounded(suite, old) if old and not options.update else []
     report = Report(

@@ -237,6 +237,11 @@ def test_what_failed_becomes_no_baseline(based: Runs, capsys: pytest.CaptureFixt
         (("--update", "--reason", " "), "--update needs --reason"),
         (("--reason", "x"), "--reason goes with --update"),
         (("--real-clock", "--baseline", "x"), "leave out --baseline"),
+        (("--real-clock", "--report", "r.html"), "runs no guests: leave out --report"),
+        (("--real-clock", "--out", "runs"), "leave out --out"),
+        (("--real-clock", "--jobs", "2"), "leave out --jobs"),
+        (("--real-clock", "--shift", "0"), "leave out --shift"),
+        (("--real-clock", "--timeout", "0"), "leave out --timeout"),
         (("--real-clock",), "has no `cost`"),
     ],
 )

@@ -18,6 +18,7 @@ from linklab.commands.options import (
     add_seed,
     add_side_by_side,
     add_timeout,
+    given,
     positive,
 )
 from linklab.core.complaint import complain
@@ -51,6 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="of each with seeds SEED…SEED+N-1 (default: as many as the publication made)",
     )
     add_seed(parser)
+    parser.set_defaults(seed=None)  # For `given`.
     parser.add_argument(
         "--from",
         dest="there",
@@ -78,6 +80,9 @@ def run(options: argparse.Namespace) -> int:
     """
     from linklab.report import reproduction, reproduction_showing  # scipy is slow to load.
 
+    unused = given(options, "runs", "seed", "jobs", "out", "timeout")
+    if options.there and unused:
+        raise UsageError(f"--from runs nothing: leave out {unused[0]}")
     stated = publication.find(options.publication)
     found, failures, line = _given(options) if options.there else _made(options, stated)
     used = _only_these(stated, found)
@@ -115,8 +120,9 @@ def _made(
         name: run_energy.model_for(find(name), options.energy_model)
         for name in dict.fromkeys(cell.scenario for cell in stated.cells)
     }
+    seed = 1 if options.seed is None else options.seed
     requests = tuple(
-        Request(one, cell.contestant, options.seed + n, energy=energies[cell.scenario])
+        Request(one, cell.contestant, seed + n, energy=energies[cell.scenario])
         for n in range(options.runs or stated.runs)
         for cell in stated.cells
         for one in [find(cell.scenario)]

@@ -103,8 +103,24 @@ def test_what_cannot_be_used_is_exit_code_2(
     assert ("the same run twice" if twice else "cannot be read") in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words", [["--runs", "3"], ["--seed", "1"], ["--jobs", "2"], ["--out", "o"], ["--timeout", "0"]]
+)
+def test_how_to_run_does_not_go_with_runs_that_are_there(
+    tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path / "runs", "alg3", 1, scenario.find("static-80-50"))
+    assert main(["reproduce", "ours", "--from", str(tmp_path / "runs"), *words]) == 2
+    assert f"--from runs nothing: leave out {words[0]}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("given", "first"), [(["--seed", "5"], 5), (["--seed", "0"], 0), ([], 1)])
 def test_what_statements_need_is_run_as_a_campaign(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    given: list[str],
+    first: int,
 ) -> None:
     asked: list[Request] = []
 
@@ -122,11 +138,11 @@ def test_what_statements_need_is_run_as_a_campaign(
 
     monkeypatch.setattr(campaign, "complete", complete)
     monkeypatch.setattr("linklab.commands.running.require", lambda *_: None)
-    words = ["reproduce", "ours", "--seed", "5", "--timeout", "9", "--out", str(tmp_path / "o")]
+    words = ["reproduce", "ours", *given, "--timeout", "9", "--out", str(tmp_path / "o")]
     assert main(words) == 1
     told = capsys.readouterr()
     assert [(one.contestant, one.seed) for one in asked] == [
-        (who, seed) for seed in (5, 6, 7) for who in ("alg3", "naive")
+        (who, seed) for seed in range(first, first + 3) for who in ("alg3", "naive")
     ]
     assert "6 runs, 1 of which were there already, in 12 s on 2 workers" in told.out
-    assert "static-80-50-naive-seed7: hung" in told.err
+    assert f"static-80-50-naive-seed{first + 2}: hung" in told.err
