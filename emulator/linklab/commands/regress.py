@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -223,13 +224,15 @@ def _update(
     old: Baseline | None,
 ) -> int:
     """Writes the baseline unless a download failed or did not repeat itself."""
-    if old or options.json:
-        _tell(options, report)
     failed = [
         f"{one.planned.cell}: {one.trouble or one.failure}"
         for one in measured
         if one.trouble or one.failure
     ]
+    if old:
+        _tell(options, report)
+    else:  # Nothing stands beside anything, and only what failed can be said.
+        _write_reports(options, replace(report, problems=tuple(failed)))
     if failed:
         listed = "".join(f"\n  {one}" for one in failed)
         raise BaselineError(f"{path}: not written, because not everything was downloaded{listed}")

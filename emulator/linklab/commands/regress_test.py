@@ -62,6 +62,22 @@ def test_the_first_baseline(runs: Runs, capsys: pytest.CaptureFixture[str]) -> N
     assert "2 downloads are the baseline now" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("exit_code", "code", "title", "errors"),
+    [(0, 0, "no regression", 'errors="0"'), (7, 2, "could not be told", 'errors="2"')],
+)
+def test_the_first_baseline_has_reports_too(
+    runs: Runs, exit_code: int, code: int, title: str, errors: str
+) -> None:
+    runs.exit_code = lambda _: exit_code
+    words = ("--update", "--reason", "first", "--junit", "j.xml", "--markdown", "m.md")
+    assert regress(*words) == code
+    assert errors in Path("j.xml").read_text()
+    told = Path("m.md").read_text()
+    assert told.startswith(f"### linklab: {title}\n")
+    assert ("small own seed 1: the client ended with 7: err" in told) == (exit_code == 7)
+
+
 def test_every_cell_is_run_and_one_twice(based: Runs) -> None:
     assert regress() == 0
     assert len(based.requests) == 3
