@@ -34,3 +34,12 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def without_mapping(host: str) -> str:
+    """The IPv4 address that an IPv6 address stands for (`::ffff:192.0.2.2`); anything else as it is."""
+    try:
+        mapped = ipaddress.IPv6Address(host).ipv4_mapped
+    except ValueError:
+        return host
+    return host if mapped is None else str(mapped)

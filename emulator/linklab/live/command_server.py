@@ -25,7 +25,7 @@ from prometheus_client.registry import Collector
 from linklab.core.records import RecordError
 from linklab.lab.control import Command
 from linklab.live import token as livetoken
-from linklab.live.address import is_loopback, shown
+from linklab.live.address import is_loopback, shown, without_mapping
 from linklab.live.link_command import GUARD
 
 MAX_COMMAND_BYTES = 4096
@@ -169,7 +169,8 @@ class _Handler(BaseHTTPRequestHandler):
         name does."""
         host = self.headers.get("Host", "")
         name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
-        return name == self.connection.getsockname()[0] or is_loopback(name)
+        here = self.connection.getsockname()[0]
+        return without_mapping(name) == without_mapping(here) or is_loopback(name)
 
     def _origin_is_ours(self) -> bool:
         """Whether no page of another origin has sent it; browsers always say so of a command."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -12,7 +15,9 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from linklab.core.records import RecordError
+from linklab.lab import rtnetlink
 from linklab.lab.control import Command
+from linklab.lab.netlink import Channel
 from linklab.live.command_server import LiveServer
 from linklab.live.link_command import send
 from linklab.live.token import ENVIRONMENT
@@ -106,6 +111,35 @@ def test_on_all_addresses_too(lab: Lab) -> None:
             connection.close()
     finally:
         server.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("192.0.2.2", 200),
+        ("192.0.2.2:9464", 200),
+        ("[::ffff:192.0.2.2]:9464", 200),
+        ("[::ffff:c000:202]", 200),
+        ("192.0.2.3", 403),
+        ("[::ffff:192.0.2.3]", 403),
+        ("[::192.0.2.2]", 403),
+        ("[2001:db8::2]", 403),
+        ("192.0.2.2.evil.example", 403),
+        ("evil.example", 403),
+        ("", 403),
+    ],
+)
+def test_where_both_protocols_come_in_an_ipv4_address_is_known(
+    lab: Lab, loopback: ExitStack, host: str, status: int
+) -> None:
+    channel = loopback.enter_context(contextlib.closing(Channel()))
+    channel.request(rtnetlink.add_address(socket.if_nametoindex("lo"), "192.0.2.2", 32))
+    server = LiveServer(("::", 0), lab.metrics, lambda: {"runs": 3}, lab.obey, TOKEN)
+    loopback.callback(server.close)
+    connection = http.client.HTTPConnection("192.0.2.2", server.address[1], timeout=5)
+    loopback.callback(connection.close)
+    connection.request("GET", "/status", headers={"Host": host})
+    assert connection.getresponse().status == status
 
 
 def test_a_command_that_cannot_be_carried_out_is_refused_with_the_reason(lab: Lab) -> None:
