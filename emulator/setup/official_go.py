@@ -1,8 +1,8 @@
-"""Puts the official Go into linklab's cache and prints where its `go` is.
+"""Puts the official Go into a directory of linklab's cache and prints where its `go` is.
 
 Go's toolchains are modules (go.dev/doc/toolchain), so they come from where the user's modules come
 from: GOPROXY. What comes is checked by go.sha256. Needs Python alone.
-usage: official_go.py VERSION CACHE
+usage: official_go.py VERSION DIRECTORY
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def unpack(archive: Path, target: Path) -> None:
         program.chmod(0o755)
 
 
-def main(version: str, cache: Path) -> None:
-    """Prints the path of `go` in the cache, fetched first if need be."""
-    directory = cache / f"go-{version}"
+def main(version: str, kept: Path) -> None:
+    """Prints the path of `go` below `kept`, fetched first if need be."""
+    directory = kept / version
     if not (directory / "bin" / "go").exists():
         architecture = ARCHITECTURES.get(platform.machine(), platform.machine())
         name = f"v0.0.1-go{version}.linux-{architecture}.zip"
@@ -74,8 +74,8 @@ def main(version: str, cache: Path) -> None:
         if name not in sums:
             sys.exit(f"linklab: no hash of {name} in {SUMS}")
         print(f"linklab: downloading Go {version}", file=sys.stderr)
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="go-new-", dir=cache) as work:
+        kept.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="new-", dir=kept) as work:
             fetch(name, sums[name], Path(work) / "archive")
             unpack(Path(work) / "archive", Path(work) / "unpacked")
             (unpacked,) = (Path(work) / "unpacked").glob("golang.org/*")

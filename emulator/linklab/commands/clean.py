@@ -9,7 +9,9 @@ from linklab.core import scratch
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `linklab clean`."""
-    parser.add_argument("--cache", action="store_true", help="the kernel, payloads and keys too")
+    parser.add_argument(
+        "--cache", action="store_true", help="all of the cache too: kernel, payloads, keys, Go"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

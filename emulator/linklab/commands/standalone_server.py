@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from linklab.core.paths import cache_dir
+from linklab.core.paths import in_cache
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import authority, payload
 from linklab.lab.authority import AuthorityError
@@ -27,7 +27,6 @@ PORT = 8443
 SIZES_BYTES = (10_000_000, 100_000_000, 250_000_000)
 """A quick look, what peers were measured with, and the thesis' file."""
 
-CA_NAME = "ca.pem"
 _DNS_NAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*")
 
 
@@ -45,19 +44,19 @@ def address_of(text: str) -> str:
     )
 
 
-def prepare(address: str, cache: Path, work: Path) -> Path:
+def prepare(address: str, work: Path) -> Path:
     """Makes what H2O serves and H2O's configuration, in `work`; returns the configuration."""
-    made = authority.ensure(cache / "authority", (address, "localhost", "127.0.0.1"))
+    made = authority.ensure(in_cache("authority"), (address, "localhost", "127.0.0.1"))
     for size_bytes in SIZES_BYTES:
-        payload.ensure(Payload(size_bytes), cache / "payloads")
-    shutil.copy(made.ca_cert, cache / CA_NAME)
+        payload.ensure(Payload(size_bytes), in_cache("payloads"))
+    shutil.copy(made.ca_cert, in_cache("ca.pem"))
     conf = work / "h2o.conf"
     conf.write_text(
         configuration(
             ("0.0.0.0", PORT),
             made.cert,
             made.key,
-            cache / "payloads",
+            in_cache("payloads"),
             access_log=Path("|cat"),
             error_log=work / "h2o-error.log",
         )
@@ -67,18 +66,16 @@ def prepare(address: str, cache: Path, work: Path) -> Path:
 
 def main() -> None:
     """Becomes H2O. SystemExit with one line of error where that cannot be."""
-    cache = cache_dir()
     try:
         address = address_of(os.environ.get("LINKLAB_FIELD_ADDRESS", ""))
-        conf = prepare(address, cache, Path(tempfile.mkdtemp(prefix=scratch_prefix("field"))))
+        conf = prepare(address, Path(tempfile.mkdtemp(prefix=scratch_prefix("field"))))
     except (ValueError, AuthorityError, PayloadError, OSError) as error:
         sys.exit(f"linklab: {error}")
     shown = f"[{address}]" if ":" in address else address
     for size_bytes in SIZES_BYTES:
         print(f"https://{shown}:{PORT}/payload-{size_bytes}-1.bin")
-    print(
-        f"clients need {cache / CA_NAME}: docker compose cp server:{cache / CA_NAME} .", flush=True
-    )
+    ca = in_cache("ca.pem")
+    print(f"clients need {ca}: docker compose cp server:{ca} .", flush=True)
     os.execvp("h2o", ["h2o", "-m", "worker", "-c", str(conf)])
 
 

@@ -24,15 +24,15 @@ def test_what_is_neither_is_refused(bad: str) -> None:
 
 
 def test_the_certificate_names_the_address_and_the_authority_is_exported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(standalone_server, "SIZES_BYTES", (1000,))
-    conf = yaml.safe_load(prepare("192.0.2.7", tmp_path / "cache", tmp_path).read_text())
+    conf = yaml.safe_load(prepare("192.0.2.7", tmp_path).read_text())
     listen = conf["listen"]["ssl"]
     cert = x509.load_pem_x509_certificate(Path(listen["certificate-file"]).read_bytes())
     names = cert.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert "192.0.2.7" in [str(one) for one in names.get_values_for_type(x509.IPAddress)]
-    exported = x509.load_pem_x509_certificate((tmp_path / "cache" / "ca.pem").read_bytes())
+    exported = x509.load_pem_x509_certificate((cache / "ca.pem").read_bytes())
     cert.verify_directly_issued_by(exported)
     served = Path(conf["hosts"]["default"]["paths"]["/"]["file.dir"])
     assert (served / "payload-1000-1.bin").stat().st_size == 1000

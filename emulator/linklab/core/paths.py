@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Literal
 
 PYTHON_PATH = Path(__file__).resolve().parents[2]
 """Where Python finds this package."""
@@ -63,3 +64,15 @@ def cache_dir() -> Path:
         return Path(explicit).resolve()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache").resolve() / "linklab"
+
+
+Cached = Literal[
+    "authority", "bundle", "ca.pem", "cores", "go", "image", "kernel", "live", "payloads", "vega"
+]
+"""What linklab keeps in the cache directory, which a user may have made for other things too. `go` is
+emulator/setup/client's."""
+
+
+def in_cache(what: Cached) -> Path:
+    """A file or directory in the cache; it need not exist."""
+    return cache_dir() / what

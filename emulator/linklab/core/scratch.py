@@ -17,15 +17,12 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from linklab.core.locks import locked
-from linklab.core.paths import cache_dir
+from linklab.core.paths import Cached, cache_dir, in_cache
 
 Kind = Literal["field", "gateway", "guest", "loopback", "matplotlib", "run"]
 """What a scratch directory is for."""
 
 _NAME = re.compile(rf"linklab-(?:{'|'.join(get_args(Kind))})-(\d+)-\w+")
-
-CACHED = ("authority", "bundle", "cores", "image", "kernel", "live", "payloads")
-"""What linklab keeps in the cache directory, which a user may have made for other things too."""
 
 
 def scratch_prefix(kind: Kind) -> str:
@@ -66,7 +63,7 @@ def find() -> Iterator[Path]:
             match = _NAME.fullmatch(path.name)
             if match and _is_our_directory(path) and not is_alive(int(match[1])):
                 yield path
-    builds = (*cache_dir().glob("kernel/build-*"), *cache_dir().glob("image/new-*"))
+    builds = (*in_cache("kernel").glob("build-*"), *in_cache("image").glob("new-*"))
     for path in sorted(builds):
         match = re.fullmatch(r"(?:build|new-[a-z]+)-(\d+)-\w+", path.name)
         if match and not is_alive(int(match[1])):
@@ -75,12 +72,16 @@ def find() -> Iterator[Path]:
 
 def remove(*, cache: bool) -> Iterator[str]:
     """Removes what `find` finds, with `cache` also the cache; yields a line for each."""
-    cached = [path for name in CACHED if (path := cache_dir() / name).exists()] if cache else []
+    kept = [path for name in get_args(Cached) if (path := in_cache(name)).exists()] if cache else []
     if cache:
-        for root in cache_dir().glob("image/[!n]*-*"):
+        for root in in_cache("image").glob("[!n]*-*"):
             remove_image(root)
-    for path in [*find(), *cached]:
-        shutil.rmtree(path, ignore_errors=True)
+    for path in [*find(), *kept]:
+        if path.is_file():
+            with contextlib.suppress(OSError):
+                path.unlink()
+        else:
+            shutil.rmtree(path, ignore_errors=True)
         yield f"could not remove {path}" if path.exists() else f"removed {path}"
     if cache:
         with contextlib.suppress(OSError):  # Not there, or not empty.

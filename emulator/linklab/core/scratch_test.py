@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from linklab.core import scratch as leftovers
+from linklab.core.paths import PYTHON_PATH, REPOSITORY, Cached
 from linklab.core.scratch import Kind
 
 
@@ -64,7 +65,9 @@ def test_unfinished_builds_are_found(scratch: Path, cache: Path, dead_pid: int) 
 def test_the_cache_goes_only_when_asked_for_and_only_what_is_linklab_s(
     scratch: Path, cache: Path
 ) -> None:
-    parts = {filled(cache / name) for name in ("authority", "cores", "kernel", "payloads")}
+    parts = {filled(cache / name) for name in get_args(Cached) if name != "ca.pem"}
+    (cache / "ca.pem").write_text("content")
+    parts.add(cache / "ca.pem")
     foreign = filled(cache / "thesis")
     assert list(leftovers.remove(cache=False)) == []
     assert all(path.exists() for path in parts)
@@ -93,6 +96,20 @@ def test_no_half_of_an_image_counts_as_whole(
     assert len(list(leftovers.find())) == len(images)
     list(leftovers.remove(cache=True))
     assert not cache.exists()
+
+
+def test_who_writes_into_the_cache_says_so_where_it_is_cleaned() -> None:
+    """By `Cached`: the cache directory itself is for those who write nothing there."""
+    package = PYTHON_PATH / "linklab"
+    sources = [one for one in package.rglob("*.py") if not one.name.endswith("_test.py")]
+    assert {str(one.relative_to(package)) for one in sources if "cache_dir" in one.read_text()} == {
+        "core/paths.py",
+        "core/scratch.py",
+        "commands/doctor.py",
+        "places/guest/confinement.py",
+    }
+    client = (REPOSITORY / "emulator" / "setup" / "client").read_text()
+    assert re.findall(r"\$cache\b([^\s\"]*)", client) == ["/go"]
 
 
 def test_an_empty_cache_goes_altogether_and_a_missing_one_is_no_error(

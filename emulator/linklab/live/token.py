@@ -13,7 +13,7 @@ import secrets
 from pathlib import Path
 
 from linklab.core import whole_file
-from linklab.core.paths import cache_dir
+from linklab.core.paths import in_cache
 from linklab.live.address import is_loopback
 
 ENVIRONMENT = "LINKLAB_LIVE_TOKEN"
@@ -80,4 +80,4 @@ def _aliases(host: str) -> tuple[str, ...]:
 
 
 def _file(host: str, port: int) -> Path:
-    return cache_dir() / "live" / f"{host.replace('/', '_')}-{port}.token"
+    return in_cache("live") / f"{host.replace('/', '_')}-{port}.token"

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import vl_convert
 
-from linklab.core.paths import cache_dir
+from linklab.core.paths import in_cache
 from linklab.core.whole_file import write
 
 VERSION: Final = "6.4"
@@ -21,7 +21,7 @@ _WIDTH: Final = 640
 def javascript() -> str:
     """Vega, Vega-Lite and Vega-Embed in one script, which sets `vegaEmbed` and `vega`. The first
     call on a machine bundles them, which takes some seconds, and keeps them in the cache."""
-    path = cache_dir() / f"vega-{importlib.metadata.version('vl-convert-python')}-{VERSION}.js"
+    path = in_cache("vega") / f"{importlib.metadata.version('vl-convert-python')}-{VERSION}.js"
     try:
         return path.read_text()
     except FileNotFoundError:

@@ -78,7 +78,7 @@ def test_the_library_is_bundled_once(cache: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(vl_convert, "javascript_bundle", bundle)
     assert vega.javascript() == vega.javascript()
     assert calls == [vega.VERSION]
-    (kept,) = cache.iterdir()
+    (kept,) = (cache / "vega").iterdir()
     assert kept.read_text().startswith("made;")
 
 

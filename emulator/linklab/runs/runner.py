@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from linklab.core.paths import MULTILINK, PYTHON_PATH, cache_dir
+from linklab.core.paths import MULTILINK, PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import authority, payload
 from linklab.lab import terminal as terminals
@@ -123,9 +123,8 @@ def _with_traces(scenario: Scenario, run_dir: Path) -> Scenario:
 
 def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False) -> None:
     """Fills a new run directory with the scenario as run and the manifest."""
-    cache = cache_dir()
-    certificates = _authority(cache / "authority")
-    served = payload.ensure(request.scenario.payload, cache / "payloads")
+    certificates = _authority(in_cache("authority"))
+    served = payload.ensure(request.scenario.payload, in_cache("payloads"))
     (run_dir / job.SCENARIO_FILE).write_text(to_yaml(_with_traces(request.scenario, run_dir)))
     energy = request.energy or run_energy.model_for(request.scenario)
     if energy is not None:
@@ -263,7 +262,7 @@ def begin(
     """
     if place.name == "host":
         return _HostRun(run_dir, timeout_s, channel)
-    certificates = _authority(cache_dir() / "authority")
+    certificates = _authority(in_cache("authority"))
     return Guest(
         kernel.ensure(),
         image.ensure("guest"),

@@ -27,7 +27,7 @@ from typing import IO
 
 from linklab.core import locks, plain_file
 from linklab.core.complaint import complain
-from linklab.core.paths import GUEST_EXIT_FILE, PYTHON_PATH, cache_dir
+from linklab.core.paths import GUEST_EXIT_FILE, PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
 from linklab.places.guest import bundle, confinement, gateway, image
 from linklab.places.guest.remains import keep_plain
@@ -163,7 +163,7 @@ def reserve_core() -> tuple[int, IO[str] | None]:
     Where all are taken, each in turn without a lock.
     """
     cores = sorted(os.sched_getaffinity(0))
-    directory = cache_dir() / "cores"
+    directory = in_cache("cores")
     directory.mkdir(parents=True, exist_ok=True)
     for core in cores:
         lock = (directory / str(core)).open("w")

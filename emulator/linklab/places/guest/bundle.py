@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from linklab.core import whole_file
-from linklab.core.paths import DATA, INSTALLED, PYTHON_PATH, cache_dir
+from linklab.core.paths import DATA, INSTALLED, PYTHON_PATH, in_cache
 from linklab.places.guest import image, image_root, init
 
 SESSION: Final = "linklab.runs.guest_session"
@@ -37,7 +37,7 @@ def ensure(root: Path) -> Path | None:
         return None
     # A cache may serve several checkouts, at other places.
     place = hashlib.sha256(os.fsencode(PYTHON_PATH)).hexdigest()[:16]
-    path = cache_dir() / "bundle" / place
+    path = in_cache("bundle") / place
     mark = fingerprint(root)
     try:
         with path.open("rb") as file:

@@ -24,10 +24,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
-from linklab.core.paths import DATA, MULTILINK, PYTHON_PATH, cache_dir
-from linklab.core.scratch import CACHED
+from linklab.core.paths import DATA, MULTILINK, PYTHON_PATH, Cached, cache_dir, in_cache
 from linklab.places.guest import image, image_root, landlock
 
 SYSTEM_SECRETS = (
@@ -142,7 +141,7 @@ HOME_SECRETS = (
 )
 """In every home: keys, tokens, browsers, and histories, in which they are typed."""
 
-CACHE_READ = ("bundle", "image", "kernel", "payloads")
+CACHE_READ = ("bundle", "ca.pem", "image", "kernel", "payloads")
 """Of linklab's own cache what guests read, and of `authority` a run's files. All else there is hidden,
 such as the tokens of live labs."""
 
@@ -166,7 +165,7 @@ def secrets(needed: Sequence[Path]) -> list[Path]:
         *(path for pattern in SYSTEM_SECRET_PATTERNS for path in Path("/").glob(pattern)),
         *(home / name for home in homes for name in HOME_SECRETS),
         *_closed_of_cache(),
-        *(cache_dir() / "authority").glob("*"),
+        *in_cache("authority").glob("*"),
     ]
     # As the kernel calls them: a link cannot be covered.
     real = sorted({Path(os.path.realpath(path)) for path in named if os.access(path, os.F_OK)})
@@ -175,8 +174,8 @@ def secrets(needed: Sequence[Path]) -> list[Path]:
 
 
 def _closed_of_cache() -> list[Path]:
-    """The directories of the cache of which a guest reads nothing."""
-    return [cache_dir() / name for name in CACHED if name not in (*CACHE_READ, "authority")]
+    """What of the cache a guest does not read."""
+    return [in_cache(one) for one in get_args(Cached) if one not in (*CACHE_READ, "authority")]
 
 
 def _needed(*more: Path) -> list[Path]:

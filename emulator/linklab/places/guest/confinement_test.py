@@ -3,10 +3,11 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from linklab.core.scratch import CACHED
+from linklab.core.paths import Cached
 from linklab.places.guest import confinement, image, landlock
 from linklab.places.guest.confinement import Fence
 
@@ -104,13 +105,13 @@ def test_of_the_cache_it_reads_what_its_run_needs(confine: Confine, tmp_path: Pa
     cache = tmp_path / "cache"
     confine("true")
     assert (cache / "live").is_dir()  # So what a lab that starts later keeps there is covered.
-    for name in CACHED:
+    for name in get_args(Cached):
         (cache / name).mkdir(exist_ok=True)
         (cache / name / "file").write_text(f"{name}\n")
     for name in ("ca.key", "own.key", "other.key"):
         (cache / "authority" / name).write_text(f"{name}\n")
     done = confine(f"cat {cache}/*/file {cache}/authority/*", cache / "authority" / "own.key")
-    assert done.stdout.split() == ["bundle", "image", "kernel", "payloads", "own.key"]
+    assert done.stdout.split() == ["bundle", "ca.pem", "image", "kernel", "payloads", "own.key"]
 
 
 def test_it_sees_no_process_but_its_own(confine: Confine) -> None:

@@ -26,7 +26,7 @@ from typing import Literal
 
 from linklab.core.complaint import complain
 from linklab.core.locks import locked
-from linklab.core.paths import GUEST_HOST_ROOT, cache_dir
+from linklab.core.paths import GUEST_HOST_ROOT, in_cache
 from linklab.core.scratch import image_lock, image_prefix
 from linklab.places.guest import deb, download, image_root, release
 from linklab.places.guest.image_root import ImageError
@@ -103,7 +103,7 @@ def _below(root: Path) -> Iterator[Path]:
 
 def directory() -> Path:
     """Where images are kept."""
-    return cache_dir() / "image"
+    return in_cache("image")
 
 
 def path(name: Name) -> Path:

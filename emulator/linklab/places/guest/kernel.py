@@ -20,7 +20,7 @@ from typing import IO
 
 from linklab.core.complaint import complain
 from linklab.core.locks import locked
-from linklab.core.paths import INSTALLED, cache_dir
+from linklab.core.paths import INSTALLED, in_cache
 from linklab.core.scratch import build_prefix, remove_image
 from linklab.places.guest import image, image_root, release
 from linklab.places.guest.locked import version
@@ -65,7 +65,7 @@ def key() -> str:
 
 def cached() -> Path | None:
     """The kernel in the cache, or None."""
-    path = cache_dir() / "kernel" / f"linux-{key()}"
+    path = in_cache("kernel") / f"linux-{key()}"
     return path if path.exists() else None
 
 
@@ -83,7 +83,7 @@ def ensure(progress: Progress = lambda what, fraction: None) -> Path:
     kernel = cached()
     if kernel is not None:
         return kernel
-    directory = cache_dir() / "kernel"
+    directory = in_cache("kernel")
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with locked(directory / "lock"):
