@@ -20,4 +20,9 @@ MAX_LATE_S: Final = 0.25
 """A change of a link that comes later than this makes a run's figures worthless."""
 
 MAX_PAYLOAD_BYTES: Final = 10_000_000_000
+
+MAX_SENT_BYTES: Final = 2_000_000_000
+"""Where the server gets more than requests for a file: of H2O's mruby neither a position in a file
+nor what it writes at once reaches 2 GiB."""
+
 MAX_QUEUE_BYTES: Final = 1_000_000_000

@@ -6,6 +6,7 @@ import json
 import textwrap
 from pathlib import Path
 
+from linklab.core.limits import MAX_SENT_BYTES
 from linklab.core.paths import SERVER_CONFIGURATION, SERVER_EXCHANGE
 from linklab.core.placeholders import filled
 
@@ -45,6 +46,7 @@ def configuration(
         "access_log": _quoted(access_log),
         "error_log": _quoted(error_log),
         "plain": "" if plain_port is None else _plain(address[0], plain_port),
+        "bodies": "" if uploads is None else f"limit-request-body: {MAX_SENT_BYTES}\n",
         "exchange": "" if uploads is None else _exchange(directory, uploads),
     }
     return filled(SERVER_CONFIGURATION.read_text(), values)

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from linklab.core.limits import MAX_SENT_BYTES
 from linklab.lab.h2o import configuration
 from linklab.regression import loopback
 
@@ -60,6 +61,17 @@ def test_who_cannot_use_tls_finds_the_same_files_on_a_port_of_its_own() -> None:
     assert "ssl" in read["listen"]
     assert read["hosts"]["default"]["listen"] == {"host": "10.0.0.1", "port": 80}
     assert read["hosts"]["default"]["paths"]["/"]["file.dir"] == "/tmp"
+
+
+def test_bodies_may_be_as_large_as_what_a_scenario_sends() -> None:
+    path = Path("/tmp")
+    limits = {}
+    for uploads in (None, path):
+        text = configuration(
+            ("10.0.0.1", 443), path, path, path, access_log=path, error_log=path, uploads=uploads
+        )
+        limits[uploads] = yaml.safe_load(text).get("limit-request-body")
+    assert limits == {None: None, path: MAX_SENT_BYTES}
 
 
 def test_without_uploads_the_server_only_sends_its_file(tmp_path: Path) -> None:

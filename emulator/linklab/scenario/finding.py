@@ -46,7 +46,11 @@ def find(name_or_path: str, directory: Path = PROFILES) -> Scenario:
     """
     base, joined, workload = name_or_path.rpartition(JOINED)
     if joined and not Path(name_or_path).is_file():
-        return _workload(_WORKLOADS.find(workload, WORKLOADS)).over(find(base, directory))
+        made = _workload(_WORKLOADS.find(workload, WORKLOADS)).over(find(base, directory))
+        why = made.workload.misfit(made.payload.size_bytes)
+        if why is not None:
+            raise ScenarioError(f"{name_or_path}: payload.size: {why}")
+        return made
     return load(_FILES.find(name_or_path, directory))
 
 

@@ -13,9 +13,11 @@ from linklab.core import units
 from linklab.core.link_kinds import KINDS, MAX_LINKS, LinkKind, devices, in_order, link_name
 from linklab.models import events
 from linklab.models.events import Event
-from linklab.scenario import link
+from linklab.scenario import link, payload
 from linklab.scenario.link import LinkSettings
+from linklab.scenario.payload import Payload
 from linklab.scenario.settings import TABLE, Scenario
+from linklab.scenario.workload import Workload
 from linklab.schema import document
 from linklab.schema.document import ScenarioError
 from linklab.schema.mapping import Keys, Mapping, guess, one_of
@@ -56,12 +58,21 @@ def parse(
     values = TABLE.values(top, without=("links", "events"))
     if stem is not None and values["name"] != stem:
         top.fail("name", f"{values['name']!r} differs from the file's name; allowed: {stem!r}")
+    if not of_a_run:
+        check_size(top, values["payload"], values.get("workload", Workload()))
     links = _links(
         top.sub("links", Keys((), named=link_name)), None if path is None else path.parent
     )
     if stem is not None and "energy" in values:
         _check_energy(top, values["energy"], path)
     return Scenario(**values, links=links, events=_events(top, links), path=path)
+
+
+def check_size(top: Mapping, read: Payload, workload: Workload) -> None:
+    """Refuses a payload that is too large for a workload of the same file."""
+    why = workload.misfit(read.size_bytes)
+    if why is not None:
+        top.sub("payload", payload.TABLE.keys).fail("size", why)
 
 
 def _check_energy(top: Mapping, name: str, path: Path | None) -> None:

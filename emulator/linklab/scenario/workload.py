@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from linklab.core import units
+from linklab.core.limits import MAX_SENT_BYTES
 from linklab.models.keys import LENGTH, RATE, SIZE, TIME
 from linklab.schema.mapping import Mapping
-from linklab.schema.quantities import count, number
+from linklab.schema.quantities import count, number, size
 from linklab.schema.rows import Row, Table
 
 UPLOAD: Final = "upload"
+
+_SENT: Final = units.format_size(MAX_SENT_BYTES)
 
 WHOLE_FILE: Final = "file"
 """What a scenario's workload is called that says nothing of it."""
@@ -120,6 +123,13 @@ class Workload:
         """Whether the server gets more than requests for the file."""
         return self.rounds is not None or self.upload is not None
 
+    def misfit(self, size_bytes: int) -> str | None:
+        """Why it cannot be done with a payload of this size, or None."""
+        if not self.sends or size_bytes <= MAX_SENT_BYTES:
+            return None
+        given = units.format_size(size_bytes)
+        return f"{given} is too large for {self.name}; allowed with it: 1 B to {_SENT}"
+
     @property
     def takes_its_time(self) -> bool:
         """Whether it lasts as long as something plays or somebody thinks, however fast the links are:
@@ -196,14 +206,16 @@ _PAGE: Final = Table(
     about="A page: its document, then the objects that it names.",
 )
 
+_MESSAGE: Final = size(1, MAX_SENT_BYTES)
+
 _ROUNDS: Final = Table(
     Rounds,
     (
         Row("answer", "answer_bytes", SIZE, "what the payload is cut into", needed=True),
-        Row("request", "request_bytes", SIZE, "size of each message", needed=True),
+        Row("request", "request_bytes", _MESSAGE, "size of each message", needed=True),
         Row("think", "think_s", TIME, "from an answer to the next message"),
     ),
-    about="Messages, each after the answer to the last one.",
+    about=f"Messages, each after the answer to the last one; a payload of up to {_SENT}.",
 )
 
 _PACED: Final = Table(
@@ -215,7 +227,7 @@ _PACED: Final = Table(
     about="A stream at a steady pace, such as music or live video.",
 )
 
-_UPLOAD: Final = Table(Upload, (), about="The payload is sent and not fetched.")
+_UPLOAD: Final = Table(Upload, (), about=f"The payload, of up to {_SENT}, is sent and not fetched.")
 
 TABLE: Final = Table(
     Workload,

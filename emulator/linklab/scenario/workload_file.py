@@ -12,6 +12,7 @@ from typing import Final
 from linklab.scenario import payload, workload
 from linklab.scenario.name import NAME
 from linklab.scenario.payload import Payload
+from linklab.scenario.reading import check_size
 from linklab.scenario.settings import Scenario
 from linklab.scenario.workload import Workload
 from linklab.schema import document
@@ -68,4 +69,6 @@ def parse(text: str, shown: str, stem: str) -> WorkloadFile:
     found = TABLE.of(top)
     if found.name != stem:
         top.fail("name", f"{found.name!r} differs from the file's name; allowed: {stem!r}")
+    if found.payload is not None:
+        check_size(top, found.payload, found.workload)
     return found

@@ -93,6 +93,37 @@ def test_errors_say_where_and_what_is_allowed(workload: str, why: str) -> None:
     assert why in str(caught.value)
 
 
+ROUNDS = "{rounds: {answer: 1 MB, request: 1 kB}}"
+
+
+@pytest.mark.parametrize(("name", "workload"), [("rounds", ROUNDS), ("upload", "{upload: {}}")])
+def test_what_h2o_could_not_take_is_refused(tmp_path: Path, name: str, workload: str) -> None:
+    """In one file, in a workload's with a payload, and where a workload takes a scenario's."""
+    large = "payload:\n  size: 2000001 kB"
+    why = f"payload.size: 2000001 kB is too large for {name}; allowed with it: 1 B to 2 GB"
+    (tmp_path / "a.yaml").write_text(f"name: a\n{large}\nworkload: {workload}\n{LINKS}")
+    (tmp_path / "b.yaml").write_text(f"name: b\n{large}\nworkload: {workload}\n")
+    (tmp_path / "c.yaml").write_text(f"name: c\n{large}\n{LINKS}")
+    (tmp_path / "d.yaml").write_text(f"name: d\nworkload: {workload}\n")
+    a, b, c, d = (str(tmp_path / f"{one}.yaml") for one in "abcd")
+    for file, said in ((a, f"{a}:3: "), (f"{c}+{b}", f"{b}:3: "), (f"{c}+{d}", f"{c}+{d}: ")):
+        with pytest.raises(ScenarioError) as caught:
+            scenario.find(file)
+        assert str(caught.value) == said + why
+    assert scenario.find(c).workload == Workload()  # A download may be as large as that.
+    assert scenario.load(a, any_name=True).workload.name == name  # A run was, with another server.
+
+
+def test_a_workload_may_send_so_much() -> None:
+    for workload in (ROUNDS, "{upload: {}}"):
+        text = f"name: x\npayload: {{size: 2 GB}}\nworkload: {workload}\n{LINKS}"
+        assert scenario.parse(text).payload.size_bytes == 2_000_000_000
+    with pytest.raises(
+        ScenarioError, match="request: '2001 MB' is out of range; allowed: 1 B to 2"
+    ):
+        read("{rounds: {answer: 1 MB, request: 2001 MB}}")
+
+
 def test_a_file_s_download_says_nothing_of_a_workload() -> None:
     assert "\nworkload:" not in scenario.to_yaml(scenario.find("hs-s7"))
     video = read("{player: {length: 10 s, segment: 100 kB}}")
