@@ -62,8 +62,8 @@ func New(labels Labels, links []string) *Metrics {
 		register.MustRegister(g)
 		return g
 	}
-	received := counter("received_bytes_total", "Bytes of response bodies that the link received.")
-	wasted := counter("wasted_bytes_total", "Received bytes that came to no use.")
+	received := counter("received_bytes_total", "Bytes of bodies that went over the link.")
+	wasted := counter("wasted_bytes_total", "Bytes of bodies that came to no use.")
 	failovers := counter("failovers_total", "Times that the link lost its work to others.")
 	inFlight := gauge("requests_in_flight", "Range requests sent and not ended.")
 	rtt := gauge("rtt_seconds", "Current round trip time of the link, queues included.")

@@ -50,7 +50,7 @@ PATIENCE_S = 5.0
 """How long a run may take to end when the next one is asked for, and the pause after a failure."""
 
 
-_NOBODY = ("sleep", "infinity")
+_SLEEP = ("sleep", "infinity")
 
 
 def requests(
@@ -59,7 +59,7 @@ def requests(
     """The runs of a turn: one for each algorithm, or the one in which nobody downloads. RunError
     where an algorithm does not fit."""
     if not algorithms:
-        return [Request(scenario, None, seed, command=_NOBODY, name="nobody", outside=outside)]
+        return [Request(scenario, None, seed, command=_SLEEP, name=job.NOBODY, outside=outside)]
     return [Request(scenario, name, seed, outside=outside) for name in algorithms]
 
 

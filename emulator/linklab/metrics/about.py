@@ -11,13 +11,14 @@ from linklab.metrics.metric import Metric, Readings, declared, one
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a run happens and of what revision, its algorithm's place in lists, and when its
-    scenario begins, in Unix seconds."""
+    """Where a run happens and of what revision, its algorithm's place in lists, when its scenario
+    begins, in Unix seconds, and where its payload goes, "down" or "up"."""
 
     place: str = ""
     revision: str = ""
     order: int = 0
     began_s: float = 0.0
+    direction: str = "down"
 
 
 @dataclass
@@ -30,7 +31,7 @@ class About:
 
 
 def _info(about: About) -> Readings:
-    yield (about.setting.place, about.setting.revision), 1
+    yield (about.setting.place, about.setting.revision, about.setting.direction), 1
 
 
 def _flaws(about: About) -> Readings:
@@ -41,9 +42,9 @@ def _flaws(about: About) -> Readings:
 INFO = Metric(
     "linklab_run_info",
     "gauge",
-    "Where the run happens and of what revision.",
+    "Where the run happens and of what revision, and which way its payload goes.",
     _info,
-    ("place", "revision"),
+    ("place", "revision", "direction"),
 )
 
 FLAWED = Metric(

@@ -25,9 +25,9 @@ class Link:
     sampled_bytes: int = 0
     ended_bytes: int = 0
     wasted_bytes: int = 0
-    """Of those that arrived."""
+    """Of those that went over the link."""
     late_bytes: int = 0
-    """Of requests that were given up: received beside those that arrived, and wasted."""
+    """Of requests that were given up: beside those that arrived, and wasted."""
     failovers: int = 0
     rtt_s: float | None = None
 
@@ -38,13 +38,14 @@ class Link:
 
 
 class Client:
-    """A download over `links`, from the records that it has been told so far; no series before
-    the first, and none ever of other programs."""
+    """A download or upload over `links`, from the records that it has been told so far; no series
+    before the first, and none ever of other programs. The file has `size_bytes` unless a record says
+    otherwise; none does in an upload."""
 
-    def __init__(self, links: Sequence[str]) -> None:
+    def __init__(self, links: Sequence[str], size_bytes: int = 0) -> None:
         self.has_begun = False
         self.links = {name: Link() for name in links}
-        self._size_bytes = 0
+        self._size_bytes = size_bytes
         self._resumed_bytes = 0
 
     def record(self, record: ClientRecord) -> None:
@@ -104,7 +105,7 @@ _LINK = ("link",)
 RECEIVED = Metric(
     "multilink_received_bytes_total",
     "counter",
-    "Bytes of response bodies that the link received.",
+    "Bytes of bodies that went over the link.",
     _per_link(lambda link: link.arrived_bytes + link.late_bytes),
     _LINK,
 )
@@ -112,7 +113,7 @@ RECEIVED = Metric(
 WASTED = Metric(
     "multilink_wasted_bytes_total",
     "counter",
-    "Received bytes that came to no use.",
+    "Bytes of bodies that came to no use.",
     _per_link(lambda link: link.wasted_bytes + link.late_bytes),
     _LINK,
 )
@@ -153,7 +154,7 @@ FAILOVERS = Metric(
 PROGRESS = Metric(
     "multilink_download_progress_ratio",
     "gauge",
-    "Part of the download that has arrived.",
+    "Part of the download, or upload, that has arrived.",
     _progress,
 )
 

@@ -1,4 +1,4 @@
-"""What of the file has arrived, whoever downloads it, in Prometheus. Pure.
+"""What of the file has arrived, whoever downloads or uploads it, in Prometheus. Pure.
 
 multilink says what it has; of other programs the links' counters tell, which hold what was sent
 twice too.
@@ -16,18 +16,21 @@ from linklab.metrics.metric import Metric, Readings, declared, one
 
 
 class Download:
-    """A download of `size_bytes` over links, by what `client` was told, or else by the samples of
-    their queues."""
+    """A file of `size_bytes` that goes over links in a direction, by what `client` was told, or else
+    by the samples of their queues. Where nobody moves one there is no size, and no progress."""
 
-    def __init__(self, link_names: Sequence[str], client: Client, size_bytes: int) -> None:
+    def __init__(
+        self, link_names: Sequence[str], client: Client, size_bytes: int | None, direction: str
+    ) -> None:
         self._client = client
         self._size_bytes = size_bytes
+        self._direction = direction
         self._carried_bytes = dict.fromkeys(link_names, 0.0)
         self._last_second = {name: LastSecond(1) for name in link_names}
 
     def record(self, record: Record) -> None:
         """Takes in a record; the client has it already."""
-        if isinstance(record, QueueRecord) and record.direction == "down":
+        if isinstance(record, QueueRecord) and record.direction == self._direction:
             self._carried_bytes[record.link] = record.sent_bytes * goodput_ratio()
             self._last_second[record.link].read(record.t_s, self._arrived_bytes(record.link))
 
@@ -37,10 +40,12 @@ class Download:
             yield (name,), max(0.0, *last_second.per_second())
 
     @property
-    def progress_ratio(self) -> float:
-        """Part of the file that is there."""
+    def progress_ratio(self) -> float | None:
+        """Part of the file that is there; None of no file."""
         if self._client.has_begun:
             return self._client.progress_ratio
+        if self._size_bytes is None:
+            return None
         return min(1.0, sum(self._carried_bytes.values()) / self._size_bytes)
 
     def _arrived_bytes(self, link: str) -> float:

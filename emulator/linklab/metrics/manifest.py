@@ -9,7 +9,7 @@ from linklab.core import units
 from linklab.metrics.about import Setting
 from linklab.metrics.run import RunLabels, RunMetrics
 from linklab.runs import clients
-from linklab.runs.job import Job
+from linklab.runs.job import NOBODY, Job
 from linklab.scenario import Scenario
 
 
@@ -37,5 +37,7 @@ def new_metrics(label: str, made: Job, scenario: Scenario, began_s: float) -> Ru
         revision=made.versions.get("revision", "unknown"),
         order=lists.index(made.title) if made.title in lists else len(lists),
         began_s=began_s,
+        direction=scenario.workload.direction,
     )
-    return RunMetrics(labels, tuple(scenario.links), size_bytes, setting)
+    moved_bytes = None if made.title == NOBODY else size_bytes
+    return RunMetrics(labels, tuple(scenario.links), moved_bytes, setting)

@@ -32,14 +32,14 @@ FAILED = Metric[Results](
 DOWNLOAD = Metric(
     "linklab_run_download_seconds",
     "gauge",
-    "Download time of the run.",
+    "Time of the run's download, or upload.",
     _figure(lambda figures: figures.download_s),
 )
 
 GOODPUT = Metric(
     "linklab_run_goodput_bytes_per_second",
     "gauge",
-    "Payload by the run's download time.",
+    "Payload by the time of the run's download, or upload.",
     _figure(lambda figures: None if figures.goodput_bps is None else figures.goodput_bps / 8),
 )
 
@@ -53,7 +53,7 @@ ORACLE = Metric(
 EFFICIENCY = Metric(
     "linklab_run_efficiency_ratio",
     "gauge",
-    "Oracle time / download time.",
+    "Oracle time / time of the download, or upload.",
     _figure(lambda figures: figures.efficiency),
 )
 
@@ -74,7 +74,7 @@ STALLED = Metric(
 WASTED = Metric(
     "linklab_run_wasted_bytes",
     "gauge",
-    "Bytes that links received and nobody could use.",
+    "Bytes that links carried and nobody could use.",
     _figure(lambda figures: figures.wasted_bytes),
 )
 

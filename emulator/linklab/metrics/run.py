@@ -52,18 +52,18 @@ class RunMetrics:
     """The metrics of one run, from the records that it has been told so far.
 
     `link_names` are the scenario's links; their counters stand at 0 before the first record.
-    `size_bytes` is the file's.
+    `size_bytes` is the file's, None where nobody downloads or uploads one.
     """
 
     def __init__(
-        self, labels: RunLabels, link_names: Sequence[str], size_bytes: int, setting: Setting
+        self, labels: RunLabels, link_names: Sequence[str], size_bytes: int | None, setting: Setting
     ) -> None:
         self.labels = labels
         self._links = links.Links(link_names)
         self._marks = marks.Marks(self._links)
         self._lab = lab.Lab(link_names)
-        self._client = client.Client(link_names)
-        self._download = download.Download(link_names, self._client, size_bytes)
+        self._client = client.Client(link_names, size_bytes or 0)
+        self._download = download.Download(link_names, self._client, size_bytes, setting.direction)
         self._about = About(setting, self._lab)
         self._results: results.Results = None
         self._verdict: regression.Verdict = None

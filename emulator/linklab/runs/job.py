@@ -32,6 +32,9 @@ TRACES: Final = "traces"
 ENERGY_FILE: Final = "energy.yaml"
 """The energy model, where there is one."""
 
+NOBODY: Final = "nobody"
+"""Who a run is named after in which the links are there for others."""
+
 _WITH_CREDENTIALS = re.compile(r"([a-z][a-z0-9+.-]*://)[^/?#\s]*@", re.IGNORECASE)
 
 
