@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from conftest import command, environment
 from linklab.core.link_state import LinkState
-from linklab.core.records import EventRecord, LinkRecord, line
+from linklab.core.records import EventRecord, LinkRecord, QueueRecord, line
 from linklab.publish.prometheus import COMPARE_UID, HISTORY_UID, LIVE_UID, Published, publish
 from linklab.runs import beside_baseline
 from linklab.runs.beside_baseline import BesideBaseline, Movement
@@ -465,6 +465,37 @@ def test_events_have_times_and_names_in_words(gone: tuple[Prometheus, dict[str, 
         (2, "Wi-Fi", "down for 3 s, by hand"),
         (5, "Wi-Fi", "carrier-up"),
     ]
+
+
+# --- Live lab, an upload.
+
+
+def test_of_an_upload_the_uplink_is_shown(tmp_path: Path) -> None:
+    run_dir = finished_run(
+        tmp_path / "up", "alg3", download_s=4.0, workload="workload: {upload: {}}\n"
+    )
+    carried_bytes = {"down": 60_000, "up": 2_000_000}
+    queues = (
+        QueueRecord(
+            t_s=float(second), link="wifi", direction=direction, sent_bytes=second * each_s,
+            queue_bytes=each_s // 10, dropped_packets=0, lost_packets=0,
+        )
+        for second in range(1, 5)
+        for direction, each_s in carried_bytes.items()
+    )  # fmt: skip
+    (run_dir / "queues.jsonl").write_bytes(b"".join(map(line, queues)))
+    data = tmp_path / "prometheus" / "data"
+    data.mkdir(parents=True)
+    (one,) = publish([run_dir], data=data)
+    with prometheus(tmp_path / "prometheus") as server:
+        for title, expected in (
+            ("$link: capacity and use", 8 * 2_000_000),
+            ("All links: capacity and use", 8 * 2_000_000),
+            ("Queue", 200_000),
+        ):
+            expression = filled_in(expressions("live-lab", title)[-1], link="wifi")
+            shown = server.value(expression, one.slot.start_s + 3)
+            assert max(value for _, value in shown) == expected, title
 
 
 # --- Live lab, when more is shown than a second a step.

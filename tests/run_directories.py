@@ -27,10 +27,13 @@ def finished_run(
     clock: str = "virtual",
     revision: str = "r1",
     events: Sequence[dict[str, Any]] = (),
+    workload: str = "",
 ) -> Path:
-    """A run of multilink that came to its figures, with the events of its links."""
+    """A run of multilink that came to its figures, with the events of its links; a download, or
+    what a scenario's `workload` says."""
     path.mkdir(parents=True)
-    (path / "scenario.yaml").write_text(_SCENARIO.format(scenario=scenario, size_bytes=size_bytes))
+    text = _SCENARIO.format(scenario=scenario, size_bytes=size_bytes)
+    (path / "scenario.yaml").write_text(text + workload)
     _write(
         path / "run.json",
         {
@@ -66,6 +69,7 @@ def finished_run(
         },
     )
     outcome = {"exit_code": 0, "elapsed_ns": 1, "received_bytes": {}, "output_bytes": 1}
+    outcome["uploaded_sha256"] = ""
     _write(path / "outcome.json", outcome)
     (path / "events.jsonl").write_text("".join(json.dumps(one) + "\n" for one in events))
     return path

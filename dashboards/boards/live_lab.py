@@ -53,6 +53,7 @@ from boards.query import (
     in_words,
     links_named,
     now,
+    of_payload,
     over_time,
     query,
     rate,
@@ -158,24 +159,29 @@ def _of_the_second_before(panel: Any) -> Any:
 
 def _capacity_and_use() -> Any:
     """A panel for each link."""
-    chosen = {"link": "$link", "direction": "down"}
+    capacity, use = (
+        "8 * " + by_link("max", of_payload(series, one, link="$link"))
+        for one in (links.CAPACITY, links.USE)
+    )
     panel = lines(
         "$link: capacity and use",
         units.BitsPerSecondSI,
-        "What the downlink could carry in the last second (dashed), and what left its queue in the "
-        "same second, headers included. A gap between them is capacity that the client left unused.",
-        query("8 * " + by_link("max", series(links.CAPACITY, **chosen)), "{{link}} capacity"),
-        query("8 * " + by_link("max", series(links.USE, **chosen)), "{{link}} use"),
+        "What the downlink, or in an upload the uplink, could carry in the last second (dashed), and "
+        "what left its queue in the same second, headers included. A gap between them is capacity that "
+        "the client left unused.",
+        query(capacity, "{{link}} capacity"),
+        query(use, "{{link}} use"),
     )
     return _limits(panel.repeat("link").repeat_direction("h").max_per_row(4))
 
 
 def _total() -> Any:
-    capacity, use = (series(one, direction="down") for one in (links.CAPACITY, links.USE))
+    capacity, use = (of_payload(series, one) for one in (links.CAPACITY, links.USE))
     panel = lines(
         "All links: capacity and use",
         units.BitsPerSecondSI,
-        "What all downlinks together could carry in the last second (dashed) and carried.",
+        "What all downlinks, or in an upload all uplinks, together could carry in the last second "
+        "(dashed) and carried.",
         query(f"8 * sum({capacity})", "capacity"),
         query(f"8 * sum({use})", "use"),
     )
@@ -196,8 +202,8 @@ def _queue() -> Any:
     return lines(
         "Queue",
         units.BytesSI,
-        "Bytes that wait for the downlink.",
-        query(by_link("max", series(links.QUEUE, direction="down")), BY_LINK),
+        "Bytes that wait for the downlink, or in an upload for the uplink.",
+        query(by_link("max", of_payload(series, links.QUEUE)), BY_LINK),
     )
 
 
@@ -212,11 +218,12 @@ def _requests_in_flight() -> Any:
 
 
 def _packets_not_delivered() -> Any:
-    dropped, lost = (rate(metric, direction="down") for metric in (links.DROPPED, links.LOST))
+    dropped, lost = (of_payload(rate, metric) for metric in (links.DROPPED, links.LOST))
     return lines(
         "Packets not delivered",
         units.PacketsPerSecond,
-        "Downlink packets that found the queue full, or (dashed) were lost on the way.",
+        "Packets of the downlink, or in an upload of the uplink, that found the queue full, or "
+        "(dashed) were lost on the way.",
         query(by_link("sum", dropped), "{{link}} queue full"),
         query(by_link("sum", lost), "{{link}} lost"),
     ).override_by_regexp("/lost$/", dashed())
@@ -394,8 +401,8 @@ def live_lab() -> Dashboard:
     made = framed(
         "Live lab",
         "linklab-live",
-        "Emulated links and a client that downloads over them. What can be chosen above is what "
-        "there was when the page was loaded.",
+        "Emulated links and a client that downloads or uploads over them. What can be chosen above is "
+        "what there was when the page was loaded.",
         _variables(),
     )
     # A refresh cancels what is still asked: on a busy machine panels would never come to be drawn.

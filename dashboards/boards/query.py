@@ -6,12 +6,14 @@ No metric's name is written here: a query of a metric or label that is not there
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from grafana_foundation_sdk.builders import prometheus
 from grafana_foundation_sdk.models.common import DataSourceRef
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 from linklab.core.link_kinds import KINDS
+from linklab.metrics import about
 from linklab.metrics.metric import RUN_LABELS, Metric
 
 DATASOURCE = DataSourceRef(type_val="prometheus", uid="linklab-prometheus")
@@ -46,6 +48,14 @@ def buckets(metric: Metric[Any]) -> str:
 def rate(metric: Metric[Any], *matchers: str, **equal: str) -> str:
     """By how much a counter's series grow in a second. ValueError where it is none."""
     return f"rate({_counted(metric, *matchers, **equal)}[{WINDOW}])"
+
+
+def of_payload(ask: Callable[..., str], metric: Metric[Any], **equal: str) -> str:
+    """What `series` or `rate` ask of a metric in the direction in which a run's payload goes: of the
+    uplink in an upload, of the downlink else."""
+    upload = series(about.INFO, direction="up")
+    down, up = (ask(metric, **equal, direction=one) for one in ("down", "up"))
+    return f"({down} unless on (run) {upload} or {up} and on (run) {upload})"
 
 
 def stepped(metric: Metric[Any], *matchers: str) -> str:
