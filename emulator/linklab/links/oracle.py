@@ -17,32 +17,37 @@ from linklab.links.full_load import spans
 from linklab.scenario import Scenario
 
 HORIZON_S = 3600.0
-"""After this time without having delivered everything, links never will."""
+"""Links that have not delivered everything by then never will, as far as nobody saw them do it."""
 
 
-def oracle_s(scenario: Scenario, seed: int = 1, start_s: float = 0.0) -> float:
+def oracle_s(
+    scenario: Scenario, seed: int = 1, start_s: float = 0.0, horizon_s: float = HORIZON_S
+) -> float:
     """Seconds for the payload over all links, of a client that starts at `start_s`; infinite where
-    they never deliver it."""
-    return _least_time(scenario, seed, scenario.links, start_s)
+    they do not deliver it within `horizon_s`."""
+    return _least_time(scenario, seed, scenario.links, start_s, horizon_s)
 
 
 def single_link_s(scenario: Scenario, link: str, seed: int = 1) -> float:
-    """Seconds for the payload over `link` alone; infinite where it never delivers it.
+    """Seconds for the payload over `link` alone; infinite where it does not deliver it within
+    HORIZON_S.
 
     Raises KeyError for a link that the scenario lacks.
     """
     if link not in scenario.links:
         raise KeyError(link)
-    return _least_time(scenario, seed, [link], 0.0)
+    return _least_time(scenario, seed, [link], 0.0, HORIZON_S)
 
 
-def _least_time(scenario: Scenario, seed: int, links: Iterable[str], start_s: float) -> float:
+def _least_time(
+    scenario: Scenario, seed: int, links: Iterable[str], start_s: float, horizon_s: float
+) -> float:
     left = float(scenario.payload.size_bytes)
     for span in spans(scenario, seed, links, start_s):
         rate = sum(span.payload_bytes_per_s.values())
         if rate > 0 and left <= rate * (span.end_s - span.start_s):
             return span.start_s + left / rate - start_s
-        if math.isinf(span.end_s) or span.end_s - start_s > HORIZON_S:
+        if math.isinf(span.end_s) or span.end_s - start_s > horizon_s:
             return math.inf
         left -= rate * (span.end_s - span.start_s)
     return math.inf

@@ -106,6 +106,14 @@ def test_never() -> None:
     assert oracle.single_link_s(one, "lte") == math.inf
 
 
+def test_links_that_always_change_are_watched_as_long_as_asked() -> None:
+    slow = "down: 20 kbit/s, rtt: 0 s, on_off: {rate: 19 kbit/s}"
+    one = make(slow, slow, size="20 MB")
+    assert oracle.oracle_s(one) == math.inf
+    least_s = oracle.oracle_s(one, horizon_s=8000.0)
+    assert 20e6 * 8 / 40e3 < least_s < 20e6 * 8 / 38e3 * 1.1
+
+
 def test_done_exactly_when_the_links_go_down() -> None:
     size_bytes = 100_000
     done_s = size_bytes / (2e6 * G)

@@ -89,7 +89,8 @@ class Row:
 class Comparison:
     """Algorithms side by side in one scenario, in the order they were asked for.
 
-    `oracle_s` is the median over the runs, whose links differ with the seed. `notes` are what has to
+    `oracle_s` is the median over the runs, whose links differ with the seed; infinite where they
+    never deliver the payload. `notes` are what has to
     be known of its contestants.
     """
 
@@ -148,7 +149,8 @@ def compare(
         for name in algorithms
     )
     used = [name for row in rows for name in row.links]
-    leasts = [run.oracle_s for name in algorithms for run in runs.get(name, ())]
+    all_runs = [run for name in algorithms for run in runs.get(name, ())]
+    leasts = [run.oracle_s for run in all_runs if run.oracle_s is not None]
     return Comparison(
         scenario=scenario.name,
         title=scenario.title,

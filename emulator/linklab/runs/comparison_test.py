@@ -1,10 +1,13 @@
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab import scenario
+from linklab.models.events import Event
 from linklab.runs.comparison import Published, Spread, compare, spread
 from linklab.runs.run_figures import LinkFigures, RunFigures
 from linklab.scenario import Scenario
@@ -43,6 +46,16 @@ def test_a_median_lies_within_the_extremes(values: list[float]) -> None:
     assert of.min <= of.median <= of.max
     assert of.sd >= 0
     assert of.count == len(values)
+
+
+def test_a_run_whose_oracle_is_not_known_is_compared(small: Scenario) -> None:
+    unknown = replace(run(16.0), oracle_s=None, efficiency=None)
+    compared = compare(small, {"alg3": [unknown, run(17.0)]})
+    assert compared.oracle_s == 15.0
+    assert compared.rows[0].runs == 2
+    gone = tuple(Event(link, at_s=0.0, carrier="down") for link in small.links)
+    never = replace(small, events=gone)
+    assert compare(never, {"alg3": [unknown]}).oracle_s == math.inf
 
 
 def test_compare(hs: Scenario) -> None:

@@ -7,6 +7,7 @@ bytes that each link received. All values are in base units: seconds, bytes, bit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,6 +19,10 @@ from linklab.links import oracle
 from linklab.scenario import Scenario
 
 T = TypeVar("T")
+
+_HORIZON_RUNS = 2
+"""How many times as long as the run took the oracle looks at least: links that follow their load may
+take another course for it."""
 
 
 class LinkSummary(msgspec.Struct, frozen=True):
@@ -99,7 +104,8 @@ class ProcessFigures:
 @dataclass(frozen=True, slots=True)
 class RunFigures:
     """One run. `goodput_bps` is None where the file did not come, or only a part of it, as of a
-    program of the user's that is no download. `efficiency` is oracle / download time with *all* links in the oracle, also
+    program of the user's that is no download. `oracle_s` is None where the links never deliver the
+    file, as far as can be seen. `efficiency` is oracle / download time with *all* links in the oracle, also
     for algorithms that use one, so that all rows of a comparison share a scale. `stalled_s` is how
     long no link brought anything though bytes were missing (`stalls.py`), None where no samples were
     taken. Both are None of a player, rounds or a paced stream, which take their own time and are
@@ -113,7 +119,7 @@ class RunFigures:
 
     download_s: float
     goodput_bps: float | None
-    oracle_s: float
+    oracle_s: float | None
     efficiency: float | None
     link_delta_s: float | None
     links: dict[str, LinkFigures]
@@ -225,13 +231,15 @@ def _run_figures(
     """The figures of a run that brought so much of the file; None where that is not known."""
     if download_s <= 0:
         raise FigureError(f"a download of {download_s} s is none")
-    least_s = oracle.oracle_s(scenario, seed, start_s)
+    horizon_s = max(oracle.HORIZON_S, _HORIZON_RUNS * download_s)
+    least_s = oracle.oracle_s(scenario, seed, start_s, horizon_s)
+    is_known = math.isfinite(least_s)
     is_whole = payload_bytes == scenario.payload.size_bytes
-    is_measured = is_whole and not scenario.workload.takes_its_time
+    is_measured = is_known and is_whole and not scenario.workload.takes_its_time
     return RunFigures(
         download_s=download_s,
         goodput_bps=None if payload_bytes is None else payload_bytes * 8 / download_s,
-        oracle_s=least_s,
+        oracle_s=least_s if is_known else None,
         efficiency=least_s / download_s if is_measured else None,
         link_delta_s=link_delta_s(link.finish_s for link in links.values()),
         links=links,

@@ -71,6 +71,19 @@ def test_what_an_earlier_call_brought_is_no_goodput_of_this_one(hs: Scenario) ->
     assert figures.carried_bytes == 50_000_000
 
 
+def test_the_oracle_of_a_slow_run_looks_as_far_as_the_run(hs: Scenario) -> None:
+    slow = scenario.parse(
+        "name: slow\npayload: {size: 10 MB}\nlinks:\n"
+        "  wifi: {down: 20 kbit/s, up: 20 kbit/s, rtt: 10 ms, on_off: {rate: 19 kbit/s}}\n"
+    )
+    figures = run_figures.peer_figures(slow, 1, 4363.0, {"wifi": 10_500_000})
+    assert figures.oracle_s is not None
+    assert figures.efficiency is not None
+    assert 0.9 < figures.efficiency < 1
+    over_at_once = run_figures.peer_figures(slow, 1, 5.0, {"wifi": 9_000}, is_whole=False)
+    assert (over_at_once.oracle_s, over_at_once.efficiency) == (None, None)
+
+
 def test_a_single_link_has_no_delta(hs: Scenario) -> None:
     document = json.loads(client())
     del document["links"]["lte"]
