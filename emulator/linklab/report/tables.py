@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from linklab.core.link_kinds import link_title
+from linklab.core.printable import printable
 from linklab.runs import workload_figures
 from linklab.runs.comparison import Comparison, EnergyRow, LinkRow, Row, Spread
 from linklab.scenario.workload import WHOLE_FILE
@@ -244,7 +245,8 @@ def _notes(comparison: Comparison) -> list[RenderableType]:
         for reason in dict.fromkeys(row.failures):
             count = row.failures.count(reason)
             times = f" ({count} runs)" if count > 1 else ""
-            notes.append(Text(f"{row.algorithm} failed{times}: {reason}", style="red"))
+            why = printable(reason, keep="")
+            notes.append(Text(f"{row.algorithm} failed{times}: {why}", style="red"))
     return list(notes)
 
 

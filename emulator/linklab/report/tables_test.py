@@ -130,6 +130,12 @@ def test_colour_only_on_request(published: Comparison) -> None:
     assert "\x1b[" in tables.render(published, color=True)
 
 
+def test_a_terminal_does_not_obey_a_program_s_last_words(own: Comparison) -> None:
+    row = replace(own.rows[0], failures=("the client ended with 1: \x1b]0;owned\x07\nbye",))
+    text = tables.render(replace(own, rows=(row,)), width=200)
+    assert "ended with 1: \\x1b]0;owned\\x07\\nbye" in text
+
+
 def test_a_scenario_that_never_ends_is_shown(own: Comparison) -> None:
     never = replace(own, oracle_s=float("inf"))
     assert "oracle never" in tables.render(never)
