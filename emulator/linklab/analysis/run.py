@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from linklab.core import plain_file
+from linklab.core.printable import as_utf8
 from linklab.core.records import (
     ClientRecord,
     EventRecord,
@@ -63,7 +64,7 @@ class Run:
     @property
     def name(self) -> str:
         """The directory's name."""
-        return self.path.name
+        return as_utf8(self.path.name)
 
     @functools.cached_property
     def scenario(self) -> Scenario | None:
@@ -110,7 +111,7 @@ class Run:
     @property
     def error(self) -> str | None:
         """Why there are no figures, or None."""
-        return self._figures if isinstance(self._figures, str) else None
+        return as_utf8(self._figures) if isinstance(self._figures, str) else None
 
     @property
     def states(self) -> list[LinkRecord]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import signal
 import sys
@@ -116,6 +117,8 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line; returns the exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # Paths need not be UTF-8.
     words, command = _split(sys.argv[1:] if arguments is None else list(arguments))
     options = _parser().parse_args(words)
     options.command = command

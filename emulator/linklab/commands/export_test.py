@@ -1,5 +1,8 @@
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,7 @@ from linklab.analysis.tables import TABLES
 from linklab.analysis.tables_test import made
 from linklab.commands.cli import main
 from linklab.commands.export import EPILOG
+from linklab.core.paths import PYTHON_PATH
 from linklab.scenario import Scenario
 
 
@@ -18,6 +22,24 @@ def test_a_table_is_written(
     assert main(["export", str(run), "--table", "requests", "-o", str(output)]) == 0
     assert capsys.readouterr().out == f"{output}: 2 rows of requests\n"
     assert output.read_text().startswith("run,scenario,contestant,seed,id,link,offset")
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_names_need_not_be_utf_8(tmp_path: Path, small: Scenario, form: str) -> None:
+    run = made(tmp_path / os.fsdecode(b"run\xff"), small)
+    failed = made(tmp_path / os.fsdecode(b"failed\xff"), small)
+    (failed / "outcome.json").write_text("{")
+    output = tmp_path / os.fsdecode(b"out\xff." + form.encode())
+    done = subprocess.run(
+        [sys.executable, "-m", "linklab", "export", str(run), str(failed), "-o", str(output)],
+        env={**os.environ, "PYTHONPATH": str(PYTHON_PATH), "PYTHONIOENCODING": "utf-8:strict"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(f"out\\udcff.{form}: 2 rows of runs\n")
+    assert b"run\\udcff" in output.read_bytes()
 
 
 @pytest.mark.parametrize(

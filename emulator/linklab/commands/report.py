@@ -100,7 +100,7 @@ def written(
         raise UsageError(str(error)) from error
     for warning in warnings:
         complain(warning)
-    text = html.render(shown).encode()
+    text = html.render(shown).encode(errors="backslashreplace")  # Paths need not be UTF-8.
     whole_file.write(output, text)
     print(f"{output}: {shown['runs']} runs, {len(text) / 1e6:.1f} MB", file=sys.stderr)
 

@@ -1,5 +1,6 @@
 import html as entities
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -77,6 +78,13 @@ def test_a_program_that_brought_no_file_stands_there_without_goodput(
     figures = replace(summary.read(run_dir), goodput_bps=None, efficiency=None)
     (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
     assert re.search(r"ping 1 2\.\S+( s)? \S+ - - ", words(page(tmp_path / "runs")))
+
+
+def test_names_need_not_be_utf_8(tmp_path: Path, small: Scenario) -> None:
+    runs = tmp_path / os.fsdecode(b"runs\xff")
+    made(runs, "alg3", 1, small, 2.0)
+    made(runs, "naive", 1, small, 2.0).joinpath(summary.FILE).write_text("{")
+    assert "runs\\udcff" in page(runs, 1)
 
 
 def test_the_question_is_answered_first(tmp_path: Path, small: Scenario) -> None:

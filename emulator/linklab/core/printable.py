@@ -1,4 +1,5 @@
-"""Words that others wrote, fit for a terminal: a program in the lab, a server, a run directory."""
+"""Words that others wrote, fit for a terminal or a file: a program in the lab, a server, a run
+directory."""
 
 from __future__ import annotations
 
@@ -13,3 +14,9 @@ def printable(words: str, keep: str = "\n") -> str:
         one if one in keep or one.isprintable() else one.encode("unicode_escape").decode()
         for one in words
     )
+
+
+def as_utf8(name: str) -> str:
+    """The name of a file with an escape for every byte that is no UTF-8 (Python keeps those as
+    surrogates), so that a file of text can hold it."""
+    return name.encode(errors="backslashreplace").decode()

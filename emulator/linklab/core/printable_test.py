@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from linklab.core.printable import printable
+from linklab.core.printable import as_utf8, printable
 
 
 @pytest.mark.parametrize(
@@ -25,3 +27,8 @@ def test_a_terminal_obeys_nothing(words: str, shown: str) -> None:
 
 def test_one_line_keeps_no_break() -> None:
     assert printable("one\ntwo", keep="") == "one\\ntwo"
+
+
+def test_a_file_can_hold_every_name() -> None:
+    name = os.fsdecode("größer".encode() + b"\xff")
+    assert as_utf8(name) == "größer\\udcff"

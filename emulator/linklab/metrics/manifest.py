@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from linklab.core import units
+from linklab.core.printable import as_utf8
 from linklab.metrics.about import Setting
 from linklab.metrics.run import RunLabels, RunMetrics
 from linklab.runs import clients
@@ -16,7 +17,7 @@ from linklab.scenario import Scenario
 def run_label(made: Job, run_dir: Path) -> str:
     """What a run is called in Prometheus: when it was started, and its directory. Sorted, runs are
     in the order of their starts."""
-    return f"{re.sub('[^0-9T]', '', made.started_at[:19])}-{run_dir.resolve().name}"
+    return f"{re.sub('[^0-9T]', '', made.started_at[:19])}-{as_utf8(run_dir.resolve().name)}"
 
 
 def new_metrics(label: str, made: Job, scenario: Scenario, began_s: float) -> RunMetrics:

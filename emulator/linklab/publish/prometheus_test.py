@@ -129,6 +129,11 @@ def test_a_run_is_text_with_a_sample_a_second(tmp_path: Path) -> None:
     )
 
 
+def test_names_need_not_be_utf_8(tmp_path: Path) -> None:
+    _, lines = publish_text(tmp_path, run_dir(tmp_path / os.fsdecode(b"run\xff")))
+    assert any('run="20261121T061934-run\\\\udcff"' in line for line in lines)
+
+
 def test_publishing_again_changes_nothing_also_when_the_directory_has_moved(tmp_path: Path) -> None:
     first = run_dir(tmp_path / "runs" / "a")
     (made,), before = publish_text(tmp_path, first)
