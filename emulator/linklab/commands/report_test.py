@@ -180,7 +180,9 @@ def test_clocks_are_never_pooled(
 
 
 def test_what_could_be_noise_is_called_so(tmp_path: Path, small: Scenario) -> None:
-    for seed, (one, other) in enumerate([(2.0, 2.3), (2.2, 2.0), (2.1, 2.15), (2.4, 2.2)]):
+    for seed, (one, other) in enumerate(
+        [(2.0, 2.3), (2.2, 2.0), (2.1, 2.15), (2.4, 2.2), (2.1, 2.3)]
+    ):
         made(tmp_path / "runs", "alg3", seed, small, one)
         made(tmp_path / "runs", "naive", seed, small, other)
     assert "not clear" in words(page(tmp_path / "runs"))
@@ -190,6 +192,18 @@ def test_one_run_each_is_no_proof(tmp_path: Path, small: Scenario) -> None:
     made(tmp_path / "runs", "alg3", 1, small, 2.0)
     made(tmp_path / "runs", "naive", 1, small, 3.0)
     assert "one run: no telling" in words(page(tmp_path / "runs"))
+
+
+def test_from_five_runs_on_noise_is_judged(tmp_path: Path, small: Scenario) -> None:
+    for seed in range(1, 6):
+        made(tmp_path / "runs", "alg3", seed, small, 2 + seed / 50)
+        made(tmp_path / "runs", "naive", seed, small, 3 + seed / 50)
+        said = words(page(tmp_path / "runs"))
+        told = {1: "one run: no telling -", 5: "yes +4"}.get(seed, "too few runs to tell -")
+        assert f"% naive {told}" in said
+        interval = {5: "2.02 to 2.10"}.get(seed, "-")
+        assert f"alg3 {seed} {2 + (seed + 1) / 100:.2f} s {interval} " in said
+    assert "by the bootstrap over seeds, from 5 runs on" in said
 
 
 def test_names_with_html_stay_names(tmp_path: Path, small: Scenario) -> None:

@@ -34,7 +34,7 @@ What is whole in --out is not run again: after Ctrl-C call it once more.
 
 examples:
   linklab reproduce thesis                  all of it: 350 runs
-  linklab reproduce mptcp --runs 3
+  linklab reproduce mptcp --runs 5
   linklab reproduce thesis --from runs/campaign-thesis   what there is, as it is
 
 Processor and memory are of the real clock, which another command runs:
@@ -49,7 +49,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--runs",
         type=positive,
         metavar="N",
-        help="of each with seeds SEED…SEED+N-1 (default: as many as the publication made)",
+        help="of each with seeds SEED…SEED+N-1 (default: as many as the publication made); of fewer "
+        "than 5 no verdict is clear",
     )
     add_seed(parser)
     parser.set_defaults(seed=None)  # For `given`.

@@ -11,6 +11,7 @@ from linklab.campaign.matrix import Campaign
 from linklab.commands import campaign
 from linklab.commands.cli import main
 from linklab.commands.conftest import printed
+from linklab.core import statistics
 from linklab.report import publication
 from linklab.runs import evidence_test, job
 from linklab.runs.runner import Request
@@ -88,6 +89,13 @@ def test_different_builds_are_said_and_failed_runs_are_exit_code_1(
     told = capsys.readouterr()
     assert "made with 2 different builds of multilink" in told.err
     assert f"{failed}: " in told.err
+
+
+def test_the_help_says_how_many_runs_tell(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["reproduce", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"of fewer than {statistics.LEAST_VALUES} no verdict is clear" in told
 
 
 @pytest.mark.parametrize("twice", [True, False])

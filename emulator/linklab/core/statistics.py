@@ -22,6 +22,11 @@ RESAMPLES: Final = 2000
 either end, which a median of ten runs cannot tell apart."""
 
 
+LEAST_VALUES: Final = 5
+"""How many values the bootstrap needs. It reaches no further than from the least to the most, which
+hold the median between them 94 times in 100 where they are five, 88 where four, 75 where three."""
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A confidence interval, both ends in the unit of the values."""
@@ -112,7 +117,7 @@ def mean_interval(values: Iterable[float], level: float = 0.95) -> Interval:
 
 
 def median_interval(values: Iterable[float], level: float = 0.95, seed: int = 0) -> Interval:
-    """Where the median lies, by the percentile bootstrap, of at least two values."""
+    """Where the median lies, by the percentile bootstrap."""
     return bootstrap(np.median, [values], level=level, seed=seed)
 
 
@@ -144,8 +149,9 @@ def bootstrap(
     seed: int = 0,
 ) -> Interval:
     """Where a statistic of one or more samples lies, by the percentile bootstrap (Efron): the same
-    for the same values and seed. `statistic` takes an array for each sample, and `axis`."""
-    numbers = [_numbers(values, 2) for values in samples]
+    for the same values and seed. Each sample has at least LEAST_VALUES; `statistic` takes an array
+    for each, and `axis`."""
+    numbers = [_numbers(values, LEAST_VALUES) for values in samples]
     _check(level)
     if paired and len({len(one) for one in numbers}) > 1:
         raise ValueError("paired samples differ in length")

@@ -127,12 +127,25 @@ def test_bootstrap_repeats_with_its_seed() -> None:
     assert statistics.median_interval(values, 0.9).low >= statistics.median_interval(values).low
 
 
-def test_bootstrap_covers_as_often_as_it_says() -> None:
+@pytest.mark.parametrize("count", [statistics.LEAST_VALUES, 10, 30])
+def test_bootstrap_covers_as_often_as_it_says(count: int) -> None:
     randomness = np.random.default_rng(5)
     covered = sum(
-        statistics.median_interval(randomness.normal(20, 2, 30)).holds(20) for _ in range(200)
+        statistics.median_interval(randomness.normal(20, 2, count)).holds(20) for _ in range(200)
     )
     assert 180 <= covered <= 200
+
+
+@pytest.mark.parametrize("count", [statistics.LEAST_VALUES, 10])
+@pytest.mark.parametrize("paired", [True, False])
+def test_equals_are_seldom_told_apart(count: int, paired: bool) -> None:
+    """A ratio below 1 of what is drawn from one distribution."""
+    randomness = np.random.default_rng(7)
+    apart = sum(
+        statistics.median_ratio_interval(one, other, paired=paired).high < 1
+        for one, other in randomness.normal(20, 1, (200, 2, count))
+    )
+    assert apart <= 10
 
 
 def test_pairs_tell_more_than_what_they_share() -> None:
@@ -161,9 +174,10 @@ def test_pairs_tell_more_than_what_they_share() -> None:
         (lambda: statistics.simpson([1, 2], [1, 1]), "not ascending"),
         (lambda: statistics.simpson([1, 2], [1, 2, 3]), "2 values at 3 places"),
         (lambda: statistics.mean_interval([1]), "1 values; at least 2"),
-        (lambda: statistics.median_interval([1, 2], 1), "a confidence level of 1"),
+        (lambda: statistics.median_interval([1, 2, 3, 4]), "4 values; at least 5"),
+        (lambda: statistics.median_interval(range(5), 1), "a confidence level of 1"),
         (
-            lambda: statistics.median_ratio_interval([1, 2], [1, 2, 3], paired=True),
+            lambda: statistics.median_ratio_interval(range(5), range(6), paired=True),
             "differ in length",
         ),
     ],

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from linklab.core import statistics
-from linklab.core.statistics import Interval
+from linklab.core.statistics import LEAST_VALUES, Interval
 from linklab.field.prediction import Prediction
 from linklab.report import charts, reproduction_showing
 from linklab.report.charts import Spec
@@ -93,8 +93,8 @@ class History:
 
 @dataclass(frozen=True)
 class Answer:
-    """Who wins in a scenario. `ratio` is the winner's median by the next one's; `interval` where
-    that lies, None where there are too few runs to tell."""
+    """Who wins in a scenario. `ratio` is the winner's median by the next one's; `runs` how many the
+    one with the fewest has; `interval` where the ratio lies, None where they are too few to tell."""
 
     scenario: str
     winner: str
@@ -102,6 +102,7 @@ class Answer:
     next_best: str
     ratio: float | None
     interval: Interval | None
+    runs: int
 
     @property
     def words(self) -> str:
@@ -109,7 +110,7 @@ class Answer:
         if self.ratio is None:
             return "nobody else ran"
         if self.interval is None:
-            return "one run: no telling"
+            return "one run: no telling" if self.runs == 1 else "too few runs to tell"
         if self.interval.high < 1:
             return "yes"
         return "not clear"
@@ -125,16 +126,18 @@ def answer(group: Group) -> Answer:
     ranked = sorted(medians, key=lambda who: medians[who])
     winner = ranked[0]
     if len(ranked) == 1:
-        return Answer(group.title, winner, medians[winner], "", None, None)
+        runs = len(group.runs[winner])
+        return Answer(group.title, winner, medians[winner], "", None, None, runs)
     second = ranked[1]
-    few = min(len(group.runs[who]) for who in (winner, second)) < 2
-    interval = None if few else ratio_interval(group, winner, second)
+    runs = min(len(group.runs[who]) for who in (winner, second))
+    interval = ratio_interval(group, winner, second) if runs >= LEAST_VALUES else None
     ratio = medians[winner] / medians[second]
-    return Answer(group.title, winner, medians[winner], second, ratio, interval)
+    return Answer(group.title, winner, medians[winner], second, ratio, interval, runs)
 
 
 def ratio_interval(group: Group, who: str, other: str) -> Interval:
-    """Where the ratio of two medians lies; runs of the same seeds are taken in pairs."""
+    """Where the ratio of two medians lies, of at least LEAST_VALUES runs each; those of the same
+    seeds are taken in pairs."""
     return statistics.median_ratio_interval(
         group.downloads(who),
         group.downloads(other),
@@ -177,6 +180,7 @@ def context(
         "runs": sum(len(found) for group in groups for found in group.runs.values()),
         "failed": sum(len(found) for group in groups for found in group.failures.values()),
         "warnings": warnings,
+        "least_runs": LEAST_VALUES,
         "answers": [answer(group) for group in whole],
         "heat": _heat(whole, contestants),
         "contestants": contestants,
@@ -231,8 +235,9 @@ def _heat(groups: Sequence[Group], contestants: Sequence[str]) -> list[dict[str,
 
 def _section(index: int, group: Group, over: Mapping[tuple[str, str], Over]) -> dict[str, Any]:
     intervals = {
-        who: statistics.median_interval(group.downloads(who)) if len(found) > 1 else None
-        for who, found in group.runs.items()
+        who: statistics.median_interval(downloads) if len(downloads) >= LEAST_VALUES else None
+        for who in group.runs
+        for downloads in [group.downloads(who)]
     }
     paired = {
         who: list(zip(group.seeds(who), group.downloads(who), strict=True)) for who in group.runs

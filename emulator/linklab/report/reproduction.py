@@ -32,8 +32,8 @@ class Checked:
     """A statement and what runs say of it.
 
     `measured` is of the same form as the statement, None where there is nothing to measure or it is
-    not defined. `clear` is whether the whole interval is on the verdict's side of the limits; a
-    verdict that is not clear may be another one with other seeds.
+    not defined. `clear` is whether there is an interval and the whole of it is on the verdict's side
+    of the limits; a verdict that is not clear may be another one with other seeds.
     """
 
     statement: Statement
@@ -192,7 +192,7 @@ class _Table:
 
     def interval(self) -> Interval | None:
         """Where that lies; None where a cell has too few runs to tell."""
-        if self.runs < 2:
+        if self.runs < statistics.LEAST_VALUES:
             return None
         samples = [np.arange(len(self._seeds[group[0]])) for group in self._groups]
         with np.errstate(all="ignore"):

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from linklab.core.statistics import LEAST_VALUES
 from linklab.report import reproduction
 from linklab.report.publication import KINDS, Cell, Publication
 from linklab.report.reproduction import Checked
@@ -65,7 +66,7 @@ def interval(one: Checked) -> str:
 
 
 def verdict(one: Checked) -> str:
-    """In a word; with a question mark where the interval reaches over the limit."""
+    """In a word; with a question mark where it is not clear."""
     doubt = "?" if one.verdict in ("holds", "fails") and not one.clear else ""
     return one.verdict + doubt
 
@@ -92,7 +93,10 @@ def summary(checked: Sequence[Checked]) -> Iterator[str]:
         yield f"not there yet: {waiting} of {len(checked)} statements, which need"
         for reason, count in reproduction.missing(checked).items():
             yield f"  {count:4} {reason}"
-    yield "a question mark: the interval reaches over the limit, other seeds may say otherwise"
+    yield (
+        f"a question mark: fewer than {LEAST_VALUES} runs, or the interval reaches over the limit; "
+        "other seeds may say otherwise"
+    )
 
 
 def _by_metric(checked: Sequence[Checked]) -> Iterator[str]:
@@ -138,7 +142,7 @@ def to_json(publication: Publication, checked: Sequence[Checked]) -> dict[str, A
     not_there_yet{reason}: statements that need it
     statements[]: line, metric, link, form, with, of[], to[] (scenario/contestant), source, kind,
       why, published, low, high (limits, null where there is none), missing[], verdict, clear,
-      measured, interval [low, high], runs, error_ratio
+      measured, interval [low, high] (null where there are too few runs), runs, error_ratio
     """
     return {
         "publication": publication.name,
