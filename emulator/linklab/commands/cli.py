@@ -11,9 +11,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
+import math
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from types import FrameType
 from typing import Any
@@ -49,6 +51,9 @@ COMMANDS = {
 
 _FILES = {"import": "import_trace"}
 """Where a command cannot be called as its file."""
+
+_CLOSING_S = 20.0
+"""For how long further signals are ignored: longer than a lab takes to end."""
 
 _EXAMPLES = """\
 examples:
@@ -124,7 +129,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.command = command
     from linklab.schema.document import ScenarioError  # YAML is slow to load.
 
-    signal.signal(signal.SIGTERM, _terminate)
+    interrupt = _Interrupt()
+    signal.signal(signal.SIGTERM, interrupt)
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # As in the background of a script.
+        signal.signal(signal.SIGINT, interrupt)
     try:
         return int(options.module.run(options))
     except KeyboardInterrupt:
@@ -138,5 +146,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _terminate(_: int, __: FrameType | None) -> None:
-    raise KeyboardInterrupt
+class _Interrupt:
+    """What a signal does: KeyboardInterrupt, unless one was raised a short time ago and what was
+    started is being ended, which another would stop half done."""
+
+    def __init__(self) -> None:
+        self._deaf_until_s = -math.inf
+
+    def __call__(self, _: int, __: FrameType | None) -> None:
+        now_s = time.monotonic()
+        if now_s >= self._deaf_until_s:
+            self._deaf_until_s = now_s + _CLOSING_S
+            raise KeyboardInterrupt

@@ -192,6 +192,42 @@ def test_sigterm_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli.main(["run", "ls"]) == 130
 
 
+@pytest.mark.parametrize(("closing_s", "ended"), [(20.0, True), (0.0, False)])
+def test_further_signals_do_not_disturb_the_end_but_after_a_while(
+    monkeypatch: pytest.MonkeyPatch, *, closing_s: float, ended: bool
+) -> None:
+    events = []
+
+    def interrupted(*_: object) -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            events.append("ending")
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
+            events.append("ended")
+
+    monkeypatch.setattr(cli, "_CLOSING_S", closing_s)
+    monkeypatch.setattr(run, "run", interrupted)
+    assert cli.main(["run", "ls"]) == 130
+    assert ("ended" in events) is ended
+
+
+def test_an_ignored_ctrl_c_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script's shell ignores it for what it starts in the background."""
+
+    def go_on(*_: object) -> int:
+        signal.raise_signal(signal.SIGINT)
+        return 0
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        monkeypatch.setattr(run, "run", go_on)
+        assert cli.main(["run", "ls"]) == 0
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["--version"], ["--help"], ["compare", "--help"], ["exec", "--help"]):
         with pytest.raises(SystemExit) as end:
