@@ -89,7 +89,8 @@ def remove(*, cache: bool) -> Iterator[str]:
 
 
 def _scratch_places() -> set[str]:
-    return {tempfile.gettempdir(), os.environ.get("TMPDIR", "/tmp"), "/dev/shm", "/var/tmp"}
+    usual = {tempfile.gettempdir(), "/dev/shm", "/tmp", "/var/tmp"}
+    return usual | {os.environ.get("TMPDIR", "/tmp")}
 
 
 def _is_our_directory(path: Path) -> bool:

@@ -141,4 +141,6 @@ def test_what_is_made_is_what_is_found(scratch: Path, cache: Path, dead_pid: int
 
 def test_the_usual_places_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", "/mine")
-    assert {"/mine", "/dev/shm", "/var/tmp", tempfile.gettempdir()} == leftovers._scratch_places()
+    monkeypatch.setattr(tempfile, "tempdir", "/python-s")
+    places = {"/mine", "/dev/shm", "/tmp", "/var/tmp", "/python-s"}
+    assert places == leftovers._scratch_places()

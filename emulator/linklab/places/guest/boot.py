@@ -189,7 +189,7 @@ def memory_directory(needed: int = BASE_MEMORY_BYTES) -> Path:
         elif status.f_bavail * status.f_frsize < needed:
             refused.append(f"{candidate} has less than {needed >> 20} MiB free")
         else:
-            return Path(candidate)
+            return Path(candidate).absolute()  # The guest has another working directory.
     raise GuestError(
         f"nowhere to keep the guest's memory ({', '.join(refused) or 'nothing is writable'}): "
         "set TMPDIR to a directory (in a container: --tmpfs /tmp:exec,size=2g)"

@@ -337,6 +337,8 @@ def test_memory_lies_where_it_may_be_executed_and_fits(monkeypatch: pytest.Monke
     monkeypatch.setenv("TMPDIR", "/mine")
     assert memory_directory(monkeypatch, {**ram, "/mine": (0, 100)}) == "/mine"
     assert memory_directory(monkeypatch, ram) == "/dev/shm"
+    monkeypatch.setenv("TMPDIR", "mine")
+    assert memory_directory(monkeypatch, {**ram, "mine": (0, 100)}) == str(Path("mine").absolute())
 
 
 def test_a_machine_without_such_a_place_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
