@@ -35,6 +35,9 @@ GATEWAY: Final = "192.0.2.2"
 RESOLVER: Final = "192.0.2.3"
 GUEST: Final = "192.0.2.100"
 _START_TIMEOUT_S = 10.0
+_PATH_BYTES = 107
+"""Of a socket's name, at most (unix(7))."""
+
 _TRIES = 5
 """How often somebody else may be faster than slirp4netns at a port that nobody had."""
 
@@ -90,6 +93,10 @@ class Gateway:
             directory = Path(tempfile.mkdtemp(prefix=scratch_prefix("gateway")))
             stack.callback(shutil.rmtree, directory, ignore_errors=True)
             guest, commands = directory / "guest", directory / "commands"
+            if len(os.fsencode(commands)) > _PATH_BYTES:
+                raise GatewayError(
+                    f"{directory.parent} is too long a name for sockets: set TMPDIR to a shorter one"
+                )
             log = stack.enter_context((directory / "log").open("w+b"))
             closed = [] if way.reaches_loopback else ["--disable-host-loopback"]
             self._process = subprocess.Popen(

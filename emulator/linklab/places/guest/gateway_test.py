@@ -1,4 +1,6 @@
 import socket
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +33,18 @@ def test_ports_are_open_as_long_as_it_runs() -> None:
     way.close()
     with socket.socket() as peer:
         assert peer.connect_ex(("127.0.0.1", port)) != 0
+
+
+@needs_program
+def test_a_temporary_directory_too_long_for_sockets_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / ("d" * 100)
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    with pytest.raises(GatewayError, match=r"d{100} is too long .*: set TMPDIR to a shorter one"):
+        Gateway(Way())
+    assert list(directory.iterdir()) == []
 
 
 @needs_program
