@@ -50,6 +50,16 @@ def test_a_download_becomes_a_scenario(capsys: pytest.CaptureFixture[str]) -> No
     assert list(scenario.links) == ["wifi", "lte"]
 
 
+def test_a_name_that_is_no_utf_8_stands_there_with_escapes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    simulated.run_dir(Path("r\udcff"), BOTH)
+    assert cli.main(["import", "r\udcff", "--scenario", "r\udcff/drive.yaml"]) == 0
+    assert capsys.readouterr().out.startswith("r\\udcff/drive.yaml: ")
+    for name in ("drive.yaml", "drive-wifi.csv"):
+        assert "# imported from: r\\udcff, by linklab " in Path("r\udcff", name).read_text()
+
+
 def test_json_has_what_is_known_of_each_link(capsys: pytest.CaptureFixture[str]) -> None:
     simulated.run_dir(Path("r"), BOTH)
     assert cli.main(["import", "r", "--scenario", "drive.yaml", "--json"]) == 0

@@ -142,6 +142,17 @@ def test_what_is_there_is_replaced_only_if_asked_for(capsys: pytest.CaptureFixtu
     assert plain.load(Path("csv.csv")) == plain.load(Path("csv.trace"))
 
 
+def test_a_name_that_is_no_utf_8_stands_there_with_escapes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("dr\udcffive").write_text(SOURCES["mahimahi"])
+    assert imported("dr\udcffive", "--licence", "m\udcffine") == 0
+    assert capsys.readouterr().out.startswith("dr\\udcffive.csv: ")
+    said = Path("dr\udcffive.csv").read_text().splitlines()[:3]
+    assert said[0] == "# licence: m\\udcffine"
+    assert said[2].startswith("# imported from: mahimahi dr\\udcffive, by linklab")
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -84,9 +84,12 @@ def _of(path: Path, error: OSError) -> OSError:
 
 
 def write(path: Path, content: bytes | str, mode: int | None = None) -> None:
-    """Makes this all of the file, as `replacing`; text as UTF-8."""
+    """Makes this all of the file, as `replacing`; text as UTF-8, with escapes for what is none, as
+    in a file's name."""
     with replacing(path, mode) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        file.write(
+            content.encode(errors="backslashreplace") if isinstance(content, str) else content
+        )
 
 
 def _clear(path: Path) -> None:

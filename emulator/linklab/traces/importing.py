@@ -257,7 +257,7 @@ def _write(
         raise TraceError(f"{destination}: exists; allowed: another name, or overwriting it")
     try:
         with whole_file.replacing(destination) as file:
-            text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+            text = io.TextIOWrapper(file, "utf-8", errors="backslashreplace", newline="\n")
             plain.write(text, samples, columns, comments)
             text.detach()
     except OSError as error:
