@@ -15,6 +15,7 @@ from typing import BinaryIO, Final
 
 import linklab
 from linklab.core import whole_file
+from linklab.core.limits import MAX_RTT_S
 from linklab.traces import cellreplay, iperf3, mahimahi, plain, ucc
 from linklab.traces.detection import FORMATS, HEAD_BYTES, format_of
 from linklab.traces.merging import with_rtts, with_uplink
@@ -132,6 +133,8 @@ class _Opened:
         if dropped := sorted(columns - keep):
             self.samples = _without(self.samples, dropped)
             self.notes.append(f"left out, as not named to be kept: {', '.join(dropped)}")
+        if "rtt" in self.columns:
+            self.samples = _with_rtts_in_limits(self.samples, str(source))
         self.comments = self._comments(source, recording.comments)
 
     def _read(self, file: BinaryIO, name: str, *, only_up: bool = False) -> Recording:
@@ -222,6 +225,17 @@ def _without(samples: Iterator[Sample], dropped: Collection[str]) -> Iterator[Sa
     changes = {fields[key]: None for key in dropped}
     for sample in samples:
         yield replace(sample, **changes)  # type: ignore[arg-type]
+
+
+def _with_rtts_in_limits(samples: Iterator[Sample], name: str) -> Iterator[Sample]:
+    """Raises TraceError for an RTT that no trace may have; iperf3 may have measured one."""
+    for sample in samples:
+        if sample.rtt_s is not None and sample.rtt_s > MAX_RTT_S:
+            raise TraceError(
+                f"{name}: an RTT of {sample.rtt_s:.4g} s; allowed: up to {MAX_RTT_S:g} s, or rtt "
+                "left out of what is kept"
+            )
+        yield sample
 
 
 class _Counting:

@@ -1,4 +1,5 @@
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -100,6 +101,18 @@ def test_a_queues_delay_that_iperf3_made_is_left_out_unless_asked_for(destinatio
     trace = plain.load(destination)
     assert all(sample.rtt_s and sample.rtt_s > 0 for sample in trace)
     assert {sample.up_bps for sample in trace} == {None}
+
+
+def test_an_rtt_that_no_trace_may_have_is_refused_where_it_is_kept(
+    destination: Path, tmp_path: Path
+) -> None:
+    text = (RECORDINGS / "iperf3-tcp-bidir.json").read_text()
+    (tmp_path / "x.json").write_text(re.sub(r'"rtt":\s*[1-9]\d*', '"rtt": 12000000', text))
+    with pytest.raises(TraceError, match=r"x\.json: an RTT of 12 s; allowed: up to 10 s, or rtt"):
+        import_file(tmp_path / "x.json", destination, Options(keep=("up", "rtt")))
+    assert not destination.exists()
+    import_file(tmp_path / "x.json", destination)
+    assert plain.load(destination)
 
 
 def test_linklabs_own_format_keeps_everything(tmp_path: Path, destination: Path) -> None:
