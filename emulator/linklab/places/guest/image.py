@@ -205,6 +205,8 @@ def _came_from_release(name: Name, root: Path, work: Path, progress: Progress) -
         size_bytes = packed.stat().st_size
         with packed.open("rb") as file, tarfile.open(fileobj=file, mode="r:xz") as archive:
             for member in archive:
+                if member.islnk():  # `pack` writes none; one could lead out, through a link.
+                    raise ValueError(f"{member.name} is a hard link")
                 deb.extract(archive, member, root, _inside(member.name, root))
                 progress(f"unpacking the {name} image", 0.8 + 0.2 * file.tell() / size_bytes)
     except (release.ReleaseError, tarfile.TarError, lzma.LZMAError, EOFError, ValueError) as error:

@@ -233,6 +233,29 @@ def test_nothing_of_a_release_lands_elsewhere(
     assert not Path("/tmp/linklab-out").exists()
 
 
+def test_a_release_changes_no_file_of_the_user(
+    released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = tmp_path / "home" / "secret"
+    secret.parent.mkdir()
+    secret.write_text("key")
+    secret.chmod(0o600)
+    before = secret.stat()
+    with tarfile.open(released / image.archive_name("guest"), "w:xz") as made:
+        for name, kind, target in (
+            ("link", tarfile.SYMTYPE, str(secret.parent)),
+            ("file", tarfile.LNKTYPE, "link/secret"),
+        ):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, target
+            made.addfile(member)
+    sign(released)
+    with pytest.raises(ImageError, match="cannot be made here"):
+        image.ensure("guest")
+    assert "file is a hard link" in capsys.readouterr().err
+    assert secret.stat() == before
+
+
 def test_a_python_without_pip_gets_one_for_this(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
