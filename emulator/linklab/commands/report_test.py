@@ -369,6 +369,15 @@ def test_a_figure_by_itself(
     assert "needs -o FILE.svg or -o FILE.png" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("output", [".", ""])
+def test_a_page_has_a_name(
+    tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str], output: str
+) -> None:
+    made(tmp_path / "runs", "alg3", 1, small, 2.0)
+    assert main(["report", str(tmp_path / "runs"), "-o", output]) == 2
+    assert "Is a directory: '.'" in capsys.readouterr().err
+
+
 def test_reproduce_writes_a_page_too(tmp_path: Path) -> None:
     of = scenario.find("hs-s7")
     made(tmp_path / "runs", "alg3", 1, of, 16.0)

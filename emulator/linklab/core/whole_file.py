@@ -7,6 +7,7 @@ is no file of a directory: a device, a pipe, what this process has open (/dev/st
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -32,6 +33,8 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
     With no `mode`, `path` may be a device, a pipe or what this process has open: that is written
     into at the end of the block, unless that raises.
     """
+    if not path.name:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     into = _opened(path) if mode is None else None
     if into is not None:
         with os.fdopen(into, "wb") as target, tempfile.TemporaryFile() as file:

@@ -34,6 +34,8 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
     for path, kind in (
         (tmp_path / "no" / "file", FileNotFoundError),
         (tmp_path, IsADirectoryError),
+        (Path(), IsADirectoryError),
+        (Path("/"), IsADirectoryError),
     ):
         with pytest.raises(kind) as raised:
             whole_file.write(path, "x")
