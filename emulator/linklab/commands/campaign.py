@@ -109,6 +109,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--tls-ca, --tls-cert and --tls-key go together, and with --scheduler")
     campaign = load(options.file)
     out = options.out or Path("runs", f"campaign-{campaign.name}")
+    report.require_place(options.report, out)
     done = complete(campaign, out, options.timeout, lambda: _cluster(options, campaign))
     _tell(options, campaign, out, done)
     report.of_directories(

@@ -73,6 +73,7 @@ def _group(name: str) -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Every contestant in every scenario, `--runs` seeds each; 1 if any run failed."""
+    report.require_place(options.report, options.out)
     if any(recording.is_in(Path(name)) for name in options.scenarios):
         return compare_recordings.run(options)
     if options.kind:
@@ -98,7 +99,6 @@ def run(options: argparse.Namespace) -> int:
         for n in range(options.runs)
     ]
     series = running.run_series(requests, options, "compare")
-    report.of_directories([series.parent], options.report)
     comparisons = [series.comparison(scenario, names) for scenario, names in plan]
     if options.json:
         compared = [tables.to_json(one) for one in comparisons]
@@ -108,4 +108,5 @@ def run(options: argparse.Namespace) -> int:
         for one in comparisons:
             tables.show(one, console)
         print(series.in_one_line())
+    report.of_directories([series.parent], options.report)
     return 1 if series.failures else 0

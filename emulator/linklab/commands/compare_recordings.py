@@ -57,7 +57,6 @@ def run(options: argparse.Namespace) -> int:
         ]
         if same:
             found[one.source] = (scenario, prediction.beside(one, same))
-    report.of_directories([series.parent], options.report, predictions=found)
     comparisons = [series.comparison(scenario, names) for scenario, names in plan]
     if options.json:
         beside = [
@@ -75,6 +74,7 @@ def run(options: argparse.Namespace) -> int:
             if len(all_rows.rows) > 1 or series.failures:
                 tables.show(all_rows, console)
         print(series.in_one_line())
+    report.of_directories([series.parent], options.report, predictions=found)
     return 1 if series.failures else 0
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from linklab.commands import compare
+from linklab.commands import compare, report
 from linklab.commands.conftest import Runs, printed
 from linklab.commands.options import UsageError
 from linklab.field import simulated
@@ -45,6 +45,21 @@ def test_a_recording_is_laid_beside_who_was_recorded(
     assert [one["link"] for one in beside["links"]] == ["wifi", "lte"]
     (comparison,) = read["comparisons"]
     assert [row["algorithm"] for row in comparison["rows"]] == ["alg3-rescue"]
+
+
+def test_a_page_that_cannot_be_written_costs_no_results(
+    drive: Path,
+    options: Namespace,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(report, "of_directories", full)
+    with pytest.raises(OSError, match="no space"):
+        compare.run(options)
+    assert len(printed(capsys)["predictions"]) == 1
 
 
 def test_others_are_predicted(

@@ -5,8 +5,16 @@ import pytest
 
 from linklab.commands import compare, run
 from linklab.commands.conftest import Runs, printed
+from linklab.commands.options import UsageError
+from linklab.report import vega
 from linklab.runs import clients
 from linklab.runs.runner import RunError
+
+
+@pytest.fixture(autouse=True)
+def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library takes seconds to bundle, and is not what is tested."""
+    monkeypatch.setattr(vega, "javascript", lambda: "/* vega */")
 
 
 def test_a_comparison_runs_every_algorithm_with_every_seed(
@@ -43,6 +51,34 @@ def test_one_failure_fails_a_comparison_but_not_the_others(
     out = capsys.readouterr().out
     assert "naive failed: it hung" in out
     assert "2 runs in 0 s; run directories: " in out
+
+
+@pytest.mark.parametrize("name", ["no/r.html", "."])
+def test_a_page_without_a_place_is_said_before_anything_runs(
+    runs: Runs, options: Namespace, tmp_path: Path, name: str
+) -> None:
+    options.report = tmp_path / name
+    with pytest.raises(UsageError, match="--report .*: (there is no directory|is a directory)"):
+        compare.run(options)
+    assert runs.requests == []
+
+
+def test_a_page_may_lie_beside_the_runs_that_it_shows(runs: Runs, options: Namespace) -> None:
+    options.report = options.out / "r.html"
+    assert compare.run(options) == 0
+    assert "naive" in options.report.read_text()
+
+
+def test_a_page_that_cannot_be_written_costs_no_results(
+    runs: Runs, options: Namespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options.report = tmp_path / "pages" / "r.html"
+    options.report.parent.mkdir()
+    runs.damage = lambda *_: options.report.parent.rmdir()
+    with pytest.raises(FileNotFoundError, match=r"r\.html"):
+        compare.run(options)
+    (comparison,) = printed(capsys)["comparisons"]
+    assert [row["algorithm"] for row in comparison["rows"]] == ["naive"]
 
 
 def test_missing_programs_are_said_before_anything_runs(

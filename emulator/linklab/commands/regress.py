@@ -105,6 +105,7 @@ def run(options: argparse.Namespace) -> int:
     BaselineError where the baseline does not belong to this suite or machine.
     """
     _check(options)
+    page.require_place(options.report, options.out)
     suite = suites.load(options.suite)
     if options.real_clock:
         return _on_the_real_clock(suite, options)
@@ -142,11 +143,13 @@ def run(options: argparse.Namespace) -> int:
         problems=tuple(problems),
     )
     checking.keep(measured, old.cells if old else {}, suite)
-    _page(options, report, path)
-    if options.update:
-        return _update(options, path, prints, measured, report, old)
-    _tell(options, report)
-    return report.exit_code
+    try:
+        if options.update:
+            return _update(options, path, prints, measured, report, old)
+        _tell(options, report)
+        return report.exit_code
+    finally:  # Last, since it may not be writable; also where no baseline came of the runs.
+        _page(options, report, path)
 
 
 def _page(options: argparse.Namespace, made: Report, baseline: Path) -> None:

@@ -1,11 +1,13 @@
 """`linklab regress` from the command line to files and exit codes, with runs that are stood for."""
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from linklab.commands import cli, running
+from linklab.commands import cli, report, running
 from linklab.commands.conftest import Runs, printed
 from linklab.places.choice import Place
 from linklab.regression import baseline, fingerprint
@@ -236,6 +238,31 @@ def test_cells_that_stand_alone_are_no_silent_pass(
     Path("mine.yaml").write_text(SUITE.replace("curl-wifi, own", algorithms))
     assert regress() == 2
     assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_page_without_a_place_is_said_before_anything_runs(
+    based: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert regress("--report", "no/r.html") == 2
+    assert "--report no/r.html: there is no directory no" in capsys.readouterr().err
+    assert not based.requests
+
+
+def test_a_page_that_cannot_be_written_costs_no_verdict(
+    based: Runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "r.html")
+
+    monkeypatch.setattr(report, "of_directories", full)
+    based.elapsed_s = lambda _: 0.4
+    assert regress("--report", "r.html", "--junit", "j.xml") == 2
+    said = capsys.readouterr()
+    assert "2 worse" in said.out
+    assert "No space left" in said.err
+    assert Path("j.xml").exists()
+    assert regress("--report", "r.html", "--update", "--reason", "slow") == 2
+    assert baseline.load(Path("mine.baseline.yaml")).reason == "slow"
 
 
 def test_what_failed_becomes_no_baseline(based: Runs, capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,6 +105,18 @@ def written(
     print(f"{output}: {shown['runs']} runs, {len(text) / 1e6:.1f} MB", file=sys.stderr)
 
 
+def require_place(output: Path | None, out: Path) -> None:
+    """UsageError where a page that is asked for could not be written once everything has run, in
+    the directory `out`, which is made for that."""
+    if output is None:
+        return
+    if output.is_dir():
+        raise UsageError(f"--report {output}: is a directory; allowed: a file, such as report.html")
+    runs = out.absolute()
+    if not output.parent.is_dir() and output.parent.absolute() not in (runs, *runs.parents):
+        raise UsageError(f"--report {output}: there is no directory {output.parent}")
+
+
 def of_directories(
     paths: Iterable[Path],
     output: Path | None,

@@ -85,7 +85,9 @@ def run(options: argparse.Namespace) -> int:
     if options.there and unused:
         raise UsageError(f"--from runs nothing: leave out {unused[0]}")
     stated = publication.find(options.publication)
-    found, failures, line = _given(options) if options.there else _made(options, stated)
+    out = options.out or Path("runs", f"reproduce-{stated.name}")
+    report.require_place(options.report, out)
+    found, failures, line = _given(options) if options.there else _made(options, stated, out)
     used = _only_these(stated, found)
     begun = _beginnings(stated, used, options.energy_model)
     try:
@@ -109,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _made(
-    options: argparse.Namespace, stated: Publication
+    options: argparse.Namespace, stated: Publication, out: Path
 ) -> tuple[list[Evidence], list[str], str]:
     """The runs that the statements need, made as a campaign; why some failed; in one line."""
     from linklab.campaign.matrix import Campaign
@@ -130,7 +132,6 @@ def _made(
     )
     path = publication.DIRECTORY / f"{stated.name}.yaml"
     planned = Campaign(f"reproduce-{stated.name}", stated.title, path, requests)
-    out = options.out or Path("runs", planned.name)
     done = campaign.complete(
         planned, out, options.timeout, lambda: campaign.on_this_machine(planned, options.jobs)
     )
