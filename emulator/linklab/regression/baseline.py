@@ -69,6 +69,7 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Fingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     programs: dict[str, str]
     scenarios: dict[str, str]
+    energy_models: dict[str, str] = {}
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,7 +81,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def write(baseline: Baseline) -> str:
     """The file's text; the same for the same baseline."""
-    head = {
+    head: dict[str, Any] = {
         "reason": baseline.reason,
         "made_on": baseline.made_on,
         "fingerprint": {
@@ -88,6 +89,9 @@ def write(baseline: Baseline) -> str:
             "scenarios": dict(sorted(baseline.fingerprint.scenarios.items())),
         },
     }
+    if baseline.fingerprint.energy_models:
+        models = dict(sorted(baseline.fingerprint.energy_models.items()))
+        head["fingerprint"]["energy_models"] = models
     text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=100)
     lines = [f"- {_flow(cell, baseline.cells[cell])}\n" for cell in sorted(baseline.cells)]
     return _HEAD + text + "cells:\n" + "".join(lines)
@@ -135,7 +139,7 @@ def parse(text: str, shown: str) -> Baseline:
         for key, value in cells[cell].items():
             if value is not None and not math.isfinite(value):
                 raise BaselineError(f"{shown}: {cell}: {key} cannot be {value}; needed: a number")
-    fingerprint = Fingerprint(read.fingerprint.programs, read.fingerprint.scenarios)
+    fingerprint = Fingerprint(**msgspec.structs.asdict(read.fingerprint))
     return Baseline(read.reason, read.made_on, fingerprint, cells)
 
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,12 @@ def test_a_cell_is_a_line_and_lines_are_sorted() -> None:
         "- {scenario: ls, algorithm: alg3, seed: 10, download_s: 30.612, efficiency: 0.978, "
         "link_delta_s: 0.04, wasted_bytes: 1200, stalled_s: 0.0}",
     ]
+
+
+def test_energy_models_are_there_where_something_depends_on_them() -> None:
+    assert "energy_models" not in baseline.write(MADE)
+    made = replace(MADE, fingerprint=replace(FINGERPRINT, energy_models={"ls": "fedcba9876543210"}))
+    assert baseline.parse(baseline.write(made), "x") == made
 
 
 def test_a_workload_s_figures_have_a_mapping_of_their_own() -> None:

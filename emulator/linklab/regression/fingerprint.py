@@ -8,7 +8,8 @@ and load nor its packages reach a figure. What does:
 - the guest's kernel: TCP, the queueing disciplines, timers;
 - the guest's image, with all that runs there but multilink: H2O, OpenSSL, Python, Mininet, curl;
 - the series of Go, whose runtime and HTTP/2 library are in multilink;
-- the scenarios, with their traces and payloads.
+- the scenarios, with their traces and payloads;
+- their energy models, where a contestant decides by one.
 
 multilink and linklab themselves are not in it: they are what is tested.
 """
@@ -18,12 +19,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from linklab.energy import library, model
 from linklab.places.guest import image, kernel
 from linklab.places.versions import versions
-from linklab.regression.suite import Suite
+from linklab.regression.suite import Planned, Suite
+from linklab.runs import run_energy
 from linklab.runs.clients import contestant_of
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.trace_files import with_trace_files
@@ -31,19 +34,26 @@ from linklab.scenario.trace_files import with_trace_files
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Programs by name with their version; scenarios by name with the hash of what they say."""
+    """Programs by name with their version; scenarios by name with the hash of what they say, and
+    with that of the energy model by which a contestant decides there."""
 
     programs: dict[str, str]
     scenarios: dict[str, str]
+    energy_models: dict[str, str] = field(default_factory=dict)
 
 
 def taken(suite: Suite) -> Fingerprint:
-    """The fingerprint of this linklab and the suite's scenarios."""
+    """The fingerprint of this linklab and the suite's scenarios. Raises ScenarioError for an energy
+    model that is not there, or does not know a link."""
     programs = {"guest image": image.path("guest").name, "guest kernel": kernel.key()}
     names = {one.entrant.name for one in suite.planned if one.entrant.command is None}
     if any(contestant_of(name).needs is None for name in names):
         programs["Go"] = _go(versions()["multilink"])
-    return Fingerprint(programs, {one.name: of_scenario(one) for one in suite.scenarios})
+    scenarios = {one.name: of_scenario(one) for one in suite.scenarios}
+    deciding = {one.scenario.name: one.scenario for one in suite.planned if _needs_energy(one)}
+    models = {name: run_energy.model_for(one) for name, one in deciding.items()}
+    energy = {name: _of_energy_model(text) for name, text in models.items() if text is not None}
+    return Fingerprint(programs, scenarios, energy)
 
 
 def of_scenario(scenario: Scenario) -> str:
@@ -52,6 +62,17 @@ def of_scenario(scenario: Scenario) -> str:
     by_content = with_trace_files(scenario, lambda _, file: Path(_sha256(file.read_bytes())))
     plain = replace(by_content, title="", description="", source="", energy=None)
     return _sha256(to_yaml(plain).encode())[:16]
+
+
+def _needs_energy(planned: Planned) -> bool:
+    who = planned.entrant
+    return who.command is None and contestant_of(who.name).needs_energy
+
+
+def _of_energy_model(text: str) -> str:
+    """A hash of a model's figures; what it says to people is left out."""
+    plain = replace(library.parse(text), name="", device="", source="", description="")
+    return _sha256(model.to_yaml(plain).encode())[:16]
 
 
 class Hashes:
@@ -72,6 +93,7 @@ def differences(baseline: Fingerprint, now: Fingerprint) -> list[str]:
     return [
         *_differing("", baseline.programs, now.programs),
         *_differing("scenario ", baseline.scenarios, now.scenarios),
+        *_differing("energy model of ", baseline.energy_models, now.energy_models),
     ]
 
 

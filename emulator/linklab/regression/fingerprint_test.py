@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 
 from linklab import scenario
+from linklab.energy import library
+from linklab.energy.model import to_yaml
 from linklab.models.trace import Trace
 from linklab.places.guest import kernel, locked
 from linklab.regression import fingerprint, suite
@@ -72,6 +74,42 @@ def test_a_trace_counts_by_its_content_not_by_its_place(tmp_path: Path) -> None:
         moved = link.having(replace(trace, file=directory / "trace.csv"))
         hashes.append(of_scenario(replace(shipped, links={**shipped.links, "lte": moved})))
     assert hashes[0] == hashes[1] != hashes[2]
+
+
+@pytest.mark.parametrize("who", ["adaptive-energy", "emptcp-http", "emptcp-kernel", "mptcp-mdp"])
+def test_an_energy_model_counts_where_a_contestant_decides_by_it(
+    tmp_path: Path, small: Scenario, who: str
+) -> None:
+    taken = [
+        fingerprint.taken(with_model(tmp_path, small, f"alg3, {who}", name))
+        for name in ("galaxy-s7", "galaxy-s3", "galaxy-s7")
+    ]
+    (said,) = differences(*taken[:2])
+    assert said.startswith("energy model of me: ")
+    assert not differences(taken[0], taken[2])
+
+
+def test_an_energy_model_counts_by_its_figures(tmp_path: Path, small: Scenario) -> None:
+    shipped = library.get("galaxy-s7")
+    own = replace(shipped, name="own", device="d", source="s", description="d")
+    slower = replace(own, base_mw=shipped.base_mw + 1)
+    hashes = [fingerprint.taken(with_model(tmp_path, small, "mptcp-mdp", "galaxy-s7"))]
+    for one in (own, slower):
+        (tmp_path / "own.yaml").write_text(to_yaml(one))
+        hashes.append(fingerprint.taken(with_model(tmp_path, small, "mptcp-mdp", "./own.yaml")))
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_an_energy_model_by_which_nobody_decides_does_not(tmp_path: Path, small: Scenario) -> None:
+    of = [with_model(tmp_path, small, "alg3, mptcp", name) for name in ("galaxy-s7", "galaxy-s3")]
+    assert fingerprint.taken(of[0]) == fingerprint.taken(of[1])
+    assert fingerprint.taken(of[0]).energy_models == {}
+
+
+def with_model(place: Path, small: Scenario, algorithms: str, model: str) -> Suite:
+    (place / "me.yaml").write_text(scenario.to_yaml(replace(small, name="me", energy=model)))
+    text = f"name: s\nalgorithms: [{algorithms}]\nscenarios: [{{scenario: me.yaml}}]\n"
+    return suite.parse(text, place / "s.yaml")
 
 
 def test_what_differs_is_named() -> None:

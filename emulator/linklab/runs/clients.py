@@ -75,6 +75,12 @@ class Contestant:
         """Whether a link is used otherwise than TCP alone uses it."""
         return any((self.offloads_acks, self.aggregates_acks, self.freezes, self.fetches_losses))
 
+    @property
+    def needs_energy(self) -> bool:
+        """Whether it decides by an energy model."""
+        by_multipath = self.multipath is not None and self.multipath.needs_energy
+        return by_multipath or "energy-model" in self.inputs
+
     def command(self, task: Task) -> list[str]:
         """What it runs. Raises KeyError for a workload that it cannot do."""
         return self.commands[task.scenario.workload.name](task)
@@ -480,8 +486,7 @@ def misfit(name: str, scenario: Scenario, *, has_energy: bool) -> str | None:
         unfit = use.misfit(scenario.links)
     if unfit is not None:
         return f"{scenario.name}: {name} {unfit}"
-    decides_by_energy = use is not None and use.needs_energy
-    if (decides_by_energy or "energy-model" in contestant.inputs) and not has_energy:
+    if contestant.needs_energy and not has_energy:
         return (
             f"{scenario.name}: {name} needs an energy model to decide by: a scenario with `energy`, "
             "or --energy-model"
