@@ -30,9 +30,10 @@ from linklab.commands.running import Result
 from linklab.core.complaint import complain
 from linklab.core.printable import printable
 from linklab.core.progress import progress
-from linklab.places.guest.boot import memory_bytes, side_by_side
+from linklab.places.guest.boot import side_by_side
 from linklab.report import tables
 from linklab.runs import summary
+from linklab.runs.runner import memory_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -171,9 +172,9 @@ def on_this_machine(campaign: Campaign, jobs: int | None) -> AbstractContextMana
     """Workers here, as many as asked for or cores, where there is memory for their guests."""
     from linklab.campaign import cluster
 
-    largest = max(one.payload.size_bytes for one in campaign.scenarios)
+    memory = max(memory_of(one) for one in campaign.scenarios)
     most = jobs or len(os.sched_getaffinity(0))
-    return cluster.embedded(min(most, side_by_side(memory_bytes(largest))))
+    return cluster.embedded(min(most, side_by_side(memory)))
 
 
 def _work(

@@ -159,6 +159,12 @@ def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False
     )
 
 
+def memory_of(scenario: Scenario) -> int:
+    """Bytes of memory of a guest that runs it."""
+    uploaded = scenario.workload.upload is not None
+    return memory_bytes(scenario.payload.size_bytes, uploaded=uploaded)
+
+
 def watchdog_s(scenario: Scenario) -> float:
     """Wall-clock seconds after which a run counts as hung."""
     slowest = max(oracle.single_link_s(scenario, link) for link in scenario.links)
@@ -269,7 +275,7 @@ def begin(
         run_dir,
         clock=place.clock,
         seed=request.seed,
-        memory=memory_bytes(request.scenario.payload.size_bytes),
+        memory=memory_of(request.scenario),
         timeout_s=timeout_s,
         channel=channel,
         way=_way(request.outside),
@@ -314,8 +320,8 @@ def run_all(
     When the caller stops early (an exception, Ctrl-C), what still runs is ended.
     """
     if place.name == "guest":
-        largest = max((one.scenario.payload.size_bytes for one in requests), default=0)
-        parallel = min(parallel, side_by_side(memory_bytes(largest)))
+        most = max((memory_of(one.scenario) for one in requests), default=memory_bytes(0))
+        parallel = min(parallel, side_by_side(most))
     waiting = list(reversed(requests))
     running: dict[Running, tuple[Request, float]] = {}
     try:

@@ -14,7 +14,8 @@ from linklab.models.events import Event
 from linklab.places.choice import Place
 from linklab.runs import job, runner
 from linklab.runs.runner import Request, RunError
-from linklab.scenario import Scenario, load
+from linklab.scenario import Payload, Scenario, load
+from linklab.scenario.workload import Upload, Workload
 
 HOST = Place("host", "real", "as asked")
 
@@ -52,6 +53,12 @@ def test_the_watchdog_leaves_time_for_the_slowest_link(small: Scenario) -> None:
     assert runner.watchdog_s(small) == pytest.approx(120 + 6 * 0.3295, rel=1e-3)
     never = replace(small, events=(Event("wifi", 0.0, carrier="down"),))
     assert runner.watchdog_s(never) == 120 + 6 * 3600
+
+
+def test_an_upload_gets_room_for_what_h2o_makes_of_it(small: Scenario) -> None:
+    large = replace(small, payload=Payload(300_000_000))
+    download, upload = runner.memory_of(large), replace(large, workload=Workload(upload=Upload()))
+    assert runner.memory_of(upload) > download
 
 
 def test_a_run_directory_is_prepared(small: Scenario, cache: Path, tmp_path: Path) -> None:

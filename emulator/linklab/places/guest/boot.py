@@ -84,9 +84,14 @@ def _say_what_is_not_confined() -> None:
         complain(f"THE GUEST IS {fence.words}")
 
 
-def memory_bytes(payload_bytes: int) -> int:
-    """A guest's memory for a payload: the file lies in a tmpfs. Taken only as it is used."""
-    return BASE_MEMORY_BYTES + payload_bytes
+def memory_bytes(payload_bytes: int, *, uploaded: bool = False) -> int:
+    """A guest's memory for a payload: the file lies in a tmpfs. Taken only as it is used.
+
+    Of an upload H2O has what came, mruby's copy and the file, which for a small one find room
+    beside the rest.
+    """
+    needed = 3 * payload_bytes - BASE_MEMORY_BYTES // 4 if uploaded else 0
+    return BASE_MEMORY_BYTES + max(payload_bytes, needed)
 
 
 def system_calls() -> str:

@@ -95,6 +95,10 @@ def test_without_a_fence_programs_do_not_get_at_the_kernel(monkeypatch: pytest.M
 def test_the_payload_fits_into_memory() -> None:
     assert boot.memory_bytes(10_000_000_000) - boot.memory_bytes(0) >= 10_000_000_000
     assert boot.memory_bytes(0) >= 256 << 20
+    for size in (20_000_000, 100_000_000, 300_000_000, 2_000_000_000):
+        room = boot.memory_bytes(size, uploaded=True)
+        assert room >= boot.memory_bytes(size)
+        assert room >= 3 * size + (256 << 20)
 
 
 def test_a_guest_finds_its_script_and_command_in_its_working_directory(guests: Guests) -> None:
