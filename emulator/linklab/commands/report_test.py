@@ -19,7 +19,7 @@ from linklab.regression import baseline, fingerprint, history
 from linklab.regression.baseline import Baseline
 from linklab.regression.figures import Cell
 from linklab.regression.fingerprint import Fingerprint
-from linklab.report import vega
+from linklab.report import publication, vega
 from linklab.runs import evidence, evidence_test, job, summary
 from linklab.runs.run_figures import LinkFigures, ProcessFigures, RunFigures
 from linklab.scenario import Scenario
@@ -304,6 +304,24 @@ def test_publications_are_held_against_scenarios_that_ship(tmp_path: Path) -> No
     assert "download: 1 of 1 values, median error 3.3 %" in said
     made(tmp_path / "other", "alg3", 1, replace(of, sample_s=1.0), 16.0)
     assert "What thesis states" not in words(page(tmp_path / "other"))
+
+
+def test_why_a_statement_fails_is_said_and_escaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = HOSTILE.replace("'", "''")
+    stated = publication.parse(
+        "name: ours\ntitle: Ours\nsource: thesis\nstatements:\n"
+        f"  - {{metric: download, source: s, within: 1 %, why: '{why}', values: {{hs-s7: {{alg3: 9 s}}}}}}\n",
+        "ours.yaml",
+    )
+    monkeypatch.setattr(publication, "NAMES", ("ours",))
+    monkeypatch.setattr(publication, "find", lambda _: stated)
+    made(tmp_path / "runs", "alg3", 1, scenario.find("hs-s7"), 16.0)
+    text = page(tmp_path / "runs")
+    assert "<img" not in text
+    assert f"why: {HOSTILE}" in words(text)
+    assert "1 of the 1 misses are explained" in words(text)
 
 
 def test_one_seed_in_the_guest_and_on_the_host_are_two_runs(tmp_path: Path) -> None:

@@ -466,9 +466,10 @@ def _published(name: str, checked: Sequence[Checked]) -> dict[str, Any]:
             "interval": reproduction_showing.interval(one),
             "verdict": reproduction_showing.verdict(one),
             "holds": one.verdict == "holds",
+            "reasons": reproduction_showing.reasons(table) if one is table[-1] else [],
         }
-        for one in checked
-        if one.verdict in ("holds", "fails")
+        for table in reproduction_showing.tables(checked)
+        for one in table
     ]
     return {
         "name": name,

@@ -12,8 +12,8 @@ The file (keys marked * are needed, the others show their defaults):
         link: wifi                     # for a measure of one link
         source*: table 5.12            # where in the publication
         kind: outcome                  # or calibration: what the scenario was fitted to; or does
-                                       # not follow: known not to come out, and then
-        why: …                         # says why
+                                       # not follow: known not to come out, which needs
+        why: …                         # why runs come out otherwise than stated
         needs: [music]                 # of not_there
         workload: video                # over the scenarios' links, in place of their own
         first: 250 s                   # of the runs' first so many seconds alone, without a tail
@@ -99,8 +99,8 @@ class Statement:
 
     `of` and `to` are cells: a *value* has one `of`; a *ratio* or *difference* as many `of` as
     scenarios, and for each the cells in `to` of the same scenario, the best of which counts; a
-    *correlation* is of `metric` and `other` over all of `of`. `missing` are the reasons for which
-    linklab cannot check it yet.
+    *correlation* is of `metric` and `other` over all of `of`. `why` is why runs come out otherwise,
+    "" where nobody has said. `missing` are the reasons for which linklab cannot check it yet.
     """
 
     line: int
@@ -313,8 +313,8 @@ class _Reader:
         if item.has("link") != measure.per_link:
             item.fail("link", f"{metric} is {'' if measure.per_link else 'not '}of one link")
         kind = item.get_or("kind", _kind, KINDS[1])
-        if item.has("why") != (kind == "does not follow"):
-            item.fail("why", "goes with 'kind: does not follow', which needs it")
+        if kind == "does not follow" and not item.has("why"):
+            item.fail(None, "'why' is missing: 'kind: does not follow' needs it")
         forms = [name for name, keys in _FORMS.items() if any(map(item.has, keys))]
         if len(forms) != 1:
             item.fail(None, "needs either 'values', or 'of' and 'to', or 'correlation'")

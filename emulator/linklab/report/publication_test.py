@@ -141,9 +141,10 @@ def test_what_is_stated_of_links_is_found_whatever_the_workload() -> None:
     assert publication.figures_for(scenario.find("ls+large-page")) == {}
 
 
-def test_what_does_not_follow_says_why() -> None:
-    made = one(f"metric: download, source: s, kind: does not follow, why: sums, {PAIR}, is: less")
-    assert (made.kind, made.why) == ("does not follow", "sums")
+@pytest.mark.parametrize("kind", publication.KINDS)
+def test_a_statement_may_say_why_it_fails(kind: str) -> None:
+    made = one(f"metric: download, source: s, kind: {kind}, why: sums, {PAIR}, is: less")
+    assert (made.kind, made.why) == (kind, "sums")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,11 @@ def test_what_does_not_follow_says_why() -> None:
         ("metric: download, source: s, each: [ts], of: alg3, is: less", "'to' is missing"),
         (f"metric: link-rate, source: s, {PAIR}, is: less", "link-rate is of one link"),
         (f"metric: download, link: lte, source: s, {PAIR}, is: less", "is not of one link"),
-        (f"metric: download, source: s, kind: does not follow, {PAIR}, is: less", "why: goes with"),
+        (
+            f"metric: download, source: s, kind: does not follow, {PAIR}, is: less",
+            "'why' is missing: 'kind: does not follow' needs it",
+        ),
+        (f"metric: download, source: s, why: '', {PAIR}, is: less", "why: "),
         (f"metric: download, source: s, needs: [web], {PAIR}, is: less", "unknown value 'web'"),
         (
             "metric: download, with: link-delta, source: s, correlation: -2, within: 0.1, "

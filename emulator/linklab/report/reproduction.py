@@ -66,11 +66,13 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many of some statements hold, how many fail, and how many of both are clear."""
+    """How many of some statements hold, how many fail, and how many of both are clear; of how many
+    that fail it is said why."""
 
     holds: int
     fails: int
     clear: int
+    explained: int
 
     @property
     def all(self) -> int:
@@ -99,8 +101,13 @@ def check(publication: Publication, runs: Runs) -> list[Checked]:
 def count(checked: Iterable[Checked]) -> Count:
     """Of those that could be checked."""
     known = [one for one in checked if one.verdict in ("holds", "fails")]
-    holds = sum(one.verdict == "holds" for one in known)
-    return Count(holds, len(known) - holds, sum(one.clear for one in known))
+    fails = [one for one in known if one.verdict == "fails"]
+    return Count(
+        holds=len(known) - len(fails),
+        fails=len(fails),
+        clear=sum(one.clear for one in known),
+        explained=sum(bool(one.statement.why) for one in fails),
+    )
 
 
 def median_error(checked: Iterable[Checked], *, relative: bool) -> float | None:

@@ -16,19 +16,42 @@ from linklab.report import reproduction
 from linklab.report.publication import KINDS, Cell, Publication
 from linklab.report.reproduction import Checked
 
+_WIDTH = 80
+
 _STYLES = {"holds": "green", "fails": "red"}
 
 
 def show(checked: Sequence[Checked], console: Console) -> None:
     """Prints the statements that could be checked, in tables by what they are about; then what
     they come to, and what could not be checked for what reason."""
-    known = [one for one in checked if one.verdict in ("holds", "fails")]
-    for (title, source, kind), rows in itertools.groupby(known, key=_heading):
+    for rows in tables(checked):
+        title, source, kind = _heading(rows[0])
         about = f", {kind}" if kind != "outcome" else ""
         console.print(Text(f"{title} ({source}{about})", style="bold"))
-        console.print(_table(list(rows)))
+        console.print(_table(rows))
+        for reason in reasons(rows):
+            console.print(Text(reason, style="dim"), width=min(console.width, _WIDTH))
     for line in summary(checked):
         console.print(line, markup=False, highlight=False)
+
+
+def tables(checked: Sequence[Checked]) -> list[list[Checked]]:
+    """The statements that could be checked, those together that follow each other and are about the
+    same."""
+    known = [one for one in checked if one.verdict in ("holds", "fails")]
+    return [list(rows) for _, rows in itertools.groupby(known, key=_heading)]
+
+
+def reasons(rows: Sequence[Checked]) -> list[str]:
+    """Why statements of a table fail, each reason once, with whose it is unless it is that of all;
+    of those that do not follow also where they hold."""
+    found: dict[str, dict[str, None]] = {}
+    for one in rows:
+        if one.verdict == "fails" or one.statement.kind == "does not follow":
+            found.setdefault(one.statement.why, {})[one.statement.words] = None
+    if len(found) == 1:
+        return [f"why: {why}" for why in found if why]
+    return [f"why ({'; '.join(whose)}): {why}" for why, whose in found.items() if why]
 
 
 def _heading(one: Checked) -> tuple[str, str, str]:
@@ -77,7 +100,12 @@ def summary(checked: Sequence[Checked]) -> Iterator[str]:
         of_kind = [one for one in checked if one.statement.kind == kind]
         counted = reproduction.count(of_kind)
         if counted.all:
-            yield f"{kind}: {counted.holds} of {counted.all} hold; {counted.clear} verdicts are clear"
+            said = (
+                f"{kind}: {counted.holds} of {counted.all} hold; {counted.clear} verdicts are clear"
+            )
+            if counted.fails:
+                said += f"; {counted.explained} of the {counted.fails} misses are explained"
+            yield said
             yield from _by_metric(of_kind)
     idle = sum(one.verdict == "no runs" for one in checked)
     if idle:
@@ -137,8 +165,8 @@ def to_json(publication: Publication, checked: Sequence[Checked]) -> dict[str, A
     """The verdicts as plain data, for json.dump. Keys are stable; values are in base units: s,
     bit/s, bytes, J, W, ratios.
 
-    counts{kind}: holds, fails, clear, metrics{metric}: holds, fails, and of them values: holds,
-      fails, median_error, median_error_ratio, rms_error, rms_error_ratio
+    counts{kind}: holds, fails, clear, explained (of those that fail), metrics{metric}: holds, fails,
+      and of them values: holds, fails, median_error, median_error_ratio, rms_error, rms_error_ratio
     not_there_yet{reason}: statements that need it
     statements[]: line, metric, link, form, with, of[], to[] (scenario/contestant), source, kind,
       why, published, low, high (limits, null where there is none), missing[], verdict, clear,
@@ -169,7 +197,12 @@ def _counts(checked: Sequence[Checked]) -> dict[str, Any]:
                 "rms_error_ratio": reproduction.rms_error(values, relative=True),
             },
         }
-    return {**_count(checked), "clear": counted.clear, "metrics": metrics}
+    return {
+        **_count(checked),
+        "clear": counted.clear,
+        "explained": counted.explained,
+        "metrics": metrics,
+    }
 
 
 def _count(checked: Sequence[Checked]) -> dict[str, int]:

@@ -247,6 +247,46 @@ def test_a_table_of_80_columns(stated: Publication) -> None:
     assert "     1 the algorithm GreenBag" in lines
 
 
+EXPLAINED = f"""\
+name: x
+title: A paper
+source: thesis
+statements:
+  - {{metric: download, source: table 1, within: 10 %, why: "{"a phone is slower, " * 6}it says",
+     values: {{ts: {{alg3: 9.5 s, naive: 40 s, single-lte: 21 s}}}}}}
+  - {{metric: download, source: text, each: [ts], of: alg3, to: [naive], is: more, why: one}}
+  - {{metric: download, source: text, each: [ts], of: alg3, to: [single-lte], is: more}}
+  - {{metric: download, source: text, each: [ts], of: naive, to: [alg3], is: more, why: holds}}
+  - {{metric: goodput, source: text, kind: does not follow, why: sums, each: [ts], of: alg3, to: [naive],
+     is: more}}
+"""
+
+
+def test_a_miss_is_explained_once_below_its_table() -> None:
+    found = checked(publication.parse(EXPLAINED, "x.yaml"), runs())
+    assert [one.verdict for one in found] == ["fails"] * 2 + ["holds"] + ["fails"] * 2 + [
+        "holds"
+    ] * 2
+    first, second, third = map(reproduction_showing.reasons, reproduction_showing.tables(found))
+    assert first == [f"why: {'a phone is slower, ' * 6}it says"]
+    assert second == ["why (ts: alg3 to naive): one"]
+    assert third == ["why: sums"], "though it holds"
+    lines = shown(found).splitlines()
+    assert max(map(len, lines)) <= 80
+    begin = next(number for number, line in enumerate(lines) if line.startswith("why: a phone"))
+    assert lines[begin - 1].startswith("ts single-lte")
+    assert " ".join(lines[begin : begin + 2]) == first[0]
+    (outcome,) = (line for line in lines if line.startswith("outcome: "))
+    assert outcome == (
+        "outcome: 2 of 6 hold; 5 verdicts are clear; 3 of the 4 misses are explained"
+    )
+    (sums,) = (line for line in lines if line.startswith("does not follow: "))
+    assert "misses" not in sums
+    told = reproduction_showing.to_json(publication.parse(EXPLAINED, "x.yaml"), found)
+    assert told["counts"]["outcome"]["explained"] == 3
+    assert told["statements"][3]["why"] == "one"
+
+
 def test_json_is_whole_and_stable(stated: Publication) -> None:
     found = checked(stated, runs())
     written = json.loads(json.dumps(reproduction_showing.to_json(stated, found), allow_nan=False))
