@@ -78,7 +78,9 @@ def _failure(parcel: Parcel, scratch: Path, run_dir: Path) -> tuple[str | None, 
         given = scratch / "given"
         given.mkdir()
         request = unwrap(parcel, given)
-        limit = parcel.timeout_s or runner.watchdog_s(request.scenario)
+        limit = parcel.timeout_s
+        if limit is None:
+            limit = runner.watchdog_s(request.scenario)
         where = choice.choose("guest", "virtual")
         runner.prepare(request, run_dir, where)
         with contextlib.closing(runner.begin(request, run_dir, where, limit)) as running:

@@ -15,7 +15,7 @@ from linklab import scenario
 from linklab.commands import cli, compare, doctor, exec, options, reproduce, run, running
 from linklab.core import scratch
 from linklab.core.paths import PYTHON_PATH
-from linklab.places.choice import PlaceError
+from linklab.places.choice import Place, PlaceError
 from linklab.report import publication
 from linklab.runs import runner
 
@@ -49,7 +49,10 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Stands for what every run begins with; has something in it once that was called."""
     calls: list[object] = []
     monkeypatch.setattr(running, "choose_place", lambda *words: calls.append(words))
-    monkeypatch.setattr(running, "require", lambda _: None)
+    monkeypatch.setattr(running, "require", lambda *_: None)
+    monkeypatch.setattr("linklab.live.session.live", lambda *_, **__: calls.append("live"))
+    monkeypatch.setattr("linklab.live.session.choose_place", lambda _: Place("host", "real", ""))
+    monkeypatch.setattr(running, "announce", lambda _: None)
     return calls
 
 
@@ -138,6 +141,12 @@ def test_what_follows_the_dashes_is_the_user_s(called: Called) -> None:
         ("compare ls --runs 0", "'0' is not a number of at least 1"),
         ("compare ls --parallel two", "'two' is not a number of at least 1"),
         ("compare ls -a alg1,", "no algorithm is called ''"),
+        ("compare ls -a=", "no algorithm is called ''"),
+        ("live ls -a=", "no algorithm is called ''"),
+        ("live ls --listen-proxy 8080 -a=", "no algorithm is called ''"),
+        ("run ls --energy-model=", "no energy model is called ''"),
+        ("compare ls --energy-model=", "no energy model is called ''"),
+        ("energy --energy-model=", "no energy model is called ''"),
         ("exec ls", "exec needs a command: linklab exec SCENARIO -- COMMAND"),
         ("exec ls --", "exec needs a command"),
         ("exec ls curl -- x", "unrecognized arguments: curl"),

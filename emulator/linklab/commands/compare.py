@@ -82,9 +82,8 @@ def run(options: argparse.Namespace) -> int:
     for scenario in map(find, options.scenarios):
         if scenario not in scenarios:  # Else its runs would count in two tables.
             scenarios.append(scenario)
-    plan = [
-        (scenario, contestants(options.algorithms or USUAL, scenario)) for scenario in scenarios
-    ]
+    wanted = USUAL if options.algorithms is None else options.algorithms
+    plan = [(scenario, contestants(wanted, scenario)) for scenario in scenarios]
     running.require(
         list(dict.fromkeys(name for _, names in plan for name in names)),
         options.place,

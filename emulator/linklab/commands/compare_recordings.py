@@ -99,7 +99,7 @@ def _read(directory: Path) -> Recording:
 
 
 def _named(options: argparse.Namespace, scenario: Scenario) -> Sequence[str]:
-    return contestants(options.algorithms, scenario) if options.algorithms else ()
+    return () if options.algorithms is None else contestants(options.algorithms, scenario)
 
 
 @contextmanager

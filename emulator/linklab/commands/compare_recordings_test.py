@@ -108,5 +108,6 @@ def test_what_cannot_be_compared_is_said(
     assert "no algorithm is called 'single-lte'" in refused(
         simulated.run_dir(tmp_path / "one", BOTH[:1]), algorithms="single-lte"
     )
+    assert "no algorithm is called ''" in refused(drive, algorithms="")
     assert refused("hs-s7", kind=["wifi=lte"]).startswith("--kind: a scenario says what its links")
     assert runs.requests == []

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     """Joules of runs, a model, its thresholds, or all models; 1 if a run has no energy."""
     if options.power and not options.runs:
         raise UsageError("--power is of runs: give some")
-    model = library.get(options.energy_model) if options.energy_model else None
+    model = None if options.energy_model is None else library.get(options.energy_model)
     if options.eib:
         if model is None or options.runs:
             raise UsageError("--eib is of a model: give --energy-model, and no runs")

@@ -67,8 +67,8 @@ def run(options: argparse.Namespace) -> int:
         )
     scenario = find(options.scenario)
     default = _IN_TURN if options.listen_proxy is None else None
-    wanted = options.algorithms or default
-    names = contestants(wanted, scenario) if wanted else []
+    wanted = default if options.algorithms is None else options.algorithms
+    names = [] if wanted is None else contestants(wanted, scenario)
     running.require(names, options.place)
     where = session.choose_place(options.place)
     running.announce(where)

@@ -149,7 +149,7 @@ def _beginnings(
     from linklab.runs import beginning
     from linklab.runs.run_figures import FigureError
 
-    model = library.get(energy_model) if energy_model else None
+    model = None if energy_model is None else library.get(energy_model)
     wanted = dict.fromkeys((one.scenario, one.contestant, one.first_s) for one in stated.beginnings)
     found = []
     for one in used:

@@ -36,8 +36,8 @@ def model_for(scenario: Scenario, instead: str | None = None) -> str | None:
 
     Raises ScenarioError where there is no such model, or it does not know a link of the scenario.
     """
-    base = None if instead or scenario.path is None else scenario.path.parent
-    name = instead or scenario.energy
+    base = None if instead is not None or scenario.path is None else scenario.path.parent
+    name = scenario.energy if instead is None else instead
     if name is None:
         return None
     model = library.get(name, base)
