@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
     BaselineError where the baseline does not belong to this suite or machine.
     """
     _check(options)
-    page.require_place(options.report, options.out)
+    page.require_place(options.report, options.out or RUNS)
     suite = suites.load(options.suite)
     if options.real_clock:
         return _on_the_real_clock(suite, options)
