@@ -5,7 +5,9 @@
 `outside` is a node that takes every address for its own. What connects there is joined, by a relay
 (`core/relay.py`), to a connection of the machine's: the kernel's TCP carries what goes over the
 emulated links, and a lossless neighbour the rest. In the other direction `multilink proxy` on the
-client host can be reached from the machine's loopback device. No address, nothing else, is opened.
+client host can be reached from the machine's loopback device. To the lab's hosts nothing else is opened; but a program
+that is root in the guest can enter the namespace of its device, from which all is reached that
+slirp4netns reaches (SECURITY.md).
 """
 
 from __future__ import annotations

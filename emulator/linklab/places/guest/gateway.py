@@ -76,7 +76,7 @@ def seen_from_guest(host: str) -> str:
 @dataclass(frozen=True)
 class Way:
     """What a guest's way outside lets through besides connections of the guest's to others: those to
-    this machine's loopback device, and into the guest what comes to `ports` of that."""
+    this machine's loopback device, whichever port, and into the guest what comes to `ports` of that."""
 
     ports: tuple[int, ...] = ()
     reaches_loopback: bool = False
