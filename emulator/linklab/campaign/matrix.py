@@ -122,27 +122,31 @@ def _requests(matrix: Mapping, file: PlanFile) -> list[Request]:
 def _variant(variant: Mapping, file: Path) -> Scenario:
     """The scenario as its file would say it with the variant's keys."""
     name = f"{file.stem}-{variant.get('name', plan_file.name)}"
-    changes = variant.values["set"]
-    if not isinstance(changes, MappingNode) or not changes.value:
+    changes = variant.sub("set", Keys((), named=_changed))
+    if not changes.values:
         variant.fail("set", "must be a mapping such as {payload.size: 30 MB}")
-    for key, _ in changes.value:
-        if not isinstance(key, ScalarNode):
-            variant.fail_at(key, variant.path("set"), "a key must be a word")
     root = document.compose(document.read(file, str(file)), str(file), "name")
-    if {key.value for key, _ in changes.value} & {"payload", "payload.size", "payload.seed"}:
+    if changes.values.keys() & {"payload", "payload.size", "payload.seed"}:
         root = _without(root, ["payload", "sha256"])
-    for key, value in changes.value:
+    for key, value in changes.values.items():
         try:
-            root = _with(root, key.value.split("."), value)
-            parse(_text(root), "set", path=file)
+            root = _with(root, key.split("."), value)
+            parse(_text(root), "set", path=file, stem=file.stem)
         except (ValueError, yaml.YAMLError) as error:
             said = re.sub(r"^set:\d+: ", "", str(error))
-            variant.fail_at(key, variant.path(f"set.{key.value}"), f"in {file.stem}: {said}")
+            changes.fail(key, f"in {file.stem}: {said}")
     named = _with(root, ["name"], ScalarNode(_STRING_TAG, name))
     try:
         return parse(_text(named), str(file), path=file)
     except ScenarioError as error:  # Too long for a name.
         variant.fail("name", re.sub(r"^[^ ]*:\d+: ", "", str(error)))
+
+
+def _changed(key: str) -> str:
+    """A key that a variant may change. ValueError."""
+    if key == "name":
+        raise ValueError("a variant is called SCENARIO-NAME; allowed: the scenario's other keys")
+    return key
 
 
 def _with(node: Node, path: Sequence[str], value: Node) -> MappingNode:

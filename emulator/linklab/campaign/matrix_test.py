@@ -123,6 +123,10 @@ VARIANT = (
         (VARIANT + "{[a, b]: 30 MB}", ":8: matrices[0].variants[0].set: a key must be a word"),
         (VARIANT + "{payload.size: 3 MB, ? {a: b} : 1}", ":8: matrices[0].variants[0].set: a key must be a word"),
         (VARIANT + "{payload: {[a]: 1}}", "set.payload: in small: payload: a key must be a word"),
+        (VARIANT + "payload.size: 1 MB\n          payload.size: 3 MB", ":9: matrices[0].variants[0].set.payload.size: is given twice, first in line 8"),
+        (VARIANT + "name: foo", ":8: matrices[0].variants[0].set: a variant is called SCENARIO-NAME; allowed: the"),
+        (VARIANT + "energy: nonsense", ":8: matrices[0].variants[0].set.energy: in small: energy: no energy model is called 'nonsense'"),
+        (VARIANT + "[a]", ":8: matrices[0].variants[0].set: must be a mapping"),
         (VARIANT + "{}", ":8: matrices[0].variants[0].set: must be a mapping such as"),
     ],
 )  # fmt: skip
