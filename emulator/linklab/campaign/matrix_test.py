@@ -119,6 +119,10 @@ VARIANT = (
         ),
         (VARIANT + "links.wifi.loss: 2", ":8: matrices[0].variants[0].set.links.wifi.loss: in small: links.wifi.loss: '2'"),
         (VARIANT + "links.wi.loss: 2 %", ":8: matrices[0].variants[0].set.links.wi.loss: in small: links.wi: 'wi' (did you mean 'wifi'?) has no kind"),
+        (
+            "name: sweep\nmatrices:\n  - scenarios: [./small.yaml]\n    algorithms: [alg3, mptcp-mdp]",
+            ":4: matrices[0].algorithms[1]: small: mptcp-mdp needs an energy model to decide by",
+        ),
         (VARIANT + "name.x: 2 %", "in small: there is no 'x' in a single value"),
         (VARIANT + "{[a, b]: 30 MB}", ":8: matrices[0].variants[0].set: a key must be a word"),
         (VARIANT + "{payload.size: 3 MB, ? {a: b} : 1}", ":8: matrices[0].variants[0].set: a key must be a word"),

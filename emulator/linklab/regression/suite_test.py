@@ -92,6 +92,7 @@ def test_a_path_is_one_beside_the_suite(tmp_path: Path) -> None:
         ("static-80-50,", "statik-80-50,", r":5: scenarios\[0\].scenario: no scenario is called"),
         ("size: 30 MB", "size: 30", r":5: scenarios\[0\].size: '30' has no unit"),
         ("scenario: ls,", "scenario: ls, sise: 1 MB,", r":6: scenarios\[1\]: unknown key 'sise' \(did you mean 'size'"),
+        ("ls, algorithms: [alg1]", "ls, algorithms: [dynsub]", r":6: scenarios\[1\].algorithms\[0\]: ls: dynsub needs to know at what rate"),
         ("scenario: ls, algorithms: [alg1], seeds: [7]", "scenario: static-80-50", r":6: .*static-80-50 alg3 seed 1 is in the suite already"),
         ("name: own, command: \"'", "name: alg3, command: \"'", r":8: exec\[0\].name: 'alg3' is taken"),
         ("my client'", "my client", r":8: exec\[0\].command: .* is no command: No closing quotation"),

@@ -104,9 +104,19 @@ class PlanFile:
         return tuple(filled(word, here) for word in words(text))
 
     def entrants(self, mapping: Mapping, scenarios: Sequence[Scenario]) -> list[Entrant]:
-        """The mapping's `algorithms`: contestants of all these scenarios by their names or
+        """The mapping's `algorithms`: contestants that fit all these scenarios by their names or
         aliases, and programs of the file."""
-        names = mapping.each("algorithms", clients.known_to(scenarios, self._programs))
+        known = clients.known_to(scenarios, self._programs)
+
+        def fitting(text: str) -> str:
+            found = known(text)
+            for one in scenarios if found not in self._programs else ():
+                unfit = clients.misfit(found, one, has_energy=one.energy is not None)
+                if unfit is not None:
+                    raise ValueError(unfit)
+            return found
+
+        names = mapping.each("algorithms", fitting)
         return [self._programs.get(one, Entrant(one, server=self._server)) for one in names]
 
     def scenario(self, text: str) -> Scenario:
