@@ -746,3 +746,10 @@ def test_python_tags_do_nothing() -> None:
 def test_shipped_files_are_plain_yaml() -> None:
     for name in SHIPPED:
         yaml.safe_load((PROFILES / f"{name}.yaml").read_text())
+
+
+def test_a_directory_may_be_called_with_a_plus(tmp_path: Path) -> None:
+    (tmp_path / "x y+z").mkdir()
+    file = tmp_path / "x y+z" / "none.yaml"
+    with pytest.raises(ScenarioError, match=r"x y\+z/none\.yaml: there is no such scenario"):
+        scenario.find(str(file))

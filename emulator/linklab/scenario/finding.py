@@ -45,7 +45,8 @@ def find(name_or_path: str, directory: Path = PROFILES) -> Scenario:
     Anything with a slash or the ending .yaml or .yml is a path, of a workload too.
     """
     base, joined, workload = name_or_path.rpartition(JOINED)
-    if joined and not Path(name_or_path).is_file():
+    in_directory = "/" in workload and Path(name_or_path).parent.is_dir()
+    if joined and not in_directory and not Path(name_or_path).is_file():
         made = _workload(_WORKLOADS.find(workload, WORKLOADS)).over(find(base, directory))
         why = made.workload.misfit(made.payload.size_bytes)
         if why is not None:
