@@ -67,6 +67,7 @@ def test_runs_without_energy_are_exit_code_1(
     told = capsys.readouterr()
     assert f"{good}: " in told.out
     assert f"{bad}: names no energy model; needed: --energy-model" in told.err
+    assert f"{tmp_path / 'none'}: there is no such directory" in told.err
     assert main(["energy", str(tmp_path / "none"), "--energy-model", "galaxy-s7"]) == 1
 
 

@@ -91,7 +91,7 @@ def _draw(options: argparse.Namespace) -> int:
     if options.seconds is not None and not 0 < options.seconds <= plotting.MAX_SECONDS:
         raise ValueError(f"--seconds {options.seconds:g}; allowed: up to {plotting.MAX_SECONDS:g}")
     directory = Path(options.what)
-    if (directory / FILES[LinkRecord]).is_file():
+    if any((directory / name).is_file() for name in (job.FILE, FILES[LinkRecord])):
         if unused := given(options, "seed", "seconds"):
             raise ValueError(f"{directory}: is a run, drawn as it was: leave out {unused[0]}")
         plot = _of_run(directory)

@@ -221,6 +221,16 @@ def test_a_name_with_dollars_is_no_formula(run: Path, tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_run_that_failed_before_it_recorded_is_no_scenario(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for file in run.iterdir():
+        file.unlink()
+    (run / "run.json").write_text("{}")
+    nothing = f"{run}: nothing was recorded of the links: there is nothing to draw"
+    assert refused(run, capsys) == nothing
+
+
 def test_a_directory_that_is_no_run_is_no_scenario_either(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

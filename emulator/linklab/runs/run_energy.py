@@ -83,6 +83,8 @@ def of_directory(run_dir: Path, model: EnergyModel | None = None) -> Account:
     multilink wrote by itself, on hardware. Raises FigureError, ScenarioError, OSError."""
     from linklab.runs import summary  # Which reads this module's energies.
 
+    if not run_dir.is_dir():
+        raise FigureError(f"{run_dir}: there is no such directory")
     used = model or model_of(run_dir)
     if used is None:
         raise FigureError(f"{run_dir}: names no energy model; needed: --energy-model")
