@@ -11,9 +11,6 @@ fenced in from outside, by the first of these that works here:
   for those. Hence it comes second.
 - `none`: the guest can do what the user can do. It is said loudly; in a container that refuses
   the other two, the container is the fence.
-
-Behind the first two a guest makes no sockets either (socket_filter.py): those of the host that have a
-path could be connected to through any mount.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from linklab.core.paths import DATA, MULTILINK, PYTHON_PATH, Cached, cache_dir, in_cache
-from linklab.places.guest import image, image_root, landlock, socket_filter
+from linklab.places.guest import image, image_root, landlock
 
 SYSTEM_SECRETS = (
     "/etc/shadow",
@@ -187,26 +184,12 @@ def _needed(*more: Path) -> list[Path]:
     return [real for path in (*own, *more) for real in (path, Path(os.path.realpath(path)))]
 
 
-_FILTER_DESCRIPTOR = 8
-
-
-@functools.cache
-def _filter() -> int:
-    """A file with the filter, in the memory of this process."""
-    descriptor = os.memfd_create("socket-filter")
-    os.write(descriptor, socket_filter.FILTER)
-    return descriptor
-
-
 def _namespaces(
     bubblewrap: Sequence[str], write: Sequence[Path], hidden: Sequence[Path]
 ) -> list[str]:
-    """The words of bwrap(1) before those of the program, and before them who opens its filter."""
+    """The words of bwrap(1) before those of the program."""
     words = [
-        *("sh", "-c", f'exec {_FILTER_DESCRIPTOR}<"$0" && exec "$@"'),
-        f"/proc/{os.getpid()}/fd/{_filter()}",
         *bubblewrap,
-        *("--seccomp", str(_FILTER_DESCRIPTOR)),
         "--die-with-parent",
         "--unshare-pid",
         "--unshare-ipc",
@@ -233,11 +216,7 @@ def _namespaces(
 
 
 def _landlock(write: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
-    wanted = {
-        "write": [*map(str, write)],
-        "hide": [*map(str, hidden)],
-        "filter": socket_filter.FILTER.hex(),
-    }
+    wanted = {"write": [*map(str, write)], "hide": [*map(str, hidden)]}
     return [sys.executable, "-I", "-S", str(Path(landlock.__file__)), json.dumps(wanted)]
 
 

@@ -1,7 +1,6 @@
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import get_args
@@ -135,37 +134,6 @@ def test_it_reaches_no_network(confine: Confine) -> None:
         port = server.getsockname()[1]
         done = confine(f"bash -c 'echo > /dev/tcp/127.0.0.1/{port}' && echo reached")
     assert done.stdout == ""
-
-
-REACH = """
-import ctypes, socket, sys
-made = []
-def tried(what):
-    try: made.append(what())
-    except OSError: return
-    print("reached")
-libc = ctypes.CDLL(None)
-tried(lambda: socket.socket(socket.AF_UNIX).connect(sys.argv[1]))
-tried(lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
-tried(lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW))
-a, b = socket.socketpair()
-tried(lambda: a.connect(sys.argv[1]))
-if libc.syscall(425, 1, ctypes.create_string_buffer(120)) >= 0: print("reached by a ring")
-if libc.syscall(41 | 0x40000000, 1, 1, 0) >= 0: print("reached by x32")
-a.send(b"pairs"), print(b.recv(9).decode())
-"""
-
-
-def test_it_reaches_no_program_of_the_host_by_a_socket(confine: Confine, tmp_path: Path) -> None:
-    """A mount that is read-only does not keep it from connecting."""
-    import socket
-
-    (tmp_path / "reach.py").write_text(REACH)
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(tmp_path / "socket"))
-        server.listen()
-        done = confine(f"{sys.executable} -I -S {tmp_path}/reach.py {tmp_path}/socket")
-    assert done.stdout == "pairs\n", done.stderr
 
 
 def test_what_a_run_needs_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

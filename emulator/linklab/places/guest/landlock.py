@@ -1,7 +1,6 @@
-"""Runs a program that may write some directories only and read all but some paths (Landlock), behind
-a filter of system calls (seccomp).
+"""Runs a program that may write some directories only and read all but some paths (Landlock).
 
-`python -I -S landlock.py '{"write": [...], "hide": [...], "filter": HEX}' PROGRAM ARGUMENT…`. A file of its own
+`python -I -S landlock.py '{"write": [...], "hide": [...]}' PROGRAM ARGUMENT…`. A file of its own
 that imports nothing of linklab, because it runs each time a guest boots.
 
 Landlock knows no rights for the names in a directory that can be entered, nor for modes, owners
@@ -21,9 +20,7 @@ from collections.abc import Collection, Iterator
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION = 1
 _PATH_BENEATH = 1
-_PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 22, 38
-_SECCOMP_MODE_FILTER = 2
-_STEP_BYTES = 8
+_PR_SET_NO_NEW_PRIVS = 38
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = (1 << bit for bit in range(4))
 _REMOVE_DIR, _REMOVE_FILE, _MAKE_CHAR, _MAKE_DIR, _MAKE_REG = (1 << bit for bit in range(4, 9))
@@ -112,14 +109,6 @@ def confine(write: Collection[str], hidden: Collection[str]) -> None:
     os.close(ruleset)
 
 
-def refuse(program: bytes) -> None:
-    """Puts the calling thread, which has been confined, behind a filter for good. Raises OSError."""
-    steps = ctypes.create_string_buffer(program, len(program))
-    described = struct.pack("@HP", len(program) // _STEP_BYTES, ctypes.addressof(steps))
-    if _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, described, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_SECCOMP)")
-
-
 def _call(number: int, *arguments: object) -> int:
     result = int(_libc.syscall(number, *arguments))
     if result < 0:
@@ -132,7 +121,6 @@ def main() -> None:
     """Confines this process as its first argument says, and becomes the program."""
     wanted = json.loads(sys.argv[1])
     confine(wanted["write"], wanted["hide"])
-    refuse(bytes.fromhex(wanted["filter"]))
     os.execvp(sys.argv[2], sys.argv[2:])
 
 
