@@ -42,6 +42,9 @@ PARTS = {
     "a bound in slow start": Change(
         "internal/download/link.go", "return min(most, l.startRoom())", "return most"
     ),
+    "a bound on the queue": Change(
+        "internal/download/link.go", "const mostQueue = 2", "const mostQueue = 1e6"
+    ),
     "late bytes twice": Change(
         "internal/download/repeat.go", "if thief.Rate == 0 ||", "if true || thief.Rate == 0 ||"
     ),

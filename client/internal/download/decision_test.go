@@ -91,6 +91,28 @@ func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
 	}
 }
 
+// A queue that orders have filled does not have more ordered.
+func TestNoMoreIsOrderedTheLongerTheQueue(t *testing.T) {
+	l := &linkState{
+		lane: lane{growth: &schedule.Growth{}}, rtt: link.RoundTrip{Min: 40 * time.Millisecond},
+		idleDelay: 50 * time.Millisecond,
+		pace:      throughput.NewPace(paceWindow),
+	}
+	l.pace.Begin(0, 0)
+	for now := time.Duration(0); now < 10*time.Second; now += 10 * time.Millisecond {
+		l.pace.Add(now, 10_000) // 1 MB/s
+	}
+	for _, test := range []struct {
+		delay time.Duration
+		want  float64
+	}{{80 * time.Millisecond, 100_000}, {100 * time.Millisecond, 125_000}, {400 * time.Millisecond, 125_000}} {
+		l.delays = []time.Duration{test.delay}
+		within(t, "what is ordered ahead, at a delay of "+test.delay.String(), float64(l.pipe(10*time.Second)), 0.98*test.want, 1.02*test.want)
+	}
+	l.idleDelay = 0 // Nothing is known of the link without its queue.
+	within(t, "what is ordered ahead", float64(l.pipe(10*time.Second)), 490_000, 510_000)
+}
+
 // In slow start a connection orders no more than its part of what the link may carry.
 func TestSlowStartDoesNotOrderMoreThanALinkCarries(t *testing.T) {
 	l := &linkState{

@@ -200,6 +200,11 @@ func (l *linkState) idle() time.Duration {
 	return l.delay()
 }
 
+// mostQueue is how many times as long as without a queue a lane's delay counts at
+// most. What is ordered ahead fills the link's queue, which makes the delay longer,
+// by which more would be ordered ahead until packets are lost.
+const mostQueue = 2
+
 // pipe is how many bytes must be awaited so that the link is never idle. First
 // bytes may come just when they were expected, which is in no time at all: they
 // say nothing of a rate.
@@ -214,6 +219,9 @@ func (l *linkState) pipe(now time.Duration) quantity.Bytes {
 		}
 	case l.isLane() && schedule.IsStarting(l.pace.Total(), rate, delay):
 		return min(most, l.startRoom())
+	}
+	if l.isLane() {
+		delay = min(delay, mostQueue*l.idle())
 	}
 	return min(quantity.Bytes((1.25 * rate).Over(delay)), most)
 }
