@@ -225,6 +225,9 @@ def _planned(
 ) -> list[Planned]:
     if entry.has("size"):
         size = entry.get("size", _size)
+        why = scenario.workload.misfit(size)
+        if why is not None:
+            entry.fail("size", why)
         scenario = replace(scenario, payload=Payload(size, scenario.payload.seed))
     if entry.has("algorithms"):
         entrants = file.entrants(entry, [scenario])

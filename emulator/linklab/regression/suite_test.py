@@ -91,6 +91,7 @@ def test_a_path_is_one_beside_the_suite(tmp_path: Path) -> None:
         ("[1, 2]", "[1, -2]", r":3: seeds\[1\]: '-2' is not a whole number"),
         ("static-80-50,", "statik-80-50,", r":5: scenarios\[0\].scenario: no scenario is called"),
         ("size: 30 MB", "size: 30", r":5: scenarios\[0\].size: '30' has no unit"),
+        ("scenario: ls,", "scenario: ls+upload, size: 5 GB,", r":6: scenarios\[1\].size: 5 GB is too large for upload; allowed with it: 1 B to 2 GB"),
         ("scenario: ls,", "scenario: ls, sise: 1 MB,", r":6: scenarios\[1\]: unknown key 'sise' \(did you mean 'size'"),
         ("ls, algorithms: [alg1]", "ls, algorithms: [dynsub]", r":6: scenarios\[1\].algorithms\[0\]: ls: dynsub needs to know at what rate"),
         ("scenario: ls, algorithms: [alg1], seeds: [7]", "scenario: static-80-50", r":6: .*static-80-50 alg3 seed 1 is in the suite already"),
