@@ -125,7 +125,7 @@ def _made(bench: Bench, replay: _Replay, run_dir: Path) -> list[float]:
     kinds = {one.link: KINDS[one.link.rstrip("2")] for one in recorded.courses}
     made = making.scenario(replay.name, [recorded], kinds)
     files.write(made, bench.work / f"{replay.name}.yaml", [run_dir.name], overwrite=True)
-    true = courses.capacities_bps(run_dir, recorded.length_s, 1.0)
+    true = courses.capacities_bps(run_dir, recorded.length_s, 1.0, "down")
     return [
         error
         for one in recorded.courses

@@ -262,16 +262,20 @@ def _over(group: Group, who: str, models: EnergyModels) -> Over:
     step_s = courses.step_s(end_s)
     assert middle.figures is not None
     middle_s = middle.figures.download_s + middle.job.shift_s
+    direction = group.scenario.workload.direction
     rates = {
         one.job.seed: _used(
-            one, courses.rates_bps(one.run_dir, one.figures.download_s + one.job.shift_s, step_s)
+            one,
+            courses.rates_bps(
+                one.run_dir, one.figures.download_s + one.job.shift_s, step_s, direction
+            ),
         )
         for one in group.runs[who]
         if one.figures is not None
     }
     return Over(
         rates=rates,
-        capacities=courses.capacities_bps(middle.run_dir, middle_s, step_s),
+        capacities=courses.capacities_bps(middle.run_dir, middle_s, step_s, direction),
         ranges=courses.requests(middle.run_dir, middle.job.shift_s, middle_s),
         step_s=step_s,
         middle_seed=middle.job.seed,

@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from linklab import scenario
+from linklab.commands import existing, report
 from linklab.commands.cli import main
+from linklab.commands.existing import EnergyModels
 from linklab.core import records
 from linklab.core.link_state import LinkState
 from linklab.core.records import FILES, ClientRecord, LinkRecord, ProcessRecord, QueueRecord
@@ -20,10 +22,11 @@ from linklab.regression.baseline import Baseline
 from linklab.regression.figures import Cell
 from linklab.regression.fingerprint import Fingerprint
 from linklab.report import publication, vega
+from linklab.report.page import all_charts
 from linklab.runs import evidence, evidence_test, job, summary
 from linklab.runs.run_figures import LinkFigures, ProcessFigures, RunFigures
 from linklab.scenario import Scenario
-from linklab.scenario.workload import Page, Workload
+from linklab.scenario.workload import Page, Upload, Workload
 
 HOSTILE = "</script><script>alert('1')</script><img src=x onerror=alert(2)>"
 
@@ -353,6 +356,20 @@ def test_wasted_is_one_figure(tmp_path: Path, small: Scenario) -> None:
     said = words(page(tmp_path / "runs"))
     assert "- 1.9 MB Download times" in said
     assert "1 complete, 1.9 MB wasted" in said
+
+
+def test_of_an_upload_the_throughput_is_what_went_up(tmp_path: Path, small: Scenario) -> None:
+    upload = replace(small, workload=Workload(upload=Upload()))
+    run_dir = made(tmp_path / "runs", "alg3", 1, upload, 2.0)
+    state = LinkState(True, 60_000_000, 20_000_000, 0.01, 0.0, 0.0)
+    line = records.line(LinkRecord.of(state, t_s=0.0, late_s=0.0, link="wifi"))
+    (run_dir / FILES[LinkRecord]).write_bytes(line)
+    models = EnergyModels()
+    shown, _ = report.context(existing.read([run_dir], models), models)
+    (spec,) = [one.spec for one in all_charts(shown) if one.name.endswith("/rates")]
+    values = spec["data"]["values"]
+    assert {one["r"] for one in values if "r" in one} == {3.2, 4.8}
+    assert {one["c"] for one in values if "c" in one} == {20}
 
 
 def test_the_page_needs_no_network(tmp_path: Path, small: Scenario) -> None:

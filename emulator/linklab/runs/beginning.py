@@ -27,10 +27,10 @@ def of(run: Evidence, first_s: float, model: EnergyModel | None = None) -> Evide
             "are asked for; needed: a larger payload"
         )
     queues = Tail(run.run_dir, QueueRecord).read()
-    end_s = run.job.shift_s + first_s
+    end_s, direction = run.job.shift_s + first_s, run.scenario.workload.direction
     carried = dict.fromkeys(run.scenario.links, 0)
     for one in queues:
-        if one.direction == "down" and one.t_s <= end_s and one.link in carried:
+        if one.direction == direction and one.t_s <= end_s and one.link in carried:
             carried[one.link] = one.sent_bytes
     total = sum(carried.values())
     links = {

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from linklab.runs import beginning, evidence
 from linklab.runs.evidence_test import made
 from linklab.runs.run_figures import FigureError
 from linklab.scenario import Scenario
+from linklab.scenario.workload import Upload, Workload
 
 
 def test_the_first_second_of_two(tmp_path: Path, small: Scenario) -> None:
@@ -24,6 +26,13 @@ def test_the_first_second_of_two(tmp_path: Path, small: Scenario) -> None:
     assert energy.joules == energy.main_j == pytest.approx(energy.joules_per_byte * payload_bytes)
     assert energy.links["wifi"].active_s == pytest.approx(1.0)
     assert beginning.of(run, 1.0).figures.energy is None  # type: ignore[union-attr]
+
+
+def test_of_an_upload_what_went_up_counts(tmp_path: Path, small: Scenario) -> None:
+    upload = replace(small, workload=Workload(upload=Upload()))
+    begun = beginning.of(evidence.Reader().read(made(tmp_path, "a", upload)), 1.0)
+    assert begun.figures is not None
+    assert begun.figures.links["wifi"].bytes == round(400_000 * goodput_ratio())
 
 
 def test_what_is_over_before_has_no_such_beginning(tmp_path: Path, small: Scenario) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from linklab.core.records import ClientRecord, LinkRecord, QueueRecord, Tail
 from linklab.runs.requests import Request, of_records
@@ -37,12 +37,14 @@ class Range:
     taken_from: str
 
 
-def rates_bps(run_dir: Path, end_s: float, step_s: float) -> dict[str, Course]:
-    """Of each link what it carried downwards, headers included, as the means of steps that begin at
-    their times. Raises RecordError."""
+def rates_bps(
+    run_dir: Path, end_s: float, step_s: float, direction: Literal["down", "up"]
+) -> dict[str, Course]:
+    """Of each link what it carried in a direction, headers included, as the means of steps that begin
+    at their times. Raises RecordError."""
     sent: dict[str, list[tuple[float, int]]] = {}
     for one in Tail(run_dir, QueueRecord).read():
-        if one.direction == "down":
+        if one.direction == direction:
             sent.setdefault(one.link, [(0.0, 0)]).append((one.t_s, one.sent_bytes))
     return {link: _means(counts, end_s, step_s) for link, counts in sent.items()}
 
@@ -64,12 +66,14 @@ def _means(counts: Sequence[tuple[float, int]], end_s: float, step_s: float) -> 
     return course
 
 
-def capacities_bps(run_dir: Path, end_s: float, step_s: float) -> dict[str, Course]:
-    """Of each link what it could have carried downwards, at the starts of steps. Raises
+def capacities_bps(
+    run_dir: Path, end_s: float, step_s: float, direction: Literal["down", "up"]
+) -> dict[str, Course]:
+    """Of each link what it could have carried in a direction, at the starts of steps. Raises
     RecordError."""
     states: dict[str, list[tuple[float, float]]] = {}
     for one in Tail(run_dir, LinkRecord).read():
-        states.setdefault(one.link, []).append((one.t_s, one.rate_bps("down")))
+        states.setdefault(one.link, []).append((one.t_s, one.rate_bps(direction)))
     return {link: _sampled(changes, end_s, step_s) for link, changes in states.items()}
 
 

@@ -22,9 +22,12 @@ def counter(t_s: float, sent: int, direction: str = "down") -> QueueRecord:
 def test_rates_are_means_of_steps(tmp_path: Path) -> None:
     sent = [counter(0.5, 1000), counter(0.5, 9, "up"), counter(1.0, 3000), counter(1.5, 3000)]
     write(tmp_path, sent)
-    assert courses.rates_bps(tmp_path, 2.0, 0.5) == {"lte": [(0, 16e3), (0.5, 32e3), (1, 0)]}
-    assert courses.rates_bps(tmp_path, 2.0, 1.0) == {"lte": [(0, 24e3)]}
-    assert courses.rates_bps(tmp_path, 0.4, 0.5) == {"lte": [(0, 16e3)]}
+    assert courses.rates_bps(tmp_path, 2.0, 0.5, "down") == {
+        "lte": [(0, 16e3), (0.5, 32e3), (1, 0)]
+    }
+    assert courses.rates_bps(tmp_path, 2.0, 1.0, "down") == {"lte": [(0, 24e3)]}
+    assert courses.rates_bps(tmp_path, 0.4, 0.5, "down") == {"lte": [(0, 16e3)]}
+    assert courses.rates_bps(tmp_path, 2.0, 0.5, "up") == {"lte": [(0, 144)]}
 
 
 def test_steps_are_as_many_as_can_be_told_apart() -> None:
@@ -38,8 +41,11 @@ def test_capacity_is_the_mean_of_what_held(tmp_path: Path) -> None:
         return LinkRecord.of(one, t_s=t_s, late_s=0.0, link="lte")
 
     write(tmp_path, [state(0.0, 10_000), state(1.5, 30_000), state(3.0, 30_000)])
-    assert courses.capacities_bps(tmp_path, 3.5, 1.0) == {
+    assert courses.capacities_bps(tmp_path, 3.5, 1.0, "down") == {
         "lte": [(0, 10_000), (1, 20_000), (2, 30_000), (3, 0)]
+    }
+    assert courses.capacities_bps(tmp_path, 3.5, 1.0, "up") == {
+        "lte": [(0, 1), (1, 1), (2, 1), (3, 0)]
     }
 
 

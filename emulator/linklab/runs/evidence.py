@@ -112,7 +112,7 @@ class Reader:
             figures = self._with_energy(
                 run_dir, summary.kept_or_made(run_dir), scenario, made.shift_s
             )
-            rates = _rates_bps(run_dir, made.shift_s, figures)
+            rates = _rates_bps(evidence, figures)
         except (FigureError, RecordError, OSError) as error:
             return replace(evidence, failure=str(error))
         return replace(evidence, figures=figures, rates_bps=rates)
@@ -154,10 +154,12 @@ def different_builds(runs: Iterable[Evidence]) -> str | None:
     return None
 
 
-def _rates_bps(run_dir: Path, shift_s: float, figures: RunFigures) -> dict[str, float]:
+def _rates_bps(run: Evidence, figures: RunFigures) -> dict[str, float]:
+    start_s = run.job.shift_s
     ends_s = {
-        name: shift_s + (figures.download_s if link.finish_s is None else link.finish_s)
+        name: start_s + (figures.download_s if link.finish_s is None else link.finish_s)
         for name, link in figures.links.items()
         if link.bytes
     }
-    return link_rates.median_rates_bps(Tail(run_dir, QueueRecord).read(), shift_s, ends_s)
+    queues = Tail(run.run_dir, QueueRecord).read()
+    return link_rates.median_rates_bps(queues, start_s, ends_s, run.scenario.workload.direction)

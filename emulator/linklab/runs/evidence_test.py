@@ -15,6 +15,7 @@ from linklab.runs.evidence import EvidenceError
 from linklab.runs.job_test import JOB
 from linklab.runs.run_figures import LinkFigures, RunFigures
 from linklab.scenario import Scenario, to_yaml
+from linklab.scenario.workload import Upload, Workload
 
 FIGURES = RunFigures(
     download_s=2.0,
@@ -27,7 +28,7 @@ FIGURES = RunFigures(
 
 
 def made(parent: Path, name: str, scenario: Scenario) -> Path:
-    """A whole run directory."""
+    """A whole run directory, with twenty times as much on the way of the payload as on the other."""
     run_dir = parent / name
     run_dir.mkdir(parents=True)
     job.write(JOB, run_dir)
@@ -36,8 +37,12 @@ def made(parent: Path, name: str, scenario: Scenario) -> Path:
     counters = {"queue_bytes": 0, "dropped_packets": 0, "lost_packets": 0}
     with (run_dir / records.FILES[QueueRecord]).open("wb") as file:
         for t_s, sent in ((1.0, 400_000), (2.0, 1_000_000)):
-            one = QueueRecord(t_s=t_s, link="wifi", direction="down", sent_bytes=sent, **counters)
-            file.write(records.line(one))
+            for direction in ("down", "up"):
+                count = sent if direction == scenario.workload.direction else sent // 20
+                one = QueueRecord(
+                    t_s=t_s, link="wifi", direction=direction, sent_bytes=count, **counters
+                )
+                file.write(records.line(one))
     return run_dir
 
 
@@ -73,6 +78,12 @@ def test_a_run_is_read_from_its_directory_alone(tmp_path: Path, small: Scenario)
     assert (read.failure, read.scenario, read.who) == ("", small, JOB.contestant)
     other = reader.read(made(tmp_path, "b", small))
     assert other.scenario is read.scenario, "parsed once"
+
+
+def test_of_an_upload_the_rates_are_those_of_what_went_up(tmp_path: Path, small: Scenario) -> None:
+    upload = replace(small, workload=Workload(upload=Upload()))
+    read = evidence.Reader().read(made(tmp_path, "a", upload))
+    assert read.rates_bps == pytest.approx({"wifi": 4.8e6})
 
 
 def test_programs_of_the_user_s_are_told_apart(tmp_path: Path, small: Scenario) -> None:

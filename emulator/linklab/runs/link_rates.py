@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, Literal
 
 from linklab.core import statistics
 from linklab.core.records import QueueRecord
@@ -13,17 +13,20 @@ BIN_S: Final = 1.0
 
 
 def median_rates_bps(
-    samples: Iterable[QueueRecord], start_s: float, ends_s: Mapping[str, float]
+    samples: Iterable[QueueRecord],
+    start_s: float,
+    ends_s: Mapping[str, float],
+    direction: Literal["down", "up"],
 ) -> dict[str, float]:
-    """Of each link in `ends_s`, the median of its rates in the seconds from the client's start until
-    it ended, headers included, from the lab's counters.
+    """Of each link in `ends_s`, the median of its rates in a direction in the seconds from the
+    client's start until it ended, headers included, from the lab's counters.
 
     Neither the first second counts, in which a connection is made, nor the last, which is not used
     up, where there are others. A link that was used for less than a second has no rate.
     """
     sent: dict[str, list[tuple[float, int]]] = {link: [(start_s, 0)] for link in ends_s}
     for one in samples:
-        if one.direction == "down" and start_s < one.t_s <= ends_s.get(one.link, 0.0):
+        if one.direction == direction and start_s < one.t_s <= ends_s.get(one.link, 0.0):
             sent[one.link].append((one.t_s, one.sent_bytes))
     rates = {link: _rates_bps(counts) for link, counts in sent.items()}
     return {link: statistics.median(found[1:] or found) for link, found in rates.items() if found}
