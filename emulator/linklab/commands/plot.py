@@ -19,6 +19,7 @@ from linklab.core.records import FILES, LinkRecord, QueueRecord, Tail
 from linklab.report import plotting
 from linklab.report.plotting import Plot
 from linklab.runs import job, summary
+from linklab.scenario import Scenario
 from linklab.schema.mapping import guess
 
 EPILOG = """\
@@ -116,13 +117,16 @@ def _of_run(directory: Path) -> Plot:
     """Raises ValueError where the files of the run are not what a run writes."""
     applied = Tail(directory, LinkRecord).read()
     states = [(state.t_s, state.link, state) for state in applied]
+    of = _scenario(directory)
+    direction = "down" if of is None else of.workload.direction
     sent: dict[str, list[tuple[float, int]]] = {}
     for record in Tail(directory, QueueRecord).read():
-        if record.direction == "down":
+        if record.direction == direction:
             sent.setdefault(record.link, []).append((record.t_s, record.sent_bytes))
     has_figures = os.path.lexists(directory / summary.FILE)
     end_s = _shift_s(directory) + _download_s(directory) if has_figures else None
-    plot = plotting.of_run(directory.resolve().name, states, sent, end_s, _kinds(directory))
+    name = directory.resolve().name
+    plot = plotting.of_run(name, states, sent, end_s, _kinds(of), direction)
     if not states or plot.end_s <= 0:
         raise ValueError(
             f"{directory}: nothing was recorded of the links: there is nothing to draw"
@@ -130,11 +134,15 @@ def _of_run(directory: Path) -> Plot:
     return plot
 
 
-def _kinds(directory: Path) -> dict[str, LinkKind]:
+def _scenario(directory: Path) -> Scenario | None:
+    """The scenario of a run, None where it is not there."""
+    is_there = os.path.lexists(directory / job.SCENARIO_FILE)
+    return job.scenario_of(directory) if is_there else None
+
+
+def _kinds(of: Scenario | None) -> dict[str, LinkKind]:
     """The kinds of a run's links, where its scenario is there or their names say them."""
-    if not os.path.lexists(directory / job.SCENARIO_FILE):
-        return dict(KINDS)
-    return {name: link.kind for name, link in job.scenario_of(directory).links.items()}
+    return dict(KINDS) if of is None else {name: one.kind for name, one in of.links.items()}
 
 
 def _shift_s(directory: Path) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from linklab import scenario
 from linklab.commands import cli
 from linklab.runs import job
 from linklab.runs.job_test import JOB
@@ -80,6 +81,14 @@ def test_what_a_run_recorded_is_drawn(run: Path, capsys: pytest.CaptureFixture[s
     assert (wifi["t_s"], wifi["value"]) == ([0.0, 1.0], [80.0, 0.0])
     assert (lte["link"], lte["t_s"], lte["value"]) == ("lte", [0.0], [80.0])
     assert (used["label"], used["t_s"], used["value"]) == ("Wi-Fi used", [0.0, 1.0], [8.0, 0.0])
+
+
+def test_of_an_upload_what_went_up_is_drawn(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run / "scenario.yaml").write_text(scenario.to_yaml(scenario.find("hs-s7+upload")))
+    down, up, *_ = drawn(run, capsys)["panels"]
+    assert [one["label"] for one in down["series"]] == ["Wi-Fi", "LTE"]
+    used = up["series"][-1]
+    assert (used["label"], used["t_s"], used["value"]) == ("Wi-Fi used", [0.0], [0.000056])
 
 
 def test_a_run_that_started_later_is_over_later(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from linklab.core.link_kinds import LinkKind, link_title
 from linklab.core.link_state import LinkState
@@ -140,11 +140,14 @@ class _Course:
         self._out_since_s = None
 
 
-def _panels(courses: Iterable[_Course], more: Sequence[Series] = ()) -> list[Panel]:
+def _panels(
+    courses: Iterable[_Course], down: Iterable[Series], up: Iterable[Series]
+) -> list[Panel]:
+    """The panels, with what was used of each direction."""
     made = list(courses)
     panels = [
-        Panel("capacity, downlink", "Mbit/s", [*(one.down for one in made), *more]),
-        Panel("capacity, uplink", "Mbit/s", [one.up for one in made]),
+        Panel("capacity, downlink", "Mbit/s", [*(one.down for one in made), *down]),
+        Panel("capacity, uplink", "Mbit/s", [*(one.up for one in made), *up]),
         Panel("round trip", "ms", [one.delay for one in made]),
         Panel("loss", "%", [one.loss for one in made]),
         Panel("signal", "dBm", [one.signal for one in made if one.has_signal]),
@@ -179,10 +182,11 @@ def of_run(
     sent_bytes: Mapping[str, Sequence[tuple[float, int]]],
     download_s: float | None,
     kinds: Mapping[str, LinkKind],
+    direction: Literal["down", "up"] = "down",
 ) -> Plot:
-    """A run: the states as applied (time, link, state), each link's downlink counter over time,
-    and the kind of each link. `download_s` is None where the run has no figure. Raises ValueError
-    for a link without a kind.
+    """A run: the states as applied (time, link, state), each link's counter over time in the
+    direction of the payload, and the kind of each link. `download_s` is None where the run has no
+    figure. Raises ValueError for a link without a kind.
     """
     courses: dict[str, _Course] = {}
     last_s = 0.0 if download_s is None else download_s
@@ -191,7 +195,7 @@ def of_run(
         last_s = max(last_s, t_s)
     used = []
     for link, samples in sent_bytes.items():
-        series = Series(link, f"{link_title(link)} used", dashed=True)
+        series = Series(link, f"{link_title(link)} used", dashed=direction == "down")
         before_s, before = 0.0, 0
         for t_s, sent in samples:
             if t_s > before_s:
@@ -200,7 +204,7 @@ def of_run(
             last_s = max(last_s, t_s)
         used.append(series)
     finishes_s = {} if download_s is None else {"download": download_s}
-    return _plot(title, last_s, courses, kinds, finishes_s, used)
+    return _plot(title, last_s, courses, kinds, finishes_s, **{direction: used})
 
 
 def _plot(
@@ -209,7 +213,8 @@ def _plot(
     courses: dict[str, _Course],
     kinds: Mapping[str, LinkKind],
     finishes_s: dict[str, float],
-    more: Sequence[Series] = (),
+    down: Sequence[Series] = (),
+    up: Sequence[Series] = (),
 ) -> Plot:
     for course in courses.values():
         course.end(end_s)
@@ -220,7 +225,7 @@ def _plot(
         title=title,
         end_s=end_s,
         styles=link_styles({link: kinds[link] for link in courses}),
-        panels=_panels(courses.values(), more),
+        panels=_panels(courses.values(), down, up),
         outages=[outage for one in courses.values() for outage in one.outages],
         marks=sorted((mark for one in courses.values() for mark in one.marks), key=_when),
         finishes_s={what: t_s for what, t_s in finishes_s.items() if math.isfinite(t_s)},
