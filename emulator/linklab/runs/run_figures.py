@@ -105,12 +105,12 @@ class ProcessFigures:
 class RunFigures:
     """One run. `goodput_bps` is None where the file did not come, or only a part of it, as of a
     program of the user's that is no download. `oracle_s` is None where the links never deliver the
-    file, as far as can be seen. `efficiency` is oracle / download time with *all* links in the oracle, also
-    for algorithms that use one, so that all rows of a comparison share a scale. `stalled_s` is how
-    long no link brought anything though bytes were missing (`stalls.py`), None where no samples were
-    taken. Both are None of a player, rounds or a paced stream, which take their own time and are
-    silent while they think or play: their figures are in `workload`. Without goodput there is no
-    efficiency either, nor where an earlier call had brought a part of the file.
+    file, as far as can be seen. `efficiency` is oracle / download time with *all* links in the oracle,
+    also for algorithms that use one, so that all rows of a comparison share a scale. `stalled_s` is
+    how long no link brought anything though bytes were missing (`stalls.py`), None where no samples
+    were taken. Both are None of a player, rounds or a paced stream, which take their own time and are
+    silent while they think or play: their figures are in `workload`. Without goodput there is neither,
+    and no efficiency where an earlier call had brought a part of the file.
     `energy` is None where no energy model is named. `processes` has client and server, by how often
     they were looked at, "1 Hz" and "10 Hz"; None in virtual time, where computing takes no time and
     so neither load nor memory over time are figures. `workload` has a workload's own figures by

@@ -117,7 +117,7 @@ def _with_samples(
         figures = replace(figures, processes=process_figures.of_records(processes))
     if not queues:
         return figures
-    if not scenario.workload.takes_its_time:
+    if figures.goodput_bps is not None and not scenario.workload.takes_its_time:
         end_s, direction = shift_s + figures.download_s, scenario.workload.direction
         stalled_s = stalls.stalled_s(queues, end_s, direction)
         figures = replace(figures, stalled_s=stalled_s)

@@ -199,6 +199,9 @@ def test_a_run_that_stood_still_says_how_long(run_dir: Path, small: Scenario) ->
     (run_dir / "scenario.yaml").write_text(to_yaml(replace(small, workload=thinking)))
     assert summary.write(run_dir).stalled_s is None
     (run_dir / "scenario.yaml").write_text(to_yaml(small))
+    job.write(msgspec.structs.replace(JOB, contestant=None, command=["ping"]), run_dir)
+    ended(run_dir, elapsed_ns=1_700_000_000, output_bytes=None, received_bytes={"wifi": 99_000})
+    assert summary.write(run_dir).stalled_s is None, "nothing was missing"
     (run_dir / "queues.jsonl").write_text("{}\n")
     with pytest.raises(FigureError, match=r"queues\.jsonl:1: "):
         summary.write(run_dir)
