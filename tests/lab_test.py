@@ -139,6 +139,21 @@ def test_loss_and_jitter_come_from_the_seed_alone(linklab: Linklab, scenario: Sc
     assert other.json["figures"]["download_s"] != first.json["figures"]["download_s"]
 
 
+def test_links_change_until_a_client_starts_that_starts_later(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    wifi = "down: 8 Mbit/s, up: 8 Mbit/s, rtt: 10 ms"
+    events = "events: [{at: 1 s, link: wifi, down: 80 Mbit/s}]"
+    file = scenario("later", size="10 MB", wifi=wifi, more=events)
+    done = linklab("run", file, "-a", "single-wifi", "--shift", 3, "--json")
+    assert done.code == 0, done.err
+    assert done.json["figures"]["download_s"] < 2
+    run_dir = Path(done.json["run_dir"])
+    (change,) = (line for line in lines(run_dir / "links.jsonl") if line["t_s"] == 1)
+    assert change["late_s"] < 0.001
+    assert [round(one["t_s"], 1) for one in queue(run_dir, "wifi", "down")[:2]] == [0.5, 1.0]
+
+
 def test_peers_take_the_clients_place(linklab: Linklab, scenario: ScenarioFile) -> None:
     file = scenario("peers", size="20 MB")
     done = linklab("compare", file, "-a", "curl-wifi,mptcp,aria2-2", "--json")

@@ -8,6 +8,7 @@ really happened.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import heapq
 import itertools
@@ -120,6 +121,12 @@ class Player:
             if ready:
                 return ready
             heapq.heappop(self._agenda)[2](due_s)
+
+    def play_until(self, t_s: float) -> None:
+        """Plays until the scenario's time is `t_s`."""
+        with contextlib.closing(Timer()) as timer:
+            timer.set(self._start_ns + round(t_s * 1e9))
+            self.play([timer.fileno()])
 
     def stop(self) -> None:
         """Takes the last sample and closes the files."""

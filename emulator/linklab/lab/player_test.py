@@ -168,6 +168,17 @@ def test_a_change_that_comes_too_late_is_an_error_unless_allowed(
     stage.play(rate("lte", 0.01, 4000), may_be_late=True)
 
 
+def test_until_a_client_starts_later_its_links_change(stage: Stage) -> None:
+    playing = stage.player(
+        rate("wifi", 0.01, 4000), rate("lte", 0.02, 2000), rate("lte", 9.0, 1000)
+    )
+    playing.start()
+    playing.play_until(0.03)
+    assert 0.03 <= playing.now_s() < 9
+    playing.stop()
+    assert [link.state.down_rate_bps for link in stage.links.values()] == [4000, 2000]
+
+
 def test_queues_are_sampled_all_the_time_and_at_the_end(stage: Stage) -> None:
     stage.on_apply = lambda link, state: stage.end_client()
     took_s = stage.play(rate("wifi", 0.045, 4000), sample_s=0.01)
@@ -195,7 +206,7 @@ def test_others_are_called_at_whole_multiples_of_their_period(stage: Stage) -> N
 
     playing = stage.player()
     playing.start()
-    time.sleep(0.025)  # A client that starts later.
+    playing.play_until(0.025)  # A client that starts later.
     playing.every(0.02, look)
     assert playing.play([stage.reader]) == [stage.reader]
     playing.stop()

@@ -415,7 +415,7 @@ def _run_client(
     player.start()
     try:
         if job.shift_s:
-            time.sleep(job.shift_s)
+            player.play_until(job.shift_s)
         with _streams(job, run_dir) as (stdin, stdout, stderr):
             started_ns = time.monotonic_ns()
             process = _user_host(lab, job).start(
