@@ -52,7 +52,7 @@ def made(
     job.write(changed, run_dir)
     figures = RunFigures(
         download_s=download_s,
-        goodput_bps=8e6 / download_s,
+        goodput_bps=8 * of.payload.size_bytes / download_s,
         oracle_s=1.0,
         efficiency=1 / download_s,
         link_delta_s=None,
@@ -80,7 +80,20 @@ def test_a_program_that_brought_no_file_stands_there_without_goodput(
     run_dir = made(tmp_path / "runs", "ping", 1, small, 2.0)
     figures = replace(summary.read(run_dir), goodput_bps=None, efficiency=None)
     (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
-    assert re.search(r"ping 1 2\.\S+( s)? \S+ - - ", words(page(tmp_path / "runs")))
+    said = words(page(tmp_path / "runs"))
+    assert re.search(r"ping 1 2\.\S+( s)? \S+ - - ", said)
+    assert "No run brought the whole file." in said
+
+
+def test_who_brought_no_whole_file_wins_nothing(tmp_path: Path, small: Scenario) -> None:
+    """Neither a program that is no download, nor one that an earlier call left a part to."""
+    for who, goodput_bps, seconds in (("ping", None, 1.0), ("rest", 3e6, 2.0), ("alg3", 2e6, 4.0)):
+        run_dir = made(tmp_path / "runs", who, 1, small, seconds)
+        figures = replace(summary.read(run_dir), goodput_bps=goodput_bps)
+        (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
+    said = words(page(tmp_path / "runs"))
+    assert "small alg3 4.00 s - nobody else ran" in said
+    assert "as percent of each other" not in said
 
 
 def test_names_need_not_be_utf_8(tmp_path: Path, small: Scenario) -> None:

@@ -43,6 +43,17 @@ class Group:
         """The download times of a contestant, in the order of the seeds."""
         return [one.figures.download_s for one in self.runs[who] if one.figures is not None]
 
+    @property
+    def downloaders(self) -> list[str]:
+        """Who brought the whole file in each run: how long others took says nothing beside them."""
+        return [who for who, found in self.runs.items() if all(map(self._brought, found))]
+
+    def _brought(self, run: Evidence) -> bool:
+        figures = run.figures
+        if figures is None or figures.goodput_bps is None:
+            return False
+        return figures.carried_bytes == self.scenario.payload.size_bytes
+
     def seeds(self, who: str) -> list[int]:
         return [one.job.seed for one in self.runs[who]]
 
@@ -120,9 +131,11 @@ class Answer:
         return self.interval is not None and self.interval.high < 1
 
 
-def answer(group: Group) -> Answer:
-    """Who wins in a group, and by how much. There has to be a run with figures."""
-    medians = {who: statistics.median(group.downloads(who)) for who in group.runs}
+def answer(group: Group) -> Answer | None:
+    """Who wins in a group, and by how much; None where nobody brought the file."""
+    medians = {who: statistics.median(group.downloads(who)) for who in group.downloaders}
+    if not medians:
+        return None
     ranked = sorted(medians, key=lambda who: medians[who])
     winner = ranked[0]
     if len(ranked) == 1:
@@ -181,7 +194,7 @@ def context(
         "failed": sum(len(found) for group in groups for found in group.failures.values()),
         "warnings": warnings,
         "least_runs": LEAST_VALUES,
-        "answers": [answer(group) for group in whole],
+        "answers": [found for group in whole if (found := answer(group)) is not None],
         "heat": _heat(whole, contestants),
         "contestants": contestants,
         "groups": [_section(index, group, over) for index, group in enumerate(groups)],
@@ -242,6 +255,7 @@ def _section(index: int, group: Group, over: Mapping[tuple[str, str], Over]) -> 
     paired = {
         who: list(zip(group.seeds(who), group.downloads(who), strict=True)) for who in group.runs
     }
+    best = answer(group)
     return {
         "id": f"s{index}",
         "title": group.title,
@@ -251,7 +265,7 @@ def _section(index: int, group: Group, over: Mapping[tuple[str, str], Over]) -> 
         "own": [figure.title for figure in of_workload(group.scenario.workload.name).values()],
         "rows": [_row(group, who, intervals[who]) for who in group.runs],
         "matrix": _matrix(group),
-        "winner": answer(group).winner if group.runs else None,
+        "winner": best.winner if best else None,
         "failures": [(who, why) for who, found in group.failures.items() for why in found],
         "seeds": _seeds(sorted({seed for who in group.runs for seed in group.seeds(who)})),
         "repeat": _repeat(group),
@@ -283,14 +297,14 @@ def _models(group: Group) -> list[str]:
 
 
 def _energy(group: Group) -> Chart | None:
-    """Time and energy of all runs that have both; nothing where they were counted differently."""
+    """Time and energy of all downloads that have both; nothing where they were counted differently."""
     found = {
         who: [
             (one.job.seed, one.figures.download_s, one.figures.energy.joules)
-            for one in runs
+            for one in group.runs[who]
             if one.figures is not None and one.figures.energy is not None
         ]
-        for who, runs in group.runs.items()
+        for who in group.downloaders
     }
     known = {who: points for who, points in found.items() if points}
     if not known or len(_models(group)) > 1:
@@ -417,7 +431,7 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 def _matrix(group: Group) -> list[tuple[str, list[float | None]]]:
     """Each median as percent of each other."""
-    medians = {who: statistics.median(group.downloads(who)) for who in group.runs}
+    medians = {who: statistics.median(group.downloads(who)) for who in group.downloaders}
     found = statistics.comparison_matrix(medians)
     return [(row, [found[row].get(column) for column in medians]) for row in medians]
 
