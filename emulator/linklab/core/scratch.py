@@ -90,7 +90,7 @@ def remove(*, cache: bool) -> Iterator[str]:
 
 def _scratch_places() -> set[str]:
     usual = {tempfile.gettempdir(), "/dev/shm", "/tmp", "/var/tmp"}
-    return usual | {os.environ.get("TMPDIR", "/tmp")}
+    return {str(Path(one).resolve()) for one in usual | {os.environ.get("TMPDIR", "/tmp")}}
 
 
 def _is_our_directory(path: Path) -> bool:

@@ -144,3 +144,14 @@ def test_the_usual_places_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/python-s")
     places = {"/mine", "/dev/shm", "/tmp", "/var/tmp", "/python-s"}
     assert places == leftovers._scratch_places()
+
+
+@pytest.mark.parametrize("given", ["{}/", ".", "../{name}"])
+def test_a_place_of_two_names_is_searched_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = leftovers._scratch_places()
+    monkeypatch.setenv("TMPDIR", given.format(tmp_path, name=tmp_path.name))
+    assert leftovers._scratch_places() == before
