@@ -80,7 +80,7 @@ def _failure(parcel: Parcel, scratch: Path, run_dir: Path) -> tuple[str | None, 
         request = unwrap(parcel, given)
         limit = parcel.timeout_s
         if limit is None:
-            limit = runner.watchdog_s(request.scenario)
+            limit = runner.watchdog_s(request)
         where = choice.choose("guest", "virtual")
         runner.prepare(request, run_dir, where)
         with contextlib.closing(runner.begin(request, run_dir, where, limit)) as running:

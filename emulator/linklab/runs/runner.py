@@ -165,10 +165,12 @@ def memory_of(scenario: Scenario) -> int:
     return memory_bytes(scenario.payload.size_bytes, uploaded=uploaded)
 
 
-def watchdog_s(scenario: Scenario) -> float:
+def watchdog_s(request: Request) -> float:
     """Wall-clock seconds after which a run counts as hung."""
+    scenario = request.scenario
     slowest = max(oracle.single_link_s(scenario, link) for link in scenario.links)
-    return MIN_WATCHDOG_S + WATCHDOG_FACTOR * min(slowest, 3600.0)
+    own_s = request.shift_s + scenario.workload.own_s(scenario.payload.size_bytes)
+    return own_s + MIN_WATCHDOG_S + WATCHDOG_FACTOR * min(slowest, 3600.0)
 
 
 class _HostRun:
@@ -330,7 +332,7 @@ def run_all(
                 request = waiting.pop()
                 run_dir = new_directory(parent, request.label)
                 prepare(request, run_dir, place)
-                limit = watchdog_s(request.scenario) if timeout_s is None else timeout_s
+                limit = watchdog_s(request) if timeout_s is None else timeout_s
                 running[begin(request, run_dir, place, limit)] = (request, time.monotonic())
                 started(request)
             next_deadline = min(one.deadline for one in running)

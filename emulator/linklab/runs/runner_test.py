@@ -15,7 +15,7 @@ from linklab.places.choice import Place
 from linklab.runs import job, runner
 from linklab.runs.runner import Request, RunError
 from linklab.scenario import Payload, Scenario, load
-from linklab.scenario.workload import Upload, Workload
+from linklab.scenario.workload import Paced, Player, Rounds, Upload, Workload
 
 HOST = Place("host", "real", "as asked")
 
@@ -48,11 +48,34 @@ def test_labels(small: Scenario) -> None:
     assert Request(small, None, 1).label == "small-exec-seed1"
 
 
+def asked(scenario: Scenario, shift_s: float = 0.0) -> Request:
+    return Request(scenario, None, 1, command=("true",), shift_s=shift_s)
+
+
 def test_the_watchdog_leaves_time_for_the_slowest_link(small: Scenario) -> None:
     # 1 MB over 40 Mbit/s: 0.2095 s of data and three round trips of 40 ms.
-    assert runner.watchdog_s(small) == pytest.approx(120 + 6 * 0.3295, rel=1e-3)
+    assert runner.watchdog_s(asked(small)) == pytest.approx(120 + 6 * 0.3295, rel=1e-3)
     never = replace(small, events=(Event("wifi", 0.0, carrier="down"),))
-    assert runner.watchdog_s(never) == 120 + 6 * 3600
+    assert runner.watchdog_s(asked(never)) == 120 + 6 * 3600
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        Workload(player=Player(length_s=1800.0)),
+        Workload(player=Player(rate_bps=4000)),
+        Workload(paced=Paced(rate_bps=4000)),
+        Workload(rounds=Rounds(answer_bytes=1000, request_bytes=100, think_s=1.8)),
+    ],
+)
+def test_the_watchdog_leaves_time_for_who_plays_thinks_or_starts_later(
+    small: Scenario, workload: Workload
+) -> None:
+    """On the real clock, where that takes as long as it lasts."""
+    at_once = runner.watchdog_s(asked(small))
+    playing = asked(replace(small, workload=workload))
+    assert runner.watchdog_s(playing) > 1700 + at_once
+    assert runner.watchdog_s(asked(small, shift_s=1800.0)) == 1800 + at_once
 
 
 def test_an_upload_gets_room_for_what_h2o_makes_of_it(small: Scenario) -> None:

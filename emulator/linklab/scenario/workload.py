@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -135,6 +136,16 @@ class Workload:
         """Whether it lasts as long as something plays or somebody thinks, however fast the links are:
         the least time for its bytes is no yardstick for it."""
         return any((self.player, self.rounds, self.paced))
+
+    def own_s(self, size_bytes: int) -> float:
+        """How long it plays or somebody thinks in all, with a payload of this size."""
+        if self.player is not None:
+            return size_bytes * 8 / self.player.mean_rate_bps(size_bytes)
+        if self.paced is not None:
+            return size_bytes * 8 / self.paced.rate_bps
+        if self.rounds is not None:
+            return math.ceil(size_bytes / self.rounds.answer_bytes) * self.rounds.think_s
+        return 0.0
 
     @property
     def direction(self) -> Literal["down", "up"]:
