@@ -53,61 +53,51 @@ def _n(field: str, title: str | None = None, **more: Any) -> dict[str, Any]:
 def times(
     runs: Mapping[str, Sequence[tuple[int, float]]], intervals: Mapping[str, Interval | None]
 ) -> Spec:
-    """Download times: a point for each run (seed and seconds), the median as a line, and where the
-    median lies as a bar, contestant below contestant."""
+    """Download times: a point for each run (seed and seconds), the median as a line, and where that
+    is known to lie as a bar, contestant below contestant."""
     values: list[dict[str, Any]] = []
     for who, found in runs.items():
         values += [{"who": who, "seed": seed, "s": round(s, 3)} for seed, s in found]
     for who, found in runs.items():
-        middle = statistics.median(s for _, s in found)
+        one = {"who": who, "median": round(statistics.median(s for _, s in found), 3)}
         interval = intervals.get(who)
-        values.append(
-            {
-                "who": who,
-                "median": round(middle, 3),
-                "low": round(interval.low if interval else middle, 3),
-                "high": round(interval.high if interval else middle, 3),
-            }
-        )
+        if interval is not None:
+            one |= {"low": round(interval.low, 3), "high": round(interval.high, 3)}
+        values.append(one)
     seconds = [s for found in runs.values() for _, s in found]
     scale = _scale(seconds)
-    of_medians = {"filter": "isValid(datum.median)"}
-    of_runs = {"filter": "isValid(datum.s)"}
+    tooltip = [_n("who", "who"), _q("median", "median, s")]
+    bars = {
+        "transform": [{"filter": "isValid(datum.low)"}],
+        "mark": {"type": "bar", "height": 16, "opacity": 0.25, "color": "#7a7a8c"},
+        "encoding": {
+            "x": _q("low", "download, s", scale=scale),
+            "x2": {"field": "high"},
+            "tooltip": [*tooltip, _q("low", "from"), _q("high", "to")],
+        },
+    }
+    points = {
+        "transform": [{"filter": "isValid(datum.s)"}],
+        "mark": {"type": "point", "filled": True, "size": 36, "opacity": 0.65},
+        "encoding": {
+            "x": _q("s", "download, s", scale=scale),
+            "color": {"value": "#3b82c4"},
+            "tooltip": [_n("who", "who"), _q("seed", "seed"), _q("s", "download, s")],
+        },
+    }
+    medians = {
+        "transform": [{"filter": "isValid(datum.median)"}],
+        "mark": {"type": "tick", "thickness": 3, "size": 18, "color": "#d4483b"},
+        "encoding": {"x": _q("median", "download, s", scale=scale), "tooltip": tooltip},
+    }
     y = _n("who", sort=list(runs), axis={"labelLimit": 130, "ticks": False, "domain": False})
+    is_known = any(one is not None for one in intervals.values())
     return _spec(
         values,
         _ROW * len(runs) + 40,
         encoding={"y": y},
-        layer=[
-            {
-                "transform": [of_medians],
-                "mark": {"type": "bar", "height": 16, "opacity": 0.25, "color": "#7a7a8c"},
-                "encoding": {
-                    "x": _q("low", "download, s", scale=scale),
-                    "x2": {"field": "high"},
-                    "tooltip": [
-                        _n("who", "who"),
-                        _q("median", "median, s"),
-                        _q("low", "from"),
-                        _q("high", "to"),
-                    ],
-                },
-            },
-            {
-                "transform": [of_runs],
-                "mark": {"type": "point", "filled": True, "size": 36, "opacity": 0.65},
-                "encoding": {
-                    "x": _q("s", "download, s"),
-                    "color": {"value": "#3b82c4"},
-                    "tooltip": [_n("who", "who"), _q("seed", "seed"), _q("s", "download, s")],
-                },
-            },
-            {
-                "transform": [of_medians],
-                "mark": {"type": "tick", "thickness": 3, "size": 18, "color": "#d4483b"},
-                "encoding": {"x": _q("median", "download, s")},
-            },
-        ],
+        # Vega warns of a layer without data.
+        layer=[*([bars] if is_known else []), points, medians],
     )
 
 

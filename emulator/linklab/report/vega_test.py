@@ -14,6 +14,7 @@ RANGE = Range(1, "wifi", 0.5, 2.0, 0, 500_000, 400_000, 1_000, "taken over", "")
 USED = ProcessFigures(20, 0.1, 0.2, 0.3, 0.4, 0.5, 4.0, 15e6, 0.01, 3e8)
 SPECS = {
     "times": charts.times({"alg3": [(1, 2.0), (2, 9.5)], "x": [(1, 3.0)]}, {"alg3": Interval(2, 9.5)}),
+    "few": charts.times({"alg3": [(1, 2.0)], "x": [(1, 3.0)]}, {"alg3": None, "x": None}),
     "courses": charts.courses(
         HS, {1: {"wifi": [(0, 8e7), (0.5, 7e7)]}, 2: {"wifi": [(0, 6e7)]}},
         {"wifi": [(0.0, 5e7)], "lte": [(0.0, 1e7)]}, 0.5,
@@ -39,11 +40,16 @@ def test_charts_are_what_vega_lite_draws(name: str) -> None:
 def test_every_run_the_median_and_the_interval_are_drawn() -> None:
     values = SPECS["times"]["data"]["values"]
     assert [row["s"] for row in values if "s" in row] == [2.0, 9.5, 3.0]
-    assert [(row["median"], row["low"], row["high"]) for row in values if "median" in row] == [
-        (5.75, 2, 9.5),
-        (3.0, 3.0, 3.0),
+    assert [row for row in values if "median" in row] == [
+        {"who": "alg3", "median": 5.75, "low": 2, "high": 9.5},
+        {"who": "x", "median": 3.0},
     ]
     assert SPECS["times"]["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"
+
+
+def test_of_few_runs_no_interval_is_said() -> None:
+    assert not [row for row in SPECS["few"]["data"]["values"] if "low" in row]
+    assert "low" not in str(SPECS["few"]["layer"])
 
 
 def test_the_median_is_of_the_runs_that_go_on() -> None:
