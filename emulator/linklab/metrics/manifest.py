@@ -40,5 +40,6 @@ def new_metrics(label: str, made: Job, scenario: Scenario, began_s: float) -> Ru
         began_s=began_s,
         direction=scenario.workload.direction,
     )
-    moved_bytes = None if made.title == NOBODY else size_bytes
+    is_for_others = made.title == NOBODY or made.terminal is not None
+    moved_bytes = None if is_for_others else size_bytes
     return RunMetrics(labels, tuple(scenario.links), moved_bytes, setting)

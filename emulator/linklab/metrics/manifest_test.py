@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from linklab import scenario
 from linklab.core.frames import goodput_ratio
 from linklab.core.records import ClientRecord, QueueRecord, Record
+from linklab.lab.terminal import Terminal, Window
 from linklab.metrics.manifest import new_metrics
 from linklab.runs.job import NOBODY, Job
 
@@ -71,7 +73,15 @@ def test_of_another_program_the_direction_of_the_payload_counts(
     assert shown[PROGRESS] == carried_bytes * goodput_ratio() / SIZE_BYTES
 
 
-def test_where_nobody_downloads_there_is_traffic_and_no_progress() -> None:
-    shown = told(job(None, NOBODY), "", wifi("down", 2 * SIZE_BYTES))
+SHELL = Terminal(window=Window(24, 80), term="xterm", path="/bin", directory="/", on="client")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [job(None, NOBODY), msgspec.structs.replace(job(None, "shell"), terminal=SHELL)],
+    ids=["live", "shell"],
+)
+def test_where_nobody_downloads_there_is_traffic_and_no_progress(made: Job) -> None:
+    shown = told(made, "", wifi("down", 2 * SIZE_BYTES))
     assert PROGRESS not in shown
     assert shown[GOODPUT] == 2 * SIZE_BYTES * goodput_ratio()
