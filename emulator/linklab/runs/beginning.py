@@ -3,6 +3,7 @@ waiting for a file."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from linklab.core.frames import goodput_ratio
@@ -28,10 +29,12 @@ def of(run: Evidence, first_s: float, model: EnergyModel | None = None) -> Evide
         )
     queues = Tail(run.run_dir, QueueRecord).read()
     end_s, direction = run.job.shift_s + first_s, run.scenario.workload.direction
-    carried = dict.fromkeys(run.scenario.links, 0)
-    for one in queues:
-        if one.direction == direction and one.t_s <= end_s and one.link in carried:
-            carried[one.link] = one.sent_bytes
+    carried = {
+        name: _sent_bytes(
+            (one for one in queues if (one.link, one.direction) == (name, direction)), end_s
+        )
+        for name in run.scenario.links
+    }
     total = sum(carried.values())
     links = {
         name: LinkFigures(bytes=round(count * goodput_ratio()), share=count / total if total else 0)
@@ -62,3 +65,14 @@ def of(run: Evidence, first_s: float, model: EnergyModel | None = None) -> Evide
         energy=energy,
     )
     return replace(run, figures=figures, first_s=first_s)
+
+
+def _sent_bytes(samples: Iterable[QueueRecord], t_s: float) -> float:
+    """What a queue had sent at a time: between two samples, of which the one that is due then comes
+    some µs later, in proportion."""
+    from_s, before = 0.0, 0
+    for one in samples:
+        if one.t_s > t_s:
+            return before + (one.sent_bytes - before) * (t_s - from_s) / (one.t_s - from_s)
+        from_s, before = one.t_s, one.sent_bytes
+    return before
