@@ -106,7 +106,7 @@ def _show(file: Path, scenario: Scenario, made: Made, recordings: Sequence[Recor
             f"{link.rtt_s * 1e3:.1f} ms, queue {link.queue_down_bytes / 1e3:.0f} kB"
         )
     for note in made.notes:
-        print(f"note: {note}")
+        print(f"note: {printable(note)}")
     who = recordings[0].contestant
     if who:
         print(f"the same again: linklab run {shown} -a {who}")
