@@ -15,6 +15,7 @@ from linklab import scenario
 from linklab.commands import cli, compare, doctor, exec, options, reproduce, run, running
 from linklab.core import scratch
 from linklab.core.paths import PYTHON_PATH
+from linklab.live import user_terminal
 from linklab.places.choice import Place, PlaceError
 from linklab.report import publication
 from linklab.runs import runner
@@ -220,6 +221,28 @@ def test_further_signals_do_not_disturb_the_end_but_after_a_while(
     monkeypatch.setattr(run, "run", interrupted)
     assert cli.main(["run", "ls"]) == 130
     assert ("ended" in events) is ended
+
+
+def test_a_second_hangup_does_not_disturb_the_end_of_a_shell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who closes a terminal's window sends one, and so does the shell in it."""
+    events = []
+
+    def closed(_: int) -> None:
+        try:
+            signal.raise_signal(signal.SIGHUP)
+        finally:
+            signal.raise_signal(signal.SIGHUP)
+            events.append("ended")
+
+    monkeypatch.setattr(user_terminal, "window", closed)
+    before = signal.getsignal(signal.SIGHUP)
+    try:
+        assert cli.main(["shell", "ls"]) == 130
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert events == ["ended"]
 
 
 def test_an_ignored_ctrl_c_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:

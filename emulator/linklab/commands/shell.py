@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 from pathlib import Path
-from types import FrameType
 
 from linklab.commands import running
 from linklab.commands.options import (
@@ -59,7 +58,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """The shell until it ends, or its terminal; its exit code."""
-    signal.signal(signal.SIGHUP, _hang_up)
+    # A window that is closed sends it more than once.
+    signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))
     window = user_terminal.window(0)
     user_terminal.window(1)
     try:
@@ -92,7 +92,3 @@ def _shell() -> tuple[str, ...]:
     """bash without its files, which would replace the prompt, or sh."""
     bash = shutil.which("bash")
     return ("sh", "-i") if bash is None else (bash, "--norc", "-i")
-
-
-def _hang_up(_: int, __: FrameType | None) -> None:
-    raise KeyboardInterrupt
