@@ -110,6 +110,14 @@ def test_what_rounds_take(linklab: Linklab, scenario: Scenario) -> None:
     assert own["latency_max_s"] > own["latency_s"]
 
 
+def test_the_largest_messages_find_room_in_a_guest(linklab: Linklab, scenario: Scenario) -> None:
+    more = "workload: {rounds: {request: 50 MB, answer: 50 MB}}\n"
+    path = scenario(
+        "letters", size="100 MB", wifi="down: 1000 Mbit/s, up: 1000 Mbit/s, rtt: 10 ms", more=more
+    )
+    assert figures(linklab, path, "alg3-rescue")["workload"]["latency_s"] > 0.8
+
+
 def test_what_a_page_takes(linklab: Linklab, scenario: Scenario) -> None:
     """Of six connections with a round trip each for 107 objects, the links hardly matter."""
     path = scenario("loads", size="1 MB", more=OTHERS["page"])

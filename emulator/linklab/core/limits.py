@@ -25,4 +25,8 @@ MAX_SENT_BYTES: Final = 2_000_000_000
 """Where the server gets more than requests for a file: of H2O's mruby neither a position in a file
 nor what it writes at once reaches 2 GiB."""
 
+MAX_MESSAGE_BYTES: Final = 50_000_000
+"""A message to the server, and the answer to one: server and client have several of both in memory,
+which in a guest is short."""
+
 MAX_QUEUE_BYTES: Final = 1_000_000_000

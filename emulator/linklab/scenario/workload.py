@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from linklab.core import units
-from linklab.core.limits import MAX_SENT_BYTES
+from linklab.core.limits import MAX_MESSAGE_BYTES, MAX_SENT_BYTES
 from linklab.models.keys import LENGTH, RATE, SIZE, TIME
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import count, number, size
@@ -217,12 +217,12 @@ _PAGE: Final = Table(
     about="A page: its document, then the objects that it names.",
 )
 
-_MESSAGE: Final = size(1, MAX_SENT_BYTES)
+_MESSAGE: Final = size(1, MAX_MESSAGE_BYTES)
 
 _ROUNDS: Final = Table(
     Rounds,
     (
-        Row("answer", "answer_bytes", SIZE, "what the payload is cut into", needed=True),
+        Row("answer", "answer_bytes", _MESSAGE, "what the payload is cut into", needed=True),
         Row("request", "request_bytes", _MESSAGE, "size of each message", needed=True),
         Row("think", "think_s", TIME, "from an answer to the next message"),
     ),

@@ -5,7 +5,7 @@ import pytest
 
 from linklab import scenario
 from linklab.scenario import ScenarioError, ships, workload_names
-from linklab.scenario.workload import Page, Player, Workload
+from linklab.scenario.workload import Page, Player, Rounds, Workload
 
 LINKS = "links:\n  wifi: {down: 6 Mbit/s, up: 2 Mbit/s, rtt: 20 ms}\n"
 
@@ -118,10 +118,18 @@ def test_a_workload_may_send_so_much() -> None:
     for workload in (ROUNDS, "{upload: {}}"):
         text = f"name: x\npayload: {{size: 2 GB}}\nworkload: {workload}\n{LINKS}"
         assert scenario.parse(text).payload.size_bytes == 2_000_000_000
+
+
+@pytest.mark.parametrize("key", ["answer", "request"])
+def test_a_message_and_its_answer_find_room_in_a_guest(key: str) -> None:
+    largest = "{rounds: {answer: 50 MB, request: 50 MB}}"
+    assert read(largest).workload.rounds == Rounds(
+        answer_bytes=50_000_000, request_bytes=50_000_000
+    )
     with pytest.raises(
-        ScenarioError, match="request: '2001 MB' is out of range; allowed: 1 B to 2"
+        ScenarioError, match=f"{key}: '50001 kB' is out of range; allowed: 1 B to 50 MB"
     ):
-        read("{rounds: {answer: 1 MB, request: 2001 MB}}")
+        read(largest.replace(f"{key}: 50 MB", f"{key}: 50001 kB"))
 
 
 def test_a_file_s_download_says_nothing_of_a_workload() -> None:
