@@ -165,7 +165,6 @@ def secrets(needed: Sequence[Path]) -> list[Path]:
         *(path for pattern in SYSTEM_SECRET_PATTERNS for path in Path("/").glob(pattern)),
         *(home / name for home in homes for name in HOME_SECRETS),
         *_closed_of_cache(),
-        *in_cache("authority").glob("*"),
     ]
     # As the kernel calls them: a link cannot be covered.
     real = sorted({Path(os.path.realpath(path)) for path in named if os.access(path, os.F_OK)})
@@ -185,9 +184,12 @@ def _needed(*more: Path) -> list[Path]:
 
 
 def _namespaces(
-    bubblewrap: Sequence[str], write: Sequence[Path], hidden: Sequence[Path]
+    bubblewrap: Sequence[str],
+    write: Sequence[Path],
+    hidden: Sequence[Path],
+    shown: Sequence[Path] = (),
 ) -> list[str]:
-    """The words of bwrap(1) before those of the program."""
+    """The words of bwrap(1) before those of the program. What is `shown` lies in what is hidden."""
     words = [
         *bubblewrap,
         "--die-with-parent",
@@ -203,6 +205,8 @@ def _namespaces(
     words += ["--ro-bind-try", "/dev/shm", "/dev/shm"]
     for path in hidden:
         words += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
+    for path in shown:
+        words += ["--ro-bind", str(path), str(path)]
     for path in write:
         words += ["--bind", str(path), str(path)]
     words += ["--chdir", str(write[0] if write else "/"), "--"]
@@ -215,8 +219,9 @@ def _namespaces(
     return words
 
 
-def _landlock(write: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
-    wanted = {"write": [*map(str, write)], "hide": [*map(str, hidden)]}
+def _landlock(write: Sequence[Path], hidden: Sequence[Path], shown: Sequence[Path]) -> list[str]:
+    named = {"write": write, "hide": hidden, "show": shown}
+    wanted = {what: [*map(str, paths)] for what, paths in named.items()}
     return [sys.executable, "-I", "-S", str(Path(landlock.__file__)), json.dumps(wanted)]
 
 
@@ -270,14 +275,16 @@ def confined(program: Sequence[str], run_dir: Path, scratch: Path, *needed: Path
     """A command that runs `program` in `run_dir`, which it may write like `scratch`, and able to
     read the `needed` paths."""
     write = [Path(os.path.realpath(path)) for path in (run_dir, scratch)]
-    for path in _closed_of_cache():  # What comes while the guest runs is covered, where they are.
+    keys = Path(os.path.realpath(in_cache("authority")))
+    for path in (*_closed_of_cache(), keys):  # So what comes while the guest runs is covered.
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    hidden = secrets(_needed(*write, *needed))
+    hidden = [*secrets(_needed(*write, *needed)), keys]
+    own = [real for path in needed if keys in (real := Path(os.path.realpath(path))).parents]
     around = fence()
     match around.name:
         case "namespaces":
-            return [*_namespaces(around.bubblewrap, write, hidden), *program]
+            return [*_namespaces(around.bubblewrap, write, hidden, own), *program]
         case "landlock":
-            return [*_landlock(write, hidden), *program]
+            return [*_landlock(write, hidden, own), *program]
         case "none":
             return [*program]

@@ -2,6 +2,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import get_args
 
@@ -112,6 +113,25 @@ def test_of_the_cache_it_reads_what_its_run_needs(confine: Confine, tmp_path: Pa
         (cache / "authority" / name).write_text(f"{name}\n")
     done = confine(f"cat {cache}/*/file {cache}/authority/*", cache / "authority" / "own.key")
     assert done.stdout.split() == ["bundle", "ca.pem", "image", "kernel", "payloads", "own.key"]
+
+
+def test_a_key_that_is_made_while_it_runs_is_hidden_too(confine: Confine, tmp_path: Path) -> None:
+    confine("true")
+    keys, go = tmp_path / "cache" / "authority", tmp_path / "home" / "run" / "go"
+    keys.mkdir(exist_ok=True)
+    (keys / "own.key").write_text("own\n")
+    os.mkfifo(go)
+
+    def make_another() -> None:
+        with go.open("w"):  # Once it runs.
+            (keys / "other.key").write_text("other\n")
+
+    with ThreadPoolExecutor() as pool:
+        made = pool.submit(make_another)
+        done = confine(f"cat go {keys}/own.key; cat {keys}/other.key", keys / "own.key")
+        os.close(os.open(go, os.O_RDONLY | os.O_NONBLOCK))  # Should it not have run.
+        made.result()
+    assert done.stdout == "own\n"
 
 
 def test_it_sees_no_process_but_its_own(confine: Confine) -> None:

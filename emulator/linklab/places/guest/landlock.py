@@ -1,7 +1,8 @@
 """Runs a program that may write some directories only and read all but some paths (Landlock).
 
-`python -I -S landlock.py '{"write": [...], "hide": [...]}' PROGRAM ARGUMENT…`. A file of its own
-that imports nothing of linklab, because it runs each time a guest boots.
+`python -I -S landlock.py '{"write": [...], "hide": [...], "show": [...]}' PROGRAM ARGUMENT…`, to show
+what lies in what is hidden. A file of its own that imports nothing of linklab, because it runs each
+time a guest boots.
 
 Landlock knows no rights for the names in a directory that can be entered, nor for modes, owners
 and times of files: those stay as they are for the user (Linux, Documentation/userspace-api/landlock.rst).
@@ -73,18 +74,20 @@ def readable(root: str, hidden: Collection[str]) -> Iterator[str]:
         yield from readable(path, hidden)
 
 
-def rules(write: Collection[str], hidden: Collection[str]) -> Iterator[tuple[str, int]]:
+def rules(
+    write: Collection[str], hidden: Collection[str], shown: Collection[str]
+) -> Iterator[tuple[str, int]]:
     """Paths and what may be done at and below each."""
     for path in readable("/", {*hidden, *_NOT_BELOW}):
         yield path, READ
-    for path in ("/dev/shm", "/proc/cpuinfo"):
+    for path in ("/dev/shm", "/proc/cpuinfo", *shown):
         yield path, READ
     yield "/dev/null", READ | _WRITE_FILE
     for path in write:
         yield path, READ | WRITE
 
 
-def confine(write: Collection[str], hidden: Collection[str]) -> None:
+def confine(write: Collection[str], hidden: Collection[str], shown: Collection[str]) -> None:
     """Confines the calling thread and what it starts, for good. Raises OSError."""
     version = abi()
     handled = READ | WRITE | _MAKE_CHAR | _MAKE_BLOCK | (_IOCTL_DEV if version >= 5 else 0)
@@ -93,7 +96,7 @@ def confine(write: Collection[str], hidden: Collection[str]) -> None:
     attributes = struct.pack("QQQ", handled, tcp, scoped)
     size = 8 if version < 4 else 16 if version < 6 else 24
     ruleset = _call(_CREATE_RULESET, attributes, ctypes.c_size_t(size), 0)
-    for path, rights in rules(write, hidden):
+    for path, rights in rules(write, hidden, shown):
         try:
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
@@ -120,7 +123,7 @@ def _call(number: int, *arguments: object) -> int:
 def main() -> None:
     """Confines this process as its first argument says, and becomes the program."""
     wanted = json.loads(sys.argv[1])
-    confine(wanted["write"], wanted["hide"])
+    confine(wanted["write"], wanted["hide"], wanted["show"])
     os.execvp(sys.argv[2], sys.argv[2:])
 
 

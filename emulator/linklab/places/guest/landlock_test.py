@@ -20,7 +20,7 @@ def test_the_readable_is_all_but_the_hidden(tmp_path: Path) -> None:
 
 
 def test_only_the_two_directories_and_null_are_written(tmp_path: Path) -> None:
-    rules = dict(landlock.rules([str(tmp_path)], {"/etc/shadow"}))
+    rules = dict(landlock.rules([str(tmp_path)], {"/etc/shadow"}, ()))
     assert rules[str(tmp_path)] == landlock.READ | landlock.WRITE
     written = {path for path, rights in rules.items() if rights & landlock.WRITE}
     assert written == {str(tmp_path), "/dev/null"}
