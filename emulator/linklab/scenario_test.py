@@ -753,3 +753,18 @@ def test_a_directory_may_be_called_with_a_plus(tmp_path: Path) -> None:
     file = tmp_path / "x y+z" / "none.yaml"
     with pytest.raises(ScenarioError, match=r"x y\+z/none\.yaml: there is no such scenario"):
         scenario.find(str(file))
+
+
+@pytest.mark.parametrize("base", ["hs-s7", "x y+z/small.yaml"])
+def test_a_workload_s_directory_may_be_called_with_a_plus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    directory = Path("x y+z")
+    directory.mkdir()
+    (directory / "small.yaml").write_text(SMALL)
+    (directory / "sends.yaml").write_text("name: sends\nworkload: {upload: {}}\n")
+    for place in (directory, directory.resolve()):
+        assert scenario.find(f"{base}+{place}/sends.yaml").name.endswith("+sends")
+        with pytest.raises(ScenarioError, match=r"x y\+z/none\.yaml: there is no such workload"):
+            scenario.find(f"{base}+{place}/none.yaml")

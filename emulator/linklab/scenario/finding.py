@@ -44,7 +44,7 @@ def find(name_or_path: str, directory: Path = PROFILES) -> Scenario:
 
     Anything with a slash or the ending .yaml or .yml is a path, of a workload too.
     """
-    base, joined, workload = name_or_path.rpartition(JOINED)
+    base, joined, workload = _parted(name_or_path)
     in_directory = "/" in workload and Path(name_or_path).parent.is_dir()
     if joined and not in_directory and not Path(name_or_path).is_file():
         made = _workload(_WORKLOADS.find(workload, WORKLOADS)).over(find(base, directory))
@@ -53,6 +53,16 @@ def find(name_or_path: str, directory: Path = PROFILES) -> Scenario:
             raise ScenarioError(f"{name_or_path}: payload.size: {why}")
         return made
     return load(_FILES.find(name_or_path, directory))
+
+
+def _parted(name: str) -> tuple[str, str, str]:
+    """What stands before and after the last `JOINED` that belongs to no directory of a workload."""
+    parts = name.split(JOINED)
+    for begin in range(len(parts) - 1, 0, -1):
+        workload = JOINED.join(parts[begin:])
+        if "/" not in workload or Path(workload).parent.is_dir():
+            return JOINED.join(parts[:begin]), JOINED, workload
+    return name.rpartition(JOINED)
 
 
 def _workload(file: Path) -> WorkloadFile:
