@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from linklab.core.paths import MULTILINK, PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import authority, payload
@@ -299,10 +301,19 @@ def verdict(running: Running) -> str | None:
     except RuntimeError as error:
         return str(error)
     if code == 0:
-        return None
+        return _unreadable(running.run_dir)
     with contextlib.suppress(OSError):
         return outcome.read_error(running.run_dir)
     return f"the lab ended with {code}; its console: {running.run_dir / 'console.log'}"
+
+
+def _unreadable(run_dir: Path) -> str | None:
+    """What is wrong with the outcome that was noted, which a program in the guest may have changed."""
+    try:
+        outcome.read(run_dir)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        return f"{run_dir / outcome.FILE}: is no outcome of a run: {error}"
+    return None
 
 
 def run_all(

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from linklab.models.events import Event
 from linklab.places.choice import Place
-from linklab.runs import job, runner
+from linklab.runs import job, outcome, runner
+from linklab.runs.outcome import Outcome
 from linklab.runs.runner import Request, RunError
 from linklab.scenario import Payload, Scenario, load
 from linklab.scenario.workload import Paced, Player, Rounds, Upload, Workload
@@ -182,13 +184,17 @@ def test_at_most_so_many_run_at_a_time_in_order(
     assert all(run.closed for run in begun)
 
 
-def ended(small: Scenario, begun: list[Running], parent: Path, code: int, note: str) -> str | None:
-    """The error of a run that ends with `code` and left `note` as its error."""
+def ended(
+    small: Scenario, begun: list[Running], parent: Path, code: int, note: str, noted: str = ""
+) -> str | None:
+    """The error of a run that ends with `code`, left `note` as its error and `noted` as its outcome."""
     running = runner.run_all(requests(small, 1), HOST, parent, parallel=1)
 
     def end(run: Running) -> int:
         if note:
             (run.run_dir / "error").write_text(note)
+        if noted:
+            (run.run_dir / outcome.FILE).write_text(noted)
         if run.code is None:
             run.end(code)
         return run._reader
@@ -203,13 +209,25 @@ def ended(small: Scenario, begun: list[Running], parent: Path, code: int, note: 
 def test_errors_are_those_that_the_run_noted(
     small: Scenario, begun: list[Running], tmp_path: Path
 ) -> None:
-    assert ended(small, begun, tmp_path, 0, "") is None
+    done = msgspec.json.encode(
+        Outcome(exit_code=0, elapsed_ns=1, received_bytes={}, output_bytes=0)
+    )
+    assert ended(small, begun, tmp_path, 0, "", done.decode()) is None
     assert ended(small, begun, tmp_path, 1, "H2O ended with -9\n") == "H2O ended with -9"
     assert len(ended(small, begun, tmp_path, 1, "x" * 10**6) or "") == 65536
     said = ended(small, begun, tmp_path, 137, "")
     assert said is not None
     assert said.startswith("the lab ended with 137")
     assert said.endswith("console.log")
+
+
+@pytest.mark.parametrize("noted", ["", "x", "{}"])
+def test_an_outcome_that_is_none_is_an_error_of_that_run(
+    small: Scenario, begun: list[Running], tmp_path: Path, noted: str
+) -> None:
+    said = ended(small, begun, tmp_path, 0, "", noted)
+    assert said is not None
+    assert "outcome.json: is no outcome of a run: " in said
 
 
 def test_a_run_that_hangs_is_ended_and_the_others_go_on(
