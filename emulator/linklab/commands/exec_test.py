@@ -8,6 +8,7 @@ from linklab.commands import exec, run
 from linklab.commands.conftest import NETWORK, Runs, printed
 from linklab.commands.options import UsageError
 from linklab.lab.services import OwnServer
+from linklab.runs.runner import Request
 
 
 def test_a_program_of_the_user_s_is_reported(
@@ -63,6 +64,21 @@ def test_what_a_program_of_the_user_s_writes_is_passed_on_byte_for_byte(
     assert captured.out == b"out \xff\x00"
     assert captured.err.startswith(b"place: host")
     assert b"errexit code 7 after 0.100 s; received: wifi 0.6 MB, lte 0.5 MB\n" in captured.err
+
+
+def test_the_terminal_does_not_obey_an_outcome_that_the_program_wrote(
+    runs: Runs, options: Namespace, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    def write(_: Request, run_dir: Path) -> None:
+        file = run_dir / "outcome.json"
+        file.write_text(
+            json.dumps(json.loads(file.read_text()) | {"received_bytes": {"\x1b[2J": 1}})
+        )
+
+    options.json = False
+    runs.damage = write
+    assert exec.run(options) == 0
+    assert b"; received: \\x1b[2J 0.0 MB\n" in capsysbinary.readouterr().err
 
 
 def test_a_lab_that_failed_under_a_program_of_the_user_s_is_said(
