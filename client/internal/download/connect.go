@@ -291,9 +291,10 @@ func (d *download) giveUpOn(l *linkState, s *session, reason string, now time.Du
 	d.close(l, s, false)
 }
 
-// wasted counts what a session received and nobody read.
+// wasted counts what a session received and nobody read, since it was told last.
 func (d *download) wasted(l *linkState, s *session) {
 	if late := s.Unread() - s.unread; late > 0 {
+		s.unread += late
 		l.wasted += late
 		d.record(time.Since(d.start), &rundir.Late{Link: l.Name, Bytes: int64(late)})
 	}

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,6 +92,19 @@ func fileSink(directory string, checksum []byte) func() (Sink, error) {
 	}
 }
 
+// metered counts what a server sends of bodies, or is about to.
+type metered struct {
+	http.ResponseWriter
+	bytes *atomic.Int64
+}
+
+func (m metered) Write(p []byte) (int, error) {
+	m.bytes.Add(int64(len(p)))
+	return m.ResponseWriter.Write(p)
+}
+
+func (m metered) Flush() { m.ResponseWriter.(http.Flusher).Flush() }
+
 // try downloads from handler inside a bubble of fake time and checks what
 // holds for every download. change may adapt the options.
 func try(t *testing.T, handler http.Handler, change func(*Options, *simNet)) (rundir.Summary, *log, error) {
@@ -99,8 +113,11 @@ func try(t *testing.T, handler http.Handler, change func(*Options, *simNet)) (ru
 	var summary rundir.Summary
 	var err error
 	events := &log{}
+	var sent atomic.Int64
 	synctest.Test(t, func(t *testing.T) {
-		network := newSimNet(handler)
+		network := newSimNet(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			handler.ServeHTTP(metered{w, &sent}, r)
+		}))
 		o := Options{
 			URL: &url.URL{Scheme: "https", Host: "server", Path: "/file"},
 			Links: []Link{
@@ -138,6 +155,13 @@ func try(t *testing.T, handler http.Handler, change func(*Options, *simNet)) (ru
 	}
 	if requests, ends := of[*rundir.Request](events), of[*rundir.End](events); len(requests) != len(ends) {
 		t.Errorf("%d requests began and %d ended", len(requests), len(ends))
+	}
+	var received quantity.Bytes
+	for _, l := range summary.Links {
+		received += l.Bytes + l.Wasted
+	}
+	if received > quantity.Bytes(sent.Load()) {
+		t.Errorf("%d bytes are counted, of %d that the server sent", received, sent.Load())
 	}
 	entries, _ := os.ReadDir(directory)
 	if err == nil {
