@@ -54,6 +54,7 @@ func TestRetryAfter(t *testing.T) {
 		"99999999999999999999":          0,
 		"Sat, 01 Jan 2000 00:00:30 GMT": 30 * time.Second,
 		"Fri, 31 Dec 1999 23:59:59 GMT": 0,
+		"Fri, 31 Dec 9999 23:59:59 GMT": mostRetryAfter,
 	} {
 		if got := retryAfter(value, now); got != want {
 			t.Errorf("%q is %v, want %v", value, got, want)
@@ -65,7 +66,7 @@ func FuzzRetryAfter(f *testing.F) {
 	f.Add("120")
 	f.Add("Sat, 01 Jan 2000 00:00:30 GMT")
 	f.Fuzz(func(t *testing.T, value string) {
-		if got := retryAfter(value, time.Unix(0, 0)); got < 0 {
+		if got := retryAfter(value, time.Unix(0, 0)); got < 0 || got > mostRetryAfter {
 			t.Errorf("%q is %v", value, got)
 		}
 	})

@@ -100,6 +100,10 @@ func failure(response *http.Response) error {
 	}
 }
 
+// mostRetryAfter is the most that seconds tell, of 31 bits; a date may be farther
+// away. Added to a time it overflows nothing.
+const mostRetryAfter = (1<<31 - 1) * time.Second
+
 // retryAfter reads seconds or a date (RFC 9110 10.2.3); it is 0 if the value
 // is neither, or in the past.
 func retryAfter(value string, now time.Time) time.Duration {
@@ -107,7 +111,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 		return time.Duration(seconds) * time.Second
 	}
 	if date, err := http.ParseTime(value); err == nil {
-		return max(0, date.Sub(now))
+		return min(max(0, date.Sub(now)), mostRetryAfter)
 	}
 	return 0
 }
