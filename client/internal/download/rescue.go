@@ -611,6 +611,9 @@ func (d withRescue) exclude(l *linkState, err error) {
 func (d withRescue) failed(l *linkState, s *session, err error) {
 	now := time.Since(d.start)
 	status, mismatch := new(transport.StatusError), new(transport.MismatchError)
+	isStatus := errors.As(err, &status)
+	waits := isStatus && status.Temporary()
+	tooLong := waits && d.giveUpAfter > 0 && status.RetryAfter > d.giveUpAfter
 	l.problem = err
 	switch {
 	case errors.Is(err, transport.ErrNoRanges) && !d.ranged && d.payload != nil:
@@ -621,20 +624,20 @@ func (d withRescue) failed(l *linkState, s *session, err error) {
 		d.rest(l, err, 0, now)
 	case errors.Is(err, transport.ErrNoRanges), errors.As(err, &mismatch), isPermanent(err):
 		d.exclude(l, err)
-	case errors.As(err, &status) && status.Temporary():
-		if d.giveUpAfter > 0 && status.RetryAfter > d.giveUpAfter {
-			d.exclude(l, fmt.Errorf("%w, and asks to wait for %v", err, status.RetryAfter))
-			return
-		}
+	case waits && !tooLong:
 		d.rest(l, err, status.RetryAfter, now)
-	case status.Code > 0 && (s != l.session || s.draining):
+	case isStatus && !waits && (s != l.session || s.draining):
 		// An earlier one has told.
-	case status.Code > 0 && l.url != d.URL && l.hops < maxHops:
+	case isStatus && !waits && l.url != d.URL && l.hops < maxHops:
 		// What a redirect led to may have expired.
 		l.url = d.URL
 		l.hops++
 		d.lose(l, s)
-	case status.Code > 0:
+	case isStatus && d.hasOthers(l, waits):
+		d.oneTooMany(l, err, now)
+	case tooLong:
+		d.exclude(l, fmt.Errorf("%w, and asks to wait for %v", err, status.RetryAfter))
+	case isStatus:
 		d.exclude(l, err)
 	default:
 		// The requests of one session fail together.
@@ -651,6 +654,25 @@ func (d withRescue) failed(l *linkState, s *session, err error) {
 			d.lose(l, s)
 		}
 	}
+}
+
+// hasOthers reports whether the link asks for something else meanwhile, on any of its
+// connections, or, before the size is known, may get it there.
+func (d withRescue) hasOthers(l *linkState, mayOpen bool) bool {
+	return slices.ContainsFunc(d.lanes(l.link()), func(lane *linkState) bool {
+		return len(lane.active) > 0 || mayOpen && lane.asking != nil
+	})
+}
+
+// oneTooMany takes a refusal for one of so many requests at a time, and not of
+// the file: others of the link are still served. The last one is believed.
+func (d withRescue) oneTooMany(l *linkState, err error, now time.Duration) {
+	if l.first == nil || len(l.active) > 0 {
+		d.rest(l, err, 0, now)
+		return
+	}
+	l.first.growth.Lost()
+	d.remove(l, now)
 }
 
 // rest leaves the link alone for as long as its failures tell, and at least
