@@ -39,9 +39,10 @@ type linkState struct {
 	// learnt at heard.
 	acknowledged uint64
 	heard        time.Duration
-	// failures counts those since a range was confirmed; the link is left alone
-	// until waits.
+	// failures counts those since a range was confirmed, of which problem is the
+	// last; the link is left alone until waits.
 	failures int
+	problem  error
 	waits    time.Duration
 }
 
@@ -148,6 +149,7 @@ var errSilent = errors.New("the link gets nothing to the server")
 
 // pause leaves the link alone for a while, after which it connects anew.
 func (l *linkState) pause(err error) {
+	l.problem = err
 	now := l.upload.now()
 	if now < l.waits {
 		return // Another of its requests has said so.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -107,7 +108,9 @@ type upload struct {
 	free, missing *ranges.Set
 	requests      int
 	// moved is when last a byte got to the server, as far as is known.
-	moved   time.Duration
+	moved time.Duration
+	// refused is when the server began to refuse all that it gets; 0 if it does not.
+	refused time.Duration
 	running sync.WaitGroup
 }
 
@@ -151,10 +154,24 @@ func (u *upload) supervise() {
 			l.look()
 		}
 		if u.GiveUp > 0 && u.now()-u.moved > u.GiveUp {
-			u.end(fmt.Errorf("nothing got to the server for %s", u.GiveUp))
+			u.end(fmt.Errorf("nothing got to the server for %s%s", u.GiveUp, u.problems()))
 		}
 		u.fill()
 	})
+}
+
+// problems says what is wrong with the links, if anything is.
+func (u *upload) problems() string {
+	var said []string
+	for _, l := range u.links {
+		if l.problem != nil {
+			said = append(said, l.Name+": "+l.problem.Error())
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(said, "; ")
 }
 
 func (u *upload) now() time.Duration { return time.Since(u.start) }
@@ -321,7 +338,9 @@ type refusal struct {
 	status string
 }
 
-func (r *refusal) Error() string { return "the server answers " + printable.Quote(r.status) }
+func (r *refusal) Error() string { return "the server answers " + r.said() }
+
+func (r *refusal) said() string { return printable.Quote(r.status) }
 
 // ofRange reports whether it may be the Content-Range that is refused: RFC 9110
 // 14.5 asks for 400, others answer 411, 415 or 501.
@@ -370,7 +389,7 @@ func (l *linkState) confirmed(one *request) {
 	news := u.missing.Remove(one.Range)
 	l.bytes += news
 	l.wasted += one.Length - news
-	l.last, u.moved, l.failures = u.now(), u.now(), 0
+	l.last, u.moved, u.refused, l.failures, l.problem = u.now(), u.now(), 0, 0, nil
 	for _, other := range u.links {
 		for _, rival := range other.active {
 			if rival.Range == one.Range {
@@ -395,9 +414,20 @@ func (u *upload) failed(one *request, err error) {
 		u.end(refused)
 	case !u.Rescue:
 		u.end(fmt.Errorf("%s: %w", one.link.Name, err))
+	case isRefusal && u.refuses():
+		u.end(fmt.Errorf("the server has taken nothing for %s: it answers %s", u.GiveUp, refused.said()))
 	default:
 		one.link.pause(err)
 	}
+}
+
+// refuses takes note of a refusal, and reports whether there were only such for so
+// long that what is sent again and again would come to nothing.
+func (u *upload) refuses() bool {
+	if u.refused == 0 {
+		u.refused = u.now()
+	}
+	return u.GiveUp > 0 && u.now()-u.refused > u.GiveUp
 }
 
 // giveBack lets others have what a request did not bring, unless somebody has

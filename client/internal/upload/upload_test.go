@@ -233,12 +233,12 @@ func TestFailures(t *testing.T) {
 		"a redirect":        {always(307), true, `the server answers "307 Temporary Redirect"`},
 		"never what it has": {always(400), true, `the server answers "400 Bad Request"`},
 		"busy":              {always(503), false, `: the server answers "503 Service Unavailable"`},
-		"busy for ever":     {always(503), true, "nothing got to the server for 1s"},
+		"busy for ever":     {always(503), true, `nothing got to the server for 1s: wifi: the server answers "503 Service Unavailable"`},
 		"no way": {func(_ *store, o *Options) {
 			for i := range o.Links {
 				o.Links[i].Dial = func(context.Context, string) (link.Socket, error) { return nil, errors.New("no way") }
 			}
-		}, true, "nothing got to the server for 1s"},
+		}, true, "nothing got to the server for 1s: wifi: no way; lte: no way"},
 		"not trusted": {func(_ *store, o *Options) { o.TLS = &tls.Config{} }, false, "certificate"},
 	}
 	for name, test := range tests {
@@ -250,6 +250,32 @@ func TestFailures(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.want) || summary.Outcome != rundir.Failed || summary.Error == "" {
 			t.Errorf("%s: %v, %+v", name, err, summary)
 		}
+	}
+}
+
+// A server that takes what is sent and always refuses it afterwards is believed in
+// the end, and not sent the same for ever.
+func TestAServerThatRefusesWhatGotThere(t *testing.T) {
+	u := &upload{Options: Options{Rescue: true, GiveUp: time.Minute}, start: time.Now(), missing: ranges.NewSet(ranges.Range{Length: 2})}
+	u.ctx, u.end = context.WithCancelCause(context.Background())
+	defer u.end(nil)
+	l := &linkState{upload: u}
+	refused := func(after time.Duration) error {
+		u.start = u.start.Add(-after)
+		u.moved = u.now()
+		u.failed(&request{link: l}, &refusal{503, "503 Service Unavailable"})
+		return context.Cause(u.ctx)
+	}
+	if err := errors.Join(refused(0), refused(50*time.Second)); err != nil {
+		t.Error(err)
+	}
+	l.confirmed(&request{link: l, Range: ranges.Range{Length: 1}})
+	if err := errors.Join(refused(50*time.Second), refused(50*time.Second)); err != nil {
+		t.Error(err)
+	}
+	const want = `the server has taken nothing for 1m0s: it answers "503 Service Unavailable"`
+	if err := refused(20 * time.Second); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 
