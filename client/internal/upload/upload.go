@@ -118,8 +118,9 @@ var errComplete = errors.New("complete")
 
 // run sends all. It returns errWhole if the server refuses the first ranges.
 func (u *upload) run(ctx context.Context, whole bool) error {
-	u.whole = whole
 	all := ranges.Range{Length: u.Size}
+	u.mu.Lock() // net/http may still read a body of the round before.
+	u.whole = whole
 	u.free, u.missing = ranges.NewSet(all), ranges.NewSet(all)
 	u.ctx, u.end = context.WithCancelCause(ctx)
 	if u.links == nil {
@@ -127,7 +128,6 @@ func (u *upload) run(ctx context.Context, whole bool) error {
 			u.links = append(u.links, &linkState{Link: l, upload: u, index: i, meter: throughput.NewMeter(u.Window)})
 		}
 	}
-	u.mu.Lock()
 	for _, l := range u.links {
 		l.connect()
 	}
