@@ -567,6 +567,32 @@ func TestHeadWithoutALength(t *testing.T) {
 	rescued(t, schedulers["alg3"], http.HandlerFunc(noRange), "", nil)
 }
 
+// An empty file has no first byte by which to ask for it where HEAD is refused.
+func TestAnEmptyFileWithoutHead(t *testing.T) {
+	whole := file
+	file = nil
+	defer func() { file = whole }()
+	for _, told := range []string{"bytes */0", ""} {
+		handler := noHead(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Last-Modified", "Sat, 01 Jan 2000 00:00:00 GMT")
+			if r.Header.Get("Range") == "" {
+				w.Header().Set("Content-Length", "0")
+				return
+			}
+			if told != "" {
+				w.Header().Set("Content-Range", told)
+			}
+			w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
+		})
+		for _, algorithm := range []string{"alg3", "adaptive"} {
+			rescued(t, schedulers[algorithm], handler, "", nil)
+		}
+		if _, _, err := try(t, handler, nil); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // changing serves another file after one part, and answers If-Range as a
 // server should.
 func changing() http.HandlerFunc {

@@ -192,6 +192,11 @@ func (c *Conn) Peek(ctx context.Context, t Target) (Resource, error) {
 	fields := wantDigest(t)
 	fields["Range"] = "bytes=0-0"
 	response, err := c.do(ctx, http.MethodGet, t, fields)
+	if err == nil && response.StatusCode == http.StatusRequestedRangeNotSatisfiable {
+		// The first byte of an empty file cannot be had.
+		response.Body.Close()
+		response, err = c.do(ctx, http.MethodGet, t, wantDigest(t))
+	}
 	if err != nil {
 		return Resource{}, err
 	}
@@ -202,12 +207,8 @@ func (c *Conn) Peek(ctx context.Context, t Target) (Resource, error) {
 		return resource, err
 	case http.StatusOK:
 		resource, err := newResource(response)
-		resource.NoRanges = true
+		resource.NoRanges = resource.Size != 0
 		return resource, err
-	case http.StatusRequestedRangeNotSatisfiable:
-		if response.Header.Get("Content-Range") == "bytes */0" {
-			return Resource{}, nil
-		}
 	}
 	return Resource{}, failure(response)
 }
