@@ -89,7 +89,7 @@ func runProbe(command *cobra.Command, f *probeFlags, logs *logging) error {
 		}
 		o := together
 		o.Links = together.Links[i : i+1]
-		o.Scheduler = alone.Scheduler(schedule.Parameters{})
+		o.Scheduler, o.Lanes = alone.Scheduler(schedule.Parameters{}), nil
 		if err := f.part(command.Context(), stdout, l.Name, alone.Name, o); err != nil {
 			return err
 		}

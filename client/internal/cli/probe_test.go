@@ -48,6 +48,20 @@ func TestProbeMeasuresEachLinkAndAll(t *testing.T) {
 	}
 }
 
+// Alone a link is measured by one connection, whatever measures all together.
+func TestProbeMeasuresAloneByOneConnection(t *testing.T) {
+	url, flags := serve(t, http.HandlerFunc(content))
+	dir := t.TempDir()
+	code, _, stderr := run(append(flags, "probe", "--algorithm", "adaptive", "--link", "wifi=lo", "--server", url, "--run-dir", dir)...)
+	events, err := os.ReadFile(filepath.Join(dir, "wifi", "client.jsonl"))
+	if code != 0 || err != nil {
+		t.Fatalf("exit code %d, stderr %q, %v", code, stderr, err)
+	}
+	if n := strings.Count(string(events), `"event":"connected"`); n != 1 || strings.Contains(string(events), `"connections"`) {
+		t.Errorf("%d connections in\n%s", n, events)
+	}
+}
+
 // A file that takes longer than the probe is measured as far as it came.
 func TestProbeEndsInTime(t *testing.T) {
 	url, flags := serve(t, http.HandlerFunc(content))
