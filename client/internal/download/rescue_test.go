@@ -567,6 +567,19 @@ func TestHeadWithoutALength(t *testing.T) {
 	rescued(t, schedulers["alg3"], http.HandlerFunc(noRange), "", nil)
 }
 
+// What a server says of the file to GET alone is no change of it.
+func TestHeadWithoutAValidator(t *testing.T) {
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			w = &editedHeader{w, func(h http.Header) { h.Del("ETag"); h.Del("Last-Modified") }}
+		}
+		content(w, r)
+	}
+	for _, verified := range []bool{true, false} {
+		rescued(t, schedulers["alg3"], http.HandlerFunc(handler), "", func(o *Options, _ *network) { o.Verified = verified })
+	}
+}
+
 // An empty file has no first byte by which to ask for it where HEAD is refused.
 func TestAnEmptyFileWithoutHead(t *testing.T) {
 	whole := file

@@ -29,6 +29,10 @@ type Resource struct {
 // same resource.
 func (r Resource) HasValidator() bool { return r.ETag != "" || r.LastModified != "" }
 
+// isDated reports whether the date is all that proves it. Who has said nothing, as
+// some servers do to HEAD alone, has not said that there is no date either.
+func (r Resource) isDated() bool { return r.ETag == "" && r.LastModified != "" }
+
 // newResource reads the header of a 200.
 func newResource(response *http.Response) (Resource, error) {
 	if err := checkCoding(response); err != nil {
@@ -101,9 +105,9 @@ func (r Resource) CheckSame(other Resource) error {
 	switch {
 	case other.Size != r.Size:
 		return mismatch("the file changed on the server during the download: its size was %d and is %d bytes", r.Size, other.Size)
-	case other.ETag != r.ETag:
+	case r.HasValidator() && other.ETag != r.ETag:
 		return mismatch("the file changed on the server during the download: its ETag was %s and is %s", r.ETag, other.ETag)
-	case r.ETag == "" && other.LastModified != r.LastModified:
+	case r.isDated() && other.LastModified != r.LastModified:
 		return mismatch("the file changed on the server during the download: it was modified on %q, now on %q", r.LastModified, other.LastModified)
 	}
 	return nil
@@ -128,7 +132,7 @@ func (r Resource) checkValidator(response *http.Response) error {
 	switch {
 	case r.ETag != "" && strongETag(response.Header) != r.ETag:
 		return mismatch("the file changed on the server during the download: its ETag was %s and is %s", r.ETag, response.Header.Get("ETag"))
-	case r.ETag == "" && response.Header.Get("Last-Modified") != r.LastModified:
+	case r.isDated() && response.Header.Get("Last-Modified") != r.LastModified:
 		return mismatch("the file changed on the server during the download: it was modified on %q, now on %q", r.LastModified, response.Header.Get("Last-Modified"))
 	}
 	return nil
