@@ -290,7 +290,8 @@ func (f *File) sha256() ([sha256.Size]byte, error) {
 }
 
 // Commit verifies the file, makes it durable and gives it its name. If it is
-// wrong nothing is left: nobody knows which part of it is.
+// wrong nothing is left: nobody knows which part of it is. If the name is what it
+// cannot have, NAME.part stays, unless nothing is to be left.
 func (f *File) Commit() ([]byte, error) {
 	f.settle()
 	if f.failed != nil {
@@ -308,10 +309,15 @@ func (f *File) Commit() ([]byte, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Abort(true))
 	}
-	if err := f.rename(); err != nil {
+	switch err := f.rename(); {
+	case err == nil:
+		return sum[:], f.part.Close()
+	case f.Resume && !f.resumable && f.failed == nil:
+		// No other download could go on from it, but it is whole.
+		return nil, errors.Join(fmt.Errorf("%w; %s is whole", err, f.part.Name()), f.part.Close())
+	default:
 		return nil, errors.Join(err, f.Abort(false))
 	}
-	return sum[:], f.part.Close()
 }
 
 // rename makes the file durable and gives it its name.

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 func TestNamesOfUnfinishedDownloadsAreRefused(t *testing.T) {
@@ -139,6 +141,30 @@ func TestWhatWasSavedMeanwhileStays(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(o.Name)); len(entries) != 1 || entries[0].Name() != "file" {
 		t.Errorf("%v is in the directory, want the file alone", entries)
+	}
+}
+
+// What no other download could go on from is whole all the same.
+func TestAWholeFileStaysWhoseNameIsTaken(t *testing.T) {
+	for _, resume := range []bool{true, false} {
+		o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: resume, URL: "https://h/f", NoReplace: true}
+		f, _ := begin(t, o, transport.Resource{Size: 4, ETag: `"1"`, NoRanges: true})
+		if _, err := f.WriteAt([]byte("text"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(o.Name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := f.Commit()
+		if told := strings.HasSuffix(err.Error(), "file.part is whole"); !errors.Is(err, ErrExists) || told != resume {
+			t.Errorf("Commit returns %v", err)
+		}
+		if text, _ := os.ReadFile(o.Name + ".part"); (string(text) == "text") != resume {
+			t.Errorf("the part holds %q", text)
+		}
+		if entries, _ := os.ReadDir(filepath.Dir(o.Name)); (len(entries) == 2) != resume {
+			t.Errorf("%v is in the directory", entries)
+		}
 	}
 }
 
