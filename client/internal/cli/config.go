@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -33,12 +35,17 @@ func readConfig(path string, flags *pflag.FlagSet) (*config, error) {
 		return nil, err
 	}
 	c := &config{path: path, lines: map[string]int{}}
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
+	var document, another yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+		return c, nil
+	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if len(document.Content) == 0 {
-		return c, nil
+	if err := decoder.Decode(&another); err == nil {
+		return nil, c.errorf(another.Line, "another document begins: one is needed")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	mapping := document.Content[0]
 	if mapping.Kind != yaml.MappingNode {
