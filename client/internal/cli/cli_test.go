@@ -344,6 +344,7 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f --link lo --algorithm emptcp-http", "--algorithm emptcp-http: it needs --energy-model"},
 		{"get https://h/f --link lo --objective energy", "--algorithm adaptive-energy: it needs --energy-model"},
 		{"get https://h/f --link lo --objective energy --algorithm alg3", "--objective energy: it is for the algorithm adaptive, not alg3"},
+		{"get https://h/f --link lo --objective energy --no-rescue", "--objective energy: it is a part of rescue, and does not go with --no-rescue"},
 		{"get https://h/f --link lo --objective joy", "--objective joy: allowed are time and energy"},
 		{"get https://h/f --link lo --slowdown -1", "--slowdown -1: allowed is 0 to 1000"},
 		{"get https://h/f --link lo --playback-rate fast", `--playback-rate fast: "fast" is not a rate`},

@@ -40,6 +40,9 @@ const (
 	frugal          = "adaptive-energy"
 )
 
+// needsRescue is said of what rescue does.
+const needsRescue = "it is a part of rescue, and does not go with --no-rescue"
+
 // mostSlowdown bounds --slowdown: that many times as long is for ever.
 const mostSlowdown = 1000
 
@@ -175,6 +178,9 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	switch f.objective {
 	case objectiveTime:
 	case objectiveEnergy:
+		if !rescue {
+			return o, nil, invalid("objective", f.objective, needsRescue)
+		}
 		if f.algorithm != defaultAlgorithm && f.algorithm != frugal {
 			return o, nil, invalid("objective", f.objective, "it is for the algorithm %s, not %s", defaultAlgorithm, f.algorithm)
 		}
@@ -212,7 +218,7 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	}
 	if algorithm.Rescue {
 		if !rescue {
-			return o, nil, invalid("algorithm", f.algorithm, "it is a part of rescue, and does not go with --no-rescue")
+			return o, nil, invalid("algorithm", f.algorithm, needsRescue)
 		}
 	}
 	if algorithm.Takes("connections") {
