@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+Direction = Literal["down", "up"]
+"""To the client, and from it."""
 
 CONNECTED = "connected"
 """`rrc` of a radio that is awake, and of a link without one."""

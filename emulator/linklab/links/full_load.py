@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
 
 from linklab.core.frames import ACK_BYTES, FRAME_BYTES, goodput_ratio
-from linklab.core.link_state import LinkState
+from linklab.core.link_state import Direction, LinkState
 from linklab.links.stack import models
 from linklab.models.layer import NO_LOAD, LinkModel, Load
 from linklab.scenario import LinkSettings, Scenario
@@ -40,7 +39,7 @@ class Span:
 class _Link:
     model: LinkModel
     queue_bytes: int
-    direction: Literal["down", "up"]
+    direction: Direction
     round_trips_left: float = HANDSHAKE_ROUND_TRIPS
     sent_bytes: float = 0.0
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from linklab.core.link_kinds import LinkKind, link_title
-from linklab.core.link_state import LinkState
+from linklab.core.link_state import Direction, LinkState
 from linklab.links import oracle
 from linklab.links.full_load import spans
 from linklab.models import registry
@@ -182,7 +182,7 @@ def of_run(
     sent_bytes: Mapping[str, Sequence[tuple[float, int]]],
     download_s: float | None,
     kinds: Mapping[str, LinkKind],
-    direction: Literal["down", "up"] = "down",
+    direction: Direction = "down",
 ) -> Plot:
     """A run: the states as applied (time, link, state), each link's counter over time in the
     direction of the payload, and the kind of each link. `download_s` is None where the run has no

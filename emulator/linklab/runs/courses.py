@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
+from linklab.core.link_state import Direction
 from linklab.core.records import ClientRecord, LinkRecord, QueueRecord, Tail
 from linklab.runs.requests import Request, of_records
 
@@ -38,7 +39,7 @@ class Range:
 
 
 def rates_bps(
-    run_dir: Path, end_s: float, step_s: float, direction: Literal["down", "up"]
+    run_dir: Path, end_s: float, step_s: float, direction: Direction
 ) -> dict[str, Course]:
     """Of each link what it carried in a direction, headers included, as the means of steps that begin
     at their times. Raises RecordError."""
@@ -67,7 +68,7 @@ def _means(counts: Sequence[tuple[float, int]], end_s: float, step_s: float) -> 
 
 
 def capacities_bps(
-    run_dir: Path, end_s: float, step_s: float, direction: Literal["down", "up"]
+    run_dir: Path, end_s: float, step_s: float, direction: Direction
 ) -> dict[str, Course]:
     """Of each link what it could have carried in a direction, at the starts of steps. Raises
     RecordError."""

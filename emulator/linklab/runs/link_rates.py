@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal
+from typing import Final
 
 from linklab.core import statistics
+from linklab.core.link_state import Direction
 from linklab.core.records import QueueRecord
 
 BIN_S: Final = 1.0
@@ -16,7 +17,7 @@ def median_rates_bps(
     samples: Iterable[QueueRecord],
     start_s: float,
     ends_s: Mapping[str, float],
-    direction: Literal["down", "up"],
+    direction: Direction,
 ) -> dict[str, float]:
     """Of each link in `ends_s`, the median of its rates in a direction in the seconds from the
     client's start until it ended, headers included, from the lab's counters.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from linklab.core import units
 from linklab.core.limits import MAX_MESSAGE_BYTES, MAX_SENT_BYTES
+from linklab.core.link_state import Direction
 from linklab.models.keys import LENGTH, RATE, SIZE, TIME
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import count, number, size
@@ -148,7 +149,7 @@ class Workload:
         return 0.0
 
     @property
-    def direction(self) -> Literal["down", "up"]:
+    def direction(self) -> Direction:
         """Where most of the payload goes."""
         return "down" if self.upload is None else "up"
 
