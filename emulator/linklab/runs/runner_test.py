@@ -309,6 +309,7 @@ def test_an_execution_on_the_host_is_ended_however_early(
         with pytest.raises(RunError, match=r"running after 30 s and was ended.*console\.log"):
             run.exit_code()
         while not (tmp_path / "begun").exists():
+            assert run._process.poll() is None, (run.run_dir / "console.log").read_text()
             time.sleep(0.001)
         begun = time.monotonic()
         run.close()
