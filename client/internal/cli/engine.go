@@ -109,7 +109,7 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.window, "window", usual.Window, "time over which throughput is averaged")
 	flags.BoolVar(&f.rescue, "rescue", true, "make up for links that fail or fall behind, whatever the algorithm")
 	flags.BoolVar(&f.noRescue, "no-rescue", false, "let the first failure of a link end the download, and nobody but the algorithm decide")
-	flags.DurationVar(&f.giveUp, "give-up", 5*time.Minute, "time without a byte from any link after which rescue gives up (0: never)")
+	flags.DurationVar(&f.giveUp, "give-up", 5*time.Minute, "time without a byte from any link after which the download fails (0: never)")
 	flags.StringVar(&f.wireless, "wireless-file", link.WirelessFile, "signal strengths in the format of /proc/net/wireless, which tell rescue when a link is worth another try")
 	flags.StringArrayVar(&f.caps, "cap", nil, "most that a link may carry in both directions, as "+f.capForm()+" (repeatable)")
 	flags.StringArrayVar(&f.rates, "rate-limit", nil, "most that a link may receive, as NAME=RATE such as lte=20Mbit/s, or all links together, as RATE (repeatable)")
@@ -193,7 +193,7 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 		return o, nil, invalid("algorithm", f.algorithm, "%w", err)
 	}
 	f.algorithm = algorithm.Name
-	o.Overlap, o.Window = f.overlap, f.window
+	o.Overlap, o.Window, o.GiveUp = f.overlap, f.window, f.giveUp
 	if o.Links, err = f.parseLinks(); err != nil {
 		return o, nil, err
 	}
@@ -224,8 +224,7 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	if algorithm.Takes("connections") {
 		o.Lanes = &download.Lanes{Most: f.connections}
 	}
-	if rescue {
-		o.Rescue = &download.Rescue{GiveUp: f.giveUp}
+	if o.Rescue = rescue; rescue {
 		for i, l := range o.Links {
 			o.Links[i].Watch = link.Watcher{Device: l.Device, WirelessFile: f.wireless}.Watch
 		}
@@ -440,7 +439,7 @@ func (f *engineFlags) startEvent(o download.Options) *rundir.Start {
 			"padding":             f.factor(),
 			"overlap":             f.overlap,
 			"window_ns":           f.window.Nanoseconds(),
-			"rescue":              o.Rescue != nil,
+			"rescue":              o.Rescue,
 			"bandwidth_bps":       map[string]float64{},
 		},
 	}

@@ -41,7 +41,7 @@ func deciding(free quantity.Bytes) (withLanes, *linkState) {
 		l.pace.Add(time.Second, r.received)
 		d.links = append(d.links, l)
 	}
-	return withLanes{withRescue{d, 0}, 16}, d.links[20]
+	return withLanes{withRescue{d}, 16}, d.links[20]
 }
 
 // Decisions use memory that is there: of what is free, and of what others owe.

@@ -37,9 +37,12 @@ type Options struct {
 	Overlap float64
 	// Window is the time over which throughput is averaged.
 	Window time.Duration
-	// Rescue makes up for links that fail or fall behind; nil does as
+	// Rescue makes up for links that fail or fall behind; else all is done as
 	// published (see policy).
-	Rescue *Rescue
+	Rescue bool
+	// GiveUp is how long no byte may arrive on any link before the download
+	// fails; 0 waits for ever.
+	GiveUp time.Duration
 	// Lanes lets links have several connections, with Rescue; nil is one each.
 	Lanes *Lanes
 	// Output opens what the bytes are written to, before anything else.

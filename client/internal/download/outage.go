@@ -1,8 +1,11 @@
 package download
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/transport"
@@ -41,3 +44,58 @@ func (d *download) outage(err error) error {
 	}
 	return &Outage{err, slices.Min(waits)}
 }
+
+// giveUp ends the download if nothing has arrived for too long.
+func (d *download) giveUp(now time.Duration) {
+	waiting := d.payload == nil || d.window == nil || d.payload.Free(d.limit()) > 0
+	if d.race != nil {
+		waiting = !d.race.full
+	}
+	for _, l := range d.links {
+		waiting = waiting || len(l.active) > 0
+	}
+	if !waiting {
+		d.last = now // the sink takes no more
+	}
+	if d.GiveUp > 0 && now-d.last >= d.GiveUp {
+		err := fmt.Errorf("nothing arrived for %v", d.GiveUp)
+		if problems := d.problems(); problems != nil {
+			err = fmt.Errorf("%w: %w", err, problems)
+		}
+		d.cancel(d.outage(err))
+	}
+}
+
+// problems says what is wrong with the links; once, if it is the same. It is nil
+// if nothing is known of.
+func (d *download) problems() error {
+	var errs []error
+	texts := map[string]bool{}
+	for _, l := range d.links {
+		err := cmp.Or(l.out, l.problem)
+		if err != nil && l.first == nil {
+			texts[err.Error()] = true
+			errs = append(errs, fmt.Errorf("link %s: %w", l.Name, err))
+		}
+	}
+	switch len(texts) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	return joined(errs)
+}
+
+// joined is several errors on one line.
+type joined []error
+
+func (j joined) Error() string {
+	texts := make([]string, len(j))
+	for i, err := range j {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (j joined) Unwrap() []error { return j }

@@ -48,7 +48,7 @@ func TestOutages(t *testing.T) {
 				a, b := wifi, lte
 				a.cable, b.cable = net.wifi, net.lte
 				o.Links[0].Dial, o.Links[1].Dial = n.dial(a), n.dial(b)
-				o.Rescue = &Rescue{GiveUp: 5 * time.Minute}
+				o.Rescue, o.GiveUp = true, 5*time.Minute
 				if test.change != nil {
 					test.change(o, net)
 				}

@@ -149,7 +149,7 @@ func (p *planned) choose(now time.Duration) {
 	works := slices.ContainsFunc(p.d.links, func(l *linkState) bool {
 		return p.use[l.index] && !p.work[l.index].forsaken && !p.isTroubled(l, now)
 	})
-	if p.d.Rescue != nil && !works {
+	if p.d.Rescue && !works {
 		p.overruledUntil = now + overruling
 	}
 	overruled := now < p.overruledUntil
@@ -160,7 +160,7 @@ func (p *planned) choose(now time.Duration) {
 			l.wake()
 		}
 		p.scene.Links[x].Spared = spared
-		if spared || p.d.Rescue != nil && p.isTroubled(l, now) {
+		if spared || p.d.Rescue && p.isTroubled(l, now) {
 			p.unreserve(x)
 		}
 	}
@@ -336,7 +336,7 @@ func (p *planned) next(l *linkState, now time.Duration) (r ranges.Range, from st
 // new segment. When there are no more, rescue has the word, if it is there.
 func (p *planned) segment(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool) {
 	x := l.index
-	if l.session == nil || p.d.Rescue != nil && !l.usable(now) {
+	if l.session == nil || p.d.Rescue && !l.usable(now) {
 		return r, "", false
 	}
 	if len(p.work[x].reserved) == 0 && !p.dividing {
@@ -354,7 +354,7 @@ func (p *planned) segment(l *linkState, now time.Duration) (r ranges.Range, from
 	}
 	own := &p.work[x].reserved
 	if len(*own) == 0 {
-		if p.d.Rescue != nil && !p.dividing {
+		if p.d.Rescue && !p.dividing {
 			return p.policy.next(l, now)
 		}
 		return r, "", false

@@ -69,7 +69,7 @@ func (phases) Use(s *schedule.Scene, use []bool) {
 // A link that is spared completes what it was asked for, is disconnected, and
 // is connected again when it is used again.
 func TestASparedLinkIsDisconnected(t *testing.T) {
-	_, events, links := counted(t, http.HandlerFunc(content), func(o *Options, _ *network) { o.Scheduler, o.Rescue = phases{}, nil })
+	_, events, links := counted(t, http.HandlerFunc(content), func(o *Options, _ *network) { o.Scheduler, o.Rescue = phases{}, false })
 	if links["lte"].made != 2 || links["wifi"].made != 1 {
 		t.Errorf("connections are %+v", links)
 	}
@@ -97,7 +97,7 @@ func TestGreenBagRecoversWhatIsHeldUp(t *testing.T) {
 					o.Scheduler = a.Scheduler(player)
 				}
 			}
-			o.Rescue = nil
+			o.Rescue = false
 			time.AfterFunc(250*time.Millisecond, func() { n.wifi.set(0.02) })
 		})
 		failovers := of[*rundir.Failover](events)
@@ -114,7 +114,7 @@ func TestGreenBagRecoversWhatIsHeldUp(t *testing.T) {
 // fast again.
 func TestASlowLinkIsForsaken(t *testing.T) {
 	_, events, _ := counted(t, http.HandlerFunc(content), func(o *Options, n *network) {
-		o.Scheduler, o.Rescue = schedulers["alg3-dynamic"], nil
+		o.Scheduler, o.Rescue = schedulers["alg3-dynamic"], false
 		o.Links[0].Dial, o.Links[1].Dial = n.dial(simLink{rate: 8e6, rtt: wifi.rtt, cable: n.wifi}), n.dial(simLink{rate: 4e6, rtt: lte.rtt, cable: n.lte})
 		time.AfterFunc(1500*time.Millisecond, func() { n.lte.set(0.05) })
 		time.AfterFunc(3*time.Second, func() { n.lte.set(1) })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -64,8 +65,8 @@ type policy interface {
 
 func newPolicy(d *download) policy {
 	var p policy = asPublished{d}
-	if d.Rescue != nil {
-		rescue := withRescue{d, d.Rescue.GiveUp}
+	if d.Rescue {
+		rescue := withRescue{d}
 		if d.Lanes != nil {
 			return withLanes{rescue, d.Lanes.Most}
 		}
@@ -79,7 +80,7 @@ func newPolicy(d *download) policy {
 
 // asPublished is the engine of the thesis: HTTP/2 alone, nobody but the
 // scheduler decides who delivers what, and the first failure of a link that
-// is still needed ends the download.
+// is still needed ends the download, as does silence (Options.GiveUp).
 type asPublished struct{ *download }
 
 func (asPublished) offer(c *tls.Config) *tls.Config {
@@ -102,7 +103,15 @@ func (asPublished) accept(r transport.Resource) (whole bool, err error) {
 
 func (asPublished) watch(context.Context, *linkState) {}
 
-func (asPublished) supervise(context.Context) {}
+func (d asPublished) supervise(ctx context.Context) {
+	d.wg.Go(func() {
+		regularly.Do(ctx, time.Second, func() {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.giveUp(time.Since(d.start))
+		})
+	})
+}
 
 func (asPublished) eager() bool { return false }
 

@@ -1,13 +1,11 @@
 package download
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
@@ -18,16 +16,6 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transport"
 )
-
-// Rescue is the layer over every scheduler that makes up for links that fail
-// or fall behind. No link that could help is idle while bytes are missing: it
-// gets what the scheduler gives it, else what others have not begun, else a
-// part of what the slowest one has still to deliver.
-type Rescue struct {
-	// GiveUp is how long no byte may arrive before the download fails; 0
-	// waits for ever.
-	GiveUp time.Duration
-}
 
 const (
 	// paceWindow is the time over which rescue takes a link's throughput: a
@@ -213,11 +201,10 @@ func (l *linkState) silence(s *session) time.Duration {
 }
 
 // withRescue is the engine with Rescue: any server that sends files will do, and
-// what one link fails to bring another one does.
-type withRescue struct {
-	*download
-	giveUpAfter time.Duration
-}
+// what one link fails to bring another one does. No link that could help is idle
+// while bytes are missing: it gets what the scheduler gives it, else what others
+// have not begun, else a part of what the slowest one has still to deliver.
+type withRescue struct{ *download }
 
 func (withRescue) offer(c *tls.Config) *tls.Config { return c }
 
@@ -365,56 +352,6 @@ func (l *linkState) patience() time.Duration { return max(leastSlow, 2*l.delay()
 func (l *linkState) isSlow(now time.Duration) bool {
 	return l.slowSince > 0 && now-l.slowSince >= max(leastSlow, slowTrips*l.rtt.Min)
 }
-
-// giveUp ends the download if nothing has arrived for too long.
-func (d withRescue) giveUp(now time.Duration) {
-	waiting := d.payload == nil || d.window == nil || d.payload.Free(d.limit()) > 0
-	if d.race != nil {
-		waiting = !d.race.full
-	}
-	for _, l := range d.links {
-		waiting = waiting || len(l.active) > 0
-	}
-	if !waiting {
-		d.last = now // the sink takes no more
-	}
-	if d.giveUpAfter > 0 && now-d.last >= d.giveUpAfter {
-		d.cancel(d.outage(fmt.Errorf("nothing arrived for %v: %w", d.giveUpAfter, d.problems())))
-	}
-}
-
-// problems says what is wrong with the links; once, if it is the same.
-func (d withRescue) problems() error {
-	var errs []error
-	texts := map[string]bool{}
-	for _, l := range d.links {
-		err := cmp.Or(l.out, l.problem)
-		if err != nil && l.first == nil {
-			texts[err.Error()] = true
-			errs = append(errs, fmt.Errorf("link %s: %w", l.Name, err))
-		}
-	}
-	switch len(texts) {
-	case 0:
-		return errors.New("no link is usable")
-	case 1:
-		return errs[0]
-	}
-	return joined(errs)
-}
-
-// joined is several errors on one line.
-type joined []error
-
-func (j joined) Error() string {
-	texts := make([]string, len(j))
-	for i, err := range j {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-func (j joined) Unwrap() []error { return j }
 
 // works is what the links have to do, as far as it is known.
 func (d withRescue) works(now time.Duration) []schedule.Work {
@@ -613,7 +550,7 @@ func (d withRescue) failed(l *linkState, s *session, err error) {
 	status, mismatch := new(transport.StatusError), new(transport.MismatchError)
 	isStatus := errors.As(err, &status)
 	waits := isStatus && status.Temporary()
-	tooLong := waits && d.giveUpAfter > 0 && status.RetryAfter > d.giveUpAfter
+	tooLong := waits && d.GiveUp > 0 && status.RetryAfter > d.GiveUp
 	l.problem = err
 	switch {
 	case errors.Is(err, transport.ErrNoRanges) && !d.ranged && d.payload != nil:

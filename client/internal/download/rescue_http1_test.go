@@ -52,7 +52,7 @@ func TestBackOffOverHTTP1(t *testing.T) {
 	attempts := 0
 	rescued(t, schedulers["alg3"], http.HandlerFunc(content), "nothing arrived", func(o *Options, n *network) {
 		overHTTP1(o)
-		o.Rescue.GiveUp = 30 * time.Second
+		o.GiveUp = 30 * time.Second
 		time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })
 		time.AfterFunc(30*time.Second, func() { attempts = len(n.wifi.dials) + len(n.lte.dials) })
 	})

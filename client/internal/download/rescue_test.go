@@ -106,7 +106,7 @@ func rescued(t *testing.T, s schedule.Scheduler, handler http.Handler, want stri
 		a.cable, b.cable = net.wifi, net.lte
 		o.Links[0].Dial, o.Links[1].Dial = n.dial(a), n.dial(b)
 		o.Links[0].Watch, o.Links[1].Watch = watch(net.wifiChange), watch(net.lteChange)
-		o.Rescue = &Rescue{GiveUp: 5 * time.Minute}
+		o.Rescue, o.GiveUp = true, 5*time.Minute
 		o.Scheduler = s
 		if _, ok := s.(schedule.Adaptive); ok {
 			// A simLink is as fast for each of its connections.
@@ -308,17 +308,29 @@ func TestAllLinksAreGoneForAWhile(t *testing.T) {
 
 func TestGivingUp(t *testing.T) {
 	summary, _ := rescued(t, schedulers["alg3"], http.HandlerFunc(content), "nothing arrived for 1m0s: link wifi: ", func(o *Options, n *network) {
-		o.Rescue.GiveUp = time.Minute
+		o.GiveUp = time.Minute
 		time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })
 	})
 	within(t, "time of the failure", seconds(summary.Download), 60.1, 60.4)
+}
+
+// As published nobody looks after a link; one that is silent for ever must not
+// hold the download for as long.
+func TestGivingUpWithoutRescue(t *testing.T) {
+	for _, name := range []string{"naive", "alg3", "gb-half"} {
+		summary, _ := rescued(t, schedulers[name], http.HandlerFunc(content), "nothing arrived for 1m0s", func(o *Options, n *network) {
+			o.Rescue, o.GiveUp = false, time.Minute
+			time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0) })
+		})
+		within(t, name+": time of the failure", seconds(summary.Download), 60.2, 64)
+	}
 }
 
 // Attempts to connect follow each other ever more slowly.
 func TestBackOff(t *testing.T) {
 	var dials []time.Time
 	rescued(t, schedulers["alg3"], http.HandlerFunc(content), "nothing arrived", func(o *Options, n *network) {
-		o.Rescue.GiveUp = 30 * time.Second
+		o.GiveUp = 30 * time.Second
 		time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })
 		time.AfterFunc(30*time.Second, func() { dials = n.wifi.dials })
 	})
@@ -761,7 +773,7 @@ func TestBackOffAtTheBeginning(t *testing.T) {
 			}
 			dials := 0
 			rescued(t, schedulers["alg3"], http.HandlerFunc(handler), "nothing arrived", func(o *Options, n *network) {
-				o.Rescue.GiveUp = 30 * time.Second
+				o.GiveUp = 30 * time.Second
 				time.AfterFunc(29*time.Second, func() { dials = len(n.wifi.dials) + len(n.lte.dials) })
 			})
 			if n := int(asked.Load()); n > test.most || dials > test.most {

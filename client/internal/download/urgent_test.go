@@ -89,7 +89,7 @@ func TestNothingIsNotUrgent(t *testing.T) {
 	r := &request{Range: part, limit: 1000, received: 1000, session: &session{Conn: &transport.Conn{}}, cancel: func() {}}
 	other.active = []*request{r}
 	d := &download{links: []*linkState{l, other}, window: window, payload: ranges.NewPayload(part)}
-	rescue := withRescue{download: d}
+	rescue := withRescue{d}
 	if taken, _, ok := rescue.urgent(l, time.Second); ok {
 		t.Errorf("%+v is taken over", taken)
 	}

@@ -62,16 +62,13 @@ type version struct {
 	// http2 says what a secure origin speaks.
 	http2 bool
 	// rescue is the engine's; without it the engine speaks only HTTP/2.
-	rescue *download.Rescue
+	rescue bool
 }
 
-// rescue is as it ships.
-var rescue = download.Rescue{GiveUp: 5 * time.Minute}
-
 func inAllVersions(t *testing.T, test func(*testing.T, version)) {
-	t.Run("rescue", func(t *testing.T) { test(t, version{true, &rescue}) })
-	t.Run("rescue over HTTP 1", func(t *testing.T) { test(t, version{false, &rescue}) })
-	t.Run("no rescue", func(t *testing.T) { test(t, version{true, nil}) })
+	t.Run("rescue", func(t *testing.T) { test(t, version{true, true}) })
+	t.Run("rescue over HTTP 1", func(t *testing.T) { test(t, version{false, true}) })
+	t.Run("no rescue", func(t *testing.T) { test(t, version{true, false}) })
 }
 
 func (v version) serve(t *testing.T, handler http.HandlerFunc) *origin {
@@ -154,7 +151,8 @@ func start(t *testing.T, o *origin, change func(*Options)) (address string, coun
 		Engine: download.Options{
 			Links:     []download.Link{{Name: "wifi", Device: "lo", Dial: dial}, {Name: "lte", Device: "lo", Dial: dial}},
 			Scheduler: schedule.Alg3{FirstRequests: 1e6, Padding: 0.1},
-			Rescue:    &rescue,
+			Rescue:    true,
+			GiveUp:    5 * time.Minute,
 			Overlap:   0.6,
 			Window:    time.Second,
 			TLS:       &tls.Config{RootCAs: roots},
