@@ -23,8 +23,8 @@ class Change:
 REGRESSIONS = {
     "overlap at 95 % instead of 60 %": Change(
         "internal/cli/engine.go",
-        "o.Overlap, o.Window = f.overlap, f.window",
-        "o.Overlap, o.Window = 0.95, f.window",
+        "o.Overlap, o.Window, o.GiveUp = f.overlap, f.window, f.giveUp",
+        "o.Overlap, o.Window, o.GiveUp = 0.95, f.window, f.giveUp",
     ),
     "a link that adopts another's connection": Change(
         "internal/download/connect.go",
