@@ -1,6 +1,7 @@
 package download
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -108,6 +109,11 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 	if between > 0 {
 		d.mu.Lock()
 		l.link().answers = l.link().answers || connected-started > between
+		if l.suspect && l.session != nil {
+			// Connections that were kept go on with it while this one is made.
+			d.abandon(l, l.on(l.session), lost, connected)
+		}
+		d.policy.tend(connected)
 		d.mu.Unlock()
 		opening, end := context.WithTimeoutCause(attempt, timeout, errNoAnswer)
 		defer end()
@@ -134,10 +140,14 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 
 var errNoAnswer = errors.New("no answer in time")
 
+// errOverdue ends an attempt beside which others go on.
+var errOverdue = errors.New("others were made meanwhile")
+
 // repeated dials again for as long as there is no answer, after that time, and
-// later after an eighth of all that has passed, and returns the first connection.
+// later after a part of all that has passed, and returns the first connection.
 // A link that is back is noticed that soon: TCP itself would ask again after a
-// second, then after two. Of 0, it dials once.
+// second, then after two. No attempt is left under way for longer than a link that
+// is back may take to answer. Of 0, it dials once.
 func repeated(ctx context.Context, dial func(context.Context) (link.Socket, error), between time.Duration) (link.Socket, error) {
 	if between == 0 {
 		return dial(ctx)
@@ -158,18 +168,34 @@ func repeated(ctx context.Context, dial func(context.Context) (link.Socket, erro
 		}
 	}()
 	for {
+		passed := time.Since(start)
 		dialing++
 		go func() {
-			socket, err := dial(ctx)
+			// No deadline, which a dialer takes for its own, and reports as such.
+			call, end := context.WithCancelCause(ctx)
+			patience := time.AfterFunc(max(attemptTrips*between, passed/2), func() { end(errOverdue) })
+			socket, err := dial(call)
+			patience.Stop()
+			if err != nil {
+				err = cmp.Or(context.Cause(call), err)
+			}
+			end(nil)
 			answers <- answer{socket, err}
 		}()
-		timer := time.NewTimer(max(between, time.Since(start)/8))
-		select {
-		case first := <-answers:
-			timer.Stop()
-			dialing--
-			return first.socket, first.err
-		case <-timer.C:
+		timer := time.NewTimer(max(between, passed/askedAgain))
+	wait:
+		for {
+			select {
+			case first := <-answers:
+				dialing--
+				if first.err == errOverdue {
+					continue
+				}
+				timer.Stop()
+				return first.socket, first.err
+			case <-timer.C:
+				break wait
+			}
 		}
 	}
 }
@@ -264,14 +290,19 @@ func (d *download) close(l *linkState, s *session, completing bool) {
 // to let the radio sleep, and keep-alives would wake it.
 func (d *download) leave(l *linkState, s *session, complete bool) {
 	_, planned := d.Scheduler.(schedule.Planner)
-	keep := d.Pool != nil && !planned && complete && s == l.session && l.usable(time.Since(d.start)) &&
-		s.Usable() && s.stale-s.Unread() <= mostKeptStale
-	if !keep {
+	if planned || !complete || !d.spare(l, s) {
 		d.close(l, s, false)
-		return
+	}
+}
+
+// spare keeps a session that nobody needs now, if that works.
+func (d *download) spare(l *linkState, s *session) bool {
+	if d.Pool == nil || s != l.session || !l.usable(time.Since(d.start)) || !s.Usable() || s.stale-s.Unread() > mostKeptStale {
+		return false
 	}
 	d.wasted(l, s)
 	d.Pool.put(l.Name, l.url, s.Conn)
+	return true
 }
 
 // settle counts the wasted bytes of a closed session.

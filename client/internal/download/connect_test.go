@@ -19,10 +19,14 @@ import (
 type silent struct {
 	until       time.Time
 	calls, open atomic.Int32
+	// waiting are under way, and most were at a time.
+	waiting, most atomic.Int32
 }
 
 func (s *silent) dial(ctx context.Context) (link.Socket, error) {
 	s.calls.Add(1)
+	s.most.Store(max(s.most.Load(), s.waiting.Add(1)))
+	defer s.waiting.Add(-1)
 	if time.Now().Before(s.until) {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -46,14 +50,14 @@ func (fromSilent) SetReadDeadline(time.Time) error      { return nil }
 func (fromSilent) SetWriteDeadline(time.Time) error     { return nil }
 func (c fromSilent) Close() error                       { c.of.open.Add(-1); return nil }
 
-// It is noticed within an eighth of an outage, or a quarter of a second, that it
-// has ended, by few attempts.
+// It is noticed within a part of an outage, or the first time between attempts, that
+// it has ended, by few attempts, of which few are under way at a time.
 func TestALinkThatIsBackIsNoticed(t *testing.T) {
-	const between = 250 * time.Millisecond
+	const between = 50 * time.Millisecond
 	for _, test := range []struct {
 		outage time.Duration
 		most   int32
-	}{{0, 1}, {2 * time.Second, 9}, {10 * time.Second, 23}, {mostAttempt, 29}} {
+	}{{0, 2}, {2 * time.Second, 42}, {10 * time.Second, 94}, {mostAttempt, 118}} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
 			server := &silent{until: start.Add(test.outage)}
@@ -61,12 +65,15 @@ func TestALinkThatIsBackIsNoticed(t *testing.T) {
 			if err != nil || socket == nil {
 				t.Fatal(err)
 			}
-			latest := test.outage + max(between, test.outage/8) + 60*time.Millisecond
+			latest := test.outage + max(between, test.outage/askedAgain) + 60*time.Millisecond
 			if took := time.Since(start); took > latest || server.calls.Load() > test.most {
 				t.Errorf("an outage of %v: connected after %v by %d attempts, want %v and %d", test.outage, took, server.calls.Load(), latest, test.most)
 			}
 			if open := server.open.Load(); open != 1 {
 				t.Errorf("%d connections are open", open)
+			}
+			if most := server.most.Load(); most > 16 {
+				t.Errorf("%d attempts are under way at a time", most)
 			}
 		})
 	}
@@ -88,10 +95,10 @@ func TestOfSeveralAttemptsOneIsKept(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, errNoAnswer)
 		defer cancel()
 		server := &silent{until: time.Now().Add(time.Hour)}
-		if _, err := repeated(ctx, server.dial, 250*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) || server.open.Load() != 0 {
+		if _, err := repeated(ctx, server.dial, 250*time.Millisecond); !errors.Is(err, errNoAnswer) || server.open.Load() != 0 {
 			t.Errorf("%v, %d are open", err, server.open.Load())
 		}
 	})
@@ -115,7 +122,8 @@ func TestWhoAsksAgainSoon(t *testing.T) {
 		{false, true, 0, 0},
 		{true, false, 0, 0},
 		{true, true, 0, leastBan},
-		{true, true, time.Second, 2 * time.Second},
+		{true, true, 20 * time.Millisecond, period},
+		{true, true, time.Second, 500 * time.Millisecond},
 	} {
 		l := &linkState{rtt: link.RoundTrip{Last: test.rtt}, health: newHealth()}
 		l.suspect = test.suspect

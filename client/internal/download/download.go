@@ -58,7 +58,7 @@ type Options struct {
 	// Part is the part of the resource to download; if it is empty, all.
 	Part ranges.Range
 	// Pool, if set, has connections of earlier downloads, and keeps those of
-	// this one.
+	// this one. With Lanes a download has one of its own else.
 	Pool *Pool
 	TLS  *tls.Config
 	Log  *slog.Logger
@@ -92,6 +92,10 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 			pace:    throughput.NewPace(paceWindow),
 			health:  newHealth(),
 		})
+	}
+	if o.Lanes != nil && o.Pool == nil {
+		d.Pool = newPool(forever)
+		defer d.Pool.Close()
 	}
 	d.policy = newPolicy(d)
 	d.TLS = d.policy.offer(o.TLS)

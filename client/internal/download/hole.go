@@ -16,8 +16,8 @@ type hole struct {
 	// had received then, and outOfOrder how many segments had come out of order.
 	kept, received quantity.Bytes
 	outOfOrder     uint32
-	// grown is when something has last come behind it.
-	grown time.Duration
+	// opened and grown are when something has come behind it first and last.
+	opened, grown time.Duration
 }
 
 // look takes note of what the kernel says of the session now, and returns how
@@ -28,6 +28,9 @@ func (h *hole) look(received quantity.Bytes, outOfOrder uint32, now, rtt time.Du
 	came = quantity.Bytes(outOfOrder-h.outOfOrder) * schedule.SegmentSize
 	switch {
 	case came > 0:
+		if h.kept == 0 {
+			h.opened = now
+		}
 		h.grown = now
 	case received != h.received && now-h.grown > rtt:
 		h.kept = 0
@@ -43,4 +46,13 @@ func (h *hole) deliver(bytes quantity.Bytes) quantity.Bytes {
 	known := min(bytes, h.kept)
 	h.kept -= known
 	return bytes - known
+}
+
+// filled is how long it takes at least until a program gets what is behind the
+// hole: the lost packet takes a round trip from when others came without it.
+func (h *hole) filled(now, rtt time.Duration) time.Duration {
+	if h.kept == 0 {
+		return 0
+	}
+	return max(0, h.opened+rtt-now)
 }

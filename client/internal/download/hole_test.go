@@ -57,3 +57,18 @@ func TestAHoleIsClosedWhenBytesComeInOrderForARoundTrip(t *testing.T) {
 		t.Errorf("%d of 5000 bytes are new", got)
 	}
 }
+
+// A program gets nothing of what is behind a lost packet before that was sent again.
+func TestWhatIsBehindALostPacketIsNotReadForARoundTrip(t *testing.T) {
+	h := &hole{}
+	if got := h.filled(0, rtt); got != 0 {
+		t.Errorf("no hole takes %v", got)
+	}
+	h.look(1000, 5, 10*time.Millisecond, rtt)
+	h.look(1000, 9, 30*time.Millisecond, rtt)
+	for now, want := range map[time.Duration]time.Duration{10: 40, 30: 20, 50: 0, 60: 0} {
+		if got := h.filled(now*time.Millisecond, rtt); got != want*time.Millisecond {
+			t.Errorf("%v at %d ms, want %d ms", got, now, want)
+		}
+	}
+}

@@ -73,11 +73,14 @@ func (d *download) isOnly(l *linkState) bool {
 	return !slices.ContainsFunc(d.lanes(l), func(other *linkState) bool { return other != l && other.session != nil })
 }
 
-// remove gives a further lane up. What it owed is free again.
+// remove gives a further lane up. What it owed is free again. The connection of one
+// that was only not needed is kept: an outage does it no harm, while TCP waits ever
+// longer on those to which something was under way.
 func (d *download) remove(l *linkState, now time.Duration) {
 	if l.out != nil {
 		return
 	}
+	spared := l.leaving && len(l.active) == 0 && l.session != nil && d.spare(l, l.session)
 	l.out = errGone
 	d.abandon(l, slices.Clone(l.active), lost, now)
 	l.abandonAttempt()
@@ -86,7 +89,9 @@ func (d *download) remove(l *linkState, now time.Duration) {
 	}
 	if s := l.session; s != nil {
 		l.session = nil
-		d.close(l, s, false)
+		if !spared {
+			d.close(l, s, false)
+		}
 	}
 	d.links = slices.DeleteFunc(slices.Clone(d.links), func(other *linkState) bool { return other == l })
 	for x, other := range d.links {
@@ -272,8 +277,9 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 		return
 	}
 	count := first.growth.Count(now, flow)
-	// While a reader pauses, who is idle is closed by the server, again and again.
-	for ; further < count-1 && (flow.Busy || d.window == nil); further++ {
+	// While a reader pauses, who is idle is closed by the server, again and again; and
+	// a link that is silent would only silence them, too.
+	for ; further < count-1 && (hears || begins) && (flow.Busy || d.window == nil); further++ {
 		d.add(first)
 	}
 	if surplus := further + 1 - count; surplus > 0 {

@@ -202,6 +202,66 @@ func TestALinkBeginsAnewOnce(t *testing.T) {
 	}
 }
 
+// full is a connection of a link in whose queue packets wait until a time.
+type full struct {
+	link.Socket
+	until time.Time
+}
+
+func (s full) RoundTrip() (link.RoundTrip, error) {
+	trip, err := s.Socket.RoundTrip()
+	if time.Now().Before(s.until) {
+		trip.Last = 3 * trip.Min
+	}
+	return trip, err
+}
+
+// Connections that a full link does not need are kept, without an effect of an outage on
+// them: it goes on with these as soon as anybody answers, and makes no others.
+func TestALinkThatIsBackGoesOnWithKeptConnections(t *testing.T) {
+	const gone, back = 1500 * time.Millisecond, 2500 * time.Millisecond
+	var before, after int
+	_, events := withConnections(t, 6, slowly, func(o *Options, n *network) {
+		n.lte.set(0.001)
+		way := wifi
+		way.cable = n.wifi
+		end := time.Now().Add(gone)
+		way.afterDial = func(s link.Socket) (link.Socket, error) { return full{s, end}, nil }
+		o.Links[0].Dial = n.dial(way)
+		time.AfterFunc(gone, func() {
+			n.wifi.set(0)
+			n.wifi.mu.Lock()
+			before = n.wifi.open()
+			n.wifi.mu.Unlock()
+		})
+		time.AfterFunc(back, func() { n.wifi.set(1) })
+		time.AfterFunc(back+100*time.Millisecond, func() {
+			for _, at := range n.wifi.dials {
+				if at.After(end.Add(back - gone)) {
+					after++
+				}
+			}
+		})
+	})
+	kept := 0
+	for _, c := range of[*rundir.Connected](events) {
+		at := time.Duration(c.T)
+		switch {
+		case c.Link != "wifi":
+		case at > gone && at < back:
+			t.Errorf("a connection was put to use at %v, in the outage", at)
+		case at >= back && at < back+100*time.Millisecond && c.TCP == 0:
+			kept++
+		}
+	}
+	if before != 6 || kept == 0 {
+		t.Errorf("of %d open connections %d were put to use after the outage, want some of 6", before, kept)
+	}
+	if after > 2 {
+		t.Errorf("%d connections were made after the outage", after)
+	}
+}
+
 // connectionsOf is how many a link got between two times.
 func connectionsOf(events *log, name string, after, before time.Duration) (n int) {
 	for _, c := range of[*rundir.Connected](events) {

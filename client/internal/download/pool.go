@@ -1,6 +1,7 @@
 package download
 
 import (
+	"math"
 	"net/url"
 	"sync"
 	"time"
@@ -8,20 +9,24 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// keepTime is how long a connection is kept that no download uses.
+// keepTime is how long a connection is kept where there may be no next download.
 const keepTime = 30 * time.Second
+
+// forever is longer than any download takes.
+const forever = math.MaxInt64
 
 // mostKeptStale is how many bytes that nobody wants may still arrive on a
 // connection that is kept: about what comes while another one would be made.
 const mostKeptStale = 512 << 10
 
-// Pool keeps connections of links from one download for the next one from the
-// same server: connecting takes three round trips, and slow start some more,
-// which is much of what a small part of a film takes. Close it.
+// Pool keeps connections of links that nobody needs now, in a download or from one
+// to the next one from the same server: connecting takes three round trips, and slow
+// start some more, which is much of what a small part of a film takes. Close it.
 type Pool struct {
-	mu     sync.Mutex
-	kept   map[place][]*keptConn
-	closed bool
+	mu       sync.Mutex
+	kept     map[place][]*keptConn
+	keepTime time.Duration
+	closed   bool
 }
 
 // place is a server as a link reaches it.
@@ -33,7 +38,11 @@ type keptConn struct {
 }
 
 // NewPool returns an empty pool.
-func NewPool() *Pool { return &Pool{kept: map[place][]*keptConn{}} }
+func NewPool() *Pool { return newPool(keepTime) }
+
+func newPool(keepTime time.Duration) *Pool {
+	return &Pool{kept: map[place][]*keptConn{}, keepTime: keepTime}
+}
 
 // Close closes all connections, and those that downloads leave from now on.
 func (p *Pool) Close() {
@@ -80,7 +89,7 @@ func (p *Pool) put(link string, u *url.URL, conn *transport.Conn) {
 	}
 	conn.Socket.Owes(false)
 	at := place{link, u.Scheme, transport.Address(u)}
-	p.kept[at] = append(p.kept[at], &keptConn{conn, time.AfterFunc(keepTime, func() { p.expire(at, conn) })})
+	p.kept[at] = append(p.kept[at], &keptConn{conn, time.AfterFunc(p.keepTime, func() { p.expire(at, conn) })})
 }
 
 // expire closes a connection that nobody took.

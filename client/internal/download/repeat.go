@@ -41,6 +41,7 @@ func (d *download) repeat(l *linkState, works []schedule.Work, now time.Duration
 			if r.received == 0 && owing.Arrived == 0 {
 				end = max(end, owing.First(r.left())-(now-r.issued).Seconds())
 			}
+			end = max(end, r.session.hole.filled(now, other.rtt.Last).Seconds())
 			if end > latest {
 				late, of, latest = r, other, end
 			}

@@ -38,6 +38,8 @@ const (
 	// A banned link is tried again after leastBan, then after twice as long.
 	leastBan = 250 * time.Millisecond
 	mostBan  = 8 * time.Second
+	// Later a silent link is asked again after one part of askedAgain of its silence.
+	askedAgain = 32
 	// An attempt to connect may take attemptTrips round trips, not less than
 	// leastAttempt, or firstAttempt while none is known, and more each time.
 	attemptTrips = 8
@@ -177,13 +179,17 @@ func (l *linkState) attemptTimeout() time.Duration {
 	return doubled(least, l.failures, mostAttempt)
 }
 
-// betweenAttempts is how long a connection of several waits for an answer until it
-// asks again, where nothing came any more; else 0.
+// betweenAttempts is how long a connection of several waits for an answer at first
+// until it asks again, where nothing came any more: half a round trip, with the
+// queue that there was. Else it is 0.
 func (l *linkState) betweenAttempts() time.Duration {
 	if !l.isLane() || !l.suspect {
 		return 0
 	}
-	return max(leastBan, 2*l.rtt.Last)
+	if l.rtt.Last == 0 {
+		return leastBan
+	}
+	return max(period, l.rtt.Last/2)
 }
 
 // ban is for how long the link is left alone after its failures.
