@@ -315,6 +315,16 @@ func (p *planned) ahead(l *linkState) quantity.Bytes {
 	return p.pipeline.Ahead(l.pipe(time.Since(p.d.start)))
 }
 
+// unreachable ends the download, as published, also where all bytes have been
+// given to links but the link has not asked for its own yet.
+func (p *planned) unreachable(l *linkState, err error) (time.Duration, bool) {
+	if !p.d.Rescue && len(p.work[l.index].reserved) > 0 {
+		p.d.fail(l, err)
+		return 0, true
+	}
+	return p.policy.unreachable(l, err)
+}
+
 func (p *planned) next(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool) {
 	p.choose(now)
 	switch {

@@ -1,6 +1,8 @@
 package download
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -107,6 +109,37 @@ func TestGreenBagRecoversWhatIsHeldUp(t *testing.T) {
 		if took := seconds(summary.Download); recovered != (took < 3) {
 			t.Errorf("%s takes %g s", name, took)
 		}
+	}
+}
+
+// Without rescue a link that cannot be connected again ends the download, also
+// when all that is left is the part of a segment that it was to get: nobody else
+// brings that, and the silence would last until the download gives up.
+func TestAPartOfALinkThatIsGoneIsMissed(t *testing.T) {
+	gone := errors.New("connection timed out")
+	summary, events, err := try(t, http.HandlerFunc(content), func(o *Options, n *simNet) {
+		a := wifi
+		a.cable = newCable()
+		dial := n.dial(a)
+		o.Links[0].Dial = func(ctx context.Context, address string) (link.Socket, error) {
+			if factor, _ := a.cable.now(); factor > 0 {
+				return dial(ctx, address)
+			}
+			select { // As TCP does, which has LTE bring all of its own meanwhile.
+			case <-time.After(time.Minute):
+				return nil, gone
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		o.Scheduler, o.GiveUp = schedule.GreenBag{SegmentSize: 512_000, Halves: true}, 5*time.Minute
+		time.AfterFunc(250*time.Millisecond, func() { a.cable.set(0) })
+	})
+	if !errors.Is(err, gone) {
+		t.Errorf("the error is %v after %v, want that of Wi-Fi", err, summary.Download)
+	}
+	if took := seconds(summary.Download); took > 90 || len(of[*rundir.Failover](events)) == 0 {
+		t.Errorf("it ends after %g s, with failovers %+v", took, of[*rundir.Failover](events))
 	}
 }
 

@@ -317,7 +317,7 @@ func TestGivingUp(t *testing.T) {
 // As published nobody looks after a link; one that is silent for ever must not
 // hold the download for as long.
 func TestGivingUpWithoutRescue(t *testing.T) {
-	for _, name := range []string{"naive", "alg3", "gb-half"} {
+	for _, name := range []string{"naive", "alg3", "gb-no-recovery"} {
 		summary, _ := rescued(t, schedulers[name], http.HandlerFunc(content), "nothing arrived for 1m0s", func(o *Options, n *network) {
 			o.Rescue, o.GiveUp = false, time.Minute
 			time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0) })
