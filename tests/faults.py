@@ -95,10 +95,17 @@ RESCUED = tuple(one.name if one.rescue else f"{one.name}-rescue" for one in SEVE
 SURE = RESCUED
 """Who has to bring every workload to its end, in time."""
 
-UNSURE = (
-    *(one.name for one in SEVERAL if not one.rescue),
-    *("mptcp", "mptcp-lte", "mptcp-backup", "mptcp-single-path", "mptcp-mdp", "emptcp-kernel"),
+MULTIPATH = (
+    "mptcp",
+    "mptcp-lte",
+    "mptcp-backup",
+    "mptcp-single-path",
+    "mptcp-mdp",
+    "emptcp-kernel",
 )
+"""Multipath TCP of the kernel."""
+
+UNSURE = (*(one.name for one in SEVERAL if not one.rescue), *MULTIPATH)
 """As published, where nobody makes up for a failure; and Multipath TCP, whose mainline may wait for a
 subflow that never joined, or for minutes for what is on its way over a link of 10 kbit/s. They may
 fail, and then say so, or take their time."""

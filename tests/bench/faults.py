@@ -7,58 +7,79 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from faults import LINK_FAULTS, LONGEST_S, PROGRAMS, SURE, UNSURE, able, text
+from faults import LINK_FAULTS, LONGEST_S, MULTIPATH, PROGRAMS, SURE, UNSURE, able, text
 
 from bench.common import Bench, Result, table, target
 
 KINDS = ("whole", "slow", "refused", "failed", "wrong", "hangs")
 
 STILL_S, STILL_BYTES = 60.0, 10_000
-"""Who moves less in so long has stopped: a link of 10 kbit/s, the slowest of all, brings 75 kB, and
+"""What moves less in so long has stopped: a link of 10 kbit/s, the slowest of all, brings 75 kB, and
 what TCP asks again and again is less."""
 
+GIVE_UP_S, TCP_S = 300.0, 925.0 + 120.0
+"""After how long multilink gives up without a byte (`--give-up`), and Linux' TCP on what it repeats:
+when the first wait after 925 s is over (tcp_retries2 is 15), and none is longer than two minutes."""
+
+HUNG = "still running after"
+"""What linklab says of a run that did not end in wall-clock time."""
+
 Moved = Sequence[tuple[float, int]]
-"""How many bytes links had carried in all at times in seconds."""
+"""How many bytes links had carried in all, in the direction of the workload, at times in seconds. In
+the other one a router tells the server that the client is gone, 300 B/s."""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a run came out: whole after `took_s`, or with the error `failure`. `is_still` says that
-    there were `STILL_S` without more than `STILL_BYTES`."""
+    """How a run came out: whole after `took_s`, or with the error `failure`. `still_s` is how long
+    nothing moved meanwhile."""
 
     program: str
     fault: str
     contestant: str
     took_s: float | None
     failure: str | None
-    is_still: bool
+    still_s: float
+
+    @property
+    def patience_s(self) -> float:
+        """How long nothing may move before it hangs. Who may fail has to say so when he gives up."""
+        if self.contestant in SURE:
+            return STILL_S
+        own = self.contestant not in MULTIPATH
+        return STILL_S + (GIVE_UP_S if own else TCP_S)
 
     @property
     def kind(self) -> str:
         """One of `KINDS`. Slow is who goes on, but for longer than with any other link: algorithms
-        that as published use one link alone, be it the worst."""
-        if self.failure is None:
-            assert self.took_s is not None
-            if self.took_s <= LONGEST_S or self.contestant not in SURE:
-                return "whole"
-            return "hangs" if self.is_still else "slow"
-        if "sha-256" in self.failure.lower() or "bytes downloaded instead" in self.failure:
-            return "wrong"
-        if "hung" in self.failure:
+        that as published use one link alone, be it the worst, and Multipath TCP."""
+        if self.failure is not None:
+            if "sha-256" in self.failure.lower() or "bytes downloaded instead" in self.failure:
+                return "wrong"
+            if HUNG in self.failure:
+                return "hangs"
+        is_late = self.took_s is None or self.took_s > LONGEST_S
+        if is_late and self.still_s > self.patience_s:
             return "hangs"
+        if self.failure is None:
+            return "slow" if is_late else "whole"
         is_sure = self.contestant in SURE and PROGRAMS[self.program].sure
         return "failed" if is_sure else "refused"
 
 
-def is_still(moved: Moved) -> bool:
-    """Whether there were `STILL_S` in which no more than `STILL_BYTES` moved. Pure."""
-    since_s, before = 0.0, 0
+def still_s(moved: Moved) -> float:
+    """For how long no more than `STILL_BYTES` moved in `STILL_S`, at the longest. Pure."""
+    longest_s, first, since_s = 0.0, 0, None
     for at_s, total in moved:
-        if total - before > STILL_BYTES:
-            since_s, before = at_s, total
-        elif at_s - since_s > STILL_S:
-            return True
-    return False
+        while moved[first + 1 : first + 2] and moved[first + 1][0] <= at_s - STILL_S:
+            first += 1
+        before_s, before = moved[first]
+        if before_s > at_s - STILL_S or total - before > STILL_BYTES:
+            since_s = None
+            continue
+        since_s = before_s if since_s is None else since_s
+        longest_s = max(longest_s, at_s - since_s)
+    return longest_s
 
 
 def faults(bench: Bench) -> Result:
@@ -74,6 +95,7 @@ def faults(bench: Bench) -> Result:
     bad = [one for one in found if one.kind not in ("whole", "slow", "refused")]
     for one in (*bad, *(one for one in found if one.kind == "slow")):
         why = f"{one.took_s:.1f} s" if one.failure is None else one.failure
+        why += f", still for {one.still_s:.0f} s" if one.still_s else ""
         bench.say(f"{one.kind}: {one.program}, {one.fault}, {one.contestant}: {why}")
     bench.say(target("no wrong file, nobody hangs, none of ours with rescue fails", not bad))
     return {"runs": len(found), "bad": [asdict(one) for one in bad]}
@@ -94,14 +116,19 @@ def _endings(bench: Bench, program: str, asked: Sequence[str]) -> list[Ending]:
             who, took_s = row["algorithm"], row["download_s"]
             queues = f"{program}-{name}-{who}-seed1/queues.jsonl"
             failure = next(iter(row["failures"]), None)
-            still = (took_s or 0) > LONGEST_S and is_still(_moved(done.lines(queues)))
+            still, ended = 0.0, failure is None or HUNG not in failure
+            is_late = took_s is None or took_s > LONGEST_S
+            if ended and is_late and (done.run_dir / queues).exists():
+                still = still_s(moved_of(done.lines(queues), program))
             found.append(Ending(program, name, who, took_s, failure, still))
     return found
 
 
-def _moved(samples: Iterable[dict[str, Any]]) -> Moved:
-    """What all queues of a run had sent."""
+def moved_of(samples: Iterable[dict[str, Any]], program: str) -> Moved:
+    """What the queues of the program's direction had sent in a run."""
+    way = "up" if program == "upload" else "down"
     totals: dict[float, int] = defaultdict(int)
     for sample in samples:
-        totals[sample["t_s"]] += sample["sent_bytes"]
+        if sample["direction"] == way:
+            totals[sample["t_s"]] += sample["sent_bytes"]
     return sorted(totals.items())
