@@ -236,6 +236,8 @@ func TestALinkThatIsBackGoesOnWithKeptConnections(t *testing.T) {
 		})
 		time.AfterFunc(back, func() { n.wifi.set(1) })
 		time.AfterFunc(back+100*time.Millisecond, func() {
+			n.wifi.mu.Lock()
+			defer n.wifi.mu.Unlock()
 			for _, at := range n.wifi.dials {
 				if at.After(end.Add(back - gone)) {
 					after++

@@ -30,11 +30,21 @@ func (h *history) add(rate quantity.Rate, time time.Duration) {
 	}
 }
 
-// over is the mean over the last so much time, or a little less.
-func (h *history) over(time time.Duration) quantity.Rate {
-	k := 0
-	for over := 2 * shortestMean; over <= time && k < len(h.means)-1; over *= 2 {
-		k++
+// over is what the link may carry on average in a time ahead: in each stretch of it
+// what it carried in as long a time past, its first seconds as the last ones.
+func (h *history) over(ahead time.Duration) quantity.Rate {
+	if ahead <= 0 {
+		return h.means[0]
 	}
-	return h.means[k]
+	var sum quantity.Rate
+	from, mean := time.Duration(0), shortestMean
+	for k, rate := range h.means {
+		to := min(2*mean, ahead)
+		if k == len(h.means)-1 {
+			to = ahead
+		}
+		sum += rate * quantity.Rate((to - from).Seconds())
+		from, mean = to, 2*mean
+	}
+	return sum / quantity.Rate(ahead.Seconds())
 }

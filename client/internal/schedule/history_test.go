@@ -19,7 +19,7 @@ func TestHistoryIsOverAsMuchAsIsAsked(t *testing.T) {
 	near := func(over time.Duration, want quantity.Rate) {
 		t.Helper()
 		if got := h.over(over); got < 0.9*want || got > 1.1*want {
-			t.Errorf("%.1f Mbit/s over the last %s, want about %.1f", got.MegabitsPerSecond(), over, want.MegabitsPerSecond())
+			t.Errorf("%.1f Mbit/s over the next %s, want about %.1f", got.MegabitsPerSecond(), over, want.MegabitsPerSecond())
 		}
 	}
 	add(10e6, 30*time.Second)
@@ -27,7 +27,9 @@ func TestHistoryIsOverAsMuchAsIsAsked(t *testing.T) {
 	near(time.Hour, 10e6)
 	add(1e6, 30*time.Second)
 	near(0, 1e6)
-	near(time.Minute, 4.7e6) // It forgets with 32 s: 1 + 9/e^(30/32).
-	near(time.Hour, 5.6e6)   // All there is; its beginning counts for two seconds.
+	// What is forgotten with 2, 4, 8, 16 and 32 s, 1 + 9/e^(30/8) and so on, is worth
+	// 1, 1, 1.2, 2.4 and 4.5: for 4, 4, 8, 16 and 28 s.
+	near(time.Minute, 3.0e6)
+	near(time.Hour, 5.6e6) // All there is; its beginning counts for two seconds.
 	near(1<<62, 5.6e6)
 }
