@@ -146,6 +146,9 @@ type download struct {
 	end    time.Duration
 	sink   Sink
 	window Window // sink, if it is one
+	// waits is for how many seconds a reader can do without the next bytes, as far as
+	// a plan knows.
+	waits float64
 	// ctx is that of the transfer, which cancel ends.
 	ctx    context.Context
 	cancel context.CancelCauseFunc

@@ -124,6 +124,9 @@ type request struct {
 	// used is how much of a resource that comes only as a whole was written.
 	used   quantity.Bytes
 	issued time.Duration
+	// heard is what the session had received when it was issued, and before what that
+	// had to bring first.
+	heard, before quantity.Bytes
 	// alone says that the connection had nothing else to deliver when it was
 	// issued.
 	alone bool
@@ -155,6 +158,19 @@ func (r *request) next() quantity.Bytes { return r.Offset + r.received }
 
 // left is what is still wanted and has not arrived.
 func (r *request) left() quantity.Bytes { return r.limit - r.next() }
+
+// coming is what the session has received since the request was sent, and what it
+// has still to bring until that is complete. A body is read a record of TLS at a time,
+// of which a slow link may have brought nearly all while nothing could be read.
+func (r *request) coming() (came, due quantity.Bytes) {
+	came = r.session.Received() - r.heard
+	due = r.before + r.wanted() - came
+	return came, min(max(due, r.left()-recordSize, 0), r.before+r.left())
+}
+
+// recordSize is how much of a body TLS holds back at most until all of it has come
+// (RFC 8446 5.1), in bytes.
+const recordSize = 1 << 14
 
 // wanted is the number of bytes that are wanted of all of the request.
 func (r *request) wanted() quantity.Bytes { return r.limit - r.Offset }

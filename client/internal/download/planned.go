@@ -23,6 +23,7 @@ type planned struct {
 	segments  schedule.Segmenter
 	pipeline  schedule.Pipeliner
 	forsaking schedule.Forsaker
+	waiter    schedule.Waiter
 	opens     bool
 	scene     schedule.Scene
 	// use is what the plan uses, and work what it knows of the links.
@@ -96,6 +97,7 @@ func newPlanned(d *download, under policy, plan schedule.Plan) policy {
 	p.segments, _ = plan.(schedule.Segmenter)
 	p.pipeline, _ = plan.(schedule.Pipeliner)
 	p.forsaking, _ = plan.(schedule.Forsaker)
+	p.waiter, _ = plan.(schedule.Waiter)
 	_, p.opens = plan.(schedule.Opener)
 	p.scene.Links = make([]schedule.Link, len(d.links))
 	p.scene.Progress = make([]schedule.Progress, len(d.links))
@@ -146,6 +148,9 @@ func (p *planned) disconnect() {
 func (p *planned) choose(now time.Duration) {
 	p.observe(now)
 	p.plan.Use(&p.scene, p.use)
+	if p.waiter != nil {
+		p.d.waits = p.waiter.Waits(&p.scene)
+	}
 	works := slices.ContainsFunc(p.d.links, func(l *linkState) bool {
 		return p.use[l.index] && !p.work[l.index].forsaken && !p.isTroubled(l, now)
 	})

@@ -46,7 +46,8 @@ func (d *download) request(l *linkState) {
 func (d *download) issue(l *linkState, assigned ranges.Range, from string, opened *opening, now time.Duration) {
 	d.requests++
 	s := l.session
-	r := &request{Range: assigned, id: d.requests, limit: assigned.End(), session: s, issued: now, alone: len(l.active) == 0}
+	r := &request{Range: assigned, id: d.requests, limit: assigned.End(), session: s, issued: now, alone: len(l.active) == 0,
+		heard: s.Received(), before: l.expected + max(0, s.stale-s.Unread())}
 	ctx, cancel := context.WithCancel(d.ctx)
 	r.cancel = cancel
 	if len(l.active) == 0 {

@@ -432,10 +432,10 @@ func (d withRescue) next(l *linkState, now time.Duration) (r ranges.Range, from 
 	if !l.usable(now) {
 		return r, "", false
 	}
-	works := d.works(now)
 	if r, from, ok = d.urgent(l, now); ok {
 		return r, from, true
 	}
+	works := d.works(now)
 	free := d.payload.Free(d.limit())
 	if free == 0 {
 		return d.steal(l, works, now)
@@ -481,7 +481,8 @@ func (d withRescue) urgent(l *linkState, now time.Duration) (ranges.Range, strin
 			// Two slow links would take it from each other for ever, and none
 			// of it would come.
 			young := reason == slow && now-r.issued < other.patience()
-			if r.Offset <= first && first < r.limit && r.left() > 0 && !young && r.twin == nil {
+			if r.Offset <= first && first < r.limit && r.left() > 0 && !young && r.twin == nil &&
+				(reason != slow || d.isSooner(l, r, now)) {
 				left := d.drop(other, r, now)
 				d.failedOver(other, l, left.Length, reason, now)
 				return left, other.Name, true
@@ -489,6 +490,16 @@ func (d withRescue) urgent(l *linkState, now time.Duration) (ranges.Range, strin
 		}
 	}
 	return ranges.Range{}, "", false
+}
+
+// isSooner reports whether a connection brings the rest of another one's request
+// sooner than that one does, by what has come there since it was sent, and sooner than
+// a reader would miss it.
+func (d withRescue) isSooner(l *linkState, r *request, now time.Duration) bool {
+	came, due := r.coming()
+	late := schedule.Work{Rate: came.Per(now - r.issued), Left: due}
+	end, thief := late.Late(true), d.measured(now)[l.index]
+	return end >= d.waits && thief.Rate > 0 && thief.Sooner(r.left(), end)
 }
 
 // unreachable takes note of an attempt to connect that failed, and returns

@@ -13,6 +13,7 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -71,6 +72,28 @@ func TestBothLinksAreSlow(t *testing.T) {
 			o.Links[i].Dial = n.dial(simLink{rate: 480e3, rtt: 30 * time.Millisecond})
 		}
 	})
+}
+
+// A slow link is left what it has nearly brought, though a reader waits for it: of a
+// record of TLS nothing can be read until all of it has come. What is taken over all the
+// same comes twice.
+func TestASlowLinkIsLeftWhatItHasNearlyBrought(t *testing.T) {
+	drop := newCable()
+	summary, events := streamed(t, content, func(r io.Reader) { io.Copy(io.Discard, r) }, func(o *Options, n *simNet) {
+		o.Scheduler, o.Lanes = schedule.Adaptive{}, &Lanes{Most: 1}
+		o.Links[0].Dial = n.dial(simLink{rate: 4e6, rtt: 60 * time.Millisecond, cable: drop})
+		o.Links[1].Dial = n.dial(simLink{rate: 2e6, rtt: 120 * time.Millisecond})
+		time.AfterFunc(2*time.Second, func() { drop.set(0.078) })
+	})
+	slows := 0
+	for _, f := range of[*rundir.Failover](events) {
+		if f.Reason == slow {
+			slows++
+		}
+	}
+	if slows > 8 { // 11 by the bytes alone that could be read.
+		t.Errorf("%d requests were taken over, %d bytes came twice", slows, int64(summary.Links["wifi"].Wasted))
+	}
 }
 
 // A request of which all has come, and not yet been counted, is not taken over:

@@ -58,6 +58,12 @@ type Opener interface {
 	Opens()
 }
 
+// A Waiter knows for how long who reads in order can do without the next bytes.
+type Waiter interface {
+	// Waits is that time, in seconds.
+	Waits(s *Scene) float64
+}
+
 // Scene is what a Plan may base a decision on.
 type Scene struct {
 	// Known has the payload's size, 0 before it is known.

@@ -148,6 +148,21 @@ func (t *thrifty) Use(s *Scene, use []bool) {
 	}
 }
 
+// Waits makes it a Waiter: a player plays what is buffered, or waits for more of it.
+func (t *thrifty) Waits(s *Scene) float64 {
+	switch {
+	case t.Player.Rate == 0 || s.Payload == 0:
+		return 0
+	case t.player.playing:
+		return t.player.lasts(0)
+	}
+	rate := t.rate(t.set, s)
+	if rate == 0 {
+		return 0
+	}
+	return max(0, float64(t.Player.Buffer)-t.player.buffered()) / rate.BytesPerSecond()
+}
+
 // keep says that the set is these links.
 func (t *thrifty) keep(use []bool, s *Scene) {
 	t.set = 0

@@ -114,6 +114,34 @@ func TestThriftyKeepsAPlayerPlaying(t *testing.T) {
 
 // What a Wi-Fi that wavers leaves undone is put off for as long as the player
 // has enough, and LTE alone would not do either: it may be better before.
+// A player does without more for as long as it plays what it has, or until it begins
+// anew, at the rate of the links in use.
+func TestThriftyKnowsForHowLongAPlayerCanWait(t *testing.T) {
+	const rate = 4e6 // 500 kB/s
+	for name, test := range map[string]struct {
+		player  Player
+		inOrder quantity.Bytes
+		wifi    quantity.Rate
+		want    float64
+	}{
+		"plays 2 MB":            {Player{rate, 1e6}, 2e6, 8e6, 4},
+		"waits for 1 of 2 MB":   {Player{rate, 2e6}, 1e6, 8e6, 1},
+		"waits for a slow link": {Player{rate, 2e6}, 1e6, 1e6, 8},
+		"plays nothing":         {Player{}, 1e6, 8e6, 0},
+	} {
+		plan := Thrifty{Model: phone, Player: test.player}.Plan()
+		s := &Scene{
+			Known: Known{Payload: 1e9, Links: []Link{{Pace: test.wifi, Arrived: 1e9, RTT: 20 * time.Millisecond}}},
+			Left:  1e9 - test.inOrder, Free: 1e9 - test.inOrder, InOrder: test.inOrder, Now: thriftyPeriod,
+			Progress: []Progress{{Kind: energy.Wifi, Usable: test.wifi > 0, Age: time.Minute, Unfinished: 1}},
+		}
+		plan.Use(s, make([]bool, 1))
+		if got := plan.(Waiter).Waits(s); got < test.want-.01 || got > test.want+.01 {
+			t.Errorf("who %s can wait for %.2f s, want %.2f", name, got, test.want)
+		}
+	}
+}
+
 func TestThriftyPutsOffToWakeALink(t *testing.T) {
 	plan := Thrifty{Model: phone, Player: Player{Rate: 7e6, Buffer: 1e6}}.Plan()
 	use := []bool{false, false}
