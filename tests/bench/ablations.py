@@ -54,6 +54,11 @@ PARTS = {
     "asking again soon": Change(
         "internal/download/rescue.go", "if !l.isLane() || !l.suspect {", "if true {"
     ),
+    "kept connections": Change(
+        "internal/download/lanes.go",
+        "spared := l.leaving && len(l.active) == 0",
+        "spared := false && len(l.active) == 0",
+    ),
     "new ones after an outage": Change(
         "internal/schedule/adaptive.go",
         "g.count = min(g.count+left, g.Most)\n\tif anew {",

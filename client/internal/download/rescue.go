@@ -498,7 +498,7 @@ func (d withRescue) urgent(l *linkState, now time.Duration) (ranges.Range, strin
 func (d withRescue) isSooner(l *linkState, r *request, now time.Duration) bool {
 	came, due := r.coming()
 	late := schedule.Work{Rate: came.Per(now - r.issued), Left: due}
-	end, thief := late.Late(true), d.measured(now)[l.index]
+	end, thief := late.Late(true), d.works(now)[l.index]
 	return end >= d.waits && thief.Rate > 0 && thief.Sooner(r.left(), end)
 }
 
