@@ -56,8 +56,8 @@ PARTS = {
     ),
     "kept connections": Change(
         "internal/download/lanes.go",
-        "spared := l.leaving && len(l.active) == 0",
-        "spared := false && len(l.active) == 0",
+        "spared := l.leaving &&",
+        "spared := false &&",
     ),
     "new ones after an outage": Change(
         "internal/schedule/adaptive.go",

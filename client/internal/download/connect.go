@@ -78,6 +78,11 @@ func (d *download) awaitNeed(ctx context.Context, l *linkState) bool {
 // connect makes the link ready for requests.
 func (d *download) connect(ctx context.Context, l *linkState) error {
 	d.mu.Lock()
+	if l.out != nil {
+		// It was given up before this began.
+		d.mu.Unlock()
+		return nil
+	}
 	attempt, cancel := ctx, context.CancelFunc(func() {})
 	timeout, between := l.attemptTimeout(), l.betweenAttempts()
 	switch {
@@ -106,12 +111,14 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 		return attemptError(attempt, err)
 	}
 	connected := time.Since(d.start)
+	var silent *session
 	if between > 0 {
 		d.mu.Lock()
 		l.link().answers = l.link().answers || connected-started > between
 		if l.suspect && l.session != nil {
 			// Connections that were kept go on with it while this one is made.
-			d.abandon(l, l.on(l.session), lost, connected)
+			silent = l.session
+			d.abandon(l, l.on(silent), lost, connected)
 		}
 		d.policy.tend(connected)
 		d.mu.Unlock()
@@ -121,6 +128,14 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 	}
 	conn, err := transport.Open(attempt, socket, dial, d.TLS, u)
 	if err != nil {
+		d.mu.Lock()
+		if silent != nil && l.session == silent {
+			// Nothing is asked of it any more by which it could prove itself, and it
+			// may be the one that the server serves at a time.
+			l.session = nil
+			d.close(l, silent, false)
+		}
+		d.mu.Unlock()
 		return attemptError(attempt, err)
 	}
 

@@ -80,7 +80,7 @@ func (d *download) remove(l *linkState, now time.Duration) {
 	if l.out != nil {
 		return
 	}
-	spared := l.leaving && len(l.active) == 0 && l.session != nil && d.spare(l, l.session)
+	spared := l.leaving && l.session != nil && l.session.isIdle() && d.spare(l, l.session)
 	l.out = errGone
 	d.abandon(l, slices.Clone(l.active), lost, now)
 	l.abandonAttempt()

@@ -2,22 +2,26 @@ package download
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // withConnections downloads by adaptive with that many connections at most.
@@ -373,4 +377,118 @@ func TestTheSlowestConnectionIsGivenUpFirst(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("another order than by rate: %d lanes", len(got))
 	}
+}
+
+// waiting is a connection on which nothing comes between two times.
+type waiting struct {
+	link.Socket
+	from, until time.Time
+}
+
+func (w waiting) Read(p []byte) (int, error) {
+	n, err := w.Socket.Read(p)
+	if now := time.Now(); now.After(w.from) && now.Before(w.until) {
+		time.Sleep(time.Until(w.until))
+	}
+	return n, err
+}
+
+// A server that serves one connection of a client at a time, and closes others, still
+// serves that one after an outage.
+func TestAServerThatClosesAnotherConnectionGoesOnWithTheFirst(t *testing.T) {
+	summary, _ := withConnections(t, 1, content, func(o *Options, n *network) {
+		start := time.Now()
+		o.GiveUp = time.Minute
+		o.Links = o.Links[:1]
+		dial := n.dial(simLink{rate: 8e6, rtt: 30 * time.Millisecond, cable: n.wifi})
+		dials := 0
+		o.Links[0].Dial = func(ctx context.Context, address string) (link.Socket, error) {
+			dials++
+			switch {
+			case dials == 1:
+				s, err := dial(ctx, address)
+				return waiting{s, start.Add(time.Second), start.Add(5 * time.Second)}, err
+			case time.Since(start) < 3*time.Second:
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			n.wifi.mu.Lock()
+			others := n.wifi.open()
+			n.wifi.mu.Unlock()
+			if others == 0 {
+				return dial(ctx, address)
+			}
+			time.Sleep(30 * time.Millisecond)
+			return fromSilent{&silent{}}, nil
+		}
+	})
+	within(t, "download time", seconds(summary.Download), 8, 14)
+}
+
+// keeping is a download with a connection of a link, and how that is cabled.
+func keeping(t *testing.T, n *simNet) (d withLanes, conn *transport.Conn, u *url.URL, c *cable) {
+	t.Helper()
+	c = newCable()
+	way := simLink{rate: 8e6, rtt: 60 * time.Millisecond, cable: c}
+	u = &url.URL{Scheme: "https", Host: "server", Path: "/file"}
+	socket, err := n.dial(way)(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err = transport.Open(t.Context(), socket, nil, &tls.Config{RootCAs: authority, NextProtos: []string{"h2"}}, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, _ = deciding(0)
+	d.Pool, d.ctx, d.start, d.policy = newPool(forever), t.Context(), time.Now(), d
+	return d, conn, u, c
+}
+
+// Who is given up while it is about to be connected takes no kept connection along.
+func TestWhoIsGivenUpTakesNoKeptConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newSimNet(http.HandlerFunc(content))
+		n.start()
+		defer n.stop()
+		d, conn, u, c := keeping(t, n)
+		first := d.links[0]
+		first.url = u
+		d.Pool.put(first.Name, u, conn)
+		d.mu.Lock()
+		d.add(first)
+		d.remove(d.links[len(d.links)-1], time.Second)
+		d.mu.Unlock()
+		d.wg.Wait()
+		d.Pool.Close()
+		time.Sleep(time.Second)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if open := c.open(); open != 0 {
+			t.Errorf("%d connections are open of a download that has ended", open)
+			conn.Close()
+		}
+	})
+}
+
+// A connection on which something is still to come for nothing is not kept: nobody would
+// count it.
+func TestAConnectionIsKeptWhenNothingIsToCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newSimNet(http.HandlerFunc(content))
+		n.start()
+		defer n.stop()
+		for _, stale := range []quantity.Bytes{0, 400_000} {
+			d, conn, u, _ := keeping(t, n)
+			l := d.links[2]
+			l.url, l.active, l.leaving = u, nil, true
+			l.session = &session{Conn: conn, stale: stale}
+			d.mu.Lock()
+			d.remove(l, time.Second)
+			d.mu.Unlock()
+			if kept := d.Pool.take(l.Name, u) != nil; kept != (stale == 0) {
+				t.Errorf("with %d bytes to come it is kept: %v", int64(stale), kept)
+			}
+			conn.Close()
+		}
+	})
 }

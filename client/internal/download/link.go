@@ -111,6 +111,9 @@ type session struct {
 	hole  hole
 }
 
+// isIdle reports whether nothing is to come any more, be it for nothing.
+func (s *session) isIdle() bool { return s.active == 0 && s.stale <= s.Unread() }
+
 // request is a range request.
 type request struct {
 	ranges.Range
