@@ -401,11 +401,10 @@ func TestAServerThatClosesAnotherConnectionGoesOnWithTheFirst(t *testing.T) {
 		o.GiveUp = time.Minute
 		o.Links = o.Links[:1]
 		dial := n.dial(simLink{rate: 8e6, rtt: 30 * time.Millisecond, cable: n.wifi})
-		dials := 0
+		var dials atomic.Int32
 		o.Links[0].Dial = func(ctx context.Context, address string) (link.Socket, error) {
-			dials++
 			switch {
-			case dials == 1:
+			case dials.Add(1) == 1:
 				s, err := dial(ctx, address)
 				return waiting{s, start.Add(time.Second), start.Add(5 * time.Second)}, err
 			case time.Since(start) < 3*time.Second:
