@@ -80,8 +80,8 @@ type Settings struct {
 }
 
 // Defaults are the settings of multilink and of linklab's scenarios where
-// nothing else is said. Thesis 4.3 gives f = 10 %, an overlap of 60 % and a
-// window of 1 s. It does not give U (thesis 4.3.3): 1.2 MB reproduces its results
+// nothing else is said. Thesis 4.2.2 gives an overlap of 60 %. f (0.3 in an
+// example of thesis 4.3.5), window and U are ours: 1.2 MB reproduces its results
 // best over all its scenarios. The first requests together are about as large
 // as one round of alg1: every link starts with requests of the size that it
 // would get later, and its first estimate covers several round trips. GreenBag's

@@ -2,12 +2,18 @@ package schedule
 
 import (
 	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/token"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
-// The document's table, between these lines, is made from Algorithms.
+// The document's tables, between these lines, are made from Algorithms and from constants.
 const (
 	document   = "../../ALGORITHMS.md"
 	tableBegin = "<!-- made by go test ./internal/schedule -update -->\n"
@@ -18,21 +24,23 @@ const (
 func usual(option string) string {
 	switch option {
 	case "upper-limit":
-		return fmt.Sprintf("U = %d B", int64(Defaults.UpperLimit))
+		return "U = " + bytesText(float64(Defaults.UpperLimit))
 	case "first-request":
-		return fmt.Sprintf("first requests %d B", int64(Defaults.FirstRequests))
+		return "first requests " + bytesText(float64(Defaults.FirstRequests))
 	case "padding":
 		return fmt.Sprintf("f = %g", Defaults.Padding)
 	case "overlap":
 		return fmt.Sprintf("overlap %g", Defaults.Overlap)
 	case "window":
-		return fmt.Sprintf("window %v", Defaults.Window)
+		return "window " + timeText(Defaults.Window)
 	case "connections":
 		return fmt.Sprintf("at most %d connections of a link", Defaults.Connections)
 	case "slowdown":
 		return fmt.Sprintf("slowdown %g", UsualSlowdown)
 	case "segment":
-		return fmt.Sprintf("segments of %d B", int64(Defaults.Segment))
+		return "segments of " + bytesText(float64(Defaults.Segment))
+	case "playback-buffer":
+		return "buffer " + bytesText(float64(PlayerBuffer))
 	}
 	return ""
 }
@@ -55,6 +63,259 @@ func row(a Algorithm) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", name, a.About, strings.Join(a.From, "; "), strings.Join(constants, "; "), source, a.Wins)
 }
 
+// chosen is a constant of an algorithm. Its value is that of the Go constant of that name, or
+// what is said here of an expression that must be in the file.
+type chosen struct {
+	of, what string
+	// name is that of the constant, with its package unless that is schedule, and unit "s", "B",
+	// "bit/s", or what follows the number.
+	name, unit string
+	// value is what the expression in the file comes to.
+	value, file, expression string
+	from                    string
+}
+
+const (
+	thesis   = "alg1, alg2, alg3"
+	greenbag = "gb-…"
+	http     = "emptcp-http"
+	saving   = "adaptive-energy"
+	rescued  = "rescue"
+	notSaid  = "not published; ours"
+)
+
+var constants = []chosen{
+	{of: "all", what: "a full TCP segment", name: "SegmentSize", unit: "B", from: "RFC 791, 9293, 7323"},
+	{of: "all", what: "TCP's first window", name: "initialWindow", unit: "B", from: "RFC 6928"},
+	{of: thesis, what: "least request", name: "MinimumRequest", unit: "B", from: "ours: one frame of HTTP/2"},
+	{of: "alg1-limited", what: "least share of the throughput that a link is taken to have", name: "leastPart", from: notSaid},
+	{of: "alg2-limited", what: "most that D is, as a part of the payload", name: "mostPart", from: notSaid},
+	{of: "alg3-static, rescue", what: "a link is slow below", name: "slowRate", unit: "bit/s", from: "thesis 8.2.4"},
+	{of: "alg3-dynamic, rescue", what: "a link is slow below this part of the links' mean", name: "slowPart", from: "thesis 8.2.4"},
+	{of: "alg3-static, alg3-dynamic", what: "time between two looks", name: "slowLinkPeriod", unit: "s", from: "ours"},
+
+	{of: "adaptive", what: "connections that a link begins with", name: "startConnections", from: "ours, compared: as browsers do over HTTP/1.1"},
+	{of: "adaptive", what: "TCP connections for each of them over HTTP/1.1, where each carries one request at a time", name: "transport.http1Connections", from: "ours"},
+	{of: "adaptive", what: "asked for before the size is known, and again with the answer", name: "OpeningOrder", unit: "B", from: "ours, compared"},
+	{of: "adaptive", what: "least order later", name: "FirstOrder", unit: "B", from: "ours, compared"},
+	{of: "adaptive", what: "length of an order", name: "orderTime", unit: "s", from: "ours"},
+	{of: "adaptive", what: "most that is ordered", value: "64 KiB and twice what has come", file: "adaptive.go", expression: "return FirstOrder + 2*arrived", from: "TCP doubles in a round trip"},
+	{of: "adaptive", what: "least order from a slow link that is read in order", name: "MinimumRequest", unit: "B", from: "ours"},
+	{of: "adaptive", what: "ordered ahead", value: "1.25 times what a connection brings in its delay", file: "../download/link.go", expression: "(1.25 * rate).Over(delay)", from: "ours, compared for energy"},
+	{of: "adaptive", what: "most that a delay counts", name: "download.mostQueue", unit: "times the one without a queue", from: "ours"},
+	{of: "adaptive", what: "slow start ends when so much has come", name: "startTrips", unit: "round trips at the present rate", from: "ours"},
+	{of: "adaptive", what: "most that is ordered ahead in slow start", value: "what the link carries in 2 round trips", file: "adaptive.go", expression: "(2*most).Over(trip)", from: "ours"},
+	{of: "adaptive", what: "how fast a link is taken to be in slow start", name: "asymmetry", unit: "times what its handshakes show", from: "ours, compared"},
+	{of: "adaptive", what: "longest gap between connections that were begun together", name: "longestGap", unit: "s", from: "ours"},
+	{of: "adaptive", what: "length of a round", name: "roundTrips", unit: "round trips, one with the queue", from: "ours"},
+	{of: "adaptive", what: "shortest round", name: "leastRound", unit: "s", from: "ours"},
+	{of: "adaptive", what: "a queue shows above", name: "queued", unit: "of the least round trip", from: "ours"},
+	{of: "adaptive", what: "and above", name: "leastQueue", unit: "s", from: "ours"},
+	{of: "adaptive", what: "a doubling must make the link", name: "worth", unit: "times as fast", from: "ours"},
+	{of: "adaptive", what: "a link is left alone while it becomes", name: "steady", unit: "times as fast in a round", from: "ours"},
+	{of: "adaptive", what: "pause after a doubling in vain", value: "8 rounds, then twice as many each time", file: "adaptive.go", expression: "g.rests = max(8, 2*g.rests)", from: "ours"},
+	{of: "adaptive", what: "a silent link is asked again after", value: "half a round trip, later 1/32 of its silence", file: "../download/rescue.go", expression: "askedAgain = 32", from: "ours, compared"},
+	{of: "adaptive", what: "most that is repeated, as work", name: "download.repeatTime", unit: "s", from: "ours"},
+	{of: "adaptive", what: "left to another connection of the same link", name: "download.onItsWay", unit: "round trips", from: "ours, compared"},
+	{of: "adaptive", what: "proxy and serve keep idle connections for", name: "download.keepTime", unit: "s", from: "ours"},
+	{of: "adaptive", what: "most unwanted bytes still to come on a connection that is kept", name: "download.mostKeptStale", unit: "B", from: "ours"},
+
+	{of: saving, what: "time between two looks", name: "thriftyPeriod", unit: "s", from: "ours"},
+	{of: saving, what: "length of an order, without a player", name: "aloneTime", unit: "s", from: "ours"},
+	{of: saving, what: "least order in slow start, without a player", value: bytesText(float64(Defaults.FirstRequests)), file: "thrifty.go", expression: "max(size, Defaults.FirstRequests)", from: "ours"},
+	{of: saving, what: "links are left if the rest then takes at most", name: "thriftyMargin", unit: "of the time", from: "ours"},
+	{of: saving, what: "other links are not put off if that costs more by", name: "energy.Hysteresis", unit: "of it", from: "eMPTCP 3.4"},
+	{of: saving, what: "a link that was never used is tried if that costs at most", name: "probePart", unit: "of the rest", from: "ours"},
+	{of: saving, what: "a link that was never used is taken for", name: "unknownRate", unit: "bit/s", from: "eMPTCP 3.2"},
+	{of: saving, what: "length of a try", name: "lookTime", unit: "s", from: "ours"},
+	{of: saving, what: "time until a link is connected", name: "connectTime", unit: "s", from: "ours"},
+	{of: saving, what: "others are put off if these links do for", name: "leastAlone", unit: "s", from: "ours"},
+	{of: saving, what: "the same before a player", name: "leastPlayed", unit: "s", from: "ours"},
+	{of: saving, what: "a new link's rate does not count for", name: "beginTrips", unit: "round trips", from: "ours"},
+	{of: saving, what: "shortest mean of a rate", name: "shortestMean", unit: "s", from: "ours"},
+	{of: saving, what: "most links of which all sets are looked at", name: "mostSets", unit: "links", from: "ours"},
+	{of: saving, what: "time allowed beyond that of all links", name: "UsualSlowdown", unit: "of that", from: "ours: one of two like links"},
+
+	{of: greenbag, what: "α of the predicted goodput", name: "goodputWeight", from: "GreenBag IV.B"},
+	{of: greenbag, what: "w_r: recovery if w_r · time to play is at most what the part takes", name: "recoveryWeight", from: notSaid},
+	{of: greenbag, what: "w_e: all links if w_e · time to play is at most what the segment takes", name: "modeWeight", from: notSaid},
+	{of: greenbag, what: "one link is chosen if it needs less than", name: "modeMargin", unit: "of the time", from: notSaid},
+	{of: greenbag, what: "what a recovery costs", name: "recoveryTrips", unit: "round trips", from: "ours: TCP, TLS, request, close"},
+	{of: greenbag, what: "least part of a segment", name: "leastShare", unit: "B", from: "ours: a packet"},
+	{of: greenbag, what: "time between two looks at the mode", name: "greenBagPeriod", unit: "s", from: "ours"},
+	{of: greenbag, what: "a part's goodput counts after", name: "download.leastMeasured", unit: "s or two round trips", from: "ours"},
+	{of: greenbag, what: "the player begins with", name: "PlayerBuffer", unit: "B", from: "GreenBag IV.C"},
+
+	{of: http, what: "κ: LTE waits for so much over Wi-Fi", name: "delayBytes", unit: "B", from: "eMPTCP 4.1"},
+	{of: http, what: "τ: or for so long", name: "delayTime", unit: "s", from: "eMPTCP 4.1"},
+	{of: http, what: "φ: samples before Wi-Fi is known, one a round trip", name: "samples", from: "eMPTCP 3.5"},
+	{of: http, what: "W_init in equation 1, for the least τ", name: "firstWindow", unit: "B", from: "RFC 6928"},
+	{of: http, what: "a link that was never used is taken for", name: "unknownRate", unit: "bit/s", from: "eMPTCP 3.2"},
+	{of: http, what: "hysteresis around the borders", name: "energy.Hysteresis", from: "eMPTCP 3.4"},
+	{of: http, what: "Holt-Winters: weight of a sample in the level", name: "levelWeight", from: notSaid},
+	{of: http, what: "Holt-Winters: weight of a step in the trend", name: "trendWeight", from: notSaid},
+	{of: http, what: "smallest sample, unless φ round trips have passed", name: "leastSample", unit: "B", from: "ours: ten packets"},
+	{of: http, what: "time between two looks", name: "looking", unit: "s", from: "ours"},
+
+	{of: "booster", what: "all links for files above", name: "boosterFile", unit: "B", from: "thesis 2.3.1"},
+	{of: "booster", what: "a segment", name: "boosterSegment", unit: "B", from: notSaid},
+	{of: "dynsub", what: "a segment plays for", name: "dynSubSegment", unit: "s", from: "ours; services take 2 to 10 s"},
+
+	{of: rescued, what: "time between two looks", name: "download.period", unit: "s", from: "ours"},
+	{of: rescued, what: "a link is silent after", name: "download.silentTrips", unit: "round trips", from: "ours"},
+	{of: rescued, what: "shortest silence that counts", name: "download.leastSilence", unit: "s", from: "ours"},
+	{of: rescued, what: "the same before the first byte", name: "download.firstSilence", unit: "s", from: "ours"},
+	{of: rescued, what: "both double with each failure, up to", name: "download.mostSilence", unit: "s", from: "ours"},
+	{of: rescued, what: "a banned link is tried again after", name: "download.leastBan", unit: "s", from: "ours"},
+	{of: rescued, what: "then twice as long each time, up to", name: "download.mostBan", unit: "s", from: "ours"},
+	{of: rescued, what: "a link that failed proves itself with", name: "download.trial", unit: "B", from: "ours"},
+	{of: rescued, what: "work is taken if the end comes sooner by", name: "leastGain", unit: "s", from: "ours"},
+	{of: rescued, what: "least that is taken", name: "leastSteal", unit: "B", from: "ours"},
+	{of: rescued, what: "most that comes of what was cancelled", name: "download.maxStale", unit: "B", from: "ours: the server's send queue"},
+	{of: rescued, what: "a link must be slow for", name: "download.slowTrips", unit: "round trips", from: "ours"},
+	{of: rescued, what: "and for", name: "download.leastSlow", unit: "s", from: "ours"},
+	{of: rescued, what: "links that a plan spares are used, after none worked, for", name: "download.overruling", unit: "s", from: "ours"},
+}
+
+// unlisted are constants that decide nothing.
+var unlisted = map[string]bool{
+	"all":            true, // a name for no link
+	"longestHorizon": true, // more than any download takes
+}
+
+func (c chosen) row(t *testing.T, known goConstants) string {
+	value, name := c.value, ""
+	switch {
+	case c.expression != "":
+		if source, err := os.ReadFile(c.file); err != nil || !strings.Contains(string(source), c.expression) {
+			t.Errorf("%s has no %q (%v)", c.file, c.expression, err)
+		}
+	default:
+		value = numberText(t, known.named(t, "schedule", c.name), c.unit)
+		name = " (`" + c.name[strings.Index(c.name, ".")+1:] + "`)"
+	}
+	return fmt.Sprintf("| %s | %s%s | %s | %s |\n", c.of, c.what, name, value, c.from)
+}
+
+func numberText(t *testing.T, value constant.Value, unit string) string {
+	number, _ := constant.Float64Val(constant.ToFloat(value))
+	kind, rest, _ := strings.Cut(unit, " ")
+	text := ""
+	switch kind {
+	case "s":
+		text = timeText(time.Duration(number))
+	case "B":
+		text = bytesText(number)
+	case "bit/s":
+		text = decimalText(number, "bit/s")
+	default:
+		return strings.TrimSpace(fmt.Sprintf("%g %s", number, unit))
+	}
+	return strings.TrimSpace(text + " " + rest)
+}
+
+func timeText(d time.Duration) string {
+	if d >= time.Second {
+		return fmt.Sprintf("%g s", d.Seconds())
+	}
+	return fmt.Sprintf("%g ms", float64(d)/1e6)
+}
+
+func bytesText(bytes float64) string {
+	switch whole := int64(bytes); {
+	case whole%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", whole>>20)
+	case whole%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", whole>>10)
+	}
+	return decimalText(bytes, "B")
+}
+
+func decimalText(number float64, unit string) string {
+	switch {
+	case number >= 1e6:
+		return fmt.Sprintf("%g M%s", number/1e6, unit)
+	case number >= 1e5:
+		return fmt.Sprintf("%g k%s", number/1e3, unit)
+	}
+	return fmt.Sprintf("%g %s", number, unit)
+}
+
+// goConstants are the expressions of constants, by package and name.
+type goConstants map[string]ast.Expr
+
+func readConstants(t *testing.T) goConstants {
+	known := goConstants{}
+	for _, folder := range []string{"schedule", "download", "transport", "energy"} {
+		files, err := filepath.Glob("../" + folder + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, declaration := range parsed.Decls {
+				if group, ok := declaration.(*ast.GenDecl); ok && group.Tok == token.CONST {
+					known.add(folder, group)
+				}
+			}
+		}
+	}
+	return known
+}
+
+func (k goConstants) add(folder string, group *ast.GenDecl) {
+	for _, spec := range group.Specs {
+		values := spec.(*ast.ValueSpec)
+		for i, name := range values.Names {
+			if i < len(values.Values) {
+				k[folder+"."+name.Name] = values.Values[i]
+			}
+		}
+	}
+}
+
+var times = map[string]time.Duration{"time.Second": time.Second, "time.Millisecond": time.Millisecond}
+
+func (k goConstants) named(t *testing.T, folder, name string) constant.Value {
+	if !strings.Contains(name, ".") {
+		name = folder + "." + name
+	}
+	if unit, ok := times[name]; ok {
+		return constant.MakeInt64(int64(unit))
+	}
+	value, ok := k[name]
+	if !ok {
+		t.Fatalf("there is no constant %s", name)
+	}
+	return k.evaluated(t, name[:strings.Index(name, ".")], value)
+}
+
+func (k goConstants) evaluated(t *testing.T, folder string, e ast.Expr) constant.Value {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return constant.MakeFromLiteral(e.Value, e.Kind, 0)
+	case *ast.Ident:
+		return k.named(t, folder, e.Name)
+	case *ast.SelectorExpr:
+		return k.named(t, folder, e.X.(*ast.Ident).Name+"."+e.Sel.Name)
+	case *ast.BinaryExpr:
+		x, y := k.evaluated(t, folder, e.X), k.evaluated(t, folder, e.Y)
+		if e.Op == token.SHL {
+			by, _ := constant.Uint64Val(y)
+			return constant.Shift(x, e.Op, uint(by))
+		}
+		return constant.BinaryOp(x, e.Op, y)
+	}
+	t.Fatalf("a constant of %s is %T", folder, e)
+	return nil
+}
+
 func TestTheDocumentOfTheAlgorithmsIsOfThisTable(t *testing.T) {
 	text, err := os.ReadFile(document)
 	if err != nil {
@@ -63,11 +324,16 @@ func TestTheDocumentOfTheAlgorithmsIsOfThisTable(t *testing.T) {
 	before, rest, begun := strings.Cut(string(text), tableBegin)
 	_, after, ended := strings.Cut(rest, tableEnd)
 	if !begun || !ended {
-		t.Fatalf("%s has no place for the table", document)
+		t.Fatalf("%s has no place for the tables", document)
 	}
-	table := "| algorithm | bytes that a link requests next | decided from | constants | source | where it wins, or what it is for |\n|---|---|---|---|---|---|\n"
+	table := "| algorithm | bytes that a link requests next | decided from | defaults of its flags | source | where it wins, or what it is for |\n|---|---|---|---|---|---|\n"
 	for _, a := range Algorithms {
 		table += row(a)
+	}
+	known := readConstants(t)
+	table += "\nWhat no flag sets. *Compared*: several values were measured, as said below.\n\n| algorithm | constant | value | where from |\n|---|---|---|---|\n"
+	for _, c := range constants {
+		table += c.row(t, known)
 	}
 	want := before + tableBegin + "\n" + table + "\n" + tableEnd + after
 	if *update {
@@ -75,6 +341,18 @@ func TestTheDocumentOfTheAlgorithmsIsOfThisTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if want != string(text) {
-		t.Errorf("%s has another table: go test ./internal/schedule -update writes it", document)
+		t.Errorf("%s has other tables: go test ./internal/schedule -update writes them", document)
+	}
+}
+
+func TestEveryConstantIsInTheDocument(t *testing.T) {
+	listed := map[string]bool{}
+	for _, c := range constants {
+		listed[c.name] = true
+	}
+	for name := range readConstants(t) {
+		if own, ok := strings.CutPrefix(name, "schedule."); ok && !listed[own] && !unlisted[own] {
+			t.Errorf("the constant %s is neither in the document's table nor unlisted", own)
+		}
 	}
 }

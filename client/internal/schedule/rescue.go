@@ -229,8 +229,8 @@ func Steal(x int, works []Work, largest []quantity.Bytes) (victim int, bytes qua
 	return victim, bytes
 }
 
-// A link is slow below 100 kB/s, and below a part of the links' mean throughput
-// (thesis 4.3.6).
+// A link is slow below 100 kB/s, or below a part of the links' mean throughput
+// (thesis 8.2.4).
 const slowRate quantity.Rate = 800e3
 
 const slowPart = 0.2

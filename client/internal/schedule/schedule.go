@@ -1,8 +1,8 @@
 // Package schedule decides how many bytes a link asks for next.
 //
-// The schedulers are the algorithms of the thesis on multi-link HTTP
-// (thesis 4.3). They are pure: they know no clock, socket or file, so that
-// they differ only in their decisions and can be tested by calling them.
+// The schedulers are the algorithms of the thesis on multi-link HTTP (thesis 4.3),
+// of other publications, and our own. They are pure: they know no clock, socket or
+// file, so that they differ only in their decisions and can be tested by calling them.
 package schedule
 
 import (
