@@ -196,6 +196,23 @@ def test_one_link_at_a_time_and_back_to_the_first(linklab: Linklab, scenario: Sc
     assert figures["download_s"] < 15
 
 
+def test_one_link_is_left_when_the_peer_has_confirmed_the_other(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    """Wi-Fi is back before LTE has brought anything. It used to be left for LTE, and LTE for it while
+    its handshake was under way: nobody was there any more, and curl waited for ever."""
+    file = scenario(
+        "flap",
+        size="500 kB",
+        wifi="down: 1593 kbit/s, up: 398 kbit/s, rtt: 244.6 ms, queue: 59 kB",
+        lte="down: 728 kbit/s, up: 1646 kbit/s, rtt: 96.8 ms, queue: 104 kB",
+        more="events: [{at: 838 ms, link: wifi, carrier: down, for: 829 ms}]\n",
+    )
+    figures, run_dir = downloaded(linklab, file, "mptcp-single-path")
+    assert figures["download_s"] < 10
+    assert by_link(run_dir)["wifi"]["received_bytes"] > 400_000
+
+
 def test_a_schedule_of_least_energy_never_wakes_lte_on_the_paper_s_phone(
     linklab: Linklab, scenario: ScenarioFile
 ) -> None:

@@ -232,7 +232,7 @@ def _rates_of_another_run(scenario: Scenario) -> dict[str, list[float]]:
 class SinglePath:
     """One link at a time: another one is opened when the interface of the one in use goes down, and
     the first is gone back to when it is up again (eMPTCP 2.1, after Paasch et al.). The old link's
-    subflow is closed at the next look, when there is a new one to tell the peer over."""
+    subflow is closed when the peer has confirmed the new one: without any the connection would end."""
 
     def __init__(self, lab: Lab, multipath: Multipath, player: Player, *, first: str) -> None:
         """From now on connections use the link `first` alone."""
@@ -243,18 +243,25 @@ class SinglePath:
 
     def look(self, due_s: float) -> float:
         """See Control."""
-        if self._left:
+        if self._left and self._is_established(self._used):
             self._multipath.leave(self._left)
             self._left = ""
-        else:
-            up = (
-                link
-                for link in self._order
-                if self._lab.client.is_up(self._lab.links[link].path.device)
-            )
-            wanted = next(up, self._used)
-            if wanted != self._used:
-                self._left, self._used = self._used, wanted
-                self._multipath.use(wanted)
-                self._player.write_event(due_s, wanted, Happening("subflow", "opened"))
+        up = (
+            link
+            for link in self._order
+            if self._lab.client.is_up(self._lab.links[link].path.device)
+        )
+        wanted = next(up, self._used)
+        if self._left and wanted == self._left:
+            self._left, self._used = self._used, wanted
+        elif not self._left and wanted != self._used:
+            self._left, self._used = self._used, wanted
+            self._multipath.use(wanted)
+            self._player.write_event(due_s, wanted, Happening("subflow", "opened"))
         return due_s + CARRIER_PERIOD_S
+
+    def _is_established(self, link: str) -> bool:
+        return any(
+            one.is_established and self._multipath.link_of(one.tcp.address) == link
+            for one in self._multipath.subflows()
+        )

@@ -23,6 +23,7 @@ _INFO, _ULP = 2, 19
 _ULP_MPTCP = 3
 _TOKEN, _FLAGS, _LOCAL_ID = 2, 8, 10
 _BACKUP = 0x10 | 0x20
+_FULLY_ESTABLISHED = 0x40
 _TIME_WAIT, _LISTEN = 6, 10
 _UNKNOWN = 0xFFFFFFFF
 _NOT_WANTED = 1 << _TIME_WAIT | 1 << _LISTEN
@@ -56,11 +57,12 @@ class Carried:
 class Subflow:
     """A TCP connection that is a part of one of Multipath TCP. `token` says of which, `identifier`
     from which endpoint (0: it is the connection's first), `is_backup` that it carries something
-    only while no other one can."""
+    only while no other one can, `is_established` that the peer has confirmed it."""
 
     token: int
     identifier: int
     is_backup: bool
+    is_established: bool
     tcp: Carried
 
 
@@ -120,4 +122,5 @@ def subflow(answer: bytes) -> Subflow | None:
     if tcp is None or _FLAGS not in mptcp:
         return None
     token, flags = (struct.unpack("=I", mptcp[one])[0] for one in (_TOKEN, _FLAGS))
-    return Subflow(token, mptcp[_LOCAL_ID][0], bool(flags & _BACKUP), tcp)
+    is_backup, is_established = bool(flags & _BACKUP), bool(flags & _FULLY_ESTABLISHED)
+    return Subflow(token, mptcp[_LOCAL_ID][0], is_backup, is_established, tcp)

@@ -78,7 +78,7 @@ def test_subflows_say_of_which_connection_they_are(loopback: ExitStack) -> None:
         port = client.getsockname()[1]
         (own,) = (one for one in found if one.tcp.port == port)
         assert own.tcp.received_bytes == SIZE_BYTES
-        assert (own.identifier, own.is_backup) == (0, False)
+        assert (own.identifier, own.is_backup, own.is_established) == (0, False, True)
         events = [one for one in map(path_manager.opened, generic.heard()) if one]
         assert (own.token, 0, "127.0.0.1", port) in [
             (one.token, one.identifier, one.address, one.port) for one in events
