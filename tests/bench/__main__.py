@@ -1,7 +1,8 @@
 """Measures what linklab promises, and says beside each figure whether its target is met.
 
 usage: python -m bench [SECTION…] [--quick] [--json FILE] [--keep DIR]
-       python -m bench algorithms [--runs N] [--scenarios NAME,…] [--contestants NAME,…] [--jobs N]
+       python -m bench algorithms [--runs N] [--every-seed] [--scenarios NAME,…]
+                                  [--contestants NAME,…] [--jobs N]
 
 `make bench` runs every section but those in `ASKED`. Nothing here fails because a target is missed.
 """
@@ -30,6 +31,7 @@ from bench.calibration import calibration
 from bench.campaign import campaign
 from bench.client import client
 from bench.common import CORES, Bench, BenchError, Result
+from bench.fairness import fairness
 from bench.faults import faults
 from bench.fidelity import fidelity
 from bench.field import field
@@ -45,6 +47,7 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
     for section in (
         repeatability, sensitivity, fidelity, models, speed, peers, client, live, kernel,
         regress, campaign, calibration, algorithms, ablations, field, faults,
+        fairness,
     )
 }  # fmt: skip
 ASKED = (
@@ -78,6 +81,9 @@ def _arguments() -> argparse.Namespace:
         "--keep", type=Path, metavar="DIR", help="leave scenarios and run directories there"
     )
     parser.add_argument("--runs", type=positive, metavar="N", help="algorithms: seeds 1 to N (5)")
+    parser.add_argument(
+        "--every-seed", action="store_true", help="algorithms: also of those far behind with one"
+    )
     for what in ("scenarios", "contestants"):
         parser.add_argument(
             f"--{what}", type=_words, metavar="NAMES", help=f"algorithms: these {what}, not all"
@@ -136,6 +142,7 @@ def main() -> int:
             scenarios=options.scenarios,
             contestants=options.contestants,
             jobs=options.jobs,
+            every_seed=options.every_seed,
         )
         try:
             _measure(bench, names, options.json)

@@ -4,7 +4,17 @@ import pytest
 from linklab import scenario as scenarios
 from rich.console import Console
 
-from bench.algorithms import Standing, _contestants, loses_at_random, shown, standing, wins
+from bench.algorithms import (
+    Standing,
+    _contestants,
+    contenders,
+    loses_at_random,
+    matrices,
+    shown,
+    shown_energy,
+    standing,
+    wins,
+)
 
 SMALL = scenarios.find("static-80-50")
 
@@ -15,21 +25,71 @@ def made(name: str, **efficiency: float) -> Standing:
 
 def test_a_comparison_says_who_was_best_and_how_far_behind_we_are() -> None:
     rows = [
-        {"algorithm": "adaptive", "efficiency": 0.90},
-        {"algorithm": "mptcp", "efficiency": 0.99},
-        {"algorithm": "naive", "efficiency": 0.5},
-        {"algorithm": "aria2-2", "efficiency": None},  # It failed.
+        row("adaptive", 0.90, 2e-6),
+        row("mptcp", 0.99),
+        row("naive", 0.5),
+        row("aria2-2", None),  # It failed.
     ]
     found = standing(SMALL, {"oracle_s": 6.5, "rows": rows})
     assert (found.scenario, found.oracle_s, found.loses) == ("static-80-50", 6.5, False)
     assert found.best == "mptcp"
     assert found.behind == pytest.approx(0.1)
     assert "aria2-2" not in found.efficiency
+    assert found.joules_per_byte == {"adaptive": 2e-6}
+    assert not found.is_film
+
+
+def row(
+    name: str, efficiency: float | None, joules_per_byte: float | None = None
+) -> dict[str, object]:
+    energy = None if joules_per_byte is None else {"joules_per_byte": joules_per_byte}
+    took_s = None if efficiency is None else 6.5 / efficiency
+    return {"algorithm": name, "efficiency": efficiency, "download_s": took_s, "energy": energy}
+
+
+def saving(name: str, **joules_per_byte: float) -> Standing:
+    called = {key.replace("_", "-"): value for key, value in joules_per_byte.items()}
+    return Standing(name, 10.0, False, dict.fromkeys(called, 0.5), "+" in name, called, {})
+
+
+def test_a_rival_saves_energy_in_its_own_scenarios() -> None:
+    assert saving("emptcp-x", emptcp_http=2, emptcp_kernel=1, gb_e=0.5).rival == "emptcp-kernel"
+    assert saving("greenbag-x+film", emptcp_http=1, gb_e=2).rival == "gb-e"
+    assert saving("static-80-50", emptcp_http=1, gb_e=2).rival is None
+    assert saving("greenbag-x", emptcp_http=1).rival is None
+
+
+def test_who_saves_energy_gets_more_seeds_where_energy_is_measured() -> None:
+    everybody = ["adaptive", "adaptive-energy", "gb-e", "naive"]
+    film = saving("greenbag-x+film", adaptive=1, adaptive_energy=1, gb_e=1, naive=1)
+    assert contenders(film, everybody) == everybody[:3]
+    no_energy = made("x", **{"adaptive": 0.9, "mptcp": 0.9, "adaptive-energy": 0.2, "gb-e": 0.2})
+    assert contenders(no_energy, ["mptcp", *everybody[:3]]) == ["mptcp", "adaptive"]
 
 
 def test_who_is_not_there_is_infinitely_behind() -> None:
     assert made("x", mptcp=0.9).behind == float("inf")
     assert made("x", adaptive=0.9, mptcp=0.8).behind < 0
+
+
+def test_who_may_be_ahead_gets_more_seeds() -> None:
+    first = made("x", adaptive=0.72, a=0.8, b=0.66, c=0.65)
+    everybody = ["c", "adaptive", "failed", "a", "b"]
+    assert contenders(first, everybody) == ["adaptive", "failed", "a", "b"]
+
+
+def test_of_who_cannot_be_ahead_only_the_fastest_does() -> None:
+    far = made("x", adaptive=0.9, a=0.5, b=0.4)
+    assert contenders(far, ["adaptive", "a", "b"]) == ["adaptive", "a"]
+    ideal = made("x", adaptive=0.9901, a=0.98, b=0.97)
+    assert contenders(ideal, ["adaptive", "a", "b"]) == ["adaptive", "a"]
+
+
+def test_who_is_far_behind_has_one_seed() -> None:
+    near, far = matrices("x", ["a", "b", "c"], {"a", "c"}, 5)
+    assert (near["algorithms"], near["runs"]) == (["a", "c"], 5)
+    assert (far["algorithms"], far["runs"]) == (["b"], 1)
+    assert matrices("x", ["a"], {"a"}, 5) == [near | {"algorithms": ["a"]}]
 
 
 def test_nothing_is_cut_at_80_columns() -> None:
@@ -41,6 +101,19 @@ def test_nothing_is_cut_at_80_columns() -> None:
         ["scenario", "ideal", "s", "adaptive", "best", "other", "behind,", "%"],
         ["emptcp-background-3-busy", "10.00", ".900", ".900", "alg3-dynamic-rescue", "0.0"],
         ["random-1-07", "10.00", "-", ".250", "alg3-dynamic-rescue", "-"],
+    ]
+
+
+def test_the_energy_table_fits_80_columns() -> None:
+    text = io.StringIO()
+    film = saving("greenbag-stationary-1+greenbag-117s", adaptive_energy=2e-6, gb_e=2.5e-6)
+    film.download_s["adaptive-energy"] = 117.0
+    Console(file=text, width=80).print(shown_energy([film, saving("greenbag-x", gb_e=1)]))
+    assert [line.split() for line in text.getvalue().splitlines()] == [
+        ["adaptive-energy", "others'"],
+        ["scenario", "µJ/B", "s", "least", "more,", "%"],
+        ["greenbag-stationary-1", "2.000", "117.0", "2.500", "gb-e", "-20.0"],
+        ["+greenbag-117s"],
     ]
 
 

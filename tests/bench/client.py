@@ -7,7 +7,6 @@ and files in memory where there is room. Processor time is that of the client al
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import statistics
 import subprocess
@@ -18,7 +17,7 @@ from linklab.core.paths import MULTILINK
 from linklab.regression import loopback
 from linklab.regression.loopback import Cost, Server, measure
 
-from bench.common import Bench, BenchError, Result, table, target
+from bench.common import Bench, Result, check_installed, table, target
 
 PACKAGES = {"curl": "curl", "aria2c": "aria2", "h2o": "h2o"}
 """What runs on the host here, and the Debian package that has it."""
@@ -32,7 +31,7 @@ TARGET_BYTES = 20 << 20
 
 def client(bench: Bench) -> Result:
     """Processor time and memory of multilink, curl and aria2 over loopback with TLS."""
-    check_installed()
+    check_installed(PACKAGES)
     size = 250_000_000 if bench.quick else 1_000_000_000
     rounds = 3 if bench.quick else 5
     large = 1 << 30 if bench.quick else 8 << 30
@@ -84,17 +83,6 @@ def client(bench: Bench) -> Result:
         "large_bytes": large, "large_peak_bytes": memory.peak_bytes, "large_wall_s": memory.wall_s,
         "large_cpu_s": memory.cpu_s,
     }  # fmt: skip
-
-
-def check_installed() -> None:
-    """BenchError if a program is missing, before anything is measured."""
-    missing = [program for program in PACKAGES if shutil.which(program) is None]
-    if missing:
-        packages = " ".join(PACKAGES[program] for program in missing)
-        raise BenchError(
-            f"not installed on this machine: {', '.join(missing)}; "
-            f"sudo apt-get install {packages} installs what is missing"
-        )
 
 
 def _show(bench: Bench, costs: dict[str, list[Cost]], size: int) -> dict[str, Result]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -61,7 +62,7 @@ class Bench:
     """One benchmark run: where it prints, where it works, and whether it hurries.
 
     `runs`, `scenarios`, `contestants` and `jobs` are what section `algorithms` is to run, None for
-    its own choice.
+    its own choice; `every_seed` has it run all seeds of everybody.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Bench:
         scenarios: Sequence[str] | None = None,
         contestants: Sequence[str] | None = None,
         jobs: int | None = None,
+        every_seed: bool = False,
     ) -> None:
         self.console = console
         self.work = work
@@ -82,6 +84,7 @@ class Bench:
         self.scenarios = scenarios
         self.contestants = contestants
         self.jobs = jobs
+        self.every_seed = every_seed
         self._errors = Console(stderr=True)
         self._running: set[subprocess.Popen[str]] = set()
         self._lock = threading.Lock()
@@ -167,6 +170,17 @@ def _reason(report: Any) -> str:
     said = Path(report["run_dir"], "client.err")
     words = said.read_text(errors="replace").strip() if said.exists() else ""
     return str(report.get("error") or words or f"exit code {report.get('exit_code')}")
+
+
+def check_installed(packages: Mapping[str, str]) -> None:
+    """BenchError if a program is missing, by the Debian package of each, before anything is
+    measured."""
+    missing = [program for program in packages if shutil.which(program) is None]
+    if missing:
+        raise BenchError(
+            f"not installed on this machine: {', '.join(missing)}; sudo apt-get install "
+            f"{' '.join(packages[program] for program in missing)} installs what is missing"
+        )
 
 
 def environment(**more: str) -> dict[str, str]:

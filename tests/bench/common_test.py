@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.client import PACKAGES, check_installed
-from bench.common import BenchError
+from bench.common import BenchError, check_installed
+
+PACKAGES = {"curl": "curl", "aria2c": "aria2"}
 
 
 def test_what_is_missing_is_named_with_how_to_install_it(
@@ -12,8 +13,8 @@ def test_what_is_missing_is_named_with_how_to_install_it(
     for program in PACKAGES:
         (tmp_path / program).touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    check_installed()
+    check_installed(PACKAGES)
 
     (tmp_path / "aria2c").unlink()
     with pytest.raises(BenchError, match=r"this machine: aria2c; sudo apt-get install aria2 "):
-        check_installed()
+        check_installed(PACKAGES)
