@@ -1,11 +1,14 @@
+import re
 import subprocess
 from dataclasses import replace
 
 import pytest
 
+from linklab import scenario
 from linklab.core.paths import MULTILINK
 from linklab.runs import applications, page_objects
 from linklab.runs.applications import APPLICATIONS
+from linklab.scenario import ScenarioError
 from linklab.scenario.workload import NAMES, Paced, Page, Player, Rounds, Upload, Workload
 
 WORKLOADS = {
@@ -16,20 +19,53 @@ WORKLOADS = {
 }
 
 
-@pytest.mark.parametrize("name", APPLICATIONS)
-def test_the_client_takes_the_flags_of_every_workload(name: str) -> None:
-    """Nobody listens there: what it says is no complaint about its flags."""
-    assert WORKLOADS[name].name == name
-    words = applications.flags(WORKLOADS[name], 1_000_000)
+def said_of(workload: Workload) -> str:
+    """What the client says of a workload's flags. Nobody listens where it is sent: of flags that it
+    takes, that its connection is refused."""
+    words = applications.flags(workload, 1_000_000)
+    url = "http://127.0.0.1:9/x"
     done = subprocess.run(
-        [MULTILINK, "workload", name, "http://127.0.0.1:9/x", "--size", "1000000B", *words],
+        [MULTILINK, "workload", workload.name, url, "--size", "1000000B", *words],
         capture_output=True,
         text=True,
         check=False,
         timeout=30,
     )
-    assert done.returncode == 1
-    assert "connection refused" in done.stderr
+    assert done.returncode in (1, 2)
+    return done.stderr
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_the_client_takes_the_flags_of_every_workload(name: str) -> None:
+    assert WORKLOADS[name].name == name
+    assert "connection refused" in said_of(WORKLOADS[name])
+
+
+def test_a_scenario_s_player_varies_as_much_as_the_client_s() -> None:
+    """One with 3 was valid, and all its runs failed: the client has its own bounds."""
+
+    def of(variation: float) -> Workload:
+        return Workload(player=Player(4_800_000, variation=variation))
+
+    bounds = re.search(r"allowed is (\S+) to (\S+)$", said_of(of(1e6)), re.M)
+    assert bounds
+    low, high = map(float, bounds.groups())
+    for variation in (low, high):
+        assert _read(variation) == of(variation)
+        assert "connection refused" in said_of(of(variation))
+    for variation in (low - 0.01, high + 0.01):
+        with pytest.raises(ScenarioError, match="player.variation: "):
+            _read(variation)
+        assert "allowed is" in said_of(of(variation))
+
+
+def _read(variation: float) -> Workload:
+    """A scenario's workload, a player of so much variation."""
+    return scenario.parse(
+        "name: x\npayload: {size: 1 MB}\n"
+        "links:\n  wifi: {down: 6 Mbit/s, up: 2 Mbit/s, rtt: 20 ms}\n"
+        f"workload: {{player: {{rate: 4800 kbit/s, variation: {variation}}}}}\n"
+    ).workload
 
 
 def test_only_these_have_a_program() -> None:

@@ -159,7 +159,9 @@ def _check_one(mapping: Mapping, workload: Workload) -> None:
         mapping.fail(None, f"{len(mapping.values)} workloads; needed: one of {_NAMES}")
 
 
-_VARIATION: Final = number(0, 4)
+_VARIATION: Final = number(0, 2)
+"""Of a player, as far as the client lets one vary."""
+_OBJECTS_VARIATION: Final = number(0, 4)
 _SEED: Final = count(0, 2**63 - 1)
 
 _PLAYER: Final = Table(
@@ -212,7 +214,12 @@ _PAGE: Final = Table(
     (
         Row("objects", "objects", count(1, 10_000), "how many the payload is cut into"),
         Row("connections", "connections", count(1, 100), "at a time"),
-        Row("variation", "variation", _VARIATION, "deviation of the objects' sizes by their mean"),
+        Row(
+            "variation",
+            "variation",
+            _OBJECTS_VARIATION,
+            "deviation of the objects' sizes by their mean",
+        ),
         Row("seed", "seed", _SEED, "they follow from it"),
     ),
     about="A page: its document, then the objects that it names.",
