@@ -446,8 +446,15 @@ def _run_client(
         },
         sent_bytes={name: one.sent_bytes - before[name].sent_bytes for name, one in after.items()},
         output_bytes=output.stat().st_size if output.exists() else None,
+        output_sha256=_sha256(output) if _is_for_the_lab_to_check(job) else None,
         uploaded_sha256=_sha256(scratch / _UPLOADS / Path(job.payload).name),
     )
+
+
+def _is_for_the_lab_to_check(job: Job) -> bool:
+    """Whether a peer's program writes the file: nobody has told that what is in it. Our own compare
+    it with the SHA-256 that they are told, and a program of the user's may write what it wants."""
+    return job.contestant is not None and contestant_of(job.contestant).needs is not None
 
 
 def _sha256(path: Path) -> str | None:

@@ -98,6 +98,13 @@ def test_success_leaves_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert list(tmp_path.iterdir()) == []
 
 
+def test_files_of_other_people_s_programs_are_for_the_lab_to_check() -> None:
+    wanted = {"curl-lte": True, "aria2-2": True, "mptcp": True, "alg3": False, None: False}
+    for contestant, checks in wanted.items():
+        job = cast(Job, SimpleNamespace(contestant=contestant))
+        assert execution._is_for_the_lab_to_check(job) is checks
+
+
 def test_a_server_of_the_users_is_not_asked_to_do_without_tls(tmp_path: Path) -> None:
     job = cast(Job, SimpleNamespace(contestant="loss-fetching", server=OwnServer(("serve",))))
     lab = cast(Lab, SimpleNamespace(server=None))

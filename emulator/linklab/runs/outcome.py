@@ -20,8 +20,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     `elapsed_ns` is from the client's start to its end; `received_bytes` and `sent_bytes` are what
     each of its devices took in and sent, headers included; `output_bytes` the size of the file that
-    it was to write, None where there is none; `uploaded_sha256` the SHA-256 of what the server got of
-    it, None where it got no file.
+    it was to write, None where there is none; `output_sha256` its SHA-256, None too where that is not
+    for the lab to check; `uploaded_sha256` the SHA-256 of what the server got of it, None where it
+    got no file.
     """
 
     exit_code: int
@@ -29,6 +30,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     received_bytes: dict[str, int]
     output_bytes: int | None
     sent_bytes: dict[str, int] = {}
+    output_sha256: str | None = None
     uploaded_sha256: str | None = None
 
 

@@ -65,6 +65,10 @@ def _figures_of(run_dir: Path) -> RunFigures:
     is_checked = is_kept or made.contestant is not None
     if not is_upload and is_checked and ended.output_bytes != size_bytes:
         raise FigureError(f"{ended.output_bytes or 0} bytes arrived instead of {size_bytes}")
+    if ended.output_sha256 not in (None, made.payload_sha256):
+        raise FigureError(
+            f"the file's SHA-256 is {ended.output_sha256} instead of {made.payload_sha256}"
+        )
     carried = ended.sent_bytes if is_upload else ended.received_bytes
     figures = run_figures.peer_figures(
         scenario,

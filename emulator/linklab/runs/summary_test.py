@@ -118,6 +118,15 @@ def test_a_peer_that_brought_too_little_has_no_figures(run_dir: Path, arrived: i
         summary.write(run_dir)
 
 
+def test_a_peer_that_brought_something_else_has_no_figures(run_dir: Path) -> None:
+    """As large as the file, and not the file."""
+    ended(run_dir, output_sha256=JOB.payload_sha256)
+    assert summary.figures_of(run_dir).goodput_bps is not None
+    ended(run_dir, output_sha256="11")
+    with pytest.raises(FigureError, match=r"^the file's SHA-256 is 11 instead of 00$"):
+        summary.write(run_dir)
+
+
 @pytest.mark.parametrize(
     "name", ["scenario.yaml", "run.json", "outcome.json", "client.json", "queues.jsonl"]
 )
