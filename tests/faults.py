@@ -105,10 +105,20 @@ MULTIPATH = (
 )
 """Multipath TCP of the kernel."""
 
-UNSURE = (*(one.name for one in SEVERAL if not one.rescue), *MULTIPATH)
-"""As published, where nobody makes up for a failure; and Multipath TCP, whose mainline may wait for a
-subflow that never joined, or for minutes for what is on its way over a link of 10 kbit/s. They may
-fail, and then say so, or take their time."""
+HELPED = ("offloading-ack", "aggregating-ack", "freeze")
+"""curl over Wi-Fi alone, whose TCP acknowledges otherwise (super-aggregation): with LTE's help, or
+less often."""
+
+SUPER_AGGREGATION = (*HELPED, "loss-fetching")
+"""With what fetches over LTE what Wi-Fi loses: a program of the lab's."""
+
+ARIA2 = ("aria2-2", "aria2-8", "aria2-16")
+
+UNSURE = (*(one.name for one in SEVERAL if not one.rescue), *MULTIPATH, *SUPER_AGGREGATION, *ARIA2)
+"""As published, where nobody makes up for a failure; Multipath TCP, whose mainline may wait for a
+subflow that never joined, or for minutes for what is on its way over a link of 10 kbit/s; TCP over
+Wi-Fi, which is lost where that is; and aria2, which tries each link a few times and then no more.
+They may fail, and then say so, or take their time."""
 
 
 def able(names: Sequence[str], program: str) -> list[str]:

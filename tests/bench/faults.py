@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from faults import LINK_FAULTS, LONGEST_S, MULTIPATH, PROGRAMS, SURE, UNSURE, able, text
+from faults import HELPED, LINK_FAULTS, LONGEST_S, MULTIPATH, PROGRAMS, SURE, UNSURE, able, text
+from linklab.runs import outcome
 
 from bench.common import Bench, Result, table, target
 
@@ -19,10 +20,16 @@ what TCP asks again and again is less."""
 
 GIVE_UP_S, TCP_S = 300.0, 925.0 + 120.0
 """After how long multilink gives up without a byte (`--give-up`), and Linux' TCP on what it repeats:
-when the first wait after 925 s is over (tcp_retries2 is 15), and none is longer than two minutes."""
+when the first wait after 925 s is over (tcp_retries2 is 15), and none is longer than two minutes.
+loss-fetching gives up after as long as multilink, and so does aria2, which tries five times
+(`--max-tries`) for a minute each (`--timeout`)."""
 
 HUNG = "still running after"
 """What linklab says of a run that did not end in wall-clock time."""
+
+WRONG = ("sha-256", "bytes downloaded instead", "bytes arrived instead")
+"""What multilink, or linklab for it and for programs of other people, says of a file that is not what
+the server has, in small letters."""
 
 Moved = Sequence[tuple[float, int]]
 """How many bytes links had carried in all, in the direction of the workload, at times in seconds. In
@@ -31,8 +38,8 @@ the other one a router tells the server that the client is gone, 300 B/s."""
 
 @dataclass(frozen=True)
 class Ending:
-    """How a run came out: whole after `took_s`, or with the error `failure`. `still_s` is how long
-    nothing moved meanwhile."""
+    """How a run came out: whole after `took_s`, or with the error `failure`, which is the lab's own
+    where the client's program had no `outcome`. `still_s` is how long nothing moved meanwhile."""
 
     program: str
     fault: str
@@ -40,21 +47,23 @@ class Ending:
     took_s: float | None
     failure: str | None
     still_s: float
+    has_outcome: bool = True
 
     @property
     def patience_s(self) -> float:
         """How long nothing may move before it hangs. Who may fail has to say so when he gives up."""
         if self.contestant in SURE:
             return STILL_S
-        own = self.contestant not in MULTIPATH
-        return STILL_S + (GIVE_UP_S if own else TCP_S)
+        has_own = self.contestant not in (*MULTIPATH, *HELPED)
+        return STILL_S + (GIVE_UP_S if has_own else TCP_S)
 
     @property
     def kind(self) -> str:
         """One of `KINDS`. Slow is who goes on, but for longer than with any other link: algorithms
-        that as published use one link alone, be it the worst, and Multipath TCP."""
+        that as published use one link alone, be it the worst, Multipath TCP, and programs of other
+        people. Nobody may fail because the lab does."""
         if self.failure is not None:
-            if "sha-256" in self.failure.lower() or "bytes downloaded instead" in self.failure:
+            if any(words in self.failure.lower() for words in WRONG):
                 return "wrong"
             if HUNG in self.failure:
                 return "hangs"
@@ -64,7 +73,7 @@ class Ending:
         if self.failure is None:
             return "slow" if is_late else "whole"
         is_sure = self.contestant in SURE and PROGRAMS[self.program].sure
-        return "failed" if is_sure else "refused"
+        return "failed" if is_sure or not self.has_outcome else "refused"
 
 
 def still_s(moved: Moved) -> float:
@@ -108,19 +117,23 @@ def _endings(bench: Bench, program: str, asked: Sequence[str]) -> list[Ending]:
         path.write_text(text(path.stem, PROGRAMS[program], fault))
         files.append(path)
     parallel = ("--parallel", bench.jobs) if bench.jobs else ()
-    names = ",".join(able(asked, program))
-    done = bench.linklab("compare", *files, "-a", names, *parallel)
+    names = able(asked, program)
+    if not names:
+        return []
+    done = bench.linklab("compare", *files, "-a", ",".join(names), *parallel)
     found = []
     for name, one in zip(LINK_FAULTS, done.json["comparisons"], strict=True):
         for row in one["rows"]:
             who, took_s = row["algorithm"], row["download_s"]
-            queues = f"{program}-{name}-{who}-seed1/queues.jsonl"
+            run = f"{program}-{name}-{who}-seed1"
+            queues = f"{run}/queues.jsonl"
             failure = next(iter(row["failures"]), None)
             still, ended = 0.0, failure is None or HUNG not in failure
             is_late = took_s is None or took_s > LONGEST_S
             if ended and is_late and (done.run_dir / queues).exists():
                 still = still_s(moved_of(done.lines(queues), program))
-            found.append(Ending(program, name, who, took_s, failure, still))
+            has_outcome = (done.run_dir / run / outcome.FILE).exists()
+            found.append(Ending(program, name, who, took_s, failure, still, has_outcome))
     return found
 
 

@@ -1,5 +1,12 @@
-from faults import LONGEST_S
+from pathlib import Path
+from typing import cast
 
+import pytest
+from faults import ARIA2, LINK_FAULTS, LONGEST_S, PROGRAMS, SUPER_AGGREGATION, SURE, UNSURE, able
+from linklab.runs import clients
+
+from bench import faults as section
+from bench.common import Bench, Done
 from bench.faults import GIVE_UP_S, HUNG, STILL_BYTES, STILL_S, TCP_S, Ending, moved_of, still_s
 
 LATE_S = LONGEST_S + 1
@@ -62,3 +69,91 @@ def test_who_may_fail_hangs_too_if_he_says_so_too_late() -> None:
 def test_a_run_that_linklab_had_to_end_is_a_hang_of_anybody() -> None:
     for who in ("alg3", "alg3-rescue", "mptcp"):
         assert ending(who, None, f"the guest was {HUNG} 120 s", 0) == "hangs"
+
+
+def test_nobody_who_uses_several_links_is_left_out() -> None:
+    """Programs of other people, and ways that change TCP, were."""
+    tried = {*SURE, *UNSURE}
+    names = clients.names(clients.USUAL_LINKS)
+    others = [one for one in names if clients.contestant_of(one).needs or one in SUPER_AGGREGATION]
+    one_link = {"curl-wifi", "curl-lte"}
+    same = {"mptcp-wifi"}  # As mptcp.
+    assert set(others) - tried == one_link | same
+    changing = [one for one in names if clients.contestant_of(one).changes_tcp]
+    assert sorted(changing) == sorted(SUPER_AGGREGATION)
+    assert len(tried) == len(SURE) + len(UNSURE)
+
+
+def test_who_downloads_files_alone_is_in_no_other_workload() -> None:
+    who = (*SUPER_AGGREGATION, *ARIA2)
+    assert able(who, "file") == [*who]
+    assert all(able(who, program) == [] for program in PROGRAMS if program != "file")
+
+
+@pytest.mark.parametrize("who", [*SUPER_AGGREGATION, *ARIA2])
+def test_others_may_fail_and_not_be_silent(who: str) -> None:
+    has_own = who in ("loss-fetching", *ARIA2)
+    late = STILL_S + (GIVE_UP_S if has_own else TCP_S)
+    assert ending(who, 9.0, None, 0) == "whole"
+    assert ending(who, LATE_S, None, late - 1) == "slow"
+    assert ending(who, None, "the client ended with 28: too slow", late - 1) == "refused"
+    assert ending(who, None, "the client ended with 28: too slow", late + 1) == "hangs"
+
+
+@pytest.mark.parametrize("who", ["mptcp", *SUPER_AGGREGATION, *ARIA2])
+def test_a_program_that_is_content_with_another_file_is_wrong(who: str) -> None:
+    """A part of one passed for a download that was refused."""
+    for words in (
+        "9999999 bytes arrived instead of 10000000",
+        "the file's SHA-256 is 11 instead of 00",
+    ):
+        assert ending(who, None, words, 0) == "wrong"
+
+
+def test_a_lab_that_fails_is_no_program_that_refuses() -> None:
+    words = "[Errno 100] Network is down"
+    assert Ending("file", "slow", "freeze", None, words, 0).kind == "refused"
+    assert Ending("file", "slow", "freeze", None, words, 0, has_outcome=False).kind == "failed"
+    late = STILL_S + TCP_S + 1
+    assert Ending("file", "slow", "freeze", None, words, late, has_outcome=False).kind == "hangs"
+
+
+class Compared:
+    """A bench whose runs have all come to nothing: those of freeze because the lab failed."""
+
+    def __init__(self, work: Path) -> None:
+        self.work, self.jobs = work, None
+        self.asked: list[str] = []
+
+    def linklab(self, *words: object) -> Done:
+        at = words.index("-a")
+        self.asked.append(str(words[at + 1]))
+        comparisons = []
+        for file in cast(tuple[Path, ...], words[1:at]):
+            rows = []
+            for who in self.asked[-1].split(","):
+                run = self.work / f"{file.stem}-{who}-seed1"
+                run.mkdir()
+                if who != "freeze":
+                    (run / "outcome.json").touch()
+                rows.append({"algorithm": who, "download_s": None, "failures": ["no"]})
+            comparisons.append({"rows": rows})
+        return Done({"run_dir": str(self.work), "comparisons": comparisons}, 0.0)
+
+
+def test_whether_the_lab_failed_is_in_the_run_directory(tmp_path: Path) -> None:
+    bench = Compared(tmp_path)
+    found = section._endings(cast(Bench, bench), "file", ["aria2-2", "freeze"])
+    assert bench.asked == ["aria2-2,freeze"]
+    assert {one.fault for one in found} == {*LINK_FAULTS}
+    assert {(one.contestant, one.kind) for one in found} == {
+        ("aria2-2", "refused"),
+        ("freeze", "failed"),
+    }
+
+
+def test_a_workload_that_nobody_asked_for_can_do_is_not_run(tmp_path: Path) -> None:
+    """linklab refuses a comparison of nobody."""
+    bench = Compared(tmp_path)
+    assert section._endings(cast(Bench, bench), "player", ["aria2-2", "freeze"]) == []
+    assert bench.asked == []
