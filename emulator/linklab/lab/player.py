@@ -44,7 +44,8 @@ class Player:
     which it came late), `events.jsonl` (what happened, in words) and, every `sample_s`,
     `queues.jsonl` (counters per link and direction); what was written then reaches the files.
     With an `inbox` it takes commands; `on_next` is called for the
-    one that asks for the next algorithm. Without `may_be_late` a late change is a LabError.
+    one that asks for the next algorithm. Without `may_be_late` a late change is a LabError, and with
+    `patience_s` so long a time in which no link carried a frame.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Player:
         inbox: Inbox | None = None,
         on_next: Callable[[], None] = lambda: None,
         may_be_late: bool = False,
+        patience_s: float = math.inf,
     ) -> None:
         self._lab = lab
         self._models = models
@@ -67,6 +69,8 @@ class Player:
         self._inbox = inbox
         self._on_next = on_next
         self._may_be_late = may_be_late
+        self._patience_s = patience_s
+        self._carried_bytes, self._carried_s = 0, 0.0
         self._agenda: list[tuple[float, int, Callable[[float], None]]] = []
         self._order = itertools.count()
         self._asked = dict.fromkeys(models, 0)
@@ -247,11 +251,19 @@ class Player:
         self._events.write(line(EventRecord(t_s, link, happening.kind, happening.detail)))
 
     def _sample(self, due_s: float) -> None:
-        self._write_sample(self.now_s() - due_s)
+        carried_bytes = self._write_sample(self.now_s() - due_s)
+        if carried_bytes != self._carried_bytes:
+            self._carried_bytes, self._carried_s = carried_bytes, due_s
+        elif due_s - self._carried_s > self._patience_s:
+            raise LabError(
+                f"no link has carried anything for {self._patience_s:.0f} s: the client waits for ever"
+            )
         self.at(self._samples.after(due_s), self._sample)
 
-    def _write_sample(self, late_s: float) -> None:
+    def _write_sample(self, late_s: float) -> int:
+        """Writes every counter; the sum of what was carried."""
         t_s = self.now_s()
+        carried_bytes = 0
         for name, link in self._lab.links.items():
             link.settle()
             for direction, (queue, lost_packets) in link.counters().items():
@@ -266,5 +278,7 @@ class Player:
                     lost_packets=lost_packets,
                 )
                 self._queues.write(line(sampled))
+                carried_bytes += queue.sent_bytes
         for file in (self._links, self._queues, self._events):
             file.flush()
+        return carried_bytes

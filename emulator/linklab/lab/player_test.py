@@ -196,6 +196,21 @@ def test_queues_are_sampled_all_the_time_and_at_the_end(stage: Stage) -> None:
     assert {link.settled for link in stage.links.values()} == {5}
 
 
+def test_who_waits_for_what_never_comes_is_not_waited_for(stage: Stage) -> None:
+    for link in stage.links.values():
+        link.counters = lambda: {"down": (Counters(9, 0, 0, 0, 0), 0)}  # type: ignore[method-assign]
+    with pytest.raises(LabError, match=r"^no link has carried anything for 0 s: the client waits"):
+        stage.play(sample_s=0.01, patience_s=0.045)
+    assert (
+        len(stage.lines("queues.jsonl")) == 2 * 7
+    )  # At 10 ms it had carried something, and at the end
+
+
+def test_while_something_passes_nobody_is_hurried(stage: Stage) -> None:
+    stage.on_apply = lambda link, state: stage.end_client()
+    assert stage.play(rate("wifi", 0.1, 4000), sample_s=0.01, patience_s=0.02) > 0.1
+
+
 def test_others_are_called_at_whole_multiples_of_their_period(stage: Stage) -> None:
     looks: list[float] = []
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import math
 import os
 import signal
 import subprocess
@@ -45,6 +46,7 @@ from linklab.runs.clients import Contestant, Task, contestant_of
 from linklab.runs.job import Job
 from linklab.runs.outcome import Outcome
 from linklab.scenario import Scenario, ScenarioError
+from linklab.scenario.workload import UPLOAD, WHOLE_FILE
 
 
 class Interrupted(Exception):
@@ -63,6 +65,8 @@ _UPLOADS: Final = "uploads"
 """Where below a run's own directory its server keeps what it gets."""
 
 StartServer = Callable[[], server.Server]
+
+_SILENCE_S: Final = 1000.0
 
 
 def _path_use(scenario: Scenario, contestant: Contestant | None) -> PathUse | None:
@@ -264,6 +268,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
             inbox=Inbox(run_dir) if job.clock == "real" else None,
             on_next=_go_on,
             may_be_late=job.live,
+            patience_s=_patience_s(job, scenario),
         )
         argv = (
             contestant.command(task)
@@ -449,6 +454,13 @@ def _run_client(
         output_sha256=_sha256(output) if _is_for_the_lab_to_check(job) else None,
         uploaded_sha256=_sha256(scratch / _UPLOADS / Path(job.payload).name),
     )
+
+
+def _patience_s(job: Job, scenario: Scenario) -> float:
+    """For how long nothing may pass in a download or upload: no TCP of Linux is silent for so long
+    and goes on, for it gives up after 925 s (tcp_retries2). Somebody who watches a film may be."""
+    moves_a_file = scenario.workload.name in (WHOLE_FILE, UPLOAD)
+    return _SILENCE_S if job.contestant and moves_a_file and job.clock == "virtual" else math.inf
 
 
 def _is_for_the_lab_to_check(job: Job) -> bool:
