@@ -19,6 +19,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -488,6 +489,47 @@ func TestAConnectionIsKeptWhenNothingIsToCome(t *testing.T) {
 				t.Errorf("with %d bytes to come it is kept: %v", int64(stale), kept)
 			}
 			conn.Close()
+		}
+	})
+}
+
+// What the server had not sent when it was cancelled never comes, and what a link was
+// like when it was left to others is not known for ever: it is asked again. A film was
+// interrupted for a minute and a half while Wi-Fi, which had been slow, had nothing to do.
+func TestALinkThatWasSlowIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newSimNet(http.HandlerFunc(content))
+		n.start()
+		defer n.stop()
+		d, conn, _, _ := keeping(t, n)
+		defer conn.Close()
+		l := d.links[0]
+		l.active, l.newest, l.expected = nil, nil, 0
+		l.session = &session{Conn: conn, stale: 50_000}
+		now := 10 * time.Second
+		d.listen(l, l.session, now) // The handshake has come.
+		l.pace.Add(now, 1000)
+		l.pace.End(now)
+		for _, step := range []struct {
+			after        time.Duration
+			stale        quantity.Bytes
+			reads, known bool
+		}{
+			{100 * time.Millisecond, 50_000, true, true},
+			{firstSilence + 100*time.Millisecond, 0, true, false},
+			{firstSilence + 100*time.Millisecond, 0, false, true},
+		} {
+			d.listen(l, l.session, now+step.after)
+			if l.session.stale != step.stale {
+				t.Errorf("%v after the last byte %d are still to come, want %d", step.after, l.session.stale, step.stale)
+			}
+			d.window = nil
+			if step.reads {
+				d.window = reorder.NewWindow(1000)
+			}
+			if rate := d.measured(now + step.after)[0].Rate; (rate > 0) != step.known {
+				t.Errorf("%v after the last byte, read in order %v: its rate is %v", step.after, step.reads, rate)
+			}
 		}
 	})
 }

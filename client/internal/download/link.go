@@ -106,9 +106,11 @@ type session struct {
 	// unread is what Unread was at the beginning.
 	unread quantity.Bytes
 	// stale is what Unread will come to when the rest of the bodies that were
-	// not wanted to their ends has arrived.
-	stale quantity.Bytes
-	hole  hole
+	// not wanted to their ends has arrived, if it is still to come; lateAt is when it
+	// grew, or anything came, last.
+	stale  quantity.Bytes
+	lateAt time.Duration
+	hole   hole
 }
 
 // isIdle reports whether nothing is to come any more, be it for nothing.

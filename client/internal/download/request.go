@@ -208,7 +208,7 @@ func (d *download) shrink(l *linkState, r *request, bytes quantity.Bytes) {
 func (d *download) ended(l *linkState, r *request, now time.Duration) {
 	l.active = slices.DeleteFunc(l.active, func(other *request) bool { return other == r })
 	if tail := r.tail(); tail > 0 {
-		r.session.stale = r.session.Unread() + tail
+		r.session.stale, r.session.lateAt = r.session.Unread()+tail, now
 	}
 	if l.newest == r && r.dropped {
 		l.newest = nil

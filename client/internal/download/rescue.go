@@ -329,6 +329,12 @@ func (d withRescue) listen(l *linkState, s *session, now time.Duration) (heard b
 	received := s.Received()
 	heard = received != s.heard
 	awaited := len(l.on(s)) > 0 || l.asking == s || d.race.on(l, s)
+	switch {
+	case heard:
+		s.lateAt = now
+	case !awaited && now-s.lateAt > l.silence(s):
+		s.stale = s.Unread() // The server had not sent the rest yet.
+	}
 	if heard || !awaited || s.Held() || d.race.waits(l) {
 		s.heard, s.heardAt = received, now
 	}
@@ -418,6 +424,9 @@ func (d withRescue) measured(now time.Duration) []schedule.Work {
 			w.Tail = r.tail()
 		}
 		w.Rate = l.pace.Rate(now)
+		if d.window != nil && len(l.active) == 0 && now-l.session.lateAt > firstSilence {
+			w.Rate = 0 // What it was when it was left to others does not keep them from it for ever.
+		}
 		if kept := l.session.hole.kept; kept > 0 {
 			w.Left = max(min(w.Left, schedule.SegmentSize), w.Left-kept)
 		}
