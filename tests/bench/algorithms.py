@@ -90,6 +90,14 @@ class Standing:
         return min(own, key=lambda name: self.joules_per_byte[name], default=None)
 
     @property
+    def extra_energy(self) -> float | None:
+        """How much more the energy objective takes per byte than the rival, as a ratio; None where
+        one of them is not there."""
+        if self.rival is None or THRIFTY not in self.joules_per_byte:
+            return None
+        return self.joules_per_byte[THRIFTY] / self.joules_per_byte[self.rival] - 1
+
+    @property
     def behind(self) -> float:
         """How much longer we take than the best of the others, as a ratio; below 0 if less."""
         return self.efficiency[self.best] / self.ours - 1 if self.ours else math.inf
@@ -323,30 +331,25 @@ def shown_energy(standings: Iterable[Standing]) -> Table:
     """What the energy objective costs in the scenarios of those that save energy, beside them."""
     made = table("scenario", f"{THRIFTY}\nµJ/B", "s", "others'\nleast", "more, %", gap=1)
     for one in standings:
-        if one.rival is None or THRIFTY not in one.joules_per_byte:
+        if one.rival is None or one.extra_energy is None:
             continue
-        ours, theirs = one.joules_per_byte[THRIFTY], one.joules_per_byte[one.rival]
         made.add_row(
             one.scenario.replace("+", "\n+"),
-            f"{ours * 1e6:.3f}",
+            f"{one.joules_per_byte[THRIFTY] * 1e6:.3f}",
             f"{one.download_s[THRIFTY]:.1f}",
-            f"{theirs * 1e6:.3f} {one.rival}",
-            percent(ours / theirs - 1, 1),
+            f"{one.joules_per_byte[one.rival] * 1e6:.3f} {one.rival}",
+            percent(one.extra_energy, 1),
         )
     return made
 
 
 def _show_energy(bench: Bench, standings: Sequence[Standing]) -> None:
-    rivalled = [one for one in standings if one.rival and THRIFTY in one.joules_per_byte]
+    rivalled = [one for one in standings if one.extra_energy is not None]
     if not rivalled:
         return
     bench.say()
     bench.console.print(shown_energy(rivalled))
-    least = sum(
-        one.joules_per_byte[THRIFTY] <= one.joules_per_byte[one.rival]
-        for one in rivalled
-        if one.rival
-    )
+    least = sum(more <= 0 for one in rivalled if (more := one.extra_energy) is not None)
     bench.say(
         f"{least} of {len(rivalled)} scenarios: "
         + target("no more energy than gb-e and eMPTCP in their own", least == len(rivalled))

@@ -425,32 +425,33 @@ func TestAServerThatClosesAnotherConnectionGoesOnWithTheFirst(t *testing.T) {
 	within(t, "download time", seconds(summary.Download), 8, 14)
 }
 
-// keeping is a download with a connection of a link, and how that is cabled.
-func keeping(t *testing.T, n *simNet) (d withLanes, conn *transport.Conn, u *url.URL, c *cable) {
+// keeping has a download with a connection of a link, and how that is cabled, tested.
+func keeping(t *testing.T, test func(t *testing.T, d withLanes, conn *transport.Conn, u *url.URL, c *cable)) {
 	t.Helper()
-	c = newCable()
-	way := simLink{rate: 8e6, rtt: 60 * time.Millisecond, cable: c}
-	u = &url.URL{Scheme: "https", Host: "server", Path: "/file"}
-	socket, err := n.dial(way)(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err = transport.Open(t.Context(), socket, nil, &tls.Config{RootCAs: authority, NextProtos: []string{"h2"}}, u)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, _ = deciding(0)
-	d.Pool, d.ctx, d.start, d.policy = newPool(forever), t.Context(), time.Now(), d
-	return d, conn, u, c
-}
-
-// Who is given up while it is about to be connected takes no kept connection along.
-func TestWhoIsGivenUpTakesNoKeptConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newSimNet(http.HandlerFunc(content))
 		n.start()
 		defer n.stop()
-		d, conn, u, c := keeping(t, n)
+		c := newCable()
+		way := simLink{rate: 8e6, rtt: 60 * time.Millisecond, cable: c}
+		u := &url.URL{Scheme: "https", Host: "server", Path: "/file"}
+		socket, err := n.dial(way)(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := transport.Open(t.Context(), socket, nil, &tls.Config{RootCAs: authority, NextProtos: []string{"h2"}}, u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, _ := deciding(0)
+		d.Pool, d.ctx, d.start, d.policy = newPool(forever), t.Context(), time.Now(), d
+		test(t, d, conn, u, c)
+	})
+}
+
+// Who is given up while it is about to be connected takes no kept connection along.
+func TestWhoIsGivenUpTakesNoKeptConnection(t *testing.T) {
+	keeping(t, func(t *testing.T, d withLanes, conn *transport.Conn, u *url.URL, c *cable) {
 		first := d.links[0]
 		first.url = u
 		d.Pool.put(first.Name, u, conn)
@@ -473,12 +474,8 @@ func TestWhoIsGivenUpTakesNoKeptConnection(t *testing.T) {
 // A connection on which something is still to come for nothing is not kept: nobody would
 // count it.
 func TestAConnectionIsKeptWhenNothingIsToCome(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newSimNet(http.HandlerFunc(content))
-		n.start()
-		defer n.stop()
-		for _, stale := range []quantity.Bytes{0, 400_000} {
-			d, conn, u, _ := keeping(t, n)
+	for _, stale := range []quantity.Bytes{0, 400_000} {
+		keeping(t, func(t *testing.T, d withLanes, conn *transport.Conn, u *url.URL, _ *cable) {
 			l := d.links[2]
 			l.url, l.active, l.leaving = u, nil, true
 			l.session = &session{Conn: conn, stale: stale}
@@ -489,19 +486,15 @@ func TestAConnectionIsKeptWhenNothingIsToCome(t *testing.T) {
 				t.Errorf("with %d bytes to come it is kept: %v", int64(stale), kept)
 			}
 			conn.Close()
-		}
-	})
+		})
+	}
 }
 
 // What the server had not sent when it was cancelled never comes, and what a link was
 // like when it was left to others is not known for ever: it is asked again. A film was
 // interrupted for a minute and a half while Wi-Fi, which had been slow, had nothing to do.
 func TestALinkThatWasSlowIsAskedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newSimNet(http.HandlerFunc(content))
-		n.start()
-		defer n.stop()
-		d, conn, _, _ := keeping(t, n)
+	keeping(t, func(t *testing.T, d withLanes, conn *transport.Conn, _ *url.URL, _ *cable) {
 		defer conn.Close()
 		l := d.links[0]
 		l.active, l.newest, l.expected = nil, nil, 0
