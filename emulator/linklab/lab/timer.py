@@ -43,7 +43,7 @@ class Timer:
         return self._descriptor
 
     def set(self, monotonic_ns: int) -> None:
-        """Sets it to a time of `time.monotonic_ns`; one in the past makes it readable at once."""
+        """Sets it to a time of `time.monotonic_ns`; a past one makes it readable without a wait."""
         seconds, nanoseconds = divmod(max(1, monotonic_ns), 1_000_000_000)
         setting = _Setting(0, 0, seconds, nanoseconds)
         _check(
