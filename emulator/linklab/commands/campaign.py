@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.progress import TextColumn, TimeRemainingColumn
 
 from linklab.campaign import folder, machine, wire_format
-from linklab.campaign.matrix import Campaign, load
 from linklab.commands import report, running
 from linklab.commands.options import (
     UsageError,
@@ -33,6 +32,7 @@ from linklab.core.progress import progress
 from linklab.places.guest.boot import side_by_side
 from linklab.report import tables
 from linklab.runs import summary
+from linklab.runs.matrix import Campaign, load
 from linklab.runs.runner import memory_of
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from linklab.campaign.matrix import Campaign
 from linklab.commands import campaign
 from linklab.commands.cli import main
+from linklab.runs.matrix import Campaign
 from linklab.runs.run_figures import RunFigures
 from linklab.runs.runner import Request
 from linklab.scenario import Scenario

@@ -114,9 +114,9 @@ def _made(
     options: argparse.Namespace, stated: Publication, out: Path
 ) -> tuple[list[Evidence], list[str], str]:
     """The runs that the statements need, made as a campaign; why some failed; in one line."""
-    from linklab.campaign.matrix import Campaign
     from linklab.commands import campaign
     from linklab.runs import evidence
+    from linklab.runs.matrix import Campaign
 
     running.require([cell.contestant for cell in stated.cells], "guest", "virtual")
     energies = {

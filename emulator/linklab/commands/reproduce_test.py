@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from linklab import scenario
-from linklab.campaign.matrix import Campaign
 from linklab.commands import campaign
 from linklab.commands.cli import main
 from linklab.commands.conftest import printed
 from linklab.core import statistics
 from linklab.report import publication
 from linklab.runs import evidence_test, job
+from linklab.runs.matrix import Campaign
 from linklab.runs.runner import Request
 from linklab.scenario import Scenario
 

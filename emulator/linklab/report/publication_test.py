@@ -3,9 +3,10 @@ import re
 import pytest
 
 from linklab import scenario
+from linklab.core.paths import PROFILES
 from linklab.report import publication
 from linklab.report.publication import Cell, Publication, Statement
-from linklab.runs import clients
+from linklab.runs import clients, matrix
 from linklab.schema.document import ScenarioError
 
 HEAD = "name: x\ntitle: A paper\nsource: thesis\nnot_there: {mdp: GreenBag, video: a player}\n"
@@ -234,3 +235,12 @@ def test_who_is_in_those_that_ship_can_do_what_is_stated(name: str) -> None:
 def test_all_files_are_listed() -> None:
     names = {path.stem for path in publication.DIRECTORY.glob("*.yaml")}
     assert names == set(publication.NAMES)
+
+
+def test_the_thesis_campaign_is_every_published_figure_ten_times() -> None:
+    found = matrix.load(PROFILES / "campaigns" / "thesis.yaml")
+    assert len(found.requests) == 350
+    cells = {(one.scenario.name, one.contestant) for one in found.requests}
+    stated = publication.values(publication.find("thesis").statements, "download")
+    assert cells == {(cell.scenario, cell.contestant) for cell in stated}
+    assert "thesis" not in scenario.names_in(), "a campaign is no scenario"

@@ -10,9 +10,9 @@ import pytest
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from linklab import scenario
-from linklab.campaign import matrix
 from linklab.regression import baseline, suite
 from linklab.regression.baseline import BaselineError
+from linklab.runs import matrix
 from linklab.scenario import ScenarioError
 from linklab.schema import document
 from linklab.schema.document import LIMITS, MAX_DEPTH, MAX_SCALAR, Limits

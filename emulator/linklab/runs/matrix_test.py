@@ -2,10 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from linklab.campaign import matrix
 from linklab.core.paths import PROFILES
-from linklab.report import publication
-from linklab.scenario import ScenarioError, names_in
+from linklab.runs import matrix
+from linklab.scenario import ScenarioError
 
 SMALL = """\
 name: small
@@ -155,15 +154,6 @@ def test_two_scenarios_of_one_name_are_refused(path: Path) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"no\.yaml: cannot be read"):
         matrix.load(tmp_path / "no.yaml")
-
-
-def test_the_thesis_campaign_is_every_published_figure_ten_times() -> None:
-    found = matrix.load(PROFILES / "campaigns" / "thesis.yaml")
-    assert len(found.requests) == 350
-    cells = {(one.scenario.name, one.contestant) for one in found.requests}
-    stated = publication.values(publication.find("thesis").statements, "download")
-    assert cells == {(cell.scenario, cell.contestant) for cell in stated}
-    assert "thesis" not in names_in(), "a campaign is no scenario"
 
 
 def test_the_campaign_of_figure_12b_goes_through_the_other_link_s_rates() -> None:
