@@ -66,7 +66,9 @@ TOUCHING = frozenset(
     ]
 )
 
-READS_PROFILES = frozenset({"find", "load", "list_all", "names_in", "finding", "reading"})
+READS_PROFILES = frozenset(
+    {"find", "load", "list_all", "names_in", "with_workload", "finding", "reading"}
+)
 """What of `linklab.scenario` reads files; the rest of the package are values."""
 
 

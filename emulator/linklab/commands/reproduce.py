@@ -27,7 +27,6 @@ from linklab.report.publication import Publication
 from linklab.runs import clients, run_energy
 from linklab.runs.evidence import Evidence
 from linklab.runs.runner import Request
-from linklab.scenario import find
 
 EPILOG = """\
 What is whole in --out is not run again: after Ctrl-C call it once more.
@@ -119,16 +118,15 @@ def _made(
     from linklab.runs.matrix import Campaign
 
     running.require([cell.contestant for cell in stated.cells], "guest", "virtual")
+    scenarios = {cell.scenario: stated.scenario(cell.scenario) for cell in stated.cells}
     energies = {
-        name: run_energy.model_for(find(name), options.energy_model)
-        for name in dict.fromkeys(cell.scenario for cell in stated.cells)
+        name: run_energy.model_for(one, options.energy_model) for name, one in scenarios.items()
     }
     seed = 1 if options.seed is None else options.seed
     requests = tuple(
-        Request(one, cell.contestant, seed + n, energy=energies[cell.scenario])
+        Request(scenarios[cell.scenario], cell.contestant, seed + n, energy=energies[cell.scenario])
         for n in range(options.runs or stated.runs)
         for cell in stated.cells
-        for one in [find(cell.scenario)]
     )
     path = publication.DIRECTORY / f"{stated.name}.yaml"
     planned = Campaign(f"reproduce-{stated.name}", stated.title, path, requests)
@@ -178,7 +176,7 @@ def _only_these(stated: Publication, found: Iterable[Evidence]) -> list[Evidence
     from linklab.runs import evidence
 
     cells = {(cell.scenario, cell.contestant) for cell in stated.cells}
-    now = {name: fingerprint.of_scenario(find(name)) for name, _ in cells}
+    now = {name: fingerprint.of_scenario(stated.scenario(name)) for name, _ in cells}
     then = fingerprint.Hashes()
     used, others = [], 0
     for one in found:

@@ -6,6 +6,7 @@ The file (keys marked * are needed, the others show their defaults):
     title*: Performance of …           # one line
     source*: thesis                    # its key in REFERENCES.md
     runs: 10                           # how many its figures are of
+    campaign: sweep                    # of profiles/campaigns: its scenarios may be named, too
     not_there: {gb-p: GreenBag …}      # contestants and other needs that linklab lacks, in words
     statements*:
       - metric*: download              # of MEASURES
@@ -26,7 +27,7 @@ The file (keys marked * are needed, the others show their defaults):
         over: [ts, tm, ao]             # one for all: the mean of their ratios
         of: alg3                       # or several, a statement for each
         to: [naive]                    # if several, the best of them
-        ratio: 51 %                    # of / to: a value, or '60 % to 99 %'
+        ratio: 51 %                    # of / to: a value, '60 % to 99 %', or 'below 99 %'
         difference: 44 s to 70 s       # of - to
         is: less                       # or more, or same (within)
 
@@ -52,15 +53,18 @@ from linklab.core import units
 from linklab.core.paths import PROFILES
 from linklab.models.keys import LENGTH
 from linklab.report.measures import MEASURES, Measure
-from linklab.runs import clients
+from linklab.runs import clients, matrix
 from linklab.runs.comparison import Published
-from linklab.scenario import Scenario, names_in, workload_names
+from linklab.scenario import Scenario, names_in, with_workload, workload_names
+from linklab.scenario import find as find_scenario
 from linklab.scenario.workload_file import JOINED
 from linklab.schema import document
 from linklab.schema.mapping import Keys, Mapping, integer, one_of, within
 from linklab.schema.quantities import TEXT, WORDS
 
 DIRECTORY: Final = PROFILES / "publications"
+
+CAMPAIGNS: Final = PROFILES / "campaigns"
 
 NAMES: Final = ("thesis", "greenbag", "mptcp", "emptcp", "super-aggregation")
 """The publications there are, whose files lie in DIRECTORY."""
@@ -168,14 +172,21 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A file of statements, in its order."""
+    """A file of statements, in its order; `swept` are its campaign's scenarios, by their names."""
 
     name: str
     title: str
     source: str
     runs: int
     not_there: dict[str, str]
+    swept: dict[str, Scenario]
     statements: tuple[Statement, ...]
+
+    def scenario(self, name: str) -> Scenario:
+        """The scenario of a cell. Raises ScenarioError."""
+        base, joined, workload = name.partition(JOINED)
+        found = self.swept.get(base) or find_scenario(base)
+        return with_workload(found, workload, name) if joined else found
 
     @property
     def checkable(self) -> tuple[Statement, ...]:
@@ -197,7 +208,7 @@ class Publication:
         return list(dict.fromkeys(cell for cell in cells if cell.first_s))
 
 
-_ROOT = Keys(("name", "title", "source", "statements"), ("runs", "not_there"))
+_ROOT = Keys(("name", "title", "source", "statements"), ("runs", "campaign", "not_there"))
 _COMMON = ("link", "kind", "why", "needs", "within", "workload", "first")
 _FORMS: dict[str, tuple[str, ...]] = {
     "values": ("values",),
@@ -264,7 +275,8 @@ def parse(text: str, shown: str) -> Publication:
     if root.has("not_there"):
         words = root.sub("not_there", _ANY)
         lacking = {one: words.get(one, WORDS.parse) for one in words.values}
-    reader = _Reader(lacking)
+    swept = _swept(root.get("campaign", TEXT.parse)) if root.has("campaign") else {}
+    reader = _Reader(lacking, swept)
     statements = tuple(
         statement
         for item in root.items("statements", _STATEMENT)
@@ -281,22 +293,29 @@ def parse(text: str, shown: str) -> Publication:
         source=root.get("source", WORDS.parse),
         runs=root.get_or("runs", within(integer, 1, 1000, "1 to 1000"), 10),
         not_there=lacking,
+        swept=swept,
         statements=statements,
     )
+
+
+def _swept(campaign: str) -> dict[str, Scenario]:
+    """The scenarios of a campaign that ships. Raises ScenarioError."""
+    found = matrix.load(CAMPAIGNS / f"{campaign}.yaml")
+    return {one.name: one for one in found.scenarios}
 
 
 class _Reader:
     """Reads statements; remembers what of `not_there` they used."""
 
-    def __init__(self, lacking: dict[str, str]) -> None:
+    def __init__(self, lacking: dict[str, str], swept: Iterable[str]) -> None:
         self._lacking = lacking
-        self._name = one_of(*names_in())
+        self._name = one_of(*names_in(), *swept)
         self._workload = ""
         self._first_s = 0.0
         self.used: set[str] = set()
 
     def _scenario(self, text: str) -> str:
-        """The name of a scenario that ships, with the item's workload. ValueError."""
+        """The name of a scenario, with the item's workload. ValueError."""
         return f"{self._name(text)}{self._workload}"
 
     def statements(self, item: Mapping) -> Iterator[Statement]:
@@ -422,6 +441,8 @@ class _Reader:
         said = item.get(form, TEXT.parse)
         if low < high and not item.has("within"):
             return form, Expected(low, high, said)
+        if low == -math.inf:
+            item.fail("within", f"goes without '{said}'")
         reach = self._reach(item, of, parse_one, points=form == "ratio")(max(abs(low), abs(high)))
         return form, Expected(low - reach, high + reach, said, low if low == high else None)
 
@@ -489,9 +510,11 @@ def _signed(text: str) -> float:
 
 
 def _range(parse_one: Callable[[str], float]) -> Callable[[str], tuple[float, float]]:
-    """A value, or two with 'to' between them."""
+    """A value, two with 'to' between them, or all 'below' one."""
 
     def convert(text: str) -> tuple[float, float]:
+        if text.startswith("below "):
+            return -math.inf, math.nextafter(parse_one(text.removeprefix("below ")), -math.inf)
         low, _, high = text.partition(" to ")
         found = parse_one(low), parse_one(high or low)
         if found[0] > found[1]:

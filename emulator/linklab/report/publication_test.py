@@ -1,9 +1,10 @@
+import math
 import re
+from pathlib import Path
 
 import pytest
 
 from linklab import scenario
-from linklab.core.paths import PROFILES
 from linklab.report import publication
 from linklab.report.publication import Cell, Publication, Statement
 from linklab.runs import clients, matrix
@@ -12,6 +13,7 @@ from linklab.schema.document import ScenarioError
 HEAD = "name: x\ntitle: A paper\nsource: thesis\nnot_there: {mdp: GreenBag, video: a player}\n"
 VALUES = "values: {hs-s7: {alg3: 16.55 s, naive: 18.99 s}}"
 PAIR = "each: [ts], of: alg3, to: [naive]"
+REST = "of: alg3, to: [naive], is: less"
 
 
 def read(*statements: str) -> Publication:
@@ -52,6 +54,7 @@ def test_the_larger_of_two_tolerances_counts() -> None:
         ("ratio: 60 % to 99 %", "ratio", 0.6, 0.99),
         ("difference: 44 s to 70 s", "difference", 44, 70),
         ("difference: 10 s, within: 1 s", "difference", 9, 11),
+        ("difference: below 10 s", "difference", -math.inf, 10),
         ("is: same, within: 2 %", "ratio", 0.98, 1.02),
     ],
 )
@@ -128,6 +131,26 @@ def test_a_statement_of_a_workload_over_a_scenario_s_links() -> None:
         one(f"metric: download, source: s, workload: cinema, {PAIR}, is: less")
 
 
+def test_a_campaign_s_scenarios_may_be_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publication, "CAMPAIGNS", tmp_path)
+    (tmp_path / "sweep.yaml").write_text(
+        "name: sweep\nmatrices: [{scenarios: [ts], algorithms: [alg3], "
+        "variants: [{name: slow, set: {links.lte.down: 1 Mbit/s}}]}]\n"
+    )
+    found = publication.parse(
+        "name: x\ntitle: t\nsource: s\ncampaign: sweep\nstatements:\n"
+        f"  - {{metric: download, source: s, each: [ts-slow, ts], {REST}}}\n"
+        f"  - {{metric: download, source: s, each: [ts-slow], workload: video, {REST}}}\n",
+        "x.yaml",
+    )
+    slow, usual, played = (found.scenario(one.of[0].scenario) for one in found.statements)
+    assert (slow.name, slow.links["lte"].down_rate_bps) == ("ts-slow", 1_000_000)
+    assert usual == scenario.find("ts")
+    assert (played.name, played.links) == ("ts-slow+video", slow.links)
+
+
 def test_a_value_of_a_workload_over_a_scenario_s_links() -> None:
     made = one("metric: page-load, source: s, workload: large-page, within: 1 s, values: "
                "{ts: {mptcp: 3 s}}")  # fmt: skip
@@ -180,6 +203,10 @@ def test_a_statement_may_say_why_it_fails(kind: str) -> None:
         (f"metric: download, source: s, {PAIR}, is: less, within: 1 %", "goes without 'is: less'"),
         (f"metric: download, source: s, {PAIR}, is: same", "'within' is missing"),
         (f"metric: download, source: s, {PAIR}, ratio: 60 % to 40 %", "is upside down"),
+        (
+            f"metric: download, source: s, {PAIR}, ratio: below 60 %, within: 1 %",
+            "within: goes without 'below 60 %'",
+        ),
         (f"metric: download, source: s, over: [ts], {PAIR}, is: less", "needs 'each' or 'over'"),
         ("metric: download, source: s, each: [ts], of: alg3, is: less", "'to' is missing"),
         (f"metric: link-rate, source: s, {PAIR}, is: less", "link-rate is of one link"),
@@ -224,8 +251,9 @@ def test_those_that_ship_are_read(name: str) -> None:
 @pytest.mark.parametrize("name", publication.NAMES)
 def test_who_is_in_those_that_ship_can_do_what_is_stated(name: str) -> None:
     """GreenBag's algorithms need a player, which its scenarios are without."""
-    cells = publication.find(name).cells
-    found = {one.scenario: scenario.find(one.scenario) for one in cells}
+    stated = publication.find(name)
+    cells = stated.cells
+    found = {one.scenario: stated.scenario(one.scenario) for one in cells}
     misfits = [
         clients.misfit(one.contestant, found[one.scenario], has_energy=True) for one in cells
     ]
@@ -238,7 +266,7 @@ def test_all_files_are_listed() -> None:
 
 
 def test_the_thesis_campaign_is_every_published_figure_ten_times() -> None:
-    found = matrix.load(PROFILES / "campaigns" / "thesis.yaml")
+    found = matrix.load(publication.CAMPAIGNS / "thesis.yaml")
     assert len(found.requests) == 350
     cells = {(one.scenario.name, one.contestant) for one in found.requests}
     stated = publication.values(publication.find("thesis").statements, "download")

@@ -14,7 +14,15 @@ stands for more than a scenario can need (`document.py`).
 """
 
 from linklab.scenario.client import ClientSettings
-from linklab.scenario.finding import find, list_all, load, names_in, ships, workload_names
+from linklab.scenario.finding import (
+    find,
+    list_all,
+    load,
+    names_in,
+    ships,
+    with_workload,
+    workload_names,
+)
 from linklab.scenario.link import (
     LinkSettings,
     default_bandwidth_bps,
@@ -44,5 +52,6 @@ __all__ = [
     "parse",
     "ships",
     "to_yaml",
+    "with_workload",
     "workload_names",
 ]

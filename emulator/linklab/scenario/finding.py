@@ -47,12 +47,18 @@ def find(name_or_path: str, directory: Path = PROFILES) -> Scenario:
     base, joined, workload = _parted(name_or_path)
     in_directory = "/" in workload and Path(name_or_path).parent.is_dir()
     if joined and not in_directory and not Path(name_or_path).is_file():
-        made = _workload(_WORKLOADS.find(workload, WORKLOADS)).over(find(base, directory))
-        why = made.workload.misfit(made.payload.size_bytes)
-        if why is not None:
-            raise ScenarioError(f"{name_or_path}: payload.size: {why}")
-        return made
+        return with_workload(find(base, directory), workload, name_or_path)
     return load(_FILES.find(name_or_path, directory))
+
+
+def with_workload(scenario: Scenario, workload: str, shown: str) -> Scenario:
+    """The workload of a name or path over a scenario's links; `shown` names both in errors. Raises
+    ScenarioError."""
+    made = _workload(_WORKLOADS.find(workload, WORKLOADS)).over(scenario)
+    why = made.workload.misfit(made.payload.size_bytes)
+    if why is not None:
+        raise ScenarioError(f"{shown}: payload.size: {why}")
+    return made
 
 
 def _parted(name: str) -> tuple[str, str, str]:
