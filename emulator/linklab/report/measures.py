@@ -67,6 +67,11 @@ def _goodput(run: Evidence, _: str) -> Columns | None:
     return None if found is None else (found,)
 
 
+def _efficiency(run: Evidence, _: str) -> Columns | None:
+    found = None if run.figures is None else run.figures.efficiency
+    return None if found is None else (found,)
+
+
 def _ends(run: Evidence, _: str) -> Columns | None:
     """When each link finished, in the scenario's order; None unless several did."""
     if run.figures is None:
@@ -161,6 +166,9 @@ def _scaled(value: float | None, factor: float) -> float | None:
 MEASURES: Final[dict[str, Measure]] = {
     "download": Measure("download", _TIME, _time, _download),
     "goodput": Measure("goodput", _RATE, _rate, _goodput, more_is_better=True),
+    "efficiency": Measure(
+        "share of what all links could carry", ratio(), _share, _efficiency, more_is_better=True
+    ),
     "link-delta": Measure(
         "time between the ends of the links",
         _TIME,

@@ -21,7 +21,7 @@ The file (keys marked * are needed, the others show their defaults):
         within: 10 %                   # or 1 s, or '10 % or 1 s', whichever is more; or such a
                                        # one for each contestant. Of ratios it is in points
 
-        values: {hs-s6: {alg3: 16.68 s}}          # one statement for each
+        values: {hs-s6: {alg3: 16.68 s}}          # one statement for each; or 16 s to 17 s
 
         each: [ts, tm]                 # one statement for each scenario, or
         over: [ts, tm, ao]             # one for all: the mean of their ratios
@@ -386,15 +386,14 @@ class _Reader:
         for scenario in scenarios.values:
             row = scenarios.sub(scenario, Keys((), named=self._contestant))
             for who, node in row.values.items():
-                value = row.get(who, quantity.parse)
-                reach = self._reach(item, who, quantity.parse)(value)
+                low, high = row.get(who, _range(quantity.parse))
                 said = row.get(who, TEXT.parse)
                 yield (
                     node.start_mark.line + 1,
                     "value",
                     (Cell(self._scenario(scenario), who, self._first_s),),
                     (),
-                    Expected(value - reach, value + reach, said, value),
+                    self._around(item, who, low, high, said, quantity.parse),
                 )
 
     def _comparison(self, item: Mapping, metric: str) -> Iterator[_Read]:
@@ -439,12 +438,27 @@ class _Reader:
         parse_one = units.parse_ratio if form == "ratio" else MEASURES[metric].quantity.parse
         low, high = item.get(form, _range(parse_one))
         said = item.get(form, TEXT.parse)
+        return form, self._around(item, of, low, high, said, parse_one, points=form == "ratio")
+
+    def _around(
+        self,
+        item: Mapping,
+        who: str,
+        low: float,
+        high: float,
+        said: str,
+        parse_one: Callable[[str], float],
+        *,
+        points: bool = False,
+    ) -> Expected:
+        """What lies from `low` to `high`, or as far from there as `within` says; a single value
+        needs that."""
         if low < high and not item.has("within"):
-            return form, Expected(low, high, said)
+            return Expected(low, high, said)
         if low == -math.inf:
             item.fail("within", f"goes without '{said}'")
-        reach = self._reach(item, of, parse_one, points=form == "ratio")(max(abs(low), abs(high)))
-        return form, Expected(low - reach, high + reach, said, low if low == high else None)
+        reach = self._reach(item, who, parse_one, points=points)(max(abs(low), abs(high)))
+        return Expected(low - reach, high + reach, said, low if low == high else None)
 
     def _correlation(self, item: Mapping, metric: str) -> Iterator[_Read]:
         for key in ("correlation", "with", "cells", "within"):

@@ -41,6 +41,12 @@ def test_values_are_a_statement_each() -> None:
     assert alg3.missing == ()
 
 
+def test_a_value_may_be_a_range() -> None:
+    made = one("metric: efficiency, source: s, values: {ts: {alg3: 80 % to 90 %}}")
+    assert (made.expected.low, made.expected.high) == pytest.approx((0.8, 0.9))
+    assert (made.expected.said, made.expected.value) == ("80 % to 90 %", None)
+
+
 def test_the_larger_of_two_tolerances_counts() -> None:
     near = one("metric: download, source: s, values: {ts: {alg3: 1 s}}, within: 10 % or 2 s")
     far = one("metric: download, source: s, values: {ts: {alg3: 100 s}}, within: 10 % or 2 s")

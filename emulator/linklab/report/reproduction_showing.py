@@ -135,21 +135,22 @@ def _by_metric(checked: Sequence[Checked]) -> Iterator[str]:
         said = []
         if values:
             counted = reproduction.count(values)
-            said.append(f"{counted.holds} of {counted.all} values, median error {_error(values)}")
+            said.append(f"{counted.holds} of {counted.all} values{_error(values)}")
         if others.all:
             said.append(f"{others.holds} of {others.all} comparisons")
         yield f"  {metric}: {'; '.join(said)}"
 
 
 def _error(values: Sequence[Checked]) -> str:
+    """How far off they are; nothing where all are ranges."""
     measure = values[0].statement.measure
     relative = not measure.near_zero
     median = reproduction.median_error(values, relative=relative)
     rms = reproduction.rms_error(values, relative=relative)
     if median is None or rms is None:
-        return "-"
+        return ""
     said = [f"{one * 100:.1f} %" if relative else measure.say(one) for one in (median, rms)]
-    return said[0] if len(values) == 1 else f"{said[0]}, rms {said[1]}"
+    return f", median error {said[0]}{'' if len(values) == 1 else f', rms {said[1]}'}"
 
 
 def _grouped(checked: Sequence[Checked]) -> dict[str, list[Checked]]:

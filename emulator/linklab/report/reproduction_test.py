@@ -98,6 +98,20 @@ def test_each_statement_has_its_verdict(stated: Publication) -> None:
     assert [one.runs for one in found] == [5] * 8 + [0, 0]
 
 
+def test_of_a_range_there_is_no_error() -> None:
+    (found,) = checked(
+        publication.parse(
+            "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
+            "  - {metric: efficiency, source: s, values: {ts: {alg3: 80 % to 90 %}}}\n",
+            "x.yaml",
+        ),
+        runs(),
+    )
+    assert (found.verdict, found.error) == ("holds", None)
+    assert found.measured == pytest.approx(9 / 11)
+    assert "  efficiency: 1 of 1 values" in shown([found]).splitlines()
+
+
 def looked_at(load: float) -> dict[str, dict[str, ProcessFigures]]:
     """A client on the real clock."""
     one = ProcessFigures(20, load / 2, load, load, load, 0.1, load * 9, 15e6, 0.01, 3e8)
