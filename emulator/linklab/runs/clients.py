@@ -338,7 +338,7 @@ _ON_ALL = {
             _way(f"gb-{n}kb", _Way(one, segment=f"{n}KiB"))
             for one in _ALL_LINKS
             if one.name == "gb-p"
-            for n in (20, 100, 1000)
+            for n in (20, 100, 1000, 2000)
         ),
         *(
             _way(f"{one.name}-plain", _Way(one, plain=True))

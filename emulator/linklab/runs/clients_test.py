@@ -71,7 +71,7 @@ COMMANDS = {
         f"gb-{n}kb": [
             *GET, "--algorithm", "gb-p", *WIFI, *LTE, "--segment", f"{n}KiB", *TASK,
         ]
-        for n in (20, 100, 1000)
+        for n in (20, 100, 1000, 2000)
     },
     "curl-wifi": [*CURL, *CURL_CA, "--interface", "wlan0", *CURL_OUT],
     "curl-lte": [*CURL, *CURL_CA, "--interface", "rmnet0", *CURL_OUT],
