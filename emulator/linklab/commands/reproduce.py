@@ -32,7 +32,7 @@ EPILOG = """\
 What is whole in --out is not run again: after Ctrl-C call it once more.
 
 examples:
-  linklab reproduce thesis                  all of it: 350 runs
+  linklab reproduce thesis                  all of it: 440 runs
   linklab reproduce mptcp --runs 5
   linklab reproduce thesis --from runs/campaign-thesis   what there is, as it is
 

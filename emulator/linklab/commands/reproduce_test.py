@@ -32,7 +32,7 @@ statements:
 
 @pytest.fixture(autouse=True)
 def ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A publication of four runs instead of 350."""
+    """A publication of a few runs instead of hundreds."""
     (tmp_path / "ours.yaml").write_text(TEXT)
     monkeypatch.setattr(publication, "NAMES", ("ours",))
     monkeypatch.setattr(publication, "find", lambda name: publication.parse(TEXT, f"{name}.yaml"))
