@@ -337,7 +337,7 @@ def test_why_a_statement_fails_is_said_and_escaped(
     text = page(tmp_path / "runs")
     assert "<img" not in text
     assert f"why: {HOSTILE}" in words(text)
-    assert "1 of the 1 misses are explained" in words(text)
+    assert "the miss is explained" in words(text)
 
 
 def test_one_seed_in_the_guest_and_on_the_host_are_two_runs(tmp_path: Path) -> None:

@@ -99,9 +99,10 @@ def run(options: argparse.Namespace) -> int:
         counts = {"runs": len(used), "failures": failures, "notes": notes}
         print(json.dumps({**said, **counts}, indent=2))
     else:
-        reproduction_showing.show(checked, Console())
+        console = Console()
+        reproduction_showing.show(checked, console)
         for note in notes:
-            print(note)
+            reproduction_showing.tell(note, console)
         for failure in failures:
             complain(failure)
         print(line)

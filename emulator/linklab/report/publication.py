@@ -137,8 +137,12 @@ class Statement:
     @property
     def words(self) -> str:
         """What is compared, without the measure: `hs-s6 alg3`, `ts, tm, ao: alg3 to naive`."""
-        where = ", ".join(dict.fromkeys(one.scenario for one in self.of))
-        return f"{where}{'' if self.form == 'value' else ':'} {self.who}"
+        return f"{self.where}{'' if self.form == 'value' else ':'} {self.who}"
+
+    @property
+    def where(self) -> str:
+        """In which scenarios."""
+        return ", ".join(dict.fromkeys(one.scenario for one in self.of))
 
     @property
     def who(self) -> str:

@@ -15,8 +15,12 @@ from linklab.core.statistics import LEAST_VALUES
 from linklab.report import reproduction
 from linklab.report.publication import KINDS, Cell, Publication
 from linklab.report.reproduction import Checked
+from linklab.scenario.workload_file import JOINED
 
 _WIDTH = 80
+
+_NAME = 30
+"""Columns of a name for which a table has room, whatever the others hold."""
 
 _STYLES = {"holds": "green", "fails": "red"}
 
@@ -24,15 +28,24 @@ _STYLES = {"holds": "green", "fails": "red"}
 def show(checked: Sequence[Checked], console: Console) -> None:
     """Prints the statements that could be checked, in tables by what they are about; then what
     they come to, and what could not be checked for what reason."""
+    width = min(console.width, _WIDTH)
     for rows in tables(checked):
         title, source, kind = _heading(rows[0])
+        whose = f": {rows[0].statement.who}" if _of_the_same(rows) else ""
         about = f", {kind}" if kind != "outcome" else ""
-        console.print(Text(f"{title} ({source}{about})", style="bold"))
-        console.print(_table(rows))
+        console.print(Text(f"{title}{whose} ({source}{about})", style="bold"), width=width)
+        console.print(_table(rows), width=width)
         for reason in reasons(rows):
-            console.print(Text(reason, style="dim"), width=min(console.width, _WIDTH))
+            console.print(Text(reason, style="dim"), width=width)
+        console.print()
     for line in summary(checked):
-        console.print(line, markup=False, highlight=False)
+        tell(line, console)
+
+
+def tell(line: str, console: Console) -> None:
+    """Prints a line as it is, in columns as narrow as the tables."""
+    width = min(console.width, _WIDTH)
+    console.print(line, markup=False, highlight=False, width=width)
 
 
 def tables(checked: Sequence[Checked]) -> list[list[Checked]]:
@@ -48,7 +61,7 @@ def reasons(rows: Sequence[Checked]) -> list[str]:
     found: dict[str, dict[str, None]] = {}
     for one in rows:
         if one.verdict == "fails" or one.statement.kind == "does not follow":
-            found.setdefault(one.statement.why, {})[one.statement.words] = None
+            found.setdefault(one.statement.why, {})[_label(one, rows)] = None
     if len(found) == 1:
         return [f"why: {why}" for why in found if why]
     return [f"why ({'; '.join(whose)}): {why}" for why, whose in found.items() if why]
@@ -58,15 +71,29 @@ def _heading(one: Checked) -> tuple[str, str, str]:
     return one.statement.title, one.statement.source, one.statement.kind
 
 
+def _of_the_same(rows: Sequence[Checked]) -> bool:
+    """Whether all compare the same contestants: then that is said above them."""
+    return len({one.statement.who for one in rows}) == 1
+
+
+def _label(one: Checked, rows: Sequence[Checked]) -> str:
+    return one.statement.where if _of_the_same(rows) else one.statement.words
+
+
+def _in_lines(label: str) -> str:
+    """A long name that has a workload is broken before that, and nowhere else."""
+    return label.replace(JOINED, f"\n{JOINED}") if len(label) > _NAME else label
+
+
 def _table(rows: Sequence[Checked]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
-    table.add_column("", max_width=27)
+    table.add_column("", overflow="fold")
     for header in ("published", "measured", "95 % interval"):
         table.add_column(header, justify="right", header_style="dim", max_width=20)
     table.add_column("", no_wrap=True)
     for one in rows:
         table.add_row(
-            one.statement.words,
+            _in_lines(_label(one, rows)),
             one.statement.expected.said,
             said(one),
             interval(one),
@@ -103,7 +130,9 @@ def summary(checked: Sequence[Checked]) -> Iterator[str]:
             said = (
                 f"{kind}: {counted.holds} of {counted.all} hold; {counted.clear} verdicts are clear"
             )
-            if counted.fails:
+            if counted.fails == 1:
+                said += f"; the miss is {'' if counted.explained else 'not '}explained"
+            elif counted.fails:
                 said += f"; {counted.explained} of the {counted.fails} misses are explained"
             yield said
             yield from _by_metric(of_kind)
@@ -121,10 +150,11 @@ def summary(checked: Sequence[Checked]) -> Iterator[str]:
         yield f"not there yet: {waiting} of {len(checked)} statements, which need"
         for reason, count in reproduction.missing(checked).items():
             yield f"  {count:4} {reason}"
-    yield (
-        f"a question mark: fewer than {LEAST_VALUES} runs, or the interval reaches over the limit; "
-        "other seeds may say otherwise"
-    )
+    if any(verdict(one).endswith("?") for one in checked):
+        yield (
+            f"a question mark: fewer than {LEAST_VALUES} runs, or the interval reaches over the "
+            "limit; other seeds may say otherwise"
+        )
 
 
 def _by_metric(checked: Sequence[Checked]) -> Iterator[str]:

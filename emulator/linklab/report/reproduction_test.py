@@ -255,6 +255,8 @@ def test_a_table_of_80_columns(stated: Publication) -> None:
         "s",
         "fails?",
     ]
+    heading = lines.index("ratio of goodput: alg3 to the best of naive, single-lte (text)")
+    assert lines[heading + 2].startswith("ts  150 % to 250 % "), "whose it is stands above"
     assert "calibration: 1 of 1 hold; 0 verdicts are clear" in lines
     assert "  download: 0 of 2 values, median error 21.6 %, rms 22.4 %; 2 of 2 comparisons" in lines
     assert "  link-delta: 1 of 1 values, median error 0.00 s" in lines
@@ -300,6 +302,28 @@ def test_a_miss_is_explained_once_below_its_table() -> None:
     told = reproduction_showing.to_json(publication.parse(EXPLAINED, "x.yaml"), found)
     assert told["counts"]["outcome"]["explained"] == 3
     assert told["statements"][3]["why"] == "one"
+
+
+def test_a_long_name_is_broken_before_its_workload() -> None:
+    (said,) = publication.parse(
+        "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
+        "  - {metric: playback, source: s, workload: greenbag-40s, each: [greenbag-segments-1-1],\n"
+        "     of: gb-100kb, to: [gb-p], is: more}\n",
+        "x.yaml",
+    ).statements
+    lines = shown([Checked(said, "holds", 1.5)]).splitlines()
+    begin = lines.index("ratio of time until all is played: gb-100kb to gb-p (s)") + 2
+    first, second = (line.split()[0] for line in lines[begin : begin + 2])
+    assert (first, second) == ("greenbag-segments-1-1", "+greenbag-40s")
+
+
+def test_one_miss_and_no_doubt() -> None:
+    stated = EXPLAINED[: EXPLAINED.index("  - {")] + (
+        "  - {metric: download, source: s, each: [ts], of: alg3, to: [naive], is: more, why: one}\n"
+    )
+    lines = shown(checked(publication.parse(stated, "x.yaml"), runs())).splitlines()
+    assert "outcome: 0 of 1 hold; 1 verdicts are clear; the miss is explained" in lines
+    assert not [line for line in lines if "question mark" in line]
 
 
 def test_json_is_whole_and_stable(stated: Publication) -> None:
