@@ -314,24 +314,30 @@ def _used(run: Evidence, rates: dict[str, Course]) -> dict[str, Course]:
 
 
 def _verdicts(groups: Sequence[Group]) -> dict[str, list[Checked]]:
-    """The statements of every publication about scenarios that are there as they ship."""
+    """The statements of every publication about scenarios that are there as they ship, or as a
+    publication's campaign makes them of those that do."""
     from linklab.regression import fingerprint
     from linklab.report import publication, reproduction
     from linklab.scenario import find, ships
 
+    stated = {name: publication.find(name) for name in publication.NAMES}
+    swept = {name: one for each in stated.values() for name, one in each.swept.items()}
+
+    def is_as_now(then: Scenario) -> bool:
+        now = swept.get(then.name) or (find(then.name) if ships(then.name) else None)
+        return now is not None and fingerprint.of_scenario(then) == fingerprint.of_scenario(now)
+
     runs = [
         one
         for group in groups
-        if ships(group.scenario.name)
-        and fingerprint.of_scenario(group.scenario)
-        == fingerprint.of_scenario(find(group.scenario.name))
+        if is_as_now(group.scenario)
         for found in group.runs.values()
         for one in found
     ]
     by_cell = reproduction.by_cell(runs)
-    found = {}
-    for name in publication.NAMES:
-        checked = reproduction.check(publication.find(name), by_cell)
-        if any(one.verdict in ("holds", "fails") for one in checked):
-            found[name] = checked
-    return found
+    verdicts = {name: reproduction.check(one, by_cell) for name, one in stated.items()}
+    return {
+        name: checked
+        for name, checked in verdicts.items()
+        if any(one.verdict in ("holds", "fails") for one in checked)
+    }

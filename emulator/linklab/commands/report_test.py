@@ -322,6 +322,15 @@ def test_publications_are_held_against_scenarios_that_ship(tmp_path: Path) -> No
     assert "What thesis states" not in words(page(tmp_path / "other"))
 
 
+def test_publications_are_held_against_what_their_campaign_makes(tmp_path: Path) -> None:
+    of = publication.find("super-aggregation").scenario("superagg-acks-1m")
+    for who, download_s in (("offloading-ack", 53.8), ("curl-wifi", 115.2)):
+        made(tmp_path, who, 1, of, download_s)
+    said = words(page(tmp_path))
+    assert "What super-aggregation states" in said
+    assert "superagg-acks-1m: offloading-ack to curl-wifi 11.27 Mbit/s 12.28 Mbit/s" in said
+
+
 def test_why_a_statement_fails_is_said_and_escaped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
