@@ -200,7 +200,7 @@ func (l *linkState) known() schedule.Link {
 	}
 	return schedule.Link{
 		Requests: l.requests, Throughput: l.rate(), Pace: l.rate(), Bandwidth: bandwidth,
-		Arrived: l.bytes, RTT: l.roundTrip().Min,
+		Arrived: l.bytes, RTT: l.roundTrip().Min, Variation: l.meter.Variation(),
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/throughput"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -324,5 +325,17 @@ func TestALinkIsNotSilentThatSendsOnAnotherConnection(t *testing.T) {
 		if l.look(); (cancelled != nil) == sends {
 			t.Errorf("sends %v: %v", sends, cancelled)
 		}
+	}
+}
+
+// What alg3-history asks for depends on how much the link varied.
+func TestTheSchedulerIsToldOfTheVariation(t *testing.T) {
+	l := &linkState{upload: &upload{start: time.Now().Add(-10 * time.Second)}, meter: throughput.NewMeter(time.Second)}
+	l.meter.Start(0)
+	for i := range 10 {
+		l.meter.Add(time.Duration(i+1)*time.Second, quantity.Bytes(1000*(i%2+1)))
+	}
+	if v := l.known().Variation; v == 0 || v != l.meter.Variation() {
+		t.Errorf("the scheduler is told of a variation of %v, %v was measured", v, l.meter.Variation())
 	}
 }
