@@ -106,7 +106,7 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 
 	started := time.Since(d.start)
 	dial := func(ctx context.Context) (link.Socket, error) { return l.Dial(ctx, transport.Address(u)) }
-	socket, err := repeated(attempt, dial, between)
+	socket, err := Repeated(attempt, dial, between)
 	if err != nil {
 		return attemptError(attempt, err)
 	}
@@ -158,12 +158,12 @@ var errNoAnswer = errors.New("no answer in time")
 // errOverdue ends an attempt beside which others go on.
 var errOverdue = errors.New("others were made meanwhile")
 
-// repeated dials again for as long as there is no answer, after that time, and
+// Repeated dials again for as long as there is no answer, after that time, and
 // later after a part of all that has passed, and returns the first connection.
 // A link that is back is noticed that soon: TCP itself would ask again after a
 // second, then after two. No attempt is left under way for longer than a link that
 // is back may take to answer. Of 0, it dials once.
-func repeated(ctx context.Context, dial func(context.Context) (link.Socket, error), between time.Duration) (link.Socket, error) {
+func Repeated(ctx context.Context, dial func(context.Context) (link.Socket, error), between time.Duration) (link.Socket, error) {
 	if between == 0 {
 		return dial(ctx)
 	}

@@ -61,7 +61,7 @@ func TestALinkThatIsBackIsNoticed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
 			server := &silent{until: start.Add(test.outage)}
-			socket, err := repeated(t.Context(), server.dial, between)
+			socket, err := Repeated(t.Context(), server.dial, between)
 			if err != nil || socket == nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestOfSeveralAttemptsOneIsKept(t *testing.T) {
 			server.open.Add(1)
 			return fromSilent{server}, nil
 		}
-		_, err := repeated(t.Context(), slowly, 250*time.Millisecond)
+		_, err := Repeated(t.Context(), slowly, 250*time.Millisecond)
 		if calls, open := server.calls.Load(), server.open.Load(); err != nil || open != 1 || calls != 4 {
 			t.Errorf("%v, of %d attempts %d are open, want 1 of 4", err, calls, open)
 		}
@@ -98,14 +98,14 @@ func TestOfSeveralAttemptsOneIsKept(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, errNoAnswer)
 		defer cancel()
 		server := &silent{until: time.Now().Add(time.Hour)}
-		if _, err := repeated(ctx, server.dial, 250*time.Millisecond); !errors.Is(err, errNoAnswer) || server.open.Load() != 0 {
+		if _, err := Repeated(ctx, server.dial, 250*time.Millisecond); !errors.Is(err, errNoAnswer) || server.open.Load() != 0 {
 			t.Errorf("%v, %d are open", err, server.open.Load())
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		refused := errors.New("refused")
 		calls := 0
-		_, err := repeated(t.Context(), func(context.Context) (link.Socket, error) { calls++; return nil, refused }, 250*time.Millisecond)
+		_, err := Repeated(t.Context(), func(context.Context) (link.Socket, error) { calls++; return nil, refused }, 250*time.Millisecond)
 		if !errors.Is(err, refused) || calls != 1 {
 			t.Errorf("%v after %d attempts, want a refusal to end it", err, calls)
 		}

@@ -365,6 +365,68 @@ func TestAcknowledged(t *testing.T) {
 	}
 }
 
+// What the other end's kernel has is told with the round trip time, too.
+func TestTheRoundTripOfWhatWasSent(t *testing.T) {
+	c, _ := pair(t)
+	before, err := c.RoundTrip()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		rtt, err := c.RoundTrip()
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("%+v, %v", rtt, err)
+		}
+		if rtt.Acknowledged == before.Acknowledged+1000 && rtt.Sending > 0 {
+			return
+		}
+	}
+}
+
+// A small segment waits for others while something is on its way, if it is to be so.
+func TestFillSegments(t *testing.T) {
+	for _, always := range []bool{true, false} {
+		c, server := pair(t)
+		if err := c.FillSegments(always); err != nil {
+			t.Fatal(err)
+		}
+		deafen(t, server) // What is sent stays on its way.
+		for range 2 {
+			if _, err := c.Write([]byte("small")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		info, err := c.info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waits := info.Notsent_bytes > 0; waits != always {
+			t.Errorf("always %v: %d bytes wait", always, info.Notsent_bytes)
+		}
+	}
+}
+
+// A connection that was given up sends nothing any more.
+func TestDiscardUnsent(t *testing.T) {
+	c, server := pair(t)
+	if err := c.DiscardUnsent(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if err := server.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(server); !errors.Is(err, unix.ECONNRESET) {
+		t.Errorf("the other end sees %v, not a reset", err)
+	}
+}
+
 // deafen drops all that arrives, as a link does that died.
 func deafen(t *testing.T, conn *net.TCPConn) {
 	t.Helper()

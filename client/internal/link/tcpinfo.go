@@ -26,7 +26,7 @@ type Socket interface {
 }
 
 // RoundTrip holds the kernel's estimates of a connection's round trip time, and
-// its counts of what the link has brought.
+// its counts of what the link has brought and taken away.
 type RoundTrip struct {
 	// Last is the current smoothed round trip time, queues included.
 	Last time.Duration
@@ -36,6 +36,11 @@ type RoundTrip struct {
 	// Segments counts those with data, behind a lost one too, where a program
 	// gets nothing until it is sent again; OutOfOrder those that came so.
 	Segments, OutOfOrder uint32
+	// Sending is the current smoothed round trip time of what was sent, queues
+	// included, and Acknowledged how many bytes of that the other end's kernel has.
+	// Programs there have no say in it.
+	Sending      time.Duration
+	Acknowledged uint64
 }
 
 // RoundTrip asks the kernel (TCP_INFO). On a receiver of data its own
@@ -55,6 +60,9 @@ func (c *Conn) RoundTrip() (RoundTrip, error) {
 		Min:        time.Duration(info.Min_rtt) * time.Microsecond,
 		Segments:   info.Data_segs_in,
 		OutOfOrder: info.Rcv_ooopack,
+
+		Sending:      time.Duration(info.Rtt) * time.Microsecond,
+		Acknowledged: info.Bytes_acked,
 	}, nil
 }
 
@@ -76,6 +84,14 @@ func (c *Conn) LimitUnsent(bytes int) (err error) {
 	})
 	return errors.Join(controlErr, err)
 }
+
+// FillSegments has TCP send no segment that is not full while something is on its way
+// (RFC 896), or, as usual, whatever is written at once.
+func (c *Conn) FillSegments(always bool) error { return c.tcp.SetNoDelay(!always) }
+
+// DiscardUnsent has Close throw away what the other end's kernel does not have. Else the
+// kernel goes on sending it.
+func (c *Conn) DiscardUnsent() error { return c.tcp.SetLinger(0) }
 
 func (c *Conn) info() (info *unix.TCPInfo, err error) {
 	controlErr := c.raw.Control(func(fd uintptr) {

@@ -289,6 +289,28 @@ func (c *Conn) Whole(ctx context.Context, t Target, resource Resource) (*WholeBo
 	return newWholeBody(response, by), nil
 }
 
+// Put sends a body as that part of what the target stands for, of that size in all
+// (RFC 9110 14.5), or as the whole if the part is empty, and returns the answer's
+// status, as a code and in the server's words. An answer's body is of no interest.
+func (c *Conn) Put(ctx context.Context, t Target, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, t.URL.String(), body)
+	if err != nil {
+		return 0, "", err
+	}
+	request.ContentLength = int64(size)
+	if part.Length > 0 {
+		request.ContentLength = int64(part.Length)
+		request.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", int64(part.Offset), int64(part.End()-1), int64(size)))
+	}
+	response, err := c.send(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
+	return response.StatusCode, response.Status, err
+}
+
 func (c *Conn) do(ctx context.Context, method string, t Target, fields map[string]string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, t.URL.String(), nil)
 	if err != nil {
@@ -302,6 +324,10 @@ func (c *Conn) do(ctx context.Context, method string, t Target, fields map[strin
 	for name, value := range fields {
 		request.Header.Set(name, value)
 	}
+	return c.send(request)
+}
+
+func (c *Conn) send(request *http.Request) (*http.Response, error) {
 	body := &readBody{conn: c}
 	if c.backlog != nil {
 		body.reader = &reader{backlog: c.backlog}
