@@ -213,22 +213,33 @@ func (c *conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// LimitUnsent and Acknowledged are of the socket, if it has them: who uploads is told
-// by them what the link carries.
+// sender is a socket that can be told how to send.
+type sender interface {
+	LimitUnsent(bytes int) error
+	FillSegments(always bool) error
+	DiscardUnsent() error
+}
+
+// LimitUnsent, FillSegments and DiscardUnsent are of the socket, if it has them.
 func (c *conn) LimitUnsent(bytes int) error {
-	if limited, ok := c.Socket.(interface{ LimitUnsent(int) error }); ok {
-		return limited.LimitUnsent(bytes)
+	if s, ok := c.Socket.(sender); ok {
+		return s.LimitUnsent(bytes)
 	}
 	return nil
 }
 
-func (c *conn) Acknowledged() (bytes uint64, all bool, err error) {
-	if told, ok := c.Socket.(interface {
-		Acknowledged() (uint64, bool, error)
-	}); ok {
-		return told.Acknowledged()
+func (c *conn) FillSegments(always bool) error {
+	if s, ok := c.Socket.(sender); ok {
+		return s.FillSegments(always)
 	}
-	return 0, false, errors.ErrUnsupported
+	return nil
+}
+
+func (c *conn) DiscardUnsent() error {
+	if s, ok := c.Socket.(sender); ok {
+		return s.DiscardUnsent()
+	}
+	return nil
 }
 
 // NetConn is the connection below.

@@ -280,29 +280,27 @@ func TestACapIsKeptByWhoTravelsWest(t *testing.T) {
 	}
 }
 
-// telling is a socket that knows what has left it.
-type telling struct {
+// told is a socket that is told how to send.
+type told struct {
 	link.Socket
-	limit int
+	limit              int
+	filled, discarding bool
 }
 
-func (s *telling) LimitUnsent(bytes int) error       { s.limit = bytes; return nil }
-func (*telling) Acknowledged() (uint64, bool, error) { return 42, true, nil }
+func (s *told) LimitUnsent(bytes int) error    { s.limit = bytes; return nil }
+func (s *told) FillSegments(always bool) error { s.filled = always; return nil }
+func (s *told) DiscardUnsent() error           { s.discarding = true; return nil }
 
-// With a cap, too, an upload is told what the link carries.
-func TestALimitedSocketTellsWhatHasLeft(t *testing.T) {
-	below := &telling{}
+// With a cap, too, an upload decides how the socket sends.
+func TestALimitedSocketIsToldHowToSend(t *testing.T) {
+	below := &told{}
 	l := &Link{Name: "lte", Cap: 1 << 40}
 	socket, err := l.Dialer(func(context.Context, string) (link.Socket, error) { return below, nil })(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := socket.(interface{ LimitUnsent(int) error }).LimitUnsent(7); err != nil || below.limit != 7 {
-		t.Errorf("the limit is %d, %v", below.limit, err)
-	}
-	if bytes, all, err := socket.(interface {
-		Acknowledged() (uint64, bool, error)
-	}).Acknowledged(); bytes != 42 || !all || err != nil {
-		t.Errorf("acknowledged are %d bytes, all %v, %v", bytes, all, err)
+	s := socket.(sender)
+	if err := errors.Join(s.LimitUnsent(7), s.FillSegments(true), s.DiscardUnsent()); err != nil || *below != (told{nil, 7, true, true}) {
+		t.Errorf("the socket was told %+v, %v", below, err)
 	}
 }

@@ -1,11 +1,8 @@
 package upload
 
 import (
-	"context"
-	"errors"
-	"math"
-	"net"
-	"net/http"
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/download"
@@ -15,7 +12,6 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
-	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // linkState is a link in an upload.
@@ -23,131 +19,145 @@ type linkState struct {
 	download.Link
 	upload *upload
 	index  int
-	meter  *throughput.Meter
-	client *http.Client
-	// socket is the link's connection, nil before there is one.
-	socket link.Socket
+	// lanes are the link's connections, one at least.
+	lanes []*lane
+	// growth decides how many there are; nil where there is one.
+	growth *schedule.Growth
+	// shown is what making them has shown.
+	shown schedule.Shown
+	// meter counts what the connections take, and together what the server's kernel
+	// has got, while they had something to send.
+	meter    *throughput.Meter
+	together *throughput.Pace
 
-	active   []*request
-	newest   *request
 	requests int
 	bytes    quantity.Bytes
 	wasted   quantity.Bytes
 	last     time.Duration
+	// rtt and leastRTT are round trip times, with the queue and without.
+	rtt, leastRTT time.Duration
 
-	// acknowledged is how much the server's kernel has got, of which the link
-	// learnt at heard.
-	acknowledged uint64
-	heard        time.Duration
 	// failures counts those since a range was confirmed, of which problem is the
 	// last; the link is left alone until waits.
 	failures int
 	problem  error
 	waits    time.Duration
+	// away says that nothing gets through any more.
+	away bool
 }
 
-// unsent is how much the kernel takes beyond what it can send, in bytes: with
-// more, what a connection has taken says nothing of what the link has sent.
-const unsent = 64 << 10
-
-// connect makes the link's client anew: its next request dials.
-func (l *linkState) connect() {
-	if l.client != nil {
-		l.client.CloseIdleConnections()
-	}
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	l.socket, l.acknowledged = nil, 0
-	l.client = &http.Client{
-		// A redirect of a PUT is for the user to follow.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			Protocols:       &protocols,
-			TLSClientConfig: l.upload.TLS.Clone(), // net/http writes into it.
-			MaxConnsPerHost: mostRequests,
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				socket, err := l.Dial(ctx, transport.Address(l.upload.URL))
-				if err != nil {
-					return nil, err
-				}
-				if limited, ok := socket.(interface{ LimitUnsent(int) error }); ok {
-					if err := limited.LimitUnsent(unsent); err != nil {
-						socket.Close()
-						return nil, err
-					}
-				}
-				l.upload.mu.Lock()
-				defer l.upload.mu.Unlock()
-				l.socket, l.acknowledged, l.heard = socket, 0, l.upload.now()
-				return socket, nil
-			},
-		},
+func (u *upload) newLink(index int, of download.Link) *linkState {
+	return &linkState{
+		Link: of, upload: u, index: index,
+		meter: throughput.NewMeter(u.Window), together: throughput.NewPace(paceWindow),
 	}
 }
 
-// wants reports whether the link may have another request: it has none, or
-// enough of its newest is on the way.
-func (l *linkState) wants() bool {
-	switch {
-	case l.upload.now() < l.waits || len(l.active) >= mostRequests:
-		return false
-	case len(l.active) == 0:
-		return !l.upload.whole || l.upload.free.Bytes() > 0
+// begin gives the link the connections that it begins with.
+func (l *linkState) begin() {
+	l.lanes, l.growth = nil, nil
+	count := 1
+	if l.upload.Lanes != nil && !l.upload.whole {
+		l.growth = &schedule.Growth{Most: l.upload.Lanes.Most}
+		count = l.growth.Begin()
 	}
-	done := float64(l.newest.taken) >= l.upload.Overlap*float64(l.newest.Length)
-	return done && !l.upload.whole && (!l.upload.Rescue || l.upload.free.Bytes() > 0)
+	for range count {
+		l.add()
+	}
 }
 
-// look takes note of what the server's kernel has got, and gives up requests
-// on a link that gets nothing there.
-func (l *linkState) look() {
-	if len(l.active) == 0 {
-		return
+// add gives the link another connection.
+func (l *linkState) add() {
+	one := &lane{link: l, pace: throughput.NewPace(paceWindow)}
+	l.lanes = append(l.lanes, one)
+	one.connect()
+}
+
+// remove takes a connection away; what it owes others will send.
+func (l *linkState) remove(one *lane) {
+	one.gone = true
+	if one.connecting {
+		one.abandon()
 	}
-	now := l.upload.now()
-	if l.socket == nil {
-		if l.upload.Rescue && now-l.active[0].issued > connectPatience {
-			l.cancel(errSilent)
+	one.close(errGone)
+	l.lanes = slices.DeleteFunc(l.lanes, func(other *lane) bool { return other == one })
+}
+
+// tend looks after the link's connections.
+func (l *linkState) tend(now time.Duration) {
+	u := l.upload
+	l.lanes[0].leaving = false // The one that was the first may have failed.
+	flow := schedule.Flow{Total: l.together.Total(), Busy: u.free.Bytes() > 0}
+	var hears, silent bool
+	for i, one := range slices.Clone(l.lanes) {
+		one.look(now)
+		if one.leaving && len(one.active) == 0 {
+			l.remove(one)
+			continue
+		}
+		if one.conn != nil && !one.silent && one.pace.Total() > 0 {
+			one.pace.Average(max(paceWindow, 2*one.rtt))
+			flow.Add(one.rtt, one.leastRTT, one.pace.Rate(now), i == 0)
+		}
+		hears = hears || one.conn != nil && !one.silent
+		silent = silent || one.silent
+		if !one.connecting && now >= l.waits && one.isMissing() {
+			one.connect()
+		}
+	}
+	l.together.Average(max(paceWindow, 2*l.rtt))
+	if !hears {
+		l.away = l.away || silent
+		for _, one := range l.lanes {
+			one.leave(now)
 		}
 		return
 	}
-	told, ok := l.socket.(interface {
-		Acknowledged() (uint64, bool, error)
-	})
-	if !ok {
-		l.upload.moved = now // Nobody can tell.
+	if l.growth == nil {
 		return
 	}
-	for _, one := range l.active {
-		l.heard = max(l.heard, one.moved) // Over HTTP/1.1 on another connection.
+	if l.away {
+		l.away = false
+		l.growth.Back(0, true)
 	}
-	acknowledged, all, err := told.Acknowledged()
-	if err != nil || acknowledged > l.acknowledged || all && l.newest.taken == l.newest.Length {
-		if acknowledged > l.acknowledged {
-			l.upload.moved = now
+	count := l.growth.Count(now, flow)
+	for len(l.lanes) < count {
+		l.add()
+	}
+	if surplus := len(l.lanes) - count; surplus > 0 {
+		for _, one := range l.slowest(now)[:surplus] {
+			one.leaving = true
 		}
-		l.acknowledged, l.heard = acknowledged, now
-		return
-	}
-	rtt, _ := l.socket.RoundTrip()
-	if l.upload.Rescue && now-l.heard > max(patience, 4*rtt.Last) {
-		l.cancel(errSilent)
 	}
 }
 
-func (l *linkState) cancel(err error) {
-	for _, one := range l.active {
-		one.cancel(err)
+// slowest is the link's connections but the first, those that are leaving first,
+// then those that bring least.
+func (l *linkState) slowest(now time.Duration) []*lane {
+	lanes := slices.Clone(l.lanes[1:])
+	slices.Reverse(lanes)
+	rank := func(one *lane) quantity.Rate {
+		if one.leaving {
+			return -1
+		}
+		return one.pace.Rate(now)
 	}
+	slices.SortStableFunc(lanes, func(a, b *lane) int { return cmp.Compare(rank(a), rank(b)) })
+	return lanes
 }
 
-// connectPatience is how long a link may take to connect.
-const connectPatience = 5 * time.Second
+// work is what the link has to do.
+func (l *linkState) work(now time.Duration) (work schedule.Work) {
+	for _, one := range l.lanes {
+		work.Join(one.work(now))
+	}
+	if len(l.lanes) > 1 {
+		work.Rate = l.together.Rate(now)
+	}
+	return work
+}
 
-var errSilent = errors.New("the link gets nothing to the server")
-
-// pause leaves the link alone for a while, after which it connects anew.
+// pause leaves the link alone for a while.
 func (l *linkState) pause(err error) {
 	l.problem = err
 	now := l.upload.now()
@@ -158,57 +168,38 @@ func (l *linkState) pause(err error) {
 	l.failures++
 	l.waits = now + pause
 	l.upload.record(&rundir.Ban{Link: l.Name, Error: printable.Message(err.Error()), Retry: pause.Nanoseconds()})
-	l.connect()
 }
 
-func (l *linkState) rate() quantity.Rate { return l.meter.Rate(l.upload.now()) }
-
-// left is how long a request of the link will still take: nobody knows of one
-// that has taken nothing for long, and has no answer.
-func (l *linkState) left(one *request) time.Duration {
-	if l.upload.now()-one.moved > max(patience, 4*l.roundTrip().Last) {
-		return math.MaxInt64
+// changed takes note of what the link's device reports.
+func (l *linkState) changed(c link.Change) {
+	if c == link.Down {
+		return // It may be back before anybody misses it.
 	}
-	// What it has taken may still be on the way: a part counts until confirmed.
-	return l.time(max(one.Length-one.taken, one.Length/4))
-}
-
-// time is how long the link takes for so many bytes.
-func (l *linkState) time(bytes quantity.Bytes) time.Duration {
-	rate := l.rate()
-	if rate <= 0 {
-		rate = l.meter.Peak()
+	l.waits, l.failures = 0, 0
+	for _, one := range l.lanes {
+		if one.connecting {
+			one.abandon()
+		}
 	}
-	if rate <= 0 {
-		return math.MaxInt64
-	}
-	return time.Duration(float64(bytes) / rate.BytesPerSecond() * float64(time.Second))
-}
-
-func (l *linkState) roundTrip() (rtt link.RoundTrip) {
-	if l.socket != nil {
-		rtt, _ = l.socket.RoundTrip()
-	}
-	return rtt
 }
 
 // known is what the scheduler is told.
-func (l *linkState) known() schedule.Link {
+func (l *linkState) known(now time.Duration) schedule.Link {
 	bandwidth := l.Bandwidth
 	if bandwidth == 0 {
 		bandwidth = l.meter.Peak()
 	}
+	rate := l.meter.Rate(now)
 	return schedule.Link{
-		Requests: l.requests, Throughput: l.rate(), Pace: l.rate(), Bandwidth: bandwidth,
-		Arrived: l.bytes, RTT: l.roundTrip().Min, Variation: l.meter.Variation(),
+		Requests: l.requests, Throughput: rate, Pace: rate, Bandwidth: bandwidth,
+		Arrived: l.bytes, RTT: l.leastRTT, Variation: l.meter.Variation(),
 	}
 }
 
 func (l *linkState) summary() rundir.LinkSummary {
-	rtt := l.roundTrip()
 	return rundir.LinkSummary{
 		Device: l.Device, Bytes: l.bytes, Finish: l.last.Nanoseconds(), Requests: l.requests,
-		MinRTT: rtt.Min.Nanoseconds(), LastRTT: rtt.Last.Nanoseconds(),
+		MinRTT: l.leastRTT.Nanoseconds(), LastRTT: l.rtt.Nanoseconds(),
 		Peak: l.meter.Peak(), Wasted: l.wasted,
 	}
 }

@@ -17,13 +17,14 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // Options of an upload.
@@ -40,6 +41,8 @@ type Options struct {
 	// Rescue makes up for links that fail or fall behind; else the first
 	// failure ends the upload, and nobody but the scheduler decides.
 	Rescue bool
+	// Lanes lets links have several connections, with Rescue; nil is one each.
+	Lanes *download.Lanes
 	// GiveUp is how long no link may get anything to the server.
 	GiveUp time.Duration
 	// Recorder gets the events; it may be nil.
@@ -47,17 +50,16 @@ type Options struct {
 }
 
 const (
-	// mostRequests is how many requests a link has in flight at a time.
+	// mostRequests is how many requests a link of one connection has in flight at a
+	// time.
 	mostRequests = 4
-	// least is the smallest range that rescue gives a link at the end.
-	least = 64 << 10
 	// look is how often links are looked at.
-	look = 100 * time.Millisecond
+	look = 50 * time.Millisecond
 	// firstPause and longestPause are how long a link that failed is left alone.
 	firstPause   = 250 * time.Millisecond
 	longestPause = 8 * time.Second
-	// patience is the least time after which a link that gets nothing to the
-	// server has failed; it is 4 round trips if these are more.
+	// patience is the least time that a server has to confirm what it has got; it is
+	// silentTrips round trips if these are more.
 	patience = time.Second
 )
 
@@ -125,19 +127,30 @@ func (u *upload) run(ctx context.Context, whole bool) error {
 	u.ctx, u.end = context.WithCancelCause(ctx)
 	if u.links == nil {
 		for i, l := range u.Links {
-			u.links = append(u.links, &linkState{Link: l, upload: u, index: i, meter: throughput.NewMeter(u.Window)})
+			u.links = append(u.links, u.newLink(i, l))
 		}
 	}
-	for _, l := range u.links {
-		l.connect()
-	}
 	u.moved = u.now()
-	u.fill()
+	for _, l := range u.links {
+		l.begin()
+		if l.Watch != nil {
+			ctx := u.ctx
+			u.running.Go(func() {
+				l.Watch(ctx, func(c link.Change) {
+					u.mu.Lock()
+					defer u.mu.Unlock()
+					l.changed(c)
+				})
+			})
+		}
+	}
 	u.mu.Unlock()
 	u.supervise()
 	u.running.Wait()
 	for _, l := range u.links {
-		l.client.CloseIdleConnections()
+		for _, one := range l.lanes {
+			one.close(errComplete)
+		}
 	}
 	if err := context.Cause(u.ctx); !errors.Is(err, errComplete) {
 		return err
@@ -150,8 +163,9 @@ func (u *upload) supervise() {
 	regularly.Do(u.ctx, look, func() {
 		u.mu.Lock()
 		defer u.mu.Unlock()
+		now := u.now()
 		for _, l := range u.links {
-			l.look()
+			l.tend(now)
 		}
 		if u.GiveUp > 0 && u.now()-u.moved > u.GiveUp {
 			u.end(fmt.Errorf("nothing got to the server for %s%s", u.GiveUp, u.problems()))
@@ -182,118 +196,63 @@ func (u *upload) record(e rundir.Event) {
 	}
 }
 
-// fill gives every link the requests that it may have.
+// fill gives every connection the requests that it may have.
 func (u *upload) fill() {
 	for _, l := range u.links {
-		for u.ctx.Err() == nil && l.wants() {
-			r, from, ok := u.next(l)
-			if !ok {
-				break
-			}
-			u.send(l, r, from)
+		for _, one := range slices.Clone(l.lanes) {
+			u.supply(one)
 		}
 	}
 }
 
-// next is the range that a link sends next, and from whom it takes that over,
-// if from anybody.
-func (u *upload) next(l *linkState) (r ranges.Range, from string, ok bool) {
-	first := u.free.First()
-	if first.Length == 0 {
-		return u.behind(l)
-	}
-	size := u.Size
-	if !u.whole {
-		size = u.Scheduler.Next(l.index, u.known())
-		if u.Rescue {
-			size = u.share(l, size)
+// supply gives a connection the requests that it may have.
+func (u *upload) supply(n *lane) {
+	now := u.now()
+	for u.ctx.Err() == nil && n.wants(now) {
+		r, from, ok := u.next(n, now)
+		if !ok {
+			break
 		}
+		u.send(n, r, from, now)
 	}
-	if size <= 0 {
-		return r, "", false
-	}
-	first.Length = min(first.Length, size)
-	return first, "", true
-}
-
-// share is a size that is not more than the link's part of the rest, so that
-// all links end together. A scheduler that has no more for the link would leave
-// it idle: it gets its part.
-func (u *upload) share(l *linkState, size quantity.Bytes) quantity.Bytes {
-	var all quantity.Rate
-	for _, other := range u.links {
-		all += other.rate()
-	}
-	if all == 0 || l.rate() == 0 {
-		return max(size, least)
-	}
-	part := quantity.Bytes(float64(u.free.Bytes()) * float64(l.rate()) / float64(all))
-	if size <= 0 {
-		size = part
-	}
-	return max(least, min(size, part))
-}
-
-// behind is a range that another link will have sent last, if this one would
-// send it sooner: both do, and who is confirmed first has done it.
-func (u *upload) behind(l *linkState) (r ranges.Range, from string, ok bool) {
-	if !u.Rescue || len(l.active) > 0 || u.whole {
-		return r, "", false
-	}
-	var last *request
-	var most time.Duration
-	for _, other := range u.links {
-		for _, one := range other.active {
-			if left := other.left(one); other != l && !one.doubled && left > most {
-				last, most = one, left
-			}
-		}
-	}
-	if last == nil || l.time(last.Length) >= most {
-		return r, "", false
-	}
-	last.doubled = true
-	return last.Range, last.link.Name, true
-}
-
-func (u *upload) known() schedule.Known {
-	known := schedule.Known{Payload: u.Size}
-	for _, l := range u.links {
-		known.Links = append(known.Links, l.known())
-	}
-	return known
 }
 
 // request is a range on its way.
 type request struct {
 	ranges.Range
 	id   int
-	link *linkState
+	lane *lane
 	// taken is how much of it the connection has taken.
 	taken  quantity.Bytes
 	issued time.Duration
 	// moved is when it took something last.
-	moved   time.Duration
-	doubled bool
+	moved time.Duration
+	// dropped says that it is not one of the lane's any more.
+	dropped bool
 	cancel  context.CancelCauseFunc
 }
 
 // send begins a request; what comes of it is for finish.
-func (u *upload) send(l *linkState, r ranges.Range, from string) {
-	u.free.Remove(r)
+func (u *upload) send(n *lane, r ranges.Range, from string, now time.Duration) {
+	l := n.link
+	if u.free.Remove(r) > 0 && u.free.Bytes() == 0 {
+		u.hurry()
+	}
 	u.requests++
 	ctx, cancel := context.WithCancelCause(u.ctx)
-	one := &request{Range: r, id: u.requests, link: l, issued: u.now(), moved: u.now(), doubled: from != "", cancel: cancel}
-	l.active, l.newest = append(l.active, one), one
+	one := &request{Range: r, id: u.requests, lane: n, issued: now, moved: now, cancel: cancel}
+	n.active = append(n.active, one)
 	l.requests++
-	l.meter.Start(one.issued)
+	l.meter.Start(now)
+	n.pace.Begin(now, n.leastRTT)
+	l.together.Begin(now, n.leastRTT)
 	u.record(&rundir.Request{
 		Link: l.Name, ID: one.id, Offset: int64(r.Offset), Length: int64(r.Length),
-		Rate: float64(l.rate()), From: from,
+		Rate: float64(l.meter.Rate(now)), From: from,
 	})
-	client := l.client
+	conn := n.conn
 	u.running.Go(func() {
-		err := u.put(ctx, client, one)
+		err := u.put(ctx, conn, one)
 		cancel(nil)
 		u.mu.Lock()
 		defer u.mu.Unlock()
@@ -301,35 +260,35 @@ func (u *upload) send(l *linkState, r ranges.Range, from string) {
 	})
 }
 
+// hurry has all connections send what they have at once.
+func (u *upload) hurry() {
+	for _, l := range u.links {
+		for _, n := range l.lanes {
+			if n.conn != nil {
+				n.sockets.hurry()
+			}
+		}
+	}
+}
+
 // put makes the request.
-func (u *upload) put(ctx context.Context, client *http.Client, one *request) error {
+func (u *upload) put(ctx context.Context, conn connection, one *request) error {
 	body := &body{SectionReader: io.NewSectionReader(u.File, int64(one.Offset), int64(one.Length)), request: one, upload: u}
-	sent, err := http.NewRequestWithContext(ctx, http.MethodPut, u.URL.String(), body)
-	if err != nil {
-		return err
+	part := one.Range
+	if u.whole {
+		part = ranges.Range{}
 	}
-	sent.ContentLength = int64(one.Length)
-	if !u.whole {
-		sent.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", int64(one.Offset), int64(one.End()-1), int64(u.Size)))
-	}
-	answer, err := client.Do(sent)
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
-		}
-		if inner := new(url.Error); errors.As(err, &inner) {
-			err = inner.Err // Who reads it knows the URL.
-		}
-		return err
-	}
-	defer answer.Body.Close()
-	if _, err := io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)); err != nil {
-		return err
-	}
-	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
+	code, status, err := conn.Put(ctx, transport.Target{URL: u.URL}, body, part, u.Size)
+	switch {
+	case err == nil && code >= 200 && code < 300:
 		return nil
+	case err == nil:
+		return &refusal{code, status}
 	}
-	return &refusal{answer.StatusCode, answer.Status}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
 }
 
 // refusal is an answer that is none of success.
@@ -358,23 +317,37 @@ func (r *refusal) passes() bool {
 	}, r.code)
 }
 
+// drop ends a request, and lets others have its range.
+func (u *upload) drop(one *request, err error) {
+	one.dropped = true
+	one.lane.active = slices.DeleteFunc(one.lane.active, func(r *request) bool { return r == one })
+	one.cancel(err)
+	u.giveBack(one)
+}
+
 // finish takes note of what came of a request.
 func (u *upload) finish(one *request, err error) {
-	l := one.link
-	l.active = slices.DeleteFunc(l.active, func(r *request) bool { return r == one })
+	n, l := one.lane, one.lane.link
+	n.active = slices.DeleteFunc(n.active, func(r *request) bool { return r == one })
+	if !one.dropped {
+		n.measure(u.now())
+	}
 	end := &rundir.End{Link: l.Name, ID: one.id, Bytes: int64(one.Length), Outcome: rundir.Complete}
 	switch {
 	case u.ctx.Err() != nil && err != nil:
 		end.Outcome, end.Bytes = rundir.Cancelled, int64(one.taken)
 	case err == nil:
-		l.confirmed(one)
+		n.confirmed(one)
 	case errors.Is(err, errTaken):
 		end.Outcome, end.Bytes, end.Wasted = rundir.Cancelled, 0, int64(one.taken)
 		l.wasted += one.taken
 	default:
 		end.Outcome, end.Bytes, end.Error, end.Wasted = rundir.Failed, 0, printable.Message(err.Error()), int64(one.taken)
 		l.wasted += one.taken
-		u.failed(one, err)
+		if !one.dropped {
+			u.giveBack(one)
+			u.failed(n, err)
+		}
 	}
 	u.record(end)
 	u.fill()
@@ -384,27 +357,36 @@ func (u *upload) finish(one *request, err error) {
 var errTaken = errors.New("another link has sent it")
 
 // confirmed takes note of a range that the server has.
-func (l *linkState) confirmed(one *request) {
-	u := l.upload
+func (n *lane) confirmed(one *request) {
+	l, u := n.link, n.link.upload
 	news := u.missing.Remove(one.Range)
 	l.bytes += news
 	l.wasted += one.Length - news
 	l.last, u.moved, u.refused, l.failures, l.problem = u.now(), u.now(), 0, 0, nil
-	for _, other := range u.links {
-		for _, rival := range other.active {
-			if rival.Range == one.Range {
-				rival.cancel(errTaken)
-			}
-		}
+	for _, rival := range u.others(one.Range) {
+		u.drop(rival, errTaken)
 	}
 	if u.missing.Bytes() == 0 {
 		u.end(errComplete)
 	}
 }
 
-// failed decides what follows from a failure.
-func (u *upload) failed(one *request, err error) {
-	u.giveBack(one)
+// others are the requests for the same range.
+func (u *upload) others(r ranges.Range) (all []*request) {
+	for _, l := range u.links {
+		for _, n := range l.lanes {
+			for _, one := range n.active {
+				if one.Range == r {
+					all = append(all, one)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// failed decides what follows from the failure of a request.
+func (u *upload) failed(n *lane, err error) {
 	refused := new(refusal)
 	isRefusal := errors.As(err, &refused)
 	switch {
@@ -412,12 +394,27 @@ func (u *upload) failed(one *request, err error) {
 		u.end(errWhole)
 	case isRefusal && !refused.passes():
 		u.end(refused)
-	case !u.Rescue:
-		u.end(fmt.Errorf("%s: %w", one.link.Name, err))
-	case isRefusal && u.refuses():
+	case u.Rescue && isRefusal && u.refuses():
 		u.end(fmt.Errorf("the server has taken nothing for %s: it answers %s", u.GiveUp, refused.said()))
 	default:
-		one.link.pause(err)
+		u.broken(n, err)
+	}
+}
+
+// broken takes note of a connection that failed, or could not be made. Of several
+// the others have to do, else the link is left alone for a while.
+func (u *upload) broken(n *lane, err error) {
+	l := n.link
+	switch {
+	case n.gone:
+	case !u.Rescue:
+		u.end(fmt.Errorf("%s: %w", l.Name, err))
+	case len(l.lanes) > 1:
+		l.growth.Lost()
+		l.remove(n)
+	default:
+		n.close(err)
+		l.pause(err)
 	}
 }
 
@@ -433,18 +430,9 @@ func (u *upload) refuses() bool {
 // giveBack lets others have what a request did not bring, unless somebody has
 // sent the same or does.
 func (u *upload) giveBack(one *request) {
-	if u.missing.Below(one.End()) == u.missing.Below(one.Offset) {
-		return
+	if u.missing.Below(one.End()) > u.missing.Below(one.Offset) && len(u.others(one.Range)) == 0 {
+		u.free.Add(one.Range)
 	}
-	for _, l := range u.links {
-		for _, other := range l.active {
-			if other.Range == one.Range {
-				other.doubled = false
-				return
-			}
-		}
-	}
-	u.free.Add(one.Range)
 }
 
 // body is what of the file a request sends.
@@ -458,7 +446,7 @@ type body struct {
 // request sent when this one is as far as that needs.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.SectionReader.Read(p)
-	u, l := b.upload, b.request.link
+	u, lane := b.upload, b.request.lane
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if at, _ := b.Seek(0, io.SeekCurrent); err == io.EOF && at < b.Size() {
@@ -470,9 +458,10 @@ func (b *body) Read(p []byte) (int, error) {
 	if n > 0 {
 		b.request.taken += quantity.Bytes(n)
 		b.request.moved = u.now()
-		l.meter.Add(b.request.moved, quantity.Bytes(n))
-		if l.newest == b.request && l.wants() {
-			u.fill()
+		lane.link.meter.Add(b.request.moved, quantity.Bytes(n))
+		if !b.request.dropped {
+			lane.measure(b.request.moved)
+			u.supply(lane)
 		}
 	}
 	return n, err

@@ -27,7 +27,6 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/throughput"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -151,6 +150,33 @@ func TestRangesOverAllLinks(t *testing.T) {
 	}
 }
 
+// A link has further connections where that helps, over HTTP/1.1 too.
+func TestSeveralConnectionsOfALink(t *testing.T) {
+	for _, http2 := range []bool{true, false} {
+		from := make(map[string]bool)
+		s := &store{}
+		s.first = func(_ int, _ http.ResponseWriter, r *http.Request) bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			from[r.RemoteAddr] = true
+			r.Body = slowBody{r.Body}
+			return false
+		}
+		o := several(serve(t, s, http2))
+		summary, err := Run(context.Background(), o)
+		check(t, s, summary, err)
+		if summary.Links["wifi"].Bytes == 0 || summary.Links["lte"].Bytes == 0 || len(from) < 2*o.Lanes.Most {
+			t.Errorf("HTTP/2 %v: %d connections sent %+v", http2, len(from), summary.Links)
+		}
+	}
+}
+
+// several lets links have several connections.
+func several(o Options) Options {
+	o.Rescue, o.Scheduler, o.Lanes = true, schedule.Adaptive{}, &download.Lanes{Most: 4}
+	return o
+}
+
 func TestAServerWithoutRangesGetsTheWhole(t *testing.T) {
 	for _, code := range []int{400, 411, 415, 501} {
 		s := &store{first: func(_ int, w http.ResponseWriter, r *http.Request) bool {
@@ -160,8 +186,12 @@ func TestAServerWithoutRangesGetsTheWhole(t *testing.T) {
 			w.WriteHeader(code)
 			return true
 		}}
-		summary, err := Run(context.Background(), serve(t, s, true))
-		check(t, s, summary, err)
+		o := serve(t, s, true)
+		for _, o := range []Options{o, several(o)} {
+			s.content = nil
+			summary, err := Run(context.Background(), o)
+			check(t, s, summary, err)
+		}
 	}
 }
 
@@ -205,16 +235,20 @@ func TestRescueMakesUpForFailures(t *testing.T) {
 	}
 	for _, harm := range tests {
 		for _, http2 := range []bool{true, false} {
-			s := &store{}
-			o := serve(t, s, http2)
-			o.Rescue = true
-			harm(s, &o)
-			summary, err := Run(context.Background(), o)
-			check(t, s, summary, err)
+			for _, lanes := range []bool{true, false} {
+				s := &store{}
+				o := serve(t, s, http2)
+				if o.Rescue = true; lanes {
+					o = several(o)
+				}
+				harm(s, &o)
+				summary, err := Run(context.Background(), o)
+				check(t, s, summary, err)
+			}
 		}
 	}
 	close(released)
-	if n := dials.Load(); n > 20 {
+	if n := dials.Load(); n > 40 {
 		t.Errorf("a link that cannot dial tried %d times", n)
 	}
 }
@@ -260,17 +294,17 @@ func TestAServerThatRefusesWhatGotThere(t *testing.T) {
 	u := &upload{Options: Options{Rescue: true, GiveUp: time.Minute}, start: time.Now(), missing: ranges.NewSet(ranges.Range{Length: 2})}
 	u.ctx, u.end = context.WithCancelCause(context.Background())
 	defer u.end(nil)
-	l := &linkState{upload: u}
+	n := &lane{link: &linkState{upload: u}}
 	refused := func(after time.Duration) error {
 		u.start = u.start.Add(-after)
 		u.moved = u.now()
-		u.failed(&request{link: l}, &refusal{503, "503 Service Unavailable"})
+		u.failed(n, &refusal{503, "503 Service Unavailable"})
 		return context.Cause(u.ctx)
 	}
 	if err := errors.Join(refused(0), refused(50*time.Second)); err != nil {
 		t.Error(err)
 	}
-	l.confirmed(&request{link: l, Range: ranges.Range{Length: 1}})
+	n.confirmed(&request{lane: n, Range: ranges.Range{Length: 1}})
 	if err := errors.Join(refused(50*time.Second), refused(50*time.Second)); err != nil {
 		t.Error(err)
 	}
@@ -301,41 +335,5 @@ func TestAFileThatBecomesShorter(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "the file has become shorter") || summary.Outcome != rundir.Failed {
 			t.Errorf("HTTP/2 %v: %v after %v, %+v", http2, err, time.Since(started), summary)
 		}
-	}
-}
-
-// stuck is a connection over which nothing comes to the server any more.
-type stuck struct{ link.Socket }
-
-func (stuck) Acknowledged() (uint64, bool, error) { return 100, false, nil }
-func (stuck) RoundTrip() (link.RoundTrip, error) {
-	return link.RoundTrip{Last: 10 * time.Millisecond}, nil
-}
-
-// Over HTTP/1.1 a link has several connections, of which the newest may be idle.
-func TestALinkIsNotSilentThatSendsOnAnotherConnection(t *testing.T) {
-	for _, sends := range []bool{true, false} {
-		u := &upload{Options: Options{Rescue: true}, start: time.Now().Add(-time.Minute)}
-		var cancelled error
-		one := &request{Range: ranges.Range{Length: 100}, cancel: func(err error) { cancelled = err }}
-		if sends {
-			one.moved = u.now()
-		}
-		l := &linkState{upload: u, socket: stuck{}, acknowledged: 100, active: []*request{one}, newest: one}
-		if l.look(); (cancelled != nil) == sends {
-			t.Errorf("sends %v: %v", sends, cancelled)
-		}
-	}
-}
-
-// What alg3-history asks for depends on how much the link varied.
-func TestTheSchedulerIsToldOfTheVariation(t *testing.T) {
-	l := &linkState{upload: &upload{start: time.Now().Add(-10 * time.Second)}, meter: throughput.NewMeter(time.Second)}
-	l.meter.Start(0)
-	for i := range 10 {
-		l.meter.Add(time.Duration(i+1)*time.Second, quantity.Bytes(1000*(i%2+1)))
-	}
-	if v := l.known().Variation; v == 0 || v != l.meter.Variation() {
-		t.Errorf("the scheduler is told of a variation of %v, %v was measured", v, l.meter.Variation())
 	}
 }

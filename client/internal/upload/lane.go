@@ -1,0 +1,361 @@
+package upload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+const (
+	// unsent is how much the kernel takes beyond what it can send, in bytes: with
+	// more, what a connection has taken says nothing of what the link has sent.
+	unsent = 64 << 10
+	// paceWindow is the time over which rates are taken: a few round trips.
+	paceWindow = 500 * time.Millisecond
+	// connectPatience is how long a link may take to connect.
+	connectPatience = 5 * time.Second
+	// leastSilence is the least time after which a connection over which nothing
+	// gets to the server is silent; it is silentTrips round trips if these are more.
+	leastSilence = 300 * time.Millisecond
+	silentTrips  = 4
+	// ahead is how much more than a round trip brings a connection has to send at
+	// least.
+	ahead = 1.25
+	// mostQueue is how many round trips without a queue count at most as one.
+	mostQueue = 4
+)
+
+var (
+	errGone   = errors.New("the connection is not used any more")
+	errSilent = errors.New("the link gets nothing to the server")
+)
+
+// connection is a transport.Conn.
+type connection interface {
+	Put(ctx context.Context, to transport.Target, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error)
+	Usable() bool
+	Received() quantity.Bytes
+	Close() error
+}
+
+// lane is a connection of a link, or over HTTP/1.1 a few.
+type lane struct {
+	link *linkState
+	// conn is nil while there is none.
+	conn connection
+	// sockets are its network connections.
+	sockets *sockets
+	// connecting says that a connection is made, if there is a silent one beside
+	// that; abandon ends it.
+	connecting bool
+	abandon    context.CancelFunc
+	// leaving says that it takes no more requests, and gone that it is no more.
+	leaving, gone bool
+
+	// active are its requests, the oldest first.
+	active []*request
+	// pace is what gets to the server's kernel, and pending what was sent and did
+	// not yet.
+	pace    *throughput.Pace
+	pending quantity.Bytes
+	// got is when something got there last; heard is the same, or when nothing was
+	// to, and silent says that this is too long ago.
+	got, heard    time.Duration
+	silent        bool
+	rtt, leastRTT time.Duration
+}
+
+// sockets are the network connections of a lane.
+type sockets struct {
+	mu  sync.Mutex
+	all []*socket
+}
+
+// bulk is a socket over which much is to be sent.
+type bulk interface {
+	LimitUnsent(bytes int) error
+	FillSegments(always bool) error
+	DiscardUnsent() error
+}
+
+// socket counts what is written.
+type socket struct {
+	link.Socket
+	written      atomic.Int64
+	acknowledged uint64
+}
+
+func (s *socket) Write(p []byte) (int, error) {
+	s.written.Add(int64(len(p)))
+	return s.Socket.Write(p)
+}
+
+// look is what has come since the last look, and what is still to come.
+func (s *sockets) look() (came, pending quantity.Bytes, rtt link.RoundTrip) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = slices.DeleteFunc(s.all, func(one *socket) bool {
+		written := one.written.Load()
+		told, err := one.RoundTrip()
+		if err != nil {
+			return true // It is closed.
+		}
+		came += quantity.Bytes(told.Acknowledged - one.acknowledged)
+		pending += max(0, quantity.Bytes(written)-quantity.Bytes(told.Acknowledged))
+		one.acknowledged, rtt = told.Acknowledged, told
+		return false
+	})
+	return came, pending, rtt
+}
+
+// hurry has what is written sent at once: nothing will follow that would fill a
+// segment.
+func (s *sockets) hurry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.all {
+		if bulk, ok := one.Socket.(bulk); ok {
+			_ = bulk.FillSegments(false) // A failure means a closed connection.
+		}
+	}
+}
+
+// abort closes them, and has the kernel send no more of what they have.
+func (s *sockets) abort() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.all {
+		if bulk, ok := one.Socket.(bulk); ok {
+			_ = bulk.DiscardUnsent() // A failure means a closed connection.
+		}
+		one.Close()
+	}
+}
+
+// connect has a connection made.
+func (n *lane) connect() {
+	l, u := n.link, n.link.upload
+	n.connecting = true
+	between := time.Duration(0)
+	switch {
+	case u.Rescue && n.rtt > 0:
+		between = max(look, n.rtt/2)
+	case u.Rescue:
+		between = firstPause
+	}
+	ctx, cancel := context.WithTimeoutCause(u.ctx, connectPatience, errSilent)
+	n.abandon = cancel
+	u.running.Go(func() {
+		defer cancel()
+		conn, opened, err := l.open(ctx, between)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		n.connecting = false
+		switch needed := u.ctx.Err() == nil && !n.gone && n.isMissing(); {
+		case err == nil && needed:
+			n.install(conn, opened)
+		case err == nil:
+			conn.Close()
+		case !needed || errors.Is(context.Cause(ctx), context.Canceled):
+			// Nobody wants it any more, or not before another attempt.
+		case n.conn != nil && u.Rescue:
+			l.pause(cmp.Or(context.Cause(ctx), err)) // The silent one may go on.
+		default:
+			u.broken(n, cmp.Or(context.Cause(ctx), err))
+		}
+		u.fill()
+	})
+}
+
+// open makes a connection, and asks again that often if there is no answer.
+func (l *linkState) open(ctx context.Context, between time.Duration) (connection, *sockets, error) {
+	opened := &sockets{}
+	dial := func(ctx context.Context) (link.Socket, error) {
+		below, err := l.Dial(ctx, transport.Address(l.upload.URL))
+		if err != nil {
+			return nil, err
+		}
+		if bulk, ok := below.(bulk); ok {
+			if err := errors.Join(bulk.LimitUnsent(unsent), bulk.FillSegments(true)); err != nil {
+				below.Close()
+				return nil, err
+			}
+		}
+		return &socket{Socket: below}, nil
+	}
+	kept := func(below link.Socket, err error) (link.Socket, error) {
+		if err == nil {
+			opened.mu.Lock()
+			defer opened.mu.Unlock()
+			opened.all = append(opened.all, below.(*socket))
+		}
+		return below, err
+	}
+	first, err := kept(download.Repeated(ctx, dial, between))
+	if err != nil {
+		return nil, nil, err
+	}
+	again := func(ctx context.Context) (link.Socket, error) { return kept(dial(ctx)) }
+	conn, err := transport.Open(ctx, first, again, l.upload.TLS, l.upload.URL)
+	return conn, opened, err
+}
+
+// install makes the connection that of the lane. What an older one, which is
+// silent, has to send others may.
+func (n *lane) install(conn connection, opened *sockets) {
+	n.close(errSilent)
+	now := n.link.upload.now()
+	n.conn, n.sockets = conn, opened
+	n.pace = throughput.NewPace(paceWindow)
+	opened.look() // What came for TLS is nothing of the file.
+	n.heard = now
+	n.measure(now)
+	if n.link.upload.free.Bytes() == 0 {
+		opened.hurry()
+	}
+	n.link.shown.Add(now, conn.Received())
+}
+
+// close ends the lane's connection, if there is one, and its requests.
+func (n *lane) close(err error) {
+	owes := n.left() > 0
+	n.silent, n.pending = false, 0
+	for _, one := range slices.Clone(n.active) {
+		n.link.upload.drop(one, err)
+	}
+	if n.conn != nil {
+		if owes {
+			n.sockets.abort()
+		}
+		n.conn.Close()
+		n.conn = nil
+	}
+}
+
+// measure takes note of what the server's kernel has got.
+func (n *lane) measure(now time.Duration) {
+	if n.conn == nil {
+		return
+	}
+	came, pending, rtt := n.sockets.look()
+	n.pending = pending
+	if rtt.Sending > 0 {
+		n.rtt, n.leastRTT = rtt.Sending, rtt.Min
+		n.link.rtt, n.link.leastRTT = n.rtt, n.leastRTT
+	}
+	if came > 0 {
+		if n.silent {
+			n.silent, n.link.waits, n.link.failures = false, 0, 0
+		}
+		n.got, n.heard, n.link.upload.moved = now, now, now
+		n.pace.Add(now, came)
+		n.link.together.Add(now, came)
+	}
+	if n.left() == 0 {
+		n.heard = now
+		n.pace.End(now)
+		if !slices.ContainsFunc(n.link.lanes, func(other *lane) bool { return other.left() > 0 }) {
+			n.link.together.End(now)
+		}
+	}
+}
+
+// look takes note of what has come, and whether anything does.
+func (n *lane) look(now time.Duration) {
+	if n.conn == nil {
+		return
+	}
+	n.measure(now)
+	if n.link.upload.Rescue && now-n.heard > max(leastSilence, silentTrips*n.rtt) {
+		n.silent = true
+	}
+}
+
+// leave lets others have what a connection owes that is silent for long.
+func (n *lane) leave(now time.Duration) {
+	for now-n.heard > max(patience, silentTrips*n.rtt) && len(n.active) > 0 {
+		n.link.upload.drop(n.active[0], errSilent)
+	}
+}
+
+// untaken is what its requests have not handed out yet.
+func (n *lane) untaken() (sum quantity.Bytes) {
+	for _, one := range n.active {
+		sum += one.Length - one.taken
+	}
+	return sum
+}
+
+// left is what it has still to bring.
+func (n *lane) left() quantity.Bytes { return n.untaken() + n.pending }
+
+// isUsable reports whether it takes requests.
+func (n *lane) isUsable(now time.Duration) bool {
+	return n.conn != nil && !n.silent && !n.leaving && now >= n.link.waits && n.conn.Usable()
+}
+
+// isMissing reports whether it needs a connection: it has none, or one that is
+// silent, or that takes no more requests.
+func (n *lane) isMissing() bool {
+	return n.conn == nil || n.silent || !n.conn.Usable() && len(n.active) == 0
+}
+
+// wants reports whether it may have another request.
+func (n *lane) wants(now time.Duration) bool {
+	u := n.link.upload
+	switch {
+	case !n.isUsable(now):
+		return false
+	case len(n.active) == 0:
+		return !u.whole || u.free.Bytes() > 0
+	case u.whole || u.Rescue && u.free.Bytes() == 0:
+		return false
+	case n.link.growth != nil:
+		return n.untaken() == 0 && n.left() < n.pipe(now)
+	}
+	newest := n.active[len(n.active)-1]
+	return len(n.active) < mostRequests && float64(newest.taken) >= u.Overlap*float64(newest.Length)
+}
+
+// pipe is how much it should have to send at least. Before anything got through, one
+// request is enough: what other links could send is not theirs any more.
+func (n *lane) pipe(now time.Duration) quantity.Bytes {
+	rate, most := n.pace.Rate(now), schedule.MostOrder(n.pace.Total())
+	if schedule.IsStarting(n.pace.Total(), rate, n.leastRTT) {
+		return min(most, schedule.StartRoom(n.link.shown.Most(), len(n.link.lanes), n.rtt))
+	}
+	return min(most, quantity.Bytes((ahead*rate).Over(min(n.rtt, mostQueue*n.leastRTT))+rate.Over(look)))
+}
+
+// work is what it has to do.
+func (n *lane) work(now time.Duration) schedule.Work {
+	w := schedule.Work{
+		Usable: n.isUsable(now), Delay: n.leastRTT, RTT: n.leastRTT,
+		Arrived: n.pace.Total(), Bandwidth: n.link.Bandwidth, Connections: 1,
+	}
+	if n.conn != nil && !n.silent {
+		w.Left, w.Rate = n.left(), n.pace.Rate(now)
+	}
+	return w
+}
+
+// known is what the scheduler is told of one of several. It begins with little, as
+// one of which nothing is known.
+func (n *lane) known(now time.Duration) schedule.Link {
+	known := n.link.known(now)
+	known.Requests, known.Pace, known.Arrived = 1, n.pace.Rate(now), n.pace.Total()
+	return known
+}

@@ -1,0 +1,303 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/throughput"
+)
+
+// wire is a socket of which the kernel tells what a test says.
+type wire struct {
+	link.Socket
+	told      link.RoundTrip
+	discarded bool
+}
+
+func (w *wire) RoundTrip() (link.RoundTrip, error) { return w.told, nil }
+func (w *wire) LimitUnsent(int) error              { return nil }
+func (w *wire) FillSegments(bool) error            { return nil }
+func (w *wire) DiscardUnsent() error               { w.discarded = true; return nil }
+func (w *wire) Close() error                       { return nil }
+
+// still is a connection that is there.
+type still struct{ connection }
+
+func (still) Usable() bool { return true }
+func (still) Close() error { return nil }
+
+// scene is an upload that nobody runs, of so many bytes, over links with so many
+// connections each.
+func scene(size quantity.Bytes, lanes ...int) *upload {
+	all := ranges.Range{Length: size}
+	u := &upload{
+		Options: Options{Rescue: true, Size: size, Scheduler: schedule.Adaptive{}, Window: time.Second},
+		start:   time.Now().Add(-time.Minute),
+		free:    ranges.NewSet(all), missing: ranges.NewSet(all),
+	}
+	u.ctx, u.end = context.WithCancelCause(context.Background())
+	for i, count := range lanes {
+		l := u.newLink(i, download.Link{Name: []string{"wifi", "lte"}[i]})
+		l.growth = &schedule.Growth{Most: count}
+		for range l.growth.Begin() {
+			l.lanes = append(l.lanes, &lane{
+				link: l, conn: still{}, sockets: &sockets{},
+				pace: throughput.NewPace(paceWindow), rtt: 20 * time.Millisecond, leastRTT: 20 * time.Millisecond,
+			})
+		}
+		u.links = append(u.links, l)
+	}
+	return u
+}
+
+// gives has the connection send a range, of which all was taken and nothing got through.
+func (n *lane) gives(r ranges.Range, at time.Duration) *request {
+	one := &request{Range: r, lane: n, taken: r.Length, issued: at, moved: at, cancel: func(error) {}}
+	n.link.upload.free.Remove(r)
+	n.active = append(n.active, one)
+	n.pending, n.heard = n.pending+r.Length, at
+	return one
+}
+
+// brings has the connection be as fast as that.
+func (n *lane) brings(rate quantity.Rate, now time.Duration) {
+	n.pace.Begin(now-time.Second, 0)
+	for at := now - time.Second; at <= now; at += 50 * time.Millisecond {
+		n.pace.Add(at, quantity.Bytes(rate.Over(50*time.Millisecond)))
+	}
+}
+
+// Over HTTP/1.1 a link has several connections, of which some may be idle; what
+// gets through on one is enough.
+func TestAConnectionIsSilentOverWhichNothingGetsThrough(t *testing.T) {
+	for _, gets := range []bool{true, false} {
+		n := scene(1000, 1).links[0].lanes[0]
+		busy, idle := &wire{told: link.RoundTrip{Acknowledged: 100, Sending: 20 * time.Millisecond}}, &wire{}
+		n.sockets.all = []*socket{{Socket: idle}, {Socket: busy}}
+		n.sockets.all[1].written.Store(1000)
+		now := 10 * time.Second
+		n.look(now)
+		if gets {
+			busy.told.Acknowledged += 100
+		}
+		n.look(now + leastSilence + time.Millisecond)
+		if n.silent == gets {
+			t.Errorf("something gets through %v: silent %v", gets, n.silent)
+		}
+		busy.told.Acknowledged += 100
+		if n.look(now + time.Minute); n.silent {
+			t.Error("it is silent, though something got through again")
+		}
+		busy.told.Acknowledged = 1000
+		n.look(now + 2*time.Minute)
+		if n.look(now + 3*time.Minute); n.silent || n.left() != 0 {
+			t.Error("it is silent, though there is nothing to send")
+		}
+	}
+}
+
+// Others need not wait until nothing else is left, once a link is gone. One
+// connection may be silent for long while packets of others fill the queue.
+func TestOthersSendWhatASilentLinkHas(t *testing.T) {
+	for _, gone := range []bool{true, false} {
+		u := scene(1000, 2)
+		l := u.links[0]
+		for i, n := range l.lanes {
+			n.connecting, n.abandon = true, func() {}
+			n.sockets.all = []*socket{{Socket: &wire{told: link.RoundTrip{Sending: 20 * time.Millisecond}}}}
+			if i == 0 || gone {
+				n.sockets.all[0].written.Store(300)
+				n.gives(ranges.Range{Offset: quantity.Bytes(300 * i), Length: 300}, time.Second)
+			}
+		}
+		owed := 1000 - u.free.Bytes()
+		if l.tend(time.Second + patience - time.Millisecond); 1000-u.free.Bytes() != owed {
+			t.Errorf("gone %v: of %d bytes %d are left to others already", gone, int64(owed), int64(u.free.Bytes()))
+		}
+		if l.tend(time.Second + patience + time.Millisecond); (u.free.Bytes() == 1000) != gone {
+			t.Errorf("gone %v: %d bytes are free", gone, int64(u.free.Bytes()))
+		}
+	}
+}
+
+// What a dead connection has would else be sent by the kernel when the link is back.
+func TestTheKernelSendsNoMoreOfAConnectionThatIsGivenUp(t *testing.T) {
+	for _, owes := range []bool{true, false} {
+		u := scene(1000, 1)
+		n := u.links[0].lanes[0]
+		w := &wire{}
+		n.sockets.all = []*socket{{Socket: w}}
+		if owes {
+			n.gives(ranges.Range{Length: 1000}, 0)
+		}
+		if n.close(errSilent); w.discarded != owes || n.conn != nil || len(n.active) > 0 || u.free.Bytes() != 1000 {
+			t.Errorf("owes %v: discarded %v, active %d, free %d bytes", owes, w.discarded, len(n.active), int64(u.free.Bytes()))
+		}
+	}
+}
+
+func TestWhatIsLateIsSentAgain(t *testing.T) {
+	const size = 100_000
+	now := 10 * time.Second
+	all := ranges.Range{Length: size}
+	tests := map[string]struct {
+		harm func(owing, idle *lane)
+		want bool
+	}{
+		"the other one is as fast": {func(owing, _ *lane) { owing.brings(8e6, now) }, false},
+		"it is slow":               {func(owing, _ *lane) { owing.brings(1e6, now) }, true},
+		"it is stalled":            {func(owing, _ *lane) { owing.brings(8e6, now); owing.heard = now - 200*time.Millisecond }, true},
+		"nothing comes any more": {func(owing, _ *lane) {
+			owing.pace.Begin(0, 0)
+			owing.pace.Add(100*time.Millisecond, 1000)
+			owing.heard, owing.active[0].issued = now, 0
+		}, true},
+		"it has just begun":   {func(owing, _ *lane) { owing.active[0].issued, owing.heard = now, now }, false},
+		"the server is quiet": {func(owing, _ *lane) { owing.pending, owing.active[0].moved = 0, now-2*patience }, true},
+		"of the idle one nothing is known but that the other is stalled": {func(owing, idle *lane) {
+			owing.brings(8e6, now)
+			owing.heard = now - 200*time.Millisecond
+			idle.pace = throughput.NewPace(paceWindow)
+		}, true},
+		"the idle one has something to do": {func(owing, idle *lane) {
+			owing.brings(1e6, now)
+			idle.gives(ranges.Range{Offset: size, Length: 1}, now)
+		}, false},
+	}
+	for name, test := range tests {
+		u := scene(size, 1, 1)
+		owing, idle := u.links[0].lanes[0], u.links[1].lanes[0]
+		owing.gives(all, now)
+		idle.brings(8e6, now)
+		test.harm(owing, idle)
+		if r, from, ok := u.late(idle, now); ok != test.want || ok && (r != all || from != "wifi") {
+			t.Errorf("%s: %v from %q, %v", name, r, from, ok)
+		}
+	}
+}
+
+// Of its own link a connection takes only what is stalled.
+func TestWhatIsLateOnTheSameLink(t *testing.T) {
+	now := time.Second
+	for _, stalled := range []bool{true, false} {
+		u := scene(100_000, 2)
+		owing, idle := u.links[0].lanes[0], u.links[0].lanes[1]
+		owing.gives(ranges.Range{Length: 100_000}, now)
+		owing.brings(1e6, now)
+		idle.brings(8e6, now)
+		if stalled {
+			owing.heard = now - 200*time.Millisecond
+		}
+		if _, _, ok := u.late(idle, now); ok != stalled {
+			t.Errorf("stalled %v: %v", stalled, ok)
+		}
+	}
+}
+
+// What the server has is not sent once more while the other request for it ends.
+func TestWhatIsConfirmedIsNotSentAgain(t *testing.T) {
+	now := time.Second
+	u := scene(200_000, 1, 1)
+	owing, idle := u.links[0].lanes[0], u.links[1].lanes[0]
+	late := owing.gives(ranges.Range{Length: 100_000}, 0)
+	var cancelled error
+	late.cancel = func(err error) { cancelled = err }
+	idle.brings(8e6, now)
+	again := &request{Range: late.Range, lane: idle, cancel: func(error) {}}
+	idle.confirmed(again)
+	if _, _, ok := u.late(idle, now); ok || cancelled != errTaken || u.free.Bytes() != 100_000 {
+		t.Errorf("sent again %v, the other request ends by %v, %d bytes are free", ok, cancelled, int64(u.free.Bytes()))
+	}
+}
+
+// The first connection of a link may fail while another one leaves.
+func TestALinkKeepsAConnection(t *testing.T) {
+	u := scene(1000, 2)
+	l := u.links[0]
+	l.lanes[1].leaving = true
+	l.lanes[0].conn, l.lanes[1].conn = nil, nil
+	u.broken(l.lanes[0], errors.New("broken"))
+	l.lanes[0].connecting = true
+	if l.tend(time.Second); len(l.lanes) == 0 {
+		t.Error("a link has no connection any more")
+	}
+}
+
+func TestEveryConnectionTakesItsShare(t *testing.T) {
+	now := time.Second
+	u := scene(1_000_000, 1, 1)
+	fast, slow := u.links[0].lanes[0], u.links[1].lanes[0]
+	fast.brings(9e6, now)
+	slow.brings(1e6, now)
+	if size := u.size(fast, now); math.Abs(float64(size)-281_250) > 30_000 {
+		t.Errorf("the fast one takes %d bytes, not a quarter of a second", int64(size))
+	}
+	u.free = ranges.NewSet(ranges.Range{Length: 60_000})
+	if size := u.size(fast, now); size > 57_000 || size < 50_000 {
+		t.Errorf("the fast one takes %d bytes of 60000", int64(size))
+	}
+	fast.pending = 20_000_000
+	if size := u.size(fast, now); size > 0 {
+		t.Errorf("who has enough takes %d bytes more", int64(size))
+	}
+}
+
+// naive has a part for each link. Who is there first does not take that of a link
+// which only connects.
+func TestALinkThatConnectsKeepsItsPart(t *testing.T) {
+	u := scene(1000, 1, 1)
+	u.Scheduler = schedule.Naive{}
+	there, connects := u.links[0], u.links[1]
+	there.growth, connects.growth = nil, nil
+	there.requests = 1
+	connects.lanes[0].sockets = nil
+	if size := u.size(there.lanes[0], time.Second); size != 0 {
+		t.Errorf("a link takes %d bytes of another one's part", int64(size))
+	}
+	connects.problem = errSilent
+	if size := u.size(there.lanes[0], time.Second); size < 1000 {
+		t.Errorf("a link takes %d bytes of what nobody sends", int64(size))
+	}
+}
+
+func TestAConnectionHasSomethingToSendAhead(t *testing.T) {
+	now := time.Second
+	u := scene(10_000_000, 1)
+	n := u.links[0].lanes[0]
+	n.brings(8e6, now)
+	most := n.pipe(now)
+	if most < quantity.Bytes(quantity.Rate(8e6).Over(n.rtt)) || most > 200_000 {
+		t.Errorf("it is to have %d bytes to send", int64(most))
+	}
+	one := n.gives(ranges.Range{Length: most + 1}, now)
+	if n.wants(now) {
+		t.Error("it wants more than it has to have")
+	}
+	n.pending = most - 1
+	if !n.wants(now) {
+		t.Error("it wants nothing, and will run dry")
+	}
+	if one.taken = 0; n.wants(now) {
+		t.Error("it wants more than it can take")
+	}
+}
+
+// What alg3-history asks for depends on how much the link varied.
+func TestTheSchedulerIsToldOfTheVariation(t *testing.T) {
+	l := scene(1000, 1).links[0]
+	l.meter.Start(0)
+	for i := range 10 {
+		l.meter.Add(time.Duration(i+1)*time.Second, quantity.Bytes(1000*(i%2+1)))
+	}
+	if v := l.known(10 * time.Second).Variation; v == 0 || v != l.meter.Variation() {
+		t.Errorf("the scheduler is told of a variation of %v, %v was measured", v, l.meter.Variation())
+	}
+}

@@ -1,0 +1,185 @@
+package upload
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/schedule"
+)
+
+// next is the range that a connection sends next, and from whom it takes that over,
+// if from anybody.
+func (u *upload) next(n *lane, now time.Duration) (r ranges.Range, from string, ok bool) {
+	first := u.free.First()
+	if first.Length == 0 {
+		return u.late(n, now)
+	}
+	size := u.Size
+	if !u.whole {
+		size = u.size(n, now)
+	}
+	if size <= 0 {
+		return r, "", false
+	}
+	first.Length = min(first.Length, size)
+	return first, "", true
+}
+
+// size is how much a connection sends next: what the scheduler says, with rescue
+// not more than its part of the rest, so that all end together. A scheduler that
+// has no more for the link would leave it idle: it gets its part.
+func (u *upload) size(n *lane, now time.Duration) quantity.Bytes {
+	known := schedule.Known{Payload: u.Size}
+	x := 0
+	if n.link.growth != nil {
+		known.Links = append(known.Links, n.known(now))
+	} else {
+		x = n.link.index
+		for _, l := range u.links {
+			known.Links = append(known.Links, l.known(now))
+		}
+	}
+	size := u.Scheduler.Next(x, known)
+	if !u.Rescue {
+		return size
+	}
+	works, free := u.works(now), u.free.Bytes()
+	share := schedule.Share(n.link.index, works, free)
+	if n.link.growth != nil {
+		share = schedule.LaneShare(n.work(now), works[n.link.index], share)
+	}
+	switch {
+	case size <= 0 && u.awaits():
+		return 0 // The scheduler leaves the rest to a link that is not there yet.
+	case size <= 0:
+		size = share
+	}
+	size = min(size, share)
+	if size < schedule.MinimumRequest {
+		if len(n.active) > 0 || !schedule.Largest(n.link.index, works, free) {
+			return 0
+		}
+		size = schedule.MinimumRequest
+	}
+	return size
+}
+
+// awaits reports whether a link connects for the first time.
+func (u *upload) awaits() bool {
+	return slices.ContainsFunc(u.links, func(l *linkState) bool {
+		return l.problem == nil && !slices.ContainsFunc(l.lanes, func(n *lane) bool { return n.sockets != nil })
+	})
+}
+
+// works is what the links have to do. One of which nothing is known is not trusted
+// much.
+func (u *upload) works(now time.Duration) []schedule.Work {
+	works := make([]schedule.Work, len(u.links))
+	var sum quantity.Rate
+	known := 0
+	for x, l := range u.links {
+		works[x] = l.work(now)
+		if works[x].Rate > 0 {
+			sum += works[x].Rate
+			known++
+		}
+	}
+	for x, l := range u.links {
+		if w := &works[x]; w.Usable && w.Rate == 0 {
+			switch {
+			case l.Bandwidth > 0:
+				w.Rate = l.Bandwidth
+			case l.shown.Rate() > 0:
+				w.Rate = l.shown.Rate()
+			case known > 0:
+				w.Rate = sum / quantity.Rate(known) / 2
+			}
+		}
+	}
+	return works
+}
+
+// late is a range that another connection will have sent last, if this one, which
+// has nothing to do, would bring it sooner: both send it, and who is confirmed first
+// has done it.
+func (u *upload) late(n *lane, now time.Duration) (r ranges.Range, from string, ok bool) {
+	if !u.Rescue || len(n.active) > 0 || u.whole {
+		return r, "", false
+	}
+	thief := n.work(now)
+	if thief.Rate == 0 {
+		thief.Rate = u.works(now)[n.link.index].Rate / quantity.Rate(len(n.link.lanes))
+	}
+	latest := 0.0
+	for _, l := range u.links {
+		for _, other := range l.lanes {
+			if l == n.link && !other.isStalled(now) {
+				continue
+			}
+			for _, one := range other.active {
+				end := u.ends(one.Range, n, now)
+				if end > latest && thief.Sooner(one.Length, end) {
+					latest, r, from, ok = end, one.Range, l.Name, true
+				}
+			}
+		}
+	}
+	return r, from, ok
+}
+
+// ends is in how many seconds the first of those that send a range has brought it;
+// 0 if a connection sends it itself, or another one repeats it for which there is
+// hope.
+func (u *upload) ends(r ranges.Range, but *lane, now time.Duration) float64 {
+	ends, count := math.Inf(1), 0
+	for _, l := range u.links {
+		for _, n := range l.lanes {
+			for i, one := range n.active {
+				if one.Range != r {
+					continue
+				}
+				if n == but {
+					return 0
+				}
+				count++
+				ends = min(ends, n.ends(i, now))
+			}
+		}
+	}
+	if count > 1 && !math.IsInf(ends, 1) {
+		return 0
+	}
+	return ends
+}
+
+// isStalled reports whether what it has to send does not get through for longer than
+// usual.
+func (n *lane) isStalled(now time.Duration) bool {
+	return n.conn == nil || n.left() > 0 && now-n.heard > max(leastSilence/2, 2*n.rtt)
+}
+
+// ends is in how many seconds the lane has brought its request of that number.
+func (n *lane) ends(number int, now time.Duration) float64 {
+	one := n.active[number]
+	left := n.left()
+	for _, later := range n.active[number+1:] {
+		left -= later.Length
+	}
+	left = max(left, 0)
+	switch {
+	case n.isStalled(now):
+		return math.Inf(1)
+	case n.left() == 0 && now-max(one.moved, n.got) > max(patience, silentTrips*n.rtt):
+		return math.Inf(1) // All is there, and the server does not say so.
+	case n.pace.Rate(now) == 0:
+		first, age := n.work(now).First(left), (now - one.issued).Seconds()
+		if age > 2*first {
+			return math.Inf(1)
+		}
+		return max(n.leastRTT.Seconds(), first-age)
+	}
+	return n.leastRTT.Seconds() + float64(left)/n.pace.Rate(now).BytesPerSecond()
+}
