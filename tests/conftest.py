@@ -1,9 +1,11 @@
-"""What the end-to-end tests share: the command line as a user calls it, and scenarios to call it on."""
+"""What the end-to-end tests share: the command line as a user calls it, and scenarios and a server to
+call it with."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -92,6 +94,44 @@ def scenario(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+def program(name: str) -> str:
+    """A program of the system's, without which the test is skipped."""
+    path = shutil.which(name, path="/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin")
+    if path is None:
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
+NGINX = """\
+daemon off; user root; pid nginx.pid; error_log stderr;
+events {}
+http {
+  access_log off;
+  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
+  uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+  server {
+    listen $LINKLAB_ADDRESS:$LINKLAB_PORT ssl http2;
+    ssl_protocols TLSv1.3;
+    ssl_certificate $LINKLAB_CERTIFICATE;
+    ssl_certificate_key $LINKLAB_KEY;
+    root $LINKLAB_DIRECTORY;
+  }
+}
+"""
+
+
+@pytest.fixture
+def nginx(tmp_path: Path) -> str:
+    """A command that has nginx serve."""
+    script = tmp_path / "serve"
+    script.write_text(
+        f'#!/bin/sh\ncat > nginx.conf <<END\n{NGINX}END\nexec {program("nginx")} -p "$PWD" '
+        '-c "$PWD/nginx.conf"\n'
+    )
+    script.chmod(0o755)
+    return str(script)
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Linklab
+from conftest import REPOSITORY, Linklab, program
 
 ScenarioFile = Callable[..., Path]
-
-
-def program(name: str) -> str:
-    """A program of the system's, without which the test is skipped."""
-    path = shutil.which(name, path="/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin")
-    if path is None:
-        pytest.skip(f"{name} is not installed")
-    return path
 
 
 @pytest.fixture(scope="session")
@@ -77,36 +69,6 @@ def test_iperf3_measures_the_link(linklab: Linklab, scenario: ScenarioFile) -> N
     assert rate_bps == pytest.approx(50e6 * 1448 / 1514, rel=0.01)
 
 
-NGINX = """\
-daemon off; user root; pid nginx.pid; error_log stderr;
-events {}
-http {
-  access_log off;
-  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
-  uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-  server {
-    listen $LINKLAB_ADDRESS:$LINKLAB_PORT ssl http2;
-    ssl_protocols TLSv1.3;
-    ssl_certificate $LINKLAB_CERTIFICATE;
-    ssl_certificate_key $LINKLAB_KEY;
-    root $LINKLAB_DIRECTORY;
-  }
-}
-"""
-
-
-@pytest.fixture
-def nginx(tmp_path: Path) -> str:
-    """A command that has nginx serve."""
-    script = tmp_path / "serve"
-    script.write_text(
-        f'#!/bin/sh\ncat > nginx.conf <<END\n{NGINX}END\nexec {program("nginx")} -p "$PWD" '
-        '-c "$PWD/nginx.conf"\n'
-    )
-    script.chmod(0o755)
-    return str(script)
-
-
 def test_contestants_are_compared_on_a_server_of_one_s_own(
     linklab: Linklab, scenario: ScenarioFile, nginx: str
 ) -> None:
@@ -149,6 +111,32 @@ def test_a_suite_s_server_is_held_against_its_baseline(
     worse = linklab("regress", suite, "--jobs", 1, "--json")
     assert worse.code == 1, worse.err
     assert [cell["status"] for cell in worse.json["cells"]] == ["worse", "worse"]
+
+
+@pytest.mark.parametrize("who", ["curl-wifi", "aria2-2"])
+def test_a_peer_s_file_of_other_bytes_is_said(
+    linklab: Linklab, scenario: ScenarioFile, nginx: str, who: str
+) -> None:
+    """The server's answers are in order, and the file is of the right size."""
+    size_bytes = 2_000_000
+    file = scenario("other", size=f"{size_bytes} B")
+    assert linklab("run", file, "-a", who, "--server", nginx).code == 0
+    script = Path(nginx)
+    whatever = script.read_text().replace(
+        "root $LINKLAB_DIRECTORY", "root $PWD; try_files /zeros =404"
+    )
+    script.write_text(
+        whatever.replace("cat >", f"head -c {size_bytes} /dev/zero > zeros\ncat >", 1)
+    )
+    done = linklab("run", file, "-a", who, "--server", nginx, "--json")
+    assert done.code == 1
+    run_dir = Path(done.json["run_dir"])
+    came = hashlib.sha256(bytes(size_bytes)).hexdigest()
+    wanted = json.loads((run_dir / "run.json").read_text())["payload_sha256"]
+    assert done.json["error"] == f"the file's SHA-256 is {came} instead of {wanted}"
+    assert done.json["figures"] is None
+    outcome = json.loads((run_dir / "outcome.json").read_text())
+    assert (outcome["exit_code"], outcome["output_bytes"]) == (0, size_bytes)
 
 
 @pytest.mark.parametrize(
