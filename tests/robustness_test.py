@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Linklab, command, environment
+from conftest import REPOSITORY, Linklab, command, environment, lines
 from linklab.places.guest import kernel
 
 pytestmark = pytest.mark.alone
@@ -103,6 +103,63 @@ def test_a_hung_guest_is_ended_with_its_console(linklab: Linklab, scenario: Scen
     assert done.code == 1
     assert "still running after 12 s of wall-clock time" in done.err
     assert "console.log" in done.err
+
+
+GONE = (
+    "events:\n  - {at: 1 s, link: wifi, carrier: down}\n  - {at: 1 s, link: lte, carrier: down}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("who", "words", "after_s"),
+    [
+        # Keep-alives, which curl asks for: ten minutes.
+        ("curl-wifi", "56: curl: (56) Recv failure: Connection timed out", 617),
+        # A minute more without any subflow (net.mptcp.close_timeout).
+        ("mptcp", "56: curl: (56) Recv failure: Transport endpoint is not connected", 678),
+        # Five times a minute.
+        ("aria2-2", "2: it said nothing", 301),
+    ],
+)
+def test_who_gives_up_without_links_says_so(
+    linklab: Linklab, scenario: ScenarioFile, who: str, words: str, after_s: float
+) -> None:
+    done = linklab("run", scenario("gone", size="50 MB", more=GONE), "-a", who, "--json")
+    assert done.code == 1
+    assert done.json["error"] == f"the client ended with {words}"
+    outcome = json.loads(Path(done.json["run_dir"], "outcome.json").read_text())
+    assert outcome["elapsed_ns"] / 1e9 == pytest.approx(after_s, abs=1)
+
+
+@pytest.mark.parametrize("who", ["curl-wifi", "mptcp", "aria2-2"])
+def test_who_never_gives_up_is_ended(
+    tmp_path: Path, scenario: ScenarioFile, nginx: str, who: str
+) -> None:
+    """The server stops the program just before the links go."""
+    client = "curl aria2c"
+    stop = f"until pidof {client}; do sleep 0.1; done; sleep 0.8; kill -STOP $(pidof {client})"
+    process = subprocess.Popen(
+        command("run", scenario("gone", size="50 MB", more=GONE), "-a", who, "--json",
+                "--timeout", 120, "--server", f"sh -c '({stop}) & exec {nginx}'"),
+        cwd=tmp_path, env=environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 1, err
+    done = json.loads(out)
+    words = "no link has carried anything for 1000 s: the client waits for ever"
+    assert (done["error"], done["figures"]) == (words, None)
+    run_dir = Path(done["run_dir"])
+    assert not (run_dir / "outcome.json").exists()
+    totals: dict[float, int] = {}
+    for sample in lines(run_dir / "queues.jsonl"):
+        totals[sample["t_s"]] = totals.get(sample["t_s"], 0) + sample["sent_bytes"]
+    carried_s = min(t_s for t_s, total in totals.items() if total == max(totals.values()))
+    *_, noticed_s, ended_s = sorted(totals)
+    assert noticed_s - carried_s == pytest.approx(1000.5, abs=1e-3)  # Samples are 0.5 s apart.
+    assert ended_s - noticed_s == pytest.approx(2, abs=1e-3)  # Who is not ended by then is killed.
+    assert not processes_in(tmp_path / "runs")
+    assert not scratch_directories(process)
 
 
 def test_a_server_that_dies_is_named(linklab: Linklab, scenario: ScenarioFile) -> None:
