@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPOSITORY, Linklab, lines
+from conftest import REPOSITORY, Linklab, lines, queue
 
 Scenario = Callable[..., Path]
 
@@ -81,6 +81,23 @@ def test_a_player_whose_links_are_gone_fails_once(linklab: Linklab, scenario: Sc
         done = linklab("run", path, "-a", who)
         assert done.code == 1
         assert done.err.count("the player is failed: ") == 1
+
+
+def test_a_film_gets_a_link_that_was_slow_again(linklab: Linklab) -> None:
+    """Wi-Fi drops to 314 kbit/s four times. While nobody asked it again after the second of them, the
+    film was interrupted nine times, for 95.8 s."""
+    done = linklab("run", "greenbag-drops-4+greenbag-110s", "-a", "adaptive", "--seed", 4, "--json")
+    assert done.code == 0, done.err
+    film = done.json["figures"]["workload"]
+    assert film["interruptions"] == 2
+    assert film["interrupted_s"] == pytest.approx(16.6, abs=0.5)
+    sent = {
+        one["t_s"]: one["sent_bytes"] for one in queue(Path(done.json["run_dir"]), "wifi", "down")
+    }
+    for since_s, until_s in ((1, 10), (36, 45), (52, 65), (81, 95), (106, 121)):
+        carried = [count for t_s, count in sent.items() if since_s <= t_s <= until_s + 0.1]
+        rate_bps = (carried[-1] - carried[0]) * 8 / (until_s - since_s)
+        assert rate_bps == pytest.approx(5.579e6, rel=0.02), since_s
 
 
 OTHERS = {
