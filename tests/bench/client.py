@@ -16,6 +16,7 @@ from pathlib import Path
 from linklab.core.paths import MULTILINK
 from linklab.regression import loopback
 from linklab.regression.loopback import Cost, Server, measure
+from linklab.runs.clients import aria2
 
 from bench.common import Bench, Result, check_installed, table, target
 
@@ -45,9 +46,11 @@ def client(bench: Bench) -> Result:
                 "curl", "-sSf", "--http1.1", "--cacert", server.ca, "-o", room / "out", server.url("file"),
             ),
             "aria2c -x2": (
-                "aria2c", "--no-conf", "-q", f"--ca-certificate={server.ca}", "-x2", "-s2", "-k1M",
-                "--file-allocation=none", "--allow-overwrite=true", "-d", room, "-o", "out",
-                server.url("file"),
+                *aria2(
+                    server.url("file"), connections=2, devices=["lo"], ca_file=str(server.ca),
+                    output=str(room / "out"),
+                ),
+                "--allow-overwrite=true",
             ),
             "multilink, one link": _multilink(server, room, "file", "--link", "lo", "--algorithm", "single"),
             "multilink, two links": _multilink(server, room, "file", *_TWO),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from linklab.core.paths import MULTILINK
+from linklab.runs.clients import aria2
 
 from bench.common import PROBES, Bench, Result, check_installed, table, target
 
@@ -31,9 +32,8 @@ BESIDE: dict[str, Sequence[str]] = {
     "nothing": (),
     "curl": ("curl", "-s", "--cacert", "{ca}", "-o", "beside", "--interface", "wlan0", "{url}"),
     **{
-        f"aria2-{n}": (
-            "aria2c", "--no-conf", "-q", "--ca-certificate={ca}", f"-s{n}", f"-x{n}", "-k1M",
-            "--file-allocation=none", "-o", "beside", "--interface=wlan0", "{url}",
+        f"aria2-{n}": aria2(
+            "{url}", connections=n, devices=["wlan0"], ca_file="{ca}", output="beside"
         )
         for n in (8, 16)
     },

@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from linklab.core.algorithms import TABLE, Algorithm
 from linklab.core.link_kinds import KINDS, LTE, WIFI
@@ -270,30 +271,29 @@ def _mptcp(task: Task) -> list[str]:
     ]
 
 
+def aria2(
+    url: str, *, connections: int, devices: Iterable[str], ca_file: str, output: str
+) -> list[str]:
+    """aria2, with so many connections over all devices together."""
+    file = Path(output)
+    return [
+        *("aria2c", "--no-conf", "--quiet", "--file-allocation=none", "--console-log-level=error"),
+        *(f"--ca-certificate={ca_file}", f"--multiple-interface={','.join(devices)}"),
+        *("-s", str(connections), "-x", str(connections), "-k", "1M"),
+        *("-d", str(file.parent), "-o", file.name, url),
+    ]
+
+
 def _aria2(connections: int) -> Command:
     def command(task: Task) -> list[str]:
-        devices = ",".join(link.device for link in task.scenario.links.values())
-        directory, _, name = task.output.rpartition("/")
-        return [
-            "aria2c",
-            "--no-conf",
-            "--quiet",
-            "--file-allocation=none",
-            "--console-log-level=error",
-            f"--ca-certificate={task.ca_file}",
-            f"--multiple-interface={devices}",
-            "-s",
-            str(connections),
-            "-x",
-            str(connections),
-            "-k",
-            "1M",
-            "-d",
-            directory,
-            "-o",
-            name,
+        devices = [link.device for link in task.scenario.links.values()]
+        return aria2(
             task.url,
-        ]
+            connections=connections,
+            devices=devices,
+            ca_file=task.ca_file,
+            output=task.output,
+        )
 
     return command
 
