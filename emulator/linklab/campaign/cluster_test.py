@@ -44,12 +44,12 @@ def listening() -> list[tuple[str, int]]:
     return found
 
 
-def lets_in(address: str, security: Security | None) -> bool:
+def lets_in(address: str, security: Security | None, patience_s: float) -> bool:
     """Whether what listens at an address takes a stranger: then it unpickles what they send."""
 
     async def shake_hands() -> None:
         arguments = security.get_connection_args("client") if security else {}
-        comm = await connect(address, timeout=2, **arguments)
+        comm = await connect(address, timeout=patience_s, **arguments)
         try:
             await comm.write({"op": "identity", "reply": True})
             await comm.read()
@@ -57,7 +57,7 @@ def lets_in(address: str, security: Security | None) -> bool:
             comm.abort()
 
     try:
-        asyncio.run(asyncio.wait_for(shake_hands(), 4))
+        asyncio.run(asyncio.wait_for(shake_hands(), 2 * patience_s))
     except (OSError, TimeoutError):
         return False
     return True
@@ -68,7 +68,7 @@ def test_its_own_process_is_let_in_and_its_workers_work(own: Client) -> None:
     (worker,) = own.scheduler_info()["workers"]
     for address in (own.scheduler_info()["address"], worker):
         assert address.startswith("tls://127.0.0.1:")
-        assert lets_in(address, own.security)
+        assert lets_in(address, own.security, 60)
 
 
 def test_nobody_else_on_the_machine_is(own: Client) -> None:
@@ -76,15 +76,15 @@ def test_nobody_else_on_the_machine_is(own: Client) -> None:
     assert len(places) >= 3  # The scheduler, a nanny, its worker.
     for host, port in places:
         assert host == "127.0.0.1"
-        assert not lets_in(f"tcp://{host}:{port}", None)
-        assert not lets_in(f"tls://{host}:{port}", Security.temporary())
+        assert not lets_in(f"tcp://{host}:{port}", None, 2)
+        assert not lets_in(f"tls://{host}:{port}", Security.temporary(), 2)
 
 
 def test_its_pages_say_nothing(own: Client) -> None:
     pages = 0
     for host, port in listening():
         for path in ("/info/main/workers.html", "/json/counts.json", "/metrics", "/health", "/"):
-            connection = http.client.HTTPConnection(host, port, timeout=5)
+            connection = http.client.HTTPConnection(host, port, timeout=60)
             try:
                 connection.request("GET", path)
                 assert connection.getresponse().status == 404

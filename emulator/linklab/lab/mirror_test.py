@@ -20,7 +20,7 @@ FILE = File(len(CONTENT), '"abc"')
 @pytest.fixture
 def listening() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(5)
+        server.settimeout(60)
         yield server
 
 
@@ -44,7 +44,7 @@ def answer(begin: int, end: int, tag: str = '"abc"') -> bytes:
 def looked(one: Mirror, wanted: int) -> dict[int, bytes]:
     """What it brings until that are so many bytes."""
     got: dict[int, bytes] = {}
-    deadline_s = time.monotonic() + 5
+    deadline_s = time.monotonic() + 60
     while sum(map(len, got.values())) < wanted and time.monotonic() < deadline_s:
         got.update(one.look(time.monotonic()))
     return got
@@ -57,7 +57,7 @@ def opened(listening: socket.socket) -> tuple[Mirror, socket.socket]:
     assert not one.keeps_up(now_s)
     one.of(FILE)
     connection, _ = listening.accept()
-    connection.settimeout(5)
+    connection.settimeout(60)
     while not one.reads:
         assert one.writes
         list(one.look(time.monotonic()))
@@ -98,7 +98,7 @@ def test_what_a_broken_connection_owes_is_asked_for_again(
     time.sleep(0.06)
     list(one.look(time.monotonic()))
     again, _ = listening.accept()
-    again.settimeout(5)
+    again.settimeout(60)
     while not one.reads:
         list(one.look(time.monotonic()))
     assert questions(again, 3) == [(16, 20), (300, 310), (500, 505)]
@@ -131,7 +131,7 @@ def test_what_a_silent_link_owes_comes_over_the_own_one(
     while not one.reads:
         list(one.look(now_s + 10.05))
     assert not one.keeps_up(now_s + 10.05)
-    again.settimeout(5)
+    again.settimeout(60)
     assert questions(again, 1) == [(10, 20)]
     again.sendall(answer(10, 20))
     assert looked(one, 10) == {10: CONTENT[10:20]}

@@ -11,7 +11,9 @@ import pytest
 from linklab.core.records import ProcessRecord, Tail
 from linklab.lab.processes import ProcessWatch
 
-BUSY = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass\n"
+BUSY = (
+    "import time\ninput()\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass\n"
+)
 
 
 def records(run_dir: Path) -> list[ProcessRecord]:
@@ -19,9 +21,12 @@ def records(run_dir: Path) -> list[ProcessRecord]:
 
 
 def test_processor_time_and_memory_are_those_of_the_processes(tmp_path: Path) -> None:
-    busy = subprocess.Popen([sys.executable, "-c", BUSY])
+    busy = subprocess.Popen([sys.executable, "-c", BUSY], stdin=subprocess.PIPE)
+    assert busy.stdin is not None
     watch = ProcessWatch(tmp_path, {"client": busy.pid, "server": os.getpid()})
     watch.look(0.5)
+    with busy.stdin as told:
+        told.write(b"begin\n")
     os.waitid(os.P_PID, busy.pid, os.WEXITED | os.WNOWAIT)
     watch.look(1.5)
     busy.wait()

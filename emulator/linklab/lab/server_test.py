@@ -2,7 +2,6 @@ import os
 import pwd
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
@@ -113,7 +112,5 @@ def test_a_server_that_never_listens_is_ended(
 
 def test_stop_waits_for_the_end(tmp_path: Path) -> None:
     process = subprocess.Popen(["sleep", "60"])
-    begun = time.monotonic()
     Server(process, tmp_path / "log").stop()
-    assert process.returncode == -15
-    assert time.monotonic() - begun < 4
+    assert process.returncode == -15, "who ends when he is asked to is not killed"

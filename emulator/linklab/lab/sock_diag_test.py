@@ -52,8 +52,8 @@ def test_plain_connections_are_no_subflows_and_those_that_go_are_told(loopback: 
         # The other end, of the same address, has received one word.
         assert list(sock_diag.downloads(answers, "127.0.0.1")) == [own]
         assert list(sock_diag.downloads(answers, "127.0.0.2")) == []
-        assert 0 < own.min_rtt_s <= own.rtt_s < 1
-        assert 0 <= own.quiet_s < 5
+        assert 0 < own.min_rtt_s <= own.rtt_s < 60
+        assert 0 <= own.quiet_s < 60
         assert gone.heard() == []
         # An abort: nobody waits.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -53,7 +53,7 @@ class Lab:
     def ask(
         self, method: str, path: str, body: str | None = None, **headers: str
     ) -> tuple[int, str, str]:
-        connection = http.client.HTTPConnection(*self.server.address, timeout=5)
+        connection = http.client.HTTPConnection(*self.server.address, timeout=60)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body, named)
         answer = connection.getresponse()
@@ -104,7 +104,7 @@ def test_on_all_addresses_too(lab: Lab) -> None:
     server = LiveServer(("0.0.0.0", 0), lab.metrics, lambda: {"runs": 3}, lab.obey, TOKEN)
     try:
         for token, status in (("linklab", 403), (TOKEN, 200)):
-            connection = http.client.HTTPConnection("127.0.0.2", server.address[1], timeout=5)
+            connection = http.client.HTTPConnection("127.0.0.2", server.address[1], timeout=60)
             headers = {"X-Linklab": token, "Host": "127.0.0.2"}
             connection.request("POST", "/command", '{"next": true}', headers)
             assert connection.getresponse().status == status
@@ -136,7 +136,7 @@ def test_where_both_protocols_come_in_an_ipv4_address_is_known(
     channel.request(rtnetlink.add_address(socket.if_nametoindex("lo"), "192.0.2.2", 32))
     server = LiveServer(("::", 0), lab.metrics, lambda: {"runs": 3}, lab.obey, TOKEN)
     loopback.callback(server.close)
-    connection = http.client.HTTPConnection("192.0.2.2", server.address[1], timeout=5)
+    connection = http.client.HTTPConnection("192.0.2.2", server.address[1], timeout=60)
     loopback.callback(connection.close)
     connection.request("GET", "/status", headers={"Host": host})
     assert connection.getresponse().status == status

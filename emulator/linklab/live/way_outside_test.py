@@ -77,7 +77,10 @@ def test_an_origin_that_cannot_be_is_one_error(
         way_outside.wanted([url], False, None, small, "host")
 
 
-def test_a_server_that_is_just_being_started_is_waited_for(small: Scenario) -> None:
+def test_a_server_that_is_just_being_started_is_waited_for(
+    small: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(way_outside, "CONNECT_TIMEOUT_S", 60.0)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -25,8 +25,15 @@ def handlers() -> Iterator[None]:
         signal.signal(signum, handler)
 
 
+def patiently(process: subprocess.Popen[bytes], limit_s: float) -> None:
+    """Has who waits for a limited time for a process do it for this one."""
+    wait = process.wait
+    process.wait = lambda timeout=None: wait(timeout and limit_s)  # type: ignore[method-assign]
+
+
 def test_a_client_is_asked_to_end_before_it_is_killed() -> None:
     polite = subprocess.Popen(["sleep", "60"])
+    patiently(polite, 60)
     execution._end(polite)
     assert polite.returncode == -signal.SIGINT
     execution._end(polite)  # One that has ended is left alone.
@@ -36,10 +43,8 @@ def test_a_client_is_asked_to_end_before_it_is_killed() -> None:
     )
     assert stubborn.stdout is not None
     assert stubborn.stdout.readline() == b"ready\n"
-    with pytest.MonkeyPatch.context() as patch:
-        wait = stubborn.wait
-        patch.setattr(stubborn, "wait", lambda timeout=None: wait(timeout and 0.05))
-        execution._end(stubborn)
+    patiently(stubborn, 0.05)
+    execution._end(stubborn)
     assert stubborn.returncode == -signal.SIGKILL
     stubborn.stdout.close()
 

@@ -263,9 +263,10 @@ def test_nothing_of_an_ended_guest_runs_on(guests: Guests) -> None:
 
 
 def test_a_guest_that_has_just_been_started_is_ended(guests: Guests) -> None:
-    """At any moment of its start: bubblewrap's child is not bound to it at once."""
+    """At any moment of its start: bubblewrap's child is not bound to it at once. Who survives is
+    waited for."""
     for number in range(30):
-        guest = guests.boot(f"run-{number}", "sleep 1; touch survived")
+        guest = guests.boot(f"run-{number}", "sleep 20; touch survived")
         assert select.select([guest], [], [], number / 1500)[0] == []
         guest.close()
         assert not (guest.run_dir / "survived").exists()
