@@ -138,7 +138,7 @@ func TestCredentialsInURLs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			giveUp := "300ms"
+			giveUp := "2s"
 			if test.want == 0 {
 				giveUp = "10s" // A busy machine may take its time.
 			}

@@ -112,12 +112,8 @@ func TestNobodyElseWritesToTheTerminal(t *testing.T) {
 				_, port, _ := strings.Cut(address, "127.0.0.1")
 				address = "https://localhost" + port
 			}
-			giveUp := "300ms"
-			if name == "coding" {
-				giveUp = "2s" // The first question hears of no ranges, the next one of the coding.
-			}
 			for _, format := range []string{"text", "json"} {
-				code, stdout, stderr := run("get", address, "--checksum", checksum, "--ca-file", authority, "--link", "wifi=lo", "--give-up", giveUp,
+				code, stdout, stderr := run("get", address, "--checksum", checksum, "--ca-file", authority, "--link", "wifi=lo", "--give-up", "2s",
 					"--run-dir", "run", "--json", "--log-level", "debug", "--log-format", format)
 				if code != 1 || !strings.Contains(stderr, test.want) {
 					t.Errorf("exit code %d, stderr %.500q, want %q", code, stderr, test.want)

@@ -246,7 +246,7 @@ func TestTheDaemonWaitsForTheServer(t *testing.T) {
 	}
 	waiting := regexp.MustCompile(`(?m)^1   waiting .* file.bin: link wifi: .*connection refused; link later: .*no such device; tries again at \d\d:\d\d:\d\d$`)
 	var stdout string
-	for range 300 {
+	for range 6000 {
 		if _, stdout, _ = run("status"); waiting.MatchString(stdout) {
 			break
 		}

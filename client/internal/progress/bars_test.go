@@ -1,7 +1,6 @@
 package progress
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,23 +9,31 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/overheard"
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// seen waits for words on the screen.
+func seen(t *testing.T, screen *overheard.Text, words ...string) {
+	t.Helper()
+	for _, want := range words {
+		for deadline := time.Now().Add(time.Minute); !strings.Contains(screen.String(), want); time.Sleep(rundir.SampleInterval) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%q is not shown in %q", want, screen.String())
+			}
+		}
+	}
+}
+
 func TestBarsShowEveryLinkAndEnd(t *testing.T) {
-	var screen bytes.Buffer
+	var screen overheard.Text
 	b := New(&screen, []download.Link{{Name: "wifi"}, {Name: "lte"}})
 	b.Record(0, &rundir.Size{Bytes: 10_000_000})
 	b.Record(0, &rundir.Sample{Link: "wifi", Received: 2_500_000, Throughput: 80e6})
-	time.Sleep(5 * rundir.SampleInterval)
+	seen(t, &screen, "wifi", "lte", "80.0 Mbit/s", "2.5 MB of 10.0 MB")
 	b.Close()
-	for _, want := range []string{"wifi", "lte", "80.0 Mbit/s", "2.5 MB of 10.0 MB"} {
-		if !strings.Contains(screen.String(), want) {
-			t.Errorf("%q is not shown in %q", want, screen.String())
-		}
-	}
 	if strings.Contains(screen.String(), "earlier") {
 		t.Errorf("nothing is resumed in %q", screen.String())
 	}
@@ -34,14 +41,10 @@ func TestBarsShowEveryLinkAndEnd(t *testing.T) {
 
 func TestBarsShowWhatIsThereAlready(t *testing.T) {
 	for _, resumed := range []int64{6_000_000, 10_000_000} {
-		var screen bytes.Buffer
+		var screen overheard.Text
 		b := New(&screen, []download.Link{{Name: "wifi"}})
 		b.Record(0, &rundir.Size{Bytes: 10_000_000, Resumed: resumed})
-		time.Sleep(5 * rundir.SampleInterval)
+		seen(t, &screen, "earlier", fmt.Sprintf("%.1f MB of 10.0 MB", float64(resumed)/1e6))
 		b.Close()
-		want := fmt.Sprintf("%.1f MB of 10.0 MB", float64(resumed)/1e6)
-		if !strings.Contains(screen.String(), "earlier") || !strings.Contains(screen.String(), want) {
-			t.Errorf("%q of an earlier call is not shown in %q", want, screen.String())
-		}
 	}
 }

@@ -63,7 +63,7 @@ func TestAnIdleConnectionIsLeftAlone(t *testing.T) {
 		})
 		until := func(what string, want bool) {
 			t.Helper()
-			for range 200 {
+			for range 2400 {
 				mu.Lock()
 				got := asking(t, ports)
 				mu.Unlock()

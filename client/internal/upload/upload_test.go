@@ -133,12 +133,37 @@ func TestRangesOverAllLinks(t *testing.T) {
 				schedule.Naive{}, schedule.Alg1{UpperLimit: 400_000, FirstRequests: 200_000},
 				schedule.Alg2{FirstRequests: 300_000},
 			} {
-				// Slowly, or one link does all before the other one has begun.
+				// Slowly, and not before both links have asked, or one does all.
+				var mu sync.Mutex
+				links, missing := map[string]string{}, map[string]bool{"wifi": true, "lte": true}
+				both := make(chan struct{})
+				begun := sync.OnceFunc(func() { close(both) })
 				s := &store{first: func(_ int, _ http.ResponseWriter, r *http.Request) bool {
+					mu.Lock()
+					delete(missing, links[r.RemoteAddr])
+					if len(missing) == 0 {
+						begun()
+					}
+					mu.Unlock()
+					select {
+					case <-both:
+					case <-r.Context().Done():
+					}
 					r.Body = slowBody{r.Body}
 					return false
 				}}
 				o := serve(t, s, http2)
+				for i, l := range o.Links {
+					o.Links[i].Dial = func(ctx context.Context, address string) (link.Socket, error) {
+						socket, err := l.Dial(ctx, address)
+						if err == nil {
+							mu.Lock()
+							links[socket.LocalAddr().String()] = l.Name
+							mu.Unlock()
+						}
+						return socket, err
+					}
+				}
 				o.Rescue, o.Scheduler = rescue, scheduler
 				summary, err := Run(context.Background(), o)
 				check(t, s, summary, err)
