@@ -29,6 +29,19 @@ def listen() -> str:
     return f"127.0.0.1:{free_port()}"
 
 
+def pressed(user: UserTerminal, key: str, pattern: str) -> None:
+    """Presses a key until it does something: until a program has the terminal it is the shell's."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        user.type(key)
+        try:
+            user.expect(pattern, 1.0)
+            return
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+
+
 def test_a_shell_is_a_terminal_like_any(
     tmp_path: Path, scenario: ScenarioFile, listen: str
 ) -> None:
@@ -45,17 +58,14 @@ def test_a_shell_is_a_terminal_like_any(
 
         user.type("sleep 600\n")
         user.expect("sleep 600\r\n")
-        time.sleep(0.5)
-        user.type("\x03")
+        pressed(user, "\x03", PROMPT)
         user.type("echo code $?\n")
         user.expect("code 130\r\n")
         user.type("sleep 600 &\n")
         user.expect(r"\[1\] \d+\r\n")
         user.type("fg\n")
         user.expect("\rsleep 600\r\n")
-        time.sleep(0.5)
-        user.type("\x1a")
-        user.expect(r"\[1\]\+ +Stopped")
+        pressed(user, "\x1a", r"\[1\]\+ +Stopped")
         user.type("kill %1; wait; echo gone\n")
         user.expect(r"[\r\n]gone\r\n")
 
