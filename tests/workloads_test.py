@@ -206,7 +206,10 @@ def test_an_upload_has_further_connections_where_packets_are_lost(
     linklab: Linklab, scenario: Scenario
 ) -> None:
     """One connection is held back by each loss; several are not all at once."""
-    lossy = {**UPLOAD, "wifi": "down: 20 Mbit/s, up: 8 Mbit/s, rtt: 60 ms, loss: 1 %, queue: 100 kB"}
+    lossy = {
+        **UPLOAD,
+        "wifi": "down: 20 Mbit/s, up: 8 Mbit/s, rtt: 60 ms, loss: 1 %, queue: 100 kB",
+    }
     path = scenario("loses", **lossy)
     alone, several = (figures(linklab, path, who) for who in ("alg3", "adaptive"))
     assert several["efficiency"] > 0.85

@@ -25,8 +25,13 @@ const (
 	unsent = 64 << 10
 	// paceWindow is the time over which rates are taken: a few round trips.
 	paceWindow = 500 * time.Millisecond
-	// connectPatience is how long a link may take to connect.
+	// connectPatience is how long a link may take to connect, and twice as long after
+	// each failure, up to four times.
 	connectPatience = 5 * time.Second
+	// securePatience is the least time that TLS may take once TCP is connected, secureTrips
+	// round trips if these are more, and twice as long each time: TCP asks later and later.
+	securePatience = time.Second
+	secureTrips    = 8
 	// leastSilence is the least time after which a connection over which nothing
 	// gets to the server is silent; it is silentTrips round trips if these are more.
 	leastSilence = 300 * time.Millisecond
@@ -41,6 +46,8 @@ const (
 var (
 	errGone   = errors.New("the connection is not used any more")
 	errSilent = errors.New("the link gets nothing to the server")
+	// errInsecure ends an attempt beside which TCP would go on to wait.
+	errInsecure = errors.New("nothing came for TLS")
 )
 
 // connection is a transport.Conn.
@@ -62,6 +69,8 @@ type lane struct {
 	// that; abandon ends it.
 	connecting bool
 	abandon    context.CancelFunc
+	// tries is how many attempts TLS took too long in.
+	tries int
 	// leaving says that it takes no more requests, and gone that it is no more.
 	leaving, gone bool
 
@@ -156,11 +165,12 @@ func (n *lane) connect() {
 	case u.Rescue:
 		between = firstPause
 	}
-	ctx, cancel := context.WithTimeoutCause(u.ctx, connectPatience, errSilent)
+	ctx, cancel := u.attempt(l.failures)
 	n.abandon = cancel
+	tries := n.tries
 	u.running.Go(func() {
 		defer cancel()
-		conn, opened, err := l.open(ctx, between)
+		conn, opened, err := l.open(ctx, between, tries)
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		n.connecting = false
@@ -171,6 +181,8 @@ func (n *lane) connect() {
 			conn.Close()
 		case !needed || errors.Is(context.Cause(ctx), context.Canceled):
 			// Nobody wants it any more, or not before another attempt.
+		case errors.Is(err, errInsecure):
+			n.tries++
 		case n.conn != nil && u.Rescue:
 			l.pause(cmp.Or(context.Cause(ctx), err)) // The silent one may go on.
 		default:
@@ -180,8 +192,18 @@ func (n *lane) connect() {
 	})
 }
 
-// open makes a connection, and asks again that often if there is no answer.
-func (l *linkState) open(ctx context.Context, between time.Duration) (connection, *sockets, error) {
+// attempt is for how long a connection is tried after so many failures: as published
+// until TCP gives up.
+func (u *upload) attempt(failures int) (context.Context, context.CancelFunc) {
+	if !u.Rescue {
+		return context.WithCancel(u.ctx)
+	}
+	return context.WithTimeoutCause(u.ctx, connectPatience<<min(failures, 2), errSilent)
+}
+
+// open makes a connection, and asks again that often if there is no answer. So many
+// tries before were not answered any more once TCP was connected.
+func (l *linkState) open(ctx context.Context, between time.Duration, tries int) (connection, *sockets, error) {
 	opened := &sockets{}
 	dial := func(ctx context.Context) (link.Socket, error) {
 		below, err := l.Dial(ctx, transport.Address(l.upload.URL))
@@ -209,7 +231,16 @@ func (l *linkState) open(ctx context.Context, between time.Duration) (connection
 		return nil, nil, err
 	}
 	again := func(ctx context.Context) (link.Socket, error) { return kept(dial(ctx)) }
-	conn, err := transport.Open(ctx, first, again, l.upload.TLS, l.upload.URL)
+	secure, cancel := ctx, context.CancelFunc(func() {})
+	if rtt, err := first.RoundTrip(); err == nil && l.upload.Rescue {
+		least := max(securePatience, secureTrips*rtt.Sending)
+		secure, cancel = context.WithTimeoutCause(ctx, least<<min(tries, 10), errInsecure)
+	}
+	defer cancel()
+	conn, err := transport.Open(secure, first, again, l.upload.TLS, l.upload.URL)
+	if err != nil && ctx.Err() == nil && secure.Err() != nil {
+		err = errInsecure
+	}
 	return conn, opened, err
 }
 
@@ -218,7 +249,7 @@ func (l *linkState) open(ctx context.Context, between time.Duration) (connection
 func (n *lane) install(conn connection, opened *sockets) {
 	n.close(errSilent)
 	now := n.link.upload.now()
-	n.conn, n.sockets = conn, opened
+	n.conn, n.sockets, n.tries = conn, opened, 0
 	n.pace = throughput.NewPace(paceWindow)
 	opened.look() // What came for TLS is nothing of the file.
 	n.heard = now

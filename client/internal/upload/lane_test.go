@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net"
 	"testing"
 	"time"
 
@@ -100,6 +101,56 @@ func TestAConnectionIsSilentOverWhichNothingGetsThrough(t *testing.T) {
 		n.look(now + 2*time.Minute)
 		if n.look(now + 3*time.Minute); n.silent || n.left() != 0 {
 			t.Error("it is silent, though there is nothing to send")
+		}
+	}
+}
+
+// Where the first failure ends the upload, a link that is away at the start is none.
+func TestOnlyRescueGivesUpConnecting(t *testing.T) {
+	for _, rescue := range []bool{true, false} {
+		u := scene(1000)
+		u.Rescue = rescue
+		ctx, cancel := u.attempt(0)
+		if _, timed := ctx.Deadline(); timed != rescue {
+			t.Errorf("rescue %v: an attempt to connect has a deadline: %v", rescue, timed)
+		}
+		cancel()
+	}
+}
+
+// Of what is sent for TLS TCP repeats what was lost later and later.
+func TestTLSThatIsNotAnsweredIsTriedAgain(t *testing.T) {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() // It accepts, and says nothing.
+	for _, rescue := range []bool{true, false} {
+		o := serve(t, &store{}, true)
+		o.Rescue, o.URL.Host = rescue, listener.Addr().String()
+		l := &linkState{Link: o.Links[0], upload: &upload{Options: o}}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*securePatience)
+		defer cancel()
+		if _, _, err := l.open(ctx, 0, 0); errors.Is(err, errInsecure) != rescue {
+			t.Errorf("rescue %v: %v", rescue, err)
+		}
+	}
+}
+
+// Who has something that does not get through does not repeat what others have.
+func TestAStalledConnectionRepeatsNothing(t *testing.T) {
+	now := 10 * time.Second
+	for _, stalled := range []bool{true, false} {
+		u := scene(100_000, 1, 1)
+		owing, idle := u.links[0].lanes[0], u.links[1].lanes[0]
+		owing.gives(ranges.Range{Length: 100_000}, now-time.Second)
+		idle.brings(8e6, now)
+		idle.heard = now
+		if stalled {
+			idle.pending, idle.heard = 1, now-time.Second
+		}
+		if _, _, ok := u.late(idle, now); ok == stalled {
+			t.Errorf("stalled %v: %v", stalled, ok)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func (u *upload) works(now time.Duration) []schedule.Work {
 // has nothing to do, would bring it sooner: both send it, and who is confirmed first
 // has done it.
 func (u *upload) late(n *lane, now time.Duration) (r ranges.Range, from string, ok bool) {
-	if !u.Rescue || len(n.active) > 0 || u.whole {
+	if !u.Rescue || u.whole || len(n.active) > 0 || n.isStalled(now) {
 		return r, "", false
 	}
 	thief := n.work(now)
