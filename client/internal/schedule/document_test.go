@@ -175,6 +175,19 @@ var constants = []chosen{
 	{of: rescued, what: "a link must be slow for", name: "download.slowTrips", unit: "round trips", from: "ours"},
 	{of: rescued, what: "and for", name: "download.leastSlow", unit: "s", from: "ours"},
 	{of: rescued, what: "links that a plan spares are used, after none worked, for", name: "download.overruling", unit: "s", from: "ours"},
+
+	{of: "uploads", what: "time between two looks", name: "upload.look", unit: "s", from: "ours"},
+	{of: "uploads", what: "most that the kernel takes and cannot send yet", name: "upload.unsent", unit: "B", from: "ours, compared"},
+	{of: "uploads, adaptive", what: "to be sent ahead", name: "upload.ahead", unit: "times what a connection brings in a round trip, and what it does until the next look", from: "ours, compared"},
+	{of: "uploads, adaptive", what: "most that a round trip counts", name: "upload.mostQueue", unit: "times the one without a queue", from: "ours, compared"},
+	{of: "uploads, others", what: "requests of a link at a time", name: "upload.mostRequests", unit: "", from: "ours"},
+	{of: "uploads, rescue", what: "a connection is silent after", name: "upload.silentTrips", unit: "round trips", from: "ours"},
+	{of: "uploads, rescue", what: "shortest silence that counts", name: "upload.leastSilence", unit: "s", from: "ours"},
+	{of: "uploads, rescue", what: "shortest silence of a link after which others may have what it owes, and least time to confirm what has got there", name: "upload.patience", unit: "s", from: "ours, compared"},
+	{of: "uploads, rescue", what: "a link that failed is left alone for", name: "upload.firstPause", unit: "s", from: "ours"},
+	{of: "uploads, rescue", what: "then twice as long each time, up to", name: "upload.longestPause", unit: "s", from: "ours"},
+	{of: "uploads, rescue", what: "an attempt to connect takes at most", name: "upload.connectPatience", unit: "s at first, up to four times as long after failures", from: "ours"},
+	{of: "uploads, rescue", what: "TLS takes at most", name: "upload.securePatience", unit: "s or 8 round trips, then twice as long each time", from: "ours"},
 }
 
 // unlisted are constants that decide nothing.
@@ -246,7 +259,7 @@ type goConstants map[string]ast.Expr
 
 func readConstants(t *testing.T) goConstants {
 	known := goConstants{}
-	for _, folder := range []string{"schedule", "download", "transport", "energy"} {
+	for _, folder := range []string{"schedule", "download", "upload", "transport", "energy"} {
 		files, err := filepath.Glob("../" + folder + "/*.go")
 		if err != nil {
 			t.Fatal(err)
