@@ -95,9 +95,13 @@ def test_a_shell_is_a_terminal_like_any(
 
 
 def test_much_is_typed_and_shown(tmp_path: Path, scenario: ScenarioFile, listen: str) -> None:
-    """More than any buffer on the way holds, both ways, every byte once; on the server host."""
+    """More than any buffer on the way holds, both ways, every byte once; on the server host. What is
+    typed later comes through, too."""
     file = scenario("pasted", size="1 MB")
-    script = "stty -echo; echo go; head -n 5000 | sha256sum; seq 60000 | cat; exit 3"
+    script = (
+        "stty -echo; echo go; head -n 5000 | sha256sum; seq 60000 | cat;"
+        " read word; echo got $word; exit 3"
+    )
     pasted = "".join(f"{number} and so on, and so on\n" for number in range(5000))
     with UserTerminal(
         tmp_path, "shell", file, "--listen", listen, "--on", "server", "--", "sh", "-c", script
@@ -105,6 +109,8 @@ def test_much_is_typed_and_shown(tmp_path: Path, scenario: ScenarioFile, listen:
         user.expect("go\r\n")
         user.type(pasted)
         said = user.expect("\n60000\r\n").split()
+        user.type("more\n")
+        user.expect("got more\r\n")
         assert user.end() == 3
     digest = subprocess.run(["sha256sum"], input=pasted.encode(), capture_output=True, check=True)
     assert said[0] == digest.stdout.decode().split()[0]

@@ -1,13 +1,14 @@
 """A terminal for a program in the lab: a pseudo-terminal here, joined to the user's by a channel.
 
-The channel is a stream of bytes, in the guest a serial line. What the program writes goes to the user
-as it is, after one byte that says that somebody listens; what the user's side sends are frames: what
-was typed, or the size of the window.
+The channel is a stream of bytes, in the guest a serial line. After one byte that says that somebody
+listens both sides send frames: what was typed, or the size of the window; what the program writes, or
+how much of what was sent has been taken.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import select
@@ -28,8 +29,12 @@ ENVIRONMENT: Final = "LINKLAB_TERMINAL"
 
 READY: Final = b"\x06"
 
-_HEAD = struct.Struct("!cI")
-_TYPED, _SIZE = b"t", b"s"
+MOST_UNTAKEN_BYTES: Final = 2048
+"""So much may be on its way into the lab. UML's serial line never listens again once its reader has
+nearly 4 KiB unread (arch/um/drivers/line.c: line_throttle)."""
+
+_HEAD, _WINDOW, _COUNT = struct.Struct("!cI"), struct.Struct("!HH"), struct.Struct("!I")
+_TEXT, _SIZE, _TAKEN = b"t", b"s", b"n"
 _MOST_BYTES = 1 << 16
 
 
@@ -52,15 +57,19 @@ class Terminal(msgspec.Struct, frozen=True, kw_only=True):
     on: Literal["client", "server"] = "client"
 
 
-def typed(content: bytes) -> bytes:
-    """The frame of what a user has typed."""
-    return _HEAD.pack(_TYPED, len(content)) + content
+def text(content: bytes) -> bytes:
+    """The frame of what a user has typed, or a program written: 64 KiB at most."""
+    return _HEAD.pack(_TEXT, len(content)) + content
+
+
+def taken(count: int) -> bytes:
+    """The frame that says that so many bytes of frames have been read."""
+    return _HEAD.pack(_TAKEN, _COUNT.size) + _COUNT.pack(count)
 
 
 def resized(window: Window) -> bytes:
     """The frame of a window's new size."""
-    content = struct.pack("!HH", window.rows, window.columns)
-    return _HEAD.pack(_SIZE, len(content)) + content
+    return _HEAD.pack(_SIZE, _WINDOW.size) + _WINDOW.pack(window.rows, window.columns)
 
 
 class Frames:
@@ -69,17 +78,26 @@ class Frames:
     def __init__(self) -> None:
         self._waiting = bytearray()
 
-    def of(self, content: bytes) -> Iterator[bytes | Window]:
-        """What is whole now: bytes that were typed, or a window's size."""
+    def of(self, content: bytes) -> Iterator[bytes | Window | int]:
+        """What is whole now: text, a window's size, or how many bytes were taken. OSError for what is
+        no frame: programs in the lab may write here what they want."""
         self._waiting += content
         while len(self._waiting) >= _HEAD.size:
             kind, size = _HEAD.unpack_from(self._waiting)
+            wanted = {_TEXT: min(size, _MOST_BYTES), _SIZE: _WINDOW.size, _TAKEN: _COUNT.size}
+            if size != wanted.get(kind):
+                raise OSError(errno.EPROTO, os.strerror(errno.EPROTO))
             end = _HEAD.size + size
             if len(self._waiting) < end:
                 return
             found = bytes(self._waiting[_HEAD.size : end])
             del self._waiting[:end]
-            yield found if kind == _TYPED else Window(*struct.unpack("!HH", found))
+            if kind == _TEXT:
+                yield found
+            elif kind == _SIZE:
+                yield Window(*_WINDOW.unpack(found))
+            else:
+                yield int(_COUNT.unpack(found)[0])
 
 
 def write_all(descriptor: int, content: bytes) -> None:
@@ -138,7 +156,7 @@ class PseudoTerminal:
                 writers = [self._own_end] if self._typed else []
                 readable, writable, _ = select.select(readers, writers, [])
                 if self._own_end in readable:
-                    write_all(self._channel, os.read(self._own_end, _MOST_BYTES))
+                    write_all(self._channel, text(os.read(self._own_end, _MOST_BYTES)))
                 elif self._stop in readable:
                     return
                 if writable:
@@ -147,8 +165,9 @@ class PseudoTerminal:
                     content = os.read(self._channel, _MOST_BYTES)
                     if not content:
                         return
+                    write_all(self._channel, taken(len(content)))
                     for found in frames.of(content):
                         if isinstance(found, Window):
                             self._resize(found)
-                        else:
+                        elif isinstance(found, bytes):
                             self._typed += found

@@ -6,17 +6,24 @@ from collections.abc import Iterator
 
 import pytest
 
-from linklab.lab.terminal import READY, Frames, PseudoTerminal, Window, resized, typed
+from linklab.lab.terminal import READY, Frames, PseudoTerminal, Window, resized, taken, text
 
 WINDOW = Window(rows=30, columns=100)
 
 
 def test_frames_come_out_whole_however_they_arrive() -> None:
-    sent = typed(b"ls\r") + resized(WINDOW) + typed(b"") + typed(b"x" * 70_000)
-    wanted = [b"ls\r", WINDOW, b"", b"x" * 70_000]
+    most = b"x" * (1 << 16)
+    sent = text(b"ls\r") + resized(WINDOW) + text(b"") + taken(7) + text(most)
+    wanted = [b"ls\r", WINDOW, b"", 7, most]
     assert list(Frames().of(sent)) == wanted
     frames = Frames()
     assert [one for at in range(len(sent)) for one in frames.of(sent[at : at + 1])] == wanted
+
+
+@pytest.mark.parametrize("said", [b"t\x00\x01\x00\x01", b"s\x00\x00\x00\x05", b"hello, world"])
+def test_what_is_no_frame_is_not_waited_for(said: bytes) -> None:
+    with pytest.raises(OSError, match="Protocol error"):
+        list(Frames().of(said))
 
 
 @pytest.fixture
@@ -35,11 +42,16 @@ def on(joined: PseudoTerminal, script: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(argv, stdin=end, stdout=end, stderr=end)
 
 
-def all_of(own: socket.socket) -> bytes:
-    parts = []
+def all_of(own: socket.socket) -> tuple[bytes, int]:
+    """What is shown, and how much of what was sent has been taken."""
+    frames, shown, count = Frames(), b"", 0
     while part := own.recv(65536):
-        parts.append(part)
-    return b"".join(parts)
+        for one in frames.of(part):
+            if isinstance(one, bytes):
+                shown += one
+            elif isinstance(one, int):
+                count += one
+    return shown, count
 
 
 def test_a_program_is_joined_to_the_user_s_terminal(channel: tuple[socket.socket, int]) -> None:
@@ -47,18 +59,22 @@ def test_a_program_is_joined_to_the_user_s_terminal(channel: tuple[socket.socket
     joined = PseudoTerminal(far, WINDOW)
     with contextlib.closing(joined):
         assert own.recv(1) == READY
-        own.sendall(resized(Window(5, 6)) + typed(b"hello\n"))
+        sent = resized(Window(5, 6)) + text(b"hello\n")
+        own.sendall(sent)
         program = on(joined, "read word; stty size; tty; echo $word; exit 3")
         assert program.wait(timeout=20) == 3
         name = os.ttyname(joined.program_end)
-    assert all_of(own).decode() == f"hello\r\n5 6\r\n{name}\r\nhello\r\n"
+    shown, count = all_of(own)
+    assert shown.decode() == f"hello\r\n5 6\r\n{name}\r\nhello\r\n"
+    assert count == len(sent)
 
 
 def test_what_was_written_last_is_shown(channel: tuple[socket.socket, int]) -> None:
     own, far = channel
     with contextlib.closing(PseudoTerminal(far, WINDOW)) as joined:
         assert on(joined, "echo first; echo last").wait(timeout=20) == 0
-    assert all_of(own) == READY + b"first\r\nlast\r\n"
+    assert own.recv(1) == READY
+    assert all_of(own) == (b"first\r\nlast\r\n", 0)
 
 
 def test_a_program_is_hung_up_on_when_the_channel_ends(

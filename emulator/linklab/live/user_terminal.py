@@ -12,7 +12,15 @@ import tty
 from collections.abc import Iterator
 from types import FrameType
 
-from linklab.lab.terminal import READY, Window, resized, typed, write_all
+from linklab.lab.terminal import (
+    MOST_UNTAKEN_BYTES,
+    READY,
+    Frames,
+    Window,
+    resized,
+    text,
+    write_all,
+)
 from linklab.runs.runner import Running
 
 LEAST = Window(rows=2, columns=20)
@@ -98,18 +106,25 @@ def _attend(channel: socket.socket, keys: int, screen: int, changes: int) -> Non
     """Until either end has gone. What the lab does not take yet waits here, so that neither end can
     keep the other from reading."""
     channel.setblocking(False)
-    waiting = bytearray()
+    waiting, frames, untaken = bytearray(), Frames(), 0
     lab = channel.fileno()
     while True:
         readers = [lab, changes, *([keys] if len(waiting) < _MOST_BYTES else [])]
-        ready, takes, _ = select.select(readers, [lab] if waiting else [], [])
+        room = max(0, MOST_UNTAKEN_BYTES - untaken)
+        ready, takes, _ = select.select(readers, [lab] if waiting and room else [], [])
         if lab in ready:
             content = channel.recv(_MOST_BYTES)
             if not content:
                 return
-            write_all(screen, content)
+            for found in frames.of(content):
+                if isinstance(found, bytes):
+                    write_all(screen, found)
+                elif isinstance(found, int):
+                    untaken -= found
         if takes:
-            del waiting[: channel.send(waiting)]
+            sent = channel.send(waiting[:room])
+            untaken += sent
+            del waiting[:sent]
         if changes in ready:
             os.read(changes, _MOST_BYTES)
             size = os.get_terminal_size(keys)
@@ -118,4 +133,4 @@ def _attend(channel: socket.socket, keys: int, screen: int, changes: int) -> Non
             content = os.read(keys, _MOST_BYTES)
             if not content:
                 return
-            waiting += typed(content)
+            waiting += text(content)
