@@ -396,6 +396,8 @@ func (u *upload) failed(n *lane, err error) {
 		u.end(refused)
 	case u.Rescue && isRefusal && u.refuses():
 		u.end(fmt.Errorf("the server has taken nothing for %s: it answers %s", u.GiveUp, refused.said()))
+	case u.Rescue && isRefusal:
+		n.link.pause(err) // Its connections are in order, and what else they send may be taken.
 	default:
 		u.broken(n, err)
 	}

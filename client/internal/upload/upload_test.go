@@ -278,6 +278,30 @@ func TestRescueMakesUpForFailures(t *testing.T) {
 	}
 }
 
+// What a connection has on its way is not lost because the server refuses one request.
+func TestARefusalKeepsTheConnection(t *testing.T) {
+	s := &store{first: func(n int, w http.ResponseWriter, _ *http.Request) bool {
+		if n%3 == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return n%3 == 1
+	}}
+	o := serve(t, s, true)
+	o.Rescue = true
+	var dials atomic.Int32
+	for i, l := range o.Links {
+		o.Links[i].Dial = func(ctx context.Context, address string) (link.Socket, error) {
+			dials.Add(1)
+			return l.Dial(ctx, address)
+		}
+	}
+	summary, err := Run(context.Background(), o)
+	check(t, s, summary, err)
+	if n := dials.Load(); n != 2 {
+		t.Errorf("%d connections of two links", n)
+	}
+}
+
 func TestFailures(t *testing.T) {
 	always := func(code int) func(*store, *Options) {
 		return func(s *store, _ *Options) {
