@@ -147,11 +147,13 @@ func (u *upload) run(ctx context.Context, whole bool) error {
 	u.mu.Unlock()
 	u.supervise()
 	u.running.Wait()
+	u.mu.Lock() // net/http may still read a body.
 	for _, l := range u.links {
 		for _, one := range l.lanes {
 			one.close(errComplete)
 		}
 	}
+	u.mu.Unlock()
 	if err := context.Cause(u.ctx); !errors.Is(err, errComplete) {
 		return err
 	}
