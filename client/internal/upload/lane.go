@@ -374,7 +374,7 @@ func (n *lane) pipe(now time.Duration) quantity.Bytes {
 // work is what it has to do.
 func (n *lane) work(now time.Duration) schedule.Work {
 	w := schedule.Work{
-		Usable: n.isUsable(now), Delay: n.leastRTT, RTT: n.leastRTT,
+		Usable: n.isUsable(now) && !n.isUnanswered(now), Delay: n.leastRTT, RTT: n.leastRTT,
 		Arrived: n.pace.Total(), Bandwidth: n.link.Bandwidth, Connections: 1,
 	}
 	if n.conn != nil && !n.silent {

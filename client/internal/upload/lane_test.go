@@ -253,6 +253,28 @@ func TestWhatIsLateOnTheSameLink(t *testing.T) {
 	}
 }
 
+// Little that is left goes to the link that brings most, but not to one whose server
+// is silent: nobody would send it.
+func TestTheRestIsNotForALinkThatIsNotAnswered(t *testing.T) {
+	u := scene(103_000, 1, 1)
+	now := u.now()
+	hung, idle := u.links[0].lanes[0], u.links[1].lanes[0]
+	hung.brings(80e6, now)
+	u.links[0].together = hung.pace
+	idle.brings(8e6, now)
+	u.links[1].together = idle.pace
+	hung.gives(ranges.Range{Length: 100_000}, now)
+	hung.pending = 0
+	hung.pace.End(now)
+	idle.pace.End(now)
+	if _, _, ok := u.next(idle, now); ok {
+		t.Error("the slow one has the rest at once")
+	}
+	if r, _, ok := u.next(idle, now+patience+time.Millisecond); !ok || r.Offset != 100_000 {
+		t.Errorf("%v, %v: nobody has the rest", r, ok)
+	}
+}
+
 // What the server has is not sent once more while the other request for it ends.
 func TestWhatIsConfirmedIsNotSentAgain(t *testing.T) {
 	now := time.Second

@@ -161,6 +161,16 @@ func (n *lane) isStalled(now time.Duration) bool {
 	return n.conn == nil || n.left() > 0 && now-n.heard > max(leastSilence/2, 2*n.rtt)
 }
 
+// isUnanswered reports whether all that it sent is there, and the server does not say
+// so for long.
+func (n *lane) isUnanswered(now time.Duration) bool {
+	if len(n.active) == 0 || n.left() > 0 {
+		return false
+	}
+	newest := n.active[len(n.active)-1]
+	return now-max(newest.moved, n.got) > max(patience, silentTrips*n.rtt)
+}
+
 // ends is in how many seconds the lane has brought its request of that number.
 func (n *lane) ends(number int, now time.Duration) float64 {
 	one := n.active[number]
@@ -170,10 +180,8 @@ func (n *lane) ends(number int, now time.Duration) float64 {
 	}
 	left = max(left, 0)
 	switch {
-	case n.isStalled(now):
+	case n.isStalled(now), n.isUnanswered(now):
 		return math.Inf(1)
-	case n.left() == 0 && now-max(one.moved, n.got) > max(patience, silentTrips*n.rtt):
-		return math.Inf(1) // All is there, and the server does not say so.
 	case n.pace.Rate(now) == 0:
 		first, age := n.work(now).First(left), (now - one.issued).Seconds()
 		if age > 2*first {
