@@ -68,7 +68,7 @@ PARTS = {
         "internal/download/rescue.go", "case links[x].shown.Rate() > 0:", "case false:"
     ),
     "a rate over two round trips": Change(
-        "internal/download/lanes.go", "max(paceWindow, 2*l.rtt.Last)", "paceWindow"
+        "internal/download/lanes.go", "max(PaceWindow, 2*l.rtt.Last)", "PaceWindow"
     ),
     "what is behind a lost packet": Change(
         "internal/download/hole.go",

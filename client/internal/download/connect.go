@@ -259,7 +259,7 @@ func (d *download) install(l *linkState, s *session, now time.Duration) {
 		if d.isOnly(l) {
 			l.meter.Restart(now)
 		}
-		l.pace = throughput.NewPace(paceWindow)
+		l.pace = throughput.NewPace(PaceWindow)
 	}
 	l.session = s
 	l.suspect = false

@@ -24,13 +24,13 @@ func deciding(free quantity.Bytes) (withLanes, *linkState) {
 	for x := range 32 {
 		l := &linkState{
 			index: x, session: &session{Conn: &transport.Conn{}},
-			pace: throughput.NewPace(paceWindow), health: newHealth(),
+			pace: throughput.NewPace(PaceWindow), health: newHealth(),
 			rtt: link.RoundTrip{Last: 40 * time.Millisecond, Min: 30 * time.Millisecond},
 		}
 		if x < 2 {
 			l.account = &account{meter: throughput.NewMeter(time.Second)}
 			l.growth = &schedule.Growth{Most: 16}
-			l.together = throughput.NewPace(paceWindow)
+			l.together = throughput.NewPace(PaceWindow)
 		} else {
 			l.first = d.links[x%2]
 			l.account = l.first.account
@@ -65,8 +65,8 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 // more than keeps it at work.
 func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
 	l := &linkState{
-		lane: lane{growth: &schedule.Growth{}, together: throughput.NewPace(paceWindow)},
-		pace: throughput.NewPace(paceWindow), rtt: link.RoundTrip{Min: 100 * time.Millisecond},
+		lane: lane{growth: &schedule.Growth{}, together: throughput.NewPace(PaceWindow)},
+		pace: throughput.NewPace(PaceWindow), rtt: link.RoundTrip{Min: 100 * time.Millisecond},
 	}
 	l.together.Begin(0, 0)
 	l.together.Add(100*time.Millisecond, 100_000)
@@ -96,7 +96,7 @@ func TestNoMoreIsOrderedTheLongerTheQueue(t *testing.T) {
 	l := &linkState{
 		lane: lane{growth: &schedule.Growth{}}, rtt: link.RoundTrip{Min: 40 * time.Millisecond},
 		idleDelay: 50 * time.Millisecond,
-		pace:      throughput.NewPace(paceWindow),
+		pace:      throughput.NewPace(PaceWindow),
 	}
 	l.pace.Begin(0, 0)
 	for now := time.Duration(0); now < 10*time.Second; now += 10 * time.Millisecond {
@@ -118,7 +118,7 @@ func TestSlowStartDoesNotOrderMoreThanALinkCarries(t *testing.T) {
 	l := &linkState{
 		account: &account{meter: throughput.NewMeter(time.Second)},
 		lane:    lane{growth: &schedule.Growth{Most: 16}},
-		pace:    throughput.NewPace(paceWindow), rtt: link.RoundTrip{Min: 100 * time.Millisecond},
+		pace:    throughput.NewPace(PaceWindow), rtt: link.RoundTrip{Min: 100 * time.Millisecond},
 	}
 	connections := quantity.Bytes(l.growth.Begin())
 	l.pace.Begin(0, 0)
@@ -154,7 +154,7 @@ func TestALinkIsNoFasterThanItsConnectionsTogether(t *testing.T) {
 	if want := link.together.Rate(now); got != want || got >= all {
 		t.Errorf("one of sixteen has work: the link is taken for %.0f bit/s, want %.0f; all had %.0f", float64(got), float64(want), float64(all))
 	}
-	link.together = throughput.NewPace(paceWindow)
+	link.together = throughput.NewPace(PaceWindow)
 	if got := d.merged(d.measured(now), now)[0].Rate; got != 0 {
 		t.Errorf("nothing comes on the link, which is taken for %.0f bit/s", float64(got))
 	}
@@ -210,7 +210,7 @@ func TestALinkWithLittleOrderedIsNoFasterThanItIs(t *testing.T) {
 	d, _ := deciding(0)
 	l := d.links[0]
 	l.little, l.idleDelay, l.delays = true, 20*time.Millisecond, []time.Duration{300 * time.Millisecond}
-	l.growth, l.together, l.pace = nil, nil, throughput.NewPace(paceWindow)
+	l.growth, l.together, l.pace = nil, nil, throughput.NewPace(PaceWindow)
 	r := &request{session: l.session}
 	l.active = []*request{r}
 	l.begun(0, 0)
@@ -282,7 +282,7 @@ func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
 		}
 		late.active, late.newest, late.expected = []*request{r}, r, test.left
 		late.session.Conn.Socket = fromSilent{}
-		late.pace = throughput.NewPace(paceWindow)
+		late.pace = throughput.NewPace(PaceWindow)
 		late.pace.Begin(0, 0)
 		late.pace.Add(time.Second, 1e5) // 4e5 of the others.
 		lanes := d.measured(now)
@@ -341,7 +341,7 @@ func TestFirstBytesInNoTimeOrderLittle(t *testing.T) {
 	d.links = d.links[:2]
 	l := d.links[0]
 	l.growth = nil
-	l.pace = throughput.NewPace(paceWindow)
+	l.pace = throughput.NewPace(PaceWindow)
 	l.pace.Begin(0, now)
 	l.pace.Add(now+256, 16384)
 	if r, _, ok := d.withRescue.next(l, now+256); !ok || r.Length > schedule.MostOrder(16384) {

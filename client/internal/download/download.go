@@ -89,7 +89,7 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 			account: &account{meter: throughput.NewMeter(o.Window)},
 			index:   i,
 			url:     o.URL,
-			pace:    throughput.NewPace(paceWindow),
+			pace:    throughput.NewPace(PaceWindow),
 			health:  newHealth(),
 		})
 	}

@@ -1,7 +1,6 @@
 package download
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -207,7 +206,7 @@ func (d withLanes) begin() {
 	defer d.mu.Unlock()
 	for _, l := range d.links {
 		l.growth = &schedule.Growth{Most: d.most}
-		l.together = throughput.NewPace(paceWindow)
+		l.together = throughput.NewPace(PaceWindow)
 		l.little = d.window != nil
 		for range l.growth.Begin() - 1 {
 			d.add(l)
@@ -256,16 +255,16 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 				l.delivered(came, now)
 			}
 			// It was chosen before what is behind a lost packet counted as it comes.
-			l.pace.Average(max(paceWindow, 2*l.rtt.Last))
+			l.pace.Average(max(PaceWindow, 2*l.rtt.Last))
 			flow.Add(l.rtt.Last, l.rtt.Min, l.pace.Rate(now), l == first)
 		}
 	}
-	first.together.Average(max(paceWindow, 2*first.rtt.Last))
+	first.together.Average(max(PaceWindow, 2*first.rtt.Last))
 	usable := first.usable(now)
 	if !usable && first.away == 0 && first.session != nil {
 		first.away, first.answers, first.isBack = now, false, false
 	}
-	begins := (usable || first.answers) && first.away > 0 && !first.isBack && now-first.away > leastSilence
+	begins := (usable || first.answers) && first.away > 0 && !first.isBack && now-first.away > LeastSilence
 	if begins {
 		first.growth.Back(further, first.answers)
 		first.isBack = true
@@ -289,25 +288,19 @@ func (d withLanes) tendLink(first *linkState, now time.Duration) {
 	}
 }
 
-// slowest is the link's further lanes, those that are leaving first, then those
-// that deliver least, the newest first.
+// slowest is the link's further lanes, those first that are given up first.
 func (d *download) slowest(first *linkState, now time.Duration) []*linkState {
 	lanes := slices.DeleteFunc(d.lanes(first), func(l *linkState) bool { return l == first })
-	slices.Reverse(lanes)
-	rank := func(l *linkState) quantity.Rate {
-		if l.leaving {
-			return -1
-		}
-		return l.pace.Rate(now)
-	}
-	slices.SortStableFunc(lanes, func(a, b *linkState) int { return cmp.Compare(rank(a), rank(b)) })
+	schedule.GivenUpFirst(lanes,
+		func(l *linkState) bool { return l.leaving },
+		func(l *linkState) quantity.Rate { return l.pace.Rate(now) })
 	return lanes
 }
 
 // isSilent reports whether nothing has come for longer than usual, where others
 // of the link may do better.
 func (l *linkState) isSilent(now time.Duration) bool {
-	return l.session == nil || now-l.session.heardAt > max(leastSilence/2, 2*l.rtt.Last)
+	return l.session == nil || now-l.session.heardAt > max(LeastSilence/2, 2*l.rtt.Last)
 }
 
 // hears reports whether something comes of what the lane asked for. One that asked
@@ -341,7 +334,7 @@ func (d withLanes) add(first *linkState) {
 		url:     first.url,
 		rtt:     first.rtt,
 		delays:  slices.Clone(first.delays),
-		pace:    throughput.NewPace(paceWindow),
+		pace:    throughput.NewPace(PaceWindow),
 		health:  newHealth(),
 	}
 	d.links = append(slices.Clone(d.links), l)

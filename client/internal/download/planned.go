@@ -253,7 +253,7 @@ func (p *planned) observe(now time.Duration) {
 // leastMeasured is how long a subsegment must have arrived for its rate to
 // mean something: that, and two round trips as they are with the queue. Behind
 // a lost packet nothing comes for one, and then all at once.
-const leastMeasured = leastSilence
+const leastMeasured = LeastSilence
 
 // rate is the mean over the present subsegment, or the last one while the
 // present one is young. total is what has come over the link.

@@ -178,7 +178,7 @@ func TestAForsakenLinkIsBetterThanNone(t *testing.T) {
 // Behind a lost packet nothing comes for a while, and then all at once: the
 // wait is a part of the rate, and no sign of a link that has broken off.
 func TestALostPacketDoesNotChangeARate(t *testing.T) {
-	l := &linkState{account: &account{meter: throughput.NewMeter(time.Second)}, pace: throughput.NewPace(paceWindow)}
+	l := &linkState{account: &account{meter: throughput.NewMeter(time.Second)}, pace: throughput.NewPace(PaceWindow)}
 	l.rtt.Min = 20 * time.Millisecond
 	w := &subsegment{}
 	var now time.Duration

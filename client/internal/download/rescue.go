@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// paceWindow is the time over which rescue takes a link's throughput: a
-	// few round trips.
-	paceWindow = 500 * time.Millisecond
+	// PaceWindow is the time over which rescue takes a link's throughput: a
+	// few round trips. The exported ones are of uploads, too.
+	PaceWindow = 500 * time.Millisecond
 	// period is the time between two looks at all links.
 	period = 50 * time.Millisecond
 	// maxStale is how much of a cancelled body still arrives at most: the
 	// server's send queue.
 	maxStale = 1 << 20
 
-	// A link is suspect when nothing arrived for leastSilence, or for
+	// A link is suspect when nothing arrived for LeastSilence, or for
 	// firstSilence if nothing of the present requests has come yet, and not
-	// for silentTrips round trips.
-	leastSilence = 300 * time.Millisecond
+	// for SilentTrips round trips.
+	LeastSilence = 300 * time.Millisecond
 	firstSilence = time.Second
-	silentTrips  = 4
+	SilentTrips  = 4
 	mostSilence  = 10 * time.Second
 
 	// A banned link is tried again after leastBan, then after twice as long.
@@ -200,10 +200,10 @@ func (l *linkState) silence(s *session) time.Duration {
 	least := max(firstSilence, 2*l.delay())
 	for _, r := range l.on(s) {
 		if r.received > 0 {
-			least = leastSilence
+			least = LeastSilence
 		}
 	}
-	return doubled(max(least, silentTrips*l.rtt.Last), l.failures, max(mostSilence, silentTrips*l.rtt.Last))
+	return doubled(max(least, SilentTrips*l.rtt.Last), l.failures, max(mostSilence, SilentTrips*l.rtt.Last))
 }
 
 // withRescue is the engine with Rescue: any server that sends files will do, and

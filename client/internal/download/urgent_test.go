@@ -105,7 +105,7 @@ func TestNothingIsNotUrgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	waiting := func() *linkState {
-		return &linkState{account: &account{meter: throughput.NewMeter(time.Second)}, pace: throughput.NewPace(paceWindow), health: newHealth()}
+		return &linkState{account: &account{meter: throughput.NewMeter(time.Second)}, pace: throughput.NewPace(PaceWindow), health: newHealth()}
 	}
 	l, other := waiting(), waiting()
 	other.suspect = true

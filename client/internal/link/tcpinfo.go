@@ -25,6 +25,13 @@ type Socket interface {
 	RoundTrip() (RoundTrip, error)
 }
 
+// Sender is a socket that can be told how to send, as a Conn can.
+type Sender interface {
+	LimitUnsent(bytes int) error
+	FillSegments(always bool) error
+	DiscardUnsent() error
+}
+
 // RoundTrip holds the kernel's estimates of a connection's round trip time, and
 // its counts of what the link has brought and taken away.
 type RoundTrip struct {

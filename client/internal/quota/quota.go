@@ -213,30 +213,23 @@ func (c *conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// sender is a socket that can be told how to send.
-type sender interface {
-	LimitUnsent(bytes int) error
-	FillSegments(always bool) error
-	DiscardUnsent() error
-}
-
 // LimitUnsent, FillSegments and DiscardUnsent are of the socket, if it has them.
 func (c *conn) LimitUnsent(bytes int) error {
-	if s, ok := c.Socket.(sender); ok {
+	if s, ok := c.Socket.(link.Sender); ok {
 		return s.LimitUnsent(bytes)
 	}
 	return nil
 }
 
 func (c *conn) FillSegments(always bool) error {
-	if s, ok := c.Socket.(sender); ok {
+	if s, ok := c.Socket.(link.Sender); ok {
 		return s.FillSegments(always)
 	}
 	return nil
 }
 
 func (c *conn) DiscardUnsent() error {
-	if s, ok := c.Socket.(sender); ok {
+	if s, ok := c.Socket.(link.Sender); ok {
 		return s.DiscardUnsent()
 	}
 	return nil

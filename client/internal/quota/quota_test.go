@@ -299,7 +299,7 @@ func TestALimitedSocketIsToldHowToSend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := socket.(sender)
+	s := socket.(link.Sender)
 	if err := errors.Join(s.LimitUnsent(7), s.FillSegments(true), s.DiscardUnsent()); err != nil || *below != (told{nil, 7, true, true}) {
 		t.Errorf("the socket was told %+v, %v", below, err)
 	}

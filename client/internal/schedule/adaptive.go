@@ -1,7 +1,9 @@
 package schedule
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -212,6 +214,20 @@ func (g *Growth) Back(left int, anew bool) {
 
 // Lost says that a connection failed: the others have to do.
 func (g *Growth) Lost() { g.count = max(g.count-1, 1) }
+
+// GivenUpFirst puts a link's further connections, of which the newest is last, into the
+// order in which they are given up: those that are leaving already, then those that
+// deliver least, the newest first.
+func GivenUpFirst[C any](further []C, isLeaving func(C) bool, rate func(C) quantity.Rate) {
+	slices.Reverse(further)
+	rank := func(c C) quantity.Rate {
+		if isLeaving(c) {
+			return -1
+		}
+		return rate(c)
+	}
+	slices.SortStableFunc(further, func(a, b C) int { return cmp.Compare(rank(a), rank(b)) })
+}
 
 func (g *Growth) begin(now time.Duration, f Flow) {
 	g.begun, g.total = now, f.Total

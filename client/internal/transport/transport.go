@@ -289,11 +289,11 @@ func (c *Conn) Whole(ctx context.Context, t Target, resource Resource) (*WholeBo
 	return newWholeBody(response, by), nil
 }
 
-// Put sends a body as that part of what the target stands for, of that size in all
+// Put sends a body as that part of what the URL stands for, of that size in all
 // (RFC 9110 14.5), or as the whole if the part is empty, and returns the answer's
 // status, as a code and in the server's words. An answer's body is of no interest.
-func (c *Conn) Put(ctx context.Context, t Target, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, t.URL.String(), body)
+func (c *Conn) Put(ctx context.Context, to *url.URL, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, to.String(), body)
 	if err != nil {
 		return 0, "", err
 	}

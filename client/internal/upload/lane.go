@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,8 +24,6 @@ const (
 	// unsent is how much the kernel takes beyond what it can send, in bytes: with
 	// more, what a connection has taken says nothing of what the link has sent.
 	unsent = 64 << 10
-	// paceWindow is the time over which rates are taken: a few round trips.
-	paceWindow = 500 * time.Millisecond
 	// connectPatience is how long a link may take to connect, and twice as long after
 	// each failure, up to four times.
 	connectPatience = 5 * time.Second
@@ -32,10 +31,6 @@ const (
 	// round trips if these are more, and twice as long each time: TCP asks later and later.
 	securePatience = time.Second
 	secureTrips    = 8
-	// leastSilence is the least time after which a connection over which nothing
-	// gets to the server is silent; it is silentTrips round trips if these are more.
-	leastSilence = 300 * time.Millisecond
-	silentTrips  = 4
 	// ahead is how much more than a round trip brings a connection has to send at
 	// least.
 	ahead = 1.25
@@ -52,7 +47,7 @@ var (
 
 // connection is a transport.Conn.
 type connection interface {
-	Put(ctx context.Context, to transport.Target, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error)
+	Put(ctx context.Context, to *url.URL, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error)
 	Usable() bool
 	Received() quantity.Bytes
 	Close() error
@@ -93,13 +88,6 @@ type sockets struct {
 	all []*socket
 }
 
-// bulk is a socket over which much is to be sent.
-type bulk interface {
-	LimitUnsent(bytes int) error
-	FillSegments(always bool) error
-	DiscardUnsent() error
-}
-
 // socket counts what is written.
 type socket struct {
 	link.Socket
@@ -136,7 +124,7 @@ func (s *sockets) hurry() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.all {
-		if bulk, ok := one.Socket.(bulk); ok {
+		if bulk, ok := one.Socket.(link.Sender); ok {
 			_ = bulk.FillSegments(false) // A failure means a closed connection.
 		}
 	}
@@ -147,7 +135,7 @@ func (s *sockets) abort() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.all {
-		if bulk, ok := one.Socket.(bulk); ok {
+		if bulk, ok := one.Socket.(link.Sender); ok {
 			_ = bulk.DiscardUnsent() // A failure means a closed connection.
 		}
 		one.Close()
@@ -210,7 +198,7 @@ func (l *linkState) open(ctx context.Context, between time.Duration, tries int) 
 		if err != nil {
 			return nil, err
 		}
-		if bulk, ok := below.(bulk); ok {
+		if bulk, ok := below.(link.Sender); ok {
 			if err := errors.Join(bulk.LimitUnsent(unsent), bulk.FillSegments(true)); err != nil {
 				below.Close()
 				return nil, err
@@ -250,7 +238,7 @@ func (n *lane) install(conn connection, opened *sockets) {
 	n.close(errSilent)
 	now := n.link.upload.now()
 	n.conn, n.sockets, n.tries = conn, opened, 0
-	n.pace = throughput.NewPace(paceWindow)
+	n.pace = throughput.NewPace(download.PaceWindow)
 	opened.look() // What came for TLS is nothing of the file.
 	n.heard = now
 	n.measure(now)
@@ -310,14 +298,14 @@ func (n *lane) look(now time.Duration) {
 		return
 	}
 	n.measure(now)
-	if n.link.upload.Rescue && now-n.heard > max(leastSilence, silentTrips*n.rtt) {
+	if n.link.upload.Rescue && now-n.heard > max(download.LeastSilence, download.SilentTrips*n.rtt) {
 		n.silent = true
 	}
 }
 
 // leave lets others have what a connection owes that is silent for long.
 func (n *lane) leave(now time.Duration) {
-	for now-n.heard > max(patience, silentTrips*n.rtt) && len(n.active) > 0 {
+	for now-n.heard > max(patience, download.SilentTrips*n.rtt) && len(n.active) > 0 {
 		n.link.upload.drop(n.active[0], errSilent)
 	}
 }

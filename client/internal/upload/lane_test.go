@@ -51,7 +51,7 @@ func scene(size quantity.Bytes, lanes ...int) *upload {
 		for range l.growth.Begin() {
 			l.lanes = append(l.lanes, &lane{
 				link: l, conn: still{}, sockets: &sockets{},
-				pace: throughput.NewPace(paceWindow), rtt: 20 * time.Millisecond, leastRTT: 20 * time.Millisecond,
+				pace: throughput.NewPace(download.PaceWindow), rtt: 20 * time.Millisecond, leastRTT: 20 * time.Millisecond,
 			})
 		}
 		u.links = append(u.links, l)
@@ -89,7 +89,7 @@ func TestAConnectionIsSilentOverWhichNothingGetsThrough(t *testing.T) {
 		if gets {
 			busy.told.Acknowledged += 100
 		}
-		n.look(now + leastSilence + time.Millisecond)
+		n.look(now + download.LeastSilence + time.Millisecond)
 		if n.silent == gets {
 			t.Errorf("something gets through %v: silent %v", gets, n.silent)
 		}
@@ -216,7 +216,7 @@ func TestWhatIsLateIsSentAgain(t *testing.T) {
 		"of the idle one nothing is known but that the other is stalled": {func(owing, idle *lane) {
 			owing.brings(8e6, now)
 			owing.heard = now - 200*time.Millisecond
-			idle.pace = throughput.NewPace(paceWindow)
+			idle.pace = throughput.NewPace(download.PaceWindow)
 		}, true},
 		"the idle one has something to do": {func(owing, idle *lane) {
 			owing.brings(1e6, now)

@@ -1,7 +1,6 @@
 package upload
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -49,7 +48,7 @@ type linkState struct {
 func (u *upload) newLink(index int, of download.Link) *linkState {
 	return &linkState{
 		Link: of, upload: u, index: index,
-		meter: throughput.NewMeter(u.Window), together: throughput.NewPace(paceWindow),
+		meter: throughput.NewMeter(u.Window), together: throughput.NewPace(download.PaceWindow),
 	}
 }
 
@@ -68,7 +67,7 @@ func (l *linkState) begin() {
 
 // add gives the link another connection.
 func (l *linkState) add() {
-	one := &lane{link: l, pace: throughput.NewPace(paceWindow)}
+	one := &lane{link: l, pace: throughput.NewPace(download.PaceWindow)}
 	l.lanes = append(l.lanes, one)
 	one.connect()
 }
@@ -96,7 +95,7 @@ func (l *linkState) tend(now time.Duration) {
 			continue
 		}
 		if one.conn != nil && !one.silent && one.pace.Total() > 0 {
-			one.pace.Average(max(paceWindow, 2*one.rtt))
+			one.pace.Average(max(download.PaceWindow, 2*one.rtt))
 			flow.Add(one.rtt, one.leastRTT, one.pace.Rate(now), i == 0)
 		}
 		hears = hears || one.conn != nil && !one.silent
@@ -105,7 +104,7 @@ func (l *linkState) tend(now time.Duration) {
 			one.connect()
 		}
 	}
-	l.together.Average(max(paceWindow, 2*l.rtt))
+	l.together.Average(max(download.PaceWindow, 2*l.rtt))
 	if !hears {
 		l.away = l.away || silent
 		for _, one := range l.lanes {
@@ -131,18 +130,12 @@ func (l *linkState) tend(now time.Duration) {
 	}
 }
 
-// slowest is the link's connections but the first, those that are leaving first,
-// then those that bring least.
+// slowest is the link's connections but the first, those first that are given up first.
 func (l *linkState) slowest(now time.Duration) []*lane {
 	lanes := slices.Clone(l.lanes[1:])
-	slices.Reverse(lanes)
-	rank := func(one *lane) quantity.Rate {
-		if one.leaving {
-			return -1
-		}
-		return one.pace.Rate(now)
-	}
-	slices.SortStableFunc(lanes, func(a, b *lane) int { return cmp.Compare(rank(a), rank(b)) })
+	schedule.GivenUpFirst(lanes,
+		func(one *lane) bool { return one.leaving },
+		func(one *lane) quantity.Rate { return one.pace.Rate(now) })
 	return lanes
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -158,7 +159,7 @@ func (u *upload) ends(r ranges.Range, but *lane, now time.Duration) float64 {
 // isStalled reports whether what it has to send does not get through for longer than
 // usual.
 func (n *lane) isStalled(now time.Duration) bool {
-	return n.conn == nil || n.left() > 0 && now-n.heard > max(leastSilence/2, 2*n.rtt)
+	return n.conn == nil || n.left() > 0 && now-n.heard > max(download.LeastSilence/2, 2*n.rtt)
 }
 
 // isUnanswered reports whether all that it sent is there, and the server does not say
@@ -168,7 +169,7 @@ func (n *lane) isUnanswered(now time.Duration) bool {
 		return false
 	}
 	newest := n.active[len(n.active)-1]
-	return now-max(newest.moved, n.got) > max(patience, silentTrips*n.rtt)
+	return now-max(newest.moved, n.got) > max(patience, download.SilentTrips*n.rtt)
 }
 
 // ends is in how many seconds the lane has brought its request of that number.

@@ -24,7 +24,6 @@ import (
 	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // Options of an upload.
@@ -59,7 +58,7 @@ const (
 	firstPause   = 250 * time.Millisecond
 	longestPause = 8 * time.Second
 	// patience is the least time that a server has to confirm what it has got; it is
-	// silentTrips round trips if these are more.
+	// download.SilentTrips round trips if these are more.
 	patience = time.Second
 )
 
@@ -280,7 +279,7 @@ func (u *upload) put(ctx context.Context, conn connection, one *request) error {
 	if u.whole {
 		part = ranges.Range{}
 	}
-	code, status, err := conn.Put(ctx, transport.Target{URL: u.URL}, body, part, u.Size)
+	code, status, err := conn.Put(ctx, u.URL, body, part, u.Size)
 	switch {
 	case err == nil && code >= 200 && code < 300:
 		return nil
