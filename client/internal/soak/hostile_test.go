@@ -76,7 +76,7 @@ var answers = []struct {
 	{plain, 35}, {slow, 25}, {late, 6}, {goodbye, 8}, {reset, 8}, {broken, 5}, {mute, 3}, {stuck, 3}, {frozen, 2}, {busy, 4},
 }
 
-// hostile is a server of files that do not exist until they are asked for: a
+// hostile is a server of files, and for them, that do not exist until they are asked for: a
 // seed and a name tell content, size, mood, and what happens to the nth
 // request for it.
 type hostile struct {
@@ -91,7 +91,9 @@ type hostile struct {
 	// ca is a file with the server's authority.
 	ca []byte
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// got is what was uploaded of files, and the server has said so.
+	got      map[string][]byte
 	asked    map[string]int
 	answered map[answer]int
 	accepted int
@@ -112,7 +114,7 @@ type flow struct {
 func newHostile(seed uint64, largest int, hosts []string) (*hostile, error) {
 	h := &hostile{
 		seed: seed, largest: largest, slowest: float64(largest) / 8, blob: make([]byte, 2*largest+1),
-		asked: map[string]int{}, answered: map[answer]int{},
+		got: map[string][]byte{}, asked: map[string]int{}, answered: map[answer]int{},
 		open: map[flow]map[*watched]struct{}{}, most: map[flow]int{},
 	}
 	source := random.NewChaCha8([32]byte{byte(seed)})
@@ -281,6 +283,9 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	send := func(w http.ResponseWriter) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 	}
+	if r.Method == http.MethodPut {
+		send = func(w http.ResponseWriter) { h.take(w, r, len(content), m == whole || a == unranged) }
+	}
 	gone := func(d time.Duration) {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
@@ -326,6 +331,59 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", strconv.Itoa(chance.IntN(2)))
 		http.Error(w, "busy", http.StatusServiceUnavailable)
 	}
+}
+
+// take keeps a file or a part of one that is uploaded, if the server takes parts.
+// What the answer is to be is done to what it reads: late, slowly, not to its end.
+func (h *hostile) take(w http.ResponseWriter, r *http.Request, size int, whole bool) {
+	first, last := 0, size-1
+	if said := r.Header.Get("Content-Range"); said != "" {
+		var of int
+		if n, err := fmt.Sscanf(said, "bytes %d-%d/%d", &first, &last, &of); whole || n != 3 || err != nil || of != size || first > last || last >= size {
+			http.Error(w, "no parts", refusals[size%len(refusals)])
+			return
+		}
+	}
+	e, _ := w.(*edited)
+	if e == nil {
+		e = &edited{}
+	}
+	body := make([]byte, last-first+1)
+	if e.left > 0 {
+		body = body[:min(len(body), e.left)]
+	}
+	for read := 0; read < len(body); {
+		piece := len(body) - read
+		if e.rate > 0 {
+			piece = min(piece, 8<<10)
+			time.Sleep(time.Duration(float64(piece) / e.rate * 1e9))
+		}
+		n, err := r.Body.Read(body[read : read+piece])
+		if read += n; err != nil && read < len(body) {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	if e.left > 0 {
+		return // What follows goes wrong.
+	}
+	time.Sleep(e.late)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.got[r.URL.Path] == nil {
+		h.got[r.URL.Path] = make([]byte, size)
+	}
+	copy(h.got[r.URL.Path][first:], body)
+	w.WriteHeader(http.StatusCreated)
+}
+
+// refusals of Content-Range are 400 (RFC 9110 14.5) and what others answer.
+var refusals = []int{http.StatusBadRequest, http.StatusUnsupportedMediaType, http.StatusNotImplemented, http.StatusLengthRequired}
+
+// uploaded is what the server has of a file.
+func (h *hostile) uploaded(path string) []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return bytes.Clone(h.got[path])
 }
 
 // edited is an answer that is not as it should be.
@@ -444,6 +502,11 @@ func (w *watched) await() {
 	if ice {
 		<-w.thawed
 	}
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	w.await()
+	return w.TCPConn.Read(p)
 }
 
 func (w *watched) Write(p []byte) (int, error) {

@@ -1,5 +1,5 @@
 // Package soak lets the whole client, as a user runs it, download from a
-// server that does all that it should not for as long as one likes. The same
+// server, and upload to it, that does all that it should not for as long as one likes. The same
 // seed makes the same files, moods and answers.
 package soak
 
@@ -50,10 +50,19 @@ const (
 	// parallel is how many downloads daemon and proxy do at a time.
 	parallel = 2
 
-	// sessions is how many a link has in a download (download.mostSessions),
-	// and http1 how many connections one of them may be.
+	// connections is what --connections says: how many a link may have at once
+	// where the algorithm lets it have several.
+	connections = 4
+	// sessions is how many a link has in a download if it may have one at once
+	// (download.mostSessions): older ones complete what they were asked for.
+	// several is the same where it may have several: one of them has older ones.
 	sessions = 4
-	http1    = 3
+	several  = connections + sessions - 1
+	// sending is how many it has in an upload: beside each that is silent another
+	// one is made.
+	sending = 2 * connections
+	// http1 is how many connections over HTTP/1.1 one of them may be.
+	http1 = 3
 	// spare is how many more the proxy has: it begins a file with one request
 	// on a connection of its own, and keeps four of them.
 	spare = parallel + 4
@@ -106,9 +115,9 @@ func TestSoak(t *testing.T) {
 	if err := os.WriteFile(ca, server.ca, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	flags = append(flags, "--ca-file", ca, "--give-up", giveUp)
+	flags = append(flags, "--ca-file", ca, "--give-up", giveUp, "--connections", strconv.Itoa(connections))
 
-	open := func(name string, most int) client {
+	open := func(name string, most int, onlyHTTP2 bool) client {
 		c := client{name: name, most: most, flags: flags}
 		var port string
 		for i, ip := range hosts {
@@ -122,24 +131,39 @@ func TestSoak(t *testing.T) {
 			}
 			_, port, _ = net.SplitHostPort(l.Addr().String())
 			t.Cleanup(func() { l.Close() })
-			go server.admit(name, l, most == sessions)
+			go server.admit(name, l, onlyHTTP2)
 		}
 		c.base = "https://" + net.JoinHostPort(host, port) + "/"
 		return c
 	}
 	var wg sync.WaitGroup
-	// Calls follow each other: each of two ports sees the last connections of
-	// one call end before those of the next but one begin.
-	h2 := []client{open("get h2 a", sessions), open("get h2 b", sessions)}
-	any := []client{open("get a", sessions*http1), open("get b", sessions*http1)}
-	wg.Go(func() { s.repeat("get h2", func(n int, r *random.Rand) { s.get(h2[n%2], n, r) }) })
-	wg.Go(func() { s.repeat("get", func(n int, r *random.Rand) { s.get(any[n%2], n, r) }) })
+	var callers []client
+	// call repeats f, which each time has a port that no call had just before: its
+	// last connections end before those of the next but one begin.
+	call := func(name string, most int, onlyHTTP2 bool, f func(client, int, *random.Rand)) {
+		two := []client{open(name+" a", most, onlyHTTP2), open(name+" b", most, onlyHTTP2)}
+		callers = append(callers, two...)
+		wg.Go(func() { s.repeat(name, func(n int, r *random.Rand) { f(two[n%2], n, r) }) })
+	}
+	get := func(algorithms []string) func(client, int, *random.Rand) {
+		return func(c client, n int, r *random.Rand) { s.get(c, n, algorithms[r.IntN(len(algorithms))]) }
+	}
+	put := func(algorithms []string) func(client, int, *random.Rand) {
+		return func(c client, n int, r *random.Rand) { s.put(c, n, algorithms[r.IntN(len(algorithms))]) }
+	}
+	call("get h2", sessions, true, get(singles))
+	call("get", sessions*http1, false, get(singles))
+	call("several h2", several, true, get(multiples))
+	call("several", several*http1, false, get(multiples))
+	call("put h2", sending, true, put(multiples))
+	call("put", sending*http1, false, put(multiples))
+	call("put by others", 2*http1, false, put(uploaders))
 
-	proxied := open("proxy", parallel*sessions*http1+spare)
+	proxied := open("proxy", parallel*several*http1+spare, false)
 	// It has room for more streams: a file ends for its client before it does
 	// for the proxy, and one without room comes over one link, as well as that can.
 	proxy, stopProxy := s.start("proxy", append(flags, "--listen", "127.0.0.1:0", "--streams", strconv.Itoa(2*parallel)), "multilink proxy on ")
-	served := open("serve", parallel*sessions*http1)
+	served := open("serve", parallel*several*http1, false)
 	socket := filepath.Join(s.directory, "socket")
 	_, stopDaemon := s.start("serve", append(flags, "--socket", socket, "--directory", s.directory, "--log-level", "info",
 		"--state-dir", filepath.Join(s.directory, "state"), "--parallel", strconv.Itoa(parallel)), "the daemon listens")
@@ -154,7 +178,7 @@ func TestSoak(t *testing.T) {
 	wg.Wait()
 	stopProxy()
 	stopDaemon()
-	for _, c := range append(append(h2, any...), proxied, served) {
+	for _, c := range append(callers, proxied, served) {
 		s.checkConnections(c)
 	}
 	t.Logf("seed %d, %v: %v", *seed, time.Since(s.started).Round(time.Second), s.ended)
@@ -329,15 +353,25 @@ func (s *soak) right(client, path string, got []byte, err error) {
 	}
 }
 
-// algorithms are the names of those that use several links.
-var algorithms = func() (names []string) {
+// that are the names of the algorithms that use several links, and are so.
+func that(is func(schedule.Algorithm) bool) (names []string) {
 	for _, a := range schedule.Algorithms {
-		if !a.OneLink {
+		if !a.OneLink && is(a) {
 			names = append(names, a.Name)
 		}
 	}
 	return names
-}()
+}
+
+func hasSeveral(a schedule.Algorithm) bool { return a.Takes("connections") }
+
+// singles have one connection on a link at once, and multiples several; uploaders
+// are those of the former that upload.
+var (
+	singles   = that(func(a schedule.Algorithm) bool { return !hasSeveral(a) })
+	multiples = that(hasSeveral)
+	uploaders = that(func(a schedule.Algorithm) bool { return !hasSeveral(a) && a.Uploads })
+)
 
 // energyModel is for algorithms that need one; absolute, for the test changes its directory.
 var energyModel = func() string {
@@ -348,10 +382,9 @@ var energyModel = func() string {
 	return path
 }()
 
-// get downloads a file by `multilink get`, with any algorithm.
-func (s *soak) get(c client, n int, r *random.Rand) {
+// get downloads a file by `multilink get`.
+func (s *soak) get(c client, n int, algorithm string) {
 	path := fmt.Sprintf("%s-%d", strings.ReplaceAll(c.name, " ", "-"), n)
-	algorithm := algorithms[r.IntN(len(algorithms))]
 	needed := []string{"--playback-rate", "100Mbit/s", "--energy-model", energyModel}
 	name := filepath.Join(s.directory, path)
 	code, text := s.call(path, append([]string{"get", c.base + path, "-o", name, "--quiet", "--algorithm", algorithm,
@@ -363,6 +396,30 @@ func (s *soak) get(c client, n int, r *random.Rand) {
 		s.note(c.name, path, "", false)
 	case 1:
 		s.note(c.name, path, text, false)
+	default:
+		s.t.Errorf("%s: exit code %d: %s", path, code, text)
+	}
+	s.remove(name)
+}
+
+// put uploads a file by `multilink put`.
+func (s *soak) put(c client, n int, algorithm string) {
+	path := fmt.Sprintf("%s-%d", strings.ReplaceAll(c.name, " ", "-"), n)
+	name := filepath.Join(s.directory, path)
+	content, m := s.server.file("/" + path)
+	if err := os.WriteFile(name, content, 0o600); err != nil {
+		s.t.Error(err)
+		return
+	}
+	code, text := s.call(path, append([]string{"put", name, c.base + path, "--quiet", "--algorithm", algorithm}, c.flags...)...)
+	switch code {
+	case 0:
+		s.right(c.name, path, s.server.uploaded("/"+path), nil)
+		s.note(c.name, path, "", false)
+	case 1:
+		// Who took ranges at first, and then does not, has parts that nobody asks it to forget.
+		changes := (m == fickle || m == turning) && strings.Contains(text, "the server answers")
+		s.note(c.name, path, text, changes)
 	default:
 		s.t.Errorf("%s: exit code %d: %s", path, code, text)
 	}
