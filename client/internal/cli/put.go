@@ -83,14 +83,13 @@ func runPut(command *cobra.Command, name, rawURL string, f *putFlags) error {
 		dir.Record(0, started)
 		options.Recorder = dir
 	}
-	summary, err := upload.Run(command.Context(), options)
-	summary.Version, summary.Go, summary.Algorithm = version(), runtime.Version(), f.algorithm
-	if err == nil {
-		digest := sha256.New()
-		if _, err = io.Copy(digest, io.NewSectionReader(file, 0, status.Size())); err == nil {
-			summary.SHA256 = hex.EncodeToString(digest.Sum(nil))
-		}
+	var digest string
+	options.Check = func() (err error) {
+		digest, err = digestOf(file, status)
+		return err
 	}
+	summary, err := upload.Run(command.Context(), options)
+	summary.Version, summary.Go, summary.Algorithm, summary.SHA256 = version(), runtime.Version(), f.algorithm, digest
 	if dir != nil {
 		err = errors.Join(err, dir.Close(summary))
 	}
@@ -102,6 +101,23 @@ func runPut(command *cobra.Command, name, rawURL string, f *putFlags) error {
 		fmt.Fprintf(command.OutOrStdout(), "%s: %d bytes in %.3f s, %.2f Mbit/s\n", printable.Text(name), summary.Size, took.Seconds(), summary.Size.Per(took).MegabitsPerSecond())
 	}
 	return err
+}
+
+// digestOf is the SHA-256 of a file that is as it was: after an upload in which
+// it changed, the server has some of what it was, and some of what it is.
+func digestOf(file *os.File, was os.FileInfo) (string, error) {
+	digest := sha256.New()
+	if _, err := io.Copy(digest, io.NewSectionReader(file, 0, was.Size())); err != nil {
+		return "", err
+	}
+	is, err := file.Stat()
+	if err == nil && (is.Size() != was.Size() || !is.ModTime().Equal(was.ModTime())) {
+		err = errors.New("the file changed while it was sent: the server has parts of both")
+	}
+	if err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(digest.Sum(nil)), nil
 }
 
 // options checks the arguments, and says what they are for the run directory.

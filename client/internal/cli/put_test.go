@@ -54,6 +54,35 @@ func TestPut(t *testing.T) {
 	}
 }
 
+// Whose size stays the same, too: nobody may take what the server has for the file.
+func TestPutOfAFileThatChanges(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "film")
+	if err := os.WriteFile(name, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		if f, err := os.OpenFile(name, os.O_WRONLY, 0); err == nil {
+			f.WriteAt([]byte("other"), 0)
+			f.Close()
+		}
+		w.WriteHeader(http.StatusCreated)
+	}))
+	directory := t.TempDir()
+	code, stdout, stderr := run(append([]string{"put", name, url, "--link", "lo", "--json", "--run-dir", directory}, flags...)...)
+	var summary rundir.Summary
+	if err := json.Unmarshal([]byte(stdout), &summary); err != nil {
+		t.Fatal(err)
+	}
+	const want = "the file changed while it was sent"
+	if code != 1 || !strings.Contains(stderr, want) || summary.Outcome != rundir.Failed || !strings.Contains(summary.Error, want) || summary.SHA256 != "" {
+		t.Errorf("exit code %d, stderr %q, %+v", code, stderr, summary)
+	}
+	if events, err := os.ReadFile(filepath.Join(directory, "client.jsonl")); err != nil || !bytes.Contains(events, []byte(want)) {
+		t.Errorf("client.jsonl does not say so (%v)", err)
+	}
+}
+
 func TestPutIsRefused(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "film")
 	if err := os.WriteFile(name, nil, 0o600); err != nil {

@@ -44,6 +44,9 @@ type Options struct {
 	Lanes *download.Lanes
 	// GiveUp is how long no link may get anything to the server.
 	GiveUp time.Duration
+	// Check is asked when the server has all, and may say why that is not the file;
+	// it may be nil.
+	Check func() error
 	// Recorder gets the events; it may be nil.
 	Recorder download.Recorder
 }
@@ -73,6 +76,9 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 		err = u.run(ctx, true)
 	}
 	end := u.now()
+	if err == nil && o.Check != nil {
+		err = o.Check()
+	}
 	summary := rundir.Summary{
 		URL: o.URL.Redacted(), Size: o.Size, Outcome: rundir.Complete,
 		StartedAt: u.start.UnixNano(), Download: end.Nanoseconds(), Links: map[string]rundir.LinkSummary{},
