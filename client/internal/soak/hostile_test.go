@@ -76,9 +76,9 @@ var answers = []struct {
 	{plain, 35}, {slow, 25}, {late, 6}, {goodbye, 8}, {reset, 8}, {broken, 5}, {mute, 3}, {stuck, 3}, {frozen, 2}, {busy, 4},
 }
 
-// hostile is a server of files, and for them, that do not exist until they are asked for: a
-// seed and a name tell content, size, mood, and what happens to the nth
-// request for it.
+// hostile is a server that files are downloaded from and uploaded to. They do
+// not exist until they are asked for: a seed and a name tell content, size,
+// mood, and what happens to the nth request for it.
 type hostile struct {
 	seed uint64
 	// largest is the size of the largest file in bytes.
@@ -353,12 +353,7 @@ func (h *hostile) take(w http.ResponseWriter, r *http.Request, size int, whole b
 		body = body[:min(len(body), e.left)]
 	}
 	for read := 0; read < len(body); {
-		piece := len(body) - read
-		if e.rate > 0 {
-			piece = min(piece, 8<<10)
-			time.Sleep(time.Duration(float64(piece) / e.rate * 1e9))
-		}
-		n, err := r.Body.Read(body[read : read+piece])
+		n, err := r.Body.Read(body[read : read+e.piece(len(body)-read)])
 		if read += n; err != nil && read < len(body) {
 			panic(http.ErrAbortHandler)
 		}
@@ -414,6 +409,16 @@ func (e *edited) flush() {
 	e.ResponseWriter.(http.Flusher).Flush()
 }
 
+// piece is how many of the bytes that are left may pass next, when it is time.
+func (e *edited) piece(left int) int {
+	if e.rate == 0 {
+		return left
+	}
+	n := min(left, 8<<10)
+	time.Sleep(time.Duration(float64(n) / e.rate * 1e9))
+	return n
+}
+
 func (e *edited) Write(p []byte) (int, error) {
 	if !e.begun {
 		e.begun = true
@@ -427,12 +432,7 @@ func (e *edited) Write(p []byte) (int, error) {
 		p = p[:e.left]
 	}
 	for sent := 0; sent < len(p); {
-		piece := len(p) - sent
-		if e.rate > 0 {
-			piece = min(piece, 8<<10)
-			time.Sleep(time.Duration(float64(piece) / e.rate * 1e9))
-		}
-		n, err := e.ResponseWriter.Write(p[sent : sent+piece])
+		n, err := e.ResponseWriter.Write(p[sent : sent+e.piece(len(p)-sent)])
 		if sent += n; err != nil {
 			return sent, err
 		}

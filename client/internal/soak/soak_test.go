@@ -1,6 +1,6 @@
 // Package soak lets the whole client, as a user runs it, download from a
-// server, and upload to it, that does all that it should not for as long as one likes. The same
-// seed makes the same files, moods and answers.
+// server that does all that it should not, and upload to it, for as long as one
+// likes. The same seed makes the same files, moods and answers.
 package soak
 
 import (
@@ -138,26 +138,22 @@ func TestSoak(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	var callers []client
-	// call repeats f, which each time has a port that no call had just before: its
-	// last connections end before those of the next but one begin.
-	call := func(name string, most int, onlyHTTP2 bool, f func(client, int, *random.Rand)) {
+	// call repeats f with one of the algorithms, each time at a port that no call had
+	// just before: its last connections end before those of the next but one begin.
+	call := func(name string, most int, onlyHTTP2 bool, f func(client, int, string), algorithms []string) {
 		two := []client{open(name+" a", most, onlyHTTP2), open(name+" b", most, onlyHTTP2)}
 		callers = append(callers, two...)
-		wg.Go(func() { s.repeat(name, func(n int, r *random.Rand) { f(two[n%2], n, r) }) })
+		wg.Go(func() {
+			s.repeat(name, func(n int, r *random.Rand) { f(two[n%2], n, algorithms[r.IntN(len(algorithms))]) })
+		})
 	}
-	get := func(algorithms []string) func(client, int, *random.Rand) {
-		return func(c client, n int, r *random.Rand) { s.get(c, n, algorithms[r.IntN(len(algorithms))]) }
-	}
-	put := func(algorithms []string) func(client, int, *random.Rand) {
-		return func(c client, n int, r *random.Rand) { s.put(c, n, algorithms[r.IntN(len(algorithms))]) }
-	}
-	call("get h2", sessions, true, get(singles))
-	call("get", sessions*http1, false, get(singles))
-	call("several h2", several, true, get(multiples))
-	call("several", several*http1, false, get(multiples))
-	call("put h2", sending, true, put(multiples))
-	call("put", sending*http1, false, put(multiples))
-	call("put by others", 2*http1, false, put(uploaders))
+	call("get h2", sessions, true, s.get, singles)
+	call("get", sessions*http1, false, s.get, singles)
+	call("several h2", several, true, s.get, multiples)
+	call("several", several*http1, false, s.get, multiples)
+	call("put h2", sending, true, s.put, multiples)
+	call("put", sending*http1, false, s.put, multiples)
+	call("put by others", 2*http1, false, s.put, uploaders)
 
 	proxied := open("proxy", parallel*several*http1+spare, false)
 	// It has room for more streams: a file ends for its client before it does
