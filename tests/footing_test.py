@@ -84,3 +84,20 @@ def test_where_the_client_lies_changes_nothing(
             report = linklab("run", file, "-a", "alg3", "--json").json
         came[letters] = Path(report["run_dir"], "client.jsonl").read_bytes()
     assert [letters for letters in came if came[letters] != came[39]] == []
+
+
+def test_what_the_client_s_processor_can_do_changes_nothing(
+    linklab: Linklab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor what else makes it allocate more or less: when garbage would be collected hangs on that."""
+    came = {}
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        client = Path(directory, "multilink")
+        shutil.copy(REPOSITORY / "build" / "multilink", Path(directory, "itself"))
+        monkeypatch.setenv("LINKLAB_MULTILINK", str(client))
+        for lacks in ("avx2", "bmi2", "erms"):
+            client.write_text(f'#!/bin/sh\nGODEBUG=cpu.{lacks}=off exec {directory}/itself "$@"\n')
+            client.chmod(0o755)
+            report = linklab("run", "hs-s7", "-a", "adaptive", "--json").json
+            came[lacks] = Path(report["run_dir"], "client.jsonl").read_bytes()
+    assert [lacks for lacks in came if came[lacks] != came["avx2"]] == []

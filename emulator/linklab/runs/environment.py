@@ -14,6 +14,11 @@ from linklab.runs.clients import Task
 from linklab.runs.job import Job
 from linklab.scenario import Scenario
 
+_NO_COLLECTION: Final = {"GOGC": "off", "GOMEMLIMIT": "256MiB"}
+"""In virtual time Go collects no garbage before there is so much. When it would hangs on how much was
+allocated, and that on the processor and the environment: by then goroutines run in another order,
+and looks at the clock, of which the collector takes many, move it on."""
+
 TLS_KEYS: Final = "tls-keys.log"
 """Where in a run directory a client leaves what decrypts its connections, if it is asked to; the
 form is that of NSS' key log, which Wireshark reads."""
@@ -96,5 +101,6 @@ def of_client(job: Job, task: Task, home: Path) -> dict[str, str]:
         "SSL_CERT_FILE": task.ca_file,
         "CURL_CA_BUNDLE": task.ca_file,
         **({"SSLKEYLOGFILE": str(Path(task.run_dir, TLS_KEYS))} if job.tls_keys else {}),
+        **(_NO_COLLECTION if job.contestant and job.clock == "virtual" else {}),
         **_for_terminal(job),
     }

@@ -60,7 +60,8 @@ def test_the_client_s_environment_holds_nothing_of_the_user_s(
     monkeypatch.setenv("GODEBUG", "http2debug=1")
     for name in ("LANG", "TERM"):
         monkeypatch.delenv(name, raising=False)
-    assert environment.of_client(JOB, task, Path("/home")) == {
+    job = msgspec.structs.replace(JOB, contestant=None)
+    assert environment.of_client(job, task, Path("/home")) == {
         "PATH": "/bin",
         "HOME": "/home",
         "LINKLAB_URL": "https://10.0.0.1/p",
@@ -74,3 +75,11 @@ def test_the_client_s_environment_holds_nothing_of_the_user_s(
         "SSL_CERT_FILE": "/ca.pem",
         "CURL_CA_BUNDLE": "/ca.pem",
     }
+
+
+def test_in_virtual_time_our_own_client_collects_no_garbage(task: Task) -> None:
+    for contestant, clock in (("alg3", "virtual"), ("alg3", "real"), (None, "virtual")):
+        job = msgspec.structs.replace(JOB, contestant=contestant, clock=clock)
+        given = environment.of_client(job, task, Path("/home"))
+        assert ("GOGC" in given) == (contestant is not None and clock == "virtual")
+        assert ("GOMEMLIMIT" in given) == ("GOGC" in given)
