@@ -223,6 +223,7 @@ func TestLinkIsLostForGood(t *testing.T) {
 			"a tenth":        func(n *network) { n.wifi.set(0.1) },
 		} {
 			t.Run(name+", "+fault, func(t *testing.T) {
+				t.Parallel()
 				summary, events := rescued(t, s, http.HandlerFunc(content), "", func(_ *Options, n *network) {
 					time.AfterFunc(200*time.Millisecond, func() { cut(n) })
 				})
@@ -520,6 +521,7 @@ func TestServerFaults(t *testing.T) {
 	for algorithm, s := range schedulers {
 		for name, test := range faults() {
 			t.Run(name+", "+algorithm, func(t *testing.T) {
+				t.Parallel()
 				want := test.want
 				if strings.HasPrefix(algorithm, "adaptive") && name == "changes at once" {
 					want = "ignores Range" // They never asked by HEAD, and If-Range fits nothing.

@@ -127,6 +127,7 @@ func TestNothingIsNotUrgent(t *testing.T) {
 func TestRandomAnswers(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			var mu sync.Mutex
 			random := rand.New(rand.NewPCG(seed, 5))
 			draw := func(n int) int {
