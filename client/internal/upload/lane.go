@@ -69,8 +69,10 @@ type lane struct {
 	// leaving says that it takes no more requests, and gone that it is no more.
 	leaving, gone bool
 
-	// active are its requests, the oldest first.
-	active []*request
+	// active are its requests, the oldest first, and answered is the newest that was
+	// confirmed.
+	active   []*request
+	answered int
 	// pace is what gets to the server's kernel, and pending what was sent and did
 	// not yet.
 	pace    *throughput.Pace
@@ -305,7 +307,7 @@ func (n *lane) look(now time.Duration) {
 
 // leave lets others have what a connection owes that is silent for long.
 func (n *lane) leave(now time.Duration) {
-	for now-n.heard > max(patience, download.SilentTrips*n.rtt) && len(n.active) > 0 {
+	for now-n.heard > n.patience() && len(n.active) > 0 {
 		n.link.upload.drop(n.active[0], errSilent)
 	}
 }
@@ -338,15 +340,46 @@ func (n *lane) wants(now time.Duration) bool {
 	switch {
 	case !n.isUsable(now):
 		return false
-	case len(n.active) == 0:
+	case len(n.open(now)) == 0:
 		return !u.whole || u.free.Bytes() > 0
-	case u.whole || u.Rescue && u.free.Bytes() == 0:
+	case u.whole:
 		return false
+	case u.Rescue && u.free.Bytes() == 0:
+		return !n.expects(now)
 	case n.link.growth != nil:
 		return n.untaken() == 0 && n.left() < n.pipe(now)
 	}
-	newest := n.active[len(n.active)-1]
-	return len(n.active) < mostRequests && float64(newest.taken) >= u.Overlap*float64(newest.Length)
+	open := n.open(now)
+	newest := open[len(open)-1]
+	return len(open) < mostRequests && float64(newest.taken) >= u.Overlap*float64(newest.Length)
+}
+
+// isPassedOver reports whether the server has confirmed a later request, and this one
+// is overdue: it may never answer it.
+func (n *lane) isPassedOver(one *request, now time.Duration) bool {
+	return n.link.upload.Rescue && one.id < n.answered && now-one.moved > n.patience()
+}
+
+// isOverdue reports whether all that it sent is there, and the server does not say so
+// of this request for long.
+func (n *lane) isOverdue(one *request, now time.Duration) bool {
+	return n.left() == 0 && now-max(one.moved, n.got) > n.patience()
+}
+
+// expects reports whether it has a request that the server may confirm soon.
+func (n *lane) expects(now time.Duration) bool {
+	return slices.ContainsFunc(n.active, func(one *request) bool { return !n.isPassedOver(one, now) && !n.isOverdue(one, now) })
+}
+
+// patience is how long the server may take to confirm what it has got.
+func (n *lane) patience() time.Duration { return max(patience, download.SilentTrips*n.rtt) }
+
+// open are its requests that the server has not passed over, the oldest first.
+func (n *lane) open(now time.Duration) []*request {
+	if !slices.ContainsFunc(n.active, func(one *request) bool { return n.isPassedOver(one, now) }) {
+		return n.active
+	}
+	return slices.DeleteFunc(slices.Clone(n.active), func(one *request) bool { return n.isPassedOver(one, now) })
 }
 
 // pipe is how much it should have to send at least. Before anything got through, one

@@ -60,7 +60,7 @@ func (u *upload) size(n *lane, now time.Duration) quantity.Bytes {
 	}
 	size = min(size, share)
 	if size < schedule.MinimumRequest {
-		if len(n.active) > 0 || !schedule.Largest(n.link.index, works, free) {
+		if len(n.open(now)) > 0 || !schedule.Largest(n.link.index, works, free) {
 			return 0
 		}
 		size = schedule.MinimumRequest
@@ -104,10 +104,10 @@ func (u *upload) works(now time.Duration) []schedule.Work {
 }
 
 // late is a range that another connection will have sent last, if this one, which
-// has nothing to do, would bring it sooner: both send it, and who is confirmed first
-// has done it.
+// expects nothing more, would bring it sooner: both send it, and who is confirmed
+// first has done it. Its own it sends once more only if the server has passed it over.
 func (u *upload) late(n *lane, now time.Duration) (r ranges.Range, from string, ok bool) {
-	if !u.Rescue || u.whole || len(n.active) > 0 || n.isStalled(now) {
+	if !u.Rescue || u.whole || n.isStalled(now) || n.expects(now) {
 		return r, "", false
 	}
 	thief := n.work(now)
@@ -117,10 +117,10 @@ func (u *upload) late(n *lane, now time.Duration) (r ranges.Range, from string, 
 	latest := 0.0
 	for _, l := range u.links {
 		for _, other := range l.lanes {
-			if l == n.link && !other.isStalled(now) {
-				continue
-			}
 			for _, one := range other.active {
+				if l == n.link && !other.isStalled(now) && !other.isPassedOver(one, now) {
+					continue
+				}
 				end := u.ends(one.Range, n, now)
 				if end > latest && thief.Sooner(one.Length, end) {
 					latest, r, from, ok = end, one.Range, l.Name, true
@@ -142,7 +142,7 @@ func (u *upload) ends(r ranges.Range, but *lane, now time.Duration) float64 {
 				if one.Range != r {
 					continue
 				}
-				if n == but {
+				if n == but && !n.isPassedOver(one, now) {
 					return 0
 				}
 				count++
@@ -162,14 +162,11 @@ func (n *lane) isStalled(now time.Duration) bool {
 	return n.conn == nil || n.left() > 0 && now-n.heard > max(download.LeastSilence/2, 2*n.rtt)
 }
 
-// isUnanswered reports whether all that it sent is there, and the server does not say
-// so for long.
+// isUnanswered reports whether the server has said nothing of the newest request for
+// long.
 func (n *lane) isUnanswered(now time.Duration) bool {
-	if len(n.active) == 0 || n.left() > 0 {
-		return false
-	}
-	newest := n.active[len(n.active)-1]
-	return now-max(newest.moved, n.got) > max(patience, download.SilentTrips*n.rtt)
+	open := n.open(now)
+	return len(open) > 0 && n.isOverdue(open[len(open)-1], now)
 }
 
 // ends is in how many seconds the lane has brought its request of that number.
@@ -181,7 +178,7 @@ func (n *lane) ends(number int, now time.Duration) float64 {
 	}
 	left = max(left, 0)
 	switch {
-	case n.isStalled(now), n.isUnanswered(now):
+	case n.isStalled(now), n.isUnanswered(now), n.isPassedOver(one, now):
 		return math.Inf(1)
 	case n.pace.Rate(now) == 0:
 		first, age := n.work(now).First(left), (now - one.issued).Seconds()

@@ -366,6 +366,7 @@ var errTaken = errors.New("another link has sent it")
 // confirmed takes note of a range that the server has.
 func (n *lane) confirmed(one *request) {
 	l, u := n.link, n.link.upload
+	n.answered = max(n.answered, one.id)
 	news := u.missing.Remove(one.Range)
 	l.bytes += news
 	l.wasted += one.Length - news

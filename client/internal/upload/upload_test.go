@@ -236,9 +236,8 @@ func TestAServerWithoutRangesGetsTheWhole(t *testing.T) {
 
 func TestRescueMakesUpForFailures(t *testing.T) {
 	var dials atomic.Int32
-	released := make(chan struct{})
-	tests := map[string]func(*store, *Options){
-		"busy": func(s *store, _ *Options) {
+	tests := map[string]func(s *store, o *Options, released <-chan struct{}){
+		"busy": func(s *store, _ *Options, _ <-chan struct{}) {
 			s.first = func(n int, w http.ResponseWriter, _ *http.Request) bool {
 				if n%3 == 1 {
 					w.WriteHeader(http.StatusServiceUnavailable)
@@ -246,7 +245,7 @@ func TestRescueMakesUpForFailures(t *testing.T) {
 				return n%3 == 1
 			}
 		},
-		"cut": func(s *store, _ *Options) {
+		"cut": func(s *store, _ *Options, _ <-chan struct{}) {
 			s.first = func(n int, _ http.ResponseWriter, _ *http.Request) bool {
 				if n == 2 || n == 5 {
 					panic(http.ErrAbortHandler)
@@ -254,13 +253,13 @@ func TestRescueMakesUpForFailures(t *testing.T) {
 				return false
 			}
 		},
-		"no way": func(_ *store, o *Options) {
+		"no way": func(_ *store, o *Options, _ <-chan struct{}) {
 			o.Links[0].Dial = func(context.Context, string) (link.Socket, error) {
 				dials.Add(1)
 				return nil, errors.New("no way")
 			}
 		},
-		"silent": func(s *store, _ *Options) {
+		"silent": func(s *store, _ *Options, released <-chan struct{}) {
 			s.first = func(n int, _ http.ResponseWriter, r *http.Request) bool {
 				if n == 1 {
 					select {
@@ -271,22 +270,38 @@ func TestRescueMakesUpForFailures(t *testing.T) {
 				return n == 1
 			}
 		},
+		"mute now and then": func(s *store, o *Options, released <-chan struct{}) {
+			o.Scheduler = schedule.Alg1{UpperLimit: 100_000, FirstRequests: 50_000}
+			s.first = func(n int, _ http.ResponseWriter, r *http.Request) bool {
+				if n%4 == 1 {
+					_, _ = io.Copy(io.Discard, r.Body) // It ends when the client gives up.
+					select {
+					case <-r.Context().Done():
+					case <-released:
+					}
+				}
+				return n%4 == 1
+			}
+		},
 	}
-	for _, harm := range tests {
+	for name, harm := range tests {
 		for _, http2 := range []bool{true, false} {
 			for _, lanes := range []bool{true, false} {
-				s := &store{}
-				o := serve(t, s, http2)
-				if o.Rescue = true; lanes {
-					o = several(o)
-				}
-				harm(s, &o)
-				summary, err := Run(context.Background(), o)
-				check(t, s, summary, err)
+				t.Run(fmt.Sprintf("%s, HTTP/2 %v, several connections %v", name, http2, lanes), func(t *testing.T) {
+					s := &store{}
+					o := serve(t, s, http2)
+					if o.Rescue = true; lanes {
+						o = several(o)
+					}
+					released := make(chan struct{})
+					defer close(released)
+					harm(s, &o, released)
+					summary, err := Run(context.Background(), o)
+					check(t, s, summary, err)
+				})
 			}
 		}
 	}
-	close(released)
 	if n := dials.Load(); n > 40 {
 		t.Errorf("a link that cannot dial tried %d times", n)
 	}
