@@ -170,7 +170,18 @@ func TestTheShortestDelayIsThatOfAnIdleConnection(t *testing.T) {
 	if got := l.idle(); got != 40*time.Millisecond {
 		t.Errorf("the first byte is expected after %v, want 40 ms", got)
 	}
-	l.growth, l.idleDelay = nil, 30*time.Millisecond
+	// It was alone while others of its link filled the queue, which is gone.
+	l.leastDelay, l.delays = 25*time.Millisecond, l.delays[:1]
+	for queue, want := range map[time.Duration]time.Duration{
+		10 * time.Millisecond: 35 * time.Millisecond, time.Second: 300 * time.Millisecond,
+	} {
+		l.rtt.Last = l.rtt.Min + queue
+		if got := l.idle(); got != want {
+			t.Errorf("with %v of queue the first byte is expected after %v, want %v", queue, got, want)
+		}
+	}
+	l.delays = []time.Duration{300 * time.Millisecond, 40 * time.Millisecond}
+	l.growth, l.idleDelay, l.leastDelay = nil, 30*time.Millisecond, 0
 	if got := l.idle(); got != 40*time.Millisecond {
 		t.Errorf("with much ordered ahead the first byte is expected after %v, want 40 ms", got)
 	}

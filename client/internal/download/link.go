@@ -1,6 +1,7 @@
 package download
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -72,6 +73,8 @@ type linkState struct {
 	// idleDelay that of the last one that waited for no other's bytes.
 	delays    []time.Duration
 	idleDelay time.Duration
+	// leastDelay is the least of those.
+	leastDelay time.Duration
 	// asking is the session on which the link asks for the size, if it does.
 	asking *session
 	health
@@ -213,10 +216,13 @@ func (l *linkState) delay() time.Duration {
 
 // idle is the time from a request to its first byte where nothing else is in
 // flight. Where more is ordered before, delay has other bytes in it, unless it is
-// the less.
+// the less. The last one that was alone may have waited behind what other
+// connections of the link had ordered: it is not more than the least and what waits
+// at the link now.
 func (l *linkState) idle() time.Duration {
 	if (l.isLane() || l.little) && l.idleDelay > 0 {
-		return min(l.delay(), max(l.rtt.Min, l.idleDelay))
+		queued := cmp.Or(l.leastDelay, l.idleDelay) + max(0, l.rtt.Last-l.rtt.Min)
+		return min(l.delay(), max(l.rtt.Min, min(l.idleDelay, queued)))
 	}
 	return l.delay()
 }

@@ -357,6 +357,9 @@ func (d *download) arrived(l *linkState, r *request, bytes quantity.Bytes, now t
 		l.delays = append(l.delays[max(0, len(l.delays)-delaySamples+1):], now-r.issued)
 		if r.alone {
 			l.idleDelay = now - r.issued
+			if l.leastDelay == 0 || l.idleDelay < l.leastDelay {
+				l.leastDelay = l.idleDelay
+			}
 		}
 	}
 	l.last, d.last = now, now
