@@ -95,8 +95,8 @@ func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
 func TestNoMoreIsOrderedTheLongerTheQueue(t *testing.T) {
 	l := &linkState{
 		lane: lane{growth: &schedule.Growth{}}, rtt: link.RoundTrip{Min: 40 * time.Millisecond},
-		idleDelay: 50 * time.Millisecond,
-		pace:      throughput.NewPace(PaceWindow),
+		idleDelay: 50 * time.Millisecond, leastDelay: 50 * time.Millisecond,
+		pace: throughput.NewPace(PaceWindow),
 	}
 	l.pace.Begin(0, 0)
 	for now := time.Duration(0); now < 10*time.Second; now += 10 * time.Millisecond {
@@ -164,8 +164,8 @@ func TestALinkIsNoFasterThanItsConnectionsTogether(t *testing.T) {
 func TestTheShortestDelayIsThatOfAnIdleConnection(t *testing.T) {
 	l := &linkState{
 		lane: lane{growth: &schedule.Growth{}}, rtt: link.RoundTrip{Min: 20 * time.Millisecond},
-		idleDelay: 2 * time.Second, // in an outage
-		delays:    []time.Duration{300 * time.Millisecond, 40 * time.Millisecond},
+		idleDelay: 2 * time.Second, leastDelay: 2 * time.Second, // in an outage
+		delays: []time.Duration{300 * time.Millisecond, 40 * time.Millisecond},
 	}
 	if got := l.idle(); got != 40*time.Millisecond {
 		t.Errorf("the first byte is expected after %v, want 40 ms", got)
@@ -181,7 +181,7 @@ func TestTheShortestDelayIsThatOfAnIdleConnection(t *testing.T) {
 		}
 	}
 	l.delays = []time.Duration{300 * time.Millisecond, 40 * time.Millisecond}
-	l.growth, l.idleDelay, l.leastDelay = nil, 30*time.Millisecond, 0
+	l.growth, l.idleDelay, l.leastDelay = nil, 30*time.Millisecond, 30*time.Millisecond
 	if got := l.idle(); got != 40*time.Millisecond {
 		t.Errorf("with much ordered ahead the first byte is expected after %v, want 40 ms", got)
 	}
@@ -220,7 +220,7 @@ func TestALinkWithLittleOrderedIsNoFasterThanItIs(t *testing.T) {
 	const bytes, each = 16_000, 40 * time.Millisecond // 3.2 Mbit/s
 	d, _ := deciding(0)
 	l := d.links[0]
-	l.little, l.idleDelay, l.delays = true, 20*time.Millisecond, []time.Duration{300 * time.Millisecond}
+	l.little, l.idleDelay, l.leastDelay, l.delays = true, 20*time.Millisecond, 20*time.Millisecond, []time.Duration{300 * time.Millisecond}
 	l.growth, l.together, l.pace = nil, nil, throughput.NewPace(PaceWindow)
 	r := &request{session: l.session}
 	l.active = []*request{r}

@@ -1,7 +1,6 @@
 package download
 
 import (
-	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -70,11 +69,10 @@ type linkState struct {
 	// expected is what they have still to deliver.
 	expected quantity.Bytes
 	// delays are the times from the last requests to their first bytes, and
-	// idleDelay that of the last one that waited for no other's bytes.
-	delays    []time.Duration
-	idleDelay time.Duration
-	// leastDelay is the least of those.
-	leastDelay time.Duration
+	// idleDelay that of the last one that waited for no other's bytes, leastDelay
+	// the least of those.
+	delays                []time.Duration
+	idleDelay, leastDelay time.Duration
 	// asking is the session on which the link asks for the size, if it does.
 	asking *session
 	health
@@ -221,7 +219,7 @@ func (l *linkState) delay() time.Duration {
 // at the link now.
 func (l *linkState) idle() time.Duration {
 	if (l.isLane() || l.little) && l.idleDelay > 0 {
-		queued := cmp.Or(l.leastDelay, l.idleDelay) + max(0, l.rtt.Last-l.rtt.Min)
+		queued := l.leastDelay + max(0, l.rtt.Last-l.rtt.Min)
 		return min(l.delay(), max(l.rtt.Min, min(l.idleDelay, queued)))
 	}
 	return l.delay()

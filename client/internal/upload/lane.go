@@ -336,11 +336,11 @@ func (n *lane) isMissing() bool {
 
 // wants reports whether it may have another request.
 func (n *lane) wants(now time.Duration) bool {
-	u := n.link.upload
+	u, open := n.link.upload, n.open(now)
 	switch {
 	case !n.isUsable(now):
 		return false
-	case len(n.open(now)) == 0:
+	case len(open) == 0:
 		return !u.whole || u.free.Bytes() > 0
 	case u.whole:
 		return false
@@ -349,7 +349,6 @@ func (n *lane) wants(now time.Duration) bool {
 	case n.link.growth != nil:
 		return n.untaken() == 0 && n.left() < n.pipe(now)
 	}
-	open := n.open(now)
 	newest := open[len(open)-1]
 	return len(open) < mostRequests && float64(newest.taken) >= u.Overlap*float64(newest.Length)
 }
@@ -368,7 +367,7 @@ func (n *lane) isOverdue(one *request, now time.Duration) bool {
 
 // expects reports whether it has a request that the server may confirm soon.
 func (n *lane) expects(now time.Duration) bool {
-	return slices.ContainsFunc(n.active, func(one *request) bool { return !n.isPassedOver(one, now) && !n.isOverdue(one, now) })
+	return slices.ContainsFunc(n.open(now), func(one *request) bool { return !n.isOverdue(one, now) })
 }
 
 // patience is how long the server may take to confirm what it has got.
@@ -376,10 +375,11 @@ func (n *lane) patience() time.Duration { return max(patience, download.SilentTr
 
 // open are its requests that the server has not passed over, the oldest first.
 func (n *lane) open(now time.Duration) []*request {
-	if !slices.ContainsFunc(n.active, func(one *request) bool { return n.isPassedOver(one, now) }) {
+	isPassedOver := func(one *request) bool { return n.isPassedOver(one, now) }
+	if !slices.ContainsFunc(n.active, isPassedOver) {
 		return n.active
 	}
-	return slices.DeleteFunc(slices.Clone(n.active), func(one *request) bool { return n.isPassedOver(one, now) })
+	return slices.DeleteFunc(slices.Clone(n.active), isPassedOver)
 }
 
 // pipe is how much it should have to send at least. Before anything got through, one
