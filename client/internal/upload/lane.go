@@ -353,10 +353,23 @@ func (n *lane) wants(now time.Duration) bool {
 	return len(open) < mostRequests && float64(newest.taken) >= u.Overlap*float64(newest.Length)
 }
 
-// isPassedOver reports whether the server has confirmed a later request, and this one
-// is overdue: it may never answer it.
-func (n *lane) isPassedOver(one *request, now time.Duration) bool {
-	return n.link.upload.Rescue && one.id < n.answered && now-one.moved > n.patience()
+// isLost reports whether the server may never answer a request: it has confirmed a
+// later one, or this one is overdue for twice as long as usual, and twice that for
+// each time that the connection repeats the range.
+func (n *lane) isLost(one *request, now time.Duration) bool {
+	switch {
+	case !n.link.upload.Rescue || now-one.moved <= n.patience():
+		return false
+	case one.id < n.answered:
+		return true
+	}
+	sent := 0
+	for _, other := range n.active {
+		if other.Range == one.Range {
+			sent++
+		}
+	}
+	return n.left() == 0 && now-max(one.moved, n.got) > n.patience()<<min(sent, 10)
 }
 
 // isOverdue reports whether all that it sent is there, and the server does not say so
@@ -373,13 +386,13 @@ func (n *lane) expects(now time.Duration) bool {
 // patience is how long the server may take to confirm what it has got.
 func (n *lane) patience() time.Duration { return max(patience, download.SilentTrips*n.rtt) }
 
-// open are its requests that the server has not passed over, the oldest first.
+// open are its requests that are not lost, the oldest first.
 func (n *lane) open(now time.Duration) []*request {
-	isPassedOver := func(one *request) bool { return n.isPassedOver(one, now) }
-	if !slices.ContainsFunc(n.active, isPassedOver) {
+	isLost := func(one *request) bool { return n.isLost(one, now) }
+	if !slices.ContainsFunc(n.active, isLost) {
 		return n.active
 	}
-	return slices.DeleteFunc(slices.Clone(n.active), isPassedOver)
+	return slices.DeleteFunc(slices.Clone(n.active), isLost)
 }
 
 // pipe is how much it should have to send at least. Before anything got through, one

@@ -253,6 +253,34 @@ func TestWhatIsLateOnTheSameLink(t *testing.T) {
 	}
 }
 
+// What no server confirms both links have sent in the end. It is lost then, and each
+// sends its own once more, later each time.
+func TestWhatIsLostIsSentOnceMore(t *testing.T) {
+	all := ranges.Range{Length: 100_000}
+	sent := 10 * time.Second
+	u := scene(all.Length, 1, 1)
+	for _, l := range u.links {
+		l.lanes[0].brings(8e6, sent)
+		l.lanes[0].gives(all, sent)
+		l.lanes[0].pending = 0
+		l.lanes[0].pace.End(sent)
+	}
+	n := u.links[0].lanes[0]
+	for range 3 {
+		last := n.active[len(n.active)-1].moved
+		due := last + patience<<len(n.active)
+		if _, _, ok := u.next(n, due); ok {
+			t.Errorf("%v after it was sent for the %d. time it is sent again", due-last, len(n.active))
+		}
+		due += time.Millisecond
+		if r, from, ok := u.next(n, due); !n.wants(due) || !ok || r != all || from == "" {
+			t.Errorf("%v after it was sent for the %d. time: %v from %q, %v", due-last, len(n.active), r, from, ok)
+		}
+		n.gives(all, due)
+		n.pending = 0
+	}
+}
+
 // Little that is left goes to the link that brings most, but not to one whose server
 // is silent: nobody would send it.
 func TestTheRestIsNotForALinkThatIsNotAnswered(t *testing.T) {

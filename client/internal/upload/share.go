@@ -105,7 +105,7 @@ func (u *upload) works(now time.Duration) []schedule.Work {
 
 // late is a range that another connection will have sent last, if this one, which
 // expects nothing more, would bring it sooner: both send it, and who is confirmed
-// first has done it. Its own it sends once more only if the server has passed it over.
+// first has done it. Its own it sends once more only if that is lost.
 func (u *upload) late(n *lane, now time.Duration) (r ranges.Range, from string, ok bool) {
 	if !u.Rescue || u.whole || n.isStalled(now) || n.expects(now) {
 		return r, "", false
@@ -118,7 +118,7 @@ func (u *upload) late(n *lane, now time.Duration) (r ranges.Range, from string, 
 	for _, l := range u.links {
 		for _, other := range l.lanes {
 			for _, one := range other.active {
-				if l == n.link && !other.isStalled(now) && !other.isPassedOver(one, now) {
+				if l == n.link && !other.isStalled(now) && !other.isLost(one, now) {
 					continue
 				}
 				end := u.ends(one.Range, n, now)
@@ -142,7 +142,7 @@ func (u *upload) ends(r ranges.Range, but *lane, now time.Duration) float64 {
 				if one.Range != r {
 					continue
 				}
-				if n == but && !n.isPassedOver(one, now) {
+				if n == but && !n.isLost(one, now) {
 					return 0
 				}
 				count++
@@ -178,7 +178,7 @@ func (n *lane) ends(number int, now time.Duration) float64 {
 	}
 	left = max(left, 0)
 	switch {
-	case n.isStalled(now), n.isUnanswered(now), n.isPassedOver(one, now):
+	case n.isStalled(now), n.isUnanswered(now), n.isLost(one, now):
 		return math.Inf(1)
 	case n.pace.Rate(now) == 0:
 		first, age := n.work(now).First(left), (now - one.issued).Seconds()

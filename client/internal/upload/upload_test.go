@@ -77,6 +77,36 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusCreated)
 }
 
+// meeting is one of so many who have different names.
+type meeting struct {
+	mu     sync.Mutex
+	absent int
+	names  map[string]bool
+	// met is closed when all are there.
+	met chan struct{}
+}
+
+func newMeeting(count int) *meeting {
+	return &meeting{absent: count, names: map[string]bool{}, met: make(chan struct{})}
+}
+
+func (m *meeting) join(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.names[name] {
+		return
+	}
+	m.names[name] = true
+	if m.absent--; m.absent == 0 {
+		close(m.met)
+	}
+}
+
+// recorder is asked of every event.
+type recorder func(rundir.Event)
+
+func (r recorder) Record(_ time.Duration, e rundir.Event) { r(e) }
+
 // slowBody is read at 16 MB/s at most.
 type slowBody struct{ io.ReadCloser }
 
@@ -133,26 +163,34 @@ func TestRangesOverAllLinks(t *testing.T) {
 				schedule.Naive{}, schedule.Alg1{UpperLimit: 400_000, FirstRequests: 200_000},
 				schedule.Alg2{FirstRequests: 300_000},
 			} {
-				// Slowly, and not before both links have asked, or one does all.
+				// Slowly; none has a request answered before both have asked, nor a
+				// second one before both have sent something, or one does all.
 				var mu sync.Mutex
-				links, missing := map[string]string{}, map[string]bool{"wifi": true, "lte": true}
-				both := make(chan struct{})
-				begun := sync.OnceFunc(func() { close(both) })
+				links, asked := map[string]string{}, map[string]bool{}
+				both, sent := newMeeting(2), newMeeting(2)
 				s := &store{first: func(_ int, _ http.ResponseWriter, r *http.Request) bool {
 					mu.Lock()
-					delete(missing, links[r.RemoteAddr])
-					if len(missing) == 0 {
-						begun()
+					name := links[r.RemoteAddr]
+					wait := both
+					if asked[name] {
+						wait = sent
 					}
+					asked[name] = true
 					mu.Unlock()
+					both.join(name)
 					select {
-					case <-both:
+					case <-wait.met:
 					case <-r.Context().Done():
 					}
 					r.Body = slowBody{r.Body}
 					return false
 				}}
 				o := serve(t, s, http2)
+				o.Recorder = recorder(func(e rundir.Event) {
+					if end, ok := e.(*rundir.End); ok && end.Outcome == rundir.Complete {
+						sent.join(end.Link)
+					}
+				})
 				for i, l := range o.Links {
 					o.Links[i].Dial = func(ctx context.Context, address string) (link.Socket, error) {
 						socket, err := l.Dial(ctx, address)
@@ -234,6 +272,21 @@ func TestAServerWithoutRangesGetsTheWhole(t *testing.T) {
 	}
 }
 
+// mute takes a request and leaves it unanswered.
+func mute(r *http.Request, released <-chan struct{}) {
+	_, _ = io.Copy(io.Discard, r.Body) // It ends when the client gives up.
+	await(r, released)
+}
+
+// await waits until the client gives a request up, or the test ends: a server by
+// HTTP/1.1 that reads no body does not see the former.
+func await(r *http.Request, released <-chan struct{}) {
+	select {
+	case <-r.Context().Done():
+	case <-released:
+	}
+}
+
 func TestRescueMakesUpForFailures(t *testing.T) {
 	var dials atomic.Int32
 	tests := map[string]func(s *store, o *Options, released <-chan struct{}){
@@ -262,10 +315,7 @@ func TestRescueMakesUpForFailures(t *testing.T) {
 		"silent": func(s *store, _ *Options, released <-chan struct{}) {
 			s.first = func(n int, _ http.ResponseWriter, r *http.Request) bool {
 				if n == 1 {
-					select {
-					case <-r.Context().Done():
-					case <-released: // A server by HTTP/1.1 that reads no body sees no end.
-					}
+					await(r, released)
 				}
 				return n == 1
 			}
@@ -274,34 +324,50 @@ func TestRescueMakesUpForFailures(t *testing.T) {
 			o.Scheduler = schedule.Alg1{UpperLimit: 100_000, FirstRequests: 50_000}
 			s.first = func(n int, _ http.ResponseWriter, r *http.Request) bool {
 				if n%4 == 1 {
-					_, _ = io.Copy(io.Discard, r.Body) // It ends when the client gives up.
-					select {
-					case <-r.Context().Done():
-					case <-released:
-					}
+					mute(r, released)
 				}
 				return n%4 == 1
 			}
 		},
+		"mute to the end at first": func(s *store, o *Options, released <-chan struct{}) {
+			o.Scheduler = schedule.Alg1{UpperLimit: 100_000, FirstRequests: 50_000}
+			asked := map[string]int{}
+			s.first = func(_ int, _ http.ResponseWriter, r *http.Request) bool {
+				var first int
+				said := r.Header.Get("Content-Range")
+				_, _ = fmt.Sscanf(said, "bytes %d-", &first)
+				s.mu.Lock()
+				asked[said]++
+				isMute := first > len(file)-150_000 && asked[said] <= 2
+				s.mu.Unlock()
+				if isMute {
+					mute(r, released)
+				}
+				return isMute
+			}
+		},
 	}
-	for name, harm := range tests {
-		for _, http2 := range []bool{true, false} {
-			for _, lanes := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s, HTTP/2 %v, several connections %v", name, http2, lanes), func(t *testing.T) {
-					s := &store{}
-					o := serve(t, s, http2)
-					if o.Rescue = true; lanes {
-						o = several(o)
-					}
-					released := make(chan struct{})
-					defer close(released)
-					harm(s, &o, released)
-					summary, err := Run(context.Background(), o)
-					check(t, s, summary, err)
-				})
+	t.Run("all", func(t *testing.T) {
+		for name, harm := range tests {
+			for _, http2 := range []bool{true, false} {
+				for _, lanes := range []bool{true, false} {
+					t.Run(fmt.Sprintf("%s, HTTP/2 %v, several connections %v", name, http2, lanes), func(t *testing.T) {
+						t.Parallel()
+						s := &store{}
+						o := serve(t, s, http2)
+						if o.Rescue = true; lanes {
+							o = several(o)
+						}
+						released := make(chan struct{})
+						defer close(released)
+						harm(s, &o, released)
+						summary, err := Run(context.Background(), o)
+						check(t, s, summary, err)
+					})
+				}
 			}
 		}
-	}
+	})
 	if n := dials.Load(); n > 40 {
 		t.Errorf("a link that cannot dial tried %d times", n)
 	}
