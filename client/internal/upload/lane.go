@@ -369,18 +369,18 @@ func (n *lane) isLost(one *request, now time.Duration) bool {
 			sent++
 		}
 	}
-	return n.left() == 0 && now-max(one.moved, n.got) > n.patience()<<min(sent, 10)
+	return n.isOverdue(one, n.patience()<<min(sent, 10), now)
 }
 
 // isOverdue reports whether all that it sent is there, and the server does not say so
-// of this request for long.
-func (n *lane) isOverdue(one *request, now time.Duration) bool {
-	return n.left() == 0 && now-max(one.moved, n.got) > n.patience()
+// of this request for longer than that.
+func (n *lane) isOverdue(one *request, patience, now time.Duration) bool {
+	return n.left() == 0 && now-max(one.moved, n.got) > patience
 }
 
 // expects reports whether it has a request that the server may confirm soon.
 func (n *lane) expects(now time.Duration) bool {
-	return slices.ContainsFunc(n.open(now), func(one *request) bool { return !n.isOverdue(one, now) })
+	return slices.ContainsFunc(n.open(now), func(one *request) bool { return !n.isOverdue(one, n.patience(), now) })
 }
 
 // patience is how long the server may take to confirm what it has got.

@@ -166,7 +166,7 @@ func (n *lane) isStalled(now time.Duration) bool {
 // long.
 func (n *lane) isUnanswered(now time.Duration) bool {
 	open := n.open(now)
-	return len(open) > 0 && n.isOverdue(open[len(open)-1], now)
+	return len(open) > 0 && n.isOverdue(open[len(open)-1], n.patience(), now)
 }
 
 // ends is in how many seconds the lane has brought its request of that number.

@@ -79,15 +79,15 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // meeting is one of so many who have different names.
 type meeting struct {
-	mu     sync.Mutex
-	absent int
-	names  map[string]bool
+	mu    sync.Mutex
+	count int
+	names map[string]bool
 	// met is closed when all are there.
 	met chan struct{}
 }
 
 func newMeeting(count int) *meeting {
-	return &meeting{absent: count, names: map[string]bool{}, met: make(chan struct{})}
+	return &meeting{count: count, names: map[string]bool{}, met: make(chan struct{})}
 }
 
 func (m *meeting) join(name string) {
@@ -97,7 +97,7 @@ func (m *meeting) join(name string) {
 		return
 	}
 	m.names[name] = true
-	if m.absent--; m.absent == 0 {
+	if len(m.names) == m.count {
 		close(m.met)
 	}
 }
