@@ -20,7 +20,7 @@ demo: ## compare the thesis' approaches over two emulated links (the first call 
 	@$(LINKLAB) compare hs-s7 --runs 3
 
 .PHONY: test
-test: packages-test setup lint test-unit test-race test-e2e ## everything that CI runs
+test: packages-test setup lint test-unit test-race test-e2e ## all that CI decides by; CI also measures processor time
 
 .PHONY: setup
 setup: packages $(VENV)/.installed $(MULTILINK) guest ## Python, Go client, guest image and kernel

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from linklab.core.paths import PROFILES
+from linklab.regression import baseline, fingerprint, suite
 
 # A shell starts background jobs with SIGINT ignored, and whatever is tested would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -67,11 +69,25 @@ def linklab(tmp_path: Path) -> Linklab:
     def call(*arguments: object) -> Called:
         done = subprocess.run(
             command(*arguments), cwd=tmp_path, env=environment(),
-            capture_output=True, text=True, timeout=300, check=False,
+            capture_output=True, text=True, timeout=600, check=False,
         )  # fmt: skip
         return Called(done.returncode, done.stdout, done.stderr + said_inside(done))
 
     return call
+
+
+@pytest.fixture
+def same_programs() -> None:
+    """Skips where other programs make the figures here than made those of the baseline."""
+    folder = PROFILES / "regression"
+    then = baseline.load(folder / "default.baseline.yaml")
+    now = fingerprint.taken(suite.load(folder / "default.yaml"))
+    different = fingerprint.differences(
+        fingerprint.Fingerprint(then.fingerprint.programs, {}),
+        fingerprint.Fingerprint(now.programs, {}),
+    )
+    if different:
+        pytest.skip(f"other programs than those of the baseline: {'; '.join(different)}")
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import notebooks
 import pytest
 from conftest import REPOSITORY
 from notebooks import Notebook
-from readme_test import differing_programs
 
 EXAMPLES = sorted((REPOSITORY / "emulator" / "examples").glob("*.ipynb"))
 
@@ -29,10 +28,9 @@ def test_there_is_an_example() -> None:
     assert one.stat().st_size < 100_000, "small outputs"
 
 
+@pytest.mark.usefixtures("same_programs")
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_a_notebook_comes_to_what_it_shows(path: Path) -> None:
-    if different := differing_programs():
-        pytest.skip(f"other programs than those of the figures: {'; '.join(different)}")
     shown = notebooks.read(path)
     assert told(notebooks.executed(shown)) == told(shown)
 

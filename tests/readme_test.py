@@ -6,9 +6,8 @@ import re
 import textwrap
 
 import pytest
+import yaml
 from conftest import REPOSITORY, Linklab
-from linklab.core.paths import PROFILES
-from linklab.regression import baseline, fingerprint, suite
 
 README = (REPOSITORY / "README.md").read_text()
 
@@ -20,21 +19,38 @@ def shown_block(first_words: str) -> str:
     return textwrap.dedent(found[0]).rstrip()
 
 
-def differing_programs() -> list[str]:
-    """The programs that make figures here and are others than those of the baseline."""
-    folder = PROFILES / "regression"
-    then = baseline.load(folder / "default.baseline.yaml")
-    now = fingerprint.taken(suite.load(folder / "default.yaml"))
-    return fingerprint.differences(
-        fingerprint.Fingerprint(then.fingerprint.programs, {}),
-        fingerprint.Fingerprint(now.programs, {}),
-    )
-
-
+@pytest.mark.usefixtures("same_programs")
 def test_the_demo_s_table_is_the_one_of_the_readme(linklab: Linklab) -> None:
-    if different := differing_programs():
-        pytest.skip(f"other programs than the figures in README.md: {'; '.join(different)}")
     done = linklab("compare", "hs-s7", "--runs", "3")
     assert done.code == 0, done.err
     printed = "\n".join(line.rstrip() for line in done.out.splitlines())
     assert shown_block("hs-s7  Thesis") in printed
+
+
+@pytest.mark.alone
+@pytest.mark.usefixtures("same_programs")
+def test_the_default_suite_comes_out_to_the_digit(linklab: Linklab) -> None:
+    """It fills all cores by itself, so it runs alone."""
+    done = linklab("regress")
+    assert done.code == 0, done.out + done.err
+    downloads = re.search(r"compares (\d+) downloads", README)
+    assert downloads is not None
+    assert f"default: {downloads[1]} downloads, {downloads[1]} same, 0 worse" in done.out
+
+
+def test_make_test_has_all_that_the_workflow_runs() -> None:
+    """The workflow splits `make test` into jobs. Its job `regression` runs the suite of
+    `test_the_default_suite_comes_out_to_the_digit` once more, for its report."""
+    makefile = (REPOSITORY / "Makefile").read_text()
+    made = re.search(r"^test: ([^#]*)", makefile, re.M)
+    assert made is not None
+    jobs = yaml.safe_load((REPOSITORY / ".github/workflows/test.yml").read_text())["jobs"]
+    steps = [step for job in jobs.values() for step in job["steps"]]
+    ran = " ".join(step["run"] for step in steps if step.get("run", "").startswith("make "))
+    assert set(ran.replace("make ", "").split()) == set(made[1].split()) - {
+        "packages-test",
+        "setup",
+    }
+    regress = [step for step in steps if step.get("uses", "").endswith("/linklab-regress")]
+    assert [step["with"].get("real-clock", False) for step in regress] == [False, True]
+    assert "exec make test" in (REPOSITORY / ".ci/run").read_text()

@@ -12,13 +12,17 @@ from linklab.core import units
 from linklab.core.link_kinds import link_title
 from linklab.links import oracle
 from linklab.models import registry
+from linklab.models.trace import Trace
 from linklab.report.publication import Statement
 from linklab.scenario import LinkSettings, Scenario
 from linklab.scenario.workload import Workload
+from linklab.traces import recipes
 
 WIDTH = 80
 
 _OWN = "Own design"
+
+_GENERATED = "linklab generates the LTE traces that ship. None of them was recorded."
 
 
 def publication(scenario: Scenario) -> str:
@@ -30,7 +34,8 @@ def publication(scenario: Scenario) -> str:
 def overview(scenarios: Iterable[Scenario], oracles: Mapping[str, float] | None = None) -> str:
     """A line for each, by publication; with `oracles` (seconds by name) their times, too."""
     groups: dict[str, list[Scenario]] = {}
-    for one in scenarios:
+    listed = list(scenarios)
+    for one in listed:
         groups.setdefault(publication(one), []).append(one)
     names = max((len(one.name) for group in groups.values() for one in group), default=0)
     blocks = []
@@ -44,6 +49,8 @@ def overview(scenarios: Iterable[Scenario], oracles: Mapping[str, float] | None 
             title = textwrap.shorten(title, WIDTH - len(line) - 2, placeholder="…")
             lines.append(f"{line}  {title[:1].upper()}{title[1:]}".rstrip())
         blocks.append("\n".join(lines))
+    if any(_plays_generated(link) for one in listed for link in one.links.values()):
+        blocks.append(_GENERATED)
     return "\n\n".join(blocks)
 
 
@@ -138,7 +145,12 @@ def _link(name: str, link: LinkSettings) -> str:
     ]
     if link.loss_ratio:
         parts.append(f"loss {units.format_ratio(link.loss_ratio)}")
-    return ", ".join([*parts, *(words for _, words in _models(link))])
+    parts += [words for _, words in _models(link)]
+    return ", ".join([*parts, *(["its trace is generated"] if _plays_generated(link) else [])])
+
+
+def _plays_generated(link: LinkSettings) -> bool:
+    return any(isinstance(one, Trace) and recipes.is_generated(one.file) for one in link.models)
 
 
 def _models(link: LinkSettings) -> list[tuple[str, str]]:

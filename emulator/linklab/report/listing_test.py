@@ -1,6 +1,7 @@
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -66,6 +67,8 @@ def test_a_line_for_each_below_its_publication(small: Scenario) -> None:
         "",
         "Paper",
         "  small          1.25 MB  Two links",
+        "",
+        "linklab generates the LTE traces that ship. None of them was recorded.",
     ]
     timed = listing.overview([other, small], {"a-longer-name": 2.5, "small": math.inf})
     assert "  small          1.25 MB     never  Two links" in timed.splitlines()
@@ -84,7 +87,7 @@ def test_details_say_everything(small: Scenario) -> None:
         "Wi-Fi 8 Mbit/s down, 1 Mbit/s up, RTT 0 s, loss 1 %, at times 1 Mbit/s at most, 802.11g, "
         "1 access point, 2 other stations",
         "LTE 2 Mbit/s down, 1 Mbit/s up, RTT 50 ms, ±5 % between runs, trace lte-walking, "
-        "2 carriers, RRC",
+        "2 carriers, RRC, its trace is generated",
         "events 1",
         f"oracle {oracle.oracle_s(small):.2f} s; Wi-Fi alone "
         f"{oracle.single_link_s(small, 'wifi'):.2f} s, LTE alone",
@@ -92,6 +95,13 @@ def test_details_say_everything(small: Scenario) -> None:
         "naive 92 %",
     ):
         assert words in joined
+
+
+def test_a_trace_of_the_user_s_own_is_not_called_generated(tmp_path: Path) -> None:
+    file = tmp_path / "lte-walking.csv"
+    file.write_text("t,down_mbit\n0,1\n9,2\n")
+    one = scenario.parse(TEXT.replace("lte-walking", str(file)))
+    assert "generated" not in listing.details(one) + listing.overview([one])
 
 
 def test_json_is_complete_and_stable(small: Scenario) -> None:

@@ -6,13 +6,14 @@ import argparse
 from pathlib import Path
 
 from linklab.traces import library
+from linklab.traces.recipes import TRACES
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m linklab.traces", description="Makes the traces that ship with linklab."
     )
-    parser.add_argument("directory", nargs="?", type=Path, default=library.TRACES)
+    parser.add_argument("directory", nargs="?", type=Path, default=TRACES)
     for file in library.make_all(parser.parse_args().directory):
         print(file)
 

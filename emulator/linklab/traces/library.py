@@ -6,15 +6,11 @@ import io
 from pathlib import Path
 from typing import Final
 
-from linklab.core.paths import PROFILES
 from linklab.schema.named_files import NamedFiles
 from linklab.traces import plain
 from linklab.traces.generator import generate
-from linklab.traces.recipes import SHIPPED, Shipped, comments
+from linklab.traces.recipes import SHIPPED, TRACES, Shipped, comments
 from linklab.traces.trace import TraceError
-
-TRACES: Final = PROFILES / "traces"
-
 
 _FILES: Final = NamedFiles("trace", (".csv",), TraceError)
 

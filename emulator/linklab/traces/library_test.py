@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from linklab.traces import library, plain
-from linklab.traces.recipes import SHIPPED
+from linklab.traces.recipes import SHIPPED, TRACES
 from linklab.traces.trace import TraceError
 
 
@@ -41,7 +41,7 @@ def test_what_ships_is_what_its_recipe_makes(tmp_path: Path, shipped: object) ->
     """Byte by byte. If this fails after a change of the generator: python -m linklab.traces"""
     assert shipped in SHIPPED
     file = next(s for s in SHIPPED if s is shipped)
-    assert (library.TRACES / f"{file.name}.csv").read_bytes() == library.content(file)
+    assert (TRACES / f"{file.name}.csv").read_bytes() == library.content(file)
 
 
 def test_all_are_written_into_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,11 +18,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
+from linklab.core.paths import PROFILES
 from linklab.traces.generator import SPROUT_VOLATILITY, Channel, Recipe, generate
 from linklab.traces.statistics import of_downlink
 from linklab.traces.trace import Sample
+
+TRACES: Final = PROFILES / "traces"
+"""Where the traces that ship lie."""
 
 RUN_S: Final = 30.0
 """About as long as the thesis' downloads take."""
@@ -132,6 +137,11 @@ SHIPPED: Final = (
         ),
     ),
 )
+
+
+def is_generated(file: Path) -> bool:
+    """Whether a trace's file is one that ships: linklab generates all of those."""
+    return file.parent == TRACES and file.stem in {shipped.name for shipped in SHIPPED}
 
 
 def figures(samples: Iterable[Sample]) -> dict[str, float]:
