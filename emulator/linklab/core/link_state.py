@@ -16,6 +16,10 @@ CONNECTED = "connected"
 class LinkState:
     """A link at one instant. Rates count whole packets with the Ethernet header.
 
+    A state holds at the access node, where the radio is. Downlink packets reach the client as they
+    leave it. Uplink packets have the delay still before them: they reach the server `delay_s` later,
+    whatever the radio does meanwhile.
+
     `up` is the carrier: while it is down nothing passes in either direction and the client
     sees it. `delay_s` is one way and the same both ways, `jitter_s` how far it strays
     (tc-netem). `loss_ratio` is the mean share of downlink packets lost, in bursts of
@@ -48,13 +52,17 @@ class LinkState:
     def _is_held(self, direction: str) -> bool:
         return self.hold_down if direction == "down" else self.hold_up
 
+    def loses_all(self, direction: str) -> bool:
+        """Whether every packet that waits in the queue or comes to it is lost, "down" or "up"."""
+        return not self.up or self.lost_ratio(direction) >= 1
+
     def is_out(self, direction: str) -> bool:
         """Whether what comes is lost or waits until the link changes by itself.
 
         A radio that sleeps is not out: what comes wakes it. How long that takes is delay.
         """
         awake = self.rrc == CONNECTED
-        return not self.up or self.blackout or (awake and self._is_held(direction))
+        return self.loses_all(direction) or (awake and self._is_held(direction))
 
     def passes(self, direction: str) -> bool:
         """Whether a packet that waits leaves the queue at this instant."""

@@ -23,6 +23,7 @@ STATE = LinkState(
         ({"up": False}, (0, 0), (False, False), (0.01, 0.0)),
         ({"blackout": True}, (0, 0), (False, False), (1.0, 1.0)),
         ({"hold_down": True}, (0, 20_000_000), (False, True), (0.01, 0.0)),
+        ({"loss_ratio": 1.0}, (0, 20_000_000), (False, True), (1.0, 0.0)),
         # A radio that sleeps can carry, once what comes has woken it.
         (
             {"hold_down": True, "hold_up": True, "rrc": "idle"},
@@ -42,3 +43,12 @@ def test_what_a_link_can_carry(
     assert tuple(state.rate_bps(way) for way in ("down", "up")) == rates_bps
     assert tuple(state.passes(way) for way in ("down", "up")) == passes
     assert tuple(state.lost_ratio(way) for way in ("down", "up")) == lost
+
+
+def test_what_is_held_waits_and_is_not_lost() -> None:
+    changes: list[dict[str, object]] = [
+        {}, {"hold_down": True, "hold_up": True}, {"up": False}, {"blackout": True}, {"loss_ratio": 1},
+    ]  # fmt: skip
+    states = [replace(STATE, **one) for one in changes]  # type: ignore[arg-type]
+    assert [one.loses_all("down") for one in states] == [False, False, True, True, True]
+    assert [one.loses_all("up") for one in states] == [False, False, True, True, False]

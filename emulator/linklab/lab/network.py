@@ -14,7 +14,7 @@ import subprocess
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
@@ -135,17 +135,22 @@ class _Leg:
             core.channel, core.indices[access.core.interface], _transit(state, "down"), seed
         )
 
-    def apply(self, state: LinkState) -> None:
-        """Rates and delay, only where they differ from the present ones."""
-        self.queues["down"].set(state.down_rate_bps, is_held=state.hold_down)
-        self.queues["up"].set(state.up_rate_bps, is_held=state.hold_up)
+    def apply(self, state: LinkState, *, is_attached: bool) -> None:
+        """Rates and delay, only where they differ from the present ones. Where the client is not
+        attached, and where the link loses everything, the queues are shut."""
+        rates = {"down": state.down_rate_bps, "up": state.up_rate_bps}
+        held = {"down": state.hold_down, "up": state.hold_up}
+        for direction, queue in self.queues.items():
+            is_shut = not is_attached or state.loses_all(direction)
+            queue.set(rates[direction], is_held=held[direction], is_shut=is_shut)
         self.delay.set(_transit(state, "down"))
 
 
 def _transit(state: LinkState, direction: str) -> Transit:
-    comes_in_bursts = direction == "down" and not state.blackout
-    burst_packets = state.loss_burst_packets if comes_in_bursts else 1.0
-    return Transit(state.delay_s, state.jitter_s, state.lost_ratio(direction), burst_packets)
+    """What packets meet away from the radio, whatever that loses."""
+    if direction == "up":
+        return Transit(state.delay_s, state.jitter_s)
+    return Transit(state.delay_s, state.jitter_s, state.loss_ratio, state.loss_burst_packets)
 
 
 class ShapedLink:
@@ -169,6 +174,7 @@ class ShapedLink:
                 access, hosts, state, queues, seed_for(seed, path.name, "down", *names), slack_s
             )
         self._leg = next(iter(self._legs.values()))
+        self._roams = len(self._legs) > 1
         core = hosts[path.core]
         self._up_delay = Delay(
             core.channel,
@@ -179,6 +185,7 @@ class ShapedLink:
         self.state = replace(state, up=True, lease=0, access_point="")
         for leg in self._legs.values():
             self._set_attached(leg, attached=False)
+            leg.apply(state, is_attached=not self._roams)
         self.apply(state)
 
     def apply(self, state: LinkState) -> None:
@@ -191,8 +198,10 @@ class ShapedLink:
             self._set_carrier(up=False)
         if state.access_point != before.access_point and before.access_point in self._legs:
             self._set_attached(self._leg, attached=False)
+            self._leg.apply(before, is_attached=False)
         self._leg = self._legs.get(state.access_point, self._leg)
-        self._leg.apply(state)
+        is_attached = not self._roams or state.access_point in self._legs
+        self._leg.apply(state, is_attached=is_attached)
         self._up_delay.set(_transit(state, "up"))
         if state.access_point != before.access_point and state.access_point in self._legs:
             self._route_down()
@@ -260,27 +269,16 @@ class ShapedLink:
 
     def counters(self) -> dict[str, tuple[Counters, int]]:
         """By direction the rate queues' counters over all access points, and packets lost."""
-        lost = {
-            "down": sum(leg.delay.counters().dropped_packets for leg in self._legs.values()),
-            "up": self._up_delay.counters().dropped_packets,
-        }
-        return {
-            direction: (self.queue_counters(direction), lost[direction])
-            for direction in ("down", "up")
-        }
+        down, up = self.queue_counters("down"), self.queue_counters("up")
+        at_random = sum(leg.delay.counters().dropped_packets for leg in self._legs.values())
+        return {"down": (down, down.lost_packets + at_random), "up": (up, up.lost_packets)}
 
     def queue_counters(self, direction: str) -> Counters:
         """The counters of the rate queues of a direction, over all access points together."""
         counted = [leg.queues[direction].counters() for leg in self._legs.values()]
         if len(counted) == 1:
             return counted[0]
-        return Counters(
-            sent_bytes=sum(one.sent_bytes for one in counted),
-            sent_packets=sum(one.sent_packets for one in counted),
-            dropped_packets=sum(one.dropped_packets for one in counted),
-            queue_bytes=sum(one.queue_bytes for one in counted),
-            queue_packets=sum(one.queue_packets for one in counted),
-        )
+        return Counters(*(sum(values) for values in zip(*map(astuple, counted), strict=True)))
 
 
 def _mac(port: Port) -> str:

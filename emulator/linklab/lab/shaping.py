@@ -14,7 +14,9 @@ change (sch_hfsc, hfsc_change_usc) and forgets what was owed, so that we can say
 curve begins with a pause as long as the `Debt` takes at the new rate.
 
 The leaf is `plug`, always open: bfifo with a message that has the interface look at its queue
-again. Without it what HFSC planned by the old curve would come first.
+again. Without it what HFSC planned by the old curve would come first. While a link loses everything
+the leaf is another one without room: so nothing leaves that waited, and nothing that is still under
+way through netem gets in.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from linklab.lab import rtnetlink, tc
 from linklab.lab.debt import Debt
@@ -52,7 +54,7 @@ _SEED_STEP = 0x9E3779B97F4A7C15
 
 _ROOT = 0x10000
 _CLASS = 0x10001
-_LEAF = 0x100000
+_LEAVES = (0x100000, 0x110000)
 
 
 class ShapingError(RuntimeError):
@@ -64,7 +66,7 @@ class RateQueue:
 
     `channel` is a tc socket in the node's namespace, `index` the interface there; `slack_s` is
     how late a timer may come without costing rate. A held queue sends nothing and drops nothing
-    that it has room for.
+    that it has room for. A shut queue loses what is in it and what comes.
     """
 
     def __init__(
@@ -75,12 +77,15 @@ class RateQueue:
         self._get = tc.get_qdisc(index, _ROOT)
         self._debt = Debt(slack_s)
         self._pauses = False
+        self._queue_bytes = queue_bytes
+        self._leaf, self._other_leaf = _LEAVES
+        self._dropped_packets, self._lost_packets = 0, 0
         self.rate_bps = rate_bps
         self.is_held = False
+        self.is_shut = False
         channel.request(tc.add_hfsc(index, _ROOT, _CLASS & 0xFFFF))
         channel.request(tc.hfsc_class(index, _CLASS, _ROOT, self._steady, new=True))
-        channel.request(tc.add_plug(index, _LEAF, _CLASS, queue_bytes))
-        channel.request(tc.open_plug(index, _LEAF, _CLASS))
+        self._put_leaf(queue_bytes)
         self._debt.pay(time.monotonic_ns(), 0, is_backlogged=False)
         self._debt.go_on(rate_bps)
 
@@ -88,13 +93,28 @@ class RateQueue:
     def _steady(self) -> Curve:
         return Curve(0, 0, self.rate_bps // 8)
 
-    def set(self, rate_bps: int, *, is_held: bool) -> None:
-        """Changes the rate at once; the queue and what is in it stay. The same again does nothing.
+    def _put_leaf(self, limit_bytes: int) -> None:
+        """An empty leaf with so much room, in the place of what is there."""
+        self._channel.request(tc.put_plug(self._index, self._leaf, _CLASS, limit_bytes))
+        self._look()
+
+    def _look(self) -> None:
+        """Has the interface look at its queue."""
+        self._channel.request(tc.open_plug(self._index, self._leaf, _CLASS))
+
+    def set(self, rate_bps: int, *, is_held: bool, is_shut: bool = False) -> None:
+        """Changes the rate at once; the queue and what is in it stay, unless it is shut. The same
+        again does nothing.
 
         Somebody has to call `settle` from time to time afterwards.
         """
-        if (rate_bps, is_held) == (self.rate_bps, self.is_held):
+        if (rate_bps, is_held, is_shut) == (self.rate_bps, self.is_held, self.is_shut):
             return
+        if is_shut != self.is_shut:
+            if is_shut:
+                self._shut()
+            else:
+                self._open()
         self.rate_bps, self.is_held = rate_bps, is_held
         counters = self.counters()
         is_backlogged = counters.queue_packets > 0
@@ -102,7 +122,18 @@ class RateQueue:
         self._debt.go_on(0 if is_held else rate_bps)
         self._begin(_HELD if is_held else self._curve())
         if is_backlogged:
-            self._channel.request(tc.open_plug(self._index, _LEAF, _CLASS))
+            self._look()
+
+    def _shut(self) -> None:
+        self._dropped_packets = self.counters().dropped_packets
+        self.is_shut = True
+        self._leaf, self._other_leaf = self._other_leaf, self._leaf
+        self._put_leaf(0)
+
+    def _open(self) -> None:
+        self._lost_packets = self.counters().lost_packets
+        self.is_shut = False
+        self._channel.request(tc.limit_plug(self._index, self._leaf, _CLASS, self._queue_bytes))
 
     def _curve(self) -> Curve:
         debt_bytes = self._debt.bytes
@@ -127,7 +158,13 @@ class RateQueue:
 
     def counters(self) -> Counters:
         """What the queue has counted."""
-        return tc.counters(self._channel.request(self._get))
+        counted = tc.counters(self._channel.request(self._get))
+        dropped = (
+            self._dropped_packets if self.is_shut else counted.dropped_packets - self._lost_packets
+        )
+        return replace(
+            counted, dropped_packets=dropped, lost_packets=counted.dropped_packets - dropped
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +236,9 @@ def probe() -> None:
     """Builds all qdiscs of a lab on the loopback of this namespace; raises what refuses."""
     channel = Channel()
     channel.request(rtnetlink.set_up(1, up=True))
-    RateQueue(channel, 1, 10_000_000, 100_000)
+    queue = RateQueue(channel, 1, 10_000_000, 100_000)
+    queue.set(10_000_000, is_held=False, is_shut=True)
+    queue.set(10_000_000, is_held=False)
     channel.request(tc.delete_root(1, _ROOT))
     Delay(channel, 1, Transit(0.01, 0.001, 0.01), 1)
     channel.close()

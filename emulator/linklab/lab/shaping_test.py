@@ -32,9 +32,10 @@ class Recorder(Channel):
         self.raw.append(bytes(message))
         return b""
 
-    def count(self, sent_bytes: int, queue_packets: int = 0) -> None:
+    def count(self, sent_bytes: int, queue_packets: int = 0, dropped_packets: int = 5) -> None:
         """What the counters say from now on."""
-        self._counted = (sent_bytes, sent_bytes // 1514, 5, 0, 0, 0, queue_packets, 1514)
+        sent_packets = sent_bytes // 1514
+        self._counted = (sent_bytes, sent_packets, dropped_packets, 0, 0, 0, queue_packets, 1514)
 
     def _answer(self) -> bytes:
         seed = seed_of(self.raw[-1]) if self._seed is None else self._seed
@@ -57,7 +58,7 @@ class Recorder(Channel):
             elif message["header"]["flags"] & 0x400:
                 words.append(f"add {kind}")
             else:
-                words.append(OPEN)
+                words.append(OPEN if options["action"] == 2 else options["limit"])
         self.sent.clear()
         return words
 
@@ -214,6 +215,39 @@ def test_a_held_queue_stays_so_while_it_is_empty(netlink: Recorder) -> None:
     netlink.taken()
     built.settle()
     assert netlink.taken() == []
+
+
+def test_a_shut_queue_is_another_without_room(netlink: Recorder) -> None:
+    built = queue(netlink, 80_000_000)
+    netlink.taken()
+    built.set(80_000_000, is_held=False, is_shut=True)
+    shut = [message for message in netlink.sent if message.get_attr("TCA_KIND") == "plug"]
+    first = [message["handle"] for message in shut]
+    assert [message.get_attr("TCA_OPTIONS")["limit"] for message in shut] == [0, 0]
+    assert netlink.taken() == ["add plug", OPEN, (0, 0, 10_000_000)]
+    built.set(80_000_000, is_held=False)
+    assert netlink.taken() == [500_000, (0, 0, 10_000_000)]
+    built.set(80_000_000, is_held=False, is_shut=True)
+    assert netlink.sent[0]["handle"] not in first
+
+
+def test_what_is_dropped_while_it_is_shut_is_lost(netlink: Recorder) -> None:
+    built = queue(netlink, 80_000_000)
+
+    def counted(dropped_packets: int) -> tuple[int, int]:
+        netlink.count(0, dropped_packets=dropped_packets)
+        counters = built.counters()
+        return counters.dropped_packets, counters.lost_packets
+
+    assert counted(5) == (5, 0)
+    built.set(80_000_000, is_held=False, is_shut=True)
+    assert counted(9) == (5, 4)
+    built.set(80_000_000, is_held=True, is_shut=True)
+    assert counted(10) == (5, 5)
+    built.set(80_000_000, is_held=False)
+    assert counted(12) == (7, 5)
+    built.set(80_000_000, is_held=False, is_shut=True)
+    assert counted(20) == (7, 13)
 
 
 def test_counters_are_read(netlink: Recorder) -> None:

@@ -13,6 +13,7 @@ from linklab.lab.netlink import (
     CREATE,
     ECHO,
     EXCLUSIVE,
+    REPLACE,
     attribute,
     attributes,
     message,
@@ -37,13 +38,15 @@ _CURVE = struct.Struct("=III")
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What a qdisc has counted since it was made."""
+    """What a qdisc has counted since it was made. `lost_packets` are those that were dropped while
+    the link lost everything, which `dropped_packets` leaves out."""
 
     sent_bytes: int
     sent_packets: int
     dropped_packets: int
     queue_bytes: int
     queue_packets: int
+    lost_packets: int = 0
 
 
 def _message(
@@ -94,9 +97,15 @@ def _plug(index: int, handle: int, parent: int, flags: int, action: int, limit: 
     )
 
 
-def add_plug(index: int, handle: int, parent: int, limit_bytes: int) -> bytes:
-    """A closed plug: a FIFO of so many bytes (Linux net/sched/sch_plug.c)."""
-    return _plug(index, handle, parent, CREATE | EXCLUSIVE, _PLUG_LIMIT, limit_bytes)
+def put_plug(index: int, handle: int, parent: int, limit_bytes: int) -> bytes:
+    """A closed plug: a FIFO of so many bytes (Linux net/sched/sch_plug.c). It takes the place of one
+    with another handle; what was in that is dropped."""
+    return _plug(index, handle, parent, CREATE | REPLACE, _PLUG_LIMIT, limit_bytes)
+
+
+def limit_plug(index: int, handle: int, parent: int, limit_bytes: int) -> bytes:
+    """Has a plug take so many bytes from now on; what is in it stays."""
+    return _plug(index, handle, parent, 0, _PLUG_LIMIT, limit_bytes)
 
 
 def open_plug(index: int, handle: int, parent: int) -> bytes:

@@ -13,7 +13,7 @@ from linklab.lab.netlink import Channel, NetlinkError
 from linklab.lab.tc import Counters, Curve
 
 INDEX, ROOT, CLASS, LEAF = 7, 0x10000, 0x10001, 0x100000
-ADD, CHANGE = 0x1 | 0x4 | 0x200 | 0x400, 0x1 | 0x4
+ADD, PUT, CHANGE = 0x1 | 0x4 | 0x200 | 0x400, 0x1 | 0x4 | 0x100 | 0x400, 0x1 | 0x4
 
 
 def decoded(message: bytes) -> tuple[Any, dict[str, Any]]:
@@ -59,9 +59,13 @@ def test_a_change_of_a_class_says_nothing_but_its_limit() -> None:
 
 
 def test_a_plug_is_made_with_its_limit_and_opened() -> None:
-    read, options = decoded(tc.add_plug(INDEX, LEAF, CLASS, 500_000))
-    assert (read["handle"], read["parent"], read["header"]["flags"]) == (LEAF, CLASS, ADD)
-    assert (options["action"], options["limit"]) == (3, 500_000)
+    for message, flags in (
+        (tc.put_plug(INDEX, LEAF, CLASS, 500_000), PUT),
+        (tc.limit_plug(INDEX, LEAF, CLASS, 500_000), CHANGE),
+    ):
+        read, options = decoded(message)
+        assert (read["handle"], read["parent"], read["header"]["flags"]) == (LEAF, CLASS, flags)
+        assert (options["action"], options["limit"]) == (3, 500_000)
     read, options = decoded(tc.open_plug(INDEX, LEAF, CLASS))
     assert (options["action"], read["header"]["flags"]) == (2, CHANGE)  # linux/pkt_sched.h
 

@@ -58,8 +58,8 @@ class _Link:
             down_packets=down[1],
             up_bytes=up[0],
             up_packets=up[1],
-            down_backlog_bytes=down[2],
-            up_backlog_bytes=up[2],
+            down_backlog_bytes=0 if state is not None and state.loses_all("down") else down[2],
+            up_backlog_bytes=0 if state is not None and state.loses_all("up") else up[2],
             received_bytes=round(received_bytes),
             connections=frozenset((1,)),
         )

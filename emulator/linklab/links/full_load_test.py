@@ -80,6 +80,17 @@ def test_nothing_passes_in_an_outage_and_handshakes_wait_for_its_end() -> None:
     assert [t for t, rate in rates.items() if rate > 0] == [pytest.approx(1.3)]
 
 
+def test_what_an_outage_loses_keeps_no_radio_awake() -> None:
+    lte = "rtt: 100 ms, rrc: {tail: 1 s}"
+    one = make(lte, "at: 2 s, link: lte, outage: true, for: 2 s")
+    modes = [span.states["lte"].rrc for span in course(one) if span.start_s < 4]
+    assert modes[-1] == "idle"
+    rates = {span.start_s: span.payload_bytes_per_s["lte"] for span in course(one)}
+    assert min(t for t, rate in rates.items() if t > 3 and rate > 0) == pytest.approx(
+        4.28, abs=0.03
+    )
+
+
 def test_bytes_received_trigger_events() -> None:
     one = make("rtt: 0 s", "after: 5 MB, link: lte, carrier: down")
     down_s = next(span.start_s for span in course(one) if not span.states["lte"].up)

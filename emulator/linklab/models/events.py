@@ -25,7 +25,7 @@ class Event:
     which `after_bytes` of payload have arrived over all links, for `duration_s` seconds.
 
     The first group replaces what the layers below say: the carrier ("up", "down"), rates, RTT,
-    jitter, loss. The second works on what they say: `fade_ratio` is what is left of both rates,
+    jitter, loss. "up" takes "down" back, and brings no carrier that a radio lacks. The second works on what they say: `fade_ratio` is what is left of both rates,
     `cap_bps` limits both, `cross_bps` is what other people's traffic takes of the downlink,
     `outage` loses everything without telling the client. `handover` names the access point to
     go to, or is "next". None leaves a thing alone.
@@ -106,9 +106,10 @@ class Events:
             self._begin(*self._timed.pop(0))
         self._ended += [e for begun, e in self._active if t_s >= begun + e.duration_s]
         self._active = [(begun, e) for begun, e in self._active if t_s < begun + e.duration_s]
+        has_carrier = state.up
         for _, event in self._active:
             state = _changed(state, event)
-        return state
+        return replace(state, up=state.up and has_carrier)
 
     def _begin(self, t_s: float, event: Event) -> None:
         self._active.append((t_s, event))
@@ -222,7 +223,13 @@ _CHANGES: Final = (
     Row("fade", "fade_ratio", SHARE, "what is left of both rates", unset=None),
     Row("cap", "cap_bps", RATE, "what both rates are at most", unset=None),
     Row("cross", "cross_bps", RATE, "what others' traffic takes of the downlink", unset=None),
-    Row("outage", "outage", BOOLEAN, "all is lost, and the client is not told", unset=False),
+    Row(
+        "outage",
+        "outage",
+        BOOLEAN,
+        "all that waits or comes is lost, and the client is not told",
+        unset=False,
+    ),
     Row("handover", "handover", NODE_NAME, "the access point to go to, or next", unset=None),
 )
 

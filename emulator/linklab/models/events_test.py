@@ -48,6 +48,12 @@ def test_each_kind(event: Event, changes: dict[str, object]) -> None:
     assert after(event, t_s=0.999) == STATE
 
 
+def test_no_event_brings_a_carrier_that_the_radio_lacks() -> None:
+    down, up = Event("w", 0.5, carrier="down"), Event("w", 1.0, carrier="up")
+    assert after(down, up).up
+    assert not Events([down, up]).apply(1.0, NO_LOAD, replace(STATE, up=False)).up
+
+
 def test_an_event_for_a_while_ends_exactly() -> None:
     events = Events([Event("w", 1.0, duration_s=0.5, outage=True)])
     times = (0.5, 1.0, 1.4999, 1.5)
