@@ -50,6 +50,18 @@ def test_http3_is_the_same_to_the_nanosecond_ten_times(
     assert len(queues) == 1
 
 
+@pytest.mark.parametrize("address", ["0.0.0.0", "[::]"])
+def test_http3_is_served_on_all_addresses(
+    linklab: Linklab, scenario: ScenarioFile, http3: Path, address: str
+) -> None:
+    serve = f"{http3}/example -bind {address}:{{port}} -cert {{certificate}} -key {{key}} -www {{directory}}"
+    file = scenario("http3", size="1 MB")
+    done = linklab("exec", file, "--json", "--server", serve, "--", http3 / "client", "-q", "{url}")
+    assert done.code == 0, done.err
+    said = (Path(done.json["run_dir"]) / "client.err").read_text()
+    assert "Response Body: 1000000 bytes" in said
+
+
 def test_iperf3_measures_the_link(linklab: Linklab, scenario: ScenarioFile) -> None:
     """Its server ends once it has served, which is no failure."""
     iperf3 = program("iperf3")

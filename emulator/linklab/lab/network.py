@@ -33,6 +33,8 @@ from linklab.scenario import Scenario
 _BRIDGE = "air"
 LOOPBACK = 1
 EVERYWHERE = "0.0.0.0/0"
+_SERVICE_PORTS, _ASKING_PORTS = (1, 32767), (32768, 60999)
+"""Where services listen, and what Linux gives sockets that name no port (ip_local_port_range)."""
 _BRIDGE_LISTENING, _BRIDGE_FORWARDING = 1, 3  # linux/if_bridge.h
 """A port that is disabled would be enabled at once: the kernel tells the bridge that a device has
 changed, and it takes that for a carrier that has come (net/bridge/br_if.c: br_port_carrier_check)."""
@@ -403,14 +405,37 @@ def _join_air(hosts: dict[str, Host], path: LinkPath) -> None:
 
 
 def _route_client(client: Host, path: LinkPath) -> None:
-    """The client's default routes through this link: its own table, and by priority."""
+    """The client's routes through this link: by default in its own table, by priority in the main
+    one, and the one to the server's end of the link (`_route_server`)."""
     gateway = path.accesses[0].down.address
     index = client.indices[path.client.interface]
     for message in (
         rtnetlink.set_route(EVERYWHERE, gateway, index, table=path.table),
         rtnetlink.set_route(EVERYWHERE, gateway, index, priority=path.priority),
+        rtnetlink.set_route(f"{path.server.address}/32", gateway, index),
     ):
         client.channel.request(message)
+
+
+def _route_server(server: Host, path: LinkPath) -> None:
+    """Routes from the server to the client through this link.
+
+    A UDP socket on all addresses answers from the source of its route: Linux forgets which address
+    was asked. The server's routes have its one address as their source. The client's have the
+    address of their link. So the server asks the client from its own end of the link, to which the
+    client's route leads by the same link. Ports tell what asks from what answers: it is UDP from a
+    port that Linux chose to a service's.
+    """
+    gateway, index = path.core_up.address, server.indices[path.server.interface]
+    network = path.client_network
+    for message in (
+        rtnetlink.set_route(network, gateway, index, source=SERVER_ADDRESS),
+        rtnetlink.set_route(network, gateway, index, table=path.table),
+        rtnetlink.add_rule_by_udp_ports(
+            network, _ASKING_PORTS, _SERVICE_PORTS, path.table, path.table
+        ),
+    ):
+        server.channel.request(message)
 
 
 def _route(hosts: dict[str, Host], path: LinkPath) -> None:
@@ -427,12 +452,12 @@ def _route(hosts: dict[str, Host], path: LinkPath) -> None:
         rtnetlink.add_rule_by_device(path.device, path.table, path.table + 100),
     ):
         client.channel.request(rule)
-    to_server = f"{SERVER_ADDRESS}/32"
     for access in path.accesses:
-        add(hosts[access.node], access.up, access.core, to_server)
-    add(hosts[path.core], path.core_up, path.server, to_server)
+        for address in (SERVER_ADDRESS, path.server.address):
+            add(hosts[access.node], access.up, access.core, f"{address}/32")
+    add(hosts[path.core], path.core_up, path.server, f"{SERVER_ADDRESS}/32")
     add(hosts[path.core], path.accesses[0].core, path.accesses[0].up, path.client_network)
-    add(hosts[topology.SERVER], path.server, path.core_up, path.client_network)
+    _route_server(hosts[topology.SERVER], path)
 
 
 @contextlib.contextmanager

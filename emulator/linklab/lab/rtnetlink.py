@@ -49,9 +49,11 @@ _BYTES = struct.Struct("=16xQQ")
 
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _STATIC, _UNICAST, _LOCAL, _HOST = 4, 1, 2, 254
-_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY = 1, 4, 5, 6
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_PREFSRC = 1, 4, 5, 6, 7
 _TO_TABLE = 1
-_FRA_SRC, _FRA_PRIORITY, _FRA_OIFNAME = 2, 6, 17
+_FRA_DST, _FRA_SRC, _FRA_PRIORITY, _FRA_OIFNAME = 1, 2, 6, 17
+_FRA_IP_PROTO, _FRA_SPORT_RANGE, _FRA_DPORT_RANGE = 22, 23, 24
+_PORTS = struct.Struct("=HH")
 _NDA_DST, _NDA_LLADDR, _PERMANENT = 1, 2, 0x80
 
 
@@ -174,10 +176,17 @@ def delete_address(index: int, address: str, prefix_bits: int) -> bytes:
 
 
 def set_route(
-    network: str, gateway: str, index: int, *, table: int = MAIN_TABLE, priority: int | None = None
+    network: str,
+    gateway: str,
+    index: int,
+    *,
+    table: int = MAIN_TABLE,
+    priority: int | None = None,
+    source: str | None = None,
 ) -> bytes:
     """The route to `network` (`10.1.0.0/24`, or `0.0.0.0/0` for all) through a gateway; takes the
-    place of one that is there."""
+    place of one that is there. A socket without an address sends from `source`, else from the
+    device's."""
     destination, _, bits = network.partition("/")
     body = _ROUTE.pack(socket.AF_INET, int(bits), 0, 0, table, _STATIC, 0, _UNICAST, 0)
     if int(bits):
@@ -185,6 +194,8 @@ def set_route(
     body += attribute(_RTA_GATEWAY, _packed(gateway)) + number(_RTA_OIF, index)
     if priority is not None:
         body += number(_RTA_PRIORITY, priority)
+    if source is not None:
+        body += attribute(_RTA_PREFSRC, _packed(source))
     return message(_NEWROUTE, ACK | CREATE | REPLACE, body)
 
 
@@ -197,14 +208,17 @@ def set_own(network: str, index: int) -> bytes:
     return message(_NEWROUTE, ACK | CREATE | REPLACE, body + number(_RTA_OIF, index))
 
 
-def _rule(table: int, priority: int, source_bits: int, selector: bytes) -> bytes:
-    body = _ROUTE.pack(socket.AF_INET, 0, source_bits, 0, table, 0, 0, _TO_TABLE, 0)
+def _rule(
+    table: int, priority: int, selector: bytes, *, source_bits: int = 0, destination_bits: int = 0
+) -> bytes:
+    bits = (destination_bits, source_bits)
+    body = _ROUTE.pack(socket.AF_INET, *bits, 0, table, 0, 0, _TO_TABLE, 0)
     return body + number(_FRA_PRIORITY, priority) + selector
 
 
 def _rule_by_source(network: str, table: int, priority: int) -> bytes:
     source, _, bits = network.partition("/")
-    return _rule(table, priority, int(bits), attribute(_FRA_SRC, _packed(source)))
+    return _rule(table, priority, attribute(_FRA_SRC, _packed(source)), source_bits=int(bits))
 
 
 def add_rule_by_source(network: str, table: int, priority: int) -> bytes:
@@ -219,8 +233,20 @@ def delete_rule_by_source(network: str, table: int, priority: int) -> bytes:
 
 def add_rule_by_device(device: str, table: int, priority: int) -> bytes:
     """What a socket bound to `device` sends goes by a table, of 1 to 255."""
-    rule = _rule(table, priority, 0, text(_FRA_OIFNAME, device))
+    rule = _rule(table, priority, text(_FRA_OIFNAME, device))
     return message(_NEWRULE, _NEW, rule)
+
+
+def add_rule_by_udp_ports(
+    network: str, source: tuple[int, int], to: tuple[int, int], table: int, priority: int
+) -> bytes:
+    """UDP for `network`, from and to ports of these ranges, goes by a table, of 1 to 255."""
+    destination, _, bits = network.partition("/")
+    selector = attribute(_FRA_DST, _packed(destination))
+    selector += attribute(_FRA_IP_PROTO, bytes([socket.IPPROTO_UDP]))
+    selector += attribute(_FRA_SPORT_RANGE, _PORTS.pack(*source))
+    selector += attribute(_FRA_DPORT_RANGE, _PORTS.pack(*to))
+    return message(_NEWRULE, _NEW, _rule(table, priority, selector, destination_bits=int(bits)))
 
 
 def set_neighbour(index: int, address: str, mac: str) -> bytes:

@@ -91,6 +91,12 @@ def test_a_route_to_everywhere_has_its_table_and_priority() -> None:
     read = decoded(rtmsg, message, 24, SET)
     assert (read["dst_len"], read["table"], read.get_attr("RTA_DST")) == (0, 101, None)
     assert read.get_attr("RTA_PRIORITY") == 77
+    assert read.get_attr("RTA_PREFSRC") is None
+
+
+def test_a_route_says_from_where_is_sent() -> None:
+    message = rtnetlink.set_route("10.1.0.0/24", "10.1.2.1", 5, source="10.0.0.1")
+    assert decoded(rtmsg, message, 24, SET).get_attr("RTA_PREFSRC") == "10.0.0.1"
 
 
 def test_rules_choose_a_table() -> None:
@@ -103,6 +109,13 @@ def test_rules_choose_a_table() -> None:
     read = decoded(fibmsg, rtnetlink.add_rule_by_device("wlan0", 101, 201), 32, NEW)
     assert (read["src_len"], read["table"], read["action"]) == (0, 101, 1)
     assert (read.get_attr("FRA_OIFNAME"), read.get_attr("FRA_PRIORITY")) == ("wlan0", 201)
+    message = rtnetlink.add_rule_by_udp_ports("10.1.0.0/24", (1000, 2000), (1, 99), 101, 102)
+    read = decoded(fibmsg, message, 32, NEW)
+    assert (read["dst_len"], read["src_len"], read["table"], read["action"]) == (24, 0, 101, 1)
+    assert (read.get_attr("FRA_DST"), read.get_attr("FRA_PRIORITY")) == ("10.1.0.0", 102)
+    assert read.get_attr("FRA_IP_PROTO") == socket.IPPROTO_UDP
+    ports = (read.get_attr("FRA_SPORT_RANGE"), read.get_attr("FRA_DPORT_RANGE"))
+    assert ports == ("1000:2000", "1:99")
 
 
 def test_a_neighbour_stays() -> None:
@@ -150,8 +163,10 @@ def test_the_kernel_does_all_of_it(pair: tuple[Channel, Channel], namespace: int
         rtnetlink.set_neighbour(own, "10.1.0.1", MACS[1]),
         rtnetlink.set_route("0.0.0.0/0", "10.1.0.1", own, table=101),
         rtnetlink.set_route("0.0.0.0/0", "10.1.0.1", own, priority=101),
+        rtnetlink.set_route("10.2.0.0/24", "10.1.0.1", own, source="10.1.0.2"),
         rtnetlink.add_rule_by_source("10.1.0.0/24", 101, 101),
         rtnetlink.add_rule_by_device("here", 101, 201),
+        rtnetlink.add_rule_by_udp_ports("10.2.0.0/24", (32768, 60999), (1, 32767), 101, 101),
         rtnetlink.delete_address(own, "10.1.0.2", 24),
     ):
         here.request(message)

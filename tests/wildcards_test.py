@@ -1,0 +1,69 @@
+"""Programs that listen on all addresses answer from the one that they were asked at, over every link."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import PROBES, Linklab, lines, program
+
+ScenarioFile = Callable[..., Path]
+
+PROBE = f"{sys.executable} {PROBES / 'wildcards.py'}"
+SERVER = "10.0.0.1"
+ROAMING = """\
+name: roaming
+payload: {size: 1 MB}
+links:
+  home:
+    kind: wifi
+    down: 30 Mbit/s
+    up: 10 Mbit/s
+    rtt: 10 ms
+    radio:
+      standard: n
+      handover: full-scan-dhcp
+      access_points: [{name: a1}, {name: a2, signal: -50 dBm}]
+  cafe: {kind: wifi, down: 30 Mbit/s, up: 10 Mbit/s, rtt: 20 ms}
+  lte: {down: 30 Mbit/s, up: 10 Mbit/s, rtt: 40 ms}
+events:
+  - {at: 20 s, link: home, handover: next}
+"""
+
+
+def test_who_was_asked_answers(linklab: Linklab, tmp_path: Path) -> None:
+    """By TCP and UDP, on 0.0.0.0 and ::, on both hosts, over three links, before and after one of
+    them gets another address."""
+    file = tmp_path / "roaming.yaml"
+    file.write_text(ROAMING)
+    done = linklab(
+        "exec", file, "--json", "--server", f"{PROBE} serve",
+        "--", *f"{PROBE} ask 40 wlan0 wlan1 rmnet0".split(),
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    run_dir = Path(done.json["run_dir"])
+    said = lines(run_dir / "client.out")
+    assert [one for one in said if one["answered"] != one["asked"]] == []
+    assert [one for one in said if one["own"] and one["seen"] != one["own"]] == []
+    assert len(said) == 2 * 2 * (4 * (1 + 2 * 3) + 2 * 3)
+    half = len(said) // 2
+    assert {one["own"] for one in said[:half]} == {"", "10.1.0.2", "10.2.0.2", "10.3.0.2"}
+    assert {one["own"] for one in said[half:]} == {"", "10.1.0.3", "10.2.0.2", "10.3.0.2"}
+
+
+@pytest.mark.parametrize("device", ["wlan0", "rmnet0"])
+def test_iperf3_sends_udp(linklab: Linklab, scenario: ScenarioFile, device: str) -> None:
+    """README's line, with -u."""
+    iperf3 = program("iperf3")
+    done = linklab(
+        "exec", scenario("packets"), "--json", "--server", f"{iperf3} -s -p {{port}}",
+        "--port", 5201, "--", iperf3, "-c", "{address}", "-p", "{port}", "-R", "-u",
+        "--bitrate", "10M", "--time", 2, "--json", "--bind-dev", device,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    ended = json.loads((Path(done.json["run_dir"]) / "client.out").read_text())["end"]
+    assert ended["sum"]["lost_packets"] == 0
+    assert ended["sum"]["bits_per_second"] == pytest.approx(10e6, rel=0.01)
