@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -99,3 +100,18 @@ def test_a_killed_lab_on_the_host_leaves_nothing(linklab: Linklab, scenario: Sce
     assert before == after, (run_dir / "client.err").read_text()
     assert numbers[4] == 1, "the outer lab's server runs on, the inner one's does not"
     assert numbers[5:] == [2, 1], "clean removes the killed lab's scratch, not a running one's"
+
+
+def test_a_program_on_the_host_is_found_by_the_same_rule_as_in_the_guest(
+    linklab: Linklab, scenario: ScenarioFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = scenario("found", size="1 MB")
+    tool = tmp_path / "mytool"
+    tool.write_text('#!/bin/sh\necho "$0 $VIRTUAL_ENV $PATH"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("VIRTUAL_ENV", "/my/venv")
+    inside = linklab("exec", file, "--", "mytool").out
+    assert inside.startswith(f"{tool} /my/venv {tmp_path}:")
+    script = "$linklab exec $scenario --place host --out /tmp/inner -- mytool"
+    assert linklab("exec", file, "--", *nested(script, file)).out == inside

@@ -15,7 +15,6 @@ from linklab.commands.options import (
     add_pcap,
     add_run,
     add_server,
-    from_here,
     outside,
     recorded_links,
     server,
@@ -24,7 +23,7 @@ from linklab.core import plain_file
 from linklab.core.complaint import complain
 from linklab.core.printable import printable
 from linklab.places import choice
-from linklab.runs import outcome
+from linklab.runs import outcome, programs
 from linklab.runs.job import require_no_credentials
 from linklab.runs.runner import Request
 from linklab.scenario import find
@@ -37,6 +36,10 @@ its arguments are filled in. Links are devices: wlan0 and rmnet0, and where a
 scenario has further ones wlan1, rmnet1. Where one has a radio, LINKLAB_WIRELESS
 names a file with its signal strength, as in /proc/net/wireless. run.json keeps
 the command: no URL in it may hold a user or password.
+
+Programs are found on your PATH, which the program gets too, and LANG, LC_ALL,
+TERM and VIRTUAL_ENV. Nothing else of your environment: name it in the command,
+such as env NAME=VALUE PROGRAM. HOME is an empty directory.
 
 What is in {output} at the end has to be the whole file, or there are no figures
 of the run. A program that leaves nothing there and receives less than the file
@@ -84,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         scenario,
         None,
         options.seed,
-        command=from_here(options.command),
+        command=programs.located(options.command),
         shift_s=options.shift,
         server=server(options),
         outside=reaches,

@@ -1,4 +1,5 @@
 import json
+import shutil
 from argparse import Namespace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from linklab.commands import exec, run
 from linklab.commands.conftest import NETWORK, Runs, printed
 from linklab.commands.options import UsageError
 from linklab.lab.services import OwnServer
+from linklab.runs.programs import ProgramError
 from linklab.runs.runner import Request
 
 
@@ -21,13 +23,16 @@ def test_a_program_of_the_user_s_is_reported(
     assert read["error"] is None
     assert (read["exit_code"], read["elapsed_s"]) == (0, pytest.approx(0.1))
     assert read["received_bytes"] == NETWORK
-    assert runs.requests[0].command == ("curl", "{url}")
+    assert runs.requests[0].command == (shutil.which("curl"), "{url}")
     assert runs.requests[0].contestant is None
 
 
 def test_a_server_of_the_user_s_is_asked_for(
-    runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str]
-) -> None:
+    runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "serve").touch(0o755)
     options.server, options.port = "./serve --dir '{directory} x' {port}", 8080
     assert exec.run(options) == 0
     here = str(Path("serve").absolute())
@@ -43,15 +48,26 @@ def test_a_server_of_the_user_s_is_asked_for(
         ("serve 'x", None, "--server: .* is no command"),
         ("serve http://me:secret@there/", None, "--server: a URL .* holds a user or password"),
         (None, 80, "--port goes with --server"),
+        ("no-such-server", None, "no-such-server: no such program; looked in /"),
     ],
 )
 def test_a_server_that_cannot_be_is_refused(
     runs: Runs, options: Namespace, server: str | None, port: int | None, words: str
 ) -> None:
     options.server, options.port = server, port
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises((UsageError, ProgramError), match=words):
         exec.run(options)
     assert runs.requests == []
+
+
+def test_a_program_that_is_not_there_is_said_before_anything_begins(
+    runs: Runs, options: Namespace
+) -> None:
+    options.command = ["mytool"]
+    with pytest.raises(ProgramError, match="mytool: no such program; looked in /"):
+        exec.run(options)
+    assert runs.requests == []
+    assert not options.out.exists()
 
 
 def test_what_a_program_of_the_user_s_writes_is_passed_on_byte_for_byte(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -131,8 +130,9 @@ def add_server(parser: argparse.ArgumentParser) -> None:
 
 
 def server(options: argparse.Namespace) -> OwnServer | None:
-    """The server of `add_server`, if one is asked for. UsageError."""
+    """The server of `add_server`, if one is asked for. UsageError, ProgramError."""
     from linklab.lab.services import HTTPS_PORT, OwnServer
+    from linklab.runs import programs
     from linklab.runs.job import words
 
     if options.server is None:
@@ -143,7 +143,7 @@ def server(options: argparse.Namespace) -> OwnServer | None:
         command = words(options.server)
     except ValueError as error:
         raise UsageError(f"--server: {error}") from error
-    return OwnServer(from_here(command), options.port or HTTPS_PORT)
+    return OwnServer(programs.located(command), options.port or HTTPS_PORT)
 
 
 def add_outside(parser: argparse.ArgumentParser) -> None:
@@ -183,13 +183,6 @@ def outside(options: argparse.Namespace, scenario: Scenario, place: str) -> Outs
         raise UsageError(str(error)) from None
     print("\n".join(way_outside.in_words(found)), file=sys.stderr)
     return found
-
-
-def from_here(command: Sequence[str]) -> tuple[str, ...]:
-    """A command whose program, if named by a relative path, lies where the user stands: in the lab
-    it has another directory."""
-    program, *words = command
-    return (str(Path(program).absolute()) if "/" in program else program, *words)
 
 
 def _port(text: str) -> int:

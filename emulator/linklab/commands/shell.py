@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import signal
 from pathlib import Path
@@ -16,12 +15,12 @@ from linklab.commands.options import (
     add_outside,
     add_seed,
     add_server,
-    from_here,
     outside,
     server,
 )
 from linklab.lab.terminal import Terminal
 from linklab.live import session, shell, user_terminal
+from linklab.runs import programs
 from linklab.runs.job import require_no_credentials
 from linklab.runs.runner import Request
 from linklab.scenario import find
@@ -73,14 +72,12 @@ def run(options: argparse.Namespace) -> int:
         scenario,
         None,
         options.seed,
-        command=from_here(options.command) if options.command else _shell(),
+        command=programs.located(options.command or _shell()),
         name="shell",
         server=server(options),
         outside=outside(options, scenario, where.name),
         terminal=Terminal(
             window=window,
-            term=os.environ.get("TERM", "dumb"),
-            path=os.environ.get("PATH", os.defpath),
             directory=str(Path.cwd()),
             on=options.on,
         ),
@@ -90,5 +87,4 @@ def run(options: argparse.Namespace) -> int:
 
 def _shell() -> tuple[str, ...]:
     """bash without its files, which would replace the prompt, or sh."""
-    bash = shutil.which("bash")
-    return ("sh", "-i") if bash is None else (bash, "--norc", "-i")
+    return ("sh", "-i") if shutil.which("bash") is None else ("bash", "--norc", "-i")

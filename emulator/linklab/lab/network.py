@@ -10,6 +10,8 @@ holds a lab is the first of a PID namespace or of a guest, so nothing outlives i
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import subprocess
 import time
 import zlib
@@ -89,9 +91,13 @@ class Host:
         environment: dict[str, str] | None = None,
         directory: Path | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Starts a program on this host."""
+        """Starts a program on this host. The PATH of its environment is its own: mnexec is found
+        by this process'."""
+        path = os.environ.get("PATH")
+        is_own = environment is None or environment.get("PATH") == path
         return subprocess.Popen(
             ["mnexec", "-a", str(self.pid), *argv],
+            executable=None if is_own else shutil.which("mnexec"),
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,

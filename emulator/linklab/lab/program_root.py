@@ -7,6 +7,7 @@ from there, as a lab inside this lab does, would be back in the image.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -43,4 +44,5 @@ def at(root: Path, host: Host, directory: Path) -> list[str]:
     host.run(["touch", mounts])
     changed = [sys.executable, "-I", "-S", "-c", _ENTER, str(root)]
     host.run(["unshare", f"--mount={mounts}", "--propagation=private", "--", *changed])
-    return ["nsenter", f"--mount={mounts}", f"--wdns={directory}", "--"]
+    # By its path: the program's PATH is the user's.
+    return [shutil.which("nsenter") or "nsenter", f"--mount={mounts}", f"--wdns={directory}", "--"]

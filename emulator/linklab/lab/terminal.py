@@ -46,13 +46,10 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Terminal(msgspec.Struct, frozen=True, kw_only=True):
-    """The terminal that a run's program gets, and what a shell takes over from the user's: `term`,
-    `path` and the `directory` in which he stands. The program is run `on` the client or server
-    host."""
+    """The terminal that a run's program gets, and the `directory` in which the user stands. The
+    program is run `on` the client or server host."""
 
     window: Window
-    term: str
-    path: str
     directory: str
     on: Literal["client", "server"] = "client"
 

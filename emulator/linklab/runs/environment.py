@@ -68,23 +68,25 @@ def for_server(job: Job) -> dict[str, object]:
     }
 
 
-def own(home: Path, values: Mapping[str, object]) -> dict[str, str]:
-    """What the lab's programs have of this process' environment, a home, and `LINKLAB_` values."""
-    keep = {name: os.environ[name] for name in ("PATH", "LANG", "TERM") if name in os.environ}
+def of_here() -> dict[str, str]:
+    """What the lab's own programs have of this process' environment."""
+    return {name: os.environ[name] for name in ("PATH", "LANG", "TERM") if name in os.environ}
+
+
+def own(kept: Mapping[str, str], home: Path, values: Mapping[str, object]) -> dict[str, str]:
+    """What is `kept` of an environment, a home, and `LINKLAB_` values."""
     named = {f"LINKLAB_{name.upper()}": str(value) for name, value in values.items()}
-    return {**keep, "HOME": str(home), **named}
+    return {**kept, "HOME": str(home), **named}
 
 
 def _for_terminal(job: Job) -> dict[str, str]:
     """What a program on a terminal has besides: where one is stands in the prompt of shells."""
     if job.terminal is None:
         return {}
-    programs = os.pathsep.join([str(Path(job.multilink).parent), job.terminal.path])
     prompt = f"[linklab {job.scenario} {job.terminal.on}] "
     word = Path((job.command or [""])[0]).name
     return {
-        "TERM": job.terminal.term,
-        "PATH": programs,
+        "TERM": job.environment.get("TERM", "dumb"),
         "PS1": prompt + (r"\w\$ " if word == "bash" else "$ "),
         "LINKLAB_SCENARIO": job.scenario,
         "LINKLAB_HOST": job.terminal.on,
@@ -94,7 +96,7 @@ def _for_terminal(job: Job) -> dict[str, str]:
 def of_client(job: Job, task: Task, home: Path) -> dict[str, str]:
     """The environment of the client's program; `home` is its directory."""
     return {
-        **own(home, for_client(job, task)),
+        **own(of_here() if job.contestant else job.environment, home, for_client(job, task)),
         "LINKLAB_SHA256": task.sha256,
         "LINKLAB_RUN_DIR": task.run_dir,
         "LINKLAB_WIRELESS": task.wireless,

@@ -52,15 +52,13 @@ def test_a_port_of_one_s_own_is_in_the_url(small: Scenario, tmp_path: Path) -> N
     assert made.url == "https://10.0.0.1/payload-1-1.bin"
 
 
-def test_the_client_s_environment_holds_nothing_of_the_user_s(
+def test_a_program_of_the_user_s_has_the_environment_of_the_manifest(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", "/bin")
-    monkeypatch.setenv("HTTPS_PROXY", "http://elsewhere")
-    monkeypatch.setenv("GODEBUG", "http2debug=1")
-    for name in ("LANG", "TERM"):
-        monkeypatch.delenv(name, raising=False)
-    job = msgspec.structs.replace(JOB, contestant=None)
+    """And nothing of the lab's own process."""
+    for name in ("PATH", "LANG", "HTTPS_PROXY", "GODEBUG"):
+        monkeypatch.setenv(name, "of the lab's own process")
+    job = msgspec.structs.replace(JOB, contestant=None, environment={"PATH": "/bin"})
     assert environment.of_client(job, task, Path("/home")) == {
         "PATH": "/bin",
         "HOME": "/home",
@@ -83,3 +81,15 @@ def test_in_virtual_time_our_own_client_collects_no_garbage(task: Task) -> None:
         given = environment.of_client(job, task, Path("/home"))
         assert ("GOGC" in given) == (contestant is not None and clock == "virtual")
         assert ("GOMEMLIMIT" in given) == ("GOGC" in given)
+
+
+def test_our_own_client_has_nothing_of_the_user_s_environment(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its length would move figures."""
+    monkeypatch.setenv("PATH", "/bin")
+    monkeypatch.setenv("HTTPS_PROXY", "http://elsewhere")
+    job = msgspec.structs.replace(JOB, environment={"PATH": "/home/me/bin", "VIRTUAL_ENV": "/v"})
+    given = environment.of_client(job, task, Path("/home"))
+    assert given["PATH"] == "/bin"
+    assert not {"VIRTUAL_ENV", "HTTPS_PROXY"} & given.keys()

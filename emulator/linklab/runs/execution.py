@@ -11,6 +11,7 @@ import functools
 import hashlib
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -331,7 +332,8 @@ def _user_command(lab: Lab, job: Job, task: Task, host_root: Path, directory: Pa
     if job.terminal is None:
         return [*program_root.at(host_root, lab.client, directory), *own]
     there = Path(job.terminal.directory)
-    return ["setsid", "--ctty", *program_root.at(host_root, _user_host(lab, job), there), *own]
+    enter = program_root.at(host_root, _user_host(lab, job), there)
+    return [shutil.which("setsid") or "setsid", "--ctty", *enter, *own]
 
 
 def _user_host(lab: Lab, job: Job) -> Host:
@@ -390,7 +392,7 @@ def _server(
         ],
         as_written.server.port,
         run_dir,
-        environment=environment.own(directory, values),
+        environment=environment.own(as_written.environment, directory, values),
         directory=directory,
     )
 

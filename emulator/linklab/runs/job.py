@@ -70,7 +70,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     `contestant` is the name of an algorithm or peer, or None where `command` holds
     a program of the user's (`linklab exec`), which may have a `name`. `server` is a program of
-    the user's that serves in place of H2O; `terminal` is the command's, if it has one; `outside` is
+    the user's that serves in place of H2O; both get his `environment`; `terminal` is the command's, if it has one; `outside` is
     what it reaches beyond the lab. `shift_s` delays the client's start. Packets of the links in
     `pcap` are recorded, and with `tls_keys` what decrypts them. A `live` run is watched, not
     measured: it goes on where the emulator comes late.
@@ -82,6 +82,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     name: str | None = None
     command: list[str] | None
     server: OwnServer | None = None
+    environment: dict[str, str] = {}
     terminal: Terminal | None = None
     outside: Outside | None = None
     seed: int

@@ -30,7 +30,7 @@ from linklab.places.choice import Place
 from linklab.places.guest import gateway, image, kernel
 from linklab.places.guest.boot import Guest, memory_bytes, side_by_side
 from linklab.places.versions import versions
-from linklab.runs import clients, job, outcome, run_energy
+from linklab.runs import clients, job, outcome, programs, run_energy
 from linklab.runs.job import Job
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.trace_files import with_trace_files
@@ -74,6 +74,11 @@ class Request:
             unfit = clients.misfit(self.contestant, self.scenario, has_energy=has_energy)
             if unfit is not None:
                 raise RunError(unfit)
+
+    @property
+    def commands(self) -> list[tuple[str, ...]]:
+        """The user's programs that take part."""
+        return [one for one in (self.command, self.server and self.server.command) if one]
 
     @property
     def who(self) -> str:
@@ -124,7 +129,7 @@ def _with_traces(scenario: Scenario, run_dir: Path) -> Scenario:
 
 
 def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False) -> None:
-    """Fills a new run directory with the scenario as run and the manifest."""
+    """Fills a new run directory with the scenario as run and the manifest. ProgramError."""
     certificates = _authority(in_cache("authority"))
     served = payload.ensure(request.scenario.payload, in_cache("payloads"))
     (run_dir / job.SCENARIO_FILE).write_text(to_yaml(_with_traces(request.scenario, run_dir)))
@@ -136,8 +141,9 @@ def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False
             scenario=request.scenario.name,
             contestant=request.contestant,
             name=request.name,
-            command=list(request.command) if request.command else None,
-            server=request.server,
+            command=list(programs.located(request.command)) if request.command else None,
+            server=programs.server_located(request.server),
+            environment=programs.environment() if request.command or request.server else {},
             terminal=request.terminal,
             outside=request.outside,
             seed=request.seed,
@@ -330,8 +336,10 @@ def run_all(
     Fewer at a time where the guests would not find memory: they take it as they use it,
     and one that finds none dies.
 
-    When the caller stops early (an exception, Ctrl-C), what still runs is ended.
+    ProgramError where a program of the user's is not there. When the caller stops early (an exception, Ctrl-C), what still runs is ended.
     """
+    for command in {command for one in requests for command in one.commands}:
+        programs.located(command)  # Before the first one begins.
     if place.name == "guest":
         most = max((memory_of(one.scenario) for one in requests), default=memory_bytes(0))
         parallel = min(parallel, side_by_side(most))

@@ -1,5 +1,6 @@
 import contextlib
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -7,14 +8,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from linklab.lab.services import OwnServer
 from linklab.models.events import Event
 from linklab.places.choice import Place
 from linklab.runs import job, outcome, runner
 from linklab.runs.outcome import Outcome
+from linklab.runs.programs import ProgramError
 from linklab.runs.runner import Request, RunError
 from linklab.scenario import Payload, Scenario, load
 from linklab.scenario.workload import Paced, Player, Rounds, Upload, Workload
@@ -93,12 +97,34 @@ def test_a_run_directory_is_prepared(small: Scenario, cache: Path, tmp_path: Pat
     assert load(run_dir / "scenario.yaml", any_name=True) == small
     written = job.read(run_dir)
     assert (written.scenario, written.contestant, written.seed) == ("small", None, 3)
-    assert written.command == ["true", "{url}"]
+    assert written.command == [shutil.which("true"), "{url}"]
+    assert written.environment["PATH"].startswith(os.environ["PATH"].partition(":")[0])
     assert (written.place, written.clock, written.reason) == ("host", "real", "as asked")
     assert written.shift_s == 1e-6
     for path in (written.payload, written.certificate_authority, written.certificate, written.key):
         assert Path(path).is_relative_to(cache)
         assert Path(path).is_file()
+
+
+def test_of_our_own_runs_nothing_of_the_user_s_environment_is_noted(
+    small: Scenario, cache: Path, tmp_path: Path
+) -> None:
+    """Its length would move figures."""
+    run_dir = runner.new_directory(tmp_path, "run")
+    runner.prepare(Request(small, "alg3", 3), run_dir, HOST)
+    assert job.read(run_dir).environment == {}
+
+
+@pytest.mark.parametrize(
+    "given", [{"command": ("mytool",)}, {"command": ("true",), "server": OwnServer(("mytool",))}]
+)
+def test_nothing_begins_where_a_program_of_the_user_s_is_missing(
+    small: Scenario, tmp_path: Path, given: dict[str, Any]
+) -> None:
+    requests = [asked(small), Request(small, None, 2, **given)]
+    with pytest.raises(ProgramError, match="mytool: no such program; looked in /"):
+        next(runner.run_all(requests, HOST, tmp_path / "runs", parallel=1))
+    assert not (tmp_path / "runs").exists()
 
 
 class Running:
