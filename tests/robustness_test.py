@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Linklab, command, environment, lines
+from conftest import REPOSITORY, Linklab, command, environment, lines, queue
 from linklab.places.guest import kernel
 
 pytestmark = pytest.mark.alone
@@ -103,6 +103,48 @@ def test_a_hung_guest_is_ended_with_its_console(linklab: Linklab, scenario: Scen
     assert done.code == 1
     assert "still running after 12 s of wall-clock time" in done.err
     assert "console.log" in done.err
+
+
+FLOOD = """
+import socket, sys
+packet, flood = bytes(1472), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(600_000):
+    flood.sendto(packet, (sys.argv[1], 9))
+"""
+
+
+def test_a_full_queue_of_any_size_fits_into_the_guest(
+    linklab: Linklab, tmp_path: Path, scenario: ScenarioFile
+) -> None:
+    (tmp_path / "flood.py").write_text(FLOOD)
+    slow = "down: 1 Mbit/s, up: 1 Mbit/s, rtt: 60 ms, queue: 1 GB"
+    file = scenario("deep", size="1 MB", wifi=slow)
+    done = linklab("exec", file, "--", "python3", tmp_path / "flood.py", "{address}")
+    assert (done.code, "linklab: " in done.err) == (0, False)
+    (run_dir,) = (tmp_path / "runs").iterdir()
+    assert max(one["queue_bytes"] for one in queue(run_dir, "wifi", "up")) > 900_000_000
+
+
+HOG = "kept = []\nwhile True: kept.append(bytearray(1 << 20))"
+
+
+@pytest.mark.parametrize("who", ["client", "server", "nobody"])
+def test_a_guest_out_of_memory_says_so(
+    linklab: Linklab, tmp_path: Path, scenario: ScenarioFile, who: str
+) -> None:
+    """Whoever takes it: no program of the lab is ended in silence."""
+    (tmp_path / "hog.py").write_text(HOG)
+    hog = f"python3 {tmp_path / 'hog.py'}"
+    words: dict[str, tuple[object, ...]] = {
+        "client": ("--", *hog.split()),
+        "server": ("--server", hog, "--", "sleep", "60"),
+        "nobody": ("--", "dd", "if=/dev/zero", "of=/tmp/full", "bs=1M", "count=2000"),
+    }
+    done = linklab("exec", scenario("full", size="1 MB"), *words[who])
+    assert done.code == 1
+    (said,) = [line for line in done.err.splitlines() if line.startswith("linklab: ")]
+    assert "the guest ran out of memory (768 MiB)" in said
+    until(lambda: not processes_in(tmp_path / "runs"), "processes outlived the guest")
 
 
 GONE = (

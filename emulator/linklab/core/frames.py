@@ -26,6 +26,9 @@ Linux sends with every segment."""
 FRAME_BYTES: Final = MTU_BYTES + ETHERNET_BYTES
 """A full packet as it is counted: 1514."""
 
+PACKET_MEMORY_BYTES: Final = 3400
+"""What Linux takes for a full packet that waits. Measured in the guest: 2305 B by UDP, 3300 by TCP."""
+
 SEGMENT_BYTES: Final = MTU_BYTES - IPV4_BYTES - TCP_BYTES
 """What TCP carries in a full packet: 1448."""
 

@@ -12,6 +12,10 @@ from linklab.runs.execution import main as execute
 
 RB_POWER_OFF = 0x4321FEDC
 
+PANIC_ON_OOM = Path("/proc/sys/vm/panic_on_oom")
+"""Where memory runs out the guest ends at once and its console says why (boot.py). Else its kernel
+ends one program after the other, the server first, and what is left may wait for ever."""
+
 WRITE_BACK_CS = 10
 """On the real clock files are watched while they grow: what is written to hostfs reaches the
 host within so many hundredths of a second (the kernel's own 5 to 30 s, sysctl vm.dirty_*)."""
@@ -19,6 +23,7 @@ host within so many hundredths of a second (the kernel's own 5 to 30 s, sysctl v
 
 def main() -> None:
     """Executes the run directory, leaves the exit code in `guest-exit`, ends the guest."""
+    PANIC_ON_OOM.write_text("1\n")
     if job.read(GUEST_RUN_DIR).clock == "real":
         for name in ("dirty_writeback_centisecs", "dirty_expire_centisecs"):
             Path("/proc/sys/vm", name).write_text(f"{WRITE_BACK_CS}\n")

@@ -25,7 +25,7 @@ from linklab.lab import authority, payload
 from linklab.lab import terminal as terminals
 from linklab.lab.services import Outside, OwnServer
 from linklab.lab.terminal import Terminal
-from linklab.links import oracle
+from linklab.links import held, oracle
 from linklab.places.choice import Place
 from linklab.places.guest import gateway, image, kernel
 from linklab.places.guest.boot import Guest, memory_bytes, side_by_side
@@ -170,7 +170,9 @@ def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False
 def memory_of(scenario: Scenario) -> int:
     """Bytes of memory of a guest that runs it."""
     uploaded = scenario.workload.upload is not None
-    return memory_bytes(scenario.payload.size_bytes, uploaded=uploaded)
+    return memory_bytes(
+        scenario.payload.size_bytes, uploaded=uploaded, held_bytes=held.held_bytes(scenario)
+    )
 
 
 def watchdog_s(request: Request) -> float:

@@ -16,11 +16,12 @@ import pytest
 from linklab.lab.services import OwnServer
 from linklab.models.events import Event
 from linklab.places.choice import Place
+from linklab.places.guest import boot
 from linklab.runs import job, outcome, runner
 from linklab.runs.outcome import Outcome
 from linklab.runs.programs import ProgramError
 from linklab.runs.runner import Request, RunError
-from linklab.scenario import Payload, Scenario, load
+from linklab.scenario import Payload, Scenario, default_queue_bytes, list_all, load, parse
 from linklab.scenario.workload import Paced, Player, Rounds, Upload, Workload
 
 HOST = Place("host", "real", "as asked")
@@ -88,6 +89,21 @@ def test_an_upload_gets_room_for_what_h2o_makes_of_it(small: Scenario) -> None:
     large = replace(small, payload=Payload(300_000_000))
     download, upload = runner.memory_of(large), replace(large, workload=Workload(upload=Upload()))
     assert runner.memory_of(upload) > download
+
+
+def test_full_queues_find_memory(small: Scenario) -> None:
+    """Of the default size at the highest rate."""
+    text = "name: fast\npayload: {size: 1 MB}\nlinks: {lte: {down: 10 Gbit/s, up: 10 Gbit/s, rtt: 0 s}}"
+    more = runner.memory_of(parse(text)) - runner.memory_of(small)
+    assert more > 2.2 * 2 * default_queue_bytes(10_000_000_000) - (400 << 20)
+
+
+def test_what_ships_has_the_memory_that_its_figures_were_taken_with() -> None:
+    for scenario in list_all():
+        plain = boot.memory_bytes(
+            scenario.payload.size_bytes, uploaded=scenario.workload.upload is not None
+        )
+        assert runner.memory_of(scenario) == plain, scenario.name
 
 
 def test_a_run_directory_is_prepared(small: Scenario, cache: Path, tmp_path: Path) -> None:

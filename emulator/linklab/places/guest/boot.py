@@ -23,10 +23,11 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from linklab.core import locks, plain_file
 from linklab.core.complaint import complain
+from linklab.core.frames import FRAME_BYTES, PACKET_MEMORY_BYTES
 from linklab.core.paths import GUEST_EXIT_FILE, PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
 from linklab.places.guest import bundle, confinement, gateway, image
@@ -34,6 +35,10 @@ from linklab.places.guest.remains import keep_plain
 
 BASE_MEMORY_BYTES = 768 << 20
 """Memory of a guest beside the downloaded file: programs and page cache."""
+
+_QUEUES_BYTES: Final = BASE_MEMORY_BYTES // 2
+"""What of it packets that wait may take. Where they need no more, a guest's memory does not depend
+on its queues: the kernel's limits for TCP, and so figures, follow from the memory."""
 
 START_NS = 1_767_225_600_000_000_000
 """The guest's clock at boot in virtual time: 2026-01-01 00:00 UTC."""
@@ -44,7 +49,11 @@ the command line."""
 
 _EXIT_BYTES = 32
 _LAST_WORDS_BYTES = 4096
+_CONSOLE_BYTES = 1 << 20
 """How much is read of the guest's exit code and of its console, however large it made them."""
+
+_OUT_OF_MEMORY = b"Kernel panic - not syncing: Out of memory"
+"""What the guest's kernel says where memory runs out (mm/oom_kill.c)."""
 
 _LEAST_FREE_BYTES = 1 << 20
 """With less room a run directory's disk is full."""
@@ -84,14 +93,15 @@ def _say_what_is_not_confined() -> None:
         complain(f"THE GUEST IS {fence.words}")
 
 
-def memory_bytes(payload_bytes: int, *, uploaded: bool = False) -> int:
+def memory_bytes(payload_bytes: int, *, uploaded: bool = False, held_bytes: int = 0) -> int:
     """A guest's memory for a payload: the file lies in a tmpfs. Taken only as it is used.
 
     Of an upload H2O has what came, mruby's copy and the file, which for a small one find room
-    beside the rest.
+    beside the rest. So do packets that wait, unless the links hold very much (`held_bytes`).
     """
     needed = 3 * payload_bytes - BASE_MEMORY_BYTES // 4 if uploaded else 0
-    return BASE_MEMORY_BYTES + max(payload_bytes, needed)
+    queued = held_bytes * PACKET_MEMORY_BYTES // FRAME_BYTES - _QUEUES_BYTES
+    return BASE_MEMORY_BYTES + max(payload_bytes, needed) + max(0, queued)
 
 
 def system_calls() -> str:
@@ -196,8 +206,10 @@ def memory_directory(needed: int = BASE_MEMORY_BYTES) -> Path:
         else:
             return Path(candidate).absolute()  # The guest has another working directory.
     raise GuestError(
-        f"nowhere to keep the guest's memory ({', '.join(refused) or 'nothing is writable'}): "
-        "set TMPDIR to a directory (in a container: --tmpfs /tmp:exec,size=2g)"
+        f"nowhere to keep the guest's memory of {needed >> 20} MiB, for programs, payload and full "
+        f"queues ({', '.join(refused) or 'nothing is writable'}): "
+        "set TMPDIR to a directory (in a container: --tmpfs /tmp:exec,size=2g), "
+        "or ask for less `payload` or `queue`"
     )
 
 
@@ -238,6 +250,7 @@ class Guest:
     ) -> None:
         self.run_dir = run_dir
         self._console = run_dir / "console.log"
+        self._memory = memory
         self._timeout_s = timeout_s
         self._broken = ""
         self.deadline = time.monotonic() + timeout_s
@@ -324,7 +337,8 @@ class Guest:
             self._broken = f"what the guest left cannot be looked through: {error}"
 
     def exit_code(self) -> int:
-        """The execution's exit code; GuestError if the guest hung or did not get that far."""
+        """The execution's exit code; GuestError if the guest hung, did not get that far or ran out
+        of memory."""
         if self._process.poll() is None:
             raise GuestError(
                 f"the guest was still running after {self._timeout_s:.0f} s of wall-clock time "
@@ -333,6 +347,7 @@ class Guest:
         self._settle()
         if self._broken:
             raise GuestError(self._broken)
+        self._check_memory()
         try:
             with plain_file.opened(self.run_dir / GUEST_EXIT_FILE) as file:
                 return int(file.read(_EXIT_BYTES))
@@ -345,10 +360,23 @@ class Guest:
                 f"the end of its console ({self._console}):\n  {words}"
             ) from None
 
+    def _check_memory(self) -> None:
+        """GuestError where memory ran out."""
+        if _OUT_OF_MEMORY in self._end_of_console(_CONSOLE_BYTES):
+            raise GuestError(
+                f"the guest ran out of memory ({self._memory >> 20} MiB): programs, files below /tmp "
+                "and packets that wait share it; use less of them, a smaller `queue` or --place host; "
+                f"its console: {self._console}"
+            )
+
     def _last_words(self) -> list[str]:
-        """The last lines of its console; none where the guest has removed it."""
-        try:
-            said = plain_file.end(self._console, _LAST_WORDS_BYTES)
-        except OSError:
-            return []
+        """The last lines of its console."""
+        said = self._end_of_console(_LAST_WORDS_BYTES)
         return said.decode(errors="replace").strip().splitlines()[-5:]
+
+    def _end_of_console(self, most: int) -> bytes:
+        """The last bytes of its console; none where the guest has removed it."""
+        try:
+            return plain_file.end(self._console, most)
+        except OSError:
+            return b""

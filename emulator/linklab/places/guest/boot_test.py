@@ -101,6 +101,23 @@ def test_the_payload_fits_into_memory() -> None:
         assert room >= 3 * size + (256 << 20)
 
 
+def test_packets_that_wait_fit_into_memory() -> None:
+    held = 1_000_000_000
+    assert boot.memory_bytes(0, held_bytes=held) >= boot.memory_bytes(0) + 2 * held - (400 << 20)
+    assert boot.memory_bytes(7, held_bytes=held) == boot.memory_bytes(0, held_bytes=held) + 7
+
+
+def test_few_packets_leave_the_memory_and_what_the_kernel_makes_of_it() -> None:
+    assert boot.memory_bytes(7, held_bytes=150_000_000) == boot.memory_bytes(7)
+
+
+def test_a_guest_out_of_memory_says_so(guests: Guests) -> None:
+    panic = "Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled"
+    guest = guests.ended("run", f"echo {panic!r}; seq 10000; echo 0 > guest-exit")
+    with pytest.raises(GuestError, match=r"ran out of memory \(64 MiB\).*console\.log$"):
+        guest.exit_code()
+
+
 def test_a_guest_finds_its_script_and_command_in_its_working_directory(guests: Guests) -> None:
     guest = guests.ended("run", "pwd > where; cat guest-init.py; echo 5 > guest-exit")
     assert guest.exit_code() == 5

@@ -1,0 +1,20 @@
+"""What a scenario's links hold at most. Pure."""
+
+from __future__ import annotations
+
+from linklab.scenario import Scenario
+
+
+def held_bytes(scenario: Scenario) -> int:
+    """Bytes of packets that wait where every queue is full, in both directions, and every link
+    carries its highest rate for the longest delay. What a trace or model adds to that is left out."""
+    total = 0
+    for name, link in scenario.links.items():
+        events = [event for event in scenario.events if event.link == name]
+        down_bps = max(link.down_rate_bps, *(one.down_rate_bps or 0 for one in events), 0)
+        up_bps = max(link.up_rate_bps, *(one.up_rate_bps or 0 for one in events), 0)
+        rtt_s = max(link.rtt_s, *(one.rtt_s or 0.0 for one in events), 0.0)
+        jitter_s = max(link.jitter_s, *(one.jitter_s or 0.0 for one in events), 0.0)
+        delayed = round((down_bps + up_bps) / 8 * (rtt_s / 2 + jitter_s))
+        total += link.queue_down_bytes + link.queue_up_bytes + delayed
+    return total
