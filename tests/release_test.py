@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.alone
 
 Installed = Callable[..., subprocess.CompletedProcess[str]]
 EPOCH = "1700000000"
+BUILT = b"built\n"
 
 
 def build_wheel(directory: Path) -> Path:
@@ -165,8 +167,10 @@ def test_every_image_there_is_becomes_part_of_a_release(tmp_path: Path) -> None:
     }
 
 
-def test_a_release_builds_its_kernel_anew(tmp_path: Path) -> None:
-    """Only the compiling is stood for: it takes minutes."""
+@pytest.mark.parametrize("locked", [True, False])
+def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
+    """Only the compiling is stood for: it takes minutes. A kernel that image.lock does not name is
+    not released."""
     cache, repository = tmp_path / "cache", tmp_path / "repository"
     named = subprocess.run(
         [sys.executable, "-c", "from linklab.places.guest import kernel as k; print(k.key())"],
@@ -176,6 +180,10 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path) -> None:
     poisoned.parent.mkdir(parents=True)
     poisoned.write_text("of nobody knows where")
     shutil.copytree(REPOSITORY / "emulator", repository / "emulator", symlinks=True)
+    if locked:
+        lock = repository / "emulator/linklab/places/guest/image.lock"
+        line = f"built linux-{named} {hashlib.sha256(BUILT).hexdigest()} {len(BUILT)}"
+        lock.write_text(re.sub(r"(?m)^built .*", line, lock.read_text()))
     (repository / "emulator/setup/client").write_text(
         '#!/bin/sh\ntouch "$2/multilink-linux-amd64"\n'
     )
@@ -199,11 +207,16 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path) -> None:
     for engine in ("docker", "podman"):
         (path / engine).write_text("#!/bin/sh\nexit 1\n")
         (path / engine).chmod(0o755)
-    subprocess.run(
+    done = subprocess.run(
         [repository / "emulator/setup/release", python, output],
         env={**os.environ, "LINKLAB_CACHE": str(cache), "PATH": f"{path}:{os.environ['PATH']}"},
-        check=True, capture_output=True,
+        check=False, capture_output=True, text=True,
     )  # fmt: skip
+    assert (done.returncode == 0) == locked, done.stderr
+    if not locked:
+        assert f"linux-{named} is not the kernel that image.lock names" in done.stderr
+        assert not (output / poisoned.name).exists()
+        return
     assert (output / poisoned.name).read_text() == "built\n"
     assert poisoned.name in (output / "SHA256SUMS").read_text()
     assert poisoned.read_text() == "of nobody knows where"

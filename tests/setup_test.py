@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import site
 import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from conftest import REPOSITORY
@@ -27,6 +31,32 @@ def test_linklab_runs_from_a_path_with_a_space(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("linklab ")
+
+
+def test_a_go_that_never_ends_is_refused(tmp_path: Path) -> None:
+    """Its hash is compared once all is there."""
+
+    class Endless(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                while True:
+                    self.wfile.write(bytes(1 << 20))
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endless) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        version = re.search(r"go([\d.]+)\.linux-amd64", (SETUP / "go.sha256").read_text())
+        assert version is not None
+        done = subprocess.run(
+            [sys.executable, SETUP / "official_go.py", version[1], tmp_path / "go"],
+            env={**os.environ, "GOPROXY": f"http://127.0.0.1:{server.server_port}"},
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        server.shutdown()
+    assert done.returncode == 1
+    assert "more than 256 MiB" in done.stderr
+    assert list((tmp_path / "go").iterdir()) == []
 
 
 def test_the_soak_in_the_lab_runs_from_a_path_with_a_space(tmp_path: Path) -> None:

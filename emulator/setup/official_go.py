@@ -23,6 +23,8 @@ PROXY = "https://proxy.golang.org"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 SUMS = Path(__file__).with_name("go.sha256")
 PIECE_BYTES = 1 << 20
+MOST_MIB = 256
+"""No toolchain is larger, packed."""
 
 
 def proxies() -> list[str]:
@@ -42,6 +44,8 @@ def fetch(name: str, expected: str, target: Path) -> None:
                 while piece := answer.read(PIECE_BYTES):
                     digest.update(piece)
                     file.write(piece)
+                    if file.tell() > MOST_MIB << 20:
+                        raise OSError(f"it has more than {MOST_MIB} MiB")
         except (urllib.error.URLError, OSError) as error:
             refusals.append(f"  {without_password(url)}: {error}")
             continue

@@ -22,7 +22,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal, cast
 
 from linklab.core.complaint import complain
 from linklab.core.locks import locked
@@ -51,6 +51,9 @@ _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux2014_x86_64")
 _UNPACKED_TIMES = 4.5
 """How many times as large an image is as its packages, and they with it while it is made."""
 
+
+_WHEEL_BYTES = 32 << 20
+"""No wheel is larger: pip compares its hash once all of it is there."""
 
 _LEFT_OUT = (
     "usr/share/man/",
@@ -154,13 +157,14 @@ def _made_and_checked(name: Name, progress: Progress) -> Path:
         root = work / "root"
         if not _came_from_release(name, root, work, progress):
             make(name, root, work, progress)
-        progress(f"checking the {name} image", 1.0)
-        came, expected = tree_hash(root), lock().trees.get(name)
-        if came != expected:
-            raise ImageError(
-                f"the {name} image came out otherwise than image.lock says ({came[:16]}, not "
-                f"{(expected or 'none')[:16]}): please report it with the output of `linklab doctor`"
-            )
+            progress(f"checking the {name} image", 1.0)
+            came, expected = tree_hash(root), lock().trees.get(name)
+            if came != expected:
+                raise ImageError(
+                    f"the {name} image came out otherwise than image.lock says ({came[:16]}, not "
+                    f"{(expected or 'none')[:16]}): please report it with the output of "
+                    "`linklab doctor`"
+                )
         root.rename(path(name))
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -192,28 +196,58 @@ def pack(name: Name, target: Path) -> None:
                 archive.addfile(member, content)
 
 
+class _Bounded:
+    """Content to be read of which nobody knows yet who packed it: at most so many bytes, else
+    ValueError."""
+
+    def __init__(self, content: IO[bytes], most_bytes: int) -> None:
+        self._content = content
+        self._left, self._most = most_bytes, most_bytes
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most `size`."""
+        piece = self._content.read(size)
+        self._left -= len(piece)
+        if self._left < 0:
+            raise ValueError(f"it unpacks to more than {self._most} bytes")
+        return piece
+
+
 def _came_from_release(name: Name, root: Path, work: Path, progress: Progress) -> bool:
-    """Whether the image was in a release that the user has named; its absence is said."""
+    """Whether the image was in a release that the user has named, just as image.lock says it; what
+    is wrong with that is said."""
     try:
         if name != "guest" or release.address() is None:
             return False
         packed = work / "image.tar.xz"
         release.fetch(
-            archive_name(name), packed, lambda of: progress(f"fetching the {name} image", 0.8 * of)
+            archive_name(name),
+            packed,
+            most_bytes=needed_bytes(name),
+            progress=lambda of: progress(f"fetching the {name} image", 0.8 * of),
         )
         root.mkdir(mode=0o755)
         size_bytes = packed.stat().st_size
-        with packed.open("rb") as file, tarfile.open(fileobj=file, mode="r:xz") as archive:
+        with (
+            packed.open("rb") as file,
+            lzma.open(file) as content,
+            tarfile.open(
+                fileobj=cast(IO[bytes], _Bounded(content, needed_bytes(name))), mode="r|"
+            ) as archive,
+        ):
             for member in archive:
                 if member.islnk():  # `pack` writes none; one could lead out, through a link.
                     raise ValueError(f"{member.name} is a hard link")
                 deb.extract(archive, member, root, _inside(member.name, root))
                 progress(f"unpacking the {name} image", 0.8 + 0.2 * file.tell() / size_bytes)
+        _even(root)
+        progress(f"checking the {name} image", 1.0)
+        if tree_hash(root) != lock().trees.get(name):
+            raise release.ReleaseError("that of the release is not the one that image.lock says")
     except (release.ReleaseError, tarfile.TarError, lzma.LZMAError, EOFError, ValueError) as error:
         complain(f"the {name} image is made here: {error}")
         shutil.rmtree(root, ignore_errors=True)
         return False
-    _even(root)
     return True
 
 
@@ -292,6 +326,8 @@ def _fetch_wheels(work: Path) -> list[Path]:
     wheels = work / "wheels"
     words = [
         *image_root.ENDS_WITH_US,
+        "prlimit",
+        f"--fsize={_WHEEL_BYTES}",
         *_pip(work),
         "download",
         "--quiet",

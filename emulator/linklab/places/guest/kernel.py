@@ -23,7 +23,7 @@ from linklab.core.locks import locked
 from linklab.core.paths import INSTALLED, in_cache
 from linklab.core.scratch import build_prefix, remove_image
 from linklab.places.guest import image, image_root, release
-from linklab.places.guest.locked import version
+from linklab.places.guest.locked import Built, lock, version
 
 SOURCE_PACKAGE = "linux-source-7.2"
 SOURCE_ARCHIVE = f"/usr/src/{SOURCE_PACKAGE}.tar.xz"
@@ -63,10 +63,21 @@ def key() -> str:
     return digest.hexdigest()[:16]
 
 
+def name() -> str:
+    """What the kernel is called, in the cache and in a release."""
+    return f"linux-{key()}"
+
+
 def cached() -> Path | None:
     """The kernel in the cache, or None."""
-    path = in_cache("kernel") / f"linux-{key()}"
+    path = in_cache("kernel") / name()
     return path if path.exists() else None
+
+
+def described(path: Path) -> Built:
+    """What image.lock says of the kernel at `path`, if it says this one."""
+    content = path.read_bytes()
+    return Built(path.name, hashlib.sha256(content).hexdigest(), len(content))
 
 
 def ensure(progress: Progress = lambda what, fraction: None) -> Path:
@@ -109,12 +120,22 @@ def ensure(progress: Progress = lambda what, fraction: None) -> Path:
 
 def _fetch(directory: Path, work: Path, progress: Progress) -> Path | None:
     """The kernel of a release that the user has named, or None; its absence is said."""
-    target = directory / f"linux-{key()}"
+    target = directory / name()
+    locked_one = lock().built
     try:
         if release.address() is None:
             return None
+        if locked_one is None or locked_one.name != target.name:
+            raise release.ReleaseError(
+                f"image.lock has no hash of {target.name}, so none is taken from a release "
+                "(emulator/setup/lock-kernel writes it)"
+            )
         release.fetch(
-            target.name, work / "linux", lambda of: progress("fetching the guest kernel", of)
+            target.name,
+            work / "linux",
+            most_bytes=locked_one.size_bytes,
+            sha256=locked_one.sha256,
+            progress=lambda of: progress("fetching the guest kernel", of),
         )
     except release.ReleaseError as error:
         complain(f"the guest kernel is built here: {error}")
@@ -125,7 +146,7 @@ def _fetch(directory: Path, work: Path, progress: Progress) -> Path | None:
 
 
 def _build(directory: Path, work: Path, progress: Progress) -> Path:
-    target = directory / f"linux-{key()}"
+    target = directory / name()
     log_path = directory / "build.log"
     try:
         root = image.ensure("kernel", progress)
@@ -189,8 +210,8 @@ def _check_configuration(path: Path) -> None:
     )
     for line in _CONFIG.read_text().splitlines():
         if line.startswith("CONFIG_"):
-            name, value = line.split("=", 1)
-            if got.get(name, "n") != value:
+            option, value = line.split("=", 1)
+            if got.get(option, "n") != value:
                 raise KernelError(f"{SOURCE_PACKAGE} did not take {line} of {_CONFIG.name}")
 
 

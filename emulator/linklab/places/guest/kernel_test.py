@@ -8,11 +8,12 @@ import time
 from collections import namedtuple
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from linklab.places.guest import image, image_root, kernel
+from linklab.places.guest import image, image_root, kernel, locked
 from linklab.places.guest.kernel import KernelError
 
 
@@ -91,6 +92,59 @@ def test_other_processors_are_shown_the_host_place(
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     with pytest.raises(KernelError, match="this is aarch64: use --place host"):
         kernel.ensure()
+
+
+@pytest.fixture
+def released(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A release with a kernel that the lock names, and a machine that could not build it."""
+    directory = tmp_path / "release"
+    directory.mkdir()
+    made = directory / kernel.name()
+    made.write_text("the kernel")
+    monkeypatch.setenv("LINKLAB_RELEASE", str(directory))
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    right = replace(locked.lock(), built=kernel.described(made))
+    monkeypatch.setattr(kernel, "lock", lambda: right)
+
+    def fail(*_: object) -> Path:
+        raise KernelError("cannot be built here")
+
+    monkeypatch.setattr(kernel, "_build", fail)
+    return made
+
+
+def test_a_kernel_comes_from_a_release(released: Path) -> None:
+    path = kernel.ensure()
+    assert path.read_text() == "the kernel"
+    assert os.access(path, os.X_OK)
+    assert kernel.cached() == path
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("#!/bin/sh", "does not have the SHA-256"), ("0" * 100_000, "has more than 10 bytes")],
+)
+def test_another_kernel_of_a_release_is_not_used(
+    content: str, words: str, released: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Even where the release itself says that it is right."""
+    released.write_text(content)
+    sums = f"{kernel.described(released).sha256}  {released.name}\n"
+    released.with_name("SHA256SUMS").write_text(sums)
+    with pytest.raises(KernelError, match="cannot be built here"):
+        kernel.ensure()
+    assert words in capsys.readouterr().err
+    assert {path.name for path in (cache / "kernel").iterdir()} == {"lock"}
+
+
+def test_a_kernel_that_the_lock_does_not_know_is_not_fetched(
+    released: Path, files: tuple[Path, Path], cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`files` are not those that it was made of."""
+    with pytest.raises(KernelError, match="cannot be built here"):
+        kernel.ensure()
+    assert f"image.lock has no hash of {kernel.name()}" in capsys.readouterr().err
+    assert {path.name for path in (cache / "kernel").iterdir()} == {"lock"}
 
 
 def test_whoever_comes_second_waits_for_the_build(

@@ -1,4 +1,5 @@
-"""What the guest's userland is made of, exactly: image.lock, which emulator/setup/lock-image writes."""
+"""What the guest's userland is made of, exactly, and its kernel's hash: image.lock, which
+emulator/setup/lock-image and lock-kernel write."""
 
 from __future__ import annotations
 
@@ -27,13 +28,28 @@ class Package:
 
 
 @dataclass(frozen=True)
+class Built:
+    """The kernel that linklab's files make: the name with its key (`kernel.name`), and what it is."""
+
+    name: str
+    sha256: str
+    size_bytes: int
+
+    @property
+    def line(self) -> str:
+        """It in image.lock."""
+        return f"built {self.name} {self.sha256} {self.size_bytes}"
+
+
+@dataclass(frozen=True)
 class Lock:
     """The packages of each image, the hash of the tree that each image is (`image.tree_hash`),
-    and the time (like 20261122T013214Z) at which Debian's archives had them all."""
+    the time (like 20261122T013214Z) at which Debian's archives had them all, and the kernel."""
 
     snapshot: str
     trees: dict[str, str]
     packages: dict[str, tuple[Package, ...]]
+    built: Built | None = None
 
 
 def parse(text: str) -> Lock:
@@ -41,16 +57,19 @@ def parse(text: str) -> Lock:
     snapshot = ""
     trees: dict[str, str] = {}
     packages: dict[str, list[Package]] = {}
+    built = None
     for line in text.splitlines():
         match line.split():
             case ["snapshot", snapshot]:
                 pass
             case ["tree", image, digest]:
                 trees[image] = digest
+            case ["built", name, sha256, size]:
+                built = Built(name, sha256, int(size))
             case [image, name, version, sha256, size, archive, path]:
                 package = Package(name, version, sha256, int(size), archive, path)
                 packages.setdefault(image, []).append(package)
-    return Lock(snapshot, trees, {image: tuple(found) for image, found in packages.items()})
+    return Lock(snapshot, trees, {image: tuple(found) for image, found in packages.items()}, built)
 
 
 @functools.cache

@@ -4,17 +4,19 @@ from pathlib import Path
 import pytest
 
 from linklab.core.paths import INSTALLED, REPOSITORY
-from linklab.places.guest import image, locked
-from linklab.places.guest.locked import Package, lock, parse
+from linklab.places.guest import image, kernel, locked
+from linklab.places.guest.locked import Built, Package, lock, parse
 
 
 def test_a_lock_is_lines_of_words() -> None:
-    text = "# said\nsnapshot 2026T\ntree guest abc\nguest sh 1:2-3 ff 12 debian pool/s/sh_2-3.deb\n"
+    text = "# said\nsnapshot 2026T\ntree guest abc\nbuilt linux-a ff 7\nguest sh 1:2-3 ff 12 debian pool/s/sh_2-3.deb\n"
     found = parse(text)
     assert (found.snapshot, found.trees) == ("2026T", {"guest": "abc"})
     assert found.packages == {
         "guest": (Package("sh", "1:2-3", "ff", 12, "debian", "pool/s/sh_2-3.deb"),)
     }
+    assert found.built == Built("linux-a", "ff", 7)
+    assert found.built.line in text.splitlines()
     assert found.packages["guest"][0].file_name == "sh_2-3.deb"
 
 
@@ -28,6 +30,21 @@ def test_the_shipped_lock_is_whole() -> None:
             assert one.archive in ("debian", "debian-security")
             assert one.path.startswith("pool/")
             assert one.file_name.startswith(f"{one.name}_")
+
+
+def test_the_lock_knows_the_kernel_that_these_files_make() -> None:
+    """After a change of kernel.config, kernel.patch or the image: emulator/setup/lock-kernel."""
+    built = lock().built
+    assert built is not None
+    assert built.name == kernel.name()
+    assert re.fullmatch(r"[0-9a-f]{64}", built.sha256)
+
+
+@pytest.mark.skipif(kernel.cached() is None, reason="the guest kernel is not made yet")
+def test_the_kernel_is_the_same_to_the_byte_everywhere() -> None:
+    there = kernel.cached()
+    assert there is not None
+    assert kernel.described(there) == lock().built
 
 
 def test_what_is_wanted_is_locked_and_what_is_left_out_is_not() -> None:

@@ -6,13 +6,22 @@ import shutil
 import sys
 from pathlib import Path
 
+from linklab.core.complaint import complain
 from linklab.places.guest import image, kernel
+from linklab.places.guest.locked import lock
 
 
 def main(directory: Path) -> int:
-    """Writes both files, made first if they are not in the cache."""
+    """Writes both files, made first if they are not in the cache. Refuses a kernel that is not
+    image.lock's: nobody would take it."""
     image.ensure("guest")
     built = kernel.ensure()
+    if kernel.described(built) != lock().built:
+        complain(
+            f"{built.name} is not the kernel that image.lock names: where kernel.config, kernel.patch "
+            "or the image has changed, emulator/setup/lock-kernel writes it"
+        )
+        return 1
     image.pack("guest", directory / image.archive_name("guest"))
     shutil.copy(built, directory / built.name)
     return 0
