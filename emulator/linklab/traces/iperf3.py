@@ -2,7 +2,8 @@
 
 Reads `iperf3 -J` (one document) and `--json-stream` (a line per event) of client and server,
 TCP and UDP, `-R` and `--bidir`, any number of streams. The rate of an interval is the sum over
-its streams of bytes by seconds; intervals that `-O` omitted are left out. Streams are summed
+its streams of bytes by seconds; intervals that `-O` omitted are left out, and of one in which the
+omitted time ended only what followed counts (`_in_measured_time`). Streams are summed
 here and not taken from `sum`, which iperf3 3.7 writes twice under one name for `--bidir`
 (esnet/iperf issue 952).
 
@@ -11,6 +12,10 @@ what a frame is longer than its payload, so that iperf3 in the lab measures the 
 
 The end that the phone was (`device`) says which way is down; iperf3's client by default. Rates of
 streams that the file's own end sent are what its socket took, not what arrived.
+
+A file holds one test, whose intervals follow one another. A second test, an interval that is there
+twice and one that is missing are refused: their sum would be a wrong rate. A file that is cut off is
+read up to its last whole interval.
 """
 
 from __future__ import annotations
@@ -51,6 +56,9 @@ _MAX_LENGTH_S = MAX_LENGTH_NS // NS_PER_S
 _MAX_DEPTH = 64
 """iperf3 nests 5 deep; the parser takes memory with the square of the depth."""
 
+_ROUNDED_S: Final = 0.001
+"""How exactly iperf3 tells when an interval began and ended, and more."""
+
 _MAX_COUNT = 2**53
 _Count = Annotated[int, msgspec.Meta(ge=-_MAX_COUNT, le=_MAX_COUNT)]
 
@@ -65,6 +73,8 @@ class _Stream(msgspec.Struct):
     packets: _Count = 0
     lost_packets: _Count = 0
     rtt: _Count = 0
+    start: float | None = None
+    end: float | None = None
 
 
 class _Interval(msgspec.Struct):
@@ -110,9 +120,18 @@ class _Feed:
         self.number += bool(line)
         return line
 
+    def is_at_end(self) -> bool:
+        """Whether nothing comes after the line read last."""
+        if self._ahead is None:
+            self._ahead = self._file.readline(MAX_LINE_BYTES)
+        return not self._ahead
+
 
 class _Reader:
-    """The parts of a file that matter, in order: ("start" | "interval" | "error", value)."""
+    """The parts of a file that matter, in order: ("start" | "interval" | "error" | "end", value).
+
+    `is_cut` says, when they are all taken, whether the file ends in the midst of a test.
+    """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._feed = _Feed(file, name)
@@ -120,6 +139,7 @@ class _Reader:
         if not first.strip() and not first.endswith(b"\n"):
             raise self.error("the file is empty; needed: the output of iperf3 -J")
         self._streamed = _is_event(first)
+        self.is_cut = False
 
     def error(self, reason: str) -> TraceError:
         """The error for the line read last."""
@@ -129,20 +149,26 @@ class _Reader:
         return self._events() if self._streamed else self._document()
 
     def _events(self) -> Iterator[tuple[str, Any]]:
+        last = ""
         while line := self._feed.read():
             if not line.strip():
                 continue
             try:
                 event = msgspec.json.decode(line, type=_Event)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                if last == "interval" and not line.endswith(b"\n") and self._feed.is_at_end():
+                    break
                 raise self.error(f"not an event of iperf3 --json-stream: {error}") from error
             except RecursionError as error:
                 raise self._too_deep() from error
-            yield event.event, event.data
+            last = event.event
+            yield last, event.data
+        self.is_cut = last == "interval"
 
     def _document(self) -> Iterator[tuple[str, Any]]:
         kinds = {"start": "start", "intervals.item": "interval"}
         builder, of = None, ""
+        has_measured = False
         try:
             for prefix, event, value in ijson.parse(self._bounded_events()):
                 if builder is None:
@@ -155,10 +181,22 @@ class _Reader:
                         continue
                 builder.event(event, value)
                 if prefix == of and event == "end_map":
+                    has_measured |= kinds[of] == "interval"
                     yield kinds[of], builder.value
                     builder = None
         except (ijson.JSONError, UnicodeDecodeError) as error:
-            raise self.error(f"not valid JSON: {_reason(error)}; allowed: one iperf3 -J") from error
+            reason = _reason(error)
+            if "trailing garbage" in reason:
+                raise self.second_test() from error
+            if "premature EOF" not in reason or not has_measured:
+                raise self.error(f"not valid JSON: {reason}; allowed: one iperf3 -J") from error
+            self.is_cut = True
+
+    def second_test(self) -> TraceError:
+        return self.error(
+            "something follows the first test; allowed: one test in a file, so split it before "
+            "this line"
+        )
 
     def _bounded_events(self) -> Iterator[tuple[str, Any]]:
         depth = 0
@@ -222,6 +260,8 @@ class _Reading:
         self._reader = reader
         self._only_up = only_up
         self._parts = reader.parts()
+        self._end_s: float | None = None
+        self._has_ended = False
         self.notes: list[str] = []
         self.comments: list[str] = []
         self._start = self._read_start()
@@ -258,12 +298,16 @@ class _Reading:
                 if not total_ns:
                     self._failed(value)
                 self.notes.append(f"iperf3 broke off: {value}")
+            if kind == "start" or (kind != "error" and self._has_ended):
+                raise self._reader.second_test()
+            self._has_ended |= kind == "end"
             if kind != "interval":
                 continue
-            streams = _as(self._reader, value, _Interval).streams
+            streams = list(map(_in_measured_time, _as(self._reader, value, _Interval).streams))
             if not streams or any(stream.omitted for stream in streams):
                 continue
             sample = self._sample(streams)
+            self._check_order(streams[0])
             total_ns += sample.length_ns
             if total_ns > MAX_LENGTH_NS:
                 raise self._too_long()
@@ -271,6 +315,19 @@ class _Reading:
                 told = True
                 self._tell(streams)
             yield sample
+        if self._reader.is_cut:
+            self.notes.append("the file is cut off: it is read up to its last whole interval")
+
+    def _check_order(self, stream: _Stream) -> None:
+        """Refuses an interval that does not begin where the one before it ended."""
+        begin_s, before_s = stream.start, self._end_s
+        if begin_s is not None:
+            self._end_s = begin_s + stream.seconds if stream.end is None else stream.end
+            if before_s is not None and not abs(begin_s - before_s) <= stream.seconds / 2:
+                raise self._reader.error(
+                    f"an interval begins at {begin_s:.6g} s, and the one before it ended at "
+                    f"{before_s:.6g} s; allowed: one after another, with none missing"
+                )
 
     def _tell(self, streams: list[_Stream]) -> None:
         """Notes what the file says of a direction that its own end sent."""
@@ -338,6 +395,18 @@ def _as(reader: _Reader, value: Any, kind: type[T]) -> T:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise reader.error(f"not what iperf3 writes: {error}") from error
+
+
+def _in_measured_time(stream: _Stream) -> _Stream:
+    """The stream, its seconds from the end of the omitted time on if that lies within the interval.
+
+    iperf3 (3.12) then sets bytes and clock to 0, but counts `seconds` from the interval's begin.
+    """
+    if stream.start is None or stream.end is None:
+        return stream
+    omitted_s = stream.start + stream.seconds - stream.end
+    is_reset = stream.end > 0 and omitted_s > _ROUNDED_S
+    return msgspec.structs.replace(stream, seconds=stream.end) if is_reset else stream
 
 
 def _frames_per_payload(reader: _Reader, test: _TestStart) -> float:

@@ -104,6 +104,80 @@ def test_omitted_intervals_are_left_out() -> None:
     assert len(read(recorded("tcp-forward"), only_up=True)) == 2
 
 
+def test_time_that_was_omitted_makes_no_interval_slow() -> None:
+    """-O 1 -i 0.5: iperf3 says 1.0007 s of the bytes of 0.5005 s."""
+    trace = read(recorded("tcp-forward"), only_up=True)
+    assert [round(sample.length_ns / 1e9, 2) for sample in trace] == [0.5, 0.5]
+    assert trace[0].up_bps == pytest.approx(390_960 * 8 / 0.50049 * 1514 / 1448, rel=1e-6)
+    sent_bits = json.loads(recorded("tcp-forward"))["end"]["sum_sent"]["bytes"] * 8
+    bits = sum(sample.length_ns * (sample.up_bps or 0) for sample in trace) / 1e9
+    assert bits == pytest.approx(sent_bits * 1514 / 1448, rel=1e-3)
+
+
+def as_file(content: bytes, streamed: bool) -> bytes:
+    return as_events(content) if streamed else content
+
+
+@pytest.mark.parametrize(
+    ("streamed", "between"), [(False, b""), (False, b"\n"), (True, b"\n"), (True, b"\n\n")]
+)
+def test_a_second_test_is_refused_with_its_line(streamed: bool, between: bytes) -> None:
+    """As `iperf3 --logfile` appends it, and as a server writes one client's after another's."""
+    first = as_file(encoded(document([[stream(1448)]])), streamed).rstrip() + between
+    second = as_file(recorded("udp-reverse"), streamed)
+    with pytest.raises(TraceError) as caught:
+        read(first + second)
+    line = first.count(b"\n") + 1
+    assert str(caught.value) == (
+        f"x.json:{line}: something follows the first test; allowed: one test in a file, so split it "
+        "before this line"
+    )
+
+
+def test_a_second_test_is_refused_where_the_first_one_has_no_end() -> None:
+    first, second = as_events(recorded("tcp-reverse")), as_events(recorded("udp-reverse"))
+    broken_off = b"".join(first.splitlines(keepends=True)[:-1])
+    with pytest.raises(TraceError, match=r"^x\.json:6: something follows the first test"):
+        read(broken_off + second)
+    headless = b"".join(second.splitlines(keepends=True)[1:])
+    with pytest.raises(TraceError, match=r"^x\.json:7: something follows the first test"):
+        read(first + headless)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_file_that_is_cut_off_keeps_its_whole_intervals(streamed: bool) -> None:
+    content = as_file(recorded("tcp-reverse"), streamed)
+    whole = read(content)
+    counts = set()
+    for length in range(0, len(content), 7):
+        try:
+            opened = recording(content[:length])
+            trace = list(opened.samples)
+        except TraceError:
+            counts.add(0)
+            continue
+        assert trace == whole[: len(trace)]
+        counts.add(len(trace))
+        ended = streamed and length == len(content) - 1
+        assert ended or opened.notes == [
+            "the file is cut off: it is read up to its last whole interval"
+        ]
+    assert counts == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("order", [[0, 1, 1, 2, 3], [0, 2, 1, 3], [0, 1, 3], [3, 2, 1, 0]])
+def test_intervals_that_do_not_follow_one_another_are_refused(
+    streamed: bool, order: list[int]
+) -> None:
+    whole = json.loads(recorded("tcp-bidir"))
+    whole["intervals"] = [whole["intervals"][index] for index in order]
+    with pytest.raises(
+        TraceError, match=r"^x\.json:\d+: an interval begins at .*, and the one bef"
+    ):
+        read(as_file(encoded(whole), streamed))
+
+
 @pytest.mark.parametrize("name", ["tcp-reverse", "tcp-bidir", "udp-reverse"])
 def test_a_stream_of_events_says_the_same(name: str) -> None:
     assert read(as_events(recorded(name))) == read(recorded(name))
