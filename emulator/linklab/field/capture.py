@@ -1,4 +1,4 @@
-"""Captures of tcpdump, one of each link, read as recordings.
+"""Captures of tcpdump, one of each link or one of several devices, read as recordings.
 
 A capture has every packet with its time, in the order in which a link brought them, so that what was
 carried is exact. Round trips are those of handshakes, and of TCP's timestamps (RFC 7323 4): from the
@@ -15,23 +15,16 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import dpkt
 
 from linklab.core.frames import ETHERNET_BYTES, MTU_BYTES, SEGMENT_BYTES
 from linklab.field.course import Connection, LinkCourse, Seen, Span, merged
+from linklab.field.packet_file import MAGIC
 from linklab.field.recording import Recording, RecordingError
+from linklab.field.segments import UNTOLD, Flow, Segment, Segments
 from linklab.scenario import ClientSettings
-
-MAGIC: Final = (
-    b"\xd4\xc3\xb2\xa1",
-    b"\xa1\xb2\xc3\xd4",
-    b"\x4d\x3c\xb2\xa1",
-    b"\xa1\xb2\x3c\x4d",
-    b"\x0a\x0d\x0d\x0a",
-)
-"""How files of pcap and pcapng begin."""
 
 _LOOK_S: Final = 0.1
 """How often what came is looked at."""
@@ -54,8 +47,8 @@ many before."""
 
 _NUMBERS: Final = 0xFFFFFFFF
 
-Flow = tuple[bytes, int, bytes, int]
-"""Address and port of the client, and of the server."""
+_REPEATED: Final = 0.3
+"""Which share of the data may come again after it had come. The worst of links stays below."""
 
 
 @dataclass(slots=True)
@@ -107,6 +100,9 @@ class _Link:
     flows: dict[Flow, _Flow] = field(default_factory=dict)
     up_bytes: int = 0
     payload_bytes: int = 0
+    repeated_bytes: int = 0
+    name: str = ""
+    notes: list[str] = field(default_factory=list)
 
 
 def is_capture(file: Path) -> bool:
@@ -116,20 +112,20 @@ def is_capture(file: Path) -> bool:
 
 
 def read(files: Sequence[Path]) -> list[Recording]:
-    """Captures of links at the client, each called like its file (`wlan0.pcap`). Those that were
-    made at the same time are one recording. Raises RecordingError."""
-    links = sorted((_read(file) for file in files), key=_begin_s)
+    """Captures of links at the client, each called like its file (`wlan0.pcap`), or like its devices
+    where there are several in a file. Those that were made at the same time are one recording. Raises
+    RecordingError."""
+    links = sorted((link for file in files for link in _read(file)), key=_begin_s)
     groups: list[dict[str, _Link]] = []
     for link in links:
         together = groups and _begin_s(link) <= max(one.came[-1][0] for one in groups[-1].values())
         group = groups[-1] if together else {}
-        name = link.file.stem
-        if name in group:
+        if link.name in group:
             raise RecordingError(
-                f"{link.file}: of the same time as {group[name].file}, and called the same; needed: a "
-                "file for each link, called like it"
+                f"{link.file}: of the same time as {group[link.name].file}, and called the same; "
+                "needed: a file for each link, called like it"
             )
-        group[name] = link
+        group[link.name] = link
         if not together:
             groups.append(group)
     return [_recording(group) for group in groups]
@@ -139,95 +135,73 @@ def _begin_s(link: _Link) -> float:
     return min(one.dialled_s for one in link.flows.values())
 
 
-def _read(file: Path) -> _Link:
-    link = _Link(file)
+def _read(file: Path) -> list[_Link]:
+    """The links of a file, which are its devices over which downloads came."""
+    links: dict[str, _Link] = {}
+    segments = Segments(file)
     try:
-        with file.open("rb") as opened:
-            watched = _Watched(opened)
-            for t_s, packet, length, payload in _packets(watched):
-                _take(link, t_s, packet, length, payload)
-            link.is_whole = not watched.is_cut
-    except (OSError, ValueError, dpkt.Error) as error:
+        for one in segments:
+            link = links.setdefault(one.device, _Link(file))
+            _take(link, one)
+    except (OSError, ValueError) as error:
         raise RecordingError(f"{file}: cannot be read as a capture: {error}") from error
-    needed = "needed: what tcpdump saw at the client of a download, from its beginning on"
+    faults = {device: fault for device, link in links.items() if (fault := _fault(link))}
+    used = {device: link for device, link in links.items() if device not in faults}
+    if not used:
+        fault = next(iter(faults.values()), "no handshake of TCP is in it")
+        what = segments.contents()
+        raise RecordingError(
+            f"{file}: {fault}{f', but {what}' if what else ''}; needed: what tcpdump saw at "
+            "the client of a download, from its beginning on"
+        )
+    for device, link in used.items():
+        link.name = file.stem if len(used) == 1 else _name(file, device)
+        link.is_whole = not segments.is_cut
+        if link.repeated_bytes > _REPEATED * link.payload_bytes:
+            raise RecordingError(
+                f"{file}: {100 * link.repeated_bytes / link.payload_bytes:.0f} % of the data came again after "
+                "it had come; allowed: a capture that has each packet once"
+            )
+    first = next(iter(used.values()))
+    first.notes = [f"{file.name}: {note}" for note in segments.notes]
+    if len(used) > 1:
+        names = ", ".join(link.name for link in used.values())
+        first.notes.append(f"{file.name}: its devices are read as links of their own: {names}.")
+    for device, fault in faults.items():
+        first.notes.append(f"{file.name}: device {device} is left out: {fault}.")
+    return list(used.values())
+
+
+def _fault(link: _Link) -> str:
+    """Why this is no download; "" if it is one."""
     if not link.flows:
-        raise RecordingError(f"{file}: no handshake of TCP is in it; {needed}")
-    if not link.came:
-        raise RecordingError(f"{file}: no data came over the connections in it; {needed}")
-    if link.up_bytes > sum(size for _, size in link.came):
-        raise RecordingError(f"{file}: more data went than came; {needed}")
-    return link
+        return "no handshake of TCP is in it"
+    if not link.came or not link.data:
+        return "no data came over the connections in it"
+    return "more data went than came" if link.up_bytes > sum(size for _, size in link.came) else ""
 
 
-class _Watched:
-    """A file that tells whether it ended before what was to be read did, as where tcpdump was killed."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.is_cut = False
-        self.name = file.name
-
-    def read(self, size: int) -> bytes:
-        """The next bytes."""
-        content = self._file.read(size)
-        self.is_cut |= 0 < len(content) < size
-        return content
-
-    def seek(self, offset: int) -> int:
-        """Goes to a place in the file."""
-        return self._file.seek(offset)
+def _name(file: Path, device: str) -> str:
+    """What the link of one of several devices is called: like it, or by its number."""
+    if device.startswith(UNTOLD):
+        raise RecordingError(
+            f"{file}: holds several devices, and Linux' cooked headers do not tell them apart; "
+            "allowed: one file for each link (tcpdump -i wlan0), or LINUX_SLL2 (tcpdump -y)"
+        )
+    return device if device[0].isalpha() else f"dev{device.rpartition(':')[2].replace('.', 'x')}"
 
 
-def _packets(opened: _Watched) -> Iterator[tuple[float, Any, int, int]]:
-    """Time, IP packet, its length and that of what TCP carries in it, which may be cut off."""
-    reader = dpkt.pcap.UniversalReader(opened)
-    link_type = reader.datalink()
-    for t_s, content in _until_cut(reader, opened):
-        try:
-            packet = _ip(link_type, content)
-        except (dpkt.Error, IndexError):
-            continue  # Cut off, or something else than IP.
-        if not isinstance(getattr(packet, "data", None), dpkt.tcp.TCP):
-            continue
-        is_4 = isinstance(packet, dpkt.ip.IP)
-        length = packet.len if is_4 else packet.plen + 40
-        headers = (packet.hl * 4 if is_4 else 40) + packet.data.off * 4
-        yield float(t_s), packet, length, max(0, length - headers)
-
-
-def _until_cut(reader: Any, opened: _Watched) -> Iterator[tuple[float, bytes]]:
-    try:
-        for t_s, content in reader:
-            if opened.is_cut:
-                return
-            yield t_s, content
-    except dpkt.NeedData:
-        if not opened.is_cut:
-            raise
-
-
-def _ip(link_type: int, content: bytes) -> Any:
-    if link_type in (dpkt.pcap.DLT_RAW, 12, 101, 228, 229):
-        return dpkt.ip6.IP6(content) if content[0] >> 4 == 6 else dpkt.ip.IP(content)
-    if link_type == dpkt.pcap.DLT_LINUX_SLL:
-        return dpkt.sll.SLL(content).data
-    if link_type == 276:
-        return dpkt.sll2.SLL2(content).data
-    if link_type == dpkt.pcap.DLT_EN10MB:
-        return dpkt.ethernet.Ethernet(content).data
-    raise ValueError(f"link type {link_type}; allowed: Ethernet, raw IP, Linux cooked")
-
-
-def _take(link: _Link, t_s: float, packet: Any, length: int, payload: int) -> None:
-    segment = packet.data
-    up: Flow = (packet.src, segment.sport, packet.dst, segment.dport)
-    down: Flow = (packet.dst, segment.dport, packet.src, segment.sport)
+def _take(link: _Link, one: Segment) -> None:
+    segment = one.tcp
+    up: Flow = (one.source, segment.sport, one.destination, segment.dport)
+    down: Flow = (one.destination, segment.dport, one.source, segment.sport)
+    sizes = (one.length, one.payload)
     if segment.flags & dpkt.tcp.TH_SYN:
-        _take_syn(link, t_s, segment, up, down)
+        _take_syn(link, one.t_s, segment, up, down)
     elif up in link.flows:
-        _take_up(link, link.flows[up], t_s, segment, (length, payload))
+        _take_up(link, link.flows[up], one.t_s, segment, sizes)
     elif down in link.flows:
-        _take_down(link, link.flows[down], t_s, segment, (length, payload))
+        _take_down(link, link.flows[down], one.t_s, segment, sizes)
 
 
 def _take_syn(link: _Link, t_s: float, segment: Any, up: Flow, down: Flow) -> None:
@@ -292,6 +266,8 @@ def _take_down(link: _Link, flow: _Flow, t_s: float, segment: Any, sizes: tuple[
     if flow.expected is None:
         return
     end = (segment.seq + payload) & _NUMBERS
+    if not _is_after(end, flow.expected):
+        link.repeated_bytes += payload
     if not _is_after(flow.highest, end):
         flow.highest = end
     if _is_after(segment.seq, flow.expected):
@@ -362,7 +338,7 @@ def _mss(segment: Any) -> int:
 
 def _options(segment: Any) -> list[tuple[int, bytes]]:
     try:
-        return list(dpkt.tcp.parse_opts(segment.opts))
+        return [one for one in dpkt.tcp.parse_opts(segment.opts) if one]  # None: cut off.
     except (dpkt.Error, IndexError):
         return []
 
@@ -371,7 +347,7 @@ def _recording(links: dict[str, _Link]) -> Recording:
     begin_s = min(map(_begin_s, links.values()))
     end_s = max(link.came[-1][0] for link in links.values())
     return Recording(
-        source=", ".join(str(link.file) for link in links.values()),
+        source=", ".join(dict.fromkeys(str(link.file) for link in links.values())),
         contestant="",
         is_complete=all(link.is_whole for link in links.values()),
         length_s=end_s - begin_s,
@@ -379,6 +355,7 @@ def _recording(links: dict[str, _Link]) -> Recording:
         courses=tuple(_course(name, link, begin_s, end_s) for name, link in links.items()),
         client=ClientSettings(),
         bandwidths_bps={},
+        notes=tuple(note for link in links.values() for note in link.notes),
     )
 
 

@@ -282,6 +282,8 @@ def _notes(
     played: Mapping[str, Seen],
     settings: Mapping[str, LinkSettings],
 ) -> Iterable[str]:
+    for recording in recordings:
+        yield from recording.notes
     for link, seen in links.items():
         one = played[link]
         known, length_s = one.capacity, one.recording.length_s

@@ -32,7 +32,7 @@ class Recording:
 
     `contestant` is who would do the same in the lab, "" where that is not known. `size_bytes` is
     what had to come, 0 if unknown. `bandwidths_bps` are what the algorithm took for the links'
-    capacity.
+    capacity. `notes` say what was done to read it.
     """
 
     source: str
@@ -43,6 +43,7 @@ class Recording:
     courses: tuple[LinkCourse, ...]
     client: ClientSettings
     bandwidths_bps: Mapping[str, float]
+    notes: tuple[str, ...] = ()
 
 
 class _Device(msgspec.Struct, frozen=True):

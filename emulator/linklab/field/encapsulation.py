@@ -1,0 +1,244 @@
+"""What a packet of a capture carries: TCP, under whatever link and tunnels, or what else. Pure.
+
+VLANs, PPPoE, MPLS, GRE, IP in IP, VXLAN and GTP-U are taken off. Their headers do not count in
+lengths: the lab's links have none, and a download over a link is to take as long as it took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+IP_4, IP_6 = 0x0800, 0x86DD
+_VLANS: Final = (0x8100, 0x88A8, 0x9100)
+_MPLS: Final = (0x8847, 0x8848)
+_PPPOE, _BRIDGED, _PPP = 0x8864, 0x6558, 0x880B
+_ETHERTYPES: Final = {
+    0x0806: "ARP",
+    0x8863: "PPPoE's discovery",
+    0x888E: "EAPOL",
+    0x88CC: "LLDP",
+    0x88E5: "MACsec",
+}
+_PPP_TYPES: Final = {0x21: IP_4, 0x57: IP_6}
+
+TCP: Final = "TCP"
+FRAGMENT: Final = "fragments of IP"
+CUT: Final = "packets that were cut off before TCP's header ended"
+
+_UDP = 17
+_PROTOCOLS: Final = {
+    1: "ICMP",
+    2: "IGMP",
+    50: "ESP",
+    51: "AH",
+    58: "ICMPv6",
+    132: "SCTP",
+}
+_OPTIONS_6: Final = (0, 43, 60)
+"""IPv6's headers between its own and TCP's: hop-by-hop, routing, destination."""
+
+_GTP_U, _VXLAN = 2152, 4789
+_PORTS: Final = {
+    443: "QUIC",
+    500: "IKE",
+    4500: "ESP in UDP",
+    1194: "OpenVPN",
+    1701: "L2TP",
+    51820: "WireGuard",
+}
+
+_MAX_DEPTH = 16
+"""Headers around a packet of TCP; nobody has so many."""
+
+SLL_2: Final = 276
+
+_ALLOWED = "Ethernet, raw IP, Linux' cooked headers, PPP, loopback"
+_UNREAD: Final = {
+    105: "802.11 of a monitor",
+    119: "802.11 of a monitor, with Prism headers",
+    127: "802.11 of a monitor, with radiotap headers",
+    147: "a private link type (147)",
+    187: "Bluetooth",
+    201: "Bluetooth",
+    189: "USB",
+    220: "USB",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a packet carries: `name` is TCP or what else. Of TCP `packet` is the innermost packet of
+    IP, `length` what it was when whole, and `segment_at` where in it TCP's header begins. `source`
+    and `destination` are the outermost addresses of other packets of IP."""
+
+    name: str
+    packet: bytes = b""
+    length: int = 0
+    segment_at: int = 0
+    source: bytes = b""
+    destination: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """What stands before a packet of IP in captures of Linux' pseudo-device `any`: the number of the
+    device (0: not told), whether the packet went out, and whose address the sender's device had."""
+
+    number: int = 0
+    went_out: bool | None = None
+    sender: bytes = b""
+
+
+class UnreadableError(ValueError):
+    """A link type that is not read; says which."""
+
+
+def linked(link_type: int, content: bytes) -> Linked:
+    """What Linux' cooked headers tell; nothing of others."""
+    if link_type == 113 and len(content) >= 16:
+        size = min(_number(content, 4), 8)
+        return Linked(0, content[:2] == b"\0\4", content[2:4] + content[6 : 6 + size])
+    if link_type == SLL_2 and len(content) >= 20:
+        return Linked(int.from_bytes(content[4:8], "big"), content[10] == 4)
+    return Linked()
+
+
+def carried(link_type: int, content: bytes, length: int) -> Carried:
+    """What a packet of `length` bytes, of which `content` was kept, carries. Raises UnreadableError
+    for a link type that is not read."""
+    begin = _LINKS.get(link_type)
+    if begin is None:
+        known = _UNREAD.get(link_type, f"link type {link_type}")
+        raise UnreadableError(f"{known} is not read; allowed: {_ALLOWED}")
+    try:
+        kind, at = begin(content)
+        return _unwrapped(kind, content, at, length)
+    except IndexError:
+        return Carried(CUT)
+
+
+def _ethernet(content: bytes) -> tuple[int, int]:
+    return _number(content, 12), 14
+
+
+def _raw(content: bytes, at: int = 0) -> tuple[int, int]:
+    return {4: IP_4, 6: IP_6}.get(content[at] >> 4, 0), at
+
+
+def _ppp(content: bytes, at: int = 0) -> tuple[int, int]:
+    if content[at : at + 2] == b"\xff\x03":
+        at += 2
+    size = 1 if content[at] & 1 else 2
+    return _PPP_TYPES.get(int.from_bytes(content[at : at + size], "big"), _PPP), at + size
+
+
+_LINKS: Final[dict[int, Callable[[bytes], tuple[int, int]]]] = {
+    0: lambda content: _raw(content, 4),
+    1: _ethernet,
+    9: _ppp,
+    12: _raw,
+    14: _raw,
+    50: _ppp,
+    51: lambda content: (_PPPOE, 0),
+    101: _raw,
+    108: lambda content: _raw(content, 4),
+    113: lambda content: (_number(content, 14), 16),
+    166: lambda content: _ppp(content, 2),
+    228: lambda content: (IP_4, 0),
+    229: lambda content: (IP_6, 0),
+    SLL_2: lambda content: (_number(content, 0), 20),
+}
+"""By link type, what follows its header (an ethertype), and where."""
+
+
+def _number(content: bytes, at: int) -> int:
+    return content[at] << 8 | content[at + 1]
+
+
+def _unwrapped(kind: int, content: bytes, at: int, length: int) -> Carried:
+    ends: tuple[bytes, bytes] | None = None
+    for _ in range(_MAX_DEPTH):
+        if kind in _VLANS:
+            kind, at = _number(content, at + 2), at + 4
+        elif kind == _PPPOE:
+            kind, at = _ppp(content, at + 6)
+        elif kind in _MPLS:
+            while not content[at + 2] & 1:
+                at += 4
+            kind, at = _raw(content, at + 4)
+        elif kind == _BRIDGED:
+            kind, at = _number(content, at + 12), at + 14
+        elif kind in (IP_4, IP_6):
+            protocol, header = _header(kind, content, at)
+            ends = ends or _ends(kind, content, at)
+            if isinstance(protocol, str):
+                return Carried(protocol, source=ends[0], destination=ends[1])
+            if protocol == 6:
+                return _tcp(kind, content, at, length, header)
+            inner = _inner(protocol, content, at + header)
+            if isinstance(inner, str):
+                return Carried(inner, source=ends[0], destination=ends[1])
+            kind, at = inner
+        else:
+            return Carried(_ETHERTYPES.get(kind, "PPP" if kind == _PPP else _type_name(kind)))
+    return Carried("a packet in too many headers")
+
+
+def _type_name(kind: int) -> str:
+    return f"ethertype 0x{kind:04x}" if kind >= 0x600 else "802.2"
+
+
+def _ends(kind: int, content: bytes, at: int) -> tuple[bytes, bytes]:
+    if kind == IP_4:
+        return content[at + 12 : at + 16], content[at + 16 : at + 20]
+    return content[at + 8 : at + 24], content[at + 24 : at + 40]
+
+
+def _header(kind: int, content: bytes, at: int) -> tuple[int | str, int]:
+    """The protocol in a packet of IP, or what it is instead, and the length of its headers."""
+    if kind == IP_4:
+        if _number(content, at + 6) & 0x3FFF:
+            return FRAGMENT, 0
+        return content[at + 9], (content[at] & 0xF) * 4
+    protocol, size = content[at + 6], 40
+    while protocol in _OPTIONS_6:
+        protocol, size = content[at + size], size + 8 + 8 * content[at + size + 1]
+    return (FRAGMENT, 0) if protocol == 44 else (protocol, size)
+
+
+def _tcp(kind: int, content: bytes, at: int, length: int, header: int) -> Carried:
+    if len(content) < at + header + 20:
+        return Carried(CUT)
+    told = _number(content, at + 2) if kind == IP_4 else _number(content, at + 4)
+    # 0: longer than the field can tell, as where the kernel joined packets.
+    size = (told + (0 if kind == IP_4 else 40)) if told else length - at
+    return Carried(TCP, content[at:], size, header, *_ends(kind, content, at))
+
+
+def _inner(protocol: int, content: bytes, at: int) -> tuple[int, int] | str:
+    """What a packet of IP carries that is not TCP: an ethertype and where it begins, or a name."""
+    if protocol in (4, 41):
+        return (IP_4 if protocol == 4 else IP_6), at
+    if protocol == 47:
+        return _gre(content, at)
+    if protocol != _UDP:
+        return _PROTOCOLS.get(protocol, f"IP's protocol {protocol}")
+    ports = (_number(content, at), _number(content, at + 2))
+    if _VXLAN in ports and content[at + 8] == 8:
+        return _BRIDGED, at + 16
+    if _GTP_U in ports and content[at + 9] == 255:
+        return _raw(content, at + 16 + (4 if content[at + 8] & 7 else 0))
+    return next((_PORTS[port] for port in ports if port in _PORTS), "UDP")
+
+
+def _gre(content: bytes, at: int) -> tuple[int, int] | str:
+    """RFC 2784, 2890; version 1 is PPTP's (RFC 2637)."""
+    flags, kind = _number(content, at), _number(content, at + 2)
+    if flags & 7 == 1:
+        size = 8 + (4 if flags & 0x1000 else 0) + (4 if flags & 0x80 else 0)
+        return _ppp(content, at + size) if flags & 0x1000 else "PPTP"
+    if flags & 0x4007:
+        return "GRE with routes"
+    return kind, at + 4 + 4 * sum(bool(flags & bit) for bit in (0x8000, 0x2000, 0x1000))
