@@ -13,11 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/linklab/linklab/client/internal/output"
 	"github.com/linklab/linklab/client/internal/printable"
 )
 
 // Exit codes; an interrupted program's is 128 plus the signal's number, as a
-// shell has it.
+// shell has it. That of a program whose output nobody reads any more is the same
+// as if SIGPIPE had ended it.
 const (
 	exitDone   = 0
 	exitFailed = 1
@@ -53,6 +55,9 @@ func Main(arguments []string, stdout, stderr io.Writer) int {
 	fmt.Fprintf(stderr, "multilink: %s\n", printable.Lines(err.Error()))
 	if interrupt := new(interruption); errors.As(context.Cause(ctx), interrupt) {
 		return 128 + int(interrupt.signal)
+	}
+	if errors.Is(err, output.ErrNoReader) {
+		return 128 + int(syscall.SIGPIPE)
 	}
 	return exitFailed
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -27,7 +28,23 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// programVariable has the test's program be multilink, as a process of its own.
+const programVariable = "MULTILINK_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programVariable) != "" {
+		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// asProcess is multilink as a process of its own.
+func asProcess(t *testing.T, arguments ...string) *exec.Cmd {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), os.Args[0], arguments...)
+	command.Env = append(os.Environ(), programVariable+"=1")
+	return command
+}
 
 // run runs the program.
 func run(arguments ...string) (code int, stdout, stderr string) {

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/linklab/linklab/client/internal/plainfile"
 )
 
 // config is a file of settings: a YAML mapping whose keys are the long names
@@ -22,6 +23,9 @@ type config struct {
 	lines map[string]int
 }
 
+// mostConfig is how large a file of settings may be, in bytes.
+const mostConfig = 1 << 20
+
 // notSettings are flags that make no sense in a file.
 var notSettings = []string{"config", "help"}
 
@@ -30,7 +34,7 @@ func readConfig(path string, flags *pflag.FlagSet) (*config, error) {
 	if path == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := plainfile.Read(path, mostConfig)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/ownfile"
+	"github.com/linklab/linklab/client/internal/plainfile"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
@@ -400,6 +401,9 @@ func (f *engineFlags) limit(links []download.Link) (quotas []*quota.Link, err er
 	return quotas, nil
 }
 
+// mostAuthorities is how large a file of certificates may be, in bytes.
+const mostAuthorities = 16 << 20
+
 // tlsConfig trusts the authorities in a PEM file alone; the system's if there
 // is none. Where the environment names an SSLKEYLOGFILE, what decrypts the
 // connections is appended to it, as browsers and curl do.
@@ -418,7 +422,7 @@ func tlsConfig(caFile string) (*tls.Config, error) {
 	if caFile == "" {
 		return config, nil
 	}
-	pem, err := os.ReadFile(caFile)
+	pem, err := plainfile.Read(caFile, mostAuthorities)
 	if err != nil {
 		return nil, invalid("ca-file", caFile, "%w", err)
 	}

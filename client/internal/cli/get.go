@@ -20,6 +20,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/output"
 	"github.com/linklab/linklab/client/internal/partfile"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/progress"
@@ -36,6 +37,8 @@ type getFlags struct {
 	runDir   string
 	json     bool
 	quiet    bool
+	// stream is where the bytes go if that is no file.
+	stream *output.Stream
 }
 
 func newGet(logs *logging) *cobra.Command {
@@ -49,10 +52,16 @@ The URL is one of https, or of http if --checksum says what must arrive. If the
 server does not serve ranges, the fastest link brings the file alone. The file
 appears under its name only when it is whole; until then it is NAME.part.
 
+With -o - the bytes go to standard output, in order, over all links. They go
+into a pipe or a character device that -o names in the same way. Then a failed
+download cannot be resumed, and a wrong --checksum is known only at the end.
+Terminals, block devices, sockets and directories are refused.
+
 A user and password in the URL, https://USER:PASSWORD@HOST/PATH, are sent to
 HOST alone, and neither stored nor shown.`,
 		Example: `  multilink get https://example.org/file --link wlan0 --link rmnet0
   multilink get https://example.org/file --link wifi=wlan0 --link lte=rmnet0 --algorithm alg1 --upper-limit 2MB -o copy
+  multilink get https://example.org/file.tar --link wlan0 --link rmnet0 -o - | tar x
   multilink get https://example.org/file --link wlan0 --algorithm single --json --run-dir results/1`,
 		Args: exactly("URL"),
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -62,7 +71,7 @@ HOST alone, and neither stored nor shown.`,
 	flags := command.Flags()
 	flags.SortFlags = false
 	f.register(flags)
-	flags.StringVarP(&f.output, "output", "o", "", "name of the file (default: last part of the URL)")
+	flags.StringVarP(&f.output, "output", "o", "", "name of the file (default: last part of the URL); - is standard output")
 	flags.StringVar(&f.checksum, "checksum", "", "what the file must have, as sha-256=HEX")
 	flags.BoolVar(&f.resume, "resume", true, "begin with what an earlier call left, and leave what the next one can use")
 	flags.StringVar(&f.runDir, "run-dir", "", "directory for client.jsonl and client.json")
@@ -82,6 +91,14 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 		return err
 	}
 
+	checksum, _ := parseChecksum(f.checksum)
+	if f.stream, err = output.Open(command.Context(), f.output, printable.Raw(stdout), checksum); err != nil {
+		return err
+	}
+	if f.stream != nil && f.stream.IsSame(printable.Raw(stdout)) {
+		stdout = stderr
+	}
+
 	exported, stopMetrics, err := f.metrics.start(f.algorithm, options.Links)
 	if err != nil {
 		return err
@@ -99,7 +116,7 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 		options.Recorders = append(options.Recorders, dir)
 	}
 	var bars *progress.Bars
-	if terminal, ok := stderr.(*os.File); ok && !f.quiet && term.IsTerminal(int(terminal.Fd())) {
+	if terminal, ok := printable.Raw(stderr).(*os.File); ok && !f.quiet && term.IsTerminal(int(terminal.Fd())) {
 		bars = progress.New(terminal, options.Links)
 		options.Recorders = append(options.Recorders, bars)
 	}
@@ -121,14 +138,14 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 	return err
 }
 
-func printSummary(w io.Writer, output string, links []download.Link, s rundir.Summary) {
+func printSummary(w io.Writer, name string, links []download.Link, s rundir.Summary) {
 	took := time.Duration(s.Download)
 	arrived := s.Size - s.Resumed
 	whole := ""
 	if s.Resumed > 0 {
 		whole = fmt.Sprintf("%d bytes, of these now ", s.Size)
 	}
-	fmt.Fprintf(w, "%s: %s%d bytes in %.3f s, %.2f Mbit/s, sha-256 %s\n", printable.Text(output), whole, arrived, took.Seconds(), arrived.Per(took).MegabitsPerSecond(), s.SHA256)
+	fmt.Fprintf(w, "%s: %s%d bytes in %.3f s, %.2f Mbit/s, sha-256 %s\n", name, whole, arrived, took.Seconds(), arrived.Per(took).MegabitsPerSecond(), s.SHA256)
 	for _, l := range links {
 		part := s.Links[l.Name]
 		fmt.Fprintf(w, "  %s: %d bytes in %d requests until %.3f s\n", l.Name, part.Bytes, part.Requests, time.Duration(part.Finish).Seconds())
@@ -161,6 +178,9 @@ func (f *getFlags) options(rawURL string, flags *pflag.FlagSet) (o download.Opti
 		o.Header = http.Header{"Authorization": {authorization}}
 	}
 	o.Output = func() (download.Sink, error) {
+		if f.stream != nil {
+			return f.stream, nil
+		}
 		return partfile.Create(partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u)})
 	}
 	return o, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/linklab/linklab/client/internal/credentials"
+	"github.com/linklab/linklab/client/internal/plainfile"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
@@ -62,14 +63,14 @@ func runPut(command *cobra.Command, name, rawURL string, f *putFlags) error {
 	if err != nil {
 		return usageError{err}
 	}
-	file, err := os.Open(name)
+	file, err := plainfile.Open(name) // It is sent in parts, and again.
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	status, err := file.Stat()
-	if err == nil && (!status.Mode().IsRegular() || status.Size() == 0) {
-		err = fmt.Errorf("%s: allowed is a file that is not empty", printable.Text(name))
+	if err == nil && status.Size() == 0 {
+		err = fmt.Errorf("%s: allowed is a file that is not empty", name)
 	}
 	if err != nil {
 		return err
@@ -98,7 +99,7 @@ func runPut(command *cobra.Command, name, rawURL string, f *putFlags) error {
 	}
 	if err == nil && !f.quiet {
 		took := time.Duration(summary.Download)
-		fmt.Fprintf(command.OutOrStdout(), "%s: %d bytes in %.3f s, %.2f Mbit/s\n", printable.Text(name), summary.Size, took.Seconds(), summary.Size.Per(took).MegabitsPerSecond())
+		fmt.Fprintf(command.OutOrStdout(), "%s: %d bytes in %.3f s, %.2f Mbit/s\n", name, summary.Size, took.Seconds(), summary.Size.Per(took).MegabitsPerSecond())
 	}
 	return err
 }

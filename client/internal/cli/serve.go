@@ -13,6 +13,7 @@ import (
 	"github.com/linklab/linklab/client/internal/daemon"
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/metrics"
+	"github.com/linklab/linklab/client/internal/output"
 	"github.com/linklab/linklab/client/internal/partfile"
 	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
@@ -193,6 +194,9 @@ func preparer(options download.Options, directory string, exported *metrics.Metr
 		}
 		if r.Output, err = outputName(o.URL, r.Output); err != nil {
 			return nil, err
+		}
+		if r.Output == output.Standard {
+			return nil, fmt.Errorf("%q is standard output, which the daemon has none of: allowed is the name of a file", r.Output)
 		}
 		// x, ./x and y/../x are one file.
 		r.Output = filepath.Clean(r.Output)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linklab/linklab/client/internal/ownfile"
+	"github.com/linklab/linklab/client/internal/plainfile"
 	"github.com/linklab/linklab/client/internal/quota"
 )
 
@@ -93,7 +94,7 @@ func (s *store) write(kept state) error {
 	_, err = temporary.Write(append(text, '\n'))
 	err = errors.Join(err, temporary.Sync(), temporary.Close())
 	if err == nil {
-		err = os.Rename(temporary.Name(), s.path)
+		err = plainfile.Rename(temporary.Name(), s.path)
 	}
 	if err != nil {
 		os.Remove(temporary.Name())

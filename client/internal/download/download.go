@@ -350,9 +350,16 @@ func (d *download) limit() quantity.Bytes {
 
 // follow asks links that had nothing to do again when the sink has room.
 func (d *download) follow(ctx context.Context) {
+	var failed <-chan error
+	if sink, ok := d.sink.(Failer); ok {
+		failed = sink.Failed()
+	}
 	for {
 		select {
 		case <-ctx.Done():
+			return
+		case err := <-failed:
+			d.cancel(sinkError{err})
 			return
 		case <-d.window.Grown():
 		}

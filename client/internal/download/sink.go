@@ -37,6 +37,12 @@ type Window interface {
 	Grown() <-chan struct{}
 }
 
+// A Failer is a Sink that may fail while nothing is written to it, as when its reader
+// goes. What Failed receives then ends the download.
+type Failer interface {
+	Failed() <-chan error
+}
+
 // A Continuer is a Sink that may hold bytes of an earlier call. Then what they
 // are of is asked before any others are asked for.
 type Continuer interface {

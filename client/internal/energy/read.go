@@ -3,14 +3,14 @@ package energy
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/linklab/linklab/client/internal/plainfile"
 )
 
 // mostBytes is how large a file of a model may be.
@@ -20,20 +20,9 @@ const mostBytes = 64 << 10
 // (profiles/README.md) says what stands in one. An error has file and line,
 // and says what is allowed.
 func Read(path string) (*Model, error) {
-	file, err := os.Open(path)
+	text, err := plainfile.Read(path, mostBytes)
 	if err != nil {
 		return nil, err
-	}
-	defer file.Close()
-	if info, err := file.Stat(); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", path)
-	}
-	text, err := io.ReadAll(io.LimitReader(file, mostBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > mostBytes {
-		return nil, fmt.Errorf("%s: larger than %d bytes; an energy model is not", path, mostBytes)
 	}
 	return parse(path, text)
 }

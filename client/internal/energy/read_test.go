@@ -105,8 +105,8 @@ func TestFilesThatAreNoModels(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"no/such/file": "no such file or directory",
-		t.TempDir():    "not a regular file",
-		large:          "larger than 65536 bytes",
+		t.TempDir():    "is a directory: allowed is a plain file",
+		large:          "is larger than 65536 bytes",
 	} {
 		if _, err := Read(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", path, err, want)

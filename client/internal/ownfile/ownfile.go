@@ -32,12 +32,16 @@ func OpenOrCreate(name string, mode os.FileMode) (*os.File, error) {
 }
 
 // Create creates an empty file for writing with the mode, before umask. It
-// replaces a file of the user's, or a link, that a killed process left.
+// replaces a file of the user's, or a link, that a killed process left, and
+// nothing else.
 func Create(name string, mode os.FileMode) (*os.File, error) {
 	for {
 		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		if !errors.Is(err, os.ErrExist) {
 			return file, err
+		}
+		if info, err := os.Lstat(name); err == nil && info.Mode().Type()&(os.ModeNamedPipe|os.ModeSocket|os.ModeDevice) != 0 {
+			return nil, refuse(name, "it is no regular file")
 		}
 		if err := unix.Unlink(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, &os.PathError{Op: "replace", Path: name, Err: err}

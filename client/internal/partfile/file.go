@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linklab/linklab/client/internal/ownfile"
+	"github.com/linklab/linklab/client/internal/plainfile"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -70,8 +71,8 @@ const (
 // Create opens the part for writing, or returns an error if that cannot
 // become the file or if another process is writing it.
 func Create(o Options) (*File, error) {
-	if info, err := os.Stat(o.Name); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("%s is a directory: a file name is needed", o.Name)
+	if err := plainfile.CheckReplaceable(o.Name); err != nil {
+		return nil, err
 	}
 	if o.NoReplace {
 		if err := CheckFree(o.Name); err != nil {
@@ -298,15 +299,10 @@ func (f *File) Commit() ([]byte, error) {
 		return nil, errors.Join(f.failed, f.Abort(false))
 	}
 	sum, err := f.sha256()
-	switch {
-	case err != nil:
-		return nil, errors.Join(err, f.Abort(false))
-	case f.Checksum != nil && !bytes.Equal(f.Checksum, sum[:]):
-		err = fmt.Errorf("the file has the SHA-256 %x instead of %x", sum, f.Checksum)
-	case f.resource.SHA256 != nil && !bytes.Equal(f.resource.SHA256, sum[:]):
-		err = fmt.Errorf("the file has the SHA-256 %x, but the server says %x (Repr-Digest)", sum, f.resource.SHA256)
-	}
 	if err != nil {
+		return nil, errors.Join(err, f.Abort(false))
+	}
+	if err := Verify(sum[:], f.Checksum, f.resource); err != nil {
 		return nil, errors.Join(err, f.Abort(true))
 	}
 	switch err := f.rename(); {
@@ -320,12 +316,24 @@ func (f *File) Commit() ([]byte, error) {
 	}
 }
 
+// Verify returns an error unless the SHA-256 of a file is what the user, and what the
+// server, says of it.
+func Verify(sum, checksum []byte, resource transport.Resource) error {
+	switch {
+	case checksum != nil && !bytes.Equal(checksum, sum):
+		return fmt.Errorf("the file has the SHA-256 %x instead of %x", sum, checksum)
+	case resource.SHA256 != nil && !bytes.Equal(resource.SHA256, sum):
+		return fmt.Errorf("the file has the SHA-256 %x, but the server says %x (Repr-Digest)", sum, resource.SHA256)
+	}
+	return nil
+}
+
 // rename makes the file durable and gives it its name.
 func (f *File) rename() error {
 	if err := f.sync(); err != nil {
 		return err
 	}
-	move := os.Rename
+	move := plainfile.Rename
 	if f.NoReplace {
 		move = give
 	}

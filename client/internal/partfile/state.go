@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/linklab/linklab/client/internal/ownfile"
+	"github.com/linklab/linklab/client/internal/plainfile"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -139,7 +140,7 @@ func (s state) write(name string) error {
 	if err := writeSynced(file, text); err != nil {
 		return errors.Join(err, os.Remove(temporary))
 	}
-	if err := os.Rename(temporary, name); err != nil {
+	if err := plainfile.Rename(temporary, name); err != nil {
 		return errors.Join(err, os.Remove(temporary))
 	}
 	syncDirectory(name)

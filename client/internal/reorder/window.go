@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -70,6 +71,9 @@ func (w *Window) Grown() <-chan struct{} { return w.grown }
 func (w *Window) Begin(_ transport.Resource, part ranges.Range) ([]ranges.Range, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if part.Length < 0 { // The server does not tell.
+		part.Length = math.MaxInt64 - part.Offset
+	}
 	w.part, w.next = part, part.Offset
 	w.ring = make([]byte, min(w.size, part.Length))
 	w.limit = w.next + quantity.Bytes(len(w.ring))

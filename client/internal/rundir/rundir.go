@@ -55,7 +55,7 @@ func Open(path, name string) (*Dir, error) {
 		return nil, fmt.Errorf("run directory: %w", errors.Join(err, events.Close()))
 	}
 	buffer := bufio.NewWriterSize(events, 64<<10)
-	return &Dir{path: path, name: name, events: events, buffer: buffer, lines: json.NewEncoder(printable.JSON(buffer))}, nil
+	return &Dir{path: path, name: name, events: events, buffer: buffer, lines: json.NewEncoder(printable.NewWriter(buffer))}, nil
 }
 
 // Record appends an event that happened at t after the start. The caller

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/linklab/linklab/client/internal/plainfile"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
 )
@@ -76,8 +77,8 @@ func write(name string, summary any) error {
 	if err := temporary.Chmod(0o644); err != nil {
 		return err
 	}
-	if _, err := printable.JSON(temporary).Write(append(text, '\n')); err != nil {
+	if _, err := printable.NewWriter(temporary).Write(append(text, '\n')); err != nil {
 		return err
 	}
-	return os.Rename(temporary.Name(), name)
+	return plainfile.Rename(temporary.Name(), name)
 }

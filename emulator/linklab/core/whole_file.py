@@ -3,6 +3,9 @@
 What is written stands beside the file under a name of this process, reaches the disk, and then takes
 the file's place. A link that has the file's name is replaced, not followed, unless it leads to what
 is no file of a directory: a device, a pipe, what this process has open (/dev/stdout).
+
+multilink has the same rule for files that a user names (client/internal/plainfile), and both are
+tested with its testdata/rule.json.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import BinaryIO
 
 from linklab.core.scratch import is_alive
 
+_MOST_LINKS = 40  # As many as the kernel follows.
 _INTO = os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -66,19 +70,58 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
 
 def _opened(path: Path) -> int | None:
     """A descriptor for writing to a device, pipe or what this process has open; None where `path`
-    is anything else or not there. Raises OSError."""
+    is a plain file, a directory or not there. Raises OSError."""
+    own = _own(path)
+    if own is not None:
+        return _no_terminal(
+            path, os.dup(own)
+        )  # Opened anew, a file would be written from its start.
     try:
-        mode = path.stat().st_mode
+        found = os.open(
+            path, os.O_PATH | os.O_CLOEXEC
+        )  # It stays the same until it is written into.
     except OSError:
         return None
-    if stat.S_ISDIR(mode):
-        return None
-    link, own = path, Path("/proc/self/fd").resolve()
-    while link.parent.resolve() != own:
-        if not link.is_symlink():
-            return None if stat.S_ISREG(mode) else os.open(path, _INTO)
-        link = link.parent / link.readlink()
-    return os.dup(int(link.name))  # Not opened anew: a file would be written from its beginning.
+    try:
+        mode = os.fstat(found).st_mode
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+            return None
+        if not (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)):
+            kind = "socket" if stat.S_ISSOCK(mode) else "block device"
+            raise _refused(
+                path, f"is a {kind}: allowed are a plain file, a pipe and a character device"
+            )
+        return _no_terminal(path, os.open(f"/proc/self/fd/{found}", _INTO))
+    except OSError as error:
+        raise _of(path, error) from error
+    finally:
+        os.close(found)
+
+
+def _own(path: Path) -> int | None:
+    """The descriptor of this process that `path` leads to, as /dev/stdout does."""
+    own = Path("/proc/self/fd").resolve()
+    for _ in range(_MOST_LINKS):
+        if path.parent.resolve() == own:
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = path.parent / path.readlink()
+    return None
+
+
+def _no_terminal(path: Path, descriptor: int) -> int:
+    """The descriptor, unless it is a terminal's, which would obey what it is sent."""
+    if not os.isatty(descriptor):
+        return descriptor
+    os.close(descriptor)
+    raise _refused(
+        path, "is a terminal: allowed are a file, a pipe and a device that is no terminal"
+    )
+
+
+def _refused(path: Path, why: str) -> OSError:
+    return OSError(errno.EINVAL, why, str(path))
 
 
 def _of(path: Path, error: OSError) -> OSError:

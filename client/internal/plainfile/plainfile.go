@@ -1,0 +1,289 @@
+// Package plainfile is the rule for files that a user names. What is written
+// becomes a plain file, or goes in order into a pipe or character device, or into
+// what the process has open. What is read may be a pipe or character device if it
+// is read once, else a plain file alone. Nothing but a plain file is ever replaced.
+// linklab has the same rule (core/whole_file.py), and both are tested with
+// testdata/rule.json.
+package plainfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// safely opens without waiting for the other end of a pipe, and without taking
+// a terminal for the program's own.
+const safely = unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+
+// readPatience is how long the other end of a pipe may send nothing.
+const readPatience = 10 * time.Second
+
+// readerInterval is how often is looked whether a pipe has a reader.
+const readerInterval = 20 * time.Millisecond
+
+// Open opens a plain file for reading. Links are followed.
+func Open(name string) (*os.File, error) {
+	return open(name, 0, "a plain file")
+}
+
+// Read returns all of a file, at most that many bytes.
+func Read(name string, most int) ([]byte, error) {
+	file, err := open(name, os.ModeNamedPipe|os.ModeCharDevice, "a plain file, a pipe and a character device")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(patient{file}, int64(most)+1))
+	if err == nil && len(text) > most {
+		err = fmt.Errorf("%s is larger than %d bytes", name, most)
+	}
+	return text, err
+}
+
+// patient reads, and fails if nothing comes for too long: no signal ends a read.
+type patient struct{ *os.File }
+
+func (p patient) Read(into []byte) (int, error) {
+	_ = p.SetReadDeadline(time.Now().Add(readPatience)) // A plain file has none.
+	n, err := p.File.Read(into)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("%s: nothing came from it for %v", p.Name(), readPatience)
+	}
+	return n, err
+}
+
+// open opens a file for reading that is plain or has one of the types.
+func open(name string, types os.FileMode, allowed string) (*os.File, error) {
+	found, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0) // A device notices nothing.
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer unix.Close(found)
+	mode, err := modeOf(found, name)
+	if err != nil {
+		return nil, err
+	}
+	if !mode.IsRegular() && mode&types == 0 {
+		return nil, fmt.Errorf("%s is %s: allowed is %s", name, what(mode), allowed)
+	}
+	own, err := unix.Open("/proc/self/fd/"+strconv.Itoa(found), unix.O_RDONLY|safely, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(own), name), nil
+}
+
+// what says what a file that is not plain is.
+func what(mode os.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&os.ModeNamedPipe != 0:
+		return "a pipe"
+	case mode&os.ModeSocket != 0:
+		return "a socket"
+	case mode&os.ModeCharDevice != 0:
+		return "a character device"
+	case mode&os.ModeDevice != 0:
+		return "a block device"
+	}
+	return "no file"
+}
+
+// CheckReplaceable returns an error if the name is that of anything but a plain file,
+// or leads to such. It may be free.
+func CheckReplaceable(name string) error {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil: // Also a link that leads nowhere: the link is replaced.
+		return nil
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory: a file name is needed", name)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is %s, which is not replaced: allowed is a plain file", name, what(info.Mode()))
+	}
+	return nil
+}
+
+// Rename gives the file called from the name to, of a plain file or of none.
+func Rename(from, to string) error {
+	if err := CheckReplaceable(to); err != nil {
+		return err
+	}
+	return os.Rename(from, to)
+}
+
+// Into opens a pipe or character device for writing, or what this process has
+// open and the name leads to, such as /dev/stdout. It returns nil if the name is
+// that of a plain file, or free: then a file is to be made. It waits for the
+// reader of a pipe until ctx ends.
+func Into(ctx context.Context, name string) (*os.File, error) {
+	if descriptor, ok := ownDescriptor(name); ok {
+		return ofDescriptor(descriptor, name)
+	}
+	// Nothing happens to what is opened so, and it stays the same until it is opened
+	// for writing.
+	found, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil // Whoever makes the file says what is wrong.
+	}
+	defer unix.Close(found)
+	mode, err := modeOf(found, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case mode.IsRegular() || mode.IsDir():
+		return nil, nil
+	case mode&os.ModeNamedPipe == 0 && mode&os.ModeCharDevice == 0:
+		return nil, refused(name, mode)
+	}
+	return written(ctx, found, name)
+}
+
+// Again opens what a file of this process stands for, for writing where that is.
+func Again(file *os.File, name string) (again *os.File, err error) {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	if controlErr := raw.Control(func(fd uintptr) { again, err = ofDescriptor(int(fd), name) }); controlErr != nil {
+		return nil, controlErr
+	}
+	return again, err
+}
+
+// ofDescriptor opens what the process has open as that descriptor.
+func ofDescriptor(descriptor int, name string) (*os.File, error) {
+	mode, err := modeOf(descriptor, name)
+	if err != nil {
+		return nil, err
+	}
+	flags, err := unix.FcntlInt(uintptr(descriptor), unix.F_GETFL, 0)
+	switch {
+	case err != nil:
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	case flags&unix.O_ACCMODE == unix.O_RDONLY:
+		return nil, fmt.Errorf("%s is not open for writing", name)
+	case mode&(os.ModeIrregular|os.ModeDir) != 0:
+		return nil, refused(name, mode)
+	}
+	if mode&os.ModeNamedPipe != 0 {
+		// Opened anew it can be given up while its reader is slow.
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if file, err := written(ctx, descriptor, name); err == nil {
+			return file, nil
+		}
+	}
+	own, err := unix.FcntlInt(uintptr(descriptor), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return fileOf(own, name)
+}
+
+// written opens what a descriptor stands for anew, for writing. It waits for the
+// reader of a pipe until ctx ends.
+func written(ctx context.Context, descriptor int, name string) (*os.File, error) {
+	for {
+		into, err := unix.Open("/proc/self/fd/"+strconv.Itoa(descriptor), unix.O_WRONLY|safely, 0)
+		if err == nil {
+			var mode os.FileMode
+			if mode, err = modeOf(into, name); err == nil && mode&os.ModeNamedPipe == 0 {
+				// No notice comes when a device can take more.
+				err = unix.SetNonblock(into, false)
+			}
+			if err != nil {
+				unix.Close(into)
+				return nil, err
+			}
+			return fileOf(into, name)
+		}
+		if !errors.Is(err, unix.ENXIO) && !errors.Is(err, unix.EINTR) {
+			return nil, &os.PathError{Op: "open", Path: name, Err: err}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%s: nobody reads from it: %w", name, context.Cause(ctx))
+		case <-time.After(readerInterval):
+		}
+	}
+}
+
+// fileOf is the file of a descriptor. It is closed and refused if it is a terminal,
+// which would obey what it is sent.
+func fileOf(descriptor int, name string) (*os.File, error) {
+	if term.IsTerminal(descriptor) {
+		unix.Close(descriptor)
+		return nil, fmt.Errorf("%s is a terminal: allowed are a file, a pipe and a device that is no terminal", name)
+	}
+	return os.NewFile(uintptr(descriptor), name), nil
+}
+
+func refused(name string, mode os.FileMode) error {
+	return fmt.Errorf("%s is %s: allowed are a plain file, a pipe and a character device", name, what(mode))
+}
+
+func modeOf(descriptor int, name string) (os.FileMode, error) {
+	var status unix.Stat_t
+	if err := unix.Fstat(descriptor, &status); err != nil {
+		return 0, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	switch status.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return 0, nil
+	case unix.S_IFDIR:
+		return os.ModeDir, nil
+	case unix.S_IFIFO:
+		return os.ModeNamedPipe, nil
+	case unix.S_IFCHR:
+		return os.ModeDevice | os.ModeCharDevice, nil
+	case unix.S_IFBLK:
+		return os.ModeDevice, nil
+	case unix.S_IFSOCK:
+		return os.ModeSocket, nil
+	}
+	return os.ModeIrregular, nil
+}
+
+// ownFiles is the directory of what this process, or one of its threads, has open.
+var ownFiles = regexp.MustCompile(`^/proc/` + strconv.Itoa(os.Getpid()) + `(/task/\d+)?/fd$`)
+
+// mostLinks is how many links in a row are followed, as by the kernel.
+const mostLinks = 40
+
+// ownDescriptor is the descriptor that a name stands for, as /dev/stdout does.
+func ownDescriptor(name string) (descriptor int, ok bool) {
+	for range mostLinks {
+		directory, err := filepath.EvalSymlinks(filepath.Dir(name))
+		if err != nil {
+			return 0, false
+		}
+		if directory, err = filepath.Abs(directory); err != nil {
+			return 0, false
+		}
+		if ownFiles.MatchString(directory) {
+			descriptor, err := strconv.Atoi(filepath.Base(name))
+			return descriptor, err == nil
+		}
+		to, err := os.Readlink(name)
+		if err != nil {
+			return 0, false
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(directory, to)
+		}
+		name = to
+	}
+	return 0, false
+}
