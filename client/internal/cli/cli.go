@@ -40,7 +40,10 @@ func usagef(format string, arguments ...any) error {
 func Main(arguments []string, stdout, stderr io.Writer) int {
 	ctx, stop := withSignals(context.Background())
 	defer stop()
-	root := newRoot()
+	stdout, stderr = printable.NewWriter(stdout), printable.NewWriter(stderr)
+	logs := &logging{}
+	defer logs.close()
+	root := newRoot(logs)
 	root.SetArgs(arguments)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -49,10 +52,10 @@ func Main(arguments []string, stdout, stderr io.Writer) int {
 	case err == nil:
 		return exitDone
 	case errors.As(err, new(usageError)):
-		fmt.Fprintf(stderr, "multilink: %s\nTry 'multilink --help'.\n", printable.Lines(err.Error()))
+		fmt.Fprintf(stderr, "multilink: %s\nTry 'multilink --help'.\n", err)
 		return exitUsage
 	}
-	fmt.Fprintf(stderr, "multilink: %s\n", printable.Lines(err.Error()))
+	fmt.Fprintf(stderr, "multilink: %s\n", err)
 	if interrupt := new(interruption); errors.As(context.Cause(ctx), interrupt) {
 		return 128 + int(interrupt.signal)
 	}
@@ -90,13 +93,17 @@ var signalNames = map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM
 // commands lists the commands for errors.
 const commands = "get, put, probe, proxy, serve, add, status, cancel, workload, algorithms, version"
 
-func newRoot() *cobra.Command {
-	logs := &logging{}
+func newRoot(logs *logging) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "multilink",
 		Short:         "Download over several links at once",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		// Commands with a file of settings call it again when they have read that.
+		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
+			_, err := logs.logger(command.ErrOrStderr())
+			return err
+		},
 		RunE: func(*cobra.Command, []string) error {
 			return usagef("a command is needed: %s", commands)
 		},

@@ -6,7 +6,7 @@ import (
 )
 
 func TestEveryCommandIsExplained(t *testing.T) {
-	for _, command := range newRoot().Commands() {
+	for _, command := range newRoot(&logging{}).Commands() {
 		if command.Hidden {
 			continue
 		}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/download"
-	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -100,7 +99,7 @@ func runProbe(command *cobra.Command, f *probeFlags, logs *logging) error {
 			return err
 		}
 	}
-	fmt.Fprintf(stdout, "a scenario of this: linklab import %s --scenario FILE.yaml\n", printable.Text(filepath.Join(f.runDir, "*")))
+	fmt.Fprintf(stdout, "a scenario of this: linklab import %s --scenario FILE.yaml\n", filepath.Join(f.runDir, "*"))
 	return nil
 }
 
@@ -165,11 +164,11 @@ func (f *probeFlags) part(ctx context.Context, w io.Writer, name, algorithm stri
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	took := time.Duration(summary.Download)
-	fmt.Fprintf(w, "%s, %.1f s:", printable.Text(name), took.Seconds())
+	fmt.Fprintf(w, "%s, %.1f s:", name, took.Seconds())
 	for _, l := range o.Links {
 		part := summary.Links[l.Name]
 		rtt := time.Duration(part.MinRTT).Seconds() * 1e3
-		fmt.Fprintf(w, " %s %.2f Mbit/s, round trip %.1f ms;", printable.Text(l.Name), part.Bytes.Per(took).MegabitsPerSecond(), rtt)
+		fmt.Fprintf(w, " %s %.2f Mbit/s, round trip %.1f ms;", l.Name, part.Bytes.Per(took).MegabitsPerSecond(), rtt)
 	}
 	fmt.Fprintln(w)
 	return nil

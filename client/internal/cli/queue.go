@@ -203,7 +203,7 @@ func parseIDs(arguments []string) (ids []int, err error) {
 
 // printJSON prints one line.
 func printJSON(w io.Writer, value any) error {
-	return json.NewEncoder(printable.JSON(w)).Encode(value)
+	return json.NewEncoder(w).Encode(value)
 }
 
 func printDownload(w io.Writer, d daemon.Download, asJSON bool) error {

@@ -104,7 +104,7 @@ func write(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	// A failure means that the other side has gone.
-	_ = json.NewEncoder(printable.JSON(w)).Encode(value)
+	_ = json.NewEncoder(printable.NewWriter(w)).Encode(value)
 }
 
 // Serve answers on the listener until ctx ends, and then ends what waits.

@@ -1,14 +1,13 @@
 // Package printable makes text that others wrote, such as a server, fit to be
 // shown: on a terminal control characters move the cursor, rename the window
-// or type for the user, and others turn the direction of what follows.
+// or type for the user, and others turn the direction of what follows. Writer does
+// that at the exit of the program. The functions bound what is carried there, and
+// keep it on one line.
 package printable
 
 import (
-	"bytes"
-	"io"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -83,39 +82,3 @@ func cut(s string, most int) (begin, rest string) {
 	}
 	return s, ""
 }
-
-// JSON returns a writer that writes JSON to w, and of each character that is
-// not printable its number (RFC 8259 7). Characters must not be
-// split between two writes.
-func JSON(w io.Writer) io.Writer { return jsonWriter{w} }
-
-type jsonWriter struct{ io.Writer }
-
-func (w jsonWriter) Write(p []byte) (int, error) {
-	if n, err := w.Writer.Write(escaped(p)); err != nil {
-		return min(n, len(p)), err
-	}
-	return len(p), nil
-}
-
-// escaped escapes in JSON; what is below U+0020 is escaped already, or lies
-// between values.
-func escaped(p []byte) []byte {
-	if !bytes.ContainsFunc(p, isHidden) {
-		return p
-	}
-	var b []byte
-	for _, r := range string(p) {
-		if !isHidden(r) {
-			b = utf8.AppendRune(b, r)
-			continue
-		}
-		for _, unit := range utf16.AppendRune(nil, r) {
-			digits := strconv.FormatUint(0x10000|uint64(unit), 16)[1:]
-			b = append(append(b, `\u`...), digits...)
-		}
-	}
-	return b
-}
-
-func isHidden(r rune) bool { return r > ' ' && !strconv.IsPrint(r) }

@@ -46,15 +46,34 @@ func TestQuoteAndErrorAreBounded(t *testing.T) {
 	}
 }
 
+// What a Writer lets through does not depend on where its words are cut.
+func TestAWriterEscapesWhateverTheCuts(t *testing.T) {
+	text := hostile + "größer 文件 🙂 \U000e0001\n"
+	want := `a\x1b]0;title\a\u009b31m\u007f\u202eb\xffgrößer 文件 🙂 \udb40\udc01` + "\n"
+	for size := 1; size <= len(text); size++ {
+		var out strings.Builder
+		w := NewWriter(&out)
+		for from := 0; from < len(text); from += size {
+			part := text[from:min(from+size, len(text))]
+			if n, err := w.Write([]byte(part)); n != len(part) || err != nil {
+				t.Fatalf("Write returns %d, %v", n, err)
+			}
+		}
+		if out.String() != want {
+			t.Errorf("in parts of %d bytes it writes %q, want %q", size, out.String(), want)
+		}
+	}
+}
+
 func TestJSONIsTheSameValue(t *testing.T) {
 	var out strings.Builder
 	value := map[string]string{"error": hostile[:len(hostile)-1] + "größer \U000e0001\n"}
-	encoder := json.NewEncoder(JSON(&out))
-	encoder.SetIndent("", "\t")
+	encoder := json.NewEncoder(NewWriter(&out))
+	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(value); err != nil {
 		t.Fatal(err)
 	}
-	want := "{\n\t\"error\": \"a\\u001b]0;title\\u0007\\u009b31m\\u007f\\u202ebgrößer \\udb40\\udc01\\n\"\n}\n"
+	want := "{\n  \"error\": \"a\\u001b]0;title\\u0007\\u009b31m\\u007f\\u202ebgrößer \\udb40\\udc01\\n\"\n}\n"
 	if got := out.String(); got != want {
 		t.Errorf("written is %q, want %q", got, want)
 	}

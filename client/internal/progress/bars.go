@@ -11,6 +11,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
 )
@@ -38,7 +39,7 @@ func New(w io.Writer, links []download.Link) *Bars {
 	}
 	for _, l := range links {
 		line := &linkBar{}
-		line.bar = b.add(l.Name, func(decor.Statistics) string {
+		line.bar = b.add(printable.Text(l.Name), func(decor.Statistics) string {
 			return fmt.Sprintf("%.1f Mbit/s", quantity.Rate(line.rate.Load()).MegabitsPerSecond())
 		})
 		b.links[l.Name] = line

@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	stdlog "log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/linklab/linklab/client/internal/printable"
+)
+
+// words are what a terminal obeys.
+const words = "\x1b]0;owned\x07\u009b2J\x7f\u202eb\u2028\u2066"
+
+// Nobody fills a terminal or a disk with log lines: not our own, and not the standard
+// library's.
+func TestAFloodOfLogLinesIsBounded(t *testing.T) {
+	defer stdlog.SetOutput(io.Discard)
+	for _, format := range []string{"text", "json"} {
+		var out bytes.Buffer
+		logs := &logging{level: "debug", format: format}
+		log, err := logs.logger(printable.NewWriter(&out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20_000 {
+			stdlog.Printf("Unsolicited response starting with %s %s", words, strings.Repeat("x", 5000))
+			log.With("link", words).Warn("a request fails", "error", words)
+		}
+		log.Error("seen in spite of the flood")
+		logs.close()
+		stdlog.Print("after the end")
+		text := out.String()
+		if len(text) > 400_000 {
+			t.Errorf("%s: %d bytes", format, len(text))
+		}
+		for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+			expectPrintable(t, "the log", line)
+			if format == "json" && !json.Valid([]byte(line)) {
+				t.Fatalf("%q is no JSON", line)
+			}
+		}
+		lines := strings.Count(text, "log lines were left out")
+		if lines < 2 || lines > 20 || !strings.Contains(text, "seen in spite of the flood") || strings.Contains(text, "after the end") {
+			t.Errorf("%s: %d lines tell that others were left out, the end is %.300q", format, lines, text[max(0, len(text)-600):])
+		}
+	}
+}
+
+// A line is left out of its own level alone, and every line is counted.
+func TestLinesThatAreLeftOutAreCounted(t *testing.T) {
+	var out bytes.Buffer
+	logs := &logging{level: "warn", format: "json"}
+	log, err := logs.logger(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const all = 1234
+	for range all {
+		log.Warn("w")
+	}
+	logs.close()
+	written, leftOut := 0, 0
+	for line := range strings.Lines(out.String()) {
+		var entry struct {
+			Msg   string
+			Level slog.Level
+			Lines int
+		}
+		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Level != slog.LevelWarn {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if leftOut += entry.Lines; entry.Msg == "w" {
+			written++
+		}
+	}
+	if written < logBurst || written+leftOut != all {
+		t.Errorf("%d lines are written and %d left out, of %d", written, leftOut, all)
+	}
+}
+
+// unasked starts a server that answers each request twice, the second time in words
+// that a terminal obeys: net/http's own log tells of them.
+func unasked(t *testing.T, config *tls.Config) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			if config != nil {
+				conn = tls.Server(conn, config)
+			}
+			go func() {
+				defer conn.Close()
+				from := bufio.NewReader(conn)
+				for {
+					request, err := http.ReadRequest(from)
+					if err != nil {
+						return
+					}
+					io.Copy(io.Discard, request.Body)
+					io.WriteString(conn, "HTTP/1.1 404 "+words+"\r\nContent-Length: 0\r\n\r\n"+words+strings.Repeat("y", 3000)+"\r\n\r\n")
+				}
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// Whatever the command, others' words come to the terminal as words.
+func TestHostileWordsThroughEveryCommand(t *testing.T) {
+	names, authority := otherNames(t)
+	for name, config := range map[string]*tls.Config{"plain": nil, "names of another": names} {
+		of := unasked(t, config)
+		address := "http://" + of
+		if config != nil {
+			address = "https://" + of
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			if err := os.WriteFile("file", []byte("text"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile("config", []byte(`"`+`\e]0;owned\a\u202E`+`": 1`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			sum := "sha-256=" + strings.Repeat("0", 64)
+			engine := []string{"--link", words + "=lo", "--ca-file", authority, "--give-up", "1s"}
+			for _, arguments := range [][]string{
+				append(engine, "get", address+"/f", "--checksum", sum),
+				append(engine, "get", address+"/f", "--checksum", sum, "-o", words),
+				append(engine, "get", address+"/f", "--checksum", sum, "-o", "-"),
+				append(engine, "get", address+"/f", "--checksum", words),
+				append(engine, "get", words),
+				append(engine, "get", address+"/f", "--checksum", sum, "--algorithm", words),
+				append(engine, "get", address+"/f", "--checksum", sum, "--run-dir", filepath.Join("file", words)),
+				append(engine, "put", "file", "https://"+of+"/f"),
+				append(engine, "put", words, "https://"+of+"/f"),
+				append(engine, "probe", "--server", "https://"+of+"/f", "--run-dir", "p", "--time", "1s"),
+				{"workload", "rounds", address + "/f", "--size", "10", "--give-up", "1s", "--ca-file", authority},
+				{"proxy", "--config", "config"},
+				{"serve", "--config", "config"},
+				{"add", words, "--socket", "nothing"},
+				{"status", "--socket", words},
+				{"cancel", words},
+				{words},
+				{"get", "--" + words},
+			} {
+				for _, format := range []string{"text", "json"} {
+					code, stdout, stderr := run(append(arguments, "--log-level", "debug", "--log-format", format)...)
+					if code == 0 {
+						t.Errorf("%q: exit code 0", arguments)
+					}
+					expectPrintable(t, "stdout of "+strings.Join(arguments, " "), stdout)
+					expectPrintable(t, "stderr of "+strings.Join(arguments, " "), stderr)
+				}
+			}
+		})
+	}
+}
+
+// The same of a proxy, whose server may go on for as long as it runs.
+func TestHostileWordsThroughTheProxy(t *testing.T) {
+	proxy := asProcess(t, "proxy", "--link", "wifi=lo", "--listen", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json")
+	var stderr bytes.Buffer
+	proxy.Stderr = &stderr
+	stdout, err := proxy.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := proxy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	greeting, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	by, err := url.Parse(strings.TrimSpace(strings.TrimPrefix(greeting, proxyGreeting)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	through := &http.Transport{Proxy: http.ProxyURL(by)}
+	server := unasked(t, nil)
+	for range 500 {
+		response, err := (&http.Client{Transport: through}).Get("http://" + server + "/f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+	}
+	through.CloseIdleConnections()
+	if err := proxy.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := proxy.Wait(); err != nil {
+		t.Error(err)
+	}
+	expectPrintable(t, "the proxy's stderr", stderr.String())
+	for _, want := range []string{"Unsolicited response", "log lines were left out"} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q is not in stderr, which has %d bytes", want, stderr.Len())
+		}
+	}
+}
