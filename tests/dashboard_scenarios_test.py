@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 from conftest import command, environment
-from linklab.core.link_state import LinkState
+from linklab.core.link_state import Direction, LinkState
 from linklab.core.records import EventRecord, LinkRecord, QueueRecord, line
 from linklab.publish.prometheus import COMPARE_UID, HISTORY_UID, LIVE_UID, Published, publish
 from linklab.runs import beside_baseline
@@ -474,7 +474,7 @@ def test_of_an_upload_the_uplink_is_shown(tmp_path: Path) -> None:
     run_dir = finished_run(
         tmp_path / "up", "alg3", download_s=4.0, workload="workload: {upload: {}}\n"
     )
-    carried_bytes = {"down": 60_000, "up": 2_000_000}
+    carried_bytes: dict[Direction, int] = {"down": 60_000, "up": 2_000_000}
     queues = (
         QueueRecord(
             t_s=float(second), link="wifi", direction=direction, sent_bytes=second * each_s,

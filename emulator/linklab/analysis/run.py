@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from linklab.core import plain_file
+from linklab.core import records
 from linklab.core.printable import as_utf8
 from linklab.core.records import (
     ClientRecord,
@@ -24,11 +24,10 @@ from linklab.core.records import (
     ProcessRecord,
     QueueRecord,
     R,
-    RecordError,
     Tail,
 )
 from linklab.energy.account import Power
-from linklab.runs import job, requests, run_energy, run_figures, summary
+from linklab.runs import job, requests, run_energy, summary
 from linklab.runs.job import Job
 from linklab.runs.requests import Request
 from linklab.runs.run_figures import ClientSummary, FigureError, RunFigures
@@ -88,11 +87,11 @@ class Run:
     def client(self) -> ClientSummary | None:
         """What multilink said of itself at its end, None where it did not run or end. LoadError."""
         try:
-            return run_figures.parse_client(plain_file.read(self.path / _CLIENT_FILE))
+            return records.document(self.path / _CLIENT_FILE, ClientSummary)
         except FileNotFoundError:
             return None
-        except (OSError, FigureError) as error:
-            raise LoadError(f"{self.path}: {error}") from error
+        except OSError as error:
+            raise LoadError(str(error)) from error
 
     @functools.cached_property
     def _figures(self) -> RunFigures | str:
@@ -190,8 +189,8 @@ class Run:
     def _series(self, kind: type[R]) -> list[R]:
         try:
             return Tail(self.path, kind).read()
-        except (OSError, RecordError) as error:
-            raise LoadError(f"{self.path}: {error}") from error
+        except OSError as error:
+            raise LoadError(str(error)) from error
 
 
 def found(path: Path) -> list[Run]:
@@ -215,7 +214,5 @@ def found(path: Path) -> list[Run]:
 def _job(directory: Path) -> Job:
     try:
         return job.read(directory)
-    except (OSError, msgspec.DecodeError) as error:
-        raise LoadError(
-            f"{directory / job.FILE}: {error}; this linklab reads format {job.FORMAT}"
-        ) from error
+    except OSError as error:
+        raise LoadError(f"{error}; this linklab reads format {job.FORMAT}") from error

@@ -18,7 +18,8 @@ import msgspec
 
 from linklab.campaign import machine
 from linklab.campaign.wire_format import PART_PREFIX, Parcel, unpack
-from linklab.core import locks, whole_file
+from linklab.core import locks, records, whole_file
+from linklab.core.records import RecordError
 from linklab.runs import summary
 from linklab.runs.run_figures import RunFigures
 
@@ -91,17 +92,17 @@ def _whole(run_dir: Path) -> RunFigures | None:
     """The figures of a whole run directory."""
     try:
         return summary.read(run_dir)
-    except (OSError, msgspec.DecodeError):
+    except OSError:
         return None
 
 
 def _read(path: Path) -> Note | None:
     try:
-        return msgspec.json.decode((path / NOTE).read_bytes(), type=Note)
+        return records.document(path / NOTE, Note)
     except FileNotFoundError:
         return None
-    except msgspec.DecodeError as error:
-        raise FolderError(f"{path / NOTE}: {error}") from error
+    except RecordError as error:
+        raise FolderError(str(error)) from error
 
 
 def _check(path: Path, old: Note | None, facts: Mapping[str, str], asked: dict[str, str]) -> None:

@@ -18,6 +18,9 @@ from linklab.runs.runner import Request
 from linklab.scenario import to_yaml
 from linklab.scenario.trace_files import with_trace_files
 
+_MOST_BYTES = 1 << 30
+"""How much a run directory that travels may hold."""
+
 
 class ParcelError(RuntimeError):
     """A parcel that is not what linklab sends."""
@@ -92,14 +95,18 @@ def unwrap(parcel: Parcel, directory: Path) -> Request:
 
 
 def pack(directory: Path) -> bytes:
-    """Every plain file below a directory, compressed."""
+    """Every plain file below a directory, compressed. Raises OSError, also where they are too large."""
     paths = sorted(
         Path(where, name)
         for where, _, names in os.walk(directory, followlinks=False)
         for name in names
         if stat.S_ISREG(Path(where, name).lstat().st_mode)
     )
-    files = {path.relative_to(directory).as_posix(): plain_file.read(path) for path in paths}
+    files: dict[str, bytes] = {}
+    left = _MOST_BYTES
+    for path in paths:
+        files[path.relative_to(directory).as_posix()] = content = plain_file.read(path, left)
+        left -= len(content)
     return zlib.compress(msgspec.msgpack.encode(files))
 
 
@@ -109,7 +116,8 @@ def unpack(packed: bytes, directory: Path) -> None:
     Raises ParcelError.
     """
     try:
-        files = msgspec.msgpack.decode(zlib.decompress(packed), type=dict[str, bytes])
+        unpacked = zlib.decompressobj().decompress(packed, 2 * _MOST_BYTES)
+        files = msgspec.msgpack.decode(unpacked, type=dict[str, bytes])
     except (zlib.error, msgspec.DecodeError) as error:
         raise ParcelError(f"{directory.name}: what came back is damaged: {error}") from error
     directory.parent.mkdir(parents=True, exist_ok=True)

@@ -135,6 +135,7 @@ def test_what_follows_the_dashes_is_the_user_s(called: Called) -> None:
         ("run ls --seed 1.5", "'1.5' is not a seed"),
         ("run ls --shift=-1", "'-1' is not a number of seconds"),
         ("run ls --shift soon", "'soon' is not a number of seconds"),
+        ("run ls --shift 1e308", "'1e308' is too much; allowed: 0 to 21600 s"),
         ("run ls --timeout nan", "'nan' is not a number of seconds"),
         ("run ls --timeout inf", "'inf' is not a number of seconds"),
         ("run ls --place moon", "invalid choice: 'moon'"),

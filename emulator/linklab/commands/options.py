@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from linklab.core.limits import MAX_SHIFT_S
+
 if TYPE_CHECKING:
     from linklab.lab.services import Outside, OwnServer
     from linklab.scenario import Scenario
@@ -94,9 +96,16 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _shift(text: str) -> float:
+    value = seconds(text)
+    if value > MAX_SHIFT_S:
+        raise argparse.ArgumentTypeError(f"{text!r} is too much; allowed: 0 to {MAX_SHIFT_S:g} s")
+    return value
+
+
 def add_shift(parser: argparse.ArgumentParser, does: str) -> None:
     """`--shift`."""
-    parser.add_argument("--shift", type=seconds, default=0.0, metavar="S", help=does)
+    parser.add_argument("--shift", type=_shift, default=0.0, metavar="S", help=does)
 
 
 def add_out(parser: argparse.ArgumentParser, holds: str) -> None:

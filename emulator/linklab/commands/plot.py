@@ -8,8 +8,6 @@ import os
 import shutil
 from pathlib import Path
 
-import msgspec
-
 from linklab import scenario
 from linklab.commands.options import UsageError, add_seed, given
 from linklab.core import whole_file
@@ -74,7 +72,9 @@ def _figure(options: argparse.Namespace) -> int:
     if form not in vega.FORMATS:
         raise UsageError("--figure needs -o FILE.svg or -o FILE.png")
     models = existing.EnergyModels()
-    shown, _ = report.context(existing.read([Path(options.what)], models), models)
+    runs = existing.read([Path(options.what)], models)
+    report.complain_of_failed(runs)
+    shown, _ = report.context(runs, models)
     charts = {one.name: one.spec for one in page.all_charts(shown)}
     if options.figure not in charts:
         known = ", ".join([*charts][:_FEW]) or "none"
@@ -124,7 +124,7 @@ def _of_run(directory: Path) -> Plot:
         if record.direction == direction:
             sent.setdefault(record.link, []).append((record.t_s, record.sent_bytes))
     has_figures = os.path.lexists(directory / summary.FILE)
-    end_s = _shift_s(directory) + _download_s(directory) if has_figures else None
+    end_s = _shift_s(directory) + summary.read(directory).download_s if has_figures else None
     name = directory.resolve().name
     plot = plotting.of_run(name, states, sent, end_s, _kinds(of), direction)
     if not states or plot.end_s <= 0:
@@ -149,14 +149,4 @@ def _shift_s(directory: Path) -> float:
     """When the run's client started; 0 where no manifest says it."""
     if not os.path.lexists(directory / job.FILE):
         return 0.0
-    try:
-        return job.read(directory).shift_s
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{directory / job.FILE}: is no manifest of a run: {error}") from error
-
-
-def _download_s(directory: Path) -> float:
-    try:
-        return summary.read(directory).download_s
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{directory / summary.FILE}: is no summary of a run: {error}") from error
+    return job.read(directory).shift_s

@@ -97,7 +97,7 @@ def test_a_run_that_started_later_is_over_later(
     job.write(msgspec.structs.replace(JOB, shift_s=5.0), run)
     assert drawn(run, capsys)["finishes_s"] == {"download": 6.5}
     (run / "run.json").write_text("{}")
-    assert "run.json: is no manifest of a run: Object missing" in refused(run, capsys)
+    assert "run.json: cannot be read: Object missing" in refused(run, capsys)
 
 
 def test_a_run_in_the_terminal_and_as_a_picture(
@@ -208,7 +208,7 @@ def test_a_summary_that_is_none_is_named(
     run: Path, capsys: pytest.CaptureFixture[str], content: bytes, said: str
 ) -> None:
     (run / "summary.json").write_bytes(content)
-    start = f"{run / 'summary.json'}: is no summary of a run: {said}"
+    start = f"{run / 'summary.json'}: cannot be read: {said}"
     assert refused(run, capsys).startswith(start)
 
 

@@ -66,10 +66,15 @@ def run(options: argparse.Namespace) -> int:
     models = existing.EnergyModels(options.energy_model)
     found = existing.read(options.runs, models)
     written(found, options.output, models, _baseline(options.history))
+    return 1 if complain_of_failed(found) else 0
+
+
+def complain_of_failed(found: Sequence[Evidence]) -> int:
+    """Says of each run without figures why there are none; returns how many there are."""
     failed = [one for one in found if one.failure]
     for one in failed:
         complain(f"{one.run_dir}: {one.failure}")
-    return 1 if failed else 0
+    return len(failed)
 
 
 def _baseline(given: Path | None) -> Path | None:

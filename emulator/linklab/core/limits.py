@@ -16,6 +16,12 @@ MIN_LENGTH_S: Final = 1e-3
 MAX_TIME_S: Final = 86_400.0
 """A day: the latest time of a scenario, and the longest that something lasts."""
 
+MAX_SHIFT_S: Final = 21_600.0
+"""The latest start of a client after its scenario: 6 h, in which models are asked 50 times a second."""
+
+MAX_RUN_S: Final = 604_800.0
+"""A week: the latest time in a run directory, also of a download outside the lab."""
+
 MAX_LATE_S: Final = 0.25
 """A change of a link that comes later than this makes a run's figures worthless."""
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
+
+from linklab.core.bounded import Bps, Count, Dbm, Name, Packets, Ratio, Seconds
 
 Direction = Literal["down", "up"]
 """To the client, and from it."""
+
+DIRECTIONS: Final[tuple[Direction, ...]] = ("down", "up")
 
 CONNECTED = "connected"
 """`rrc` of a radio that is awake, and of a link without one."""
@@ -34,20 +38,20 @@ class LinkState:
     """
 
     up: bool
-    down_rate_bps: int
-    up_rate_bps: int
-    delay_s: float
-    jitter_s: float
-    loss_ratio: float
-    loss_burst_packets: float = 1.0
+    down_rate_bps: Bps
+    up_rate_bps: Bps
+    delay_s: Seconds
+    jitter_s: Seconds
+    loss_ratio: Ratio
+    loss_burst_packets: Packets = 1.0
     blackout: bool = False
     hold_down: bool = False
     hold_up: bool = False
-    access_point: str = ""
-    lease: int = 0
-    signal_dbm: float | None = None
-    carriers: int = 1
-    rrc: str = CONNECTED
+    access_point: Name = ""
+    lease: Count = 0
+    signal_dbm: Dbm | None = None
+    carriers: Count = 1
+    rrc: Name = CONNECTED
 
     def _is_held(self, direction: str) -> bool:
         return self.hold_down if direction == "down" else self.hold_up

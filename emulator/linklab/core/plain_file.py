@@ -11,13 +11,21 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 _SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class NotPlainError(OSError):
     """A name in a run directory that stands for something else than a plain file."""
+
+
+class TooLargeError(OSError):
+    """A file that is larger than what is read."""
+
+
+MOST_BYTES: Final = 1 << 26
+"""How much is read of a file at once, unless told otherwise."""
 
 
 def opened(path: Path) -> BinaryIO:
@@ -31,10 +39,13 @@ def appending(path: Path) -> BinaryIO:
     return os.fdopen(_descriptor(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab", buffering=0)
 
 
-def read(path: Path) -> bytes:
-    """All of the file. Raises as `opened`."""
+def read(path: Path, most: int = MOST_BYTES) -> bytes:
+    """All of the file. Raises as `opened`, TooLargeError where it has more than `most` bytes, holes
+    included."""
     with opened(path) as file:
-        return file.read()
+        if os.fstat(file.fileno()).st_size > most:
+            raise TooLargeError(errno.EFBIG, f"is too large; allowed: {most} bytes", str(path))
+        return file.read(most)
 
 
 def end(path: Path, most: int) -> bytes:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from linklab.core import plain_file
-from linklab.core.plain_file import NotPlainError
+from linklab.core.plain_file import NotPlainError, TooLargeError
 
 
 def link(path: Path) -> None:
@@ -61,3 +61,11 @@ def test_plain_files(tmp_path: Path) -> None:
     assert plain_file.read(path) == b"words more"
     assert path.stat().st_mode & 0o111 == 0
     assert (plain_file.end(path, 4), plain_file.end(path, 40)) == (b"more", b"words more")
+
+
+def test_a_file_that_is_nearly_all_hole_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"{}")
+    os.truncate(file, 1 << 40)
+    with pytest.raises(TooLargeError, match=r"is too large; allowed: 67108864 bytes: .*file'$"):
+        plain_file.read(file)

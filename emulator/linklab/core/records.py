@@ -1,7 +1,8 @@
 """The time series of a run directory: each line a record, written and read as the same type.
 
 Fields stand in a line in the order in which they stand here. A field that older runs lack has a
-default, so that their lines are still read.
+default, so that their lines are still read. Others may have written the lines: what is beyond the
+limits of the types (`bounded.py`) is refused.
 """
 
 from __future__ import annotations
@@ -9,21 +10,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Generic, Literal, TypeVar
+from typing import Any, BinaryIO, Final, Generic, Literal, NoReturn, TypeVar
 
 import msgspec
 
 from linklab.core import plain_file
-from linklab.core.link_state import LinkState
+from linklab.core.bounded import (
+    Bytes,
+    Count,
+    Figure,
+    Lateness,
+    LinkName,
+    Name,
+    Nanoseconds,
+    Port,
+    Rate,
+    Seconds,
+    Words,
+)
+from linklab.core.link_state import Direction, LinkState
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Applied:
     """When something was applied to which link: what begins a line of `links.jsonl`."""
 
-    t_s: float
-    late_s: float
-    link: Annotated[str, msgspec.Meta(min_length=1)]
+    t_s: Seconds
+    late_s: Lateness
+    link: LinkName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,51 +56,51 @@ class QueueRecord(msgspec.Struct, frozen=True, kw_only=True):
     `late_s` is by how much the sample came after its time, 0 in runs that do not say.
     """
 
-    t_s: float
-    late_s: float = 0.0
-    link: str
-    direction: str
-    sent_bytes: int
-    queue_bytes: int
-    dropped_packets: int
-    lost_packets: int
+    t_s: Seconds
+    late_s: Lateness = 0.0
+    link: Name
+    direction: Direction
+    sent_bytes: Bytes
+    queue_bytes: Bytes
+    dropped_packets: Count
+    lost_packets: Count
 
 
 class EventRecord(msgspec.Struct, frozen=True):
     """A line of `events.jsonl`: something that happened, to a link or ("") to the lab."""
 
-    t_s: float
-    link: str
-    kind: str
-    detail: str = ""
+    t_s: Seconds
+    link: Name
+    kind: Name
+    detail: Words = ""
 
 
 class ClientRecord(msgspec.Struct, frozen=True, rename={"from_link": "from"}):
     """A line of multilink's `client.jsonl` (client/README.md); fields that its event lacks are 0."""
 
-    t_ns: int
-    event: str
-    link: str = ""
-    id: int = 0
-    offset: int = 0
-    length: int = 0
-    from_link: str | None = None
-    rate_bps: float = 0.0
-    bytes: int = 0
-    wasted_bytes: int = 0
-    outcome: str = ""
-    error: str = ""
-    received_bytes: int = 0
-    throughput_bps: float = 0.0
-    rtt_ns: int = 0
-    min_rtt_ns: int = 0
-    in_flight: int = 0
-    resumed_bytes: int = 0
-    tcp_ns: int = 0
-    tls_ns: int = 0
-    reason: str = ""
-    segments: int = 0
-    out_of_order: int = 0
+    t_ns: Nanoseconds
+    event: Name
+    link: Name = ""
+    id: Count = 0
+    offset: Bytes = 0
+    length: Bytes = 0
+    from_link: Name | None = None
+    rate_bps: Rate = 0.0
+    bytes: Bytes = 0
+    wasted_bytes: Bytes = 0
+    outcome: Name = ""
+    error: Words = ""
+    received_bytes: Bytes = 0
+    throughput_bps: Rate = 0.0
+    rtt_ns: Nanoseconds = 0
+    min_rtt_ns: Nanoseconds = 0
+    in_flight: Count = 0
+    resumed_bytes: Bytes = 0
+    tcp_ns: Nanoseconds = 0
+    tls_ns: Nanoseconds = 0
+    reason: Words = ""
+    segments: Count = 0
+    out_of_order: Count = 0
 
     @property
     def t_s(self) -> float:
@@ -98,8 +112,8 @@ class MachineRecord(msgspec.Struct, frozen=True):
     """A line of `machine.jsonl`, which only live runs have: how busy the emulator's core was in
     the second before, 0 idle to 1 no time left."""
 
-    t_s: float
-    busy_ratio: float
+    t_s: Seconds
+    busy_ratio: Figure
 
 
 class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,10 +122,10 @@ class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
     and system, with that of the children that it has waited for; `rss_bytes` the memory that it
     occupies, None once it has ended."""
 
-    t_s: float
-    process: str
-    cpu_s: float
-    rss_bytes: int | None
+    t_s: Seconds
+    process: Name
+    cpu_s: Seconds
+    rss_bytes: Bytes | None
 
 
 class SubflowRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,16 +136,16 @@ class SubflowRecord(msgspec.Struct, frozen=True, kw_only=True):
     has one more, for the handshake);
     None where the kernel no longer told."""
 
-    t_s: float
-    link: str
-    connection: int
-    endpoint: int
-    port: int
+    t_s: Seconds
+    link: Name
+    connection: Count
+    endpoint: Count
+    port: Port
     state: Literal["open", "backup", "closed"]
-    received_bytes: int | None = None
-    sent_bytes: int | None = None
-    retransmitted_segments: int | None = None
-    rtt_s: float | None = None
+    received_bytes: Bytes | None = None
+    sent_bytes: Bytes | None = None
+    retransmitted_segments: Count | None = None
+    rtt_s: Seconds | None = None
 
 
 Record = (
@@ -165,8 +179,47 @@ def line(record: Record) -> bytes:
     return _encoder.encode(record) + b"\n"
 
 
-class RecordError(ValueError):
-    """A line of a run directory is no record; the message says which and why."""
+MOST_BYTES: Final = 1 << 30
+"""How large a file of lines may be."""
+
+MOST_LINES: Final = 5_000_000
+"""How many lines are read of one: what multilink writes in a day over two links."""
+
+MOST_LINE_BYTES: Final = 1 << 20
+"""How long a line may be."""
+
+T = TypeVar("T")
+
+
+class RecordError(OSError):
+    """A file of a run directory is not what linklab writes; the message says where and why."""
+
+
+def document(path: Path, kind: type[T]) -> T:
+    """What a JSON file of a run directory holds. Raises RecordError, and OSError where it cannot be
+    read."""
+    return _decoded(f"{path}: cannot be read", plain_file.read(path), msgspec.json.Decoder(kind))
+
+
+def first_line(path: Path, kind: type[T]) -> T:
+    """What the first line of a file holds. Raises as `document`."""
+    with plain_file.opened(path) as file:
+        line = file.readline(MOST_LINE_BYTES)
+    return _decoded(f"{path}:1", line, msgspec.json.Decoder(kind))
+
+
+def _decoded(where: str, content: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    try:
+        return decoder.decode(content)
+    except _NO_RECORD as error:
+        raise RecordError(f"{where}: {str(error)[:_MOST_WORDS]}") from error
+
+
+_MOST_WORDS: Final = 200
+"""How many characters of what msgspec says are told: it quotes values."""
+
+_NO_RECORD: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for content that is no such record."""
 
 
 class Tail(Generic[R]):
@@ -185,20 +238,31 @@ class Tail(Generic[R]):
         try:
             with plain_file.opened(self._path) as file:
                 file.seek(self._offset)
-                text = file.read()
+                return [
+                    _decoded(f"{self._path}:{self._lines}", line, self._decoder)
+                    for line in self._whole_lines(file)
+                ]
         except FileNotFoundError:
             return []
-        written = text.partition(b"\0")[0]
-        whole = written[: written.rfind(b"\n") + 1]
-        self._offset += len(whole)
-        records = []
-        for line in whole.splitlines():
+
+    def _whole_lines(self, file: BinaryIO) -> Iterator[bytes]:
+        while True:
+            line = file.readline(MOST_LINE_BYTES + 1)
+            written = line.partition(b"\0")[0]
+            if len(written) > MOST_LINE_BYTES:
+                self._refuse(f"is too long for a line; allowed: {MOST_LINE_BYTES} bytes")
+            if not written.endswith(b"\n"):
+                return
+            if self._lines == MOST_LINES:
+                self._refuse(f"is one line too many; allowed: {MOST_LINES}")
+            self._offset += len(written)
+            if self._offset > MOST_BYTES:
+                self._refuse(f"is beyond the largest size; allowed: {MOST_BYTES} bytes")
             self._lines += 1
-            try:
-                records.append(self._decoder.decode(line))
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise RecordError(f"{self._path}:{self._lines}: {error}") from error
-        return records
+            yield written
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise RecordError(f"{self._path}:{self._lines + 1}: {problem}")
 
 
 class Follower:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from linklab.core import records
 from linklab.core.link_state import LinkState
 from linklab.core.records import (
     FILES,
@@ -172,3 +174,49 @@ def test_a_links_state_counts_from_when_it_was_applied_and_what_was_noted_comes_
     found = list(read_all(tmp_path))
     assert [type(record) for _, record in found] == [EventRecord, LinkRecord, LinkRecord]
     assert [t_s for t_s, _ in found] == [2.0, 2.0, 2.1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"t_s": 1e308}, r"Expected `float` <= 604800\.0 - at `\$\.t_s`"),
+        ({"t_s": -1}, r"Expected `float` >= 0\.0 - at `\$\.t_s`"),
+        ({"kind": "k" * 2_000}, r"Expected `str` of length <= 1000 - at `\$\.kind`"),
+        ({"detail": "k" * (2 << 20)}, r"is too long for a line; allowed: 1048576 bytes"),
+    ],
+)
+def test_what_is_beyond_the_limits_is_named(
+    tmp_path: Path, changes: dict[str, object], said: str
+) -> None:
+    append(tmp_path / "events.jsonl", json.dumps(EVENT) + "\n" + json.dumps(EVENT | changes) + "\n")
+    with pytest.raises(RecordError, match=rf"events\.jsonl:2: {said}$"):
+        Tail(tmp_path, EventRecord).read()
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
+def test_a_number_that_is_none_is_refused(tmp_path: Path, number: str) -> None:
+    append(tmp_path / "events.jsonl", f'{{"t_s": {number}, "link": "", "kind": ""}}\n')
+    with pytest.raises(RecordError, match=r"events\.jsonl:1: "):
+        Tail(tmp_path, EventRecord).read()
+
+
+def test_holes_take_no_memory_and_too_many_lines_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.jsonl"
+    append(path, json.dumps(EVENT) + "\n")
+    os.truncate(path, 1 << 40)
+    assert len(Tail(tmp_path, EventRecord).read()) == 1
+    monkeypatch.setattr(records, "MOST_LINES", 2)
+    path.write_text(3 * (json.dumps(EVENT) + "\n"))
+    with pytest.raises(RecordError, match=r"events\.jsonl:3: is one line too many; allowed: 2$"):
+        Tail(tmp_path, EventRecord).read()
+
+
+def test_a_document_is_read_within_limits_too(tmp_path: Path) -> None:
+    path = tmp_path / "event.json"
+    path.write_text(json.dumps(EVENT))
+    assert records.document(path, EventRecord).kind == "rrc"
+    path.write_text("[" * 10_000)
+    with pytest.raises(RecordError, match=r"event\.json: cannot be read: "):
+        records.document(path, EventRecord)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from linklab.core.bounded import ByName, Count, Figure, Name
 from linklab.energy.activity import Activity
 from linklab.energy.model import EnergyModel
 from linklab.energy.phases import Phase, Radio
@@ -31,15 +32,15 @@ class LinkEnergyFigures:
     `idle_j` its sleep during the download. `joules` is the sum. `down_bytes` and `up_bytes` are what
     it carried then, as the lab counts it: on the wire."""
 
-    joules: float
-    active_s: float
-    active_j: float
-    transfer_j: float
-    promotion_j: float
-    tail_j: float
-    idle_j: float
-    down_bytes: int
-    up_bytes: int
+    joules: Figure
+    active_s: Figure
+    active_j: Figure
+    transfer_j: Figure
+    promotion_j: Figure
+    tail_j: Figure
+    idle_j: Figure
+    down_bytes: Count
+    up_bytes: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +51,19 @@ class EnergyFigures:
     time; with the links' `joules` they come to `joules`, too. The powers are those of the download; 90 % of its
     time the device drew no more than `p90_w`."""
 
-    model: str
-    joules: float
-    joules_per_byte: float
-    main_j: float
-    tail_j: float
-    mean_w: float
-    p90_w: float
-    peak_w: float
-    base_j: float
-    shared_j: float
-    both_j: float
-    links: dict[str, LinkEnergyFigures]
-    processor_j: float | None = None
+    model: Name
+    joules: Figure
+    joules_per_byte: Figure
+    main_j: Figure
+    tail_j: Figure
+    mean_w: Figure
+    p90_w: Figure
+    peak_w: Figure
+    base_j: Figure
+    shared_j: Figure
+    both_j: Figure
+    links: ByName[LinkEnergyFigures]
+    processor_j: Figure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +108,13 @@ def account(
         name: Radio(one, model.link(one.kind), start_s, end_s) for name, one in activities.items()
     }
     sums = _Sums(model, radios, end_s, processor if model.processor_mw else ())
-    idle_s = max([end_s, *(radio.marks[-1] for radio in radios.values())])
+    marks = sorted({t_s for radio in radios.values() for t_s in radio.marks})
+    idle_s = max([end_s, *marks[-1:]])
     steps = _steps(start_s, end_s) + _steps(end_s, idle_s)
     power = []
     for from_s, to_s in steps:
-        inside = {t_s for one in radios.values() for t_s in one.marks if from_s < t_s < to_s}
-        marks = sorted({from_s, to_s} | inside)
-        power.append(sums.step(list(itertools.pairwise(marks))))
+        inside = marks[bisect_right(marks, from_s) : bisect_left(marks, to_s)]
+        power.append(sums.step(list(itertools.pairwise([from_s, *inside, to_s]))))
     return Account(_figures(sums, power, start_s, end_s, payload_bytes), tuple(power))
 
 

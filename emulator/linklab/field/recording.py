@@ -6,16 +6,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
-from linklab.core import plain_file
+from linklab.core import records
+from linklab.core.bounded import ByName, Bytes, Few, Figure, Name, Nanoseconds, Rate
 from linklab.core.records import ClientRecord, RecordError, Tail
 from linklab.field import course
 from linklab.field.course import LinkCourse
-from linklab.runs import clients, run_figures
-from linklab.runs.run_figures import FigureError
+from linklab.runs import clients
+from linklab.runs.run_figures import ClientSummary
 from linklab.scenario import ClientSettings
 
 EVENTS_FILE: Final = "client.jsonl"
@@ -47,27 +48,27 @@ class Recording:
 
 
 class _Device(msgspec.Struct, frozen=True):
-    link: str
-    device: str
+    link: Name
+    device: Name
 
 
 class _Options(msgspec.Struct, frozen=True, kw_only=True):
     """What the algorithm was told; what it was not is the lab's default."""
 
-    bandwidth_bps: dict[str, float] = {}
-    first_request_bytes: int = ClientSettings().first_request_bytes
-    upper_limit_bytes: int = ClientSettings().upper_limit_bytes
-    padding: float = ClientSettings().padding
-    overlap: float = ClientSettings().overlap
-    window_ns: int = round(ClientSettings().window_s * 1e9)
+    bandwidth_bps: ByName[Rate] = {}
+    first_request_bytes: Bytes = ClientSettings().first_request_bytes
+    upper_limit_bytes: Bytes = ClientSettings().upper_limit_bytes
+    padding: Figure = ClientSettings().padding
+    overlap: Figure = ClientSettings().overlap
+    window_ns: Nanoseconds = round(ClientSettings().window_s * 1e9)
     rescue: bool = False
 
 
 class _Start(msgspec.Struct, frozen=True, kw_only=True):
     """The first line of `client.jsonl`."""
 
-    algorithm: str
-    links: list[_Device]
+    algorithm: Name
+    links: Annotated[list[_Device], Few]
     options: _Options
 
 
@@ -85,20 +86,21 @@ def read(directory: Path) -> Recording:
                 f"ends, {EVENTS_FILE} and {SUMMARY_FILE}"
             )
     try:
-        summary = run_figures.parse_client(plain_file.read(directory / SUMMARY_FILE))
-        records = Tail(directory, ClientRecord).read()
-        first = plain_file.read(directory / EVENTS_FILE).partition(b"\n")[0]
-        start = msgspec.json.decode(first, type=_Start)
-    except (OSError, FigureError, RecordError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        summary = records.document(directory / SUMMARY_FILE, ClientSummary)
+        events = Tail(directory, ClientRecord).read()
+        start = records.first_line(directory / EVENTS_FILE, _Start)
+    except RecordError as error:
+        raise RecordingError(str(error)) from error
+    except OSError as error:
         raise RecordingError(f"{directory}: cannot be read: {error}") from error
     length_s = summary.download_ns / 1e9
-    if length_s <= 0 or not any(one.event == "sample" for one in records):
+    if length_s <= 0 or not any(one.event == "sample" for one in events):
         raise RecordingError(
             f"{directory}: the download ended before anything was sampled; needed: one of a second "
             "or more"
         )
     options = start.options
-    resumed = sum(one.resumed_bytes for one in records if one.event == "size")
+    resumed = sum(one.resumed_bytes for one in events if one.event == "size")
     peaks = {name: link.peak_bps for name, link in summary.links.items() if link.peak_bps}
     return Recording(
         source=str(directory),
@@ -107,7 +109,7 @@ def read(directory: Path) -> Recording:
         length_s=length_s,
         size_bytes=max(0, summary.size_bytes - resumed),
         courses=tuple(
-            course.of_records(records, one.link, one.device, length_s) for one in start.links
+            course.of_records(events, one.link, one.device, length_s) for one in start.links
         ),
         client=ClientSettings(
             upper_limit_bytes=options.upper_limit_bytes,

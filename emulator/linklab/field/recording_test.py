@@ -74,14 +74,14 @@ NEEDED = "needed: what `multilink get --run-dir` leaves when it ends, client.jso
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (_without_summary, f"has no client.json; {NEEDED}"),
-        (_without_events, f"has no client.jsonl; {NEEDED}"),
-        (_cut, "cannot be read: "),
+        (_without_summary, f": has no client.json; {NEEDED}"),
+        (_without_events, f": has no client.jsonl; {NEEDED}"),
+        (_cut, "/client.jsonl:1: "),
         (
             _without_samples,
-            "the download ended before anything was sampled; needed: one of a second",
+            ": the download ended before anything was sampled; needed: one of a second",
         ),
-        (_at_once, "the download ended before anything was sampled"),
+        (_at_once, ": the download ended before anything was sampled"),
     ],
 )
 def test_half_a_run_directory_is_named(tmp_path: Path, spoil: object, said: str) -> None:
@@ -90,4 +90,4 @@ def test_half_a_run_directory_is_named(tmp_path: Path, spoil: object, said: str)
     spoil(directory)
     with pytest.raises(RecordingError) as caught:
         recording.read(directory)
-    assert str(caught.value).startswith(f"{directory}: {said}")
+    assert str(caught.value).startswith(f"{directory}{said}")

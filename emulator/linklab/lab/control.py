@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from linklab.core import plain_file, units
+from linklab.core.bounded import Bps, Name, Ratio, Seconds
 from linklab.models.events import Event
 
 FILE = "control.jsonl"
@@ -26,15 +27,15 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     `next` goes on to the next algorithm of a live lab.
     """
 
-    link: str = ""
-    carrier: str | None = None
-    down_rate_bps: int | None = None
-    up_rate_bps: int | None = None
-    rtt_s: float | None = None
-    loss_ratio: float | None = None
+    link: Name = ""
+    carrier: Name | None = None
+    down_rate_bps: Bps | None = None
+    up_rate_bps: Bps | None = None
+    rtt_s: Seconds | None = None
+    loss_ratio: Ratio | None = None
     outage: bool = False
-    handover: str | None = None
-    duration_s: float | None = None
+    handover: Name | None = None
+    duration_s: Seconds | None = None
     next: bool = False
 
     def in_words(self) -> str:

@@ -20,7 +20,7 @@ from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from linklab.core.link_state import LinkState
+from linklab.core.link_state import Direction, LinkState
 from linklab.lab import rtnetlink, topology
 from linklab.lab.namespace import inside, write_sysctls
 from linklab.lab.netlink import Channel
@@ -275,7 +275,7 @@ class ShapedLink:
             for queue in leg.queues.values():
                 queue.settle()
 
-    def counters(self) -> dict[str, tuple[Counters, int]]:
+    def counters(self) -> dict[Direction, tuple[Counters, int]]:
         """By direction the rate queues' counters over all access points, and packets lost."""
         down, up = self.queue_counters("down"), self.queue_counters("up")
         at_random = sum(leg.delay.counters().dropped_packets for leg in self._legs.values())

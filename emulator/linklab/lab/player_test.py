@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from linklab.core.link_state import LinkState
+from linklab.core.link_state import Direction, LinkState
 from linklab.lab import control, player
 from linklab.lab.control import Command, Inbox
 from linklab.lab.network import Lab, LabError
@@ -48,7 +48,7 @@ class Link:
     def settle(self) -> None:
         self.settled += 1
 
-    def counters(self) -> dict[str, tuple[Counters, int]]:
+    def counters(self) -> dict[Direction, tuple[Counters, int]]:
         read = Counters(next(self._count), 0, 7, 1514, 1)
         return {"down": (read, 3), "up": (read, 0)}
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from linklab.core.link_state import DIRECTIONS
 from linklab.core.records import LinkRecord, QueueRecord, Record
 from linklab.metrics.last_second import LastSecond
 from linklab.metrics.metric import Metric, Readings, declared
-
-DIRECTIONS = ("down", "up")
 
 
 @dataclass

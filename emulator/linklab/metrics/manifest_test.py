@@ -7,6 +7,7 @@ import pytest
 
 from linklab import scenario
 from linklab.core.frames import goodput_ratio
+from linklab.core.link_state import Direction
 from linklab.core.records import ClientRecord, QueueRecord, Record
 from linklab.lab.terminal import Terminal, Window
 from linklab.metrics.manifest import new_metrics
@@ -33,7 +34,7 @@ def job(contestant: str | None, name: str | None = None) -> Job:
     )  # fmt: skip
 
 
-def wifi(direction: str, sent_bytes: int) -> QueueRecord:
+def wifi(direction: Direction, sent_bytes: int) -> QueueRecord:
     return QueueRecord(
         t_s=1.0, link="wifi", direction=direction, sent_bytes=sent_bytes, queue_bytes=0,
         dropped_packets=0, lost_packets=0,

@@ -31,6 +31,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from linklab.core import locks, plain_file, records, whole_file
+from linklab.core.records import RecordError
 from linklab.metrics.manifest import new_metrics, run_label
 from linklab.metrics.run import families
 from linklab.publish.owner import Owner, OwnerError, acting_as, owner_of
@@ -68,6 +69,10 @@ ROOM_S = 6 * 86400
 
 MARGIN_S = 86400
 """A slot that Prometheus would forget within a day is none."""
+
+
+MOST_SAMPLES = 2_000_000
+"""Of one run: several hours of two links. All are in memory at once."""
 
 
 class PublishError(RuntimeError):
@@ -127,6 +132,13 @@ class Published:
 def finished_run(run_dir: Path) -> FinishedRun:
     """Reads what identifies a run. PublishError where the directory is none, or not finished."""
     try:
+        return _finished_run(run_dir)
+    except RecordError as error:
+        raise PublishError(str(error)) from error
+
+
+def _finished_run(run_dir: Path) -> FinishedRun:
+    try:
         identity = hashlib.sha256(plain_file.read(run_dir / job.FILE))
         made = job.read(run_dir)
         scenario = job.scenario_of(run_dir)
@@ -135,7 +147,7 @@ def finished_run(run_dir: Path) -> FinishedRun:
         raise PublishError(
             f"{run_dir} is not a run directory: {error.filename} is missing"
         ) from None
-    except (msgspec.DecodeError, ScenarioError) as error:
+    except ScenarioError as error:
         raise PublishError(f"{run_dir}: {error}") from None
     noted = outcome.noted(run_dir)
     if not noted:
@@ -146,10 +158,7 @@ def finished_run(run_dir: Path) -> FinishedRun:
         figures = summary.figures_of(run_dir)
     except (FigureError, FileNotFoundError):
         figures = None
-    try:
-        times = [t_s for t_s, _ in records.read_all(run_dir, made.shift_s)]
-    except records.RecordError as error:
-        raise PublishError(str(error)) from None
+    times = [t_s for t_s, _ in records.read_all(run_dir, made.shift_s)]
     label = run_label(made, run_dir)
     if not re.search(_NAME, label):
         raise PublishError(f"{run_dir}: a control character is in its name; allowed: one without")
@@ -166,7 +175,9 @@ def finished_run(run_dir: Path) -> FinishedRun:
 
 
 def samples(run: FinishedRun, start_s: int) -> Iterator[Sample]:
-    """Every series of a run, a sample a second from `start_s` on; its figures with the last."""
+    """Every series of a run, a sample a second from `start_s` on; its figures with the last. Raises
+    PublishError where there are too many."""
+    count = 0
     told = new_metrics(run.label, run.job, run.scenario, start_s)
     waiting = records.read_all(run.directory, run.job.shift_s)
     following = next(waiting, None)
@@ -178,8 +189,14 @@ def samples(run: FinishedRun, start_s: int) -> Iterator[Sample]:
         told.advance(second)
         if second == last:
             told.conclude(run.figures, start_s + second, run.verdict)
-        for sample in told.samples():
-            yield sample._replace(timestamp=start_s + second)
+        now = [one._replace(timestamp=start_s + second) for one in told.samples()]
+        count += len(now)
+        if count + len(now) * (last - second) > MOST_SAMPLES:
+            raise PublishError(
+                f"{run.directory}: {last} s of {len(now)} series are too much; "
+                f"allowed: {MOST_SAMPLES} samples, one a second of each"
+            )
+        yield from now
 
 
 def _seconds(run: FinishedRun) -> int:

@@ -249,6 +249,14 @@ def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
         publish([directory], output=tmp_path / "runs.om", now_s=NOW_S)
 
 
+def test_a_run_that_is_too_long_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
+    directory = run_dir(tmp_path / "a")
+    queues = directory / "queues.jsonl"
+    queues.write_text(queues.read_text().replace("2.3", "604800"))
+    with pytest.raises(PublishError, match=r"/a: 604800 s of \d+ series are too much; allowed: 20"):
+        publish([directory], output=tmp_path / "runs.om", now_s=NOW_S, retention_s=86400 * 90)
+
+
 # --- Root in other people's directories.
 
 NOBODY = 65534

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
-from linklab.core import plain_file
+from linklab.core import plain_file, records
+from linklab.core.bounded import Few, Figure, Name
 
 FILE: Final = "regression.json"
 
@@ -20,17 +21,17 @@ class Movement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fails.
     """
 
-    figure: str
-    baseline: float | None
-    now: float | None
-    bounds: float | None
+    figure: Name
+    baseline: Figure | None
+    now: Figure | None
+    bounds: Figure | None
 
 
 class BesideBaseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A download of a suite and all its movements."""
 
-    suite: str
-    movements: tuple[Movement, ...]
+    suite: Name
+    movements: Annotated[tuple[Movement, ...], Few]
 
 
 def write(run_dir: Path, found: BesideBaseline) -> None:
@@ -40,9 +41,9 @@ def write(run_dir: Path, found: BesideBaseline) -> None:
 
 
 def read(run_dir: Path) -> BesideBaseline | None:
-    """What a suite said of a run; None of one that is in no suite. msgspec.DecodeError where the
-    file holds something else."""
+    """What a suite said of a run; None of one that is in no suite. RecordError where the file holds
+    something else."""
     try:
-        return msgspec.json.decode(plain_file.read(run_dir / FILE), type=BesideBaseline)
+        return records.document(run_dir / FILE, BesideBaseline)
     except FileNotFoundError:
         return None

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from linklab.core import records
-from linklab.core.link_state import LinkState
+from linklab.core.link_state import Direction, LinkState
 from linklab.core.records import FILES, ClientRecord, LinkRecord, QueueRecord, RecordError
 from linklab.runs import courses
 
@@ -12,7 +12,7 @@ def write(run_dir: Path, made: list[QueueRecord] | list[LinkRecord]) -> None:
     (run_dir / FILES[type(made[0])]).write_bytes(b"".join(map(records.line, made)))
 
 
-def counter(t_s: float, sent: int, direction: str = "down") -> QueueRecord:
+def counter(t_s: float, sent: int, direction: Direction = "down") -> QueueRecord:
     return QueueRecord(
         t_s=t_s, link="lte", direction=direction, sent_bytes=sent, queue_bytes=0,
         dropped_packets=0, lost_packets=0,

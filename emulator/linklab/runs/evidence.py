@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import msgspec
-
 from linklab.core import plain_file
-from linklab.core.records import QueueRecord, RecordError, Tail
+from linklab.core.records import QueueRecord, Tail
 from linklab.energy.model import EnergyModel
 from linklab.runs import job, link_rates, run_energy, summary
 from linklab.runs.job import Job
@@ -93,11 +91,8 @@ class Reader:
         format."""
         try:
             made = job.read(run_dir)
-        except (OSError, msgspec.DecodeError) as error:
-            raise EvidenceError(
-                f"{run_dir / job.FILE}: cannot be read: {error}; "
-                f"this linklab reads format {job.FORMAT}"
-            ) from error
+        except OSError as error:
+            raise EvidenceError(f"{error}; this linklab reads format {job.FORMAT}") from error
         try:
             scenario = self._scenario(run_dir)
         except FileNotFoundError as error:
@@ -105,7 +100,7 @@ class Reader:
             raise EvidenceError(
                 f"{run_dir}: is half a run directory: {missing} is missing"
             ) from error
-        except (OSError, UnicodeDecodeError, ScenarioError) as error:
+        except (OSError, ScenarioError) as error:
             raise EvidenceError(f"{run_dir}: cannot be read: {error}") from error
         evidence = Evidence(run_dir, made, scenario, None)
         try:
@@ -113,7 +108,7 @@ class Reader:
                 run_dir, summary.kept_or_made(run_dir), scenario, made.shift_s
             )
             rates = _rates_bps(evidence, figures)
-        except (FigureError, RecordError, OSError) as error:
+        except (FigureError, OSError) as error:
             return replace(evidence, failure=str(error))
         return replace(evidence, figures=figures, rates_bps=rates)
 

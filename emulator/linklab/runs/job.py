@@ -10,11 +10,12 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
-from linklab.core import plain_file
+from linklab.core import records
+from linklab.core.bounded import ByName, Few, Name, Seed, Shift, Words
 from linklab.lab.services import Outside, OwnServer
 from linklab.lab.terminal import Terminal
 from linklab.scenario import Scenario, load
@@ -77,30 +78,30 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """
 
     format: Literal[1] = FORMAT
-    scenario: str
-    contestant: str | None
-    name: str | None = None
-    command: list[str] | None
+    scenario: Name
+    contestant: Name | None
+    name: Name | None = None
+    command: list[Words] | None
     server: OwnServer | None = None
     environment: dict[str, str] = {}
     terminal: Terminal | None = None
     outside: Outside | None = None
-    seed: int
-    place: str
-    clock: str
-    reason: str
-    shift_s: float
-    pcap: list[str] = []
+    seed: Seed
+    place: Name
+    clock: Name
+    reason: Words
+    shift_s: Shift
+    pcap: Annotated[list[Name], Few] = []
     tls_keys: bool = False
     live: bool = False
-    started_at: str
-    payload: str
-    payload_sha256: str
-    multilink: str
-    certificate_authority: str
-    certificate: str
-    key: str
-    versions: dict[str, str]
+    started_at: Name
+    payload: Words
+    payload_sha256: Name
+    multilink: Words
+    certificate_authority: Words
+    certificate: Words
+    key: Words
+    versions: ByName[Words]
 
     @property
     def title(self) -> str:
@@ -120,12 +121,8 @@ def write(job: Job, run_dir: Path) -> None:
 
 
 def read(run_dir: Path) -> Job:
-    """Reads the manifest; OSError or msgspec.DecodeError if it is not one."""
-    content = plain_file.read(run_dir / FILE)
-    try:
-        return msgspec.json.decode(content, type=Job)
-    except UnicodeDecodeError as error:
-        raise msgspec.DecodeError(f"{FILE} is not UTF-8 text") from error
+    """Reads the manifest. Raises OSError, RecordError if it is not one."""
+    return records.document(run_dir / FILE, Job)
 
 
 def scenario_of(run_dir: Path) -> Scenario:

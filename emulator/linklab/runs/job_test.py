@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from linklab.core.records import RecordError
 from linklab.runs import job
 from linklab.runs.job import Job
 
@@ -52,7 +53,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 )
 def test_another_manifest_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     edited(tmp_path, **changes)
-    with pytest.raises(msgspec.ValidationError, match=words):
+    with pytest.raises(RecordError, match=words):
         job.read(tmp_path)
 
 
@@ -60,7 +61,7 @@ def test_a_manifest_that_is_no_text_is_refused(tmp_path: Path) -> None:
     edited(tmp_path, scenario="hs-s7")
     file = tmp_path / "run.json"
     file.write_bytes(file.read_bytes().replace(b"hs-s7", b"hs-s\xff"))
-    with pytest.raises(msgspec.DecodeError, match=r"run\.json is not UTF-8 text"):
+    with pytest.raises(RecordError, match=r"run\.json: cannot be read: 'utf-8' codec"):
         job.read(tmp_path)
 
 

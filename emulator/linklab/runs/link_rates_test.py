@@ -1,10 +1,11 @@
 import pytest
 
+from linklab.core.link_state import Direction
 from linklab.core.records import QueueRecord
 from linklab.runs import link_rates
 
 
-def samples(link: str, megabytes: list[float], direction: str = "down") -> list[QueueRecord]:
+def samples(link: str, megabytes: list[float], direction: Direction = "down") -> list[QueueRecord]:
     """Counters every half second."""
     return [
         QueueRecord(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from linklab.core import plain_file
+from linklab.core import plain_file, records
+from linklab.core.bounded import ByName, Bytes, ExitCode, Name, Nanoseconds
 
 FILE, _ERROR = "outcome.json", "error"
 
@@ -25,13 +26,13 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     got no file.
     """
 
-    exit_code: int
-    elapsed_ns: int
-    received_bytes: dict[str, int]
-    output_bytes: int | None
-    sent_bytes: dict[str, int] = {}
-    output_sha256: str | None = None
-    uploaded_sha256: str | None = None
+    exit_code: ExitCode
+    elapsed_ns: Nanoseconds
+    received_bytes: ByName[Bytes]
+    output_bytes: Bytes | None
+    sent_bytes: ByName[Bytes] = {}
+    output_sha256: Name | None = None
+    uploaded_sha256: Name | None = None
 
 
 def write(outcome: Outcome, run_dir: Path) -> None:
@@ -40,8 +41,8 @@ def write(outcome: Outcome, run_dir: Path) -> None:
 
 
 def read(run_dir: Path) -> Outcome:
-    """What the lab noted of the client's process. Raises OSError, msgspec.DecodeError."""
-    return msgspec.json.decode(plain_file.read(run_dir / FILE), type=Outcome)
+    """What the lab noted of the client's process. Raises OSError, RecordError."""
+    return records.document(run_dir / FILE, Outcome)
 
 
 def write_error(error: str, run_dir: Path) -> None:

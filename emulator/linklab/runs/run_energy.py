@@ -10,16 +10,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
-from linklab.core import plain_file
+from linklab.core import records
 from linklab.core.link_kinds import LinkKind
 from linklab.core.records import (
     ClientRecord,
     LinkRecord,
     ProcessRecord,
     QueueRecord,
-    RecordError,
     Tail,
 )
 from linklab.energy import activity, library
@@ -27,7 +24,7 @@ from linklab.energy.account import Account, account
 from linklab.energy.activity import Activity
 from linklab.energy.model import EnergyModel, to_yaml
 from linklab.runs import job
-from linklab.runs.run_figures import ClientSummary, FigureError, parse_client
+from linklab.runs.run_figures import ClientSummary, FigureError
 from linklab.scenario import Scenario, ScenarioError
 
 
@@ -66,12 +63,10 @@ def of_lab(
     download_s: float,
     payload_bytes: int,
 ) -> Account:
-    """What a run in the lab that brought so much cost. Raises FigureError where its records do not say."""
-    try:
-        states = Tail(run_dir, LinkRecord).read()
-        processes = Tail(run_dir, ProcessRecord).read() if model.processor_mw else []
-    except RecordError as error:
-        raise FigureError(str(error)) from error
+    """What a run in the lab that brought so much cost. Raises FigureError where its records do not say, and
+    RecordError."""
+    states = Tail(run_dir, LinkRecord).read()
+    processes = Tail(run_dir, ProcessRecord).read() if model.processor_mw else []
     kinds = {name: link.kind for name, link in scenario.links.items()}
     activities = activity.of_lab(queues, states, kinds)
     processor = [(one.t_s, one.cpu_s) for one in processes if one.process == "client"]
@@ -90,11 +85,8 @@ def of_directory(run_dir: Path, model: EnergyModel | None = None) -> Account:
         raise FigureError(f"{run_dir}: names no energy model; needed: --energy-model")
     if not os.path.lexists(run_dir / job.FILE):
         return _of_client(used, run_dir)
-    try:
-        scenario, made = job.scenario_of(run_dir), job.read(run_dir)
-        queues = Tail(run_dir, QueueRecord).read()
-    except (RecordError, msgspec.DecodeError) as error:
-        raise FigureError(f"{run_dir}: {error}") from error
+    scenario, made = job.scenario_of(run_dir), job.read(run_dir)
+    queues = Tail(run_dir, QueueRecord).read()
     figures = summary.figures_of(run_dir)
     return of_lab(
         used,
@@ -108,16 +100,13 @@ def of_directory(run_dir: Path, model: EnergyModel | None = None) -> Account:
 
 
 def _of_client(model: EnergyModel, run_dir: Path) -> Account:
-    client = parse_client(plain_file.read(run_dir / "client.json"))
+    client = records.document(run_dir / "client.json", ClientSummary)
     if client.outcome != "complete":
         raise FigureError(f"{run_dir}: the download is {client.outcome}")
-    try:
-        records = Tail(run_dir, ClientRecord).read()
-    except RecordError as error:
-        raise FigureError(str(error)) from error
-    if not any(record.event == "sample" for record in records):
+    events = Tail(run_dir, ClientRecord).read()
+    if not any(event.event == "sample" for event in events):
         raise FigureError(f"{run_dir}: client.jsonl has no samples of what links brought")
-    activities = activity.of_client(records, _kinds(client, run_dir))
+    activities = activity.of_client(events, _kinds(client, run_dir))
     return _account(model, activities, 0.0, client.download_ns / 1e9, client.carried_bytes)
 
 

@@ -14,6 +14,21 @@ from typing import TypeVar
 
 import msgspec
 
+from linklab.core.bounded import (
+    ByName,
+    Bytes,
+    Count,
+    Figure,
+    LargeFigure,
+    Name,
+    Nanoseconds,
+    Rate,
+    Ratio,
+    Seconds,
+    SomeSeconds,
+    UnixNanoseconds,
+    Words,
+)
 from linklab.energy.account import EnergyFigures
 from linklab.links import oracle
 from linklab.scenario import Scenario
@@ -25,35 +40,39 @@ _HORIZON_RUNS = 2
 take another course for it."""
 
 
+_MAX_HORIZON_S = 6 * oracle.HORIZON_S
+"""How long the oracle looks at most: models are asked 50 times a second."""
+
+
 class LinkSummary(msgspec.Struct, frozen=True):
     """What multilink reports about one link; times in ns from the start, 0 is unknown."""
 
-    device: str = ""
-    bytes: int = 0
-    finish_ns: int = 0
-    requests: int = 0
-    rtt_min_ns: int = 0
-    rtt_last_ns: int = 0
-    peak_bps: float = 0.0
-    wasted_bytes: int = 0
+    device: Name = ""
+    bytes: Bytes = 0
+    finish_ns: Nanoseconds = 0
+    requests: Count = 0
+    rtt_min_ns: Nanoseconds = 0
+    rtt_last_ns: Nanoseconds = 0
+    peak_bps: Rate = 0.0
+    wasted_bytes: Bytes = 0
 
 
 class ClientSummary(msgspec.Struct, frozen=True):
     """multilink's `client.json`. Keys that a later version adds are ignored. `resumed_bytes` of the
     file are those of an earlier call."""
 
-    algorithm: str
-    outcome: str
-    size_bytes: int
-    download_ns: int
-    links: dict[str, LinkSummary]
-    version: str = ""
-    go: str = ""
-    url: str = ""
-    sha256: str = ""
-    error: str = ""
-    started_at_unix_ns: int = 0
-    resumed_bytes: int = 0
+    algorithm: Name
+    outcome: Name
+    size_bytes: Bytes
+    download_ns: Nanoseconds
+    links: ByName[LinkSummary]
+    version: Name = ""
+    go: Name = ""
+    url: Words = ""
+    sha256: Name = ""
+    error: Words = ""
+    started_at_unix_ns: UnixNanoseconds = 0
+    resumed_bytes: Bytes = 0
 
     @property
     def carried_bytes(self) -> int:
@@ -74,12 +93,12 @@ class LinkFigures:
     `wasted_bytes` what was received and thrown away.
     """
 
-    bytes: int
-    share: float
-    finish_s: float | None = None
-    rtt_min_s: float | None = None
-    wasted_bytes: int | None = None
-    requests: int | None = None
+    bytes: Bytes
+    share: Ratio
+    finish_s: Seconds | None = None
+    rtt_min_s: Seconds | None = None
+    wasted_bytes: Bytes | None = None
+    requests: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +108,16 @@ class ProcessFigures:
     `cpu_s` is all the processor time that was seen, the integral of the load, however often one looks;
     `memory_bytes` the median of what it occupied, with its integral over time."""
 
-    samples: int
-    load_p05: float
-    load_median: float
-    load_p90: float
-    load_max: float
-    load_variation: float | None
-    cpu_s: float
-    memory_bytes: float | None
-    memory_variation: float | None
-    memory_integral_byte_s: float | None
+    samples: Count
+    load_p05: Figure
+    load_median: Figure
+    load_p90: Figure
+    load_max: Figure
+    load_variation: Figure | None
+    cpu_s: Figure
+    memory_bytes: Figure | None
+    memory_variation: Figure | None
+    memory_integral_byte_s: LargeFigure | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +136,16 @@ class RunFigures:
     their keys (`workload_figures.py`), None of a download of the file.
     """
 
-    download_s: float
-    goodput_bps: float | None
-    oracle_s: float | None
-    efficiency: float | None
-    link_delta_s: float | None
-    links: dict[str, LinkFigures]
-    stalled_s: float | None = None
+    download_s: SomeSeconds
+    goodput_bps: Rate | None
+    oracle_s: SomeSeconds | None
+    efficiency: Figure | None
+    link_delta_s: Seconds | None
+    links: ByName[LinkFigures]
+    stalled_s: Seconds | None = None
     energy: EnergyFigures | None = None
-    processes: dict[str, dict[str, ProcessFigures]] | None = None
-    workload: dict[str, float] | None = None
+    processes: ByName[ByName[ProcessFigures]] | None = None
+    workload: ByName[Figure] | None = None
 
     @property
     def wasted_bytes(self) -> int | None:
@@ -150,14 +169,6 @@ class RunFigures:
     def said_efficiency(self) -> str:
         """As the end of a line for people, "" where it is none."""
         return "" if self.efficiency is None else f", efficiency {self.efficiency:.3f}"
-
-
-def parse_client(content: bytes) -> ClientSummary:
-    """The client's summary from the bytes of `client.json`. Raises FigureError."""
-    try:
-        return msgspec.json.decode(content, type=ClientSummary)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise FigureError(f"client.json: {error}") from error
 
 
 def figures(
@@ -231,7 +242,7 @@ def _run_figures(
     """The figures of a run that brought so much of the file; None where that is not known."""
     if download_s <= 0:
         raise FigureError(f"a download of {download_s} s is none")
-    horizon_s = max(oracle.HORIZON_S, _HORIZON_RUNS * download_s)
+    horizon_s = max(oracle.HORIZON_S, min(_HORIZON_RUNS * download_s, _MAX_HORIZON_S))
     least_s = oracle.oracle_s(scenario, seed, start_s, horizon_s)
     is_known = math.isfinite(least_s)
     is_whole = payload_bytes == scenario.payload.size_bytes

@@ -17,8 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from linklab.core.paths import MULTILINK, PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import authority, payload
@@ -319,8 +317,8 @@ def _unreadable(run_dir: Path) -> str | None:
     """What is wrong with the outcome that was noted, which a program in the guest may have changed."""
     try:
         outcome.read(run_dir)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        return f"{run_dir / outcome.FILE}: is no outcome of a run: {error}"
+    except OSError as error:
+        return f"the run left no outcome: {error}"
     return None
 
 

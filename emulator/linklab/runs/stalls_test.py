@@ -2,11 +2,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linklab.core.link_state import Direction
 from linklab.core.records import QueueRecord
 from linklab.runs.stalls import stalled_s
 
 
-def queue(t_s: float, link: str, sent: int, direction: str = "down") -> QueueRecord:
+def queue(t_s: float, link: str, sent: int, direction: Direction = "down") -> QueueRecord:
     return QueueRecord(
         t_s=t_s,
         link=link,

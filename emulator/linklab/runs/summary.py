@@ -8,12 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-from linklab.core import plain_file
+from linklab.core import plain_file, records
 from linklab.core.records import ProcessRecord, QueueRecord, RecordError, Tail
 from linklab.runs import job, outcome, run_energy, run_figures, stalls, workload_figures
 from linklab.runs.job import Job
 from linklab.runs.outcome import Outcome
-from linklab.runs.run_figures import FigureError, RunFigures
+from linklab.runs.run_figures import ClientSummary, FigureError, RunFigures
+from linklab.runs.workload_figures import WorkloadSummary
 from linklab.scenario import Scenario, ScenarioError
 from linklab.scenario.workload import UPLOAD
 
@@ -29,19 +30,13 @@ _END_BYTES = 65536
 """How much is read for that of what it said."""
 
 
-class UnreadableError(OSError):
-    """A file of a run directory that is not what the lab writes; the message says which and why."""
-
-
 def figures_of(run_dir: Path) -> RunFigures:
     """The figures of an executed run directory; FigureError saying why there are none, OSError
-    (UnreadableError) where the directory cannot be read."""
+    (RecordError) where the directory cannot be read."""
     try:
         return _figures_of(run_dir)
-    except FigureError:
-        raise
-    except (msgspec.DecodeError, ScenarioError, UnicodeDecodeError) as error:
-        raise UnreadableError(f"{run_dir} cannot be read: {error}") from error
+    except ScenarioError as error:
+        raise RecordError(str(error)) from error
 
 
 def _figures_of(run_dir: Path) -> RunFigures:
@@ -53,7 +48,7 @@ def _figures_of(run_dir: Path) -> RunFigures:
     if is_upload and ended.exit_code == 0:
         _check_upload(made, ended)
     if os.path.lexists(client):
-        summary = run_figures.parse_client(plain_file.read(client))
+        summary = records.document(client, ClientSummary)
         figures = run_figures.figures(scenario, made.seed, summary, made.shift_s)
         return _with_samples(figures, scenario, run_dir, made.shift_s)
     if os.path.lexists(run_dir / WORKLOAD_FILE):
@@ -94,7 +89,7 @@ def _check_upload(made: Job, ended: Outcome) -> None:
 
 
 def _of_workload(scenario: Scenario, made: Job, run_dir: Path, ended: Outcome) -> RunFigures:
-    done = workload_figures.parse(plain_file.read(run_dir / WORKLOAD_FILE))
+    done = records.document(run_dir / WORKLOAD_FILE, WorkloadSummary)
     own = workload_figures.checked(done, scenario.workload.name, scenario.payload.size_bytes)
     figures = run_figures.peer_figures(
         scenario,
@@ -110,11 +105,8 @@ def _with_samples(
     figures: RunFigures, scenario: Scenario, run_dir: Path, shift_s: float
 ) -> RunFigures:
     """The figures with what was sampled: stalls, energy, processes; as far as there is any."""
-    try:
-        queues = Tail(run_dir, QueueRecord).read()
-        processes = Tail(run_dir, ProcessRecord).read()
-    except RecordError as error:
-        raise FigureError(str(error)) from error
+    queues = Tail(run_dir, QueueRecord).read()
+    processes = Tail(run_dir, ProcessRecord).read()
     if processes:
         from linklab.runs import process_figures  # scipy is slow to load.
 
@@ -150,19 +142,16 @@ def write(run_dir: Path) -> RunFigures:
 
 
 def read(run_dir: Path) -> RunFigures:
-    """The figures that `write` has left. Raises OSError, msgspec.DecodeError, UnicodeDecodeError."""
-    return msgspec.json.decode(plain_file.read(run_dir / FILE), type=RunFigures)
+    """The figures that `write` has left. Raises OSError, RecordError."""
+    return records.document(run_dir / FILE, RunFigures)
 
 
 def kept_or_made(run_dir: Path) -> RunFigures:
-    """The figures as the run left them; worked out anew where it left none. Raises as `figures_of`,
-    FigureError too where what it left is no figures."""
+    """The figures as the run left them; worked out anew where it left none. Raises as `figures_of`."""
     try:
         return read(run_dir)
     except FileNotFoundError:
         return figures_of(run_dir)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise FigureError(f"{run_dir / FILE}: {error}") from error
 
 
 def _last_words(run_dir: Path) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from linklab.core.records import FILES, ProcessRecord, line
+from linklab.core.records import FILES, ProcessRecord, RecordError, line
 from linklab.links import oracle
 from linklab.models.events import Event
 from linklab.runs import job, outcome, summary, workload_figures
@@ -212,7 +212,7 @@ def test_a_run_that_stood_still_says_how_long(run_dir: Path, small: Scenario) ->
     ended(run_dir, elapsed_ns=1_700_000_000, output_bytes=None, received_bytes={"wifi": 99_000})
     assert summary.write(run_dir).stalled_s is None, "nothing was missing"
     (run_dir / "queues.jsonl").write_text("{}\n")
-    with pytest.raises(FigureError, match=r"queues\.jsonl:1: "):
+    with pytest.raises(RecordError, match=r"queues\.jsonl:1: "):
         summary.write(run_dir)
 
 

@@ -10,18 +10,19 @@ from typing import Final, Literal
 
 import msgspec
 
+from linklab.core.bounded import ByName, Bytes, Figure, Name, Nanoseconds, Words
 from linklab.runs.run_figures import FigureError
 
 
 class WorkloadSummary(msgspec.Struct, frozen=True):
     """multilink's `workload.json`. Keys that a later version adds are ignored."""
 
-    workload: str
-    outcome: str
-    duration_ns: int
-    bytes: int
-    figures: dict[str, float] | None
-    error: str = ""
+    workload: Name
+    outcome: Name
+    duration_ns: Nanoseconds
+    bytes: Bytes
+    figures: ByName[Figure] | None
+    error: Words = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,6 @@ def said(key: str, value: float) -> str:
     """A figure for people: `interruptions of playing: 2`."""
     figure = FIGURES[key]
     return f"{figure.title}: {f'{value:.3f} s' if figure.unit else f'{value:.0f}'}"
-
-
-def parse(content: bytes) -> WorkloadSummary:
-    """The summary in the bytes of `workload.json`. Raises FigureError."""
-    try:
-        return msgspec.json.decode(content, type=WorkloadSummary)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise FigureError(f"workload.json: {error}") from error
 
 
 def checked(summary: WorkloadSummary, name: str, size_bytes: int) -> dict[str, float]:
