@@ -27,7 +27,9 @@ examples:
   linklab import results/1 results/2 results/3 --scenario drive.yaml
   linklab import wlan0.pcap rmnet0.pcap --scenario drive.yaml
 
-A scenario plays a trace with `trace: {file: ./drive.csv}` on a link."""
+A scenario plays what was recorded with this on a link:
+  trace: {file: ./drive.csv, rate: recorded}
+Without `rate: recorded` the link's `down` and `up` are the trace's means."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -137,7 +139,7 @@ def _show(report: Report) -> None:
     if report.up is not None:
         _line("up", report.up)
     for note in report.notes:
-        print(f"note: {note}")
+        print(f"note: {printable(note, keep='')}")
 
 
 def _line(direction: str, one: Statistics) -> None:

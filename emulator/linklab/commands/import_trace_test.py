@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from linklab import scenario
-from linklab.commands import cli
+from linklab.commands import cli, import_trace
+from linklab.links import full_load
 from linklab.models.trace import Trace
 from linklab.traces import plain
 
@@ -93,6 +95,63 @@ def test_a_recording_becomes_a_trace_that_a_scenario_plays(
     assert scenario.find(str(file)).links["lte"].model(Trace) is not None
 
 
+HANDBOOK = Path(__file__).parents[2] / "handbook" / "replay-a-drive.md"
+HINTS = {"help": import_trace.EPILOG, "handbook": HANDBOOK.read_text()}
+
+
+@pytest.mark.parametrize("where", HINTS)
+def test_what_is_said_of_traces_plays_the_rate_that_was_recorded(
+    capsys: pytest.CaptureFixture[str], where: str
+) -> None:
+    """The command and the keys as they stand there, whatever rates the link has."""
+    Path("drive.json").write_text(SOURCES["iperf3"])
+    command = re.search(r"linklab (import drive\.json -o drive\.csv)", HINTS[where])
+    keys = re.findall(r"trace: \{[^}]*\}", HINTS[where])
+    assert command is not None
+    assert keys
+    assert imported(*command[1].split()[1:], "--json") == 0
+    mean_bps = json.loads(capsys.readouterr().out)["down"]["mean_bps"]
+    for key in keys:
+        file = Path("played.yaml")
+        file.write_text(
+            "name: played\npayload: {size: 100 MB}\nlinks:\n"
+            f"  lte: {{down: 99 Mbit/s, up: 9 Mbit/s, rtt: 40 ms, {key}}}\n"
+        )
+        bits = length_s = 0.0
+        for span in full_load.spans(scenario.find(str(file)), 1, ["lte"]):
+            end_s = min(span.end_s, 2.0)
+            bits += span.states["lte"].down_rate_bps * (end_s - span.start_s)
+            length_s = end_s
+            if span.end_s >= 2.0:
+                break
+        assert bits / length_s == pytest.approx(mean_bps, rel=0.01)
+
+
+def test_the_handbook_has_the_columns_and_limits_of_a_trace() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", HINTS["handbook"], re.MULTILINE)
+    assert [name for name, _, _ in rows] == ["t", "down_mbit", *plain.COLUMNS.values()]
+    needed = [name for name, _, without in rows if without == "needed"]
+    assert needed == ["t", "down_mbit"]
+    limits = {name: re.search(r"0 to (\d+)", text) for name, text, _ in rows}
+    for name, limit in limits.items():
+        if limit is None:
+            continue
+        for value, code in ((limit[1], 0), (str(int(limit[1]) + 1), 2)):
+            more = "" if name == "down_mbit" else ",down_mbit"
+            end = "" if name == "down_mbit" else ",1"
+            Path("a.csv").write_text(
+                f"t,{name}{more}\n0,{value}{end}\n1,{value}{end}\n# end: 2 s\n"
+            )
+            assert imported("a.csv", "-o", "b.csv", "--force") == code, name
+
+
+def test_a_note_does_nothing_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    text = json.loads(SOURCES["iperf3"])
+    Path("a.json").write_text(json.dumps({**text, "error": "\x1b[31mred\u202e\n"}))
+    assert imported("a.json") == 0
+    assert "note: iperf3 broke off: \\x1b[31mred\\u202e\\n\n" in capsys.readouterr().out
+
+
 def test_a_recording_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert imported("ucc.trace", "-o", "drive.csv", "--licence", "CC-BY-4.0") == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -167,7 +226,7 @@ def test_a_name_that_is_no_utf_8_stands_there_with_escapes(
         ("0 24 0 1\n", "bad:1: this is CellReplay's light trace"),
         (UCC.replace("4000", "fast"), "bad:3: DL_bitrate: 'fast' is not a number; allowed: 0 to"),
         (
-            UCC + "2019.12.16_13.40.07,1,2,D," + "9" * 140_000,
+            UCC + "2019.12.16_13.40.07,1,2,D," + "9" * 140_000 + "\n",
             "bad:5: is no line of CSV: field larger",
         ),
         ("{}", "bad:1: 'start' is missing; needed: the output of iperf3 -J"),

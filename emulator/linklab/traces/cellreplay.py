@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 from linklab.core.limits import MAX_RTT_S
-from linklab.traces.lines import Lines, shown
+from linklab.traces.lines import CUT, Lines, shown
 from linklab.traces.trace import MAX_LENGTH_NS
 
 OPPORTUNITY_BYTES: Final = 1400
@@ -25,12 +25,17 @@ _NS_PER_MS = 1_000_000
 _FORM = "whole numbers: time_ms one_way_ms pdo0 pdo1 …"
 
 
-def read_light(file: BinaryIO, name: str) -> Iterator[tuple[int, float]]:
-    """Time in ns and the RTT in seconds from then on, in order. Raises TraceError."""
+def read_light(file: BinaryIO, name: str, notes: list[str]) -> Iterator[tuple[int, float]]:
+    """Time in ns and the RTT in seconds from then on, in order. A last line that is cut off is left
+    out, and `notes` says so. Raises TraceError."""
     lines = Lines(file, name)
     before_ms: int | None = None
     for line in lines:
         words = line.split()
+        if lines.is_cut and before_ms is not None and len(words) < 3:
+            if CUT not in notes:
+                notes.append(CUT)
+            break
         if len(words) < 2:
             lines.fail(f"{shown(line)} has too few numbers; allowed: {_FORM}")
         for word in words:

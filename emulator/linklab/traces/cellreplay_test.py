@@ -7,7 +7,7 @@ from linklab.traces.trace import TraceError
 
 
 def read(content: bytes) -> list[tuple[int, float]]:
-    return list(cellreplay.read_light(io.BytesIO(content), "x-light"))
+    return list(cellreplay.read_light(io.BytesIO(content), "x-light", []))
 
 
 def test_the_rtt_is_twice_the_delay() -> None:
@@ -35,3 +35,11 @@ def test_errors_say_line_reason_and_what_is_allowed(content: bytes, message: str
     with pytest.raises(TraceError) as caught:
         read(content)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("last", ["4", "450 3", "450", "45"])
+def test_a_last_line_that_is_cut_off_is_left_out(last: str) -> None:
+    notes: list[str] = []
+    file = io.BytesIO(f"0 24 0 1\n{last}".encode())
+    assert list(cellreplay.read_light(file, "x-light", notes)) == [(0, 0.048)]
+    assert notes == ["the last line is cut off: it is left out"]

@@ -40,7 +40,7 @@ def format_of(head: bytes, name: str) -> str:
 def _of_line(line: str, where: str) -> str:
     if "Timestamp" in line and "DL_bitrate" in line:
         return "ucc"
-    if "," in line:
+    if "," in line or ";" in line:
         return "csv"
     words = line.split()
     if all(word.isascii() and word.isdigit() for word in words):

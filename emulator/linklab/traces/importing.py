@@ -162,7 +162,8 @@ class _Opened:
 
     def _rtts(self, path: Path) -> Iterator[tuple[int, float]]:
         with ExitStack() as open_files:
-            yield from cellreplay.read_light(_open(path, open_files), str(path))
+            file = _open(path, open_files)
+            yield from cellreplay.read_light(file, str(path), self.notes)
 
     def _comments(self, source: Path, said: list[str]) -> list[str]:
         options = self._options

@@ -158,7 +158,9 @@ class _Reader:
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 if last == "interval" and not line.endswith(b"\n") and self._feed.is_at_end():
                     break
-                raise self.error(f"not an event of iperf3 --json-stream: {error}") from error
+                raise self.error(
+                    f"not an event of iperf3 --json-stream: {error}; allowed: one in each line"
+                ) from error
             except RecursionError as error:
                 raise self._too_deep() from error
             last = event.event
@@ -394,7 +396,9 @@ def _as(reader: _Reader, value: Any, kind: type[T]) -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise reader.error(f"not what iperf3 writes: {error}") from error
+        raise reader.error(
+            f"not what iperf3 writes: {error}; allowed: the output of iperf3 -J"
+        ) from error
 
 
 def _in_measured_time(stream: _Stream) -> _Stream:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import re
 from decimal import Decimal
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO, Final, NoReturn
 
 from linklab.traces.trace import TraceError
 
@@ -16,17 +17,26 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _SHOWN = 40
 
+CUT: Final = "the last line is cut off: it is left out"
+"""The note on a file that ends in the midst of a line."""
+
+_BEHIND_IN_A_ROW: Final = 10
+_BEHIND_IN_ALL: Final = 0.1
+"""How many lines, and which share of them, may have a time before that of a line above."""
+
 
 class Lines:
     """Iterates over a file's lines without their ends: UTF-8, a byte order mark and CRLF pass.
 
-    `name` stands for the file in errors, `number` is that of the line given last, from 1.
+    `name` stands for the file in errors, `number` is that of the line given last, from 1. It
+    `is_cut` if the file ends in its midst, or has no end of line there.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file = file
         self.name = name
         self.number = 0
+        self.is_cut = False
 
     def __iter__(self) -> Lines:
         return self
@@ -36,6 +46,7 @@ class Lines:
         if not raw:
             raise StopIteration
         self.number += 1
+        self.is_cut = not raw.endswith(b"\n")
         if len(raw) > MAX_LINE_BYTES:
             self.fail(f"is too long for a line of text; allowed: up to {MAX_LINE_BYTES} bytes")
         if self.number == 1:
@@ -43,8 +54,18 @@ class Lines:
         try:
             return raw.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
+            if self.is_cut and error.reason == "unexpected end of data":
+                return raw.decode("utf-8", "ignore")
             byte = raw[error.start]
             self.fail(f"byte {error.start + 1} (0x{byte:02x}) is not UTF-8; allowed: UTF-8 text")
+
+    def fields(self, line: str) -> list[str]:
+        """The fields of a line of CSV, which may be quoted."""
+        try:
+            return next(csv.reader([line]), [])
+        except csv.Error as error:
+            reason = str(error).partition(" - ")[0]
+            self.fail(f"is no line of CSV: {reason}; allowed: fields apart by commas")
 
     def fail(self, reason: str, column: str = "") -> NoReturn:
         """Refuses the line given last."""
@@ -75,6 +96,49 @@ class Lines:
         if value < low:
             problem = "is negative" if value < 0 else "is too little"
         self.fail(f"{shown(text)} {problem}; {_allowed(low, high, unit)}", column)
+
+
+class InTime:
+    """Leaves out lines whose time is before that of a line above, as long as they are few: a clock
+    ran back, or a line was written late. `notes` gets what was done."""
+
+    def __init__(self, lines: Lines, column: str, notes: list[str]) -> None:
+        self._lines = lines
+        self._column = column
+        self._notes = notes
+        self._count = self._behind = self._in_a_row = 0
+        self._first = 0
+
+    def passes(self, text: str, *, is_behind: bool) -> bool:
+        """Whether a line with this time stays; refuses the file where too many do not."""
+        self._count += 1
+        if not is_behind:
+            self._in_a_row = 0
+            return True
+        self._behind += 1
+        self._in_a_row += 1
+        self._first = self._first or self._lines.number
+        if self._in_a_row > _BEHIND_IN_A_ROW:
+            self._lines.fail(
+                f"{shown(text)} and {_BEHIND_IN_A_ROW} lines before it are not after the line above "
+                f"them; allowed: lines in order of time, at most {_BEHIND_IN_A_ROW} in a row are not",
+                self._column,
+            )
+        return False
+
+    def end(self) -> None:
+        """Notes how many lines were left out, or refuses the file."""
+        if self._behind > max(1, _BEHIND_IN_ALL * self._count):
+            self._lines.fail(
+                f"{self._behind} of {self._count} lines are not after a line above them; allowed: "
+                f"up to {_BEHIND_IN_ALL * 100:.0f} %",
+                self._column,
+            )
+        if self._behind:
+            self._notes.append(
+                f"{self._behind} of {self._count} lines are not after a line above them (line "
+                f"{self._first} first): they are left out"
+            )
 
 
 def _allowed(low: int, high: int, unit: str) -> str:

@@ -20,7 +20,7 @@ from typing import BinaryIO, Final
 
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.limits import MAX_RATE_BPS
-from linklab.traces.lines import MAX_LINE_BYTES, shown
+from linklab.traces.lines import CUT, MAX_LINE_BYTES, shown
 from linklab.traces.trace import MAX_LENGTH_NS, Recording, Sample, TraceError
 
 OPPORTUNITY_BYTES: Final = FRAME_BYTES
@@ -45,11 +45,16 @@ def read(
 ) -> Recording:
     """The trace in bins of `bin_ms`; no opportunity is lost or added. Raises TraceError."""
     comments = [f"bins of {bin_ms} ms, {opportunity_bytes} bytes per opportunity"]
-    return Recording(_samples(file, name, bin_ms, opportunity_bytes), frozenset(), comments)
+    recording = Recording(iter(()), frozenset(), comments)
+    times_ms = _timestamps(file, name, recording.notes)
+    recording.samples = _samples(times_ms, name, bin_ms, opportunity_bytes)
+    return recording
 
 
-def _samples(file: BinaryIO, name: str, bin_ms: int, opportunity_bytes: int) -> Iterator[Sample]:
-    for length_ms, count in _joined(_counts(file, name, bin_ms), bin_ms):
+def _samples(
+    times_ms: Iterator[list[int]], name: str, bin_ms: int, opportunity_bytes: int
+) -> Iterator[Sample]:
+    for length_ms, count in _joined(_counts(times_ms, name, bin_ms), bin_ms):
         bits = count * opportunity_bytes * 8
         rate_bps = round(bits * 1000 / length_ms)
         if rate_bps > MAX_RATE_BPS:
@@ -60,10 +65,10 @@ def _samples(file: BinaryIO, name: str, bin_ms: int, opportunity_bytes: int) -> 
         yield Sample(length_ms * _NS_PER_MS, rate_bps)
 
 
-def _counts(file: BinaryIO, name: str, bin_ms: int) -> Iterator[tuple[int, int]]:
+def _counts(blocks: Iterator[list[int]], name: str, bin_ms: int) -> Iterator[tuple[int, int]]:
     """Length in ms and number of opportunities of each bin."""
     begin_ms = count = last_ms = 0
-    for times_ms in _timestamps(file, name):
+    for times_ms in blocks:
         position = 0
         while True:
             stop = bisect_right(times_ms, begin_ms + bin_ms, position)
@@ -94,11 +99,18 @@ def _joined(counts: Iterator[tuple[int, int]], bin_ms: int) -> Iterator[tuple[in
     yield length_ms, count
 
 
-def _timestamps(file: BinaryIO, name: str) -> Iterator[list[int]]:
-    """All timestamps in order, many lines at a time."""
+def _timestamps(file: BinaryIO, name: str, notes: list[str]) -> Iterator[list[int]]:
+    """All timestamps in order, many lines at a time, without a last one that is cut off."""
     number, last_ms = 1, 0
     for block in _blocks(file, name):
-        times_ms = _parsed(block, name, number, last_ms)
+        is_cut = not block.endswith(b"\n")
+        try:
+            times_ms = _parsed(block + b"\n" if is_cut else block, name, number, last_ms)
+        except TraceError:
+            if not is_cut or number == 1:
+                raise
+            notes.append(CUT)
+            return
         number, last_ms = number + len(times_ms), times_ms[-1]
         yield times_ms
     if number == 1:
@@ -106,7 +118,7 @@ def _timestamps(file: BinaryIO, name: str) -> Iterator[list[int]]:
 
 
 def _blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
-    """The file in pieces of whole lines, without a byte order mark."""
+    """The file in pieces of whole lines, without a byte order mark; then what has no end of line."""
     rest = file.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
     number = 1
     while chunk := file.read(MAX_LINE_BYTES):
@@ -120,8 +132,8 @@ def _blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
         if len(rest) > MAX_LINE_BYTES:
             line = number + rest.count(b"\n")
             raise _error(name, line, "the line is too long", _ALLOWED)
-    if rest:
-        yield rest if rest.endswith(b"\n") else rest + b"\n"
+    whole, newline, begun = rest.rpartition(b"\n")
+    yield from filter(None, (whole + newline, begun))
 
 
 def _parsed(block: bytes, name: str, number: int, last_ms: int) -> list[int]:

@@ -12,6 +12,9 @@ the last line names, else as long as the sample before it. Only differences of `
 first sample is where the trace begins. Rates are those of a lab's link, whole frames with the
 Ethernet header, in Mbit/s; `loss` is a ratio. `up_mbit`, `rtt_ms` and `loss` may be left out, as
 columns or as empty fields: there the link keeps its own. Lines that begin with # are comments.
+
+An import leaves out a last line that is cut off, and lines whose `t` is not after that of a line
+above, as long as they are few. A trace that a scenario plays has none of these.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, TextIO
 
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
-from linklab.traces.lines import Lines, shown
+from linklab.traces.lines import CUT, InTime, Lines, shown
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
     MIN_SAMPLE_NS,
@@ -47,9 +50,15 @@ def load(path: Path) -> tuple[Sample, ...]:
     """All samples of a file. Raises TraceError."""
     try:
         with path.open("rb") as file:
-            return tuple(read(file, str(path)).samples)
+            recording = read(file, str(path))
+            samples = tuple(recording.samples)
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
+    if recording.notes:
+        raise TraceError(
+            f"{path}: {recording.notes[0]}; allowed: what `linklab import` makes of it"
+        )
+    return samples
 
 
 def read(file: BinaryIO, name: str) -> Recording:
@@ -67,11 +76,15 @@ def read(file: BinaryIO, name: str) -> Recording:
     if not names:
         lines.fail(f"the file is empty; needed: a line that names the columns, {_FORM}")
     columns = frozenset(key for key, column in COLUMNS.items() if column in names)
-    return Recording(_samples(lines, names), columns, comments)
+    recording = Recording(iter(()), columns, comments)
+    recording.samples = _samples(lines, names, recording.notes)
+    return recording
 
 
 def _names(lines: Lines, text: str) -> list[str]:
-    names = [name.strip().lower() for name in text.split(",")]
+    if ";" in text and "," not in text:
+        lines.fail(f"fields are apart by ';'; allowed: ',' between them, '.' in numbers: {_FORM}")
+    names = [name.strip().lower() for name in _fields(lines, text)]
     if not any(name in _ALL for name in names):
         lines.fail(f"{shown(text)} does not name the columns; allowed: {_FORM}")
     for index, name in enumerate(names):
@@ -85,27 +98,42 @@ def _names(lines: Lines, text: str) -> list[str]:
     return names
 
 
-def _samples(lines: Lines, names: list[str]) -> Iterator[Sample]:
+def _fields(lines: Lines, text: str) -> list[str]:
+    return lines.fields(text) if '"' in text else text.split(",")
+
+
+def _samples(lines: Lines, names: list[str], notes: list[str]) -> Iterator[Sample]:
+    in_time = InTime(lines, "t", notes)
     first_ns = before_ns = length_ns = 0
     before: Sample | None = None
     end_ns: int | None = None
     for line in lines:
         text = line.strip()
-        if text.startswith("#"):
-            if end := _END.fullmatch(text):
-                end_ns = _end_ns(lines, end[1])
+        try:
+            if text.startswith("#"):
+                if end := _END.fullmatch(text):
+                    end_ns = _end_ns(lines, end[1])
+                continue
+            if not text:
+                continue
+            if end_ns is not None:
+                lines.fail("a sample comes after the end; allowed: '# end: …' as the last line")
+            t_ns, sample = _sample(lines, names, text)
+        except TraceError:
+            if not lines.is_cut or before is None or end_ns is not None:
+                raise
+            notes.append(CUT)
+            break
+        is_behind = before is not None and t_ns <= before_ns
+        if not in_time.passes(_decimal(t_ns, 9), is_behind=is_behind):
             continue
-        if not text:
-            continue
-        if end_ns is not None:
-            lines.fail("a sample comes after the end; allowed: '# end: …' as the last line")
-        t_ns, sample = _sample(lines, names, text)
         if before is None:
             first_ns = t_ns
         else:
             length_ns = _length_ns(lines, "t", before_ns, t_ns, first_ns)
             yield _lasting(before, length_ns)
         before, before_ns = sample, t_ns
+    in_time.end()
     if before is None:
         lines.fail("the file has no samples; needed: at least one line below the columns")
     if end_ns is not None:
@@ -143,7 +171,7 @@ def _end_ns(lines: Lines, text: str) -> int:
 
 def _sample(lines: Lines, names: list[str], text: str) -> tuple[int, Sample]:
     """The time in a line and what holds from then on, with a length that is not known yet."""
-    fields = text.split(",")
+    fields = _fields(lines, text)
     if len(fields) != len(names):
         lines.fail(
             f"the line has {len(fields)} field{'' if len(fields) == 1 else 's'}; "

@@ -93,8 +93,20 @@ def test_comments_are_those_above_the_columns() -> None:
         ("t,t,down_mbit\n", "x.csv:1: the column 't' is named twice"),
         ("t,down_mbit\n", "x.csv:1: the file has no samples"),
         ("t,down_mbit\n0,1\n", "x.csv:2: one sample alone lasts for no time"),
-        ("t,down_mbit\n0,1\n0,2\n", "x.csv:3: t: 0 s is not after the 0 s before it; allowed: at"),
-        ("t,down_mbit\n2,1\n1,2\n", "x.csv:3: t: 1 s is not after the 2 s before it"),
+        ("t,down_mbit\n0,1\n0,2\n", "x.csv:3: one sample alone lasts for no time; allowed: two"),
+        (
+            "t,down_mbit\n0,1\n2,1\n1,2\n4,1\n3,1\n",
+            "x.csv:6: t: 2 of 5 lines are not after a line above them; allowed: up to 10 %",
+        ),
+        (
+            "t,down_mbit\n0,1\n50,1\n" + "".join(f"{t},2\n" for t in range(1, 50)),
+            "x.csv:14: t: '11' and 10 lines before it are not after the line above them; allowed: l",
+        ),
+        (
+            "t;down_mbit\n0;1,5\n",
+            "x.csv:1: fields are apart by ';'; allowed: ',' between them, '.' in numbers: t,down",
+        ),
+        ('t,down_mbit\n0,"1,5"\n', "x.csv:2: down_mbit: '1,5' is not a number; allowed: 0 to"),
         ("t,down_mbit\n0,1\n0.0001,2\n", "x.csv:3: t: 0.0001 s is not after the 0 s before it"),
         ("t,down_mbit\n0,1\n1e7,2\n", "x.csv:3: t: 10000000 s is too long after the first sample"),
         ("t,down_mbit\n-1,1\n", "x.csv:2: t: '-1' is negative; allowed: 0 to"),
@@ -132,6 +144,31 @@ def test_errors_say_line_column_reason_and_what_is_allowed(
         read(content)
     assert str(caught.value).startswith(message)
     assert "allowed: " in str(caught.value) or "needed: " in str(caught.value)
+
+
+def test_fields_may_be_quoted() -> None:
+    assert read('"t","down_mbit","loss"\n"0","1","0.5"\n1,"2",\n') == [
+        Sample(10**9, 1_000_000, loss_ratio=0.5),
+        Sample(10**9, 2_000_000),
+    ]
+
+
+def test_lines_behind_others_and_a_cut_one_are_left_out_of_an_import_only(tmp_path: Path) -> None:
+    whole = "t,down_mbit\n" + "".join(f"{t},{t % 7}\n" for t in range(30))
+    late = whole.replace("\n9,2\n", "\n9,2\n8,5\n")
+    for text, note in (
+        (late, "1 of 31 lines are not after a line above them (line 12 first): they are left out"),
+        (whole + "30", "the last line is cut off: it is left out"),
+        (whole + "30,", "the last line is cut off: it is left out"),
+        (whole + "# end: 3", "the last line is cut off: it is left out"),
+    ):
+        recording = plain.read(io.BytesIO(text.encode()), "x.csv")
+        assert list(recording.samples) == read(whole)
+        assert recording.notes == [note]
+        file = tmp_path / "x.csv"
+        file.write_text(text)
+        with pytest.raises(TraceError, match="; allowed: what `linklab import` makes of it"):
+            plain.load(file)
 
 
 def test_samples_before_a_wrong_line_are_there_already() -> None:

@@ -3,14 +3,13 @@
 CSV of G-NetTrack Pro (Raca et al., ACM MMSys 2018 and 2020) with the columns `Timestamp` as
 YYYY.MM.DD_HH.MM.SS, `DL_bitrate` and `UL_bitrate` in kbit/s, in the 5G set also `PINGAVG` in ms;
 `-` is a missing value. Seconds repeat: the last rate of a second counts. A missing rate is that
-of the second before. A ping holds until the next one. The rates are what the phone's
+of the second before. A line whose second is before that of a line above is left out. A ping holds until the next one. The rates are what the phone's
 applications got, so they say what the link could carry only while something was downloaded:
 in `State` I the phone was idle.
 """
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from datetime import datetime
@@ -18,8 +17,8 @@ from decimal import Decimal
 from typing import BinaryIO, Final, NoReturn
 
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
-from linklab.traces.lines import Lines, shown
-from linklab.traces.trace import MAX_LENGTH_NS, NS_PER_S, Recording, Sample
+from linklab.traces.lines import CUT, InTime, Lines, shown
+from linklab.traces.trace import MAX_LENGTH_NS, NS_PER_S, Recording, Sample, TraceError
 
 NEEDED: Final = ("Timestamp", "DL_bitrate", "UL_bitrate")
 
@@ -35,7 +34,7 @@ def read(file: BinaryIO, name: str) -> Recording:
     header = next(lines, None)
     if header is None:
         lines.fail(f"the file is empty; needed: CSV with {', '.join(NEEDED)}")
-    names = _fields(lines, header)
+    names = lines.fields(header)
     for needed in NEEDED:
         if needed not in names:
             lines.fail(f"the column {needed!r} is missing; needed: {', '.join(NEEDED)}")
@@ -43,14 +42,6 @@ def read(file: BinaryIO, name: str) -> Recording:
     recording = Recording(iter(()), frozenset(columns))
     recording.samples = _samples(lines, names, recording.notes)
     return recording
-
-
-def _fields(lines: Lines, line: str) -> list[str]:
-    try:
-        return next(csv.reader([line]), [])
-    except csv.Error as error:
-        reason = str(error).partition(" - ")[0]
-        lines.fail(f"is no line of CSV: {reason}; allowed: fields apart by commas")
 
 
 class _Second:
@@ -75,21 +66,25 @@ class _Second:
 
 def _samples(lines: Lines, names: list[str], notes: list[str]) -> Iterator[Sample]:
     second = _Second()
+    in_time = InTime(lines, "Timestamp", notes)
     rows = idle = missing = silences = 0
     longest_s = 0.0
     total_ns = 0
     for line in lines:
         if not line.strip():
             continue
-        fields = _fields(lines, line)
-        if len(fields) != len(names):
-            lines.fail(f"the line has {len(fields)} fields; allowed: {len(names)} as in line 1")
-        values = dict(zip(names, fields, strict=True))
-        time = _time(lines, values["Timestamp"])
+        try:
+            time, down, up, values = _row(lines, names, line)
+        except TraceError:
+            if not lines.is_cut or second.time is None:
+                raise
+            notes.append(CUT)
+            break
+        is_behind = second.time is not None and time < second.time
+        if not in_time.passes(values["Timestamp"], is_behind=is_behind):
+            continue
         if second.time is not None and time != second.time:
             passed_s = (time - second.time).total_seconds()
-            if passed_s < 0:
-                lines.fail(f"{values['Timestamp']} is before the line above", "Timestamp")
             if passed_s > SILENCE_S:
                 silences, longest_s = silences + 1, max(longest_s, passed_s)
             sample = second.sample(lines, passed_s)
@@ -98,14 +93,13 @@ def _samples(lines: Lines, names: list[str], notes: list[str]) -> Iterator[Sampl
                 _check_length(lines, total_ns)
                 yield sample
         second.time = time
-        down = _rate(lines, "DL_bitrate", values)
-        up = _rate(lines, "UL_bitrate", values)
         second.down_bps = second.down_bps if down is None else down
         second.up_bps = second.up_bps if up is None else up
         second.rtt_s = _rtt(lines, values, second.rtt_s)
         rows += 1
         idle += values.get("State") == "I"
         missing += down is None
+    in_time.end()
     last = second.sample(lines, 1.0)
     if last is None:
         lines.fail("no line has a rate; needed: at least one with a number", "DL_bitrate")
@@ -119,6 +113,18 @@ def _samples(lines: Lines, names: list[str], notes: list[str]) -> Iterator[Sampl
             f"{silences} times the log was silent for more than {SILENCE_S} s "
             f"(longest {longest_s:.0f} s): the line before holds"
         )
+
+
+def _row(
+    lines: Lines, names: list[str], line: str
+) -> tuple[datetime, int | None, int | None, dict[str, str]]:
+    """Time, rates and all values of a line."""
+    fields = lines.fields(line)
+    if len(fields) != len(names):
+        lines.fail(f"the line has {len(fields)} fields; allowed: {len(names)} as in line 1")
+    values = dict(zip(names, fields, strict=True))
+    time = _time(lines, values["Timestamp"])
+    return time, _rate(lines, "DL_bitrate", values), _rate(lines, "UL_bitrate", values), values
 
 
 def _check_length(lines: Lines, total_ns: int) -> None:

@@ -85,6 +85,38 @@ def test_idleness_and_silence_are_noted() -> None:
     ]
 
 
+def test_a_clock_that_runs_back_is_read() -> None:
+    """As in UCC's 5G set."""
+    clocks = {"13.40.20": "2", "13.40.21": "4", "13.40.22": "6"}
+    rows = [row(clock, down) for clock, down in clocks.items()]
+    opened = recording(HEADER + rows[0] + rows[1] + row("13.40.20", "9") + rows[2])
+    assert [(sample.length_ns, sample.down_bps) for sample in opened.samples] == [
+        (10**9, 2000),
+        (10**9, 4000),
+        (10**9, 6000),
+    ]
+    assert opened.notes == [
+        "1 of 4 lines are not after a line above them (line 4 first): they are left out"
+    ]
+
+
+def test_a_last_line_that_is_cut_off_is_left_out() -> None:
+    whole = HEADER + row("13.40.04", "72") + row("13.40.05", "80")
+    last = row("13.40.06", "90").rstrip()
+    for length in range(1, last.rindex(",") + 1):
+        opened = recording(whole + last[:length])
+        assert list(opened.samples) == read(whole)
+        assert opened.notes == ["the last line is cut off: it is left out"]
+    assert len(read(whole + last)) == 3
+    opened = recording((whole + last[:40]).encode() + b"\xc3")
+    assert list(opened.samples) == read(whole)
+
+
+def test_fields_may_be_quoted() -> None:
+    text = HEADER + row("13.40.04", '"72"', "20").replace(",B,", ',"B, C",')
+    assert read(text) == [Sample(10**9, 72_000, 20_000)]
+
+
 def test_a_byte_order_mark_and_crlf_pass() -> None:
     text = HEADER + row("13.40.04", "72")
     assert read(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()) == read(text)
@@ -106,8 +138,12 @@ def test_a_byte_order_mark_and_crlf_pass() -> None:
         (HEADER + row("13:40:04", "1"), "x.csv:2: Timestamp: '2019.12.16_13:40:04' is no time"),
         (HEADER + row("25.00.00", "1"), "x.csv:2: Timestamp: '2019.12.16_25.00.00' is no time"),
         (
-            HEADER + row("13.40.04", "1") + row("13.40.03", "1"),
-            "x.csv:3: Timestamp: 2019.12.16_13.40.03 is before the line above",
+            HEADER + row("13.40.04", "1") + 11 * row("13.40.03", "1"),
+            "x.csv:13: Timestamp: '2019.12.16_13.40.03' and 10 lines before it are not after",
+        ),
+        (
+            HEADER + "".join(row(f"13.40.{s}", "1") for s in (14, 13, 16, 15, 18, 17)),
+            "x.csv:7: Timestamp: 3 of 6 lines are not after a line above them; allowed: up to 10 %",
         ),
         (
             HEADER + row("13.40.04", "1") + row("13.40.04", "1").replace("2019", "2020"),
