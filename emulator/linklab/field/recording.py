@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -21,6 +22,9 @@ from linklab.scenario import ClientSettings
 
 EVENTS_FILE: Final = "client.jsonl"
 SUMMARY_FILE: Final = "client.json"
+
+_LATE_S: Final = 0.1
+"""How much earlier than the one before it an event may be: threads write them."""
 
 
 class RecordingError(ValueError):
@@ -93,6 +97,7 @@ def read(directory: Path) -> Recording:
         raise RecordingError(str(error)) from error
     except OSError as error:
         raise RecordingError(f"{directory}: cannot be read: {error}") from error
+    _check_order(directory, events)
     length_s = summary.download_ns / 1e9
     if length_s <= 0 or not any(one.event == "sample" for one in events):
         raise RecordingError(
@@ -105,7 +110,7 @@ def read(directory: Path) -> Recording:
     return Recording(
         source=str(directory),
         contestant=_contestant(start),
-        is_complete=summary.outcome == "complete",
+        is_complete=summary.outcome == "complete" and events[-1].event == "done",
         length_s=length_s,
         size_bytes=max(0, summary.size_bytes - resumed),
         courses=tuple(
@@ -120,6 +125,21 @@ def read(directory: Path) -> Recording:
         ),
         bandwidths_bps={**peaks, **options.bandwidth_bps},
     )
+
+
+def _check_order(directory: Path, events: Sequence[ClientRecord]) -> None:
+    """Refuses events of several downloads, and events in no order. Raises RecordingError."""
+    file = directory / EVENTS_FILE
+    for line, (before, one) in enumerate(itertools.pairwise(events), 2):
+        if one.event == "start":
+            raise RecordingError(
+                f"{file}:{line}: a second download begins; allowed: one in a directory"
+            )
+        if one.t_s < before.t_s - _LATE_S:
+            raise RecordingError(
+                f"{file}:{line}: {one.t_s:.6g} s comes after {before.t_s:.6g} s; allowed: events in "
+                "order of time, as the client writes them"
+            )
 
 
 def _contestant(start: _Start) -> str:

@@ -1,9 +1,10 @@
 import json
+import random
 from pathlib import Path
 
 import pytest
 
-from linklab.field import recording, simulated
+from linklab.field import capacity, recording, simulated
 from linklab.field.recording import RecordingError
 from linklab.field.simulated import Link
 
@@ -91,3 +92,32 @@ def test_half_a_run_directory_is_named(tmp_path: Path, spoil: object, said: str)
     with pytest.raises(RecordingError) as caught:
         recording.read(directory)
     assert str(caught.value).startswith(f"{directory}{said}")
+
+
+def test_events_that_are_cut_off_are_read_to_there_and_not_complete(tmp_path: Path) -> None:
+    directory = simulated.run_dir(tmp_path, BOTH)
+    events = directory / recording.EVENTS_FILE
+    whole = events.read_bytes()
+    rates = []
+    for length in (len(whole), len(whole) - 5, len(whole) * 6 // 10):
+        events.write_bytes(whole[:length])
+        found = recording.read(directory)
+        assert found.is_complete == (length == len(whole))
+        rates.append(capacity.of_course(found.courses[0], found.length_s).mean_bps())
+    assert rates == pytest.approx([rates[0]] * 3, rel=0.01)
+
+
+@pytest.mark.parametrize("damage", ["twice", "lines twice", "shuffled"])
+def test_events_that_would_give_a_wrong_rate_are_refused(tmp_path: Path, damage: str) -> None:
+    directory = simulated.run_dir(tmp_path, BOTH)
+    events = directory / recording.EVENTS_FILE
+    first, *lines = events.read_bytes().splitlines(keepends=True)
+    if damage == "twice":
+        lines += [first, *lines]
+    elif damage == "lines twice":
+        lines = [first, *(line for one in lines for line in (one, one))]
+    else:
+        random.Random(1).shuffle(lines)
+    events.write_bytes(b"".join([first, *lines]))
+    with pytest.raises(RecordingError, match=r"client\.jsonl:\d+: .*; allowed: "):
+        recording.read(directory)

@@ -41,6 +41,7 @@ def lines(
     made: list[dict[str, Any]] = []
     for number, link in enumerate(links):
         made += _of_link(link, end_s, 100 * (number + 1))
+    made = [one for one in made if one["t_ns"] <= _ns(end_s)]
     made.sort(key=lambda one: one["t_ns"])
     names = [{"link": one.name, "device": one.device} for one in links]
     start = {"t_ns": 0, "event": "start", "algorithm": algorithm, "links": names}
