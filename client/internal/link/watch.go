@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/linklab/linklab/client/internal/plainfile"
 )
 
 // WirelessFile is where Linux tells the signal strength of wireless devices.
@@ -195,7 +193,7 @@ func announcements(messages []byte) (changed bool, led []int) {
 
 // signal returns the signal level of a device in dB.
 func signal(name, device string) (level float64, ok bool) {
-	file, err := plainfile.Open(name)
+	file, err := os.Open(name)
 	if err != nil {
 		return 0, false
 	}

@@ -128,9 +128,6 @@ func Rename(from, to string) error {
 // that of a plain file, or free: then a file is to be made. It waits for the
 // reader of a pipe until ctx ends.
 func Into(ctx context.Context, name string) (*os.File, error) {
-	if descriptor, ok := ownDescriptor(name); ok {
-		return ofDescriptor(descriptor, name)
-	}
 	// Nothing happens to what is opened so, and it stays the same until it is opened
 	// for writing.
 	found, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -138,6 +135,9 @@ func Into(ctx context.Context, name string) (*os.File, error) {
 		return nil, nil // Whoever makes the file says what is wrong.
 	}
 	defer unix.Close(found)
+	if descriptor, ok := ownDescriptor(name); ok {
+		return ofDescriptor(descriptor, name)
+	}
 	mode, err := modeOf(found, name)
 	switch {
 	case err != nil:
