@@ -25,9 +25,10 @@ class Event:
     which `after_bytes` of payload have arrived over all links, for `duration_s` seconds.
 
     The first group replaces what the layers below say: the carrier ("up", "down"), rates, RTT,
-    jitter, loss. "up" takes "down" back, and brings no carrier that a radio lacks. The second works on what they say: `fade_ratio` is what is left of both rates,
-    `cap_bps` limits both, `cross_bps` is what other people's traffic takes of the downlink,
-    `outage` loses everything without telling the client. `handover` names the access point to
+    jitter, loss. "up" takes "down" back, and brings no carrier that a radio lacks. The second
+    works on what they say: `fade_ratio` is what is left of both rates, `cap_bps` limits both,
+    `cross_bps` is what other people's traffic takes of the downlink, `outage` loses everything,
+    what waits in the queue too, without telling the client. `handover` names the access point to
     go to, or is "next". None leaves a thing alone.
     """
 
