@@ -17,6 +17,8 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
+var errGoodbye = errors.New("the server says goodbye before it has answered")
+
 const (
 	// PaceWindow is the time over which rescue takes a link's throughput: a
 	// few round trips. The exported ones are of uploads, too.
@@ -307,7 +309,10 @@ func (d withRescue) check(l *linkState, now time.Duration) {
 		if !s.delivered && now-s.since < shortLife && now >= l.notBefore {
 			l.failures++
 			l.notBefore = now + l.ban()
-			l.problem = errors.New("the server says goodbye before it has answered")
+			l.problem = errGoodbye
+			if ended := s.Ended(); ended != nil {
+				l.problem = fmt.Errorf("%w: %w", errGoodbye, ended)
+			}
 			l.broken()
 		}
 		d.lose(l, s)

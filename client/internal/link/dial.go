@@ -26,9 +26,10 @@ type Dialer struct {
 // Dial connects to a TCP address by plain TCP (MPTCP would use the other
 // links as well) and resolves host names through the same device if it can.
 func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
-	c, err := d.Plain().DialContext(ctx, "tcp", address)
+	asked := &askedServers{}
+	c, err := d.dialer(asked).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, err
+		return nil, asked.named(err)
 	}
 	conn, err := newConn(c.(*net.TCPConn), d.FewAcks)
 	if err != nil {
@@ -40,9 +41,11 @@ func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
 
 // Plain is the standard library's dialer through the device, whose connections
 // read as they come.
-func (d Dialer) Plain() *net.Dialer {
+func (d Dialer) Plain() *net.Dialer { return d.dialer(&askedServers{}) }
+
+func (d Dialer) dialer(asked *askedServers) *net.Dialer {
 	dialer := d.bound()
-	dialer.Resolver = d.resolver(stubFile)
+	dialer.Resolver = d.resolver(stubFile, asked)
 	return dialer
 }
 

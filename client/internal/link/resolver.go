@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -26,7 +27,7 @@ var stub = netip.MustParseAddr("127.0.0.53")
 // resolver asks name servers through the device: the Dialer's own, or else
 // those of the machine. A name server of the machine itself cannot be reached
 // through the device, and asks through which it likes.
-func (d Dialer) resolver(stubFile string) *net.Resolver {
+func (d Dialer) resolver(stubFile string, told *askedServers) *net.Resolver {
 	var asked atomic.Uint32
 	return &net.Resolver{
 		PreferGo: true,
@@ -38,16 +39,45 @@ func (d Dialer) resolver(stubFile string) *net.Resolver {
 					return nil, err
 				}
 				if len(servers) > 1 && network == "udp" {
+					told.add(servers...)
 					return d.askAll(ctx, servers)
 				}
 			}
 			server := servers[int(asked.Add(1)-1)%len(servers)]
+			told.add(server)
 			if server.Addr().IsLoopback() {
 				return new(net.Dialer).DialContext(ctx, network, server.String())
 			}
 			return d.bound().DialContext(ctx, network, server.String())
 		},
 	}
+}
+
+// askedServers are the name servers that were asked for one connection. The standard
+// library's errors name the server of resolverFile instead.
+type askedServers struct {
+	mu      sync.Mutex
+	servers []string
+}
+
+func (a *askedServers) add(servers ...netip.AddrPort) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, server := range servers {
+		if !slices.Contains(a.servers, server.String()) {
+			a.servers = append(a.servers, server.String())
+		}
+	}
+}
+
+// named is the error with the servers that were asked.
+func (a *askedServers) named(err error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if failed := new(net.DNSError); errors.As(err, &failed) && len(a.servers) > 0 {
+		failed.Server = strings.Join(a.servers, ", ")
+	}
+	return err
 }
 
 // machineServers are to be asked instead of the one that resolverFile names:

@@ -76,7 +76,7 @@ func TestADialerAsksItsNameServers(t *testing.T) {
 // A name server of the machine itself is reached, though through no device.
 func TestALoopbackNameServerIsAskedWithoutTheDevice(t *testing.T) {
 	d := Dialer{Device: "nodevice", NameServers: []netip.AddrPort{startNameServer(t)}}
-	if found, err := d.resolver("none").LookupNetIP(t.Context(), "ip4", "anything.example"); err != nil || len(found) != 1 {
+	if found, err := d.resolver("none", &askedServers{}).LookupNetIP(t.Context(), "ip4", "anything.example"); err != nil || len(found) != 1 {
 		t.Errorf("%v, %v", found, err)
 	}
 }
@@ -96,7 +96,7 @@ func TestSystemdsNameServersAreAskedThroughTheDevice(t *testing.T) {
 		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		conn, err := Dialer{Device: "lo"}.resolver(file).Dial(t.Context(), "udp", "127.0.0.53:53")
+		conn, err := Dialer{Device: "lo"}.resolver(file, &askedServers{}).Dial(t.Context(), "udp", "127.0.0.53:53")
 		if err != nil {
 			t.Fatal(err)
 		}

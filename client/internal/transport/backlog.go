@@ -148,7 +148,7 @@ func (b *readBody) Read(p []byte) (int, error) {
 		b.reader.read(quantity.Bytes(n))
 	}
 	if err != nil && err != io.EOF {
-		err = printable.Error(err)
+		err = printable.Error(b.conn.explained(err))
 	}
 	return n, err
 }

@@ -18,6 +18,7 @@ const (
 	frameGoAway   = 7
 	flagPadded    = 8
 	protocolError = 1
+	goAwayLength  = 8 // Of a GOAWAY without words.
 )
 
 // dataCounter is a connection that reads along what a server sends over
@@ -30,6 +31,8 @@ type dataCounter struct {
 	backlog *backlog
 	// goodbye says that the server takes no new requests.
 	goodbye atomic.Bool
+	// cause is why it is over.
+	cause *endCause
 
 	// Of the reader alone: the header of the current frame, how much of it is
 	// here, what is left of the frame's content, and what of that is a body's.
@@ -42,16 +45,22 @@ type dataCounter struct {
 	// reason is what came of the reason of a reset, of reasonLeft bytes more.
 	reason     uint32
 	reasonLeft int
+	// words is the beginning of a GOAWAY, of which wordsLeft bytes are kept at most.
+	words     []byte
+	wordsLeft int
 }
 
-func newDataCounter(conn net.Conn, backlog *backlog) *dataCounter {
-	return &dataCounter{Conn: conn, backlog: backlog}
+func newDataCounter(conn net.Conn, backlog *backlog, cause *endCause) *dataCounter {
+	return &dataCounter{Conn: conn, backlog: backlog, cause: cause}
 }
 
 // Read reads, and counts.
 func (c *dataCounter) Read(p []byte) (int, error) {
 	c.backlog.await()
 	n, err := c.Conn.Read(p)
+	if err != nil {
+		defer c.cause.failed(err) // After what came before it.
+	}
 	for rest := p[:n]; len(rest) > 0; {
 		switch {
 		case c.padded:
@@ -66,7 +75,17 @@ func (c *dataCounter) Read(p []byte) (int, error) {
 			rest = rest[1:]
 			if c.reasonLeft == 0 && c.reason == protocolError {
 				// net/http sends nothing more on such a connection.
+				c.cause.reset(c.reason)
 				c.goodbye.Store(true)
+			}
+		case c.wordsLeft > 0:
+			part := min(c.wordsLeft, len(rest))
+			c.words = append(c.words, rest[:part]...)
+			c.wordsLeft -= part
+			c.content -= quantity.Bytes(part)
+			rest = rest[part:]
+			if c.wordsLeft == 0 {
+				c.cause.goAway(c.words)
 			}
 		case c.content > 0:
 			part := min(c.content, quantity.Bytes(len(rest)))
@@ -99,6 +118,7 @@ func (c *dataCounter) begin() {
 	case frameReset:
 		c.reason, c.reasonLeft = 0, int(min(c.content, 4))
 	case frameGoAway:
+		c.words, c.wordsLeft = nil, int(min(c.content, goAwayLength+mostDebug))
 		c.goodbye.Store(true)
 	}
 }

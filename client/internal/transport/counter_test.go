@@ -42,7 +42,7 @@ func TestDataAreCounted(t *testing.T) {
 		b := newBacklog()
 		read := uint32(random.IntN(9))
 		b.begin(read)
-		c := newDataCounter(&r, b)
+		c := newDataCounter(&r, b, new(endCause))
 		for {
 			n, err := c.Read(make([]byte, 1+random.IntN(40)))
 			if n == 0 || err != nil {
@@ -79,7 +79,7 @@ func TestGoodbyesAreNoticed(t *testing.T) {
 			r.Write(frame(frameData, 1, make([]byte, 5)))
 			r.Write(frame(test.kind, 3, test.content))
 			r.Write(frame(frameData, 1, []byte{0, 0, 0, 1}))
-			c := newDataCounter(&r, newBacklog())
+			c := newDataCounter(&r, newBacklog(), new(endCause))
 			for {
 				if n, err := c.Read(make([]byte, size)); n == 0 || err != nil {
 					break

@@ -50,12 +50,13 @@ type creditSaver struct {
 	out      []byte
 
 	backlog *backlog
+	cause   *endCause
 	// newest is the stream that was opened last.
 	newest uint32
 }
 
-func newCreditSaver(conn net.Conn, backlog *backlog) *creditSaver {
-	return &creditSaver{Conn: conn, skip: prefaceLength, withheld: map[uint32]uint32{}, backlog: backlog}
+func newCreditSaver(conn net.Conn, backlog *backlog, cause *endCause) *creditSaver {
+	return &creditSaver{Conn: conn, skip: prefaceLength, withheld: map[uint32]uint32{}, backlog: backlog, cause: cause}
 }
 
 // Write passes on all frames of p but credit that can wait. It is not safe
@@ -79,6 +80,9 @@ func (s *creditSaver) Write(p []byte) (int, error) {
 			s.head = append([]byte(nil), rest...)
 			break
 		}
+		if goodbye := rest[frameHeaderLength:]; rest[frameTypeOffset] == frameGoAway && len(goodbye) >= goAwayLength {
+			s.cause.broken(binary.BigEndian.Uint32(goodbye[4:]))
+		}
 		if rest[frameTypeOffset] == frameHeaders {
 			s.newest = binary.BigEndian.Uint32(rest[frameStreamOffset:]) & streamIdentifierMask
 			s.backlog.begin(s.newest)
@@ -95,6 +99,7 @@ func (s *creditSaver) Write(p []byte) (int, error) {
 	}
 	if len(s.out) > 0 {
 		if _, err := s.Conn.Write(s.out); err != nil {
+			s.cause.failed(err)
 			return 0, err
 		}
 	}

@@ -74,7 +74,7 @@ func TestCreditIsHeldBackAndNothingElse(t *testing.T) {
 			given[id] += int64(bytes)
 		}
 		var r recorder
-		s := newCreditSaver(&r, newBacklog())
+		s := newCreditSaver(&r, newBacklog(), new(endCause))
 		for rest := stream; len(rest) > 0; {
 			n := min(len(rest), 1+random.IntN(40))
 			if written, err := s.Write(rest[:n]); written != n || err != nil {
@@ -105,7 +105,7 @@ func TestCreditIsHeldBackAndNothingElse(t *testing.T) {
 // A connection that served many requests does not remember them all.
 func TestCreditOfEndedStreamsIsReleased(t *testing.T) {
 	var r recorder
-	s := newCreditSaver(&r, newBacklog())
+	s := newCreditSaver(&r, newBacklog(), new(endCause))
 	s.Write(preface)
 	for id := range uint32(1000) {
 		s.Write(credit(1+2*id, 1000))
@@ -120,7 +120,7 @@ func TestCreditOfEndedStreamsIsReleased(t *testing.T) {
 
 func TestCreditPassesWhenItIsWorthIt(t *testing.T) {
 	var r recorder
-	s := newCreditSaver(&r, newBacklog())
+	s := newCreditSaver(&r, newBacklog(), new(endCause))
 	s.Write(preface)
 	r.Reset()
 	for range 3 {

@@ -6,6 +6,7 @@ package transport
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -48,6 +49,8 @@ type Conn struct {
 	// saver and backlog are nil without HTTP/2.
 	saver   *creditSaver
 	backlog *backlog
+	// cause is why an HTTP/2 connection is over; nil without HTTP/2.
+	cause *endCause
 	// Protocol is what was agreed on, such as "TLS 1.3 h2".
 	Protocol string
 	// Socket is the network connection, or stands for all of them.
@@ -108,8 +111,9 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	backlog := newBacklog()
-	counter := newDataCounter(secure.Conn, backlog)
-	saver := newCreditSaver(counter, backlog)
+	cause := new(endCause)
+	counter := newDataCounter(secure.Conn, backlog, cause)
+	saver := newCreditSaver(counter, backlog, cause)
 	transport := &http.Transport{
 		DialContext:        func(context.Context, string, string) (net.Conn, error) { return saver, nil },
 		Protocols:          protocols,
@@ -122,7 +126,7 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 	client, err := transport.NewClientConn(ctx, "http", Address(u))
 	if err != nil {
 		secure.Close()
-		return nil, fmt.Errorf("start HTTP/2: %w", err)
+		return nil, printable.Error(fmt.Errorf("start HTTP/2: %w", cause.explained(err)))
 	}
 	protocol := tls.VersionName(state.Version) + " " + state.NegotiatedProtocol
 	return &Conn{
@@ -132,6 +136,7 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 		counter:  counter,
 		saver:    saver,
 		backlog:  backlog,
+		cause:    cause,
 		Protocol: protocol,
 		Socket:   socket,
 	}, nil
@@ -150,7 +155,14 @@ func secured(ctx context.Context, raw link.Socket, config *tls.Config, received 
 }
 
 // Close closes the connection; requests in flight fail.
-func (c *Conn) Close() error { return c.http.Close() }
+func (c *Conn) Close() error {
+	if c.cause != nil {
+		c.cause.is(errClosed, true)
+	}
+	return c.http.Close()
+}
+
+var errClosed = errors.New("the connection was closed by this side")
 
 // Usable reports whether new requests can be sent: the connection is up and
 // the server has not said goodbye. Where it allows no more requests at a time,
@@ -341,10 +353,26 @@ func (c *Conn) send(request *http.Request) (*http.Response, error) {
 		if body.reader != nil {
 			body.reader.leave()
 		}
-		return nil, printable.Error(err)
+		return nil, printable.Error(c.explained(err))
 	}
 	body.ReadCloser, response.Body = response.Body, body
 	return response, nil
+}
+
+// explained is the error of a request, or why its connection was over before.
+func (c *Conn) explained(err error) error {
+	if c.cause == nil {
+		return err
+	}
+	return c.cause.explained(err)
+}
+
+// Ended is why the connection takes no more requests, nil if that is not known.
+func (c *Conn) Ended() error {
+	if c.cause == nil {
+		return nil
+	}
+	return printable.Error(c.cause.get())
 }
 
 // meteredConn counts what it receives.

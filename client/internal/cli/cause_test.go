@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/binary"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The types of frames that these servers send (RFC 9113 6).
+const (
+	dataFrame, headersFrame, resetFrame, settingsFrame, goAwayFrame = 0, 1, 3, 4, 7
+)
+
+// frame is a frame of HTTP/2.
+func frame(kind byte, stream uint32, content ...byte) []byte {
+	text := binary.BigEndian.AppendUint32(nil, uint32(len(content))<<8|uint32(kind))
+	text = append(text, 0)
+	return append(binary.BigEndian.AppendUint32(text, stream), content...)
+}
+
+// goAway is a GOAWAY with a reason and words.
+func goAway(code byte, words string) []byte {
+	return frame(goAwayFrame, 0, append([]byte{0, 0, 0, 0, 0, 0, 0, code}, words...)...)
+}
+
+// speakHTTP2 starts a server of HTTP/2 that handles each connection's frames: after
+// its settings, and with each request, it calls says.
+func speakHTTP2(t *testing.T, says func(conn *tls.Conn, requests int)) (url string, flags []string) {
+	t.Helper()
+	url, flags = serve(t, http.NotFoundHandler())
+	from := httptest.NewTLSServer(nil) // Its certificate is that of all test servers.
+	defer from.Close()
+	config := &tls.Config{Certificates: from.TLS.Certificates, NextProtos: []string{"h2"}}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			raw, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				conn := tls.Server(raw, config)
+				defer conn.Close()
+				if _, err := io.ReadFull(conn, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))); err != nil {
+					return
+				}
+				conn.Write(frame(settingsFrame, 0))
+				says(conn, 0)
+				header := make([]byte, 9)
+				for requests := 0; ; {
+					if _, err := io.ReadFull(conn, header); err != nil {
+						return
+					}
+					if _, err := io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(header)>>8)); err != nil {
+						return
+					}
+					if header[3] == headersFrame {
+						requests++
+						says(conn, requests)
+					}
+				}
+			}()
+		}
+	}()
+	return "https://" + listener.Addr().String() + "/f", flags
+}
+
+// reset ends a connection without a word of TLS or TCP.
+func reset(conn *tls.Conn) {
+	conn.NetConn().(*net.TCPConn).SetLinger(0)
+	conn.NetConn().Close()
+}
+
+// Each failure is told by its cause, for downloads and uploads, and not by what
+// followed from it.
+func TestErrorsNameTheCause(t *testing.T) {
+	for name, test := range map[string]struct {
+		says func(conn *tls.Conn, requests int)
+		want []string
+	}{
+		"GOAWAY with words": {func(conn *tls.Conn, requests int) {
+			if requests == 1 {
+				conn.Write(goAway(11, "too many from you\x1b[2J"))
+				conn.Close()
+			}
+		}, []string{"ENHANCE_YOUR_CALM", "too many from you"}},
+		"GOAWAY before a request": {func(conn *tls.Conn, requests int) {
+			conn.Write(goAway(2, "no room"))
+			time.Sleep(20 * time.Millisecond)
+			conn.Close()
+		}, []string{`INTERNAL_ERROR: "no room"`}},
+		"GOAWAY in two steps": {func(conn *tls.Conn, requests int) {
+			conn.Write(append(goAway(0, ""), goAway(12, "")...))
+			time.Sleep(20 * time.Millisecond)
+			conn.Close()
+		}, []string{"INADEQUATE_SECURITY"}},
+		"error of protocol, the server's": {func(conn *tls.Conn, requests int) {
+			if requests > 0 {
+				conn.Write(frame(resetFrame, uint32(2*requests-1), 0, 0, 0, 1))
+			}
+		}, []string{"PROTOCOL_ERROR"}},
+		"error of protocol, ours": {func(conn *tls.Conn, requests int) {
+			conn.Write(frame(dataFrame, 0, 1, 2, 3))
+		}, []string{"connection error: PROTOCOL_ERROR|the server broke the rules of HTTP/2"}},
+		"reset after a request": {func(conn *tls.Conn, requests int) {
+			if requests == 1 {
+				reset(conn)
+			}
+		}, []string{"connection reset by peer|the server reset the connection"}},
+		"reset before a request": {func(conn *tls.Conn, requests int) { reset(conn) },
+			[]string{"connection reset by peer|the server reset the connection"}},
+		"end after a request": {func(conn *tls.Conn, requests int) {
+			if requests == 1 {
+				conn.Close()
+			}
+		}, []string{"unexpected EOF|the server closed the connection"}},
+		"end before a request": {func(conn *tls.Conn, requests int) { conn.Close() },
+			[]string{"EOF|the server closed the connection"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, flags := speakHTTP2(t, test.says)
+			own := ownFile(t)
+			for _, command := range [][]string{{"get", url, "-o", own + ".copy"}, {"put", own, url}} {
+				code, _, stderr := run(append(append(command, flags...), "--link", "lo", "--give-up", "1s", "--log-level", "error")...)
+				if code != 1 || strings.Contains(stderr, "not usable") {
+					t.Errorf("%s: exit code %d, stderr %q", command[0], code, stderr)
+				}
+				for _, want := range test.want {
+					if !containsOne(stderr, strings.Split(want, "|")) {
+						t.Errorf("%s: %q is not in %q", command[0], want, stderr)
+					}
+				}
+				expectPrintable(t, "stderr", stderr)
+			}
+		})
+	}
+}
+
+func containsOne(text string, of []string) bool {
+	for _, one := range of {
+		if strings.Contains(text, one) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownFile is a file to upload.
+func ownFile(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "own")
+	if err := os.WriteFile(name, bytes.Repeat([]byte("x"), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// The same of what fails before HTTP.
+func TestErrorsNameTheCauseBeforeHTTP(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := closed.Addr().String()
+	closed.Close()
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	noNames := udp.LocalAddr().String()
+	udp.Close()
+	wanted := httptest.NewUnstartedServer(http.NotFoundHandler())
+	wanted.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	wanted.EnableHTTP2 = true
+	wanted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	wanted.StartTLS()
+	t.Cleanup(wanted.Close)
+	_, flags := serve(t, http.NotFoundHandler())
+	for name, test := range map[string]struct{ url, want string }{
+		"nobody listens":       {"https://" + nobody + "/f", "connection refused"},
+		"no name server":       {"https://host.example/f", "lookup host.example on " + noNames + ": "},
+		"a client certificate": {wanted.URL + "/f", "certificate required"},
+		"another name":         {strings.Replace(wanted.URL, "127.0.0.1", "localhost", 1) + "/f", "certificate is valid for "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			own := ownFile(t)
+			for _, command := range [][]string{{"get", test.url, "-o", own + ".copy"}, {"put", own, test.url}} {
+				code, _, stderr := run(append(append(command, flags...), "--link", "lo", "--dns", noNames, "--give-up", "1s", "--log-level", "error")...)
+				if code != 1 || !strings.Contains(stderr, test.want) {
+					t.Errorf("%s: exit code %d, stderr %q, want %q", command[0], code, stderr, test.want)
+				}
+			}
+		})
+	}
+}

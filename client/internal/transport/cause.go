@@ -1,0 +1,134 @@
+package transport
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostDebug is how many bytes of the words of a GOAWAY are kept.
+const mostDebug = 200
+
+// endCause is why a connection takes no more requests: the first reason that is
+// known. Of later requests net/http says only that the connection cannot be used.
+type endCause struct {
+	mu  sync.Mutex
+	err error
+	// mild says that the reason tells of no fault: another one says more.
+	mild bool
+}
+
+func (c *endCause) is(err error, mild bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil || c.mild && !mild {
+		c.err, c.mild = err, mild
+	}
+}
+
+// get is nil while the connection works, as far as is known.
+func (c *endCause) get() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// failed takes the error of a read or write.
+func (c *endCause) failed(err error) {
+	switch {
+	case errors.Is(err, net.ErrClosed): // By this side.
+	case err == io.EOF, errors.Is(err, unix.EPIPE):
+		c.is(errors.New("the server closed the connection"), true)
+	case errors.Is(err, unix.ECONNRESET): // Linux tells it once, to who reads or writes first.
+		c.is(errors.New("the server reset the connection"), false)
+	default: // Such as a TLS alert, in the words of crypto/tls.
+		c.is(err, false)
+	}
+}
+
+// goAway takes what a GOAWAY holds (RFC 9113 6.8).
+func (c *endCause) goAway(content []byte) {
+	if len(content) < goAwayLength {
+		return
+	}
+	code := binary.BigEndian.Uint32(content[4:])
+	text := "the server ended the connection with GOAWAY, " + codeName(code)
+	if debug := content[goAwayLength:]; len(debug) > 0 {
+		text = fmt.Sprintf("%s: %q", text, debug)
+	}
+	c.is(errors.New(text), code == 0)
+}
+
+// reset takes the reason for which net/http sends nothing more.
+func (c *endCause) reset(code uint32) {
+	c.is(errors.New("the server reset a request with "+codeName(code)), false)
+}
+
+var errBroken = errors.New("the server broke the rules of HTTP/2")
+
+// broken takes the reason that this side gives the server for the end.
+func (c *endCause) broken(code uint32) {
+	if code != 0 {
+		c.is(fmt.Errorf("%w: %s", errBroken, codeName(code)), false)
+	}
+}
+
+// codeName is what RFC 9113 7 calls the reason for the end of a connection or stream.
+func codeName(code uint32) string {
+	names := []string{
+		"NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT",
+		"STREAM_CLOSED", "FRAME_SIZE_ERROR", "REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR",
+		"CONNECT_ERROR", "ENHANCE_YOUR_CALM", "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
+	}
+	if code < uint32(len(names)) {
+		return names[code]
+	}
+	return fmt.Sprintf("the unknown code %#x", code)
+}
+
+// vague are what net/http says of a connection that came to an end before.
+var vague = []string{
+	"http2: client conn not usable",
+	"http2: client conn is closed",
+	"http2: client conn could not be established",
+	"http2: client connection lost",
+	"http2: Transport received Server's graceful shutdown GOAWAY",
+	"http2: Transport received GOAWAY from server",
+}
+
+// explained is the error of a request, in the words of the cause if it hides that.
+func (c *endCause) explained(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	hides := errors.Is(err, io.ErrUnexpectedEOF) && c.err != nil && !c.mild
+	for _, text := range vague {
+		hides = hides || strings.Contains(err.Error(), text)
+	}
+	switch {
+	case !hides:
+		return err
+	case c.err == nil:
+		// Nothing ended it but net/http, which tells only requests in flight why.
+		return explainedError{err, errBroken}
+	}
+	return explainedError{err, c.err}
+}
+
+// explainedError is an error that is told by its cause.
+type explainedError struct {
+	error
+	cause error
+}
+
+func (e explainedError) Error() string { return e.cause.Error() }
+
+func (e explainedError) Unwrap() []error { return []error{e.cause, e.error} }
