@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/linklab/linklab/client/internal/credentials"
@@ -37,8 +36,8 @@ type getFlags struct {
 	runDir   string
 	json     bool
 	quiet    bool
-	// stream is where the bytes go if that is no file.
-	stream *output.Stream
+	// toStdout says that the bytes go to standard output.
+	toStdout bool
 }
 
 func newGet(logs *logging) *cobra.Command {
@@ -83,20 +82,12 @@ HOST alone, and neither stored nor shown.`,
 
 func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) error {
 	stdout, stderr := command.OutOrStdout(), command.ErrOrStderr()
-	options, err := f.options(rawURL, command.Flags())
+	options, err := f.options(command, rawURL)
 	if err != nil {
 		return usageError{err}
 	}
 	if options.Log, err = logs.logger(stderr); err != nil {
 		return err
-	}
-
-	checksum, _ := parseChecksum(f.checksum)
-	if f.stream, err = output.Open(command.Context(), f.output, printable.Raw(stdout), checksum); err != nil {
-		return err
-	}
-	if f.stream != nil && f.stream.IsSame(printable.Raw(stdout)) {
-		stdout = stderr
 	}
 
 	exported, stopMetrics, err := f.metrics.start(f.algorithm, options.Links)
@@ -129,6 +120,9 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 	if dir != nil {
 		err = errors.Join(err, dir.Close(summary))
 	}
+	if f.toStdout {
+		stdout = stderr
+	}
 	if f.json {
 		return errors.Join(err, printJSON(stdout, summary))
 	}
@@ -153,7 +147,7 @@ func printSummary(w io.Writer, name string, links []download.Link, s rundir.Summ
 }
 
 // options checks the arguments.
-func (f *getFlags) options(rawURL string, flags *pflag.FlagSet) (o download.Options, err error) {
+func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Options, err error) {
 	checksum, err := parseChecksum(f.checksum)
 	if err != nil {
 		return o, err
@@ -170,7 +164,7 @@ func (f *getFlags) options(rawURL string, flags *pflag.FlagSet) (o download.Opti
 	if f.output, err = outputName(u, f.output); err != nil {
 		return o, err
 	}
-	if o, _, err = f.engineFlags.options(flags); err != nil {
+	if o, _, err = f.engineFlags.options(command.Flags()); err != nil {
 		return o, err
 	}
 	o.URL, o.Verified = u, checksum != nil
@@ -178,8 +172,13 @@ func (f *getFlags) options(rawURL string, flags *pflag.FlagSet) (o download.Opti
 		o.Header = http.Header{"Authorization": {authorization}}
 	}
 	o.Output = func() (download.Sink, error) {
-		if f.stream != nil {
-			return f.stream, nil
+		stream, err := output.Open(command.Context(), f.output, printable.Raw(command.OutOrStdout()), checksum)
+		if err != nil {
+			return nil, err
+		}
+		if stream != nil {
+			f.toStdout = stream.IsStandard
+			return stream, nil
 		}
 		return partfile.Create(partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u)})
 	}

@@ -48,6 +48,8 @@ type Stream struct {
 	failed chan error
 	begun  bool
 	close  func() error
+	// IsStandard says that it writes to standard output, however that is called.
+	IsStandard bool
 }
 
 // Open opens what the name stands for, standard if that is Standard. It returns nil
@@ -73,15 +75,12 @@ func Open(ctx context.Context, name string, standard io.Writer, checksum []byte)
 	if file != nil {
 		s.to, s.close = file, sync.OnceValue(file.Close)
 	}
+	s.IsStandard = name == Standard || isSame(file, standard)
 	return s, nil
 }
 
-// IsSame reports whether it writes where a writer does.
-func (s *Stream) IsSame(w io.Writer) bool {
-	file, ok := s.to.(*os.File)
-	if !ok {
-		return s.to == w
-	}
+// isSame reports whether a file is the one that a writer writes to.
+func isSame(file *os.File, w io.Writer) bool {
 	other, ok := w.(*os.File)
 	if !ok {
 		return false

@@ -69,11 +69,9 @@ const (
 )
 
 // Create opens the part for writing, or returns an error if that cannot
-// become the file or if another process is writing it.
+// become the file or if another process is writing it. Unless NoReplace is set, the
+// caller has seen that the name is free or a plain file's (plainfile.Into).
 func Create(o Options) (*File, error) {
-	if err := plainfile.CheckReplaceable(o.Name); err != nil {
-		return nil, err
-	}
 	if o.NoReplace {
 		if err := CheckFree(o.Name); err != nil {
 			return nil, err

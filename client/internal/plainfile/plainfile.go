@@ -142,7 +142,9 @@ func Into(ctx context.Context, name string) (*os.File, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case mode.IsRegular() || mode.IsDir():
+	case mode.IsDir():
+		return nil, fmt.Errorf("%s is a directory: a file name is needed", name)
+	case mode.IsRegular():
 		return nil, nil
 	case mode&os.ModeNamedPipe == 0 && mode&os.ModeCharDevice == 0:
 		return nil, refused(name, mode)
