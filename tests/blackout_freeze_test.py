@@ -1,4 +1,4 @@
-"""A sender that is frozen while Wi-Fi is silent, in the guest and in virtual time."""
+"""A sender that is told while Wi-Fi is silent, in the guest and in virtual time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def blackout(scenario: Callable[..., Path], duration_s: int) -> Path:
     return scenario("blackout", size="20 MB", wifi=WIFI, lte=LTE, more=more)
 
 
-def test_after_a_blackout_a_frozen_sender_goes_on_as_before(
+def test_after_a_blackout_a_sender_that_was_told_tries_at_once(
     linklab: Linklab, scenario: Callable[..., Path]
 ) -> None:
     file = blackout(scenario, 2)
@@ -39,20 +39,18 @@ def test_after_a_blackout_a_frozen_sender_goes_on_as_before(
 
     (run_dir,) = Path(done.json["run_dir"]).glob("*freeze*")
     said = [one for one in lines(run_dir / "events.jsonl") if one["kind"] == "sender"]
-    assert [(one["link"], one["detail"]) for one in said] == [
+    assert [(one["link"], one["detail"]) for one in said[:2]] == [
         ("wifi", "frozen"),
         ("wifi", "goes on"),
     ]
     assert 3 < said[0]["t_s"] < 3.2
-    # 5 s and a round trip, and what lies between two looks.
-    assert 5 < said[1]["t_s"] < 5.1
-    # With half of its window at least, not with that of one packet.
+    # 5 s and a timeout that did not double: 0.2 s over a round trip with a full queue.
+    assert 5 < said[1]["t_s"] < 5.4
     (plain,) = Path(done.json["run_dir"]).glob("*curl-wifi*")
-    assert arrived(run_dir, 4.9, 5.6) > 0.6 * 24e6 / 8 * 0.5
-    assert arrived(plain, 4.9, 5.6) < 0.2 * 24e6 / 8 * 0.5
+    assert arrived(plain, 4.9, 6.1) < arrived(run_dir, 4.9, 6.1)
 
 
-def test_a_sender_that_can_no_longer_be_frozen_takes_its_timeouts_back(
+def test_after_a_long_blackout_it_tries_as_soon(
     linklab: Linklab, scenario: Callable[..., Path]
 ) -> None:
     done = linklab("compare", blackout(scenario, 20), "-a", "curl-wifi,freeze", "--json")

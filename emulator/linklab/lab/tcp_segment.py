@@ -14,6 +14,7 @@ _ALL_NUMBERS: Final = 1 << 32
 _HEADER: Final = struct.Struct("!HHIIBBHHH")
 _END, _FILLER, _MSS, _SCALE, _MAY_SACK, _SACK, _TIMES = 0, 1, 2, 3, 4, 5, 8
 _TCP: Final = 6
+_UNREACHABLE, _HOST = 3, 1
 
 MOST_BLOCKS: Final = 3
 """Of a selective acknowledgement, beside a timestamp (RFC 2018 3)."""
@@ -119,6 +120,18 @@ def packed(segment: Segment, source: bytes, target: bytes, options: bytes = b"")
     pseudo = source + target + struct.pack("!BBH", 0, _TCP, size)
     struct.pack_into("!H", header, 16, _checksum(pseudo + header + options + segment.payload))
     return bytes(header) + options + segment.payload
+
+
+def unreachable(segment: Segment, source: bytes, target: bytes) -> bytes:
+    """ICMP that says of what this segment acknowledges next, on its way between these addresses, that
+    its host is unreachable (RFC 792): the IPv4 header and 8 bytes of the segment that it is about."""
+    address = bytearray(struct.pack("!BBHHHBBH", 0x45, 0, 40, 0, 0, 64, _TCP, 0) + source + target)
+    struct.pack_into("!H", address, 10, _checksum(bytes(address)))
+    number = segment.acknowledged % _ALL_NUMBERS
+    about = bytes(address) + struct.pack("!HHI", segment.to_port, segment.from_port, number)
+    head = bytearray(struct.pack("!BBHI", _UNREACHABLE, _HOST, 0, 0))
+    struct.pack_into("!H", head, 2, _checksum(bytes(head) + about))
+    return bytes(head) + about
 
 
 def _checksum(content: bytes) -> int:

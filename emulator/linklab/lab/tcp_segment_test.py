@@ -36,6 +36,16 @@ def test_a_segment_is_read_as_it_was_written(payload: bytes) -> None:
     assert summed(pseudo + written + bytes(len(written) % 2)) == 0
 
 
+def test_that_a_host_is_unreachable_is_said_of_what_is_acknowledged_next() -> None:
+    told = tcp_segment.unreachable(Segment(40_000, 443, 7, 2**32 + 9, ACK, 512), THERE, HERE)
+    assert told[:2] == bytes((3, 1))  # Destination and host unreachable (RFC 792).
+    assert summed(told) == 0
+    address, about = told[8:28], told[28:]
+    assert summed(address) == 0
+    assert (address[9], address[12:16], address[16:20]) == (6, THERE, HERE)
+    assert struct.unpack("!HHI", about) == (443, 40_000, 9)
+
+
 def test_what_ethernet_adds_behind_a_datagram_is_not_payload() -> None:
     written = packed(Segment(1, 2, 3, 4, ACK, 5), HERE, THERE)
     assert parsed(datagram(written) + bytes(6)).payload == b""
