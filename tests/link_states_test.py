@@ -99,7 +99,7 @@ Frame = tuple[float, int]
 
 @dataclass(frozen=True)
 class Part:
-    """A time in which a link's delay stays: what leaves the access node from `start_s` to `end_s`
+    """A time in which a link's delay stays; with jitter it strays from `shift_s` by -1 to 8 of it: what leaves the access node from `start_s` to `end_s`
     comes `shift_s` later, in order, however long packets before it were on their way."""
 
     start_s: float
@@ -116,7 +116,7 @@ def parts(course: Course, direction: str) -> list[Part]:
     for state in course:
         last = found[-1] if found else Part(0.0, 0.0, 0.0, 0.0)
         if not found or (last.shift_s, last.jitter_s) != (state.delay_s, state.jitter_s):
-            overlap_s = last.shift_s + last.jitter_s - state.delay_s
+            overlap_s = last.shift_s + 8 * last.jitter_s - (state.delay_s - state.jitter_s)
             if found and overlap_s > 0:  # What comes now comes with the last one before the change.
                 found[-1] = replace(last, end_s=state.t_s - FRAME_S)
             elif found:
@@ -162,7 +162,7 @@ def too_early_or_late(course: Course, direction: str, frames: list[Frame]) -> It
     delays = parts(course, direction)
     for start_s, end_s in times(course, direction, passes=False):
         before_s = max(
-            part.shift_s + part.jitter_s for part in delays
+            part.shift_s + 8 * part.jitter_s for part in delays
             if part.start_s <= start_s and start_s < part.end_s + 0.2
         )  # fmt: skip
         after = next(part for part in reversed(delays) if part.start_s <= end_s)

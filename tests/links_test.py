@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
 import time
 from collections import Counter
@@ -274,6 +275,21 @@ def test_losses_come_in_bursts_and_the_same_ones_every_time(
     bursts = [after - before - 1 for before, after in pairwise(numbers) if after - before > 1]
     assert sum(bursts) / (numbers[-1] + 1) == pytest.approx(0.02, rel=0.5)
     assert sum(bursts) / len(bursts) == pytest.approx(4, rel=0.4)
+
+
+@pytest.mark.parametrize(("rate_bps", "seconds"), [(1e6, 20.0), (50e6, 8.0)])
+def test_jitter_is_the_deviation_of_the_delay_whatever_the_load(
+    scenario: Callable[..., Path], received: Callable[..., Any], rate_bps: float, seconds: float
+) -> None:
+    file = scenario("jitter", wifi="down: 800 Mbit/s, up: 1 Mbit/s, rtt: 40 ms, jitter: 10 ms")
+    _, arrivals = received(file, "wlan0", rate_bps, seconds)
+    numbers = [number for number, _ in arrivals]
+    assert numbers == list(range(round(rate_bps * seconds / 8 / FRAME_BYTES) + 1))
+    # Sent in bursts at whole milliseconds from 200 ms on.
+    frames_per_ms = rate_bps / 8e3 / FRAME_BYTES
+    delays_ms = [t_ns / 1e6 - 200 - int(number / frames_per_ms) for number, t_ns in arrivals]
+    assert statistics.fmean(delays_ms) == pytest.approx(20, abs=1)
+    assert statistics.stdev(delays_ms) == pytest.approx(10, abs=1)
 
 
 def test_a_running_lab_takes_changes(scenario: Callable[..., Path], tmp_path: Path) -> None:

@@ -226,9 +226,9 @@ def _jitter(bench: Bench) -> Result:
         "p95_ms": quantiles[18],
         "packets": len(delays_ms),
     }
-    bench.say("\n[bold]Jitter[/bold] (20 ms one way ± 5 ms, uniform in netem, kept in order)")
+    bench.say("\n[bold]Jitter[/bold] (20 ms one way, deviation 5 ms, in order)")
     bench.say(
-        f"delay: mean {report['mean_ms']:.2f} ms, sd {report['sd_ms']:.2f} (uniform: 2.89), "
+        f"delay: mean {report['mean_ms']:.2f} ms, sd {report['sd_ms']:.2f}, "
         f"5 % {report['p5_ms']:.2f}, median {report['median_ms']:.2f}, "
         f"95 % {report['p95_ms']:.2f}; {len(delays_ms)} packets"
     )

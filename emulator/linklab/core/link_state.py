@@ -25,8 +25,8 @@ class LinkState:
     whatever the radio does meanwhile.
 
     `up` is the carrier: while it is down nothing passes in either direction and the client
-    sees it. `delay_s` is one way and the same both ways, `jitter_s` how far it strays
-    (tc-netem). `loss_ratio` is the mean share of downlink packets lost, in bursts of
+    sees it. `delay_s` is one way, the mean, and the same both ways, `jitter_s` its
+    standard deviation; packets stay in order. `loss_ratio` is the mean share of downlink packets lost, in bursts of
     `loss_burst_packets` on average (1 means independent losses). `blackout` loses every packet
     both ways without the client being told. `hold_down` and `hold_up` stop a queue without
     dropping what is in it, as a sleeping LTE radio does; the queue goes on to fill.

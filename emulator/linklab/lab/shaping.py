@@ -171,6 +171,8 @@ class RateQueue:
 class Transit:
     """What packets meet on their way to the bottleneck: one-way delay, jitter, losses.
 
+    `delay_s` is the mean, `jitter_s`, which is at most that, the standard deviation.
+
     Losses have a mean and come in bursts of a mean length in packets; 1 is independent.
     """
 
@@ -181,13 +183,21 @@ class Transit:
 
 
 class Delay:
-    """Delay, jitter and loss of one direction, on a core node's interface."""
+    """Delay, jitter and loss of one direction, on a core node's interface.
+
+    Netem's own jitter draws a delay for each packet. In order, one that would come before another
+    comes with it, so that close packets all have the longest delay: of 20 ms with 10 ms of jitter
+    20.3 were left alone, 28.1 at 50 Mbit/s, where the deviation was 1 ms. So packets wait, after the
+    shortest delay, for the next of random moments. Where these have exponential distances, the wait
+    has that distribution too, whenever a packet comes: mean and deviation do not depend on the load.
+    """
 
     def __init__(self, channel: Channel, index: int, transit: Transit, seed: int) -> None:
         self._channel = channel
         self._index = index
         self._seed = seed
         self._get = tc.get_qdisc(index, _ROOT)
+        self._has_slots = False
         self._send(transit, new=True)
         kept = tc.netem_seed(channel.request(self._get))
         if kept != seed:
@@ -209,6 +219,7 @@ class Delay:
         self.transit = transit
 
     def _send(self, transit: Transit, *, new: bool = False) -> None:
+        self._has_slots = self._has_slots or transit.jitter_s > 0
         bursts = None
         if 0 < transit.loss_ratio < 1 and transit.loss_burst_packets > 1:
             bursts = gemodel(transit.loss_ratio, transit.loss_burst_packets)
@@ -217,8 +228,8 @@ class Delay:
                 self._index,
                 _ROOT,
                 limit_packets=NETEM_LIMIT_PACKETS,
-                delay_s=transit.delay_s,
-                jitter_s=transit.jitter_s,
+                delay_s=transit.delay_s - transit.jitter_s,
+                slot_s=transit.jitter_s if self._has_slots else None,
                 loss_ratio=transit.loss_ratio,
                 bursts=bursts,
                 rate_bytes_per_s=IN_ORDER_RATE_BYTES_PER_S,

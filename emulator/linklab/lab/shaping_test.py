@@ -265,6 +265,19 @@ def test_a_delay_is_sent_with_its_seed(netlink: Recorder) -> None:
     assert built.counters().dropped_packets == 5
 
 
+def test_jitter_is_a_wait_after_the_shortest_delay(netlink: Recorder) -> None:
+    built = Delay(netlink, INDEX, Transit(0.005, 0.0), 1)
+    built.set(Transit(0.005, 0.001))
+    built.set(Transit(0.006, 0.0))
+    calm, strays, ended = netlink.raw
+    slot = struct.pack("=HH", 44, 12)
+    assert slot not in calm
+    assert struct.pack("=q", 4_000_000) in strays
+    assert slot + bytes(24) + struct.pack("=q", 1_000_000) in strays
+    assert struct.pack("=q", 6_000_000) in ended
+    assert slot + bytes(40) in ended
+
+
 def test_losses_come_in_bursts_where_they_are_asked_for(netlink: Recorder) -> None:
     built = delay(netlink)
     built.set(Transit(0.005, 0.001, 0.01, 4.0))

@@ -4,10 +4,12 @@ linux/pkt_sched.h.
 
 from __future__ import annotations
 
+import functools
 import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from linklab.core.elementary import log
 from linklab.lab.netlink import (
     ACK,
     CREATE,
@@ -27,7 +29,7 @@ _ROOT_PARENT = 0xFFFFFFFF
 _TCA_KIND, _TCA_OPTIONS, _TCA_STATS = 1, 2, 3
 _TCA_HFSC_FSC, _TCA_HFSC_USC = 2, 3
 _NETEM_LOSS, _NETEM_RATE = 5, 6
-_NETEM_LATENCY64, _NETEM_JITTER64, _NETEM_SEED = 10, 11, 14
+_NETEM_LATENCY64, _NETEM_SLOT, _NETEM_SLOT_DIST, _NETEM_SEED = 10, 12, 13, 14
 _NETEM_LOSS_GE = 2
 _PLUG_RELEASE_INDEFINITE, _PLUG_LIMIT = 2, 3
 
@@ -113,6 +115,29 @@ def open_plug(index: int, handle: int, parent: int) -> bytes:
     return _plug(index, handle, parent, 0, _PLUG_RELEASE_INDEFINITE, 0)
 
 
+_SLOT = struct.Struct("=qqiiqq")
+_SLOTS = 4096
+_SLOT_UNIT = 8192  # NETEM_DIST_SCALE: one deviation in a table.
+_WIDE = 2
+"""By how much a table's deviation is widened, so that it has room for times of nine means."""
+
+
+@functools.cache
+def _exponential() -> bytes:
+    """Netem's table of an exponential distribution (tc-netem(8), distribution)."""
+    times = (-log((number + 0.5) / _SLOTS) for number in range(_SLOTS))
+    entries = [min(round((time - 1) / _WIDE * _SLOT_UNIT), 2**15 - 1) for time in times]
+    return struct.pack(f"={_SLOTS}h", *entries)
+
+
+def _slots(mean_s: float) -> bytes:
+    if not mean_s:
+        return attribute(_NETEM_SLOT, bytes(_SLOT.size))
+    mean_ns = round(mean_s * 1e9)
+    slot = _SLOT.pack(0, 0, 0, 0, mean_ns, _WIDE * mean_ns)
+    return attribute(_NETEM_SLOT, slot) + attribute(_NETEM_SLOT_DIST, _exponential())
+
+
 def _share(ratio: float) -> int:
     return round(ratio * 0xFFFFFFFF)
 
@@ -123,7 +148,7 @@ def netem(
     *,
     limit_packets: int,
     delay_s: float,
-    jitter_s: float,
+    slot_s: float | None,
     loss_ratio: float,
     bursts: tuple[float, float] | None,
     rate_bytes_per_s: int,
@@ -131,6 +156,9 @@ def netem(
     new: bool = False,
 ) -> bytes:
     """netem as an interface's root: everything stated, since what a change omits is dropped.
+
+    With `slot_s` packets wait after their delay for the next of moments that lie so far apart on
+    average, exponentially distributed; None leaves that as it is, and 0 ends it.
 
     Losses are independent with `loss_ratio`, or come in bursts: p and r of the gemodel of
     tc-netem(8), with h and 1-k of 0. A seed starts netem's random numbers anew (kernel 6.6 or
@@ -143,7 +171,8 @@ def netem(
         options += attribute(_NETEM_LOSS, attribute(_NETEM_LOSS_GE, model))
     options += attribute(_NETEM_RATE, struct.pack("=IiIi", rate_bytes_per_s, 0, 0, 0))
     options += attribute(_NETEM_LATENCY64, struct.pack("=q", round(delay_s * 1e9)))
-    options += attribute(_NETEM_JITTER64, struct.pack("=q", round(jitter_s * 1e9)))
+    if slot_s is not None:
+        options += _slots(slot_s)
     options += attribute(_NETEM_SEED, struct.pack("=Q", seed))
     flags = ACK | (CREATE | EXCLUSIVE if new else 0)
     return _message(_NEWQDISC, flags, index, handle, _ROOT_PARENT, "netem", options)

@@ -1,6 +1,8 @@
 """Prepared messages, read back by pyroute2's decoder, which knows nothing of ours."""
 
 import errno
+import math
+import statistics
 import struct
 from typing import Any
 
@@ -9,7 +11,7 @@ from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
 from linklab.lab import tc
 from linklab.lab.namespace import inside
-from linklab.lab.netlink import Channel, NetlinkError
+from linklab.lab.netlink import Channel, NetlinkError, attributes
 from linklab.lab.tc import Counters, Curve
 
 INDEX, ROOT, CLASS, LEAF = 7, 0x10000, 0x10001, 0x100000
@@ -28,7 +30,7 @@ def decoded(message: bytes) -> tuple[Any, dict[str, Any]]:
 
 def netem(**changes: Any) -> bytes:
     given = {
-        "limit_packets": 1000, "delay_s": 0.005, "jitter_s": 0.001, "loss_ratio": 0.003,
+        "limit_packets": 1000, "delay_s": 0.005, "slot_s": None, "loss_ratio": 0.003,
         "bursts": None, "rate_bytes_per_s": 125_000, "seed": 2**63 + 5, **changes,
     }  # fmt: skip
     return tc.netem(INDEX, ROOT, **given)
@@ -77,8 +79,28 @@ def test_netem_states_everything() -> None:
     assert options["limit"] == 1000
     assert options["loss"] / 0xFFFFFFFF == pytest.approx(0.003, abs=1e-9)
     assert options.get_attr("TCA_NETEM_RATE")["rate"] == 125_000  # type: ignore[attr-defined]
-    for kind, form, value in ((10, "=q", 5_000_000), (11, "=q", 1_000_000), (14, "=Q", 2**63 + 5)):
+    for kind, form, value in ((10, "=q", 5_000_000), (14, "=Q", 2**63 + 5)):
         assert struct.pack("=HH", 12, kind) + struct.pack(form, value) in message
+
+
+def slots(message: bytes) -> dict[int, memoryview]:
+    """The attributes behind netem's struct, which says nothing of its own length."""
+    begin = message.index(b"netem\0") + 8 + 4 + 24
+    return attributes(memoryview(message)[begin:])
+
+
+def test_netem_has_moments_with_exponential_distances_where_they_are_asked_for() -> None:
+    assert 12 not in slots(netem())
+    options = slots(netem(slot_s=0.002))
+    assert struct.unpack("=qqiiqq", options[12]) == (0, 0, 0, 0, 2_000_000, 4_000_000)
+    times = [1 + 2 * one / 8192 for (one,) in struct.iter_unpack("=h", options[13])]
+    assert statistics.fmean(times) == pytest.approx(1, abs=1e-3)
+    assert statistics.pstdev(times) == pytest.approx(1, abs=2e-3)
+    assert statistics.median(times) == pytest.approx(math.log(2), abs=1e-3)
+    assert min(times) >= 0
+    ended = slots(netem(slot_s=0.0))
+    assert ended[12] == bytes(40)
+    assert 13 not in ended
 
 
 def test_losses_in_bursts_take_the_place_of_single_ones() -> None:

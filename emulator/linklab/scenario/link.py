@@ -24,7 +24,7 @@ S = TypeVar("S")
 class LinkSettings:
     """A link before its first event.
 
-    `jitter_s` is how far the one-way delay, rtt_s/2, strays to either side. `loss_ratio`
+    `jitter_s` is the standard deviation of the one-way delay, whose mean is rtt_s/2. `loss_ratio`
     is the share of downlink packets that are lost before the queue. The queues are
     drop-tail. `bandwidth_bps` is B_x of thesis 4.3.4 and 4.3.5, what the algorithms take
     for the link's capacity; 1.3 times the true rate reproduces the thesis' link Δ.
@@ -114,7 +114,10 @@ TABLE: Final = Table(
         Row("up", "up_rate_bps", RATE, "the same of the uplink", needed=True),
         Row("rtt", "rtt_s", ROUND_TRIP, "round-trip time", needed=True),
         Row(
-            "jitter", "jitter_s", ROUND_TRIP, "how far the one-way delay strays, up to half the rtt"
+            "jitter",
+            "jitter_s",
+            ROUND_TRIP,
+            "standard deviation of the one-way delay, up to half the rtt; packets stay in order",
         ),
         Row("loss", "loss_ratio", SHARE, "downlink packets lost"),
         Row(
