@@ -157,11 +157,11 @@ def test_a_peer_s_file_of_other_bytes_is_said(
         (
             f"{sys.executable} -m http.server --bind 127.0.0.1 443",
             "the server does not listen on port 443 of 10.0.0.1, by TCP or UDP, "
-            "but on tcp 127.0.0.1:443",
+            "but on tcp 127.0.0.1:443: ",
         ),
         (
             f"{sys.executable} -m http.server 8080",
-            "the server does not listen on port 443 of 10.0.0.1, by TCP or UDP, but on tcp 0.0.0.0:8080",
+            "the server does not listen on port 443 of 10.0.0.1, by TCP or UDP, but on tcp 0.0.0.0:8080: ",
         ),
         (
             f"sh -c 'sleep 1 && kill $$ & exec {sys.executable} -m http.server 443'",

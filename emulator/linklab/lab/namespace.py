@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-CLONE_NEWNET = 0x40000000
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWNET = 0x00020000, 0x04000000, 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 _OWN = "/proc/thread-self/ns/net"
 
@@ -28,6 +28,12 @@ def _opened(path: str) -> int:
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
+def unshare(kinds: int) -> None:
+    """Gives the calling thread, and what it starts, namespaces of its own of these kinds. Raises
+    OSError when the right (CAP_SYS_ADMIN) is missing."""
+    _call("unshare", kinds)
+
+
 def network_of(pid: int) -> int:
     """A descriptor of the network namespace of a process. Close it."""
     return _opened(f"/proc/{pid}/ns/net")
@@ -38,7 +44,7 @@ def new_network() -> int:
     process. Raises OSError when the right (CAP_SYS_ADMIN) is missing."""
     own = _opened(_OWN)
     try:
-        _call("unshare", CLONE_NEWNET)
+        unshare(CLONE_NEWNET)
         try:
             return _opened(_OWN)
         finally:

@@ -42,9 +42,6 @@ DNS_ADDRESS: Final = "10.0.0.53"
 PORTS: Final = (22, 80, 443, 853, 3000, 5000, 8000, 8080, 8443, 8888, 9000)
 """The TCP ports that lead outside, if everything may be reached; others are refused."""
 
-_RESOLVER_FILE = "/etc/resolv.conf"
-_HOSTS_FILE = "/etc/hosts"
-
 
 def open_device(name: str, address: str, gateway: str) -> None:
     """Has this namespace's device up, and leads to its gateway what is not here."""
@@ -78,7 +75,7 @@ def _add_node(lab: Lab, scenario: Scenario, stack: contextlib.ExitStack) -> Host
     return outside
 
 
-def _listening(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
+def listening(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
     """A socket in this namespace, for an address that need not be its own."""
     sock = socket.socket(socket.AF_INET, kind)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -117,7 +114,8 @@ def _start_relay(
     )
 
 
-def _ended(process: subprocess.Popen[bytes]) -> None:
+def ended(process: subprocess.Popen[bytes]) -> None:
+    """Kills a process that nobody needs any more."""
     process.kill()
     process.wait()
 
@@ -133,15 +131,15 @@ def joined(
         ways: list[tuple[socket.socket, tuple[str, int] | None]] = []
         with inside(outside.node.namespace):
             for origin in wanted.origins:
-                sock = _listening(origin.address, origin.port, socket.SOCK_STREAM)
+                sock = listening(origin.address, origin.port, socket.SOCK_STREAM)
                 ways.append((sock, origin.to))
             if wanted.resolver is not None:
-                ways.append((_listening(DNS_ADDRESS, 53, socket.SOCK_DGRAM), wanted.resolver))
+                ways.append((listening(DNS_ADDRESS, 53, socket.SOCK_DGRAM), wanted.resolver))
                 for port in PORTS:
-                    ways.append((_listening("0.0.0.0", port, socket.SOCK_STREAM), None))
+                    ways.append((listening("0.0.0.0", port, socket.SOCK_STREAM), None))
         for sock, _ in ways:
             stack.callback(sock.close)
-        stack.callback(_ended, _start_relay(ways))
+        stack.callback(ended, _start_relay(ways))
         if wanted.proxies:
             _start_proxies(lab, wanted, multilink, way_in, log, stack)
         yield
@@ -166,21 +164,8 @@ def _start_proxies(
         dns = ["--dns", DNS_ADDRESS] if wanted.resolver is not None else []
         algorithm = ["--algorithm", "single"] if len(links) == 1 else []
         argv = [multilink, "proxy", *words, *algorithm, *dns, "--listen", f"127.0.0.1:{port}"]
-        stack.callback(_ended, lab.client.start(argv, stderr=words_of_all))
-        sock = _listening(way_in, port, socket.SOCK_STREAM)
+        stack.callback(ended, lab.client.start(argv, stderr=words_of_all))
+        sock = listening(way_in, port, socket.SOCK_STREAM)
         stack.callback(sock.close)
         ways.append((sock, ("127.0.0.1", port)))
-    stack.callback(_ended, _start_relay(ways, lab.client, greets=way_in != "127.0.0.1"))
-
-
-def name_files(wanted: Outside, directory: Path) -> dict[str, Path]:
-    """The files of names for the lab's programs, by the path that each takes the place of."""
-    hosts = directory / "hosts"
-    named = [f"{one.address} {one.name}\n" for one in wanted.origins if one.name]
-    hosts.write_text("".join(["127.0.0.1 localhost\n", *named]))
-    files = {_HOSTS_FILE: hosts}
-    if wanted.resolver is not None:
-        resolver = directory / "resolv.conf"
-        resolver.write_text(f"nameserver {DNS_ADDRESS}\n")
-        files[_RESOLVER_FILE] = resolver
-    return files
+    stack.callback(ended, _start_relay(ways, lab.client, greets=way_in != "127.0.0.1"))

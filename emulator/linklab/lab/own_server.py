@@ -83,6 +83,7 @@ def start(
     `server.err`. LabError if it does not listen.
     """
     directory.mkdir()
+    others_own = all_listening(host.pid)
     log = run_dir / "server.err"
     with (run_dir / "server.out").open("wb") as out, log.open("wb") as err:
         process = host.start(
@@ -92,7 +93,7 @@ def start(
     deadline = time.monotonic() + START_TIMEOUT_S
     before: list[Listening] = []
     while True:
-        now = all_listening(host.pid)
+        now = [one for one in all_listening(host.pid) if one not in others_own]
         if now == before and any(one.port == port and one.can_be_reached for one in now):
             return server
         before = now

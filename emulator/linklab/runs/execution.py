@@ -41,7 +41,7 @@ from linklab.lab.signal_file import SignalFile
 from linklab.links.stack import models
 from linklab.places.guest import footing, gateway
 from linklab.places.guest.init import BIND, mount, unmount
-from linklab.runs import environment, outcome
+from linklab.runs import environment, names, outcome
 from linklab.runs import job as manifest
 from linklab.runs.clients import Contestant, Task, contestant_of
 from linklab.runs.job import Job
@@ -252,11 +252,11 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         links = models(scenario, job.seed)
         states = {name: model.at(0.0) for name, model in links.items()}
         slack_s = TIMER_SLACK_S if job.clock == "real" else 0.0
-        if job.outside is not None:
-            _lay_over(outside.name_files(job.outside, scratch), {Path("/"), host_root})
+        names.give(job, host_root, scratch)
         use = _path_use(scenario, contestant)
         first = None if use is None else use.first_of(scenario.links)
         lab = stack.enter_context(built(scenario, states, job.seed, slack_s, first))
+        names.answer(stack, lab, job)
         if job.outside is not None:
             _join_outside(stack, lab, scenario, job, run_dir)
         player = Player(

@@ -1,0 +1,144 @@
+"""Host names for the user's programs: the same on every machine, and an answer at once.
+
+By the machine's own files they would ask its name servers over emulated links, where nobody answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from linklab.lab import name_server
+from linklab.lab.namespace import CLONE_NEWNS, CLONE_NEWUTS, inside, unshare
+from linklab.lab.network import Lab
+from linklab.lab.outside import DNS_ADDRESS, ended, listening
+from linklab.lab.services import Outside
+from linklab.lab.topology import SERVER, SERVER_ADDRESS, SERVER_NAME
+from linklab.places.guest.init import BIND, mount, unmount
+from linklab.runs.job import Job
+
+_HOST_NAME: Final = "linklab"
+"""What the guest's kernel calls itself, too (kernel.config)."""
+
+_RESOLVER: Final = "127.0.1.53"
+"""Where questions are answered on either end host. A user's own name server may have port 53 of
+127.0.0.1; 127.0.0.53 is systemd-resolved to multilink."""
+
+_DNS_PORT: Final = 53
+_READ_ONLY, _RECURSIVE, _PRIVATE = 1, 16384, 1 << 18  # linux/mount.h
+_CACHE: Final = Path("/var/run/nscd")
+"""By a socket here glibc asks the machine's nscd before it looks into any file."""
+
+
+def addresses(outside: Outside | None) -> dict[str, str]:
+    """The names that are known, and what they stand for."""
+    origins = () if outside is None else outside.origins
+    return {
+        "localhost": "127.0.0.1",
+        _HOST_NAME: "127.0.1.1",
+        SERVER_NAME: SERVER_ADDRESS,
+        SERVER: SERVER_ADDRESS,
+        **{one.name: one.address for one in origins if one.name},
+    }
+
+
+def _asks_outside(outside: Outside | None) -> bool:
+    return outside is not None and outside.resolver is not None
+
+
+def files(outside: Outside | None) -> dict[str, str]:
+    """The files of /etc that have to do with names."""
+    known: dict[str, list[str]] = {}
+    for name, address in addresses(outside).items():
+        known.setdefault(address, []).append(name)
+    hosts = [f"{address} {' '.join(names)}\n" for address, names in known.items()]
+    sources, resolver = "files", _RESOLVER
+    if _asks_outside(outside):
+        sources, resolver = "files dns", DNS_ADDRESS
+    databases = ("passwd", "group", "shadow", "networks")
+    switch = [f"{one}: files\n" for one in databases]
+    return {
+        "hostname": f"{_HOST_NAME}\n",
+        "hosts": "".join(hosts),
+        "nsswitch.conf": f"{''.join(switch)}hosts: {sources}\n",
+        "resolv.conf": f"nameserver {resolver}\n",
+    }
+
+
+def _roots(job: Job, host_root: Path) -> set[Path]:
+    """The roots with which programs find the lab's own names: the user's programs' root, and that of
+    proxies, which look for names outside. Nobody else looks for names."""
+    if job.outside is not None:
+        return {Path("/"), host_root}
+    is_user_s = job.command is not None or job.server is not None
+    return {host_root} if is_user_s else set()
+
+
+def give(job: Job, host_root: Path, scratch: Path) -> None:
+    """Has the programs that this process starts from now on find the lab's names, if they look for
+    any. The user's have `host_root` as their root. Raises OSError."""
+    roots = _roots(job, host_root)
+    if not roots:
+        return
+    unshare(CLONE_NEWNS | CLONE_NEWUTS)
+    mount("none", "/", "", _RECURSIVE | _PRIVATE)
+    socket.sethostname(_HOST_NAME)
+    for root in roots:
+        _lay_over(files(job.outside), root / "etc", scratch)
+    if _CACHE.is_dir():
+        mount("none", str(_CACHE), "tmpfs", _READ_ONLY)
+
+
+def _lay_over(texts: dict[str, str], place: Path, scratch: Path) -> None:
+    """Mounts the directory anew with these files in it. Not file by file: the machine may lack one,
+    or have a link that leads nowhere in its place."""
+    own = scratch / "names"
+    own.mkdir()
+    # Memory, because overlays cannot be stacked higher than two, and a guest's /tmp is one.
+    mount("none", str(own), "tmpfs", 0, "mode=755")
+    for name, text in texts.items():
+        (own / name).write_text(text)
+        (own / name).chmod(0o644)
+    below = [one for one in _mounted_in(place) if one.removeprefix(f"{place}/") not in texts]
+    held = [os.open(one, os.O_PATH | os.O_CLOEXEC) for one in below]
+    # The first layer counts. A separator in a path is escaped.
+    layers = ":".join(re.sub(r"([\\:,])", r"\\\1", str(one)) for one in (own, place))
+    mount("names", str(place), "overlay", _READ_ONLY, f"lowerdir={layers}")
+    for one, descriptor in zip(below, held, strict=True):
+        mount(f"/proc/self/fd/{descriptor}", one, "", BIND | _RECURSIVE)
+        os.close(descriptor)
+    unmount(str(own))
+    own.rmdir()
+
+
+def _mounted_in(place: Path) -> list[str]:
+    """What is mounted in a directory, the outer first: a container's volumes, say."""
+    found = []
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        name = re.sub(r"\\([0-7]{3})", lambda one: chr(int(one[1], 8)), line.split()[4])
+        if name.startswith(f"{place}/"):
+            found.append(name)
+    return found
+
+
+def answer(stack: contextlib.ExitStack, lab: Lab, job: Job) -> None:
+    """Answers to programs that ask a name server, on both end hosts, until the stack is left. Where
+    names are asked for outside, the answers come from there."""
+    if not _roots(job, Path("/")) or _asks_outside(job.outside):
+        return
+    has_own = job.server is not None and job.server.port == _DNS_PORT
+    descriptors = []
+    for host in [lab.client] if has_own else [lab.client, lab.server]:
+        with inside(host.node.namespace):
+            sock = stack.enter_context(listening(_RESOLVER, _DNS_PORT, socket.SOCK_DGRAM))
+        descriptors.append(sock.fileno())
+    known = json.dumps(addresses(job.outside))
+    argv = [sys.executable, "-I", "-S", name_server.__file__, known, *map(str, descriptors)]
+    stack.callback(ended, subprocess.Popen(argv, stdin=subprocess.DEVNULL, pass_fds=descriptors))
