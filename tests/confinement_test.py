@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Linklab, command, environment
+from conftest import REPOSITORY, Called, Linklab, command, environment
+from dummy_home import SECRETS, furnish
 from linklab.core.paths import cache_dir
 from linklab.live import token
 from linklab.places.guest import confinement
@@ -31,10 +32,10 @@ mkdir directory && echo made
 READ_ALL = """
 mkdir /tmp/host; mount -t hostfs none /tmp/host -o /proc
 cat /tmp/host/{process}/root/etc/passwd
-for file in /etc/shadow {home}/.ssh/id {home}/.netrc {cache}/live/* {cache}/authority/ca.key; do
+for file in /etc/shadow {cache}/live/* {cache}/authority/ca.key; do
     cat $file
 done
-cat {home}/read $LINKLAB_CA
+cat $LINKLAB_CA
 """
 
 LEAVE_TRAPS = """
@@ -78,11 +79,7 @@ def test_a_guest_cannot_read_secrets_nor_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("LINKLAB_CACHE", str(cache_dir()))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / ".ssh").mkdir()
-    for name in (".ssh/id", ".netrc", "read"):
-        (tmp_path / name).write_text(f"content of {name}\n")
-    script = READ_ALL.format(home=tmp_path, cache=cache_dir(), process=os.getpid())
+    script = READ_ALL.format(cache=cache_dir(), process=os.getpid())
     nowhere = ("127.0.0.1", 0)
     token.keep(nowhere, "of a live lab")
     try:
@@ -90,7 +87,104 @@ def test_a_guest_cannot_read_secrets_nor_processes(
     finally:
         token.forget(nowhere, "of a live lab")
     certificate = (cache_dir() / "authority" / "ca.pem").read_text()
-    assert done.out == f"content of read\n{certificate}", done.err
+    assert done.out == certificate, done.err
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home full of secrets."""
+    monkeypatch.setenv("LINKLAB_CACHE", str(cache_dir()))
+    made = tmp_path / "home"
+    furnish(made)
+    monkeypatch.setenv("HOME", str(made))
+    return made
+
+
+def call(directory: Path, *words: object) -> Called:
+    """`linklab` from where a user stands."""
+    done = subprocess.run(
+        command(*words), cwd=directory, env=environment(), capture_output=True, text=True,
+        check=False, timeout=300,
+    )  # fmt: skip
+    return Called(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("where", [".", "project", ".ssh"])
+def test_of_a_home_a_guest_sees_where_one_stands_alone(
+    fence: str, scenario: ScenarioFile, home: Path, tmp_path: Path, where: str
+) -> None:
+    """Unless that is the home itself, or where programs keep secrets."""
+    (home / "project").mkdir()
+    (home / "project" / "mine").write_text("my project\n")
+    (tmp_path / "names").write_text("\n".join(str(home / name) for name in SECRETS))
+    script = (
+        f"cat $(cat {tmp_path}/names) {home}/project/mine; find {home} -type f -exec cat {{}} +"
+    )
+    file = scenario("home", size="1 MB")
+    done = call(home / where, "exec", file, "--out", tmp_path / "runs", "--", "sh", "-c", script)
+    assert done.out == ("my project\n" * 2 if where == "project" else ""), done.err
+    says = f"linklab: {(home / where).resolve()}, where you stand, is hidden in the guest"
+    assert (says in done.err) == (where != "project")
+
+
+def test_what_a_run_needs_of_a_home_is_seen(
+    fence: str, scenario: ScenarioFile, home: Path, tmp_path: Path
+) -> None:
+    """A venv's program, whose Python is another's; files that are named; what is shared."""
+    python = home / ".local" / "share" / "uv" / "python" / "3" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\nexec sh "$@"\n')
+    python.chmod(0o755)
+    venv = home / "venvs" / "one"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "lib").mkdir()
+    (venv / "lib" / "module").write_text("a module\n")
+    (venv / "bin" / "python").symlink_to(python)
+    tool = venv / "bin" / "tool"
+    tool.write_text(f'#!{venv}/bin/python\ncat {venv}/lib/module "$@"\n')
+    tool.chmod(0o755)
+    words = ("exec", scenario("needs", size="1 MB"), "--out", tmp_path / "runs")
+    named = (home / ".netrc", home / "Documents" / "passwords.kdbx")
+    done = call(tmp_path, *words, "--share", home / ".ssh", "--", tool, *named)
+    assert done.out == "a module\nsecret of .netrc\nsecret of Documents/passwords.kdbx\n", done.err
+    script = f"cat {home}/.ssh/config"
+    done = call(tmp_path, *words, "--share", home / ".ssh", "--", "sh", "-c", script)
+    assert done.out == "secret of .ssh/config\n"
+    assert "hidden" not in done.err
+
+
+def test_what_is_missing_because_it_is_hidden_is_said(
+    fence: str, scenario: ScenarioFile, home: Path, tmp_path: Path
+) -> None:
+    tool = tmp_path / "tool"
+    tool.write_text(f"#!/bin/sh\nexec cat {home}/.netrc\n")
+    tool.chmod(0o755)
+    says = f"linklab: {home}/.netrc is hidden in the guest; --share {home}/.netrc shows it\n"
+    words = ("exec", scenario("said", size="1 MB"), "--out", tmp_path / "runs")
+    for program in ([tool], ["sh", "-c", f"cat {home}/.netrc"]):
+        done = call(tmp_path, *words, "--", *program)
+        assert done.code == 1
+        assert done.err.count(says) == 1
+    shared = call(tmp_path, *words, "--share", home / ".netrc", "--", tool)
+    assert (shared.code, shared.out) == (0, "secret of .netrc\n")
+    missing = call(tmp_path, *words, "--share", home / "none", "--", tool)
+    assert missing.code == 2
+    assert missing.err == f"linklab: --share {home}/none: no such file or directory\n"
+
+
+def test_linklab_itself_may_lie_in_a_home(
+    fence: str, scenario: ScenarioFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its package, profiles and client, and the cache; where one stands, too."""
+    file = scenario("mine", size="1 MB")
+    before = call(tmp_path, "run", file, "--json").json["figures"]
+    monkeypatch.setenv("LINKLAB_CACHE", str(cache_dir()))
+    for home in (REPOSITORY.parent, cache_dir().parent):
+        monkeypatch.setenv("HOME", str(home))
+        assert call(tmp_path, "run", file, "--json").json["figures"] == before
+        script = f"cat {REPOSITORY}/Makefile; multilink version"
+        done = call(tmp_path, "exec", file, "--", "sh", "-c", script)
+        assert ("multilink" in done.out, "lint:" in done.out) == (True, home != REPOSITORY.parent)
 
 
 def test_the_host_falls_into_no_trap(

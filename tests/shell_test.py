@@ -14,6 +14,7 @@ import psutil
 import pytest
 from conftest import Linklab, command, environment, lines
 from free_ports import free_port
+from linklab.core.paths import cache_dir
 from user_terminal import PATIENCE_S, UserTerminal
 
 pytestmark = pytest.mark.alone
@@ -92,6 +93,24 @@ def test_a_shell_is_a_terminal_like_any(
     (run_dir,) = (tmp_path / "runs").iterdir()
     assert json.loads((run_dir / "outcome.json").read_text())["exit_code"] == 7
     assert any(not line["up"] for line in lines(run_dir / "links.jsonl") if line["link"] == "wifi")
+
+
+def test_a_shell_begins_elsewhere_than_among_secrets(
+    tmp_path: Path, scenario: ScenarioFile, listen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = scenario("secret", size="1 MB")
+    monkeypatch.setenv("LINKLAB_CACHE", str(cache_dir()))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, is_seen in ((".ssh", False), (".", True)):
+        here = (tmp_path / name).resolve()
+        here.mkdir(exist_ok=True)
+        (here / "file").touch()
+        words = ("shell", file, "--listen", listen, "--place", "guest", "--out", tmp_path / "runs")
+        script = f"[ $PWD = {here} ] && echo stays; [ -e {here}/file ] || echo hidden"
+        with UserTerminal(here, *words, "--", "sh", "-c", script, columns=300) as user:
+            user.expect(f"{here}, where you stand, is hidden in the guest")
+            user.expect("stays\r\nhidden\r\n" if is_seen else "[\r\n]hidden\r\n")
+            assert user.end() == 0
 
 
 def test_much_is_typed_and_shown(tmp_path: Path, scenario: ScenarioFile, listen: str) -> None:

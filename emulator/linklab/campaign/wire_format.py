@@ -37,6 +37,7 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None
     command: tuple[str, ...] | None
     server: OwnServer | None
+    share: tuple[str, ...]
     seed: int
     shift_s: float
     timeout_s: float | None
@@ -70,6 +71,7 @@ def wrap(request: Request, timeout_s: float | None, machine: dict[str, str]) -> 
         name=request.name,
         command=request.command,
         server=request.server,
+        share=request.share,
         seed=request.seed,
         shift_s=request.shift_s,
         timeout_s=timeout_s,
@@ -88,6 +90,7 @@ def unwrap(parcel: Parcel, directory: Path) -> Request:
         parcel.seed,
         command=parcel.command,
         server=parcel.server,
+        share=parcel.share,
         shift_s=parcel.shift_s,
         name=parcel.name,
         energy=parcel.energy,

@@ -32,11 +32,17 @@ def test_a_request_arrives_as_it_was_sent(tmp_path: Path) -> None:
 def test_a_command_of_the_users_arrives(tmp_path: Path) -> None:
     server = OwnServer(("serve", "{port}"), 8080)
     sent = Request(
-        find("static-80-50"), None, 1, command=("curl", "{url}"), name="mine", server=server
+        find("static-80-50"),
+        None,
+        1,
+        command=("curl", "{url}"),
+        name="mine",
+        server=server,
+        share=("/data",),
     )
     encoded = msgspec.msgpack.encode(wire_format.wrap(sent, None, {}))
     got = wire_format.unwrap(msgspec.msgpack.decode(encoded, type=wire_format.Parcel), tmp_path)
-    assert got.server == server
+    assert (got.server, got.share) == (server, ("/data",))
     assert (got.command, got.name, got.label) == (
         ("curl", "{url}"),
         "mine",

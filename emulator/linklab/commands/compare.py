@@ -20,6 +20,7 @@ from linklab.commands.options import (
     add_side_by_side,
     contestants,
     server,
+    share,
 )
 from linklab.field import recording
 from linklab.report import tables
@@ -89,9 +90,17 @@ def run(options: argparse.Namespace) -> int:
         options.place,
         options.clock,
     )
-    own = server(options)
+    own, shared = server(options), share(options, for_server=True)
     requests = [
-        Request(scenario, name, options.seed + n, shift_s=options.shift, energy=energy, server=own)
+        Request(
+            scenario,
+            name,
+            options.seed + n,
+            shift_s=options.shift,
+            energy=energy,
+            server=own,
+            share=shared,
+        )
         for scenario, names in plan
         for energy in [run_energy.model_for(scenario, options.energy_model)]
         for name in names

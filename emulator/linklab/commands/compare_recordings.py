@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from linklab.commands import import_recordings, report, running
-from linklab.commands.options import UsageError, contestants, server
+from linklab.commands.options import UsageError, contestants, server, share
 from linklab.core.scratch import scratch_prefix
 from linklab.field import files, making, prediction, recording
 from linklab.field.making import MakingError
@@ -35,10 +35,16 @@ def run(options: argparse.Namespace) -> int:
             for one, scenario in zip(recordings, scenarios, strict=True)
         ]
         running.require([who for _, names in plan for who in names], options.place, options.clock)
-        own = server(options)
+        own, shared = server(options), share(options, for_server=True)
         requests = [
             Request(
-                scenario, who, options.seed + n, shift_s=options.shift, energy=energy, server=own
+                scenario,
+                who,
+                options.seed + n,
+                shift_s=options.shift,
+                energy=energy,
+                server=own,
+                share=shared,
             )
             for scenario, names in plan
             for energy in [run_energy.model_for(scenario, options.energy_model)]

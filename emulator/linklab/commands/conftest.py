@@ -95,6 +95,7 @@ def options(small: Scenario, tmp_path: Path) -> Namespace:
         json=True,
         report=None,
         server=None,
+        share=[],
         port=None,
         origin=[],
         outside=False,

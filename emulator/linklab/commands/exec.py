@@ -18,6 +18,7 @@ from linklab.commands.options import (
     outside,
     recorded_links,
     server,
+    share,
 )
 from linklab.core import plain_file
 from linklab.core.complaint import complain
@@ -40,6 +41,13 @@ the command: no URL in it may hold a user or password.
 Programs are found on your PATH, which the program gets too, and LANG, LC_ALL,
 TERM and VIRTUAL_ENV. Nothing else of your environment: name it in the command,
 such as env NAME=VALUE PROGRAM. HOME is an empty directory.
+
+The guest hides homes. Your programs see of them:
+  the directory in which you stand, and those of your PATH
+  themselves, with the venv or toolchain that they belong to
+  the files and directories that the command names
+  what --share DIR names
+Only --share shows a whole home, or a directory of settings such as ~/.config.
 
 What is in {output} at the end has to be the whole file, or there are no figures
 of the run. A program that leaves nothing there and receives less than the file
@@ -90,6 +98,7 @@ def run(options: argparse.Namespace) -> int:
         command=programs.located(options.command),
         shift_s=options.shift,
         server=server(options),
+        share=share(options),
         outside=reaches,
         pcap=recorded_links(options, scenario),
         tls_keys=options.tls_keys,

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from linklab.commands import exec, run
+from linklab.commands import compare, exec, run
 from linklab.commands.conftest import NETWORK, Runs, printed
 from linklab.commands.options import UsageError
 from linklab.lab.services import OwnServer
 from linklab.runs.programs import ProgramError
 from linklab.runs.runner import Request
+from linklab.runs.shown import ShareError
 
 
 def test_a_program_of_the_user_s_is_reported(
@@ -39,6 +40,31 @@ def test_a_server_of_the_user_s_is_asked_for(
     wanted = OwnServer((here, "--dir", "{directory} x", "{port}"), 8080)
     assert runs.requests[0].server == wanted
     assert printed(capsys)["server"] == options.server
+
+
+def test_what_is_shared_is_asked_for(
+    runs: Runs, options: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options.share = [".", str(tmp_path)]
+    assert exec.run(options) == 0
+    assert runs.requests[0].share == (str(tmp_path), str(tmp_path))
+    options.share = ["none"]
+    with pytest.raises(ShareError, match=f"--share {tmp_path}/none: no such file or directory"):
+        exec.run(options)
+
+
+def test_nothing_is_shared_with_linklab_s_own_programs(
+    runs: Runs, options: Namespace, tmp_path: Path
+) -> None:
+    options.share = [str(tmp_path)]
+    for command in (run, compare):
+        with pytest.raises(UsageError, match="--share goes with --server"):
+            command.run(options)
+    options.server = "sh"
+    assert run.run(options) == 0
+    assert compare.run(options) == 0
+    assert [one.share for one in runs.requests] == [(str(tmp_path),)] * 2
 
 
 @pytest.mark.parametrize(

@@ -127,11 +127,19 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:
-    """`--server` and `--port`: `server` makes one of them."""
+    """`--server`, `--port` and `--share`: `server` makes one of the first two, `share` reads the
+    third."""
     parser.add_argument(
         "--server",
         metavar="'COMMAND'",
         help="your own server on the server host, in place of H2O (see `linklab exec --help`)",
+    )
+    parser.add_argument(
+        "--share",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="show your programs in the guest this of your home, too (repeatable)",
     )
     parser.add_argument(
         "--port", type=_port, metavar="N", help="what it listens on, by TCP or UDP (default 443)"
@@ -153,6 +161,19 @@ def server(options: argparse.Namespace) -> OwnServer | None:
     except ValueError as error:
         raise UsageError(f"--server: {error}") from error
     return OwnServer(programs.located(command), options.port or HTTPS_PORT)
+
+
+def share(options: argparse.Namespace, *, for_server: bool = False) -> tuple[str, ...]:
+    """The paths of `--share`, which is for programs of the user's: if `for_server`, there is none
+    but `--server`. UsageError, ShareError."""
+    from linklab.runs import shown
+
+    if for_server and options.share and options.server is None:
+        raise UsageError("--share goes with --server: nothing else here reads files of a home")
+    paths = tuple(str(Path(one).absolute()) for one in options.share)
+    for path in paths:
+        shown.require(path)
+    return paths
 
 
 def add_outside(parser: argparse.ArgumentParser) -> None:

@@ -17,6 +17,7 @@ from linklab.commands.options import (
     contestants,
     recorded_links,
     server,
+    share,
 )
 from linklab.core.complaint import complain
 from linklab.core.printable import printable
@@ -58,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
         shift_s=options.shift,
         energy=energy,
         server=server(options),
+        share=share(options, for_server=True),
         pcap=recorded_links(options, scenario),
         tls_keys=options.tls_keys,
     )

@@ -17,6 +17,7 @@ from linklab.commands.options import (
     add_server,
     outside,
     server,
+    share,
 )
 from linklab.lab.terminal import Terminal
 from linklab.live import session, shell, user_terminal
@@ -30,8 +31,9 @@ The shell is bash, or what follows `--`. It runs in the client's place (--on
 server: on the server host) on the real clock, with your programs and multilink
 on its PATH, from the directory in which you stand. LINKLAB_URL and the other
 variables of `linklab exec` are set. In the guest you can read this machine's
-files but not write them; /tmp is memory that goes with the shell, and what lies
-in LINKLAB_RUN_DIR stays. From another terminal:
+files but not write them; of homes you see what `linklab exec --help` says. /tmp
+is memory that goes with the shell, and what lies in LINKLAB_RUN_DIR stays.
+From another terminal:
   linklab link wifi down --for 3s
   linklab link lte rate 10mbit
 
@@ -75,6 +77,7 @@ def run(options: argparse.Namespace) -> int:
         command=programs.located(options.command or _shell()),
         name="shell",
         server=server(options),
+        share=share(options),
         outside=outside(options, scenario, where.name),
         terminal=Terminal(
             window=window,

@@ -332,6 +332,8 @@ def _user_command(lab: Lab, job: Job, task: Task, host_root: Path, directory: Pa
     if job.terminal is None:
         return [*program_root.at(host_root, lab.client, directory), *own]
     there = Path(job.terminal.directory)
+    if not (host_root / there.relative_to("/")).is_dir():  # It is hidden.
+        there = directory
     enter = program_root.at(host_root, _user_host(lab, job), there)
     return [shutil.which("setsid") or "setsid", "--ctty", *enter, *own]
 

@@ -52,6 +52,23 @@ def test_a_server_of_the_user_s_serves_all_but_who_has_another(
     ]
 
 
+def test_what_is_shared_lies_beside_the_file_or_in_a_home(
+    small: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    file = opened(
+        "algorithms: [alg3, one]\n"
+        "share: [../data, /data, ~/data]\n"
+        "server: {command: x}\n"
+        "exec:\n  - {name: one, command: x}\n",
+        tmp_path,
+    )
+    here = tmp_path.resolve()
+    assert [one.request(small, 1).share for one in file.entrants(file.root, [small])] == [
+        (f"{here}/../data", "/data", "/home/me/data")
+    ] * 2
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

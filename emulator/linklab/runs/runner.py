@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from linklab.core import plain_file
+from linklab.core.complaint import complain
 from linklab.core.paths import MULTILINK, PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import authority, payload
@@ -25,10 +27,10 @@ from linklab.lab.services import Outside, OwnServer
 from linklab.lab.terminal import Terminal
 from linklab.links import held, oracle
 from linklab.places.choice import Place
-from linklab.places.guest import gateway, image, kernel
+from linklab.places.guest import confinement, gateway, homes, image, kernel
 from linklab.places.guest.boot import Guest, memory_bytes, side_by_side
 from linklab.places.versions import versions
-from linklab.runs import clients, job, outcome, programs, run_energy
+from linklab.runs import clients, job, outcome, programs, run_energy, shown
 from linklab.runs.job import Job
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.trace_files import with_trace_files
@@ -41,6 +43,10 @@ WATCHDOG_FACTOR = 6.0
 core still runs faster than real time."""
 
 
+_LAST_WORDS_BYTES = 16_384
+"""How much is read of what the user's programs complained about."""
+
+
 class RunError(RuntimeError):
     """A run did not come to a figure; the message says why and where its directory is."""
 
@@ -50,6 +56,7 @@ class Request:
     """One run that is wanted: a contestant by name, or a command of the user's, which is called
     `name` or like its program. `server` is a program of the user's that serves in place of H2O.
     Packets of the links in `pcap` are recorded, with `tls_keys` what decrypts them too.
+    The guest is shown what is in `share` of users' homes, besides what it needs (`shown.py`).
     `energy` is the text of an energy model that takes the place of the scenario's
     (`run_energy.model_for`). RunError where the contestant does not fit."""
 
@@ -65,6 +72,7 @@ class Request:
     outside: Outside | None = None
     pcap: tuple[str, ...] = ()
     tls_keys: bool = False
+    share: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.contestant is not None:
@@ -279,6 +287,10 @@ def begin(
     if place.name == "host":
         return _HostRun(run_dir, timeout_s, channel)
     certificates = _authority(in_cache("authority"))
+    seen = shown.shown(request.commands, request.share)
+    if confinement.fence().name != "none" and request.name != job.NOBODY:
+        for note in seen.notes:
+            _say_once(note)
     return Guest(
         kernel.ensure(),
         image.ensure("guest"),
@@ -289,8 +301,27 @@ def begin(
         timeout_s=timeout_s,
         channel=channel,
         way=_way(request.outside),
-        needed=(certificates.ca_cert, certificates.cert, certificates.key),
+        needed=(certificates.ca_cert, certificates.cert, certificates.key, *seen.paths),
     )
+
+
+@functools.cache
+def _say_once(note: str) -> None:
+    """What many runs have in common is said once."""
+    complain(note)
+
+
+def _say_what_is_hidden(running: Guest) -> None:
+    """Of what the user's programs complained about: what they would find outside the guest."""
+    if confinement.fence().name == "none":
+        return
+    for name in ("client.err", "server.err"):
+        with contextlib.suppress(OSError):
+            said = plain_file.end(running.run_dir / name, _LAST_WORDS_BYTES).decode(
+                errors="replace"
+            )
+            for note in homes.found().missed(said, (running.run_dir, *running.needed)):
+                _say_once(note)
 
 
 def _way(outside: Outside | None) -> gateway.Way | None:
@@ -306,6 +337,8 @@ def verdict(running: Running) -> str | None:
         code = running.exit_code()
     except RuntimeError as error:
         return str(error)
+    if isinstance(running, Guest):
+        _say_what_is_hidden(running)
     if code == 0:
         return _unreadable(running.run_dir)
     with contextlib.suppress(OSError):
@@ -336,10 +369,12 @@ def run_all(
     Fewer at a time where the guests would not find memory: they take it as they use it,
     and one that finds none dies.
 
-    ProgramError where a program of the user's is not there. When the caller stops early (an exception, Ctrl-C), what still runs is ended.
+    ProgramError, ShareError where a program of the user's or what is to be shown is not there. When the caller stops early (an exception, Ctrl-C), what still runs is ended.
     """
     for command in {command for one in requests for command in one.commands}:
         programs.located(command)  # Before the first one begins.
+    for path in {path for one in requests for path in one.share}:
+        shown.require(path)
     if place.name == "guest":
         most = max((memory_of(one.scenario) for one in requests), default=memory_bytes(0))
         parallel = min(parallel, side_by_side(most))

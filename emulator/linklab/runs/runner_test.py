@@ -21,6 +21,7 @@ from linklab.runs import job, outcome, runner
 from linklab.runs.outcome import Outcome
 from linklab.runs.programs import ProgramError
 from linklab.runs.runner import Request, RunError
+from linklab.runs.shown import ShareError
 from linklab.scenario import Payload, Scenario, default_queue_bytes, list_all, load, parse
 from linklab.scenario.workload import Paced, Player, Rounds, Upload, Workload
 
@@ -140,6 +141,15 @@ def test_nothing_begins_where_a_program_of_the_user_s_is_missing(
     requests = [asked(small), Request(small, None, 2, **given)]
     with pytest.raises(ProgramError, match="mytool: no such program; looked in /"):
         next(runner.run_all(requests, HOST, tmp_path / "runs", parallel=1))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_nothing_begins_where_what_is_to_be_shared_is_missing(
+    small: Scenario, tmp_path: Path
+) -> None:
+    request = replace(asked(small), share=(f"{tmp_path}/none",))
+    with pytest.raises(ShareError, match=f"--share {tmp_path}/none: no such file or directory"):
+        next(runner.run_all([request], HOST, tmp_path / "runs", parallel=1))
     assert not (tmp_path / "runs").exists()
 
 

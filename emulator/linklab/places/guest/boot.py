@@ -231,7 +231,7 @@ class Guest:
 
     `fileno` becomes readable when it has ended. `close` ends it, removes what it left
     outside the run directory, and of what it left inside what is no plain file; use it as a
-    context manager. `core` is where it runs. Of the cache's secrets it reads those that are `needed`.
+    context manager. `core` is where it runs. Of homes and secrets it sees what is `needed`.
     """
 
     def __init__(
@@ -249,6 +249,7 @@ class Guest:
         needed: Sequence[Path] = (),
     ) -> None:
         self.run_dir = run_dir
+        self.needed = needed
         self._console = run_dir / "console.log"
         self._memory = memory
         self._timeout_s = timeout_s

@@ -1,14 +1,15 @@
-"""What a guest may reach of the host: read most of it, write its run directory and its memory.
+"""What a guest may reach of the host: read its programs and libraries, and of users' homes what its
+run needs; write its run directory and its memory.
 
 A guest is one program of the user's. What its kernel refuses (kernel.patch) can be got round by a
 program inside: a path of the run directory can be made to lead out of it. So the whole guest is
 fenced in from outside, by the first of these that works here:
 
-- `namespaces` (bubblewrap): everything but the two directories is mounted read-only, secrets are
-  covered, there are no other processes and no network, and of root's rights only that to read.
-- `landlock`: nothing else can be written or removed, and secrets not read; but their names can be
-  seen, and modes, owners and times of the user's other files be changed: Landlock has no rights
-  for those. Hence it comes second.
+- `namespaces` (bubblewrap): everything but the two directories is mounted read-only, homes and
+  secrets are covered, there are no other processes and no network, and of root's rights only that to read.
+- `landlock`: nothing else can be written or removed, and homes and secrets not read; but their names
+  can be seen, and modes, owners and times of the user's other files be changed: Landlock has no
+  rights for those. Hence it comes second.
 - `none`: the guest can do what the user can do. It is said loudly; in a container that refuses
   the other two, the container is the fence.
 """
@@ -21,13 +22,22 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from linklab.core.paths import DATA, MULTILINK, PYTHON_PATH, Cached, cache_dir, in_cache
-from linklab.places.guest import image, image_root, landlock
+from linklab.core.paths import (
+    ALGORITHMS,
+    MULTILINK,
+    PROFILES,
+    PYTHON_PATH,
+    SERVER_CONFIGURATION,
+    SERVER_EXCHANGE,
+    Cached,
+    in_cache,
+)
+from linklab.places.guest import homes, image, image_root, landlock
 
 SYSTEM_SECRETS = (
     "/etc/shadow",
@@ -46,104 +56,46 @@ SYSTEM_SECRETS = (
     "/etc/ppp",
     "/etc/wpa_supplicant",
     "/etc/NetworkManager/system-connections",
+    "/etc/netplan",
     "/etc/kubernetes",
     "/etc/rancher",
     "/run/secrets",
     "/run/credentials",
     "/run/docker.sock",
     "/run/containerd",
+    "/var/backups",
+    "/var/lib/NetworkManager",
+    "/var/lib/bluetooth",
     "/var/lib/containerd",
     "/var/lib/docker",
+    "/var/lib/iwd",
     "/var/lib/kubelet",
+    "/var/lib/mysql",
+    "/var/lib/postgresql",
     "/var/lib/sss",
     "/var/lib/systemd/credential.secret",
+    "/var/lib/tailscale",
     "/var/spool/cron",
     "/var/spool/mail",
     "/var/mail",
 )
 """Passwords, keys and tokens of the machine; sockets that take commands."""
 
-SYSTEM_SECRET_PATTERNS = (
-    "etc/ssh/ssh_host_*_key",
-    "run/user/*/keyring",
-    "run/user/*/gnupg",
-    "run/user/*/bus",
-    "run/user/*/systemd",
-    "run/user/*/*.sock",
-    "run/user/*/podman",
-    "run/user/*/containers",
-)
+SYSTEM_SECRET_PATTERNS = ("etc/ssh/ssh_host_*_key",)
 
-HOME_SECRETS = (
-    ".ssh",
-    ".gnupg",
-    ".pki",
-    ".password-store",
-    ".local/share/keyrings",
-    ".local/share/kwalletd",
-    ".netrc",
-    ".git-credentials",
-    ".config/git/credentials",
-    ".config/gh",
-    ".config/glab-cli",
-    ".config/hub",
-    ".aws",
-    ".azure",
-    ".config/gcloud",
-    ".boto",
-    ".s3cfg",
-    ".config/rclone",
-    ".oci",
-    ".kube",
-    ".docker",
-    ".config/containers",
-    ".terraform.d",
-    ".terraformrc",
-    ".vault-token",
-    ".config/op",
-    ".config/sops",
-    ".config/age",
-    ".npmrc",
-    ".yarnrc.yml",
-    ".pypirc",
-    ".config/pip",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".gem/credentials",
-    ".m2/settings.xml",
-    ".gradle/gradle.properties",
-    ".nuget",
-    ".pgpass",
-    ".my.cnf",
-    ".mylogin.cnf",
-    ".huggingface",
-    ".cache/huggingface/token",
-    ".config/huggingface",
-    ".mozilla",
-    ".thunderbird",
-    ".config/google-chrome",
-    ".config/chromium",
-    ".config/BraveSoftware",
-    ".config/Signal",
-    ".config/Slack",
-    ".claude",
-    ".claude.json",
-    ".bash_history",
-    ".zsh_history",
-    ".python_history",
-    ".node_repl_history",
-    ".psql_history",
-    ".mysql_history",
-    ".lesshst",
-    ".viminfo",
-    ".Xauthority",
-    ".ICEauthority",
-)
-"""In every home: keys, tokens, browsers, and histories, in which they are typed."""
-
-CACHE_READ = ("bundle", "ca.pem", "image", "kernel", "payloads")
+CACHE_READ: tuple[Cached, ...] = ("bundle", "ca.pem", "image", "kernel", "payloads")
 """Of linklab's own cache what guests read, and of `authority` a run's files. All else there is hidden,
 such as the tokens of live labs."""
+
+OWN = (
+    PYTHON_PATH / "linklab",
+    PROFILES,
+    SERVER_CONFIGURATION,
+    SERVER_EXCHANGE,
+    ALGORITHMS,
+    MULTILINK,
+)
+"""What every run reads of linklab itself."""
 
 
 @dataclass(frozen=True)
@@ -156,20 +108,52 @@ class Fence:
     bubblewrap: tuple[str, ...] = ()
 
 
-def secrets(needed: Sequence[Path]) -> list[Path]:
-    """What no run needs and nobody else should read, as far as it exists; nothing that holds one
-    of the `needed` paths."""
-    homes = {Path.home(), Path("/root"), *Path("/").glob("home/*")}
+@dataclass(frozen=True)
+class View:
+    """What a guest sees of the host's files: of two paths in each other the inner one counts.
+    `links` lie in what is hidden, and lead to what is shown."""
+
+    write: tuple[Path, ...]
+    hidden: frozenset[Path]
+    shown: frozenset[Path] = frozenset()
+    links: Mapping[Path, str] = field(default_factory=dict)
+
+    def is_hidden(self, path: Path) -> bool:
+        """Whether it lies in what is hidden. What that path itself is does not count."""
+        for above in path.parents:
+            if above in self.hidden:
+                return True
+            if above in self.shown or above in self.write:
+                return False
+        return False
+
+
+def view(write: Sequence[Path], needed: Sequence[Path]) -> View:
+    """What a guest sees that writes these directories and needs to read these paths."""
+    written = [Path(os.path.realpath(path)) for path in write]
     named = [
         *map(Path, SYSTEM_SECRETS),
         *(path for pattern in SYSTEM_SECRET_PATTERNS for path in Path("/").glob(pattern)),
-        *(home / name for home in homes for name in HOME_SECRETS),
         *_closed_of_cache(),
+        in_cache("authority"),
     ]
+    links: dict[Path, str] = {}
+    shown = set()
+    for path in (*OWN, *(in_cache(one) for one in CACHE_READ), *needed):
+        on_the_way, real = homes.steps(path)
+        if os.access(real, os.F_OK):
+            links |= on_the_way
+            shown.add(real)
     # As the kernel calls them: a link cannot be covered.
-    real = sorted({Path(os.path.realpath(path)) for path in named if os.access(path, os.F_OK)})
-    holding = {above for path in needed for above in (path, *path.parents)}
-    return [path for path in real if path not in holding]
+    hidden = {Path(os.path.realpath(path)) for path in named if os.access(path, os.F_OK)}
+    # Who shares /home means the homes in it.
+    hidden |= {tree for tree in homes.found().trees if shown.isdisjoint(tree.parents)}
+    return View(
+        tuple(written),
+        frozenset(hidden - shown - set(written)),
+        frozenset(shown - set(written)),
+        links,
+    )
 
 
 def _closed_of_cache() -> list[Path]:
@@ -177,19 +161,8 @@ def _closed_of_cache() -> list[Path]:
     return [in_cache(one) for one in get_args(Cached) if one not in (*CACHE_READ, "authority")]
 
 
-def _needed(*more: Path) -> list[Path]:
-    """What every run needs to read."""
-    own = (DATA, MULTILINK, PYTHON_PATH, Path(sys.executable), Path(sys.prefix), cache_dir())
-    return [real for path in (*own, *more) for real in (path, Path(os.path.realpath(path)))]
-
-
-def _namespaces(
-    bubblewrap: Sequence[str],
-    write: Sequence[Path],
-    hidden: Sequence[Path],
-    shown: Sequence[Path] = (),
-) -> list[str]:
-    """The words of bwrap(1) before those of the program. What is `shown` lies in what is hidden."""
+def _namespaces(bubblewrap: Sequence[str], seen: View) -> list[str]:
+    """The words of bwrap(1) before those of the program."""
     words = [
         *bubblewrap,
         "--die-with-parent",
@@ -203,13 +176,24 @@ def _namespaces(
         words += ["--cap-add", "CAP_DAC_READ_SEARCH", "--cap-add", "CAP_SETPCAP"]
     words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     words += ["--ro-bind-try", "/dev/shm", "/dev/shm"]
-    for path in hidden:
-        words += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
-    for path in shown:
-        words += ["--ro-bind", str(path), str(path)]
-    for path in write:
-        words += ["--bind", str(path), str(path)]
-    words += ["--chdir", str(write[0] if write else "/"), "--"]
+    covered = []
+    for path in sorted({*seen.hidden, *seen.shown, *seen.links, *seen.write}):  # The outer first.
+        name, lies_hidden = str(path), seen.is_hidden(path)
+        if path in seen.write:
+            words += ["--bind", name, name]
+        elif path in seen.shown:
+            words += ["--ro-bind-try", name, name] if lies_hidden else []
+        elif path in seen.links:
+            words += ["--symlink", seen.links[path], name] if lies_hidden else []
+        elif lies_hidden:
+            continue
+        elif path.is_dir():
+            words += ["--tmpfs", name]
+            covered += ["--remount-ro", name]
+        else:
+            words += ["--ro-bind", "/dev/null", name]
+    words += covered
+    words += ["--chdir", str(seen.write[0] if seen.write else "/"), "--"]
     if os.geteuid() == 0:
         # Where root could gain rights by it, exec has the kernel forget that a program asked for
         # addresses that are not random: UML asks, starts itself again and would never end.
@@ -219,9 +203,9 @@ def _namespaces(
     return words
 
 
-def _landlock(write: Sequence[Path], hidden: Sequence[Path], shown: Sequence[Path]) -> list[str]:
-    named = {"write": write, "hide": hidden, "show": shown}
-    wanted = {what: [*map(str, paths)] for what, paths in named.items()}
+def _landlock(seen: View) -> list[str]:
+    named = {"write": seen.write, "hide": seen.hidden, "show": seen.shown}
+    wanted = {what: sorted(map(str, paths)) for what, paths in named.items()}
     return [sys.executable, "-I", "-S", str(Path(landlock.__file__)), json.dumps(wanted)]
 
 
@@ -258,7 +242,7 @@ def _refusal(bubblewrap: Sequence[str] | None) -> str | None:
     if bubblewrap is None:
         return "bwrap is missing, and the guest image, which has one, is not made yet: make setup"
     done = subprocess.run(
-        [*_namespaces(bubblewrap, [], []), "true"],
+        [*_namespaces(bubblewrap, View((), frozenset())), "true"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -274,17 +258,15 @@ def _refusal(bubblewrap: Sequence[str] | None) -> str | None:
 def confined(program: Sequence[str], run_dir: Path, scratch: Path, *needed: Path) -> list[str]:
     """A command that runs `program` in `run_dir`, which it may write like `scratch`, and able to
     read the `needed` paths."""
-    write = [Path(os.path.realpath(path)) for path in (run_dir, scratch)]
-    keys = Path(os.path.realpath(in_cache("authority")))
-    for path in (*_closed_of_cache(), keys):  # So what comes while the guest runs is covered.
+    for path in (*_closed_of_cache(), in_cache("authority")):
+        # So what comes while the guest runs is covered.
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    hidden = [*secrets(_needed(*write, *needed)), keys]
-    own = [real for path in needed if keys in (real := Path(os.path.realpath(path))).parents]
+    seen = view((run_dir, scratch), needed)
     around = fence()
     match around.name:
         case "namespaces":
-            return [*_namespaces(around.bubblewrap, write, hidden, own), *program]
+            return [*_namespaces(around.bubblewrap, seen), *program]
         case "landlock":
-            return [*_landlock(write, hidden, own), *program]
+            return [*_landlock(seen), *program]
         case "none":
             return [*program]

@@ -71,10 +71,10 @@ def test_it_writes_its_two_directories_alone(confine: Confine, tmp_path: Path) -
         " (echo changed > $file) && exit 2; done; rm ../project/source && exit 3;"
         " mv ../project/source . && exit 4; ln ../project/source hard && exit 5;"
         " mkdir ../project/directory && exit 6; ln -s / ../link && exit 7;"
-        " truncate -s 0 ../project/source && exit 8; exit 0"
+        " truncate -s 0 ../project/source && exit 8; exit 0",
+        home := tmp_path / "home",
     )
     assert done.returncode == 0, done.stderr
-    home = tmp_path / "home"
     assert (home / "run" / "kept").read_text() == "kept\n"
     assert (tmp_path / "scratch" / "memory").read_text() == "2\n"
     assert (home / "project" / "source").read_text() == "content"
@@ -87,18 +87,55 @@ def test_modes_owners_and_times_stay_in_namespaces(confine: Confine, tmp_path: P
     """Landlock has no rights for them (confinement.py): should it get some, this says so."""
     source = tmp_path / "home" / "project" / "source"
     before = source.stat()
-    done = confine("chmod 777 ../project/source; touch -d 2001-01-01 ../project/source")
+    done = confine(
+        "chmod 777 ../project/source; touch -d 2001-01-01 ../project/source", source.parent
+    )
     kept = source.stat() == before
     assert kept == (confinement.fence().name == "namespaces"), done.stderr
 
 
-def test_it_reads_what_is_no_secret(confine: Confine) -> None:
+def test_of_homes_it_reads_what_its_run_needs(confine: Confine, tmp_path: Path) -> None:
     done = confine(
-        "cat ../project/source ../.bashrc /etc/passwd > /dev/null && ls / /etc > /dev/null || exit 1;"
-        " for file in ../.ssh/id ../.config/gh/hosts.yml ../.netrc /etc/shadow /etc/gshadow; do"
-        ' [ -n "$(cat $file)" ] && echo $file can be read; done; exit 0'
+        "cat ../project/source /etc/passwd > /dev/null && ls / /etc > /dev/null || exit 1;"
+        " for file in ../.ssh/id ../.config/gh/hosts.yml ../.netrc ../.bashrc /etc/shadow"
+        ' /etc/gshadow; do [ -n "$(cat $file)" ] && echo $file can be read; done; exit 0',
+        tmp_path / "home" / "project",
     )
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_what_is_needed_is_found_by_its_links(confine: Confine, tmp_path: Path) -> None:
+    """As a venv's Python is, and whatever lies below a home that is a link itself."""
+    home = tmp_path / "home"
+    (home / ".pyenv" / "3.11" / "bin").mkdir(parents=True)
+    (home / ".pyenv" / "3.11" / "bin" / "python").write_text("a program")
+    (home / ".pyenv" / "3").symlink_to("3.11")
+    (home / "project" / "python").symlink_to(home / ".pyenv" / "3" / "bin" / "python")
+    (home / "project" / "other").symlink_to(home / ".netrc")
+    done = confine(
+        "cat ../project/python; cat ../project/other; cat ../.netrc; ls -A .. | grep bashrc",
+        home / "project",
+        home / "project" / "python",
+    )
+    kept = "" if confinement.fence().name == "namespaces" else ".bashrc\n"
+    assert done.stdout == f"a program{kept}"
+
+
+def test_secrets_in_what_is_shown_are_hidden(confine: Confine, tmp_path: Path) -> None:
+    """A whole home holds the cache, too."""
+    confine("true")
+    (tmp_path / "cache" / "live" / "token").write_text("token")
+    done = confine(f"cat {tmp_path}/home/.netrc {tmp_path}/cache/live/token", tmp_path)
+    assert done.stdout == "content"
+
+
+def test_homes_of_others_are_hidden(
+    confine: Confine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "other"))
+    (tmp_path / "other").mkdir()
+    done = confine("find /root /home -maxdepth 2 -type f -exec cat {} +")
+    assert done.stdout == ""
 
 
 def test_of_the_cache_it_reads_what_its_run_needs(confine: Confine, tmp_path: Path) -> None:
@@ -156,17 +193,26 @@ def test_it_reaches_no_network(confine: Confine) -> None:
     assert done.stdout == ""
 
 
-def test_what_a_run_needs_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_paths_in_each_other_the_inner_one_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in (".ssh", ".docker", ".aws"):
-        (tmp_path / name).mkdir()
-    (tmp_path / ".netrc").symlink_to(tmp_path / "kept-elsewhere")
-    (tmp_path / "kept-elsewhere").write_text("password")
-    (tmp_path / ".pypirc").symlink_to("nowhere")
-    (tmp_path / ".npmrc").symlink_to(tmp_path / ".aws")
-    needed = [tmp_path / ".docker" / "runs" / "one"]
-    of_home = [one for one in confinement.secrets(needed) if tmp_path in one.parents]
-    assert of_home == [tmp_path / name for name in (".aws", ".ssh", "kept-elsewhere")]
+    monkeypatch.setenv("LINKLAB_CACHE", str(tmp_path / "project" / "cache"))
+    for name in ("project/cache/live", "run"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to("project")
+    seen = confinement.view([tmp_path / "run"], [tmp_path / "link", tmp_path / "not-there"])
+    assert seen.write == (tmp_path / "run",)
+    assert {tmp_path, tmp_path / "project" / "cache" / "live"} <= seen.hidden
+    assert tmp_path / "project" in seen.shown
+    assert tmp_path / "not-there" not in seen.shown
+    assert seen.links[tmp_path / "link"] == "project"
+    hides = {path: seen.is_hidden(path) for path in (tmp_path / "project", tmp_path / "link")}
+    assert all(hides.values())
+    assert not seen.is_hidden(tmp_path / "project" / "cache" / "live")
+    shared = confinement.view([], [tmp_path])
+    assert tmp_path not in shared.hidden
+    assert tmp_path / "project" / "cache" / "live" in shared.hidden
 
 
 def test_namespaces_come_first_then_landlock_then_words(

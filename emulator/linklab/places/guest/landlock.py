@@ -1,7 +1,7 @@
 """Runs a program that may write some directories only and read all but some paths (Landlock).
 
-`python -I -S landlock.py '{"write": [...], "hide": [...], "show": [...]}' PROGRAM ARGUMENT…`, to show
-what lies in what is hidden. A file of its own that imports nothing of linklab, because it runs each
+`python -I -S landlock.py '{"write": [...], "hide": [...], "show": [...]}' PROGRAM ARGUMENT…`: what is
+shown may lie in what is hidden, and the other way round. A file of its own that imports nothing of linklab, because it runs each
 time a guest boots.
 
 Landlock knows no rights for the names in a directory that can be entered, nor for modes, owners
@@ -80,8 +80,11 @@ def rules(
     """Paths and what may be done at and below each."""
     for path in readable("/", {*hidden, *_NOT_BELOW}):
         yield path, READ
-    for path in ("/dev/shm", "/proc/cpuinfo", *shown):
+    for path in ("/dev/shm", "/proc/cpuinfo"):
         yield path, READ
+    for root in shown:
+        for path in readable(root, hidden):
+            yield path, READ
     yield "/dev/null", READ | _WRITE_FILE
     for path in write:
         yield path, READ | WRITE

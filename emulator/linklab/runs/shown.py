@@ -1,0 +1,126 @@
+"""What the guest of a run is shown of users' homes: what the user's programs in it need.
+
+That is where he stands, the programs and what they belong to, the directories of his PATH, what a
+command names, and what he says with `--share`. A whole home, or a directory that programs keep
+their settings in, is shown by `--share` alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from linklab.places.guest import homes
+from linklab.places.guest.homes import Homes
+from linklab.runs import programs
+
+_PROGRAMS: Final = ("bin", "sbin", "shims")
+"""How directories of programs are called whose libraries lie beside them."""
+
+_LIBRARIES: Final = ("lib", "lib64", "libexec", "pyvenv.cfg")
+"""What a venv or toolchain has beside its programs."""
+
+_PARTS: Final = (
+    *(*_LIBRARIES, "bin", "include"),
+    *("installs", "plugins", "toolchains", "version", "versions"),
+)
+"""What is shown beside programs where settings lie there, too."""
+
+
+class ShareError(RuntimeError):
+    """What is to be shown is not there."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The paths that are shown, and what is to be said of those that are not."""
+
+    paths: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def shown(commands: Sequence[Sequence[str]], share: Sequence[str]) -> Shown:
+    """What a run is shown in which these commands are the user's; nothing where there are none."""
+    if not commands:
+        return Shown()
+    all_homes = homes.found()
+    found = [Path(one) for one in share]
+    notes = []
+    here = Path.cwd()
+    if not all_homes.is_broad(here):
+        found.append(here)
+    elif all_homes.hold(here) and here not in found:
+        notes.append(
+            f"{here}, where you stand, is hidden in the guest but for what the command names; "
+            "--share DIR shows a directory"
+        )
+    for directory in programs.search_path():
+        found += _of_search_directory(Path(directory), all_homes)
+    for program, *words in commands:
+        found += _of_program(Path(program), all_homes)
+        named = [path for word in words for path in _named(word)]
+        found += [path for path in named if not all_homes.is_broad(path)]
+    text = " ".join(word for _, *words in commands for word in words)
+    return Shown(tuple(dict.fromkeys(found)), (*notes, *all_homes.missed(text, found)))
+
+
+def require(share: str) -> None:
+    """ShareError where that is not there."""
+    if not os.access(share, os.F_OK):
+        raise ShareError(f"--share {share}: no such file or directory")
+
+
+def _named(word: str) -> Iterator[Path]:
+    """The files and directories that a word of a command may name: `x`, `--option=x`, `@x`."""
+    for text in (word, word.partition("=")[2], word.removeprefix("@")):
+        if text and os.access(text, os.F_OK):
+            yield Path(text).absolute()
+
+
+def _of_search_directory(directory: Path, all_homes: Homes) -> Iterator[Path]:
+    """Such a directory, and the programs in homes that links in it lead to."""
+    try:
+        with os.scandir(directory) as entries:
+            links = [Path(one.path) for one in entries if one.is_symlink()]
+    except OSError:
+        return
+    if all_homes.hold(directory):
+        yield from _around(directory / "program", all_homes)
+    for link in links:
+        if all_homes.hold(link):
+            yield from _of_program(link, all_homes)
+
+
+def _of_program(program: Path, all_homes: Homes) -> Iterator[Path]:
+    """What a program in a home belongs to, and what it is a link to or interpreted by."""
+    waiting, looked_at = [program], set()
+    while waiting:
+        file = waiting.pop()
+        if file in looked_at:
+            continue
+        looked_at.add(file)
+        if all_homes.hold(file.parent):
+            yield from _around(file, all_homes)
+        if file.is_symlink():
+            real = Path(os.path.realpath(file.parent))
+            waiting.append(Path(os.path.normpath(real / file.readlink())))
+        elif (by := programs.interpreter(file)) is not None:
+            waiting.append(Path(by))
+
+
+def _around(file: Path, all_homes: Homes) -> Iterator[Path]:
+    """The directory of a program, or the venv or toolchain that it is part of."""
+    folder, whole = file.parent, file.parent.parent
+    if all_homes.is_broad(folder):
+        yield file
+        return
+    yield folder
+    if folder.name not in _PROGRAMS or Path(os.path.realpath(whole)) in all_homes.homes:
+        return
+    if all_homes.is_broad(whole):
+        yield from (whole / part for part in _PARTS)
+    elif any((whole / name).exists() for name in _LIBRARIES):
+        yield whole
