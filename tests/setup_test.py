@@ -7,9 +7,11 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import site
 import subprocess
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -18,19 +20,68 @@ import pytest
 from conftest import REPOSITORY
 
 SETUP = REPOSITORY / "emulator" / "setup"
+INTERRUPTED = "linklab: interrupted; everything that was started has been ended"
 
 
-def test_linklab_runs_from_a_path_with_a_space(tmp_path: Path) -> None:
-    environment = tmp_path / "my dir" / ".venv"
-    (tmp_path / "none.txt").touch()
-    subprocess.run([SETUP / "python", environment, tmp_path / "none.txt"], check=True, timeout=120)
+@pytest.fixture(scope="module")
+def linklab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`linklab` of an environment in a path with a space; its packages are those of the tests."""
+    directory = tmp_path_factory.mktemp("setup")
+    environment = directory / "my dir" / ".venv"
+    (directory / "none.txt").touch()
+    subprocess.run([SETUP / "python", environment, directory / "none.txt"], check=True, timeout=120)
+    return environment / "bin" / "linklab"
+
+
+PACKAGES = {**os.environ, "PYTHONPATH": ":".join(site.getsitepackages())}
+
+
+def test_linklab_runs_from_a_path_with_a_space(linklab: Path) -> None:
     done = subprocess.run(
-        [environment / "bin" / "linklab", "--version"],
-        env={**os.environ, "PYTHONPATH": ":".join(site.getsitepackages())},
-        capture_output=True, text=True, timeout=60, check=False,
+        [linklab, "--version"],
+        env=PACKAGES, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("linklab ")
+
+
+@pytest.mark.parametrize(
+    ("words", "step_s"),
+    [
+        (("scenarios",), 0.003),
+        (("scenarios",), 0.03),
+        (("plot", "static-80-50", "-o", "plot.png"), 0.06),
+        (("run", "static-80-50", "-a", "alg3"), 0.06),
+    ],
+)
+def test_ctrl_c_is_no_traceback_from_the_first_moment_on(
+    linklab: Path, tmp_path: Path, words: tuple[str, ...], step_s: float
+) -> None:
+    """From the start of Python to its end."""
+    for count in range(30):
+        process = subprocess.Popen(
+            [linklab, *words], cwd=tmp_path, env=PACKAGES,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        time.sleep(count * step_s)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        told = [line for line in err.splitlines() if not line.startswith("place: ")]
+        # The shell that starts Python is ended by the signal.
+        assert process.returncode in (130, -signal.SIGINT, 0), (count, err)
+        assert told in ([], [INTERRUPTED]), count
+        if process.returncode == 0:
+            return
+
+
+def test_in_the_background_of_a_script_ctrl_c_is_ignored(linklab: Path) -> None:
+    script = '"$0" scenarios & sleep 0.2; kill -INT $!; wait $!'
+    done = subprocess.run(
+        ["sh", "-c", script, linklab],
+        env=PACKAGES, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "static-80-50" in done.stdout
 
 
 def test_a_go_that_never_ends_is_refused(tmp_path: Path) -> None:

@@ -7,15 +7,15 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # typing is slow to load, and Ctrl-C is not caught yet (__main__.py).
 if TYPE_CHECKING:
     from linklab.analysis.tables import load as load
 
 __version__: str
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """`__version__`, which takes asking git, and `load`, which the guest needs not."""
     if name == "__version__":
         from linklab.core.version import own_version

@@ -55,6 +55,9 @@ _FILES = {"import": "import_trace"}
 _CLOSING_S = 20.0
 """For how long further signals are ignored: longer than a lab takes to end."""
 
+_AGAIN_S = 1e-3
+"""When an interrupt comes again that a destructor has met."""
+
 _EXAMPLES = """\
 examples:
   linklab compare static-80-50                 six approaches, one table
@@ -130,10 +133,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from linklab.schema.document import ScenarioError  # YAML is slow to load.
 
     interrupt = _Interrupt()
-    signal.signal(signal.SIGTERM, interrupt)
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # As in the background of a script.
-        signal.signal(signal.SIGINT, interrupt)
     try:
+        signal.signal(signal.SIGTERM, interrupt)
+        if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # As in the background of a script.
+            signal.signal(signal.SIGINT, interrupt)
         return int(options.module.run(options))
     except KeyboardInterrupt:
         print("linklab: interrupted; everything that was started has been ended", file=sys.stderr)
@@ -157,4 +160,13 @@ class _Interrupt:
         now_s = time.monotonic()
         if now_s >= self._deaf_until_s:
             self._deaf_until_s = now_s + _CLOSING_S
+            sys.unraisablehook = self._met_by_a_destructor
             raise KeyboardInterrupt
+
+    def _met_by_a_destructor(self, met: sys.UnraisableHookArgs) -> None:
+        """Python would print it: of objects half made there is nothing to say. An interrupt, which
+        goes no further there, comes again."""
+        if met.exc_type is KeyboardInterrupt:
+            self._deaf_until_s = -math.inf
+            signal.signal(signal.SIGALRM, self)
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)

@@ -305,6 +305,31 @@ def test_only_the_called_command_is_loaded() -> None:
     ]
 
 
+def test_an_interrupt_that_a_destructor_meets_is_neither_lost_nor_printed() -> None:
+    script = """
+import os, signal, time
+from linklab.commands import cli
+signal.signal(signal.SIGINT, cli._Interrupt())
+class Made:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+try:
+    Made()
+    time.sleep(10)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
 @pytest.mark.parametrize(
     "module", ["linklab.commands.run", "linklab.runs.execution", "linklab.commands.live"]
 )
