@@ -81,11 +81,8 @@ def test_a_guest_cannot_read_secrets_nor_processes(
     monkeypatch.setenv("LINKLAB_CACHE", str(cache_dir()))
     script = READ_ALL.format(cache=cache_dir(), process=os.getpid())
     nowhere = ("127.0.0.1", 0)
-    token.keep(nowhere, "of a live lab")
-    try:
+    with token.kept(nowhere, "of a live lab"):
         done = linklab("exec", scenario("read", size="1 MB"), "--", "sh", "-c", script)
-    finally:
-        token.forget(nowhere, "of a live lab")
     certificate = (cache_dir() / "authority" / "ca.pem").read_text()
     assert done.out == certificate, done.err
 

@@ -60,6 +60,73 @@ def start_long_run(tmp_path: Path, file: Path) -> subprocess.Popen[str]:
     return process
 
 
+def files_in(*directories: Path) -> set[Path]:
+    return {path for directory in directories for path in directory.rglob("*")}
+
+
+def processes_of(directory: Path) -> list[int]:
+    """Processes whose environment names `directory`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.fsencode(directory) in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "{file}", "-a", "alg3"),
+        ("compare", "{file}", "--runs", "2"),
+        ("exec", "{file}", "--", "sleep", "1000"),
+        ("live", "{file}", "--place", "guest", "--listen", "127.0.0.1:0"),
+        ("live", "{file}", "--listen", "127.0.0.1:0"),
+    ],
+    ids=" ".join,
+)
+def test_what_a_killed_command_leaves_is_cleaned_and_no_more(
+    tmp_path: Path, long: Path, words: tuple[str, ...]
+) -> None:
+    """A lab that lives beside it keeps all that is its own."""
+    cache, temporary = tmp_path / "cache", tmp_path / "temporary"
+    for directory in (cache, temporary):
+        directory.mkdir()
+    for name in ("image", "kernel"):
+        (cache / name).symlink_to(kernel.ensure().parents[1] / name)
+    own = {**environment(), "LINKLAB_CACHE": str(cache), "TMPDIR": str(temporary)}
+
+    def begun(*words: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command(*(word.format(file=long) for word in words)),
+            cwd=tmp_path, env=own, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def runs() -> int:
+        return len(list(tmp_path.glob("runs/**/queues.jsonl")))
+
+    living = begun("live", "{file}", "--place", "guest", "--listen", "127.0.0.1:0")
+    until(lambda: runs() == 1, "the lab that lives never began")
+    before = files_in(temporary, cache / "live")
+    processes = set(processes_of(temporary))
+    killed = begun(*words)
+    until(lambda: runs() > 1, "the command never began")
+    killed.kill()
+    killed.wait()
+    until(lambda: set(processes_of(temporary)) <= processes, "processes outlived the command")
+    assert files_in(temporary, cache / "live") > before
+    done = subprocess.run(command("clean"), env=own, capture_output=True, text=True, check=True)
+    assert "could not" not in done.stdout
+    assert files_in(temporary, cache / "live") == before
+    assert not list(cache.rglob("*.part"))
+    assert living.poll() is None
+    living.send_signal(signal.SIGINT)
+    assert living.wait(timeout=30) == 130
+    assert files_in(temporary, cache / "live") == set()
+
+
 @pytest.fixture
 def long(scenario: ScenarioFile) -> Path:
     """A scenario whose download takes minutes."""

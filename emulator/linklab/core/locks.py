@@ -7,6 +7,7 @@ was opened with care before, and filelock opens (and truncates) a path of its ow
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,3 +35,14 @@ def locked(path: Path) -> Iterator[None]:
     with path.open("wb") as file:
         take(file)
         yield
+
+
+@contextmanager
+def locked_directory(path: Path) -> Iterator[None]:
+    """Only one process is in the block. OSError where there is no such directory."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        take(descriptor)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,7 +1,8 @@
 """What a killed linklab may have left on the machine, and removing just that.
 
-Processes and namespaces end with the process that made them; what can be left are
-scratch directories, each named after the process that it belonged to.
+Processes and namespaces end with the process that made them. What can be left are scratch
+directories and half-written files, each named after the process that it belonged to, and the
+tokens of live labs, which a lab has locked as long as it lives.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, get_args
 
-from linklab.core.locks import locked
+from linklab.core.locks import locked, locked_directory, try_to_take
 from linklab.core.paths import Cached, cache_dir, in_cache
 
 Kind = Literal["field", "gateway", "guest", "loopback", "matplotlib", "run"]
 """What a scratch directory is for."""
+
+TOKEN = ".token"
+"""How the name of a live lab's token ends, in the cache's `live`."""
 
 _NAME = re.compile(rf"linklab-(?:{'|'.join(get_args(Kind))})-(\d+)-\w+")
 
@@ -57,7 +61,8 @@ def remove_image(root: Path) -> None:
 
 
 def find() -> Iterator[Path]:
-    """Scratch directories of ours whose process is gone, and unfinished kernels and images."""
+    """Scratch directories of ours whose process is gone; in the cache what is unfinished, and tokens
+    of labs that are gone."""
     for place in sorted(_scratch_places()):
         for path in sorted(Path(place).glob("linklab-*")):
             match = _NAME.fullmatch(path.name)
@@ -68,6 +73,35 @@ def find() -> Iterator[Path]:
         match = re.fullmatch(r"(?:build|new-[a-z]+)-(\d+)-\w+", path.name)
         if match and not is_alive(int(match[1])):
             yield path
+    for name in get_args(Cached):
+        for path in sorted(in_cache(name).glob(".*.part")):  # core/whole_file.py
+            match = re.fullmatch(r"\..+\.(\d+)\.part", path.name)
+            if match and not is_alive(int(match[1])):
+                yield path
+    yield from (path for path in sorted(in_cache("live").glob(f"*{TOKEN}")) if not _is_locked(path))
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether somebody has locked a file, which is gone or no file of ours if it cannot be opened."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return True
+    try:
+        return not try_to_take(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_file(path: Path) -> None:
+    """Removes a file, but no token that another lab has just put there."""
+    with contextlib.suppress(OSError):
+        if path.suffix != TOKEN:
+            path.unlink()
+            return
+        with locked_directory(path.parent):
+            if not _is_locked(path):
+                path.unlink()
 
 
 def remove(*, cache: bool) -> Iterator[str]:
@@ -78,8 +112,7 @@ def remove(*, cache: bool) -> Iterator[str]:
             remove_image(root)
     for path in [*find(), *kept]:
         if path.is_file():
-            with contextlib.suppress(OSError):
-                path.unlink()
+            _remove_file(path)
         else:
             shutil.rmtree(path, ignore_errors=True)
         yield f"could not remove {path}" if path.exists() else f"removed {path}"

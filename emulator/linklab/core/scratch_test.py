@@ -62,6 +62,16 @@ def test_unfinished_builds_are_found(scratch: Path, cache: Path, dead_pid: int) 
     assert set(leftovers.find()) == {dead, dead_image}
 
 
+def test_half_written_files_of_the_dead_are_found(
+    scratch: Path, cache: Path, dead_pid: int
+) -> None:
+    (cache / "payloads").mkdir(parents=True)
+    dead = cache / "payloads" / f".payload-1-1.bin.{dead_pid}.part"
+    for path in (dead, cache / "payloads" / f".payload-1-1.bin.{os.getpid()}.part"):
+        path.write_text("half")
+    assert list(leftovers.remove(cache=False)) == [f"removed {dead}"]
+
+
 def test_the_cache_goes_only_when_asked_for_and_only_what_is_linklab_s(
     scratch: Path, cache: Path
 ) -> None:

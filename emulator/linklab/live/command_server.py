@@ -85,15 +85,11 @@ def serving(
     Raises TokenError where the environment names a token that is none.
     """
     token = livetoken.chosen()
-    with contextlib.closing(LiveServer(address, metrics, status, obey, token)) as server:
-        try:
-            kept = str(livetoken.keep(server.address, token))
-        except OSError:
-            kept = f"{livetoken.ENVIRONMENT}={token}"
-        try:
-            yield server, kept
-        finally:
-            livetoken.forget(server.address, token)
+    with (
+        contextlib.closing(LiveServer(address, metrics, status, obey, token)) as server,
+        livetoken.kept(server.address, token) as path,
+    ):
+        yield server, str(path or f"{livetoken.ENVIRONMENT}={token}")
 
 
 class _Server(ThreadingHTTPServer):

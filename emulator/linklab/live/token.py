@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
-from linklab.core import whole_file
+from linklab.core import locks, scratch, whole_file
 from linklab.core.paths import in_cache
 from linklab.live.address import is_loopback
 
@@ -45,17 +46,29 @@ def chosen() -> str:
     return given
 
 
-def keep(address: tuple[str, int], token: str) -> Path:
-    """Writes a lab's token down for this account's `linklab link`; OSError where it cannot."""
+@contextlib.contextmanager
+def kept(address: tuple[str, int], token: str) -> Iterator[Path | None]:
+    """Within the block a lab's token lies in this file, for this account's `linklab link`; None where
+    it cannot. As long as the lab lives its file is locked: `linklab clean` removes what nobody
+    has locked."""
     path = _file(*address)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    whole_file.write(path, f"{token}\n", 0o600)
-    return path
+    with contextlib.ExitStack() as stack:
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with locks.locked_directory(path.parent), whole_file.replacing(path, 0o600) as file:
+                file.write(f"{token}\n".encode())
+                held = os.dup(file.fileno())
+                stack.callback(os.close, held)
+                locks.take(held)
+        except OSError:
+            yield None
+            return
+        stack.callback(_forget, path, token)
+        yield path
 
 
-def forget(address: tuple[str, int], token: str) -> None:
-    """Removes what `keep` wrote, unless another lab has taken the address since."""
-    path = _file(*address)
+def _forget(path: Path, token: str) -> None:
+    """Removes a token, unless another lab has taken the address since."""
     with contextlib.suppress(OSError):
         if path.read_text().strip() == token:
             path.unlink()
@@ -80,4 +93,4 @@ def _aliases(host: str) -> tuple[str, ...]:
 
 
 def _file(host: str, port: int) -> Path:
-    return in_cache("live") / f"{host.replace('/', '_')}-{port}.token"
+    return in_cache("live") / f"{host.replace('/', '_')}-{port}{scratch.TOKEN}"

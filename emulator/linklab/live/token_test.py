@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
 
+from linklab.core import scratch
 from linklab.live import token as livetoken
 from linklab.live.token import ENVIRONMENT, TokenError
 
@@ -19,47 +21,65 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_token_is_new_every_time_and_only_its_account_can_read_it(cache: Path) -> None:
+def test_a_token_is_new_every_time_and_only_its_account_can_read_it() -> None:
     token = livetoken.chosen()
     assert len(token) >= 32
     assert token != livetoken.chosen()
-    path = livetoken.keep(HERE, token)
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert path.parent.stat().st_mode & 0o777 == 0o700
-    assert livetoken.known(HERE) == token
-    assert [one.name for one in path.parent.iterdir()] == ["127.0.0.1-9464.token"]
-    livetoken.forget(HERE, token)
+    with livetoken.kept(HERE, token) as path:
+        assert path is not None
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+        assert livetoken.known(HERE) == token
+        assert [one.name for one in path.parent.iterdir()] == ["127.0.0.1-9464.token"]
     assert livetoken.known(HERE) is None
 
 
 def test_a_later_lab_keeps_its_token() -> None:
-    livetoken.keep(HERE, "first")
-    livetoken.keep(HERE, "second")
-    livetoken.forget(HERE, "first")
-    assert livetoken.known(HERE) == "second"
+    first = livetoken.kept(HERE, "first")
+    first.__enter__()
+    with livetoken.kept(HERE, "second"):
+        first.__exit__(None, None, None)
+        assert livetoken.known(HERE) == "second"
+
+
+def test_where_no_token_can_be_kept_there_is_none(cache: Path) -> None:
+    (cache / "live").write_text("in the way")
+    with livetoken.kept(HERE, "token") as path:
+        assert path is None
+
+
+def test_a_lab_that_lives_keeps_its_token_when_others_clean(cache: Path) -> None:
+    with livetoken.kept(HERE, "living"), livetoken.kept(("127.0.0.1", 1), "dead") as dead:
+        assert dead is not None
+        left = dead.with_name("127.0.0.1-2.token")
+        left.write_bytes(dead.read_bytes())
+        assert list(scratch.remove(cache=False)) == [f"removed {left}"]
+        assert livetoken.known(HERE) == "living"
+    assert list(scratch.remove(cache=False)) == []
 
 
 @pytest.mark.parametrize("listening", ["127.0.0.1", "0.0.0.0", "::", "localhost"])
 def test_a_lab_of_this_machine_is_found_on_the_loopback(listening: str) -> None:
-    livetoken.keep((listening, 9464), "its token")
-    for asked in ("127.0.0.1", "localhost", "::1"):
-        assert livetoken.known((asked, 9464)) == "its token"
-    assert livetoken.known(("127.0.0.1", 9465)) is None
+    with livetoken.kept((listening, 9464), "its token"):
+        for asked in ("127.0.0.1", "localhost", "::1"):
+            assert livetoken.known((asked, 9464)) == "its token"
+        assert livetoken.known(("127.0.0.1", 9465)) is None
 
 
 def test_no_other_machine_is_told_this_ones_token() -> None:
-    for listening in ("127.0.0.1", "0.0.0.0", "192.0.2.7"):
-        livetoken.keep((listening, 9464), "its token")
-    assert livetoken.known(("192.0.2.8", 9464)) is None
-    assert livetoken.known(("evil.example", 9464)) is None
-    assert livetoken.known(("192.0.2.7", 9464)) == "its token"
+    with contextlib.ExitStack() as stack:
+        for listening in ("127.0.0.1", "0.0.0.0", "192.0.2.7"):
+            stack.enter_context(livetoken.kept((listening, 9464), "its token"))
+        assert livetoken.known(("192.0.2.8", 9464)) is None
+        assert livetoken.known(("evil.example", 9464)) is None
+        assert livetoken.known(("192.0.2.7", 9464)) == "its token"
 
 
 def test_a_token_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ENVIRONMENT, "correct-horse-battery")
-    livetoken.keep(HERE, "another")
-    assert livetoken.chosen() == "correct-horse-battery"
-    assert livetoken.known(("192.0.2.8", 1)) == "correct-horse-battery"
+    with livetoken.kept(HERE, "another"):
+        assert livetoken.chosen() == "correct-horse-battery"
+        assert livetoken.known(("192.0.2.8", 1)) == "correct-horse-battery"
 
 
 @pytest.mark.parametrize("bad", ["", "short", "with spaces, and commas", "a" * 20 + "\n", "ä" * 20])
