@@ -169,7 +169,31 @@ def test_a_hung_guest_is_ended_with_its_console(linklab: Linklab, scenario: Scen
     done = linklab("exec", scenario("hung"), "--timeout", "12", "--", "sh", "-c", spin)
     assert done.code == 1
     assert "still running after 12 s of wall-clock time" in done.err
+    assert "--timeout allows more" in done.err
     assert "console.log" in done.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes directories read-only to all")
+@pytest.mark.parametrize(
+    ("place", "remedy"),
+    [("cache", "LINKLAB_CACHE names"), ("runs", "--out names")],
+)
+def test_a_place_that_is_read_only_is_said_with_what_to_do(
+    tmp_path: Path, scenario: ScenarioFile, place: str, remedy: str
+) -> None:
+    for name in ("cache", "runs"):
+        (tmp_path / name).mkdir()
+    for name in ("image", "kernel"):
+        (tmp_path / "cache" / name).symlink_to(kernel.ensure().parents[1] / name)
+    mounts = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" || exit 99; exec "$@"'
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", mounts, tmp_path / place,
+         *command("run", scenario("small", size="1 MB"), "-a", "alg3", "--out", tmp_path / "runs")],
+        env={**environment(), "LINKLAB_CACHE": str(tmp_path / "cache")},
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    (said,) = [line for line in done.stderr.splitlines() if line.startswith("linklab: ")]
+    assert (done.returncode, remedy in said) == (2, True), said
 
 
 FLOOD = """

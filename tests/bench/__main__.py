@@ -21,7 +21,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from linklab.commands.options import positive
+from linklab.commands.options import count
+from linklab.core.limits import MAX_RUNS, MAX_SIDE_BY_SIDE
 from linklab.regression.loopback import LoopbackError
 from rich.console import Console
 
@@ -80,7 +81,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="leave scenarios and run directories there"
     )
-    parser.add_argument("--runs", type=positive, metavar="N", help="algorithms: seeds 1 to N (5)")
+    parser.add_argument(
+        "--runs", type=count(MAX_RUNS), metavar="N", help="algorithms: seeds 1 to N (5)"
+    )
     parser.add_argument(
         "--every-seed", action="store_true", help="algorithms: also of those far behind with one"
     )
@@ -88,7 +91,9 @@ def _arguments() -> argparse.Namespace:
         parser.add_argument(
             f"--{what}", type=_words, metavar="NAMES", help=f"algorithms: these {what}, not all"
         )
-    parser.add_argument("--jobs", type=positive, metavar="N", help="algorithms: runs at a time")
+    parser.add_argument(
+        "--jobs", type=count(MAX_SIDE_BY_SIDE), metavar="N", help="algorithms: runs at a time"
+    )
     options = parser.parse_args()
     unknown = [name for name in options.sections if name not in SECTIONS]
     if unknown:

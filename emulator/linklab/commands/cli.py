@@ -145,7 +145,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (UsageError, ScenarioError, OSError, RuntimeError) as error:
-        complain(error)
+        from linklab.core import unwritable
+
+        todo = unwritable.remedy(error, getattr(options, "out", None))
+        complain(error if "LINKLAB_CACHE" in str(error) else f"{error}{todo}")
         return 2
 
 

@@ -133,15 +133,21 @@ def test_what_follows_the_dashes_is_the_user_s(called: Called) -> None:
         ("run ls --seed -1", "'-1' is not a seed; allowed: 0 to 2^63-1"),
         ("run ls --seed 9223372036854775808", "is not a seed"),
         ("run ls --seed 1.5", "'1.5' is not a seed"),
-        ("run ls --shift=-1", "'-1' is not a number of seconds"),
-        ("run ls --shift soon", "'soon' is not a number of seconds"),
-        ("run ls --shift 1e308", "'1e308' is too much; allowed: 0 to 21600 s"),
-        ("run ls --timeout nan", "'nan' is not a number of seconds"),
-        ("run ls --timeout inf", "'inf' is not a number of seconds"),
+        ("run ls --shift=-1", "'-1' is no such number of seconds; allowed: 0 to 21600"),
+        ("run ls --shift soon", "'soon' is no such number of seconds"),
+        ("run ls --timeout nan", "'nan' is no such number of seconds"),
+        ("run ls --timeout inf", "'inf' is no such number of seconds"),
+        ("run ls --timeout 1e300", "'1e300' is no such number of seconds; allowed: 0 to 2592000"),
+        ("run ls --shift 1e300", "'1e300' is no such number of seconds; allowed: 0 to 21600"),
+        ("compare ls --runs 99999999999", "'99999999999' is not allowed; allowed: 1 to 10000"),
+        ("reproduce thesis --runs 10001", "'10001' is not allowed; allowed: 1 to 10000"),
+        ("compare ls --parallel 1025", "'1025' is not allowed; allowed: 1 to 1024"),
+        ("regress --jobs 1025", "'1025' is not allowed; allowed: 1 to 1024"),
+        ("publish x --output y --retention 36501", "'36501' is not allowed; allowed: 1 to 36500"),
         ("run ls --place moon", "invalid choice: 'moon'"),
         ("run ls -- curl", "unrecognized arguments"),
-        ("compare ls --runs 0", "'0' is not a number of at least 1"),
-        ("compare ls --parallel two", "'two' is not a number of at least 1"),
+        ("compare ls --runs 0", "'0' is not allowed; allowed: 1 to 10000"),
+        ("compare ls --parallel two", "'two' is not allowed; allowed: 1 to 1024"),
         ("compare ls -a alg1,", "no algorithm is called ''"),
         ("compare ls -a=", "no algorithm is called ''"),
         ("live ls -a=", "no algorithm is called ''"),
@@ -370,7 +376,11 @@ for module in pkgutil.walk_packages(linklab.__path__, "linklab."):
     ).stdout.split()
     assert "linklab.lab.nodes" in need_it
     others = {name for name in need_it if not name.startswith("linklab.lab.")}
-    assert others == {"linklab.runs.execution", "linklab.runs.guest_session"}
+    assert others == {
+        "linklab.runs.execution",
+        "linklab.runs.guest_session",
+        "linklab.runs.names",
+    }
 
 
 def test_scenario_files_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

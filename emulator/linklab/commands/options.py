@@ -5,10 +5,17 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from linklab.core.limits import MAX_SHIFT_S
+from linklab.core.limits import (
+    MAX_RUNS,
+    MAX_SEED,
+    MAX_SHIFT_S,
+    MAX_SIDE_BY_SIDE,
+    MAX_TIMEOUT_S,
+)
 
 if TYPE_CHECKING:
     from linklab.lab.services import Outside, OwnServer
@@ -32,28 +39,38 @@ def given(options: argparse.Namespace, *names: str) -> list[str]:
     ]
 
 
-def positive(text: str) -> int:
-    """A whole number of at least 1."""
-    value = _integer(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
-    return value
+def count(most: int) -> Callable[[str], int]:
+    """What reads a whole number from 1 to `most`."""
+
+    def read(text: str) -> int:
+        value = _integer(text)
+        if not 1 <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed: 1 to {most}")
+        return value
+
+    return read
 
 
-def seconds(text: str) -> float:
-    """A finite number of seconds, 0 or more."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return value
+def seconds(most: float) -> Callable[[str], float]:
+    """What reads a number of seconds from 0 to `most`."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not 0 <= value <= most:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is no such number of seconds; allowed: 0 to {most:.0f}"
+            )
+        return value
+
+    return read
 
 
 def _seed(text: str) -> int:
     value = _integer(text)
-    if not 0 <= value < 2**63:
+    if not 0 <= value <= MAX_SEED:
         raise argparse.ArgumentTypeError(f"{text!r} is not a seed; allowed: 0 to 2^63-1")
     return value
 
@@ -90,22 +107,15 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
     """`--timeout`."""
     parser.add_argument(
         "--timeout",
-        type=seconds,
+        type=seconds(MAX_TIMEOUT_S),
         metavar="S",
         help="wall-clock seconds after which a run counts as hung",
     )
 
 
-def _shift(text: str) -> float:
-    value = seconds(text)
-    if value > MAX_SHIFT_S:
-        raise argparse.ArgumentTypeError(f"{text!r} is too much; allowed: 0 to {MAX_SHIFT_S:g} s")
-    return value
-
-
 def add_shift(parser: argparse.ArgumentParser, does: str) -> None:
     """`--shift`."""
-    parser.add_argument("--shift", type=_shift, default=0.0, metavar="S", help=does)
+    parser.add_argument("--shift", type=seconds(MAX_SHIFT_S), default=0.0, metavar="S", help=does)
 
 
 def add_out(parser: argparse.ArgumentParser, holds: str) -> None:
@@ -281,7 +291,7 @@ def add_repeats(parser: argparse.ArgumentParser, default: int, counts: str) -> N
     """`--runs`; `counts` says what the figures of several become."""
     parser.add_argument(
         "--runs",
-        type=positive,
+        type=count(MAX_RUNS),
         default=default,
         metavar="N",
         help=f"runs of each with seeds SEED…SEED+N-1{counts} (default {default})",
@@ -290,7 +300,7 @@ def add_repeats(parser: argparse.ArgumentParser, default: int, counts: str) -> N
 
 def add_side_by_side(parser: argparse._ActionsContainer, name: str, does: str) -> None:
     """`--parallel` or `--jobs`: how many at a time."""
-    parser.add_argument(name, type=positive, metavar="N", help=does)
+    parser.add_argument(name, type=count(MAX_SIDE_BY_SIDE), metavar="N", help=does)
 
 
 def add_live_address(parser: argparse.ArgumentParser, name: str, does: str) -> None:

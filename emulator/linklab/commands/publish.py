@@ -8,8 +8,9 @@ import webbrowser
 from pathlib import Path
 
 from linklab.commands import report
-from linklab.commands.options import add_json, positive
+from linklab.commands.options import add_json, count
 from linklab.core.complaint import complain
+from linklab.core.limits import MAX_RETENTION_DAYS
 from linklab.core.printable import printable
 from linklab.publish import prometheus
 
@@ -38,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--retention",
-        type=positive,
+        type=count(MAX_RETENTION_DAYS),
         default=15,
         metavar="DAYS",
         help="how long that Prometheus keeps data (default 15)",

@@ -18,10 +18,11 @@ from linklab.commands.options import (
     add_seed,
     add_side_by_side,
     add_timeout,
+    count,
     given,
-    positive,
 )
 from linklab.core.complaint import complain
+from linklab.core.limits import MAX_RUNS
 from linklab.report import publication
 from linklab.report.publication import Publication
 from linklab.runs import clients, run_energy
@@ -46,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("publication", choices=publication.NAMES)
     parser.add_argument(
         "--runs",
-        type=positive,
+        type=count(MAX_RUNS),
         metavar="N",
         help="of each with seeds SEED…SEED+N-1 (default: as many as the publication made); of fewer "
         "than 5 no verdict is clear",

@@ -36,3 +36,16 @@ MAX_MESSAGE_BYTES: Final = 50_000_000
 which in a guest is short."""
 
 MAX_QUEUE_BYTES: Final = 1_000_000_000
+
+MAX_SEED: Final = 2**63 - 1
+
+MAX_RUNS: Final = 10_000
+"""Runs of one client in one scenario: so many directories are told apart (`runner.new_directory`)."""
+
+MAX_SIDE_BY_SIDE: Final = 1024
+"""Guests at a time: more cores has no machine."""
+
+MAX_TIMEOUT_S: Final = 30 * MAX_TIME_S
+"""The longest wall-clock time that a run may take; select(2) takes no number however large."""
+
+MAX_RETENTION_DAYS: Final = 36_500

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from linklab.core import plain_file
 from linklab.core.complaint import complain
+from linklab.core.limits import MAX_SEED
 from linklab.core.paths import MULTILINK, PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
 from linklab.lab import authority, payload
@@ -58,7 +59,7 @@ class Request:
     Packets of the links in `pcap` are recorded, with `tls_keys` what decrypts them too.
     The guest is shown what is in `share` of users' homes, besides what it needs (`shown.py`).
     `energy` is the text of an energy model that takes the place of the scenario's
-    (`run_energy.model_for`). RunError where the contestant does not fit."""
+    (`run_energy.model_for`). RunError where contestant or seed does not fit."""
 
     scenario: Scenario
     contestant: str | None
@@ -75,6 +76,8 @@ class Request:
     share: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.seed > MAX_SEED:
+            raise RunError(f"no run has the seed {self.seed}; allowed: 0 to 2^63-1")
         if self.contestant is not None:
             has_energy = self.energy is not None or self.scenario.energy is not None
             unfit = clients.misfit(self.contestant, self.scenario, has_energy=has_energy)
@@ -267,8 +270,8 @@ class _HostRun:
         code = self._process.poll()
         if code is None:
             raise RunError(
-                f"the lab was still running after {self._timeout_s:.0f} s and was ended; "
-                f"its console: {self.run_dir / 'console.log'}"
+                f"the lab was still running after {self._timeout_s:.0f} s and was ended "
+                f"(--timeout allows more); its console: {self.run_dir / 'console.log'}"
             )
         return code
 

@@ -56,6 +56,11 @@ def test_labels(small: Scenario) -> None:
     assert Request(small, None, 1).label == "small-exec-seed1"
 
 
+def test_of_many_runs_none_has_a_seed_beyond_the_last(small: Scenario) -> None:
+    with pytest.raises(RunError, match=r"seed 9223372036854775808; allowed: 0 to 2\^63-1"):
+        Request(small, "alg3", 2**63)
+
+
 def asked(scenario: Scenario, shift_s: float = 0.0) -> Request:
     return Request(scenario, None, 1, command=("true",), shift_s=shift_s)
 

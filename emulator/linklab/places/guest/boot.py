@@ -343,7 +343,7 @@ class Guest:
         if self._process.poll() is None:
             raise GuestError(
                 f"the guest was still running after {self._timeout_s:.0f} s of wall-clock time "
-                f"and was ended; its console: {self._console}"
+                f"and was ended (--timeout allows more); its console: {self._console}"
             )
         self._settle()
         if self._broken:
