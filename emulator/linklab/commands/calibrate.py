@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from linklab.commands.options import UsageError, add_json
+from linklab.core import printing
 from linklab.energy import library
 from linklab.energy.calibration import (
     CalibrationError,
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(_to_json(found, model), indent=2))
     else:
-        _show(found, model, Console())
+        _show(found, model, printing.console())
         if options.out is not None:
             print(f"written: {options.out}")
     return 0

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import TextColumn, TimeRemainingColumn
 
 from linklab.campaign import folder, machine, wire_format
@@ -26,8 +25,8 @@ from linklab.commands.options import (
     add_timeout,
 )
 from linklab.commands.running import Result
+from linklab.core import printing
 from linklab.core.complaint import complain
-from linklab.core.printable import printable
 from linklab.core.progress import progress
 from linklab.places.guest.boot import side_by_side
 from linklab.report import tables
@@ -197,7 +196,7 @@ def _work(
             if bar.disable:
                 complain(line)
             else:
-                bar.console.print(f"linklab: {printable(line)}", markup=False, highlight=False)
+                bar.console.print(f"linklab: {line}", markup=False, highlight=False)
 
         dispatch = Dispatch(client, facts, tell)
         dispatch.find_workers()
@@ -247,7 +246,7 @@ def _tell(options: argparse.Namespace, campaign: Campaign, out: Path, done: Comp
             )
         )
         return
-    console = Console()
+    console = printing.console()
     for one in compared:
         tables.show(one, console)
     print(f"{in_one_line(done)}; run directories: {out}")

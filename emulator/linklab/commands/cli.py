@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import io
 import math
 import os
 import signal
@@ -23,6 +22,7 @@ from typing import Any
 import linklab
 from linklab.commands.options import UsageError
 from linklab.core.complaint import complain
+from linklab.core.printing import escaped
 
 COMMANDS = {
     "run": "run one algorithm in one scenario",
@@ -125,8 +125,11 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line; returns the exit code."""
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="backslashreplace")  # Paths need not be UTF-8.
+    with escaped():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     words, command = _split(sys.argv[1:] if arguments is None else list(arguments))
     options = _parser().parse_args(words)
     options.command = command

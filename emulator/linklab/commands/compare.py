@@ -6,8 +6,6 @@ import argparse
 import json
 from pathlib import Path
 
-from rich.console import Console
-
 from linklab.commands import compare_recordings, report, running
 from linklab.commands.options import (
     UsageError,
@@ -22,6 +20,7 @@ from linklab.commands.options import (
     server,
     share,
 )
+from linklab.core import printing
 from linklab.field import recording
 from linklab.report import tables
 from linklab.runs import clients, run_energy
@@ -112,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
         compared = [tables.to_json(one) for one in comparisons]
         print(json.dumps({**series.to_json(), "comparisons": compared}, indent=2))
     else:
-        console = Console()
+        console = printing.console()
         for one in comparisons:
             tables.show(one, console)
         print(series.in_one_line())

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
-
 from linklab.commands import import_recordings, report, running
 from linklab.commands.options import UsageError, contestants, server, share
+from linklab.core import printing
 from linklab.core.scratch import scratch_prefix
 from linklab.field import files, making, prediction, recording
 from linklab.field.making import MakingError
@@ -73,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         said = {**series.to_json(), "predictions": beside, "comparisons": compared}
         print(json.dumps(said, indent=2))
     else:
-        console = Console()
+        console = printing.console()
         for source, (scenario, made) in found.items():
             console.print(predictions.table(source, made, scenario.description))
         for all_rows in comparisons:

@@ -8,10 +8,10 @@ import math
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from linklab.commands.options import UsageError, add_energy_model, add_json
+from linklab.core import printing
 from linklab.core.link_kinds import KINDS, LTE, link_title
 from linklab.energy import information_base, library
 from linklab.energy.account import EnergyFigures
@@ -74,7 +74,7 @@ def _models(*, as_json: bool) -> None:
     table = _table("model", "device", "source")
     for one in models:
         table.add_row(one.name, one.device, one.source)
-    Console().print(table)
+    printing.console().print(table)
 
 
 def _thresholds(model: EnergyModel, *, as_json: bool) -> None:
@@ -92,7 +92,7 @@ def _thresholds(model: EnergyModel, *, as_json: bool) -> None:
             f"{row.lte_only_below_bps / 1e6:.3f}",
             "never" if math.isinf(from_bps) else f"{from_bps / 1e6:.3f}",
         )
-    Console().print(table)
+    printing.console().print(table)
 
 
 def _finite(row: Thresholds) -> dict[str, float | None]:

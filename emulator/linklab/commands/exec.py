@@ -22,7 +22,6 @@ from linklab.commands.options import (
 )
 from linklab.core import plain_file
 from linklab.core.complaint import complain
-from linklab.core.printable import printable
 from linklab.places import choice
 from linklab.runs import outcome, programs
 from linklab.runs.job import require_no_credentials
@@ -130,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
         received = ", ".join(f"{k} {v / 1e6:.1f} MB" for k, v in ended.received_bytes.items())
         print(
             f"exit code {ended.exit_code} after {ended.elapsed_ns / 1e9:.3f} s; "
-            f"received: {printable(received)}\nrun directory: {finished.run_dir}",
+            f"received: {received}\nrun directory: {finished.run_dir}",
             file=sys.stderr,
         )
     return 0 if ended is not None and ended.exit_code == 0 else 1

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from linklab.commands.options import UsageError
 from linklab.core.link_kinds import KINDS, LinkKind, link_name
-from linklab.core.printable import printable
 from linklab.energy.activity import kind_of
 from linklab.field import files, making, recording
 from linklab.field.making import Made, MakingError
@@ -98,18 +97,17 @@ def kinds_of(recordings: Iterable[Recording], given: Iterable[str]) -> dict[str,
 
 def _show(file: Path, scenario: Scenario, made: Made, recordings: Sequence[Recording]) -> None:
     count = len(recordings)
-    shown = printable(str(file))
-    print(f"{shown}: {len(scenario.links)} links of {count} recording{'' if count == 1 else 's'}")
+    print(f"{file}: {len(scenario.links)} links of {count} recording{'' if count == 1 else 's'}")
     for name, link in scenario.links.items():
         print(
             f"{name:<12}mean {link.down_rate_bps / 1e6:.2f} Mbit/s, round trip "
             f"{link.rtt_s * 1e3:.1f} ms, queue {link.queue_down_bytes / 1e3:.0f} kB"
         )
     for note in made.notes:
-        print(f"note: {printable(note)}")
+        print(f"note: {note}")
     who = recordings[0].contestant
     if who:
-        print(f"the same again: linklab run {shown} -a {who}")
+        print(f"the same again: linklab run {file} -a {who}")
 
 
 def _as_json(file: Path, made: Made, recordings: Sequence[Recording]) -> dict[str, object]:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from linklab.commands import import_recordings
 from linklab.commands.options import UsageError, add_json, add_kind, given
-from linklab.core.printable import printable
 from linklab.traces import iperf3
 from linklab.traces.detection import FORMATS
 from linklab.traces.importing import Options, Report, import_file
@@ -134,7 +133,7 @@ def _import(options: argparse.Namespace) -> Report:
 
 def _show(report: Report) -> None:
     what = f"{report.samples} samples from {report.format} {report.source}"
-    print(printable(f"{report.destination}: {what}"))
+    print(f"{report.destination}: {what}")
     _line("down", report.down)
     if report.up is not None:
         _line("up", report.up)

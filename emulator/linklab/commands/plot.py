@@ -12,7 +12,6 @@ from linklab import scenario
 from linklab.commands.options import UsageError, add_seed, given
 from linklab.core import whole_file
 from linklab.core.link_kinds import KINDS, LinkKind
-from linklab.core.printable import printable
 from linklab.core.records import FILES, LinkRecord, QueueRecord, Tail
 from linklab.report import plotting
 from linklab.report.plotting import Plot
@@ -105,7 +104,7 @@ def _draw(options: argparse.Namespace) -> int:
         from linklab.report import plot_terminal
 
         columns = shutil.get_terminal_size((80, 24)).columns
-        print(printable(plot_terminal.text(plot, min(columns, 160) - 1)), end="")
+        print(plot_terminal.text(plot, min(columns, 160) - 1), end="")
     if options.output is not None:
         from linklab.report import plot_png
 

@@ -11,7 +11,6 @@ from linklab.commands import report
 from linklab.commands.options import add_json, count
 from linklab.core.complaint import complain
 from linklab.core.limits import MAX_RETENTION_DAYS
-from linklab.core.printable import printable
 from linklab.publish import prometheus
 
 EPILOG = """\
@@ -80,9 +79,9 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps([prometheus.to_json(one, options.grafana) for one in done], indent=2))
     else:
         for one in done:
-            print(printable(prometheus.in_words(one, options.grafana)))
+            print(prometheus.in_words(one, options.grafana))
         for what, url in together.items():
-            print(printable(f"{what}: {url}"))
+            print(f"{what}: {url}")
     if options.open:
         last = [prometheus.live_url(done[-1], options.grafana), *together.values()][-1]
         if not webbrowser.open(last):

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
-
 from linklab.commands import report as page
 from linklab.commands import running
 from linklab.commands.options import (
@@ -26,7 +24,7 @@ from linklab.commands.options import (
     add_timeout,
     given,
 )
-from linklab.core import whole_file
+from linklab.core import printing, whole_file
 from linklab.core.complaint import complain
 from linklab.regression import baseline as baselines
 from linklab.regression import checking, cost, cost_showing, fingerprint, junit, showing
@@ -176,7 +174,7 @@ def _on_the_real_clock(suite: Suite, options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(cost_showing.to_json(report), indent=2))
     else:
-        Console().print(cost_showing.table(report))
+        printing.console().print(cost_showing.table(report))
     return report.exit_code
 
 
@@ -255,7 +253,7 @@ def _tell(options: argparse.Namespace, report: Report) -> None:
     _write_reports(options, report)
     if options.json:
         return
-    console = Console()
+    console = printing.console()
     if report.checked:
         console.print(showing.table(report, console.width))
     print(report.in_one_line)

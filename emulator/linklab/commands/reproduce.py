@@ -7,8 +7,6 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from rich.console import Console
-
 from linklab.commands import report, running
 from linklab.commands.options import (
     UsageError,
@@ -21,6 +19,7 @@ from linklab.commands.options import (
     count,
     given,
 )
+from linklab.core import printing
 from linklab.core.complaint import complain
 from linklab.core.limits import MAX_RUNS
 from linklab.report import publication
@@ -100,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
         counts = {"runs": len(used), "failures": failures, "notes": notes}
         print(json.dumps({**said, **counts}, indent=2))
     else:
-        console = Console()
+        console = printing.console()
         reproduction_showing.show(checked, console)
         for note in notes:
             reproduction_showing.tell(note, console)

@@ -20,7 +20,6 @@ from linklab.commands.options import (
     share,
 )
 from linklab.core.complaint import complain
-from linklab.core.printable import printable
 from linklab.runs import clients, run_energy, workload_figures
 from linklab.runs.runner import Request
 from linklab.scenario import find
@@ -92,12 +91,12 @@ def run(options: argparse.Namespace) -> int:
     for name, link in figures.links.items():
         done = "" if link.finish_s is None else f", done at {link.finish_s:.3f} s"
         carried = f"{link.bytes / 1e6:7.1f} MB ({link.share:.0%})"
-        print(printable(f"  {name:<{longest}} {carried}{done}"))
+        print(f"  {name:<{longest}} {carried}{done}")
     for who, looked in (figures.processes or {}).items():
         one = looked.get("1 Hz", looked["10 Hz"])
         memory = "" if one.memory_bytes is None else f", {one.memory_bytes / 1e6:.1f} MB"
         print(
-            f"{printable(who)}: load {one.load_median:.0%} of a core (p05 {one.load_p05:.0%}, p90 "
+            f"{who}: load {one.load_median:.0%} of a core (p05 {one.load_p05:.0%}, p90 "
             f"{one.load_p90:.0%}), {one.cpu_s:.2f} s of processor time{memory}"
         )
     if figures.energy is not None:

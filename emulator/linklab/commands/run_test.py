@@ -7,6 +7,7 @@ import pytest
 from linklab.commands import run
 from linklab.commands.conftest import Runs, printed
 from linklab.commands.options import UsageError
+from linklab.core.printing import escaped
 from linklab.runs.runner import Request
 
 
@@ -54,7 +55,8 @@ def test_the_terminal_obeys_no_name_of_a_link_or_process(
     options.json = False
     runs.elapsed_s = lambda _: 2.0
     runs.damage = write
-    assert run.run(options) == 0
+    with escaped():
+        assert run.run(options) == 0
     said = capsys.readouterr().out
     assert "\\x1b[2J" in said
     assert "\\x1b[3J: load" in said

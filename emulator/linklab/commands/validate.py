@@ -7,7 +7,6 @@ import json
 
 from linklab import scenario
 from linklab.commands.options import add_json
-from linklab.core.printable import printable
 from linklab.scenario import ScenarioError
 
 
@@ -30,5 +29,5 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(results, indent=2))
     else:
         for result in results:
-            print(printable(result["error"] or f"{result['file']}: valid"))
+            print(result["error"] or f"{result['file']}: valid")
     return 0 if all(result["valid"] for result in results) else 2

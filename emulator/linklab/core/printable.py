@@ -10,6 +10,11 @@ def printable(words: str, keep: str = "\n") -> str:
     What cannot be printed (str.isprintable) can move the cursor, rename the window or turn the
     direction of what follows. Characters in `keep` stay.
     """
+    rest = words
+    for one in keep:
+        rest = rest.replace(one, "")
+    if rest.isprintable():
+        return words
     return "".join(
         one if one in keep or one.isprintable() else one.encode("unicode_escape").decode()
         for one in words

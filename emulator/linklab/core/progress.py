@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -12,20 +11,22 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from linklab.core.printing import console
+
 
 def progress(*further: ProgressColumn) -> Progress:
     """A bar with counts and the time passed, and `further` columns; gone when it is done.
 
     On what is no terminal it is disabled.
     """
-    console = Console(stderr=True)
+    to = console(stderr=True)
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(24),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         *further,
-        console=console,
-        disable=not console.is_terminal,
+        console=to,
+        disable=not to.is_terminal,
         transient=True,
     )

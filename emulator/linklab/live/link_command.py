@@ -133,6 +133,10 @@ def _said(value: object) -> bool:
     return value is not None and value is not False
 
 
+_MOST_BYTES = 1 << 16
+"""How much is read of an answer."""
+
+
 def send(address: tuple[str, int], command: Command) -> str:
     """Gives a live lab a command; what it says to that. RuntimeError where it does not or cannot."""
     connection = http.client.HTTPConnection(*address, timeout=5)
@@ -143,8 +147,8 @@ def send(address: tuple[str, int], command: Command) -> str:
             msgspec.json.encode(command),
             {GUARD: token.known(address) or "", "Host": shown(("localhost", address[1]))},
         )
-        answer = json.loads(connection.getresponse().read())
-    except (OSError, http.client.HTTPException, ValueError) as error:
+        answer = json.loads(connection.getresponse().read(_MOST_BYTES))
+    except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
         raise RuntimeError(
             f"no live lab answers at {shown(address)} ({error}): start one with `linklab live`, "
             "or name its address with --live"
