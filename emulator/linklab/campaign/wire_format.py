@@ -142,4 +142,4 @@ def _write(directory: Path, name: str, content: bytes) -> None:
         raise ParcelError(f"{name!r} is no file of a run directory")
     path = directory / relative
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
+    plain_file.write(path, content)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from linklab.commands.options import UsageError, add_json
-from linklab.core import printing
+from linklab.core import printing, whole_file
 from linklab.energy import library
 from linklab.energy.calibration import (
     CalibrationError,
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None:
         text = to_yaml(model)
         library.parse(text, str(options.out))  # A file's name may be none for a model.
-        options.out.write_text(text, encoding="utf-8")
+        whole_file.write(options.out, text)
     if options.json:
         print(json.dumps(_to_json(found, model), indent=2))
     else:

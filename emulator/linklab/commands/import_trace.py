@@ -138,7 +138,7 @@ def _show(report: Report) -> None:
     if report.up is not None:
         _line("up", report.up)
     for note in report.notes:
-        print(f"note: {printable(note, keep='')}")
+        print(f"note: {note}")
 
 
 def _line(direction: str, one: Statistics) -> None:

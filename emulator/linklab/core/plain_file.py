@@ -13,6 +13,8 @@ import stat
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from linklab.core.naming import naming
+
 _SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -57,7 +59,7 @@ def end(path: Path, most: int) -> bytes:
 
 def write(path: Path, content: bytes) -> None:
     """Makes this all of the file. Raises as `appending`."""
-    with os.fdopen(_descriptor(path, os.O_WRONLY | os.O_CREAT), "wb") as file:
+    with naming(path), os.fdopen(_descriptor(path, os.O_WRONLY | os.O_CREAT), "wb") as file:
         file.truncate()
         file.write(content)
 

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from linklab.core.naming import naming
 from linklab.core.scratch import is_alive
 
 _MOST_LINKS = 40  # As many as the kernel follows.
@@ -32,11 +33,17 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` at the end of the block, unless that raises.
 
     At no time has it other rights than `mode`, or what the umask leaves. What killed processes
-    left of the same file goes. Raises OSError. For one thread of a process at a time.
+    left of the same file goes. Raises OSError, which names `path`, of a full disk too. For one thread of a process at a time.
 
     With no `mode`, `path` may be a device, a pipe or what this process has open: that is written
     into at the end of the block, unless that raises.
     """
+    with naming(path), _replacing(path, mode) as file:
+        yield file
+
+
+@contextmanager
+def _replacing(path: Path, mode: int | None) -> Iterator[BinaryIO]:
     if not path.name:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     into = _opened(path) if mode is None else None

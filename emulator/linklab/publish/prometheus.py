@@ -31,6 +31,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from linklab.core import locks, plain_file, records, whole_file
+from linklab.core.naming import naming
 from linklab.core.records import RecordError
 from linklab.metrics.manifest import new_metrics, run_label
 from linklab.metrics.run import families
@@ -266,6 +267,7 @@ class _Ledger:
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             os.close(descriptor)
             raise _no_ledger(path)
+        self._path = path
         self._file = os.fdopen(descriptor, "a+b")
         try:
             locks.take(self._file)
@@ -281,12 +283,23 @@ class _Ledger:
 
     def append(self, slots: Iterable[Slot]) -> None:
         """Writes down who has got which slot."""
-        self._file.write(b"".join(msgspec.json.encode(slot) + b"\n" for slot in slots))
-        self._file.flush()
+        whole = os.fstat(self._file.fileno()).st_size
+        try:
+            with naming(self._path):
+                content = b"".join(map(_line, slots))
+                while content:
+                    content = content[os.write(self._file.fileno(), content) :]
+        except OSError:
+            self._file.truncate(whole)
+            raise
 
     def close(self) -> None:
         """Lets others give slots."""
         self._file.close()
+
+
+def _line(slot: Slot) -> bytes:
+    return msgspec.json.encode(slot) + b"\n"
 
 
 def _no_ledger(path: Path) -> PublishError:
@@ -444,7 +457,7 @@ def _backfill(text: bytes, data: Path, owner: Owner | None) -> None:
     try:
         file, blocks = work / "runs.om", work / "blocks"
         with acting_as(owner):
-            file.write_bytes(text)
+            plain_file.write(file, text)
         done = subprocess.run(
             [promtool, "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, blocks],
             capture_output=True,

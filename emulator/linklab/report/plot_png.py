@@ -6,6 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from linklab.core import whole_file
 from linklab.core.link_kinds import link_title
 from linklab.core.scratch import scratch_prefix
 
@@ -46,7 +47,8 @@ def _draw(plot: Plot, file: Path) -> None:
     axes[-1].set_xlabel("seconds")
     axes[-1].set_xlim(0, plot.end_s)
     figure.tight_layout(rect=(0, 0, 1, 0.98))
-    figure.savefig(file, format="png", metadata={"Software": None})
+    with whole_file.replacing(file) as written:
+        figure.savefig(written, format="png", metadata={"Software": None})
 
 
 def _panel(axis: Axes, panel: Panel, plot: Plot) -> None:

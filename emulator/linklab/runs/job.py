@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from linklab.core import records
+from linklab.core import plain_file, records
 from linklab.core.bounded import ByName, Few, Name, Seed, Shift, Words
 from linklab.lab.services import Outside, OwnServer
 from linklab.lab.terminal import Terminal
@@ -117,7 +117,7 @@ def title(contestant: str | None, name: str | None, command: Sequence[str] | Non
 def write(job: Job, run_dir: Path) -> None:
     """Writes the manifest."""
     text = msgspec.json.format(msgspec.json.encode(job), indent=2)
-    (run_dir / FILE).write_bytes(text + b"\n")
+    plain_file.write(run_dir / FILE, text + b"\n")
 
 
 def read(run_dir: Path) -> Job:

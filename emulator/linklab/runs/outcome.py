@@ -37,7 +37,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 def write(outcome: Outcome, run_dir: Path) -> None:
     """Notes how the client's process went."""
-    (run_dir / FILE).write_bytes(msgspec.json.encode(outcome) + b"\n")
+    plain_file.write(run_dir / FILE, msgspec.json.encode(outcome) + b"\n")
 
 
 def read(run_dir: Path) -> Outcome:

@@ -141,10 +141,11 @@ def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False
     """Fills a new run directory with the scenario as run and the manifest. ProgramError."""
     certificates = _authority(in_cache("authority"))
     served = payload.ensure(request.scenario.payload, in_cache("payloads"))
-    (run_dir / job.SCENARIO_FILE).write_text(to_yaml(_with_traces(request.scenario, run_dir)))
+    text = to_yaml(_with_traces(request.scenario, run_dir))
+    plain_file.write(run_dir / job.SCENARIO_FILE, text.encode())
     energy = request.energy or run_energy.model_for(request.scenario)
     if energy is not None:
-        (run_dir / job.ENERGY_FILE).write_text(energy, encoding="utf-8")
+        plain_file.write(run_dir / job.ENERGY_FILE, energy.encode())
     job.write(
         Job(
             scenario=request.scenario.name,

@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 from typing import Final
 
+from linklab.core import whole_file
 from linklab.schema.named_files import NamedFiles
 from linklab.traces import plain
 from linklab.traces.generator import generate
@@ -41,6 +42,6 @@ def make_all(directory: Path = TRACES) -> list[Path]:
     files = []
     for shipped in SHIPPED:
         file = directory / f"{shipped.name}.csv"
-        file.write_bytes(content(shipped))
+        whole_file.write(file, content(shipped))
         files.append(file)
     return files
