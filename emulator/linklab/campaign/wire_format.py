@@ -37,7 +37,7 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None
     command: tuple[str, ...] | None
     server: OwnServer | None
-    share: tuple[str, ...]
+    beside: str | None
     seed: int
     shift_s: float
     timeout_s: float | None
@@ -71,7 +71,7 @@ def wrap(request: Request, timeout_s: float | None, machine: dict[str, str]) -> 
         name=request.name,
         command=request.command,
         server=request.server,
-        share=request.share,
+        beside=request.beside,
         seed=request.seed,
         shift_s=request.shift_s,
         timeout_s=timeout_s,
@@ -90,7 +90,7 @@ def unwrap(parcel: Parcel, directory: Path) -> Request:
         parcel.seed,
         command=parcel.command,
         server=parcel.server,
-        share=parcel.share,
+        beside=parcel.beside,
         shift_s=parcel.shift_s,
         name=parcel.name,
         energy=parcel.energy,

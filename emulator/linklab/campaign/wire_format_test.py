@@ -38,11 +38,11 @@ def test_a_command_of_the_users_arrives(tmp_path: Path) -> None:
         command=("curl", "{url}"),
         name="mine",
         server=server,
-        share=("/data",),
+        beside="/data",
     )
     encoded = msgspec.msgpack.encode(wire_format.wrap(sent, None, {}))
     got = wire_format.unwrap(msgspec.msgpack.decode(encoded, type=wire_format.Parcel), tmp_path)
-    assert (got.server, got.share) == (server, ("/data",))
+    assert (got.server, got.beside) == (server, "/data")
     assert (got.command, got.name, got.label) == (
         ("curl", "{url}"),
         "mine",

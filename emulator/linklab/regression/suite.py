@@ -17,7 +17,6 @@ The file (keys marked * are needed, the others show their defaults):
       - {name*: mine, command*: "{suite}/mine {url} {output}"}
                                        # with a `server` of its own if need be; {suite} is this
                                        # file's directory
-    share: [../data]                   # what these are shown of your home (`exec --share`)
     verify: 3                          # so many downloads, evenly chosen, are run twice
     bounds:                            # '1 % or 20 ms' is whichever is more
       {download: 1 % or 20 ms, efficiency: 0.02, link_delta: 200 ms, wasted: 300 kB,

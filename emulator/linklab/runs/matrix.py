@@ -10,7 +10,6 @@ The file (keys marked * are needed, the others show their defaults):
       - {name*: mine, command*: "{campaign}/mine {url} {output}"}
                                   # with a `server` of its own if need be; {campaign} is this
                                   # file's directory: on every worker
-    share: [../data]              # what these are shown of a home (`linklab exec --share`)
     matrices*:                    # each is all its scenarios with all its algorithms and seeds
       - scenarios*: [hs-s7, ./my.yaml]      # names, or paths beside this file
         algorithms*: [alg1, alg3, mine]     # of `linklab compare`, and of `exec` above

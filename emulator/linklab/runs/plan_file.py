@@ -5,8 +5,6 @@
                                        # a program of the user's that serves all in place of H2O
     exec:                              # programs of the user's, as `linklab exec` runs them
       - {name*: own, command*: "{suite}/own {url} {output}", server: {command*: …, port: 443}}
-    share: [../data]                   # what these programs are shown of homes, beside the file or
-                                       # anywhere: see `linklab exec --help`
 
 Whatever is wrong is one ScenarioError with file, line and what is allowed.
 """
@@ -33,7 +31,7 @@ from linklab.schema.mapping import Keys, Mapping, integer, within
 MOST_RUNS: Final = 100_000
 """What such a file may hold: more is a slip, and would take months."""
 
-SHARED: Final = ("exec", "server", "share")
+SHARED: Final = ("exec", "server")
 """The keys that all such files may have."""
 
 _EXEC = Keys(("name", "command"), ("server",))
@@ -45,12 +43,12 @@ _seed = within(integer, 0, 2**63 - 1, "0 to 2^63-1")
 @dataclass(frozen=True, slots=True)
 class Entrant:
     """Who downloads, a contestant by its name or a program of the user's, and from which server of
-    the user's, if it is not H2O. The user's programs are shown what is in `share`."""
+    the user's, if it is not H2O. The user's programs are shown what lies `beside` the file."""
 
     name: str
     command: tuple[str, ...] | None = None
     server: OwnServer | None = None
-    share: tuple[str, ...] = ()
+    beside: str | None = None
 
     def request(self, scenario: Scenario, seed: int, shift_s: float = 0.0) -> Request:
         """The run of this in a scenario."""
@@ -63,7 +61,7 @@ class Entrant:
             shift_s=shift_s,
             name=self.name if own else None,
             server=self.server,
-            share=self.share,
+            beside=self.beside,
         )
 
 
@@ -84,16 +82,14 @@ class PlanFile:
             self.root.fail("name", f"{self.name!r} {stem}")
         self._place = place
         self._server = self._own_server(self.root)
-        named = self.root.each("share", str) if self.root.has("share") else []
-        here = path.resolve().parent
-        self._share = tuple(str(here / Path(one).expanduser()) for one in named)
+        self._beside = str(path.resolve().parent)
         self._programs: dict[str, Entrant] = {}
         for one in self.root.items("exec", _EXEC):
             own = one.get("name", name)
             if clients.is_taken(own) or own in self._programs:
                 one.fail("name", f"{own!r} is taken")
             server = self._own_server(one) or self._server
-            self._programs[own] = Entrant(own, one.get("command", self.words), server, self._share)
+            self._programs[own] = Entrant(own, one.get("command", self.words), server, self._beside)
 
     def _own_server(self, mapping: Mapping) -> OwnServer | None:
         """The mapping's `server`, if it has one."""
@@ -125,7 +121,7 @@ class PlanFile:
 
         names = mapping.each("algorithms", fitting)
         return [
-            self._programs.get(one, Entrant(one, server=self._server, share=self._share))
+            self._programs.get(one, Entrant(one, server=self._server, beside=self._beside))
             for one in names
         ]
 

@@ -20,9 +20,10 @@ def test_contestants_aliases_and_programs_take_part(small: Scenario, tmp_path: P
         "algorithms: [link-bdp, own]\nexec: [{name: own, command: \"{suite}/x 'a b' {url}\"}]\n",
         tmp_path,
     )
+    here = str(tmp_path.resolve())
     assert file.entrants(file.root, [small]) == [
-        Entrant("alg3"),
-        Entrant("own", (f"{tmp_path.resolve()}/x", "a b", "{url}")),
+        Entrant("alg3", beside=here),
+        Entrant("own", (f"{here}/x", "a b", "{url}"), beside=here),
     ]
 
 
@@ -52,21 +53,10 @@ def test_a_server_of_the_user_s_serves_all_but_who_has_another(
     ]
 
 
-def test_what_is_shared_lies_beside_the_file_or_in_a_home(
-    small: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", "/home/me")
-    file = opened(
-        "algorithms: [alg3, one]\n"
-        "share: [../data, /data, ~/data]\n"
-        "server: {command: x}\n"
-        "exec:\n  - {name: one, command: x}\n",
-        tmp_path,
-    )
-    here = tmp_path.resolve()
-    assert [one.request(small, 1).share for one in file.entrants(file.root, [small])] == [
-        (f"{here}/../data", "/data", "/home/me/data")
-    ] * 2
+def test_what_lies_beside_the_file_is_shown(small: Scenario, tmp_path: Path) -> None:
+    file = opened("algorithms: [alg3, one]\nexec:\n  - {name: one, command: x}\n", tmp_path)
+    entrants = file.entrants(file.root, [small])
+    assert [one.request(small, 1).beside for one in entrants] == [str(tmp_path.resolve())] * 2
 
 
 @pytest.mark.parametrize(

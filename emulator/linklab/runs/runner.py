@@ -57,7 +57,8 @@ class Request:
     """One run that is wanted: a contestant by name, or a command of the user's, which is called
     `name` or like its program. `server` is a program of the user's that serves in place of H2O.
     Packets of the links in `pcap` are recorded, with `tls_keys` what decrypts them too.
-    The guest is shown what is in `share` of users' homes, besides what it needs (`shown.py`).
+    The guest is shown what is in `share` of users' homes, besides what it needs (`shown.py`). A command
+    of a suite's or campaign's file may come from a stranger: it is shown what lies `beside` that.
     `energy` is the text of an energy model that takes the place of the scenario's
     (`run_energy.model_for`). RunError where contestant or seed does not fit."""
 
@@ -74,6 +75,7 @@ class Request:
     pcap: tuple[str, ...] = ()
     tls_keys: bool = False
     share: tuple[str, ...] = ()
+    beside: str | None = None
 
     def __post_init__(self) -> None:
         if self.seed > MAX_SEED:
@@ -291,7 +293,7 @@ def begin(
     if place.name == "host":
         return _HostRun(run_dir, timeout_s, channel)
     certificates = _authority(in_cache("authority"))
-    seen = shown.shown(request.commands, request.share)
+    seen = shown.shown(request.commands, request.share, request.beside)
     if confinement.fence().name != "none" and request.name != job.NOBODY:
         for note in seen.notes:
             _say_once(note)

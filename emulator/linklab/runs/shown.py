@@ -1,7 +1,8 @@
 """What the guest of a run is shown of users' homes: what the user's programs in it need.
 
-That is where he stands, the programs and what they belong to, the directories of his PATH, what a
-command names, and what he says with `--share`. A whole home, or a directory that programs keep
+That is where he stands, the programs and what they belong to, the directories of his PATH, what his
+command names, and what he says with `--share`. A command that stands in a file may be a stranger's:
+what it names is not shown, but what lies beside that file. A whole home, or a directory that programs keep
 their settings in, is shown by `--share` alone.
 """
 
@@ -42,12 +43,17 @@ class Shown:
     notes: tuple[str, ...] = ()
 
 
-def shown(commands: Sequence[Sequence[str]], share: Sequence[str]) -> Shown:
-    """What a run is shown in which these commands are the user's; nothing where there are none."""
+def shown(
+    commands: Sequence[Sequence[str]], share: Sequence[str], beside: str | None = None
+) -> Shown:
+    """What a run is shown in which these commands are the user's; nothing where there are none.
+    If they stand in a file, that lies in the directory `beside`."""
     if not commands:
         return Shown()
     all_homes = homes.found()
     found = [Path(one) for one in share]
+    if beside is not None and not all_homes.is_broad(Path(beside)):
+        found.append(Path(beside))
     notes = []
     here = Path.cwd()
     if not all_homes.is_broad(here):
@@ -60,7 +66,9 @@ def shown(commands: Sequence[Sequence[str]], share: Sequence[str]) -> Shown:
     for directory in programs.search_path():
         found += _of_search_directory(Path(directory), all_homes)
     for program, *words in commands:
-        found += _of_program(Path(program), all_homes)
+        found += _of_program(Path(program), all_homes, is_own=beside is None)
+        if beside is not None:
+            words = []
         named = [path for word in words for path in _named(word)]
         found += [path for path in named if not all_homes.is_broad(path)]
     text = " ".join(word for _, *words in commands for word in words)
@@ -94,8 +102,12 @@ def _of_search_directory(directory: Path, all_homes: Homes) -> Iterator[Path]:
             yield from _of_program(link, all_homes)
 
 
-def _of_program(program: Path, all_homes: Homes) -> Iterator[Path]:
-    """What a program in a home belongs to, and what it is a link to or interpreted by."""
+def _of_program(program: Path, all_homes: Homes, *, is_own: bool = True) -> Iterator[Path]:
+    """What a program in a home belongs to, and what it is a link to or interpreted by.
+
+    A stranger's file may name anything as a program, and his script as its interpreter: of these a
+    directory is shown only where programs are.
+    """
     waiting, looked_at = [program], set()
     while waiting:
         file = waiting.pop()
@@ -103,12 +115,17 @@ def _of_program(program: Path, all_homes: Homes) -> Iterator[Path]:
             continue
         looked_at.add(file)
         if all_homes.hold(file.parent):
-            yield from _around(file, all_homes)
+            is_whole = (is_own and file == program) or _is_program(file)
+            yield from _around(file, all_homes) if is_whole else [file]
         if file.is_symlink():
             real = Path(os.path.realpath(file.parent))
             waiting.append(Path(os.path.normpath(real / file.readlink())))
-        elif (by := programs.interpreter(file)) is not None:
+        elif (by := programs.interpreter(file)) is not None and os.access(by, os.X_OK):
             waiting.append(Path(by))
+
+
+def _is_program(file: Path) -> bool:
+    return file.parent.name in _PROGRAMS and os.access(file, os.X_OK)
 
 
 def _around(file: Path, all_homes: Homes) -> Iterator[Path]:

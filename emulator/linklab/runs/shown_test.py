@@ -146,6 +146,33 @@ def test_what_a_command_names_is_shown(home: Path, install: Install) -> None:
     }  # fmt: skip
 
 
+def test_a_command_in_a_file_may_name_nothing(home: Path, install: Install) -> None:
+    """It may be a stranger's. What lies beside the file is shown."""
+    key = install(".ssh/id")
+    tool = install("suites/tool")
+    seen = shown.shown([[str(tool), str(key)]], (), str(home / "suites"))
+    assert set(seen.paths) == {home / "project", home / "suites", tool}
+    assert seen.notes == (f"{key} is hidden in the guest; --share {key} shows it",)
+    assert home not in shown.shown([[str(tool)]], (), str(home)).paths
+    other = install("Documents/program")
+    paths = shown.shown([[str(other)]], (), str(home / "suites")).paths
+    assert (other in paths, other.parent in paths) == (True, False)
+
+
+def test_a_stranger_s_script_opens_no_directory_by_its_interpreter(
+    home: Path, install: Install, tmp_path: Path
+) -> None:
+    install("Documents/passwords", "")
+    by = install("Documents/program")
+    (tmp_path / "script").write_text(f"#!{by}\n")
+    assert of(home, tmp_path / "script") == {"Documents/program"}
+    (home / "Documents" / "passwords").chmod(0o600)
+    (tmp_path / "script").write_text(f"#!{home}/Documents/passwords\n")
+    assert of(home, tmp_path / "script") == set()
+    (tmp_path / "link").symlink_to(home / "Documents" / "program")
+    assert of(home, tmp_path / "link") == {"Documents/program"}
+
+
 def test_what_is_hidden_of_a_command_is_said(home: Path, install: Install) -> None:
     id_file = install(".ssh/id")
     seen = shown.shown(
