@@ -54,4 +54,4 @@ def test_a_link_that_is_back_gets_new_connections_at_once(
     # connections go on with that, the others are there after two round trips of TCP and TLS.
     assert connected[0]["tcp_ns"] == 0
     assert connected[0]["t_ns"] < 5.2e9
-    assert connected[CONNECTIONS - 1]["t_ns"] < 5.4e9
+    assert connected[CONNECTIONS - 1]["t_ns"] < connected[0]["t_ns"] + 0.3e9
