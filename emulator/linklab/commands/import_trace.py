@@ -10,6 +10,7 @@ from pathlib import Path
 
 from linklab.commands import import_recordings
 from linklab.commands.options import UsageError, add_json, add_kind, given
+from linklab.core.printable import printable
 from linklab.traces import iperf3
 from linklab.traces.detection import FORMATS
 from linklab.traces.importing import Options, Report, import_file
@@ -138,7 +139,7 @@ def _show(report: Report) -> None:
     if report.up is not None:
         _line("up", report.up)
     for note in report.notes:
-        print(f"note: {note}")
+        print(f"note: {printable(note, keep='')}")
 
 
 def _line(direction: str, one: Statistics) -> None:
