@@ -1,0 +1,239 @@
+// Package oddserver is a server with habits: each is something odd that servers
+// do, and a client must get the right file all the same. Tests use the handler, and
+// the program in cmd serves it.
+package oddserver
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Habit is something odd that servers do.
+type Habit struct {
+	Name string
+	// Does says it in a few words.
+	Does string
+	// serve answers a request for the file.
+	serve func(*exchange)
+	// differs says that the server has two files of the same size under one name.
+	differs bool
+}
+
+// Find returns the habit of that name.
+func Find(name string) (Habit, bool) {
+	i := slices.IndexFunc(Habits, func(h Habit) bool { return h.Name == name })
+	if i < 0 {
+		return Habit{}, false
+	}
+	return Habits[i], true
+}
+
+// Server serves one file under all paths. The first part of a path is the habit,
+// as in /403-ranges/file, unless an option sets one for all.
+type Server struct {
+	content, other []byte
+	fixed          *Habit
+	delay          time.Duration
+	rate           int
+
+	mu    sync.Mutex
+	asked map[string]int
+}
+
+// An Option changes a server.
+type Option func(*Server)
+
+// WithHabit has all paths served by one habit.
+func WithHabit(h Habit) Option { return func(s *Server) { s.fixed = &h } }
+
+// WithDelay has the server wait before it answers.
+func WithDelay(d time.Duration) Option { return func(s *Server) { s.delay = d } }
+
+// WithRate limits each answer, in bytes per second.
+func WithRate(bytesPerSecond int) Option { return func(s *Server) { s.rate = bytesPerSecond } }
+
+// New returns a handler that serves the content.
+func New(content []byte, options ...Option) *Server {
+	s := &Server{content: content, other: bytes.Clone(content), asked: map[string]int{}}
+	for i := range s.other {
+		s.other[i] ^= 0x55
+	}
+	for _, option := range options {
+		option(s)
+	}
+	return s
+}
+
+// Is reports whether a client has a file that the server had: not a mixture of two.
+func (s *Server) Is(h Habit, got []byte) bool {
+	return bytes.Equal(got, s.content) || h.differs && bytes.Equal(got, s.other)
+}
+
+// Asked is how many requests there were for a path.
+func (s *Server) Asked(path string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[path]
+}
+
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	habit := s.fixed
+	if habit == nil {
+		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		found, ok := Find(name)
+		if !ok {
+			http.Error(w, "the path begins with no habit", http.StatusNotFound)
+			return
+		}
+		habit = &found
+	}
+	s.mu.Lock()
+	s.asked[r.URL.Path]++
+	x := &exchange{server: s, w: w, r: r, content: s.content, asked: s.asked[r.URL.Path], etag: `"odd"`, modified: modified}
+	s.mu.Unlock()
+	if s.delay > 0 {
+		time.Sleep(s.delay)
+	}
+	if s.rate > 0 {
+		x.w = &paced{w, s.rate}
+	}
+	habit.serve(x)
+}
+
+// modified is the date of the file.
+var modified = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// exchange is a request and its answer.
+type exchange struct {
+	server  *Server
+	w       http.ResponseWriter
+	r       *http.Request
+	content []byte
+	// asked is how many requests there were for the path, with this one.
+	asked int
+	// etag and modified are the validators; without one if they are zero.
+	etag     string
+	modified time.Time
+}
+
+// validators says which file it is.
+func (x *exchange) validators() {
+	if x.etag != "" {
+		x.w.Header().Set("ETag", x.etag)
+	}
+	if !x.modified.IsZero() {
+		x.w.Header().Set("Last-Modified", x.modified.UTC().Format(http.TimeFormat))
+	}
+	x.w.Header().Set("Content-Type", "application/octet-stream")
+}
+
+// plain answers as a server should.
+func (x *exchange) plain() {
+	x.validators()
+	http.ServeContent(x.w, x.r, "", x.modified, bytes.NewReader(x.content))
+}
+
+// whole answers with all of the file, whatever was asked for.
+func (x *exchange) whole(status int) { x.send(status, 0, len(x.content)-1) }
+
+// part answers with bytes first to last.
+func (x *exchange) part(first, last int) {
+	x.w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", first, last, len(x.content)))
+	x.send(http.StatusPartialContent, first, last)
+}
+
+// send sends bytes first to last, with the header as it is.
+func (x *exchange) send(status, first, last int) {
+	x.validators()
+	x.w.Header().Set("Content-Length", strconv.Itoa(last-first+1))
+	x.w.WriteHeader(status)
+	if x.r.Method != http.MethodHead {
+		_, _ = x.w.Write(x.content[first : last+1])
+	}
+}
+
+// span is what the request asks for, if it asks by GET for one range that there is.
+func (x *exchange) span() (first, last int, ok bool) {
+	if condition := x.r.Header.Get("If-Range"); condition != "" && condition != x.etag || x.r.Method != http.MethodGet {
+		return 0, 0, false
+	}
+	from, to, _ := strings.Cut(strings.TrimPrefix(x.r.Header.Get("Range"), "bytes="), "-")
+	first, err := strconv.Atoi(from)
+	if err != nil || first >= len(x.content) {
+		return 0, 0, false
+	}
+	last = len(x.content) - 1
+	if end, err := strconv.Atoi(to); err == nil {
+		last = min(end, last)
+	}
+	return first, last, first <= last
+}
+
+// overRanges answers requests for a range by answer, and others as a server should.
+func overRanges(answer func(x *exchange, first, last int)) func(*exchange) {
+	return func(x *exchange) {
+		if first, last, ok := x.span(); ok {
+			answer(x, first, last)
+			return
+		}
+		x.plain()
+	}
+}
+
+// refuse refuses a request.
+func (x *exchange) refuse(status int) { http.Error(x.w, "odd", status) }
+
+// address is the last number of the server's address that was asked.
+func (x *exchange) address() int {
+	local, _ := x.r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if local == nil || len(local.IP) == 0 {
+		return 0
+	}
+	return int(local.IP[len(local.IP)-1])
+}
+
+// paced is an answer at a limited rate.
+type paced struct {
+	http.ResponseWriter
+	rate int
+}
+
+func (p *paced) Write(b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		piece := b[n:min(len(b), n+16<<10)]
+		time.Sleep(time.Duration(float64(len(piece)) / float64(p.rate) * 1e9))
+		var m int
+		m, err = p.ResponseWriter.Write(piece)
+		n += m
+		_ = http.NewResponseController(p.ResponseWriter).Flush()
+	}
+	return n, err
+}
+
+// Start serves on loopback addresses, on one port, with TLS and HTTP/2 unless plain
+// is set. A certificate for example.com and the addresses 127.0.0.1 and ::1 is
+// the server's own authority.
+func (s *Server) Start(plain bool, addresses ...string) (*httptest.Server, error) {
+	server := httptest.NewUnstartedServer(s)
+	listeners, err := listen(addresses)
+	if err != nil {
+		return nil, err
+	}
+	server.Listener.Close()
+	server.Listener = newGroup(listeners)
+	if plain {
+		server.Start()
+		return server, nil
+	}
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	return server, nil
+}
