@@ -73,6 +73,7 @@ type engineFlags struct {
 	rescue      bool
 	noRescue    bool
 	giveUp      time.Duration
+	lowest      string
 	wireless    string
 	caps        []string
 	rates       []string
@@ -111,6 +112,7 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.rescue, "rescue", true, "make up for links that fail or fall behind, whatever the algorithm")
 	flags.BoolVar(&f.noRescue, "no-rescue", false, "let the first failure of a link end the download, and nobody but the algorithm decide")
 	flags.DurationVar(&f.giveUp, "give-up", 5*time.Minute, "time without a byte from any link after which the download fails (0: never)")
+	flags.StringVar(&f.lowest, "lowest-rate", "200bit/s", "least rate of all links together over the time of --give-up; below it the download fails (0: none)")
 	flags.StringVar(&f.wireless, "wireless-file", link.WirelessFile, "signal strengths in the format of /proc/net/wireless, which tell rescue when a link is worth another try")
 	flags.StringArrayVar(&f.caps, "cap", nil, "most that a link may carry in both directions, as "+f.capForm()+" (repeatable)")
 	flags.StringArrayVar(&f.rates, "rate-limit", nil, "most that a link may receive, as NAME=RATE such as lte=20Mbit/s, or all links together, as RATE (repeatable)")
@@ -195,6 +197,11 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	}
 	f.algorithm = algorithm.Name
 	o.Overlap, o.Window, o.GiveUp = f.overlap, f.window, f.giveUp
+	if f.lowest != "0" {
+		if o.LowestRate, err = quantity.ParseRate(f.lowest); err != nil {
+			return o, nil, invalid("lowest-rate", f.lowest, "%w, and 0", err)
+		}
+	}
 	if o.Links, err = f.parseLinks(); err != nil {
 		return o, nil, err
 	}
@@ -235,6 +242,10 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	}
 	if quotas, err = f.limit(o.Links); err != nil {
 		return o, nil, err
+	}
+	pacer := link.NewPacer()
+	for i, l := range o.Links {
+		o.Links[i].Dial = pacer.Dialer(l.Name, l.Dial)
 	}
 	o.TLS, err = tlsConfig(f.caFile)
 	return o, quotas, err

@@ -137,6 +137,6 @@ func (f *putFlags) options(rawURL string, flags *pflag.FlagSet) (o upload.Option
 	}
 	return upload.Options{
 		URL: u, TLS: engine.TLS, Links: engine.Links, Scheduler: engine.Scheduler,
-		Overlap: engine.Overlap, Window: engine.Window, Rescue: engine.Rescue, Lanes: engine.Lanes, GiveUp: engine.GiveUp,
+		Overlap: engine.Overlap, Window: engine.Window, Rescue: engine.Rescue, Lanes: engine.Lanes, GiveUp: engine.GiveUp, LowestRate: engine.LowestRate,
 	}, f.startEvent(engine), nil
 }

@@ -38,8 +38,8 @@ func (d *download) keep(ctx context.Context, l *linkState) {
 			d.mu.Unlock()
 			return
 		}
-		pause, again := time.Duration(0), true
-		if err != nil && l.needsSession() {
+		pause, again := link.Wait(err), true
+		if err != nil && pause == 0 && l.needsSession() {
 			pause, again = d.policy.unreachable(l, err)
 		}
 		if !again {

@@ -40,6 +40,7 @@ type fromSilent struct{ of *silent }
 
 func (fromSilent) Await(quantity.Bytes, quantity.Bytes) {}
 func (fromSilent) Owes(bool)                            {}
+func (fromSilent) Trial() *link.Trial                   { return nil }
 func (fromSilent) RoundTrip() (link.RoundTrip, error)   { return link.RoundTrip{}, errors.ErrUnsupported }
 func (fromSilent) Read([]byte) (int, error)             { return 0, net.ErrClosed }
 func (fromSilent) Write([]byte) (int, error)            { return 0, net.ErrClosed }

@@ -43,6 +43,8 @@ type Options struct {
 	// GiveUp is how long no byte may arrive on any link before the download
 	// fails; 0 waits for ever.
 	GiveUp time.Duration
+	// LowestRate is what must arrive on all links together, over GiveUp; 0 is nothing.
+	LowestRate quantity.Rate
 	// Lanes lets links have several connections, with Rescue; nil is one each.
 	Lanes *Lanes
 	// Output opens what the bytes are written to, before anything else.
@@ -82,7 +84,7 @@ var errComplete = errors.New("complete")
 // it lacks what only the program knows (version, algorithm). When ctx ends,
 // Run ends with its cause and the outcome is interrupted.
 func Run(ctx context.Context, o Options) (rundir.Summary, error) {
-	d := &download{Options: o, start: time.Now()}
+	d := &download{Options: o, start: time.Now(), floor: throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
 	for i, l := range o.Links {
 		d.links = append(d.links, &linkState{
 			Link:    l,
@@ -174,6 +176,8 @@ type download struct {
 	race *race
 	// last is when the last byte arrived from any link.
 	last time.Duration
+	// floor is the least rate of all links.
+	floor throughput.Floor
 	// warning is what is doubtful of a complete download.
 	warning string
 	scratch scratch

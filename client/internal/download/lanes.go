@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -345,7 +346,7 @@ func (d withLanes) add(first *linkState) {
 		if l.session != nil || l.out != nil {
 			return
 		}
-		if err != nil {
+		if err != nil && !link.IsCrowded(err) {
 			first.growth.Lost()
 		}
 		d.remove(l, time.Since(d.start))

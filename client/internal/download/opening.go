@@ -114,6 +114,10 @@ func (d *download) unopened(l *linkState, o *opening) {
 	case l.first == nil && !d.asked && l.session == o.on:
 		d.asked, l.asking = true, o.on
 		d.wg.Go(func() { d.ask(l, o.on) })
+	case l.session == o.on:
+		// Another connection asks, or this is no first one.
+		l.failures++
+		l.notBefore = time.Since(d.start) + l.ban()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -56,14 +57,31 @@ func (d *download) giveUp(now time.Duration) {
 	}
 	if !waiting {
 		d.last = now // the sink takes no more
+		d.floor.Restart(now, d.received())
 	}
-	if d.GiveUp > 0 && now-d.last >= d.GiveUp {
-		err := fmt.Errorf("nothing arrived for %v", d.GiveUp)
+	var err error
+	switch {
+	case d.GiveUp > 0 && now-d.last >= d.GiveUp:
+		err = fmt.Errorf("nothing arrived for %v", d.GiveUp)
+	case d.floor.IsUnder(now, d.received()):
+		err = fmt.Errorf("less than %v bit/s arrived for %v: --lowest-rate says how little is allowed, 0 for anything", float64(d.LowestRate), d.GiveUp)
+	}
+	if err != nil {
 		if problems := d.problems(); problems != nil {
 			err = fmt.Errorf("%w: %w", err, problems)
 		}
 		d.cancel(d.outage(err))
 	}
+}
+
+// received is what has arrived on all links.
+func (d *download) received() (sum quantity.Bytes) {
+	for _, l := range d.links {
+		if l.first == nil {
+			sum += l.meter.Total()
+		}
+	}
+	return sum
 }
 
 // problems says what is wrong with the links; once, if it is the same. It is nil

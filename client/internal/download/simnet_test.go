@@ -347,6 +347,7 @@ type simSocket struct {
 
 func (simSocket) Await(quantity.Bytes, quantity.Bytes) {}
 func (simSocket) Owes(bool)                            {}
+func (simSocket) Trial() *link.Trial                   { return nil }
 func (s simSocket) RoundTrip() (link.RoundTrip, error) {
 	return link.RoundTrip{Last: s.rtt + time.Millisecond, Min: s.rtt}, nil
 }

@@ -272,6 +272,9 @@ func (c *Conn) read(fd uintptr) (n int, err error) {
 	}
 }
 
+// Trial is nil: it is of those who pace it.
+func (*Conn) Trial() *Trial { return nil }
+
 func (c *Conn) Write(p []byte) (int, error)        { return c.tcp.Write(p) }
 func (c *Conn) Close() error                       { return c.tcp.Close() }
 func (c *Conn) CloseWrite() error                  { return c.tcp.CloseWrite() }

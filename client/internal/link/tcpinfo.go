@@ -23,6 +23,8 @@ type Socket interface {
 	// RoundTrip returns the round trip time as measured until now, and what
 	// has arrived.
 	RoundTrip() (RoundTrip, error)
+	// Trial tells its Pacer whether it is of use; nil if it has none.
+	Trial() *Trial
 }
 
 // Sender is a socket that can be told how to send, as a Conn can.

@@ -9,6 +9,7 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 
+	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -19,13 +20,13 @@ var errCut = errors.New("the body may be cut short: the server told no length, a
 // (RFC 9112 9.8). Without TLS nothing could tell.
 func uncut(by http.RoundTripper, request *http.Request, log *slog.Logger) (*http.Response, error) {
 	var used atomic.Pointer[transport.EndNoticer]
-	response, err := by.RoundTrip(request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
+	response, err := transport.Paced(by, request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) {
 			if conn, ok := below[*transport.EndNoticer](got.Conn); ok {
 				used.Store(conn)
 			}
 		},
-	})))
+	})), nil, trialOf, false)
 	if err != nil || response.TLS == nil || response.StatusCode == http.StatusSwitchingProtocols || transport.IsFramed(response) {
 		return response, err
 	}
@@ -50,6 +51,14 @@ func (b *endingBody) Read(p []byte) (int, error) {
 		err = errCut
 	}
 	return n, err
+}
+
+// trialOf is that of a connection below TLS and the like.
+func trialOf(conn net.Conn) *link.Trial {
+	if socket, ok := below[link.Socket](conn); ok {
+		return socket.Trial()
+	}
+	return nil
 }
 
 // below is the connection of that type below TLS, a quota and the like.

@@ -53,10 +53,26 @@ const silence = 3 * time.Second
 
 var errSilent = errors.New("the connection is dead: nothing was acknowledged for " + silence.String())
 
+// dialSoon connects over a link, if need be as soon as the server's failures allow.
 func dialSoon(ctx context.Context, l download.Link, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	return l.Dial(ctx, address)
+	until, _ := ctx.Deadline()
+	for {
+		conn, err := l.Dial(ctx, address)
+		wait := link.Wait(err)
+		if err == nil {
+			return conn, nil
+		}
+		if wait == 0 || wait > time.Until(until) {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
 }
 
 // routes are the links, each able to carry any request alone.
@@ -69,10 +85,12 @@ type routes struct {
 	// count, if set, is told what links receive.
 	count func(link string, bytes quantity.Bytes)
 	log   *slog.Logger
+	// patience is how long an answer may take to begin; 0 is for ever.
+	patience time.Duration
 }
 
 func newRoutes(o download.Options, count func(string, quantity.Bytes)) *routes {
-	r := &routes{tls: o.TLS, count: count, log: o.Log}
+	r := &routes{tls: o.TLS, count: count, log: o.Log, patience: o.GiveUp}
 	for _, l := range o.Links {
 		r.all = append(r.all, r.route(l))
 	}
@@ -81,7 +99,7 @@ func newRoutes(o download.Options, count func(string, quantity.Bytes)) *routes {
 
 // newOfOne returns the same links, as they are to be tried now, for one client.
 func (r *routes) newOfOne() *routes {
-	own := &routes{ofOne: true, tls: r.tls, count: r.count, log: r.log}
+	own := &routes{ofOne: true, tls: r.tls, count: r.count, log: r.log, patience: r.patience}
 	for _, route := range r.best() {
 		own.all = append(own.all, own.route(route.Link))
 	}
@@ -89,28 +107,27 @@ func (r *routes) newOfOne() *routes {
 }
 
 func (r *routes) route(l download.Link) *route {
-	by := &http.Transport{
-		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-			conn, err := dialSoon(ctx, l, address)
-			if err != nil {
+	by := transport.Bounded()
+	by.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) {
+		conn, err := dialSoon(ctx, l, address)
+		if err != nil {
+			return nil, err
+		}
+		if own, ok := below[*link.Conn](conn); ok {
+			if err := own.AskSoon(dialTimeout); err != nil {
+				conn.Close()
 				return nil, err
 			}
-			if own, ok := below[*link.Conn](conn); ok {
-				if err := own.AskSoon(dialTimeout); err != nil {
-					conn.Close()
-					return nil, err
-				}
-			}
-			return &transport.EndNoticer{Conn: conn}, nil
-		},
-		// A transport writes in its configuration when it is used first.
-		TLSClientConfig:       r.tls.Clone(),
-		TLSHandshakeTimeout:   10 * time.Second,
-		DisableCompression:    true,
-		IdleConnTimeout:       idleTime,
-		ExpectContinueTimeout: time.Second,
-		Protocols:             new(http.Protocols),
+		}
+		return &transport.EndNoticer{Conn: conn}, nil
 	}
+	// A transport writes in its configuration when it is used first.
+	by.TLSClientConfig = r.tls.Clone()
+	by.TLSHandshakeTimeout = 10 * time.Second
+	by.IdleConnTimeout = idleTime
+	by.ResponseHeaderTimeout = r.patience
+	by.ExpectContinueTimeout = time.Second
+	by.Protocols = new(http.Protocols)
 	by.Protocols.SetHTTP1(true)
 	if r.ofOne {
 		by.MaxConnsPerHost = 1
@@ -301,7 +318,7 @@ func (r *routes) close() {
 // mayRepeat reports whether a request that failed may be sent again: if it
 // cannot have been sent, or asks for nothing but data.
 func mayRepeat(request *http.Request, err error) bool {
-	if dial := new(net.OpError); errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, new(*quota.CapError)) {
+	if dial := new(net.OpError); errors.As(err, &dial) && dial.Op == "dial" || link.Wait(err) > 0 || errors.As(err, new(*quota.CapError)) {
 		return true
 	}
 	// A body may have been read in part.

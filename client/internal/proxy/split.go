@@ -116,6 +116,7 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 	body.ReadCloser = exact
 	if resource.HasValidator() {
 		body.rest, body.stall = part, time.AfterFunc(stallTime, cancel)
+		body.lowest = s.engine.LowestRate
 		body.resume = func(rest ranges.Range) io.ReadCloser { return s.stream(request, resource, rest, func() {}) }
 	}
 	answer := wanted.answer(response, resource, part, whole)
@@ -179,8 +180,12 @@ type firstBody struct {
 	cancel context.CancelFunc
 
 	// rest is what has not been read. Without resume it is not known.
-	rest    ranges.Range
-	stall   *time.Timer
+	rest   ranges.Range
+	stall  *time.Timer
+	lowest quantity.Rate
+	// waited is for how long it was read, and came what that brought, of late.
+	waited  time.Duration
+	came    quantity.Bytes
 	resume  func(rest ranges.Range) io.ReadCloser
 	resumed io.ReadCloser
 }
@@ -193,8 +198,16 @@ func (b *firstBody) Read(p []byte) (int, error) {
 		return b.ReadCloser.Read(p)
 	}
 	b.stall.Reset(stallTime)
+	begun := time.Now()
 	n, err := b.ReadCloser.Read(p)
 	b.stall.Stop()
+	b.waited, b.came = b.waited+time.Since(begun), b.came+quantity.Bytes(n)
+	if b.waited >= stallTime {
+		if float64(b.came) < b.lowest.Over(b.waited) {
+			b.cancel()
+		}
+		b.waited, b.came = 0, 0
+	}
 	b.rest.Offset += quantity.Bytes(n)
 	b.rest.Length -= quantity.Bytes(n)
 	switch {

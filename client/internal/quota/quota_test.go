@@ -25,6 +25,7 @@ type socket struct{ net.Conn }
 
 func (socket) Await(quantity.Bytes, quantity.Bytes) {}
 func (socket) Owes(bool)                            {}
+func (socket) Trial() *link.Trial                   { return nil }
 func (socket) RoundTrip() (link.RoundTrip, error)   { return link.RoundTrip{}, nil }
 
 // connect dials through l; the far end sends data without end.

@@ -34,6 +34,7 @@ type pipeSocket struct{ net.Conn }
 
 func (pipeSocket) Await(quantity.Bytes, quantity.Bytes) {}
 func (pipeSocket) Owes(bool)                            {}
+func (pipeSocket) Trial() *link.Trial                   { return nil }
 func (pipeSocket) RoundTrip() (link.RoundTrip, error)   { return link.RoundTrip{}, nil }
 
 // oneConn is a listener that accepts one connection.

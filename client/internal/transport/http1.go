@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -44,14 +45,10 @@ func openHTTP1(first link.Socket, again Dial, config *tls.Config, protocol strin
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return h.dial(ctx) }
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	h.Transport = &http.Transport{
-		DialContext:         dial,
-		DialTLSContext:      dial,
-		Protocols:           protocols,
-		DisableCompression:  true,
-		MaxConnsPerHost:     http1Connections,
-		MaxIdleConnsPerHost: http1Connections,
-	}
+	h.Transport = Bounded()
+	h.DialContext, h.DialTLSContext = dial, dial
+	h.Protocols = protocols
+	h.MaxConnsPerHost, h.MaxIdleConnsPerHost = http1Connections, http1Connections
 	return &Conn{http: h, usable: h.usable, received: received, Protocol: protocol, Socket: &http1Socket{first, h}}
 }
 
@@ -84,6 +81,15 @@ func (h *http1) dial(ctx context.Context) (net.Conn, error) {
 
 func (h *http1) another(ctx context.Context) (link.Socket, error) {
 	socket, err := h.again(ctx)
+	for wait := link.Wait(err); wait > 0; wait = link.Wait(err) {
+		// Meanwhile another connection may take the request.
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(wait):
+			socket, err = h.again(ctx)
+		}
+	}
 	if err != nil || h.config == nil {
 		return socket, err
 	}
@@ -100,6 +106,14 @@ func (h *http1) usable() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.closed && !h.broken
+}
+
+// trialOf is that of a connection.
+func trialOf(conn net.Conn) *link.Trial {
+	if one, ok := conn.(*http1Conn); ok {
+		return one.Trial()
+	}
+	return nil
 }
 
 // Close closes all connections.
@@ -157,6 +171,9 @@ func (s *http1Socket) Owes(something bool) {
 	}
 }
 
+// Trial is none: each connection has its own.
+func (s *http1Socket) Trial() *link.Trial { return nil }
+
 // RoundTrip tells of the newest connection. What arrived on all of them it does
 // not know.
 func (s *http1Socket) RoundTrip() (link.RoundTrip, error) {
@@ -179,6 +196,9 @@ func (s *securedSocket) Await(quantity.Bytes, quantity.Bytes) {}
 
 // Owes is the socket's.
 func (s *securedSocket) Owes(something bool) { s.raw.Owes(something) }
+
+// Trial is the socket's.
+func (s *securedSocket) Trial() *link.Trial { return s.raw.Trial() }
 
 // RoundTrip is the socket's.
 func (s *securedSocket) RoundTrip() (link.RoundTrip, error) { return s.raw.RoundTrip() }

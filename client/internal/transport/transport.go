@@ -114,14 +114,12 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 	cause := new(endCause)
 	counter := newDataCounter(secure.Conn, backlog, cause)
 	saver := newCreditSaver(counter, backlog, cause)
-	transport := &http.Transport{
-		DialContext:        func(context.Context, string, string) (net.Conn, error) { return saver, nil },
-		Protocols:          protocols,
-		DisableCompression: true,
-		HTTP2: &http.HTTP2Config{
-			MaxReceiveBufferPerStream:     streamWindow,
-			MaxReceiveBufferPerConnection: connectionWindow,
-		},
+	transport := Bounded()
+	transport.DialContext = func(context.Context, string, string) (net.Conn, error) { return saver, nil }
+	transport.Protocols = protocols
+	transport.HTTP2 = &http.HTTP2Config{
+		MaxReceiveBufferPerStream:     streamWindow,
+		MaxReceiveBufferPerConnection: connectionWindow,
 	}
 	client, err := transport.NewClientConn(ctx, "http", Address(u))
 	if err != nil {
@@ -148,6 +146,9 @@ func secured(ctx context.Context, raw link.Socket, config *tls.Config, received 
 	below := &EndNoticer{Conn: &meteredConn{raw, received}}
 	secure := tls.Client(below, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
+		if ctx.Err() == nil {
+			raw.Trial().Fail(printable.Error(err))
+		}
 		raw.Close()
 		return nil, fmt.Errorf("TLS handshake: %w", err)
 	}
@@ -211,6 +212,9 @@ func (c *Conn) Peek(ctx context.Context, t Target) (Resource, error) {
 	}
 	if err != nil {
 		return Resource{}, err
+	}
+	if response.StatusCode == http.StatusPartialContent {
+		_, _ = io.CopyN(io.Discard, response.Body, 2) // So that the connection goes on.
 	}
 	response.Body.Close()
 	switch response.StatusCode {
@@ -348,7 +352,7 @@ func (c *Conn) send(request *http.Request) (*http.Response, error) {
 			WroteHeaders: func() { body.reader.sent(c.saver.newest) },
 		}))
 	}
-	response, err := c.http.RoundTrip(request)
+	response, err := Paced(c.http, request, c.Socket.Trial(), trialOf, true)
 	if err != nil {
 		if body.reader != nil {
 			body.reader.leave()

@@ -282,6 +282,7 @@ func (n *lane) measure(now time.Duration) {
 			n.silent, n.link.waits, n.link.failures = false, 0, 0
 		}
 		n.got, n.heard, n.link.upload.moved = now, now, now
+		n.link.upload.got += came
 		n.pace.Add(now, came)
 		n.link.together.Add(now, came)
 	}

@@ -157,7 +157,7 @@ func (l *linkState) pause(err error) {
 	if now < l.waits {
 		return // Another of its requests has said so.
 	}
-	pause := min(firstPause<<min(l.failures, 10), longestPause)
+	pause := max(min(firstPause<<min(l.failures, 10), longestPause), link.Wait(err))
 	l.failures++
 	l.waits = now + pause
 	l.upload.record(&rundir.Ban{Link: l.Name, Error: printable.Message(err.Error()), Retry: pause.Nanoseconds()})

@@ -24,6 +24,7 @@ import (
 	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/throughput"
 )
 
 // Options of an upload.
@@ -44,6 +45,8 @@ type Options struct {
 	Lanes *download.Lanes
 	// GiveUp is how long no link may get anything to the server.
 	GiveUp time.Duration
+	// LowestRate is what all must get there together, over GiveUp; 0 is nothing.
+	LowestRate quantity.Rate
 	// Check is asked when the server has all, and may say why that is not the file;
 	// it may be nil.
 	Check func() error
@@ -70,7 +73,7 @@ var errWhole = errors.New("the server takes no ranges")
 
 // Run sends the file and says what came of it, also if it fails.
 func Run(ctx context.Context, o Options) (rundir.Summary, error) {
-	u := &upload{Options: o, start: time.Now()}
+	u := &upload{Options: o, start: time.Now(), floor: throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
 	err := u.run(ctx, false)
 	if errors.Is(err, errWhole) {
 		err = u.run(ctx, true)
@@ -116,6 +119,9 @@ type upload struct {
 	requests      int
 	// moved is when last a byte got to the server, as far as is known.
 	moved time.Duration
+	// got is how much did, and floor the least rate of that.
+	got   quantity.Bytes
+	floor throughput.Floor
 	// refused is when the server began to refuse all that it gets; 0 if it does not.
 	refused time.Duration
 	running sync.WaitGroup
@@ -176,6 +182,9 @@ func (u *upload) supervise() {
 		}
 		if u.GiveUp > 0 && u.now()-u.moved > u.GiveUp {
 			u.end(fmt.Errorf("nothing got to the server for %s%s", u.GiveUp, u.problems()))
+		}
+		if u.floor.IsUnder(now, u.got) {
+			u.end(fmt.Errorf("less than %v bit/s got to the server for %s: --lowest-rate says how little is allowed, 0 for anything%s", float64(u.LowestRate), u.GiveUp, u.problems()))
 		}
 		u.fill()
 	})
@@ -420,7 +429,9 @@ func (u *upload) broken(n *lane, err error) {
 	case !u.Rescue:
 		u.end(fmt.Errorf("%s: %w", l.Name, err))
 	case len(l.lanes) > 1:
-		l.growth.Lost()
+		if !link.IsCrowded(err) {
+			l.growth.Lost()
+		}
 		l.remove(n)
 	default:
 		n.close(err)

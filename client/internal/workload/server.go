@@ -62,16 +62,13 @@ func newServer(u *url.URL, r Route, connections int) *server {
 		// As OpenSSL: Go would write the first records apart, a packet each.
 		config.DynamicRecordSizingDisabled = true
 	}
-	return &server{url: text, client: &http.Client{Transport: &http.Transport{
-		DialContext:         dialer.DialContext,
-		TLSClientConfig:     config,
-		WriteBufferSize:     writeSize,
-		Protocols:           &protocols,
-		MaxConnsPerHost:     connections,
-		MaxIdleConnsPerHost: connections,
-		DisableCompression:  true,
-		ReadBufferSize:      readSize,
-	}}}
+	by := transport.Bounded()
+	by.DialContext = dialer.DialContext
+	by.TLSClientConfig = config
+	by.Protocols = &protocols
+	by.MaxConnsPerHost, by.MaxIdleConnsPerHost = connections, connections
+	by.WriteBufferSize, by.ReadBufferSize = writeSize, readSize
+	return &server{url: text, client: &http.Client{Transport: by}}
 }
 
 func (s *server) close() { s.client.CloseIdleConnections() }

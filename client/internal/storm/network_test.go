@@ -1,0 +1,239 @@
+// Package storm counts the connections that servers get which fail, from all that
+// dials, in simulated time.
+package storm
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"math/big"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
+)
+
+// rtt is that of all links.
+const rtt = 20 * time.Millisecond
+
+// A server gets segment bytes of a connection in each uplink: 1.6 MB/s.
+const (
+	segment = 16 << 10
+	uplink  = 10 * time.Millisecond
+)
+
+// network leads from two links to a server.
+type network struct {
+	pacer *link.Pacer
+	mu    sync.Mutex
+	// accepted is when the server got a connection.
+	accepted []time.Time
+	// serve is what the server does with one.
+	serve func(*end)
+	open  map[*end]struct{}
+}
+
+func newNetwork(serve func(*end)) *network {
+	return &network{pacer: link.NewPacer(), serve: serve, open: map[*end]struct{}{}}
+}
+
+// links are two that lead to the server.
+func (n *network) links() (links []download.Link) {
+	for _, name := range []string{"wifi", "lte"} {
+		links = append(links, download.Link{Name: name, Device: "lo", Dial: n.pacer.Dialer(name, n.dial)})
+	}
+	return links
+}
+
+func (n *network) dial(ctx context.Context, _ string) (link.Socket, error) {
+	select {
+	case <-time.After(rtt):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	up, down := newHalf(), newHalf()
+	server := &end{in: up, out: down, of: n}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.accepted = append(n.accepted, time.Now())
+	n.open[server] = struct{}{}
+	serve := n.serve
+	go func() {
+		defer server.Close()
+		serve(server)
+	}()
+	return socket{&end{in: down, out: up}}, nil
+}
+
+// become makes the server do something else from now on, also with the connections
+// that there are: it resets them.
+func (n *network) become(serve func(*end)) {
+	n.mu.Lock()
+	n.serve = serve
+	open := n.open
+	n.open = map[*end]struct{}{}
+	n.mu.Unlock()
+	for one := range open {
+		one.reset()
+	}
+}
+
+// most is how many connections there were in a minute at most, from a time on.
+func (n *network) most(from time.Time) (most int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i, begin := range n.accepted {
+		count := 0
+		for _, at := range n.accepted[i:] {
+			if !begin.Before(from) && at.Sub(begin) < time.Minute {
+				count++
+			}
+		}
+		most = max(most, count)
+	}
+	return most
+}
+
+// half is one direction of a connection.
+type half struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	data    []byte
+	err     error
+	// came is how much has been read.
+	came uint64
+}
+
+// room is what a direction holds, in bytes.
+const room = 1 << 18
+
+func newHalf() *half {
+	h := &half{}
+	h.changed = sync.NewCond(&h.mu)
+	return h
+}
+
+func (h *half) end(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err == nil {
+		h.err = err
+	}
+	h.changed.Broadcast()
+}
+
+// end is one end of a connection; of is set at the server's.
+type end struct {
+	in, out *half
+	of      *network
+	// slow has it read a byte a second.
+	slow bool
+}
+
+func (e *end) Read(p []byte) (int, error) {
+	if e.of != nil {
+		time.Sleep(uplink)
+	}
+	p = p[:min(len(p), segment)]
+	if e.slow {
+		time.Sleep(time.Second)
+		p = p[:min(len(p), 1)]
+	}
+	e.in.mu.Lock()
+	defer e.in.mu.Unlock()
+	for len(e.in.data) == 0 && e.in.err == nil && len(p) > 0 {
+		e.in.changed.Wait()
+	}
+	if len(e.in.data) == 0 && len(p) > 0 {
+		return 0, e.in.err
+	}
+	n := copy(p, e.in.data)
+	e.in.data = e.in.data[n:]
+	e.in.came += uint64(n)
+	e.in.changed.Broadcast()
+	return n, nil
+}
+
+func (e *end) Write(p []byte) (int, error) {
+	e.out.mu.Lock()
+	defer e.out.mu.Unlock()
+	for len(e.out.data) > room && e.out.err == nil {
+		e.out.changed.Wait()
+	}
+	if e.out.err != nil {
+		return 0, syscall.EPIPE
+	}
+	e.out.data = append(e.out.data, p...)
+	e.out.changed.Broadcast()
+	return len(p), nil
+}
+
+func (e *end) Close() error {
+	e.out.end(io.EOF)
+	e.in.end(net.ErrClosed)
+	if e.of != nil {
+		e.of.mu.Lock()
+		defer e.of.mu.Unlock()
+		delete(e.of.open, e)
+	}
+	return nil
+}
+
+// reset ends the connection as RST does.
+func (e *end) reset() {
+	e.in.mu.Lock()
+	e.in.data = nil
+	e.in.mu.Unlock()
+	e.out.end(syscall.ECONNRESET)
+	e.Close()
+}
+
+func (*end) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
+func (*end) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 2), Port: 443} }
+func (*end) SetDeadline(time.Time) error      { return nil }
+func (*end) SetReadDeadline(time.Time) error  { return nil }
+func (*end) SetWriteDeadline(time.Time) error { return nil }
+
+// socket is the client's end.
+type socket struct{ *end }
+
+func (socket) Await(quantity.Bytes, quantity.Bytes) {}
+func (socket) Owes(bool)                            {}
+func (socket) Trial() *link.Trial                   { return nil }
+func (s socket) RoundTrip() (link.RoundTrip, error) {
+	s.out.mu.Lock()
+	defer s.out.mu.Unlock()
+	return link.RoundTrip{Last: rtt, Min: rtt, Sending: rtt, Acknowledged: s.out.came}, s.out.err
+}
+
+// certificate is that of the host "server", valid in simulated time, and authority is
+// its own issuer.
+var certificate, authority = func() (tls.Certificate, *x509.CertPool) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"server"},
+		NotBefore: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		panic(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		panic(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, pool
+}()

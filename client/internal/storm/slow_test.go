@@ -1,0 +1,120 @@
+package storm
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/upload"
+)
+
+// drips serves the file, and takes what is sent, so many bytes in each second.
+func drips(protocol string, each int) func(*end) {
+	return func(e *end) {
+		server := &http.Server{
+			ErrorLog:  log.New(io.Discard, "", 0),
+			TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{protocol}},
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("ETag", `"1"`)
+				http.ServeContent(drip{w, each}, r, "", time.Time{}, &zeros{})
+			}),
+		}
+		l := &once{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
+		l.conn <- &noticed{end: e, closed: l.closed}
+		server.ServeTLS(l, "", "")
+	}
+}
+
+type drip struct {
+	http.ResponseWriter
+	each int
+}
+
+func (d drip) Write(p []byte) (n int, err error) {
+	for err == nil && n < len(p) {
+		time.Sleep(time.Second)
+		var m int
+		m, err = d.ResponseWriter.Write(p[n:min(len(p), n+d.each)])
+		d.ResponseWriter.(http.Flusher).Flush()
+		n += m
+	}
+	return n, err
+}
+
+// Who sends a byte a second does not hold a download for ever; who sends little does.
+func TestALeastRate(t *testing.T) {
+	const hour = time.Hour
+	for _, test := range []struct {
+		name, protocol, algorithm string
+		most, each                int
+		lowest                    quantity.Rate
+		ends                      bool
+	}{
+		{"a byte a second", "h2", "adaptive", 16, 1, 200, true},
+		{"a byte a second over HTTP/1.1", "http/1.1", "single", 0, 1, 200, true},
+		{"a byte a second, without a least rate", "h2", "single", 0, 1, 0, false},
+		{"1 kbit/s", "h2", "single", 0, 125, 200, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork(drips(test.protocol, test.each))
+				ctx, cancel := context.WithTimeout(t.Context(), hour)
+				defer cancel()
+				o := options(n, test.algorithm, true, test.most)
+				o.LowestRate = test.lowest
+				begun := time.Now()
+				_, err := download.Run(ctx, o)
+				took, outage := time.Since(begun), new(download.Outage)
+				switch {
+				case test.ends && (took > 2*o.GiveUp+time.Minute || !strings.Contains(err.Error(), "--lowest-rate") || !errors.As(err, &outage)):
+					t.Errorf("after %v: %v", took, err)
+				case !test.ends && took < hour:
+					t.Errorf("it ends after %v: %v", took, err)
+				}
+				n.become(failures["closes at once"])
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}
+
+// Nor does a server that takes a byte a second hold an upload.
+func TestALeastRateOfUploads(t *testing.T) {
+	for _, lowest := range []quantity.Rate{200, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNetwork(func(e *end) {
+				c := secured(e, "http/1.1")
+				piece := make([]byte, 1)
+				for _, err := c.Read(piece); err == nil; _, err = c.Read(piece) {
+					e.slow = true
+				}
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			found, _ := schedule.Find("single")
+			begun := time.Now()
+			_, err := upload.Run(ctx, upload.Options{
+				URL: &url.URL{Scheme: "https", Host: "server", Path: "/file"}, File: &noFile{}, Size: 1 << 24,
+				TLS: &tls.Config{RootCAs: authority}, Links: n.links()[:1], Scheduler: found.Scheduler(schedule.Parameters{}),
+				Overlap: 0.6, Window: time.Second, GiveUp: 5 * time.Minute, LowestRate: lowest,
+			})
+			if took := time.Since(begun); lowest > 0 && (took > 11*time.Minute || !strings.Contains(err.Error(), "--lowest-rate")) || lowest == 0 && took < time.Hour {
+				t.Errorf("%v: after %v: %v", lowest, took, err)
+			}
+			n.become(failures["closes at once"])
+			time.Sleep(time.Minute)
+		})
+	}
+}

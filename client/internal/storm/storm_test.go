@@ -1,0 +1,262 @@
+package storm
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/daemon"
+	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/proxy"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/internal/upload"
+)
+
+// allowed is how many connections a server that fails may get in a minute, over two
+// links together.
+const allowed = 40
+
+// lasting is how long a server fails.
+const lasting = 90 * time.Second
+
+// ways are all that dials. Each goes on until its context ends.
+var ways = map[string]func(*testing.T, context.Context, *network){
+	"get by adaptive":            gets("adaptive", true, 16),
+	"get by adaptive, 1 each":    gets("adaptive", true, 1),
+	"get by alg3":                gets("alg3", true, 0),
+	"get by alg1 without rescue": gets("alg1", false, 0),
+	"probe":                      gets("single", true, 0),
+	"put by adaptive":            puts("adaptive", true, 64),
+	"put by alg3":                puts("alg3", true, 0),
+	"put without rescue":         puts("alg1", false, 0),
+	"proxy, GET":                 proxies(http.MethodGet),
+	"proxy, POST":                proxies(http.MethodPost),
+	"serve":                      serves,
+}
+
+// keep are the ways that have connections when a server begins to fail that has worked
+// so far, and what it speaks.
+var keep = map[string][]string{
+	"get by adaptive": {"h2", "http/1.1"},
+	"get by alg3":     {"h2"},
+	"serve":           {"h2"},
+}
+
+// passedOn are answers that a proxy hands to its clients, who decide what follows.
+var passedOn = []string{"503 and the end"}
+
+// One that fails gets few connections, however it does, and whatever asks: first, on
+// further connections, again after it has worked, or by net/http itself.
+func TestNoServerThatFailsIsStormed(t *testing.T) {
+	for _, way := range slices.Sorted(maps.Keys(ways)) {
+		for _, failure := range slices.Sorted(maps.Keys(failures)) {
+			if strings.HasPrefix(way, "proxy") && slices.Contains(passedOn, failure) {
+				continue
+			}
+			t.Run(way+"/"+failure+"/from the start", func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { count(t, way, failures[failure], nil) })
+			})
+			for _, protocol := range keep[way] {
+				t.Run(way+"/"+failure+"/after "+protocol+" worked", func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { count(t, way, failures[failure], works(protocol)) })
+				})
+			}
+		}
+	}
+}
+
+// count fails if a server gets too many connections that fails like that, from the
+// start or after it has worked for a while.
+func count(t *testing.T, way string, fails, before func(*end)) {
+	n := newNetwork(fails)
+	ctx, cancel := context.WithCancel(t.Context())
+	if before != nil {
+		n.serve = before
+		time.AfterFunc(5*time.Second, func() { n.become(fails) })
+		time.AfterFunc(5*time.Second+lasting, cancel)
+	} else {
+		time.AfterFunc(lasting, cancel)
+	}
+	begun := time.Now()
+	ways[way](t, ctx, n)
+	cancel()
+	from := begun
+	if before != nil {
+		from = from.Add(5 * time.Second)
+	}
+	if most := n.most(from); most > allowed {
+		t.Errorf("%d connections in a minute, at most %d are allowed", most, allowed)
+	} else {
+		t.Logf("%d connections in a minute, %d in all, %v", most, len(n.accepted), time.Since(begun))
+	}
+	n.become(failures["closes at once"])
+	time.Sleep(time.Minute) // Until all that is left behind has ended.
+}
+
+func options(n *network, algorithm string, rescue bool, most int) download.Options {
+	found, err := schedule.Find(algorithm)
+	if err != nil {
+		panic(err)
+	}
+	o := download.Options{
+		URL: &url.URL{Scheme: "https", Host: "server", Path: "/file"}, Links: n.links(),
+		Scheduler: found.Scheduler(schedule.Parameters{UpperLimit: 1e6, FirstRequests: 1e6, Padding: 0.5, Segment: 1e6}),
+		Overlap:   0.6, Window: time.Second, Rescue: rescue, GiveUp: 5 * time.Minute, TLS: &tls.Config{RootCAs: authority},
+		Output: func() (download.Sink, error) { return nowhere{}, nil },
+		Log:    slog.New(slog.DiscardHandler),
+	}
+	if most > 0 {
+		o.Lanes = &download.Lanes{Most: most}
+	}
+	if algorithm == "single" {
+		o.Links = o.Links[:1]
+	}
+	return o
+}
+
+func gets(algorithm string, rescue bool, most int) func(*testing.T, context.Context, *network) {
+	return func(_ *testing.T, ctx context.Context, n *network) {
+		download.Run(ctx, options(n, algorithm, rescue, most))
+	}
+}
+
+func puts(algorithm string, rescue bool, most int) func(*testing.T, context.Context, *network) {
+	return func(_ *testing.T, ctx context.Context, n *network) {
+		o := options(n, algorithm, rescue, most)
+		upload.Run(ctx, upload.Options{
+			URL: o.URL, File: &noFile{}, Size: 1 << 30, TLS: o.TLS, Links: o.Links, Scheduler: o.Scheduler,
+			Overlap: o.Overlap, Window: o.Window, Rescue: o.Rescue, Lanes: o.Lanes, GiveUp: o.GiveUp,
+		})
+	}
+}
+
+// serves has a daemon download two files at a time, of four.
+func serves(t *testing.T, ctx context.Context, n *network) {
+	o := options(n, "adaptive", true, 64)
+	o.Pool = download.NewPool()
+	defer o.Pool.Close()
+	directory := t.TempDir()
+	q, err := daemon.Open(daemon.Options{
+		StateDirectory: directory, Directory: directory, Parallel: 2, Log: o.Log,
+		Prepare: func(r *daemon.Request) (daemon.Run, error) {
+			return func(ctx context.Context, to download.Recorder) (rundir.Summary, error) {
+				o := o
+				o.Recorders = []download.Recorder{to}
+				return download.Run(ctx, o)
+			}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	for i := range 4 {
+		name := fmt.Sprint(i)
+		if _, err := q.Add(daemon.Request{URL: "https://server/" + name, Output: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q.Run(ctx)
+}
+
+// proxies has clients ask a proxy, each again as soon as it has its answer.
+func proxies(method string) func(*testing.T, context.Context, *network) {
+	return func(_ *testing.T, ctx context.Context, n *network) {
+		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		p := proxy.New(proxy.Options{
+			Engine: options(n, "adaptive", true, 64), Window: 8 << 20, Streams: 8, Log: slog.New(slog.DiscardHandler),
+		})
+		for range 3 {
+			go func() {
+				for ctx.Err() == nil {
+					l.ask(ctx, method)
+					time.Sleep(10 * time.Millisecond)
+				}
+			}()
+		}
+		p.Serve(ctx, l)
+	}
+}
+
+// pipes is a listener whose clients are here.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (l *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipes) Close() error {
+	select {
+	case <-l.closed:
+	default:
+		close(l.closed)
+	}
+	return nil
+}
+
+func (l *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// local is a connection of a client on this machine.
+type local struct{ net.Conn }
+
+func (local) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
+
+// ask reads an answer to its end.
+func (l *pipes) ask(ctx context.Context, method string) {
+	here, there := net.Pipe()
+	defer here.Close()
+	defer context.AfterFunc(ctx, func() { here.Close() })()
+	select {
+	case l.conns <- local{there}:
+	case <-l.closed:
+		return
+	case <-ctx.Done():
+		return
+	}
+	fmt.Fprintf(here, "%s /https://server/file HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", method)
+	for in := bufio.NewReader(here); ; {
+		answer, err := http.ReadResponse(in, nil)
+		if err == nil {
+			_, err = io.Copy(io.Discard, answer.Body)
+		}
+		if err != nil || answer.StatusCode >= http.StatusOK {
+			return
+		}
+	}
+}
+
+// nowhere is where what is downloaded goes.
+type nowhere struct{}
+
+func (nowhere) Begin(transport.Resource, ranges.Range) ([]ranges.Range, error) { return nil, nil }
+func (nowhere) WriteAt(p []byte, _ int64) (int, error)                         { return len(p), nil }
+func (nowhere) Commit() ([]byte, error)                                        { return nil, nil }
+func (nowhere) Abort(bool) error                                               { return nil }
+
+// noFile is what is uploaded.
+type noFile struct{}
+
+func (*noFile) ReadAt(p []byte, _ int64) (int, error) { return len(p), nil }

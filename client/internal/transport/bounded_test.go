@@ -1,0 +1,142 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// bomb answers with a beginning and then again and again the same, and counts what
+// it gets rid of.
+func bomb(t *testing.T, begin, then string) (address string, sent *atomic.Int64) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	sent = new(atomic.Int64)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				http.ReadRequest(bufio.NewReader(conn))
+				_, err := io.WriteString(conn, begin)
+				for piece := strings.Repeat(then, 100); err == nil && sent.Load() < 64<<20; sent.Add(int64(len(piece))) {
+					_, err = io.WriteString(conn, piece)
+				}
+			}()
+		}
+	}()
+	return l.Addr().String(), sent
+}
+
+// A server's header, trailer and interim answers are bounded, whoever listens to these.
+func TestHeadersAreBounded(t *testing.T) {
+	line := "X: " + strings.Repeat("y", 1000) + "\r\n"
+	for name, text := range map[string][2]string{
+		"header":  {"HTTP/1.1 200 OK\r\n", line},
+		"status":  {"HTTP/1.1 200 ", "OK"},
+		"trailer": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n", line},
+		"1xx":     {"", "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"},
+	} {
+		for _, hears := range []bool{false, true} {
+			address, sent := bomb(t, text[0], text[1])
+			by := Bounded()
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			if hears { // As httputil.ReverseProxy does.
+				ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error { return nil }})
+			}
+			request, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address, nil)
+			response, err := Paced(by, request, nil, trialOf, true)
+			if err == nil {
+				_, err = io.Copy(io.Discard, response.Body)
+				response.Body.Close()
+			}
+			// The kernel's buffers take some megabytes more.
+			if err == nil || ctx.Err() != nil || sent.Load() > 16<<20 {
+				t.Errorf("%s, heard %v: %v after %d bytes", name, hears, err, sent.Load())
+			}
+			cancel()
+			by.CloseIdleConnections()
+		}
+	}
+}
+
+func TestHeadersOverHTTP2AreBounded(t *testing.T) {
+	for _, where := range []string{"", http.TrailerPrefix} {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if where != "" {
+				io.WriteString(w, "x")
+			}
+			for i := range 1000 {
+				w.Header().Set(fmt.Sprintf("%sX-%d", where, i), strings.Repeat("y", 1000))
+			}
+		}))
+		server.EnableHTTP2 = true
+		server.StartTLS()
+		u, _ := url.Parse(server.URL)
+		conn := connect(t, server, u)
+		response, err := conn.do(t.Context(), http.MethodGet, Target{URL: u}, nil)
+		if err == nil {
+			_, err = io.Copy(io.Discard, response.Body)
+			response.Body.Close()
+		}
+		if err == nil {
+			t.Errorf("%q: a megabyte is taken", where)
+		}
+		conn.Close()
+		server.Close()
+	}
+}
+
+func connect(t *testing.T, server *httptest.Server, u *url.URL) *Conn {
+	t.Helper()
+	raw, err := net.Dial("tcp", Address(u))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	config.NextProtos = []string{"h2"}
+	conn, err := Open(t.Context(), pipeSocket{raw}, nil, &tls.Config{RootCAs: config.RootCAs, NextProtos: config.NextProtos}, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// All of net/http's transports that go to strangers are made in one place.
+func TestAllTransportsAreBounded(t *testing.T) {
+	files, err := filepath.Glob("../*/*.go")
+	if err != nil || len(files) < 100 {
+		t.Fatal(len(files), err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The daemon's client asks a UNIX socket of its own user.
+		own := strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, "transport/bounded.go") || strings.HasSuffix(name, "daemon/client.go")
+		if !own && (strings.Contains(string(text), "http.Transport{") || strings.Contains(string(text), "DefaultTransport")) {
+			t.Errorf("%s makes a transport: use transport.Bounded", name)
+		}
+	}
+}
