@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -154,6 +155,22 @@ func TestSoak(t *testing.T) {
 	call("put h2", sending, true, s.put, multiples)
 	call("put", sending*http1, false, s.put, multiples)
 	call("put by others", 2*http1, false, s.put, uploaders)
+
+	f, port := &failing{}, "0"
+	for _, ip := range hosts {
+		l, err := listenIn(process, net.JoinHostPort(ip, port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ = net.SplitHostPort(l.Addr().String())
+		t.Cleanup(func() { l.Close() })
+		go f.serve(l, &tls.Config{Certificates: server.servers[0].TLSConfig.Certificates, NextProtos: []string{"http/1.1"}})
+	}
+	wg.Go(func() {
+		s.repeat("failing", func(n int, r *random.Rand) {
+			s.fails(f, "https://"+net.JoinHostPort(host, port)+"/", flags, n, r)
+		})
+	})
 
 	proxied := open("proxy", parallel*several*http1+spare, false)
 	// It has room for more streams: a file ends for its client before it does
