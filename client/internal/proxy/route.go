@@ -292,12 +292,14 @@ func (r *routes) over(route *route, request *http.Request) (*http.Response, erro
 	return response, err
 }
 
-// dial connects over the best link that can.
+// dial connects over the best link that can. The client decides how many connections
+// it wants, and what passes is its own: to the Pacer each has proved itself.
 func (r *routes) dial(ctx context.Context, address string) (conn net.Conn, by *route, err error) {
 	var failures []error
 	for _, route := range r.best() {
 		conn, err := dialSoon(ctx, route.Link, address)
 		if err == nil {
+			trialOf(conn).Prove()
 			return conn, route, nil
 		}
 		failures = append(failures, &linkError{route.Name, err})

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quota"
@@ -52,6 +53,31 @@ func openTunnel(t *testing.T, proxy, target string) *net.TCPConn {
 		t.Fatal(response, err)
 	}
 	return conn.(*net.TCPConn)
+}
+
+// Browsers open connections that they may never use, and close them again.
+func TestTunnelsThatSayNothingAreNotHeldUp(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	pacer := link.NewPacer()
+	address, _ := start(t, nil, func(o *Options) {
+		for i, l := range o.Engine.Links {
+			o.Engine.Links[i].Dial = pacer.Dialer(l.Name, l.Dial)
+		}
+	})
+	for range 3 {
+		var open []*net.TCPConn
+		for range 20 {
+			open = append(open, openTunnel(t, address, listener.Addr().String()))
+		}
+		time.Sleep(400 * time.Millisecond) // What the Pacer calls a while.
+		for _, conn := range open {
+			conn.Close()
+		}
+	}
 }
 
 // A client that has said all it has to say still gets the answer.
