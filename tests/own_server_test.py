@@ -10,17 +10,27 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Linklab, program
+from conftest import REPOSITORY, Called, Linklab, program
 
 ScenarioFile = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
 def http3(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of quic-go's server (`example`) and `client`."""
+    """The directory of quic-go's server (`example`) and `client`; `modules` says where their source
+    lies, which may be in a home."""
     directory = tmp_path_factory.mktemp("http3")
     subprocess.run([REPOSITORY / "emulator/setup/client", "http3", directory], check=True)
     return directory
+
+
+def by_http3(linklab: Linklab, file: Path, http3: Path, serve: str) -> Called:
+    """quic-go's client, asking the server that `serve` starts."""
+    modules = (http3 / "modules").read_text().strip()
+    return linklab(
+        "exec", file, "--json", "--share", modules, "--server", serve,
+        "--", http3 / "client", "-q", "{url}",
+    )  # fmt: skip
 
 
 def test_http3_is_the_same_to_the_nanosecond_ten_times(
@@ -32,9 +42,7 @@ def test_http3_is_the_same_to_the_nanosecond_ten_times(
     serve = f"{http3}/example -bind {{address}}:{{port}} -cert {{certificate}} -key {{key}} -www {{directory}}"
     said, outcomes, queues = set(), set(), set()
     for _ in range(10):
-        done = linklab(
-            "exec", file, "--json", "--server", serve, "--", http3 / "client", "-q", "{url}"
-        )
+        done = by_http3(linklab, file, http3, serve)
         assert done.code == 0, done.err
         run_dir = Path(done.json["run_dir"])
         said.add((run_dir / "client.err").read_text())
@@ -56,7 +64,7 @@ def test_http3_is_served_on_all_addresses(
 ) -> None:
     serve = f"{http3}/example -bind {address}:{{port}} -cert {{certificate}} -key {{key}} -www {{directory}}"
     file = scenario("http3", size="1 MB")
-    done = linklab("exec", file, "--json", "--server", serve, "--", http3 / "client", "-q", "{url}")
+    done = by_http3(linklab, file, http3, serve)
     assert done.code == 0, done.err
     said = (Path(done.json["run_dir"]) / "client.err").read_text()
     assert "Response Body: 1000000 bytes" in said
