@@ -108,7 +108,7 @@ soak: packages ## the client beside a hostile server, with the race detector (TI
 soak-lab: setup ## the same over emulated links, for TIME=1h of the guest's (SEED=1)
 	@$(SETUP)/client soak-program build/soak
 	@$(LINKLAB) exec tests/soak.yaml --timeout 36000 --seed $(or $(SEED),1) -- "$(CURDIR)/build/soak" -test.v \
-		-test.timeout 0 -soak.lab -soak.largest 300000 -soak.time $(or $(TIME),1h) -soak.seed $(or $(SEED),1)
+		-test.timeout 0 -soak.lab -soak.model "$(CURDIR)/profiles/energy/galaxy-s3.yaml" -soak.largest 300000 -soak.time $(or $(TIME),1h) -soak.seed $(or $(SEED),1)
 
 .PHONY: soak-outside
 soak-outside: setup ## 200 connections at a time from outside through a lab's proxies, on the real clock (TIME=3600 SEED=1)

@@ -120,6 +120,9 @@ def test_the_soak_in_the_lab_runs_from_a_path_with_a_space(tmp_path: Path) -> No
     )  # fmt: skip
     words = shlex.split(said.stdout.replace("\\\n", ""))
     assert words[words.index("--") + 1] == f"{directory}/build/soak"
+    model = words[words.index("-soak.model") + 1]
+    assert model == f"{directory}/profiles/energy/galaxy-s3.yaml"
+    assert (REPOSITORY / Path(model).relative_to(directory)).is_file()
 
 
 def system(directory: Path, *missing: str, **stubs: str) -> dict[str, str]:

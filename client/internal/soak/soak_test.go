@@ -36,6 +36,7 @@ var (
 	seed     = flag.Uint64("soak.seed", 1, "of files, answers and clients")
 	duration = flag.Duration("soak.time", 0, "how long downloads begin (default: two of each client)")
 	largest  = flag.Int("soak.largest", 4<<20, "size of the largest file in bytes")
+	model    = flag.String("soak.model", "../../../profiles/energy/galaxy-s3.yaml", "an energy model; in the lab the working directory is not this package's")
 	inLab    = flag.Bool("soak.lab", false, "use the links of the lab in which `linklab exec` runs this, with the server beside its H2O (default: loopback)")
 )
 
@@ -387,18 +388,18 @@ var (
 )
 
 // energyModel is for algorithms that need one; absolute, for the test changes its directory.
-var energyModel = func() string {
-	path, err := filepath.Abs("../../../profiles/energy/galaxy-s3.yaml")
+func energyModel() string {
+	path, err := filepath.Abs(*model)
 	if err != nil {
 		panic(err)
 	}
 	return path
-}()
+}
 
 // get downloads a file by `multilink get`.
 func (s *soak) get(c client, n int, algorithm string) {
 	path := fmt.Sprintf("%s-%d", strings.ReplaceAll(c.name, " ", "-"), n)
-	needed := []string{"--playback-rate", "100Mbit/s", "--energy-model", energyModel}
+	needed := []string{"--playback-rate", "100Mbit/s", "--energy-model", energyModel()}
 	name := filepath.Join(s.directory, path)
 	code, text := s.call(path, append([]string{"get", c.base + path, "-o", name, "--quiet", "--algorithm", algorithm,
 		"--first-request", fmt.Sprint(*largest / 20), "--upper-limit", fmt.Sprint(*largest / 40), "--segment", fmt.Sprint(*largest / 40)}, append(needed, c.flags...)...)...)
