@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"sync/atomic"
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/printable"
@@ -44,7 +45,7 @@ func Paced(by http.RoundTripper, request *http.Request, on *link.Trial, trialOf 
 			told.Fail(printable.Error(err))
 		}
 		return nil, err
-	case strict && response.StatusCode >= http.StatusInternalServerError:
+	case strict && isFailure(response):
 		told.Fail(failure(response))
 	case response.StatusCode == http.StatusSwitchingProtocols, response.ContentLength == 0, request.Method == http.MethodHead:
 		told.Prove()
@@ -54,37 +55,52 @@ func Paced(by http.RoundTripper, request *http.Request, on *link.Trial, trialOf 
 	return response, nil
 }
 
-// pacedBody is a body that proves its connection, or not.
+// isFailure reports whether a server says that it fails. That it cannot do what it was
+// asked for, such as a ranged PUT, is an answer.
+func isFailure(response *http.Response) bool {
+	return response.StatusCode >= http.StatusInternalServerError && response.StatusCode != http.StatusNotImplemented
+}
+
+// pacedBody is a body that proves its connection, or not. It may be closed while it is
+// read.
 type pacedBody struct {
 	io.ReadCloser
 	of     *http.Request
 	result result
 	// came is how much has come, and left how much is to; below 0 if that is unknown.
-	came, left int64
-	told       bool
-	strict     bool
+	came   atomic.Int64
+	left   int64
+	told   atomic.Bool
+	strict bool
+}
+
+// tell says once what the body shows of its connection: nil if it is of use.
+func (b *pacedBody) tell(err error) {
+	switch {
+	case b.told.Swap(true):
+	case err == nil:
+		b.result.Prove()
+	default:
+		b.result.Fail(err)
+	}
 }
 
 // Close fails the connection of an answer that was of no use.
 func (b *pacedBody) Close() error {
-	if b.strict && !b.told && b.came == 0 && b.of.Context().Err() == nil {
-		b.told = true
-		b.result.Fail(errUnread)
+	if b.strict && b.came.Load() == 0 && b.of.Context().Err() == nil {
+		b.tell(errUnread)
 	}
 	return b.ReadCloser.Close()
 }
 
 func (b *pacedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.came += int64(n)
+	came := b.came.Add(int64(n))
 	switch {
-	case b.told:
-	case err == io.EOF, b.came >= useful, b.came == b.left:
-		b.told = true
-		b.result.Prove()
+	case err == io.EOF, came >= useful, came == b.left:
+		b.tell(nil)
 	case err != nil && b.of.Context().Err() == nil:
-		b.told = true
-		b.result.Fail(printable.Error(err))
+		b.tell(printable.Error(err))
 	}
 	return n, err
 }
