@@ -352,15 +352,23 @@ func (c *Conn) send(request *http.Request) (*http.Response, error) {
 			WroteHeaders: func() { body.reader.sent(c.saver.newest) },
 		}))
 	}
-	response, err := Paced(c.http, request, c.Socket.Trial(), trialOf, true)
+	response, err := Paced(explaining{c}, request, c.Socket.Trial(), trialOf, true)
 	if err != nil {
 		if body.reader != nil {
 			body.reader.leave()
 		}
-		return nil, printable.Error(c.explained(err))
+		return nil, printable.Error(err)
 	}
 	body.ReadCloser, response.Body = response.Body, body
 	return response, nil
+}
+
+// explaining sends requests whose errors say why their connection was over.
+type explaining struct{ *Conn }
+
+func (e explaining) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := e.http.RoundTrip(request)
+	return response, e.explained(err)
 }
 
 // explained is the error of a request, or why its connection was over before.
