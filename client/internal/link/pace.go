@@ -17,12 +17,10 @@ const (
 	// A server whose connections fail gets the next one at once, then one after
 	// leastPause, then after twice as long each time, up to mostPause.
 	leastPause = 500 * time.Millisecond
-	mostPause  = 4 * time.Second
-	// mostInWindow is how many connections it gets in a window that come to nothing.
-	mostInWindow = 18
-	window       = time.Minute
+	mostPause  = 16 * time.Second
 	// mostUnproven is how many connections to a server may be open of which nothing is
 	// known, while none has been of use or one broke off: a download begins with six.
+	// With the pauses that makes 16 in the first minute over a link.
 	mostUnproven = 8
 	// mostOfOne is how many connections one request may use up.
 	mostOfOne = 2
@@ -62,8 +60,6 @@ type server struct {
 	problem error
 	tries   int
 	next    time.Time
-	// vain are when connections were made that have not been of use, in a window.
-	vain []time.Time
 	// replaced is when last one that was of use could be replaced at once.
 	replaced time.Time
 }
@@ -112,43 +108,38 @@ func (p *Pacer) Dialer(link string, dial func(context.Context, string) (Socket, 
 		if err := of.again(); err != nil {
 			return nil, err
 		}
-		server, at, err := p.admit(place{link, address})
+		server, err := p.admit(place{link, address})
 		if err != nil {
 			return nil, err
 		}
 		socket, err := dial(ctx, address)
 		if err != nil {
-			server.refused(at, err)
+			server.refused(err)
 			return nil, err
 		}
-		trial := &Trial{server: server, dialled: at, since: time.Now()}
+		trial := &Trial{server: server, since: time.Now()}
 		of.dialled(trial)
 		return newPacedSocket(socket, trial), nil
 	}
 }
 
-// admit lets a connection be made, which it notes as of now, or says that it is too
-// early.
-func (p *Pacer) admit(at place) (*server, time.Time, error) {
+// admit lets a connection be made, or says that it is too early.
+func (p *Pacer) admit(at place) (*server, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	s := p.server(at, now)
-	s.vain = slices.DeleteFunc(s.vain, func(at time.Time) bool { return now.Sub(at) >= window })
 	switch {
 	case s.problem != nil && now.Before(s.next):
-		return nil, now, &PacedError{s.next.Sub(now), at, s.problem}
-	case s.isInDoubt() && len(s.vain) >= mostInWindow:
-		return nil, now, &PacedError{window - now.Sub(s.vain[0]), at, s.problem}
+		return nil, &PacedError{s.next.Sub(now), at, s.problem}
 	case s.problem != nil:
 		s.next = now.Add(min(leastPause<<min(s.tries, 10), mostPause))
 		s.tries++
 	case s.isInDoubt() && s.unproven >= mostUnproven:
-		return nil, now, &PacedError{leastPause, at, nil}
+		return nil, &PacedError{leastPause, at, nil}
 	}
 	s.unproven++
-	s.vain = append(s.vain, now)
-	return s, now, nil
+	return s, nil
 }
 
 // server is what is known of a place; p.mu is held. Where there are many, those are
@@ -170,21 +161,11 @@ func (p *Pacer) server(at place, now time.Time) *server {
 // isInDoubt reports whether nothing tells that the server works.
 func (s *server) isInDoubt() bool { return s.proved == 0 || s.shaken }
 
-// notInVain forgets a connection that was of use, or that the link did not make.
-func (s *server) notInVain(dialled time.Time) {
-	if i := slices.Index(s.vain, dialled); i >= 0 {
-		s.vain = slices.Delete(s.vain, i, i+1)
-	}
-}
-
 // refused takes note of a connection that was not made.
-func (s *server) refused(dialled time.Time, err error) {
+func (s *server) refused(err error) {
 	s.pacer.mu.Lock()
 	defer s.pacer.mu.Unlock()
 	s.unproven--
-	if isOfLink(err) {
-		s.notInVain(dialled)
-	}
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) {
 		s.problem = err
 	}
@@ -195,9 +176,8 @@ func (s *server) refused(dialled time.Time, err error) {
 type Trial struct {
 	server *server
 	// user is whose request is on the connection.
-	user *Attempt
-	// dialled is when it was begun, and since when it was there.
-	dialled, since time.Time
+	user           *Attempt
+	since          time.Time
 	proved, closed bool
 }
 
@@ -214,7 +194,6 @@ func (t *Trial) Prove() {
 		return
 	}
 	t.proved = true
-	s.notInVain(t.dialled)
 	s.problem, s.tries, s.shaken, s.useless = nil, 0, false, 0
 	if !t.closed {
 		s.unproven--

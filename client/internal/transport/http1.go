@@ -20,6 +20,10 @@ import (
 // one is under way, at times two.
 const http1Connections = 3
 
+// mostWait is how long a request waits for a connection that may not be made yet.
+// After that its session counts as broken, and whoever has others turns to them.
+const mostWait = time.Second
+
 // http1 is a link's HTTP/1.1 connections to one server.
 type http1 struct {
 	*http.Transport
@@ -37,11 +41,14 @@ type http1 struct {
 	// broken says that another connection could not be made.
 	broken bool
 	closed bool
+	// ended is closed with the connections: net/http goes on to dial for requests that
+	// nobody awaits any more.
+	ended chan struct{}
 }
 
 // openHTTP1 uses a connection that is ready for HTTP/1.1, and opens more.
 func openHTTP1(first link.Socket, again Dial, config *tls.Config, protocol string, received *atomic.Int64) *Conn {
-	h := &http1{again: again, config: config, received: received, unused: first, newest: first, open: map[link.Socket]struct{}{}}
+	h := &http1{again: again, config: config, received: received, unused: first, newest: first, open: map[link.Socket]struct{}{}, ended: make(chan struct{})}
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return h.dial(ctx) }
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -81,10 +88,12 @@ func (h *http1) dial(ctx context.Context) (net.Conn, error) {
 
 func (h *http1) another(ctx context.Context) (link.Socket, error) {
 	socket, err := h.again(ctx)
-	for wait := link.Wait(err); wait > 0; wait = link.Wait(err) {
+	for wait := link.Wait(err); wait > 0 && wait <= mostWait; wait = link.Wait(err) {
 		// Meanwhile another connection may take the request.
 		select {
 		case <-ctx.Done():
+			return nil, err
+		case <-h.ended:
 			return nil, err
 		case <-time.After(wait):
 			socket, err = h.again(ctx)
@@ -119,6 +128,9 @@ func trialOf(conn net.Conn) *link.Trial {
 // Close closes all connections.
 func (h *http1) Close() error {
 	h.mu.Lock()
+	if !h.closed {
+		close(h.ended)
+	}
 	h.closed = true
 	open := slices.Collect(maps.Keys(h.open))
 	if h.unused != nil {

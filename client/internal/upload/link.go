@@ -157,8 +157,11 @@ func (l *linkState) pause(err error) {
 	if now < l.waits {
 		return // Another of its requests has said so.
 	}
-	pause := max(min(firstPause<<min(l.failures, 10), longestPause), link.Wait(err))
-	l.failures++
+	pause := link.Wait(err) // Too early is no other failure.
+	if pause == 0 {
+		pause = min(firstPause<<min(l.failures, 10), longestPause)
+		l.failures++
+	}
 	l.waits = now + pause
 	l.upload.record(&rundir.Ban{Link: l.Name, Error: printable.Message(err.Error()), Retry: pause.Nanoseconds()})
 }
