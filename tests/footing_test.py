@@ -86,19 +86,7 @@ def test_where_the_client_lies_changes_nothing(
     assert [letters for letters in came if came[letters] != came[39]] == []
 
 
-@pytest.mark.parametrize(
-    "lacks",
-    [
-        pytest.param(
-            "avx2",
-            marks=pytest.mark.xfail(
-                strict=True, reason="since the client paces its connections; cause not found yet"
-            ),
-        ),
-        "bmi2",
-        "erms",
-    ],
-)
+@pytest.mark.parametrize("lacks", ["avx2", "bmi2", "erms"])
 def test_what_the_client_s_processor_can_do_changes_nothing(
     linklab: Linklab, monkeypatch: pytest.MonkeyPatch, lacks: str
 ) -> None:

@@ -85,6 +85,16 @@ func reset(conn *tls.Conn) {
 	conn.NetConn().Close()
 }
 
+// end ends a connection once the other end has, too: what had not been read would turn
+// the end into a reset.
+func end(conn *tls.Conn) {
+	conn.CloseWrite()
+	below := conn.NetConn().(*net.TCPConn)
+	below.CloseWrite()
+	io.Copy(io.Discard, below)
+	below.Close()
+}
+
 // Each failure is told by its cause, for downloads and uploads, and not by what
 // followed from it.
 func TestErrorsNameTheCause(t *testing.T) {
@@ -95,18 +105,18 @@ func TestErrorsNameTheCause(t *testing.T) {
 		"GOAWAY with words": {func(conn *tls.Conn, requests int) {
 			if requests == 1 {
 				conn.Write(goAway(11, "too many from you\x1b[2J"))
-				conn.Close()
+				end(conn)
 			}
 		}, []string{"ENHANCE_YOUR_CALM", "too many from you"}},
 		"GOAWAY before a request": {func(conn *tls.Conn, requests int) {
 			conn.Write(goAway(2, "no room"))
 			time.Sleep(20 * time.Millisecond)
-			conn.Close()
+			end(conn)
 		}, []string{`INTERNAL_ERROR: "no room"`}},
 		"GOAWAY in two steps": {func(conn *tls.Conn, requests int) {
 			conn.Write(append(goAway(0, ""), goAway(12, "")...))
 			time.Sleep(20 * time.Millisecond)
-			conn.Close()
+			end(conn)
 		}, []string{"INADEQUATE_SECURITY"}},
 		"error of protocol, the server's": {func(conn *tls.Conn, requests int) {
 			if requests > 0 {
@@ -125,10 +135,10 @@ func TestErrorsNameTheCause(t *testing.T) {
 			[]string{"connection reset by peer|the server reset the connection"}},
 		"end after a request": {func(conn *tls.Conn, requests int) {
 			if requests == 1 {
-				conn.Close()
+				end(conn)
 			}
 		}, []string{"unexpected EOF|the server closed the connection"}},
-		"end before a request": {func(conn *tls.Conn, requests int) { conn.Close() },
+		"end before a request": {func(conn *tls.Conn, requests int) { end(conn) },
 			[]string{"EOF|the server closed the connection"}},
 	} {
 		t.Run(name, func(t *testing.T) {

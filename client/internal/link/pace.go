@@ -14,26 +14,21 @@ import (
 )
 
 const (
-	// A server whose connections fail gets the next one at once, then one after
-	// leastPause, then after twice as long each time, up to mostPause.
-	leastPause = 500 * time.Millisecond
-	mostPause  = 16 * time.Second
-	// mostUnproven is how many connections to a server may be open of which nothing is
-	// known, while none has been of use or one broke off: a download begins with six.
-	// With the pauses that makes 16 in the first minute over a link.
-	mostUnproven = 8
+	// mostTries is how many connections in a row a server may get that does not work,
+	// and after that one in each pauseBetween. Over two links that makes 40 in the first
+	// minute, and 16 in each that follows.
+	mostTries    = 12
+	pauseBetween = 7500 * time.Millisecond
 	// mostOfOne is how many connections one request may use up.
 	mostOfOne = 2
-	// mostUseless is how many may end in a row that were of no use for a while.
-	mostUseless = 4
-	// aWhile is how long a connection has to be of use.
-	aWhile = 300 * time.Millisecond
 	// mostServers is how many are remembered beyond what fails.
 	mostServers = 1000
 )
 
-// Pacer bounds how often links connect to servers whose connections fail: whoever
-// dials, and why. A server that has proved itself is not held up.
+// Pacer bounds how often links connect to servers that do not work: whoever dials, and
+// why. A server works while a connection to it is open that has been of use, and none
+// has failed since. One that does not has an allowance of connections, which those
+// that prove to be of use do not count against.
 type Pacer struct {
 	mu sync.Mutex
 	// servers are few, and no map, whose seed would be a random number: what runtime
@@ -48,20 +43,13 @@ type place struct{ link, address string }
 type server struct {
 	pacer *Pacer
 	at    place
-	// proved is how many open connections have been of use, and unproven how many not.
-	proved, unproven int
-	// shaken says that one which had been of use broke off since the last that proved
-	// to be: others may follow at once.
-	shaken bool
-	// useless is how many have ended since, that were there for a while and of no use.
-	useless int
-	// problem is why the last connection failed; nil if the server works. tries is
-	// how many were made since, and next when the next may be.
+	// proved is how many open connections have been of use.
+	proved int
+	// problem is why a connection failed; nil if one has been of use since.
 	problem error
-	tries   int
-	next    time.Time
-	// replaced is when last one that was of use could be replaced at once.
-	replaced time.Time
+	// full is when the whole allowance is there: it is the generic cell rate algorithm
+	// (ITU-T I.371, 2004, annex A), whose theoretical arrival time that is.
+	full time.Time
 }
 
 // PacedError says that it is too early to connect to a server that fails.
@@ -74,7 +62,7 @@ type PacedError struct {
 
 func (e *PacedError) Error() string {
 	if e.cause == nil {
-		return fmt.Sprintf("%s has not answered %d connections yet", printable.Text(e.place.address), mostUnproven)
+		return fmt.Sprintf("%s has not answered %d connections yet", printable.Text(e.place.address), mostTries)
 	}
 	return fmt.Sprintf("connections to %s fail, the next one is made in %v: %v", printable.Text(e.place.address), e.After.Round(time.Millisecond), e.cause)
 }
@@ -108,38 +96,41 @@ func (p *Pacer) Dialer(link string, dial func(context.Context, string) (Socket, 
 		if err := of.again(); err != nil {
 			return nil, err
 		}
-		server, err := p.admit(place{link, address})
+		server, counts, err := p.admit(place{link, address})
 		if err != nil {
 			return nil, err
 		}
 		socket, err := dial(ctx, address)
 		if err != nil {
-			server.refused(err)
+			server.refused(counts, err)
 			return nil, err
 		}
-		trial := &Trial{server: server, since: time.Now()}
+		trial := &Trial{server: server, counts: counts}
 		of.dialled(trial)
 		return newPacedSocket(socket, trial), nil
 	}
 }
 
-// admit lets a connection be made, or says that it is too early.
-func (p *Pacer) admit(at place) (*server, error) {
+// admit lets a connection be made, or says that it is too early. It reports whether
+// the connection counts against the allowance.
+func (p *Pacer) admit(at place) (s *server, counts bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	s := p.server(at, now)
-	switch {
-	case s.problem != nil && now.Before(s.next):
-		return nil, &PacedError{s.next.Sub(now), at, s.problem}
-	case s.problem != nil:
-		s.next = now.Add(min(leastPause<<min(s.tries, 10), mostPause))
-		s.tries++
-	case s.isInDoubt() && s.unproven >= mostUnproven:
-		return nil, &PacedError{leastPause, at, nil}
+	s = p.server(at, now)
+	if s.proved > 0 && s.problem == nil {
+		return s, false, nil
 	}
-	s.unproven++
-	return s, nil
+	full := now
+	if s.full.After(now) {
+		full = s.full
+	}
+	full = full.Add(pauseBetween)
+	if early := full.Sub(now) - mostTries*pauseBetween; early > 0 {
+		return nil, false, &PacedError{early, at, s.problem}
+	}
+	s.full = full
+	return s, true, nil
 }
 
 // server is what is known of a place; p.mu is held. Where there are many, those are
@@ -151,34 +142,37 @@ func (p *Pacer) server(at place, now time.Time) *server {
 		}
 	}
 	if len(p.servers) >= mostServers {
-		p.servers = slices.DeleteFunc(p.servers, func(s *server) bool { return s.unproven+s.proved == 0 && now.Sub(s.next) > mostPause })
+		p.servers = slices.DeleteFunc(p.servers, func(s *server) bool { return s.proved == 0 && !s.full.After(now) })
 	}
 	s := &server{pacer: p, at: at}
 	p.servers = append(p.servers, s)
 	return s
 }
 
-// isInDoubt reports whether nothing tells that the server works.
-func (s *server) isInDoubt() bool { return s.proved == 0 || s.shaken }
-
-// refused takes note of a connection that was not made.
-func (s *server) refused(err error) {
+// refused takes note of a connection that was not made. It counts if the server has
+// refused it.
+func (s *server) refused(counted bool, err error) {
 	s.pacer.mu.Lock()
 	defer s.pacer.mu.Unlock()
-	s.unproven--
-	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
 		s.problem = err
+	case counted:
+		s.giveBack()
 	}
 }
+
+// giveBack returns one connection to the allowance.
+func (s *server) giveBack() { s.full = s.full.Add(-pauseBetween) }
 
 // Trial is whether a connection is of use. Without a Pacer it is nil, and nobody asks.
 // All but its server is locked by the Pacer.
 type Trial struct {
 	server *server
 	// user is whose request is on the connection.
-	user           *Attempt
-	since          time.Time
-	proved, closed bool
+	user *Attempt
+	// counts says that the connection counts against the allowance.
+	counts, proved, closed bool
 }
 
 // Prove says that something useful came. Once is all that a connection tells: the
@@ -193,59 +187,42 @@ func (t *Trial) Prove() {
 	if t.proved {
 		return
 	}
-	t.proved = true
-	s.problem, s.tries, s.shaken, s.useless = nil, 0, false, 0
+	t.proved, s.problem = true, nil
+	if t.counts {
+		s.giveBack()
+	}
 	if !t.closed {
-		s.unproven--
 		s.proved++
 	}
 }
 
 // Fail says that nothing useful will come, though somebody waits for it.
 func (t *Trial) Fail(err error) {
-	if t == nil {
+	if t == nil || isOfLink(err) {
 		return
 	}
 	t.server.pacer.mu.Lock()
 	defer t.server.pacer.mu.Unlock()
-	switch {
-	case isOfLink(err):
-	case t.proved:
-		t.server.shaken = true
-	default:
-		t.server.problem = err
-	}
+	t.server.problem = err
 }
 
 // ended takes note that the server ends the connection, which it may well do with one
 // that has not been of use for a while.
 func (t *Trial) ended(err error) {
 	t.server.pacer.mu.Lock()
-	defer t.server.pacer.mu.Unlock()
-	t.server.shaken = t.server.shaken || t.proved && !isOfLink(err)
+	proved := t.proved
+	t.server.pacer.mu.Unlock()
+	if proved {
+		t.Fail(err)
+	}
 }
 
-// close takes note of the end. Another connection may take the place of one that was
-// of use.
+// close takes note of the end.
 func (t *Trial) close() {
 	t.server.pacer.mu.Lock()
 	defer t.server.pacer.mu.Unlock()
-	s := t.server
-	switch {
-	case t.closed:
-	case t.proved:
-		s.proved--
-		if now := time.Now(); now.Sub(s.replaced) > mostPause {
-			s.next, s.replaced = now, now
-		}
-	default:
-		s.unproven--
-		if time.Since(t.since) >= aWhile {
-			s.useless++
-		}
-		if s.isInDoubt() && s.useless >= mostUseless && s.problem == nil {
-			s.problem = fmt.Errorf("nothing came over %d connections", s.useless)
-		}
+	if t.proved && !t.closed {
+		t.server.proved--
 	}
 	t.closed = true
 }

@@ -53,8 +53,8 @@ type Proxy struct {
 	routes  *routes
 	forward *httputil.ReverseProxy
 	clients clients
-	// serving counts requests; closing is closed when tunnels must end.
-	serving sync.WaitGroup
+	serving serving
+	// closing is closed when tunnels must end.
 	closing chan struct{}
 }
 
@@ -114,10 +114,38 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 // The HTTP server, which ends all others, must have been closed.
 func (p *Proxy) close() {
 	close(p.closing)
-	p.serving.Wait()
+	p.serving.end()
 	p.clients.close()
 	p.routes.close()
 	p.Engine.Pool.Close()
+}
+
+// serving are the requests that are being served, until it ends.
+type serving struct {
+	mu       sync.Mutex
+	ended    bool
+	requests sync.WaitGroup
+}
+
+// begin counts a request, whose end calls done. It reports false if none is served
+// any more: one may have come while the server was closed.
+func (s *serving) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.requests.Add(1)
+	}
+	return !s.ended
+}
+
+func (s *serving) done() { s.requests.Done() }
+
+// end returns when no request is being served any more.
+func (s *serving) end() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.requests.Wait()
 }
 
 type buffers struct{ sync.Pool }
@@ -126,8 +154,10 @@ func (b *buffers) Get() []byte  { return b.Pool.Get().(*[bufferSize]byte)[:] }
 func (b *buffers) Put(p []byte) { b.Pool.Put((*[bufferSize]byte)(p)) }
 
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.serving.Add(1)
-	defer p.serving.Done()
+	if !p.serving.begin() {
+		return
+	}
+	defer p.serving.done()
 	switch {
 	case !p.mayUse(r.RemoteAddr):
 		http.Error(w, "multilink: this proxy is not for "+r.RemoteAddr+": --allow says for whom it is", http.StatusForbidden)

@@ -95,8 +95,10 @@ func (c *bothConn) Read(b []byte) (int, error) {
 // socks serves a client that speaks SOCKS5 until its connection ends; from is
 // what it says.
 func (p *Proxy) socks(ctx context.Context, client *net.TCPConn, from io.Reader) {
-	p.serving.Add(1)
-	defer p.serving.Done()
+	if !p.serving.begin() {
+		return
+	}
+	defer p.serving.done()
 	client.SetDeadline(time.Now().Add(socksWithin))
 	address, err := p.socksRequest(client, &socksReader{Reader: from})
 	if err == nil {

@@ -46,9 +46,9 @@ const (
 	// hang is how long a download may take, in which all links fail several
 	// times.
 	hang = 5 * time.Minute
-	// giveUp is how long a client waits for a byte: longer than the server lets it. Few
-	// connections are made to one that fails, so that a file may need many tries.
-	giveUp = "4m"
+	// giveUp is how long a client waits for a byte: longer than the server
+	// lets it.
+	giveUp = "90s"
 	// parallel is how many downloads daemon and proxy do at a time.
 	parallel = 2
 

@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -136,6 +137,9 @@ type end struct {
 	of      *network
 	// slow has it read a byte a second.
 	slow bool
+	// ends says that the last is being written, which crypto/tls tells by a deadline. It
+	// finds room: net/http holds a mutex meanwhile, by which simulated time stands still.
+	ends atomic.Bool
 }
 
 func (e *end) Read(p []byte) (int, error) {
@@ -165,7 +169,7 @@ func (e *end) Read(p []byte) (int, error) {
 func (e *end) Write(p []byte) (int, error) {
 	e.out.mu.Lock()
 	defer e.out.mu.Unlock()
-	for len(e.out.data) > room && e.out.err == nil {
+	for len(e.out.data) > room && e.out.err == nil && !e.ends.Load() {
 		e.out.changed.Wait()
 	}
 	if e.out.err != nil {
@@ -196,11 +200,15 @@ func (e *end) reset() {
 	e.Close()
 }
 
-func (*end) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
-func (*end) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 2), Port: 443} }
-func (*end) SetDeadline(time.Time) error      { return nil }
-func (*end) SetReadDeadline(time.Time) error  { return nil }
-func (*end) SetWriteDeadline(time.Time) error { return nil }
+func (*end) LocalAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
+func (*end) RemoteAddr() net.Addr            { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 2), Port: 443} }
+func (*end) SetDeadline(time.Time) error     { return nil }
+func (*end) SetReadDeadline(time.Time) error { return nil }
+func (e *end) SetWriteDeadline(at time.Time) error {
+	e.ends.Store(!at.IsZero())
+	e.out.changed.Broadcast()
+	return nil
+}
 
 // socket is the client's end.
 type socket struct{ *end }

@@ -109,7 +109,8 @@ func (c *endCause) explained(err error) error {
 	if err == nil {
 		return nil
 	}
-	hides := errors.Is(err, io.ErrUnexpectedEOF) && c.err != nil && !c.mild
+	isEnd := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.EPIPE)
+	hides := isEnd && c.err != nil && !c.mild
 	for _, text := range vague {
 		hides = hides || strings.Contains(err.Error(), text)
 	}

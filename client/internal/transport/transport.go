@@ -384,7 +384,11 @@ func (c *Conn) Ended() error {
 	if c.cause == nil {
 		return nil
 	}
-	return printable.Error(c.cause.get())
+	ended := c.cause.get()
+	if ended == nil && !c.usable() && !c.counter.goodbye.Load() {
+		ended = errBroken // Nothing ended it but net/http, which tells only requests in flight why.
+	}
+	return printable.Error(ended)
 }
 
 // meteredConn counts what it receives.
