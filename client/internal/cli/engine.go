@@ -70,6 +70,7 @@ type engineFlags struct {
 	buffer      quantity.Bytes
 	model       string
 	caFile      string
+	minTLS      string
 	rescue      bool
 	noRescue    bool
 	giveUp      time.Duration
@@ -117,6 +118,7 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.caps, "cap", nil, "most that a link may carry in both directions, as "+f.capForm()+" (repeatable)")
 	flags.StringArrayVar(&f.rates, "rate-limit", nil, "most that a link may receive, as NAME=RATE such as lte=20Mbit/s, or all links together, as RATE (repeatable)")
 	flags.StringArrayVar(&f.dns, "dns", nil, "name server to ask through a link, as NAME=ADDRESS, or through all, as ADDRESS (repeatable; default: those of /etc/resolv.conf; one on this machine answers over whatever link it uses)")
+	flags.StringVar(&f.minTLS, "min-tls-version", "1.2", "oldest TLS of servers: 1.2 or 1.3")
 	flags.StringVar(&f.caFile, "ca-file", "", "PEM file with the only authorities to trust (default: the system's)")
 }
 
@@ -247,8 +249,17 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	for i, l := range o.Links {
 		o.Links[i].Dial = pacer.Dialer(l.Name, l.Dial)
 	}
-	o.TLS, err = tlsConfig(f.caFile)
-	return o, quotas, err
+	if o.TLS, err = tlsConfig(f.caFile); err != nil {
+		return o, nil, err
+	}
+	switch strings.TrimPrefix(f.minTLS, "TLSv") { // As aria2 writes it.
+	case "1.2": // Go's own.
+	case "1.3":
+		o.TLS.MinVersion = tls.VersionTLS13
+	default:
+		return o, nil, invalid("min-tls-version", f.minTLS, "allowed are 1.2 and 1.3")
+	}
+	return o, quotas, nil
 }
 
 // player is who plays the file, if it is played.

@@ -3,7 +3,6 @@ package download
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"net/url"
@@ -387,10 +386,9 @@ func isPermanent(err error) bool {
 	return errors.As(err, &p) && p.Permanent()
 }
 
-// isRefusal reports whether an error to connect will most likely come again:
-// the server is not there, or it is the wrong one.
-func isRefusal(err error) bool {
-	dns := new(net.DNSError)
-	untrusted := new(tls.CertificateVerificationError)
-	return errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &untrusted)
+// IsRefusal reports whether an error to connect will most likely come again:
+// the server is not there, it is the wrong one, or no TLS suits both sides.
+func IsRefusal(err error) bool {
+	dns, handshake := new(net.DNSError), new(transport.HandshakeError)
+	return errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &handshake) && handshake.IsFinal() || isPermanent(err)
 }

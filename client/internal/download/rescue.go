@@ -525,7 +525,7 @@ func (d withRescue) unreachable(l *linkState, err error) (pause time.Duration, a
 		return 0, true
 	}
 	l.failures++
-	if isRefusal(err) {
+	if IsRefusal(err) {
 		l.failures = max(l.failures, hopeless)
 	}
 	ban := l.ban()

@@ -47,7 +47,9 @@ func (c *endCause) failed(err error) {
 		c.is(errors.New("the server closed the connection"), true)
 	case errors.Is(err, unix.ECONNRESET): // Linux tells it once, to who reads or writes first.
 		c.is(errors.New("the server reset the connection"), false)
-	default: // Such as a TLS alert, in the words of crypto/tls.
+	case wantsCertificate(err):
+		c.is(certificateRequired{err}, false)
+	default: // Such as another TLS alert, in the words of crypto/tls.
 		c.is(err, false)
 	}
 }
@@ -115,6 +117,8 @@ func (c *endCause) explained(err error) error {
 		hides = hides || strings.Contains(err.Error(), text)
 	}
 	switch {
+	case wantsCertificate(err):
+		return certificateRequired{err}
 	case !hides:
 		return err
 	case c.err == nil:

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"sync/atomic"
 
 	"github.com/linklab/linklab/client/internal/link"
@@ -83,15 +84,15 @@ func Address(u *url.URL) string {
 type Dial func(context.Context) (link.Socket, error)
 
 // Open starts HTTP with the server of the URL u on a fresh network connection,
-// which it closes on failure. It is HTTP/2 over TLS 1.3 if the server of an
-// https URL offers that, else HTTP/1.1, for which it may dial again.
+// which it closes on failure. It is HTTP/2 if the server of an https URL offers
+// that, else HTTP/1.1, for which it may dial again. The oldest TLS is that of the
+// configuration, else Go's.
 func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Config, u *url.URL) (*Conn, error) {
 	if u.Scheme == "http" {
 		return openHTTP1(socket, again, nil, "http/1.1", new(atomic.Int64)), nil
 	}
 	config = config.Clone()
 	config.ServerName = u.Hostname()
-	config.MinVersion = tls.VersionTLS13
 	if len(config.NextProtos) == 0 {
 		config.NextProtos = []string{"h2", "http/1.1"}
 	}
@@ -101,6 +102,20 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 		return nil, err
 	}
 	state := secure.ConnectionState()
+	if state.NegotiatedProtocol == "h2" && !carriesHTTP2(state) {
+		secure.Close()
+		if !slices.Contains(config.NextProtos, "http/1.1") {
+			return nil, &HandshakeError{fmt.Errorf("the server chose HTTP/2 with %s, which RFC 9113 does not allow", tls.CipherSuiteName(state.CipherSuite))}
+		}
+		config.NextProtos = []string{"http/1.1"}
+		if socket, err = again(ctx); err != nil {
+			return nil, err
+		}
+		if secure, err = secured(ctx, socket, config, received); err != nil {
+			return nil, err
+		}
+		state = secure.ConnectionState()
+	}
 	if state.NegotiatedProtocol != "h2" {
 		config.NextProtos = []string{"http/1.1"}
 		return openHTTP1(secure, again, config, tls.VersionName(state.Version)+" http/1.1", received), nil
@@ -150,7 +165,7 @@ func secured(ctx context.Context, raw link.Socket, config *tls.Config, received 
 			raw.Trial().Fail(printable.Error(err))
 		}
 		raw.Close()
-		return nil, fmt.Errorf("TLS handshake: %w", err)
+		return nil, &HandshakeError{err}
 	}
 	return &securedSocket{secure, raw, below}, nil
 }

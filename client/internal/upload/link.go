@@ -40,7 +40,10 @@ type linkState struct {
 	// last; the link is left alone until waits.
 	failures int
 	problem  error
-	waits    time.Duration
+	// refusal is why the server is not to be had over the link, if it said so since
+	// a range was confirmed.
+	refusal error
+	waits   time.Duration
 	// away says that nothing gets through any more.
 	away bool
 }

@@ -379,7 +379,7 @@ func (n *lane) confirmed(one *request) {
 	news := u.missing.Remove(one.Range)
 	l.bytes += news
 	l.wasted += one.Length - news
-	l.last, u.moved, u.refused, l.failures, l.problem = u.now(), u.now(), 0, 0, nil
+	l.last, u.moved, u.refused, l.failures, l.problem, l.refusal = u.now(), u.now(), 0, 0, nil, nil
 	for _, rival := range u.others(one.Range) {
 		u.drop(rival, errTaken)
 	}
@@ -437,6 +437,23 @@ func (u *upload) broken(n *lane, err error) {
 		n.close(err)
 		l.pause(err)
 	}
+	if download.IsRefusal(err) {
+		l.refusal = err
+	}
+	if u.isHopeless() {
+		for _, other := range u.links {
+			other.problem = other.refusal
+		}
+		u.end(errors.New(strings.TrimPrefix(u.problems(), ": ")))
+	}
+}
+
+// isHopeless reports whether the server has confirmed nothing, and refuses the
+// connections of every link.
+func (u *upload) isHopeless() bool {
+	return u.missing.Bytes() == u.Size && !slices.ContainsFunc(u.links, func(l *linkState) bool {
+		return l.refusal == nil
+	})
 }
 
 // refuses takes note of a refusal, and reports whether there were only such for so

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from linklab.core.algorithms import TABLE, Algorithm
 from linklab.core.link_kinds import KINDS, LTE, WIFI
@@ -45,6 +46,9 @@ class Task:
     wireless: str
     energy: str
 
+
+TLS: Final = ("--min-tls-version", "1.3")
+"""What figures were measured with: to offer 1.2 as well makes the first packet longer."""
 
 Command = Callable[[Task], list[str]]
 
@@ -116,7 +120,8 @@ class _Way:
         if self.plain:
             words.append("--plain")
         rescue = ["--rescue", "--wireless-file", task.wireless]
-        return [*words, *(rescue if self.rescue else ["--no-rescue"])]
+        words += rescue if self.rescue else ["--no-rescue"]
+        return [*words, *TLS]
 
     def get(self, task: Task) -> list[str]:
         """A download."""

@@ -24,8 +24,8 @@ FILES = [
     "--ca-file", "/ca.pem", "--checksum", "sha-256=abcd", "--run-dir", "/run", "-o", "/tmp/x/out",
 ]  # fmt: skip
 TASK, RESCUE = (
-    ["--no-rescue", "--resume=false", *FILES],
-    ["--rescue", "--wireless-file", "/wireless", *FILES],
+    ["--no-rescue", *clients.TLS, "--resume=false", *FILES],
+    ["--rescue", "--wireless-file", "/wireless", *clients.TLS, *FILES],
 )
 CURL = ["curl", "--silent", "--show-error", "--fail"]
 CURL_CA, CURL_OUT = ["--cacert", "/ca.pem"], ["--output", "/tmp/x/out", GET[2]]
@@ -145,12 +145,12 @@ def playing(scenario: Scenario) -> Scenario:
         ("mptcp-lte", ["--mptcp"]),
         (
             "single-wifi",
-            ["--", "proxy", "--algorithm", "single", *WIFI, "--no-rescue", "--ca-file", "/ca.pem"],
+            ["--", "proxy", "--algorithm", "single", *WIFI, "--no-rescue", *clients.TLS, "--ca-file", "/ca.pem"],
         ),
         (
             "naive-rescue",
             ["--", "proxy", "--algorithm", "naive", *WIFI, *LTE, "--rescue", "--wireless-file",
-             "/wireless", "--ca-file", "/ca.pem"],
+             "/wireless", *clients.TLS, "--ca-file", "/ca.pem"],
         ),
     ],
 )  # fmt: skip
@@ -173,12 +173,12 @@ SENDS = [
     [
         (
             "naive-rescue",
-            [*PUT, "--algorithm", "naive", *WIFI, *LTE, "--rescue", "--wireless-file", "/wireless",
+            [*PUT, "--algorithm", "naive", *WIFI, *LTE, "--rescue", "--wireless-file", "/wireless", *clients.TLS,
              "--ca-file", "/ca.pem", "--run-dir", "/run"],
         ),
         (
             "single-lte",
-            [*PUT, "--algorithm", "single", *LTE, "--no-rescue", "--ca-file", "/ca.pem",
+            [*PUT, "--algorithm", "single", *LTE, "--no-rescue", *clients.TLS, "--ca-file", "/ca.pem",
              "--run-dir", "/run"],
         ),
         ("curl-wifi", ["curl", *SENDS, "--interface", "wlan0"]),

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serveTLS starts a server of such TLS.
+func serveTLS(t *testing.T, handler http.Handler, config *tls.Config) (url string, flags []string) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.TLS, server.EnableHTTP2 = config, true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(authority, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return server.URL + "/file.bin", []string{"--ca-file", authority}
+}
+
+// bothWays answers GET and takes PUT.
+func bothWays(into io.WriterAt) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPut {
+			content(w, r)
+			return
+		}
+		var first int64
+		_, _ = fmt.Sscanf(r.Header.Get("Content-Range"), "bytes %d-", &first)
+		if _, err := io.Copy(io.NewOffsetWriter(into, first), r.Body); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
+}
+
+// Every command reaches every server that Go's TLS reaches.
+func TestEveryCommandReachesTLS12(t *testing.T) {
+	for _, protocols := range [][]string{{"h2", "http/1.1"}, {"http/1.1"}} {
+		t.Run(strings.Join(protocols, ","), func(t *testing.T) {
+			got, err := os.Create(filepath.Join(t.TempDir(), "put"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer got.Close()
+			url, flags := serveTLS(t, bothWays(got), &tls.Config{MaxVersion: tls.VersionTLS12, NextProtos: protocols})
+			flags = append(flags, "--link", "wifi=lo", "--link", "lte=lo")
+			own := filepath.Join(t.TempDir(), "own")
+			if err := os.WriteFile(own, file, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, algorithm := range []string{"adaptive", "alg3"} {
+				code, _, stderr := run(append([]string{"get", url, "-o", own + ".copy", "--algorithm", algorithm}, flags...)...)
+				if copied, err := os.ReadFile(own + ".copy"); code != 0 || err != nil || !bytes.Equal(copied, file) {
+					t.Errorf("get by %s: exit code %d, stderr %q", algorithm, code, stderr)
+				}
+			}
+			if protocols[0] == "h2" { // As published it is HTTP/2 alone.
+				code, _, stderr := run(append([]string{"get", url, "-o", own + ".copy", "--no-rescue"}, flags...)...)
+				if code != 0 {
+					t.Errorf("get without rescue: exit code %d, stderr %q", code, stderr)
+				}
+			}
+			code, _, stderr := run(append([]string{"put", own, url}, flags...)...)
+			if sent, err := os.ReadFile(got.Name()); code != 0 || err != nil || !bytes.Equal(sent, file) {
+				t.Errorf("put: exit code %d, stderr %q", code, stderr)
+			}
+			code, _, stderr = run(append([]string{"probe", "--server", url, "--run-dir", t.TempDir(), "--time", "1s"}, flags...)...)
+			if code != 0 {
+				t.Errorf("probe: exit code %d, stderr %q", code, stderr)
+			}
+			proxy := startProxy(t, flags...)
+			response, err := http.Get("http://" + proxy + "/" + url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(response.Body)
+			response.Body.Close()
+			http.DefaultClient.CloseIdleConnections()
+			if err != nil || sha256.Sum256(body) != sha256.Sum256(file) {
+				t.Errorf("gateway: %d bytes, error %v", len(body), err)
+			}
+		})
+	}
+}
+
+// A server whose only cipher RFC 9113 forbids for HTTP/2 is asked by HTTP/1.1.
+func TestHTTP2WithAForbiddenCipher(t *testing.T) {
+	_, flags := serve(t, http.NotFoundHandler())
+	certificate := httptest.NewUnstartedServer(nil)
+	certificate.StartTLS()
+	defer certificate.Close()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: certificate.TLS.Certificates, MaxVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{
+		Handler: http.HandlerFunc(content), ErrorLog: log.New(io.Discard, "", 0),
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": func(_ *http.Server, c *tls.Conn, _ http.Handler) { c.Close() }},
+	}
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	url := "https://" + listener.Addr().String() + "/f"
+	name := filepath.Join(t.TempDir(), "copy")
+	code, _, stderr := run(append([]string{"get", url, "-o", name, "--link", "lo", "--give-up", "5s"}, flags...)...)
+	if copied, err := os.ReadFile(name); code != 0 || err != nil || !bytes.Equal(copied, file) {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+	code, _, stderr = run(append([]string{"get", url, "-o", name, "--link", "lo", "--no-rescue"}, flags...)...)
+	if want := "the server chose HTTP/2 with TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA"; code != 1 || !strings.Contains(stderr, want) {
+		t.Errorf("exit code %d, stderr %q, want %q", code, stderr, want)
+	}
+}
+
+// What no other connection would mend ends get and put at once.
+func TestRefusalsOfTLSAreSaidAtOnce(t *testing.T) {
+	plain := httptest.NewServer(http.HandlerFunc(content))
+	t.Cleanup(plain.Close)
+	old, flags := serveTLS(t, http.HandlerFunc(content), &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10})
+	wanted, _ := serveTLS(t, http.HandlerFunc(content), &tls.Config{ClientAuth: tls.RequireAnyClientCert})
+	wanted12, _ := serveTLS(t, http.HandlerFunc(content), &tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12})
+	twelve, _ := serveTLS(t, http.HandlerFunc(content), &tls.Config{MaxVersion: tls.VersionTLS12})
+	for name, test := range map[string]struct{ url, min, want string }{
+		"TLS 1.1 alone":                    {old, "1.2", "TLS handshake: remote error: tls: protocol version not supported"},
+		"older than the user wants":        {twelve, "1.3", "protocol version not supported"},
+		"a client certificate":             {wanted, "1.2", "certificate required"},
+		"a client certificate for TLS 1.2": {wanted12, "1.2", "TLS handshake: remote error: tls: "},
+		"another name":                     {strings.Replace(twelve, "127.0.0.1", "localhost", 1), "1.2", "certificate is valid for "},
+		"no TLS":                           {strings.Replace(plain.URL, "http:", "https:", 1) + "/f", "1.2", "first record does not look like a TLS handshake"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			own := ownFile(t)
+			for _, command := range [][]string{{"get", test.url, "-o", own + ".copy"}, {"put", own, test.url}} {
+				began := time.Now()
+				code, _, stderr := run(append(append(command, flags...), "--link", "wifi=lo", "--link", "lte=lo", "--min-tls-version", test.min, "--log-level", "error", "--give-up", "20s")...)
+				if took := time.Since(began); code != 1 || !strings.Contains(stderr, test.want) || took > 10*time.Second {
+					t.Errorf("%s: exit code %d after %v, stderr %q, want %q", command[0], code, took, stderr, test.want)
+				}
+			}
+		})
+	}
+}
+
+// hello is the size of what a connection begins with.
+func hello(t *testing.T, flags ...string) int {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	size := make(chan int, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			size <- 0
+			return
+		}
+		defer conn.Close()
+		n, _ := conn.Read(make([]byte, 64<<10))
+		size <- n
+	}()
+	own := ownFile(t)
+	run(append([]string{"get", "https://" + listener.Addr().String() + "/f", "--link", "lo", "-o", own + ".copy", "--no-rescue"}, flags...)...)
+	return <-size
+}
+
+// What the lab says keeps what a connection begins with as figures know it.
+func TestTLS13AloneIsAShorterHello(t *testing.T) {
+	if both, alone := hello(t), hello(t, "--min-tls-version", "1.3"); alone == 0 || alone >= both {
+		t.Errorf("TLS 1.3 alone takes %d bytes, both %d", alone, both)
+	}
+}
