@@ -24,6 +24,7 @@ import (
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/progress"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/weburl"
 )
 
 // getFlags are the flags of "multilink get" as the user wrote them.
@@ -195,8 +196,11 @@ func resumeURL(u *url.URL) string {
 // parseURL reads what is to be downloaded. Over plain HTTP anybody on the way
 // could send another file, which only a checksum tells.
 func parseURL(text string, checksum []byte) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" && (u.Scheme != "http" || checksum == nil) || u.Hostname() == "" {
+	u, err := weburl.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not a URL to download: %w", printable.Quote(credentials.Hide(text)), err)
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || checksum == nil) || u.Hostname() == "" {
 		return nil, fmt.Errorf("%s is not a URL to download: allowed is https://HOST/PATH, and http:// with --checksum", printable.Quote(credentials.Hide(text)))
 	}
 	return u, nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -15,10 +14,12 @@ import (
 
 	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/internal/weburl"
 )
 
 // probeFile is the largest file of linklab's server for tests on hardware.
@@ -123,8 +124,11 @@ func (f *probeFlags) options(command *cobra.Command) (o download.Options, err er
 	if f.time < time.Second {
 		return o, usageError{invalid("time", f.time, "allowed are times from 1s")}
 	}
-	u, err := url.Parse(f.server)
-	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
+	u, err := weburl.Parse(f.server)
+	if err != nil {
+		return o, usageError{invalid("server", printable.Quote(credentials.Hide(f.server)), "%w", err)}
+	}
+	if u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 		return o, usageError{invalid("server", credentials.Hide(f.server), "allowed is https://HOST:PORT or https://HOST/PATH, without credentials")}
 	}
 	if u.Path == "" || u.Path == "/" {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"runtime"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/upload"
+	"github.com/linklab/linklab/client/internal/weburl"
 )
 
 // putFlags are the flags of "multilink put" as the user wrote them.
@@ -123,8 +123,11 @@ func digestOf(file *os.File, was os.FileInfo) (string, error) {
 
 // options checks the arguments, and says what they are for the run directory.
 func (f *putFlags) options(rawURL string, flags *pflag.FlagSet) (o upload.Options, started *rundir.Start, err error) {
-	u, err := url.Parse(rawURL)
-	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
+	u, err := weburl.Parse(rawURL)
+	if err != nil {
+		return o, nil, fmt.Errorf("%s is not a URL to upload to: %w", printable.Quote(credentials.Hide(rawURL)), err)
+	}
+	if u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 		return o, nil, fmt.Errorf("%s is not a URL to upload to: allowed is https://HOST/PATH without credentials", printable.Quote(credentials.Hide(rawURL)))
 	}
 	engine, _, err := f.engineFlags.options(flags)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/weburl"
 	"github.com/linklab/linklab/client/internal/workload"
 )
 
@@ -157,7 +157,7 @@ func printFigures(w io.Writer, result rundir.Workload) {
 
 // options checks what all workloads have.
 func (f *workloadFlags) options(rawURL string, through []string) (o workload.Options, err error) {
-	u, err := url.Parse(rawURL)
+	u, err := weburl.Parse(rawURL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil {
 		return o, fmt.Errorf("%q is not a URL for a workload: allowed is https://HOST/PATH, and http://, without credentials", credentials.Hide(rawURL))
 	}

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/linklab/linklab/client/internal/weburl"
 )
 
 // To a client all sites behind the gateway are one: it keeps what belongs to
@@ -115,7 +117,7 @@ func gatewayURL(uri string) (u *url.URL, anonymous, ok bool) {
 	text, anonymous := strings.CutPrefix(strings.TrimPrefix(uri, "/"), anonymousPrefix)
 	for _, scheme := range []string{"https", "http"} {
 		if rest, ok := strings.CutPrefix(text, scheme+":/"); ok {
-			u, err := url.Parse(scheme + "://" + strings.TrimPrefix(rest, "/"))
+			u, err := weburl.Parse(scheme + "://" + strings.TrimPrefix(rest, "/"))
 			return u, anonymous, err == nil && isWeb(u)
 		}
 	}
@@ -170,7 +172,7 @@ func (v *visit) redirect(header http.Header) {
 	if i := strings.IndexAny(location, "?#"); i >= 0 {
 		path = i
 	}
-	to, err := v.site.Parse(dots.ReplaceAllString(location[:path], ".") + location[path:])
+	to, err := weburl.Resolve(v.site, dots.ReplaceAllString(location[:path], ".")+location[path:])
 	switch {
 	case err != nil:
 	case isWeb(to):

@@ -11,6 +11,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/weburl"
 )
 
 // ErrTooLong says that a body goes on after the end of the requested range.
@@ -81,9 +82,10 @@ func failure(response *http.Response) error {
 	switch response.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
 		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		location, err := response.Location()
-		if err != nil {
-			return mismatch("the server redirects to %q, which is no URL", credentials.Hide(response.Header.Get("Location")))
+		text := response.Header.Get("Location")
+		location, err := weburl.Resolve(response.Request.URL, text)
+		if err != nil || text == "" {
+			return mismatch("the server redirects to %q, which is no URL", credentials.Hide(text))
 		}
 		// A server has no credentials to give.
 		location, _ = credentials.Cut(location)
