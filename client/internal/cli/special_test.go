@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/rundir"
 )
 
 // fifo makes a pipe with a name.
@@ -307,5 +310,26 @@ func TestWhatIsNoFileStays(t *testing.T) {
 			}
 			expectAlone(t, ".", filepath.Base("it"))
 		})
+	}
+}
+
+// A link that fails takes nothing from what the others write in order.
+func TestStandardOutputWithALinkThatFails(t *testing.T) {
+	url, flags := serve(t, http.HandlerFunc(content))
+	arguments := append([]string{"get", url, "-o", "-", "--link", "wifi=lo", "--link", "lte=lo", "--cap", "lte=300kB", "--json"}, flags...)
+	command := asProcess(t, arguments...)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	stdout, err := command.Output()
+	if err != nil || !bytes.Equal(stdout, file) {
+		t.Fatalf("error %v, %d bytes, stderr %q", err, len(stdout), stderr.String())
+	}
+	var summary rundir.Summary
+	lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil {
+		t.Fatalf("%v: %q", err, stderr.String())
+	}
+	if brought := summary.Links["lte"].Bytes; brought > 300_000 || summary.Links["wifi"].Bytes < 4_000_000 {
+		t.Errorf("the link with a cap brought %d bytes, the other one %d", brought, summary.Links["wifi"].Bytes)
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// File is a download that has not got its name yet: NAME.part, which becomes
-// NAME only when it is whole. NAME.part.state tells the next download what of
+// File is a download that has not got its name yet: NAME.part (see nameOfPart), which
+// becomes NAME only when it is whole. NAME.part.state tells the next download what of
 // it can be kept.
 type File struct {
 	Options
@@ -77,8 +77,12 @@ func Create(o Options) (*File, error) {
 			return nil, err
 		}
 	}
+	partName, err := nameOfPart(o.Name)
+	if err != nil {
+		return nil, err
+	}
 	for {
-		part, err := ownfile.OpenOrCreate(o.Name+".part", 0o666)
+		part, err := ownfile.OpenOrCreate(partName, 0o666)
 		if err != nil {
 			return nil, err
 		}

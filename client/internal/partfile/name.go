@@ -1,11 +1,14 @@
 package partfile
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,6 +25,40 @@ func CheckName(name string) error {
 		}
 	}
 	return nil
+}
+
+const (
+	// longestEnding is the longest that a name of a part or state ends in.
+	longestEnding = ".part.state.new"
+	// shortNames is how many bytes a name may have on every file system (eCryptfs).
+	shortNames = 143
+	// hashedBytes is how much of its hash stands for what is cut off a name.
+	hashedBytes = 4
+)
+
+// nameOfPart is NAME.part, with as much of NAME as the file system takes beside the
+// endings, and then a hash of it. The same name always has the same part.
+func nameOfPart(name string) (string, error) {
+	directory, base := filepath.Split(name)
+	most := shortNames
+	if len(base)+len(longestEnding) > most {
+		var system unix.Statfs_t
+		if err := unix.Statfs(cmp.Or(directory, "."), &system); err == nil && system.Namelen > 0 {
+			most = int(system.Namelen)
+		}
+		if _, err := os.Lstat(name); errors.Is(err, unix.ENAMETOOLONG) {
+			return "", fmt.Errorf("the file name has %d bytes: allowed are %d. Give another name", len(base), most)
+		}
+	}
+	if cut := len(base) + len(longestEnding) - most; cut > 0 {
+		sum := sha256.Sum256([]byte(base))
+		end := len(base) - cut - 2*hashedBytes - 1
+		for end > 0 && !utf8.RuneStart(base[end]) {
+			end--
+		}
+		base = fmt.Sprintf("%s~%x", base[:max(0, end)], sum[:hashedBytes])
+	}
+	return directory + base + ".part", nil
 }
 
 // CheckFree returns an error unless a file can get the name without taking it
