@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"path"
@@ -30,7 +29,9 @@ import (
 // getFlags are the flags of "multilink get" as the user wrote them.
 type getFlags struct {
 	engineFlags
+	requestFlags
 	metrics  metricsFlags
+	slice    string
 	output   string
 	checksum string
 	resume   bool
@@ -70,7 +71,10 @@ HOST alone, and neither stored nor shown.`,
 	}
 	flags := command.Flags()
 	flags.SortFlags = false
-	f.register(flags)
+	f.engineFlags.register(flags)
+	f.requestFlags.register(flags)
+	f.registerRedirects(flags)
+	flags.StringVarP(&f.slice, "range", "r", "", "get this part of the file, as FIRST-LAST, FIRST- or -LENGTH in bytes")
 	flags.StringVarP(&f.output, "output", "o", "", "name of the file (default: last part of the URL); - is standard output")
 	flags.StringVar(&f.checksum, "checksum", "", "what the file must have, as sha-256=HEX")
 	flags.BoolVar(&f.resume, "resume", true, "begin with what an earlier call left, and leave what the next one can use")
@@ -83,7 +87,7 @@ HOST alone, and neither stored nor shown.`,
 
 func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) error {
 	stdout, stderr := command.OutOrStdout(), command.ErrOrStderr()
-	options, err := f.options(command, rawURL)
+	options, request, err := f.options(command, rawURL)
 	if err != nil {
 		return usageError{err}
 	}
@@ -113,7 +117,11 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 		options.Recorders = append(options.Recorders, bars)
 	}
 
+	if note := ignoredProxy(options.URL); note != "" {
+		options.Log.Warn(note)
+	}
 	summary, err := download.Run(command.Context(), options)
+	err = errors.Join(err, request.save())
 	if bars != nil {
 		bars.Close()
 	}
@@ -148,29 +156,33 @@ func printSummary(w io.Writer, name string, links []download.Link, s rundir.Summ
 }
 
 // options checks the arguments.
-func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Options, err error) {
+func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Options, r *request, err error) {
 	checksum, err := parseChecksum(f.checksum)
 	if err != nil {
-		return o, err
+		return o, nil, err
 	}
 	given, err := parseURL(rawURL, checksum)
 	if err != nil {
-		return o, err
+		return o, nil, err
+	}
+	slice, err := parseSlice(f.slice)
+	if err != nil {
+		return o, nil, err
 	}
 	u, authorization := credentials.Cut(given)
-	if authorization != "" && u.Scheme != "https" {
-		return o, fmt.Errorf("the URL holds credentials, which over plain HTTP anybody on the way could read: allowed is https")
-	}
 	credentials.HideArgument(rawURL)
+	if r, err = f.read(); err != nil {
+		return o, nil, err
+	}
 	if f.output, err = outputName(u, f.output); err != nil {
-		return o, err
+		return o, nil, err
 	}
 	if o, _, err = f.engineFlags.options(command.Flags()); err != nil {
-		return o, err
+		return o, nil, err
 	}
-	o.URL, o.Verified = u, checksum != nil
-	if authorization != "" {
-		o.Header = http.Header{"Authorization": {authorization}}
+	o.URL, o.Verified, o.Slice = u, checksum != nil, slice
+	if err := r.into(&o, u, authorization); err != nil {
+		return o, nil, err
 	}
 	o.Output = func() (download.Sink, error) {
 		stream, err := output.Open(command.Context(), f.output, printable.Raw(command.OutOrStdout()), checksum)
@@ -181,9 +193,18 @@ func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Op
 			f.toStdout = stream.IsStandard
 			return stream, nil
 		}
-		return partfile.Create(partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u)})
+		options := partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u)}
+		if slice == nil {
+			return partfile.Create(options)
+		}
+		options.URL += "#bytes=" + f.slice // No other download has a fragment.
+		file, err := partfile.Create(options)
+		if err != nil {
+			return nil, err
+		}
+		return &partfile.Slice{File: file}, nil
 	}
-	return o, nil
+	return o, r, nil
 }
 
 // resumeURL tells downloads apart: the server never sees fragments.

@@ -38,6 +38,7 @@ var errProbed = errors.New("the time of the probe is over")
 // probeFlags are the flags of "multilink probe" as the user wrote them.
 type probeFlags struct {
 	engineFlags
+	requestFlags
 	server string
 	time   time.Duration
 	runDir string
@@ -63,21 +64,27 @@ Each part leaves a run directory in --run-dir, called like its link, the last
 	}
 	flags := command.Flags()
 	flags.SortFlags = false
-	f.register(flags)
+	f.engineFlags.register(flags)
+	f.requestFlags.register(flags)
+	f.registerRedirects(flags)
 	flags.StringVar(&f.server, "server", "", "https address of the server, or the URL of a file on it")
 	flags.DurationVar(&f.time, "time", 10*time.Second, "how long each part takes at most; the file's end ends it, too")
 	flags.StringVar(&f.runDir, "run-dir", "", "directory for the run directories of the parts")
 	return command
 }
 
-func runProbe(command *cobra.Command, f *probeFlags, logs *logging) error {
+func runProbe(command *cobra.Command, f *probeFlags, logs *logging) (failed error) {
 	stdout := command.OutOrStdout()
-	together, err := f.options(command)
+	together, request, err := f.options(command)
 	if err != nil {
 		return err
 	}
 	if together.Log, err = logs.logger(command.ErrOrStderr()); err != nil {
 		return err
+	}
+	defer func() { failed = errors.Join(failed, request.save()) }()
+	if note := ignoredProxy(together.URL); note != "" {
+		together.Log.Warn(note)
 	}
 	alone, err := schedule.Find("single")
 	if err != nil {
@@ -114,36 +121,42 @@ func (f *probeFlags) pause(ctx context.Context) {
 }
 
 // options checks the flags.
-func (f *probeFlags) options(command *cobra.Command) (o download.Options, err error) {
+func (f *probeFlags) options(command *cobra.Command) (o download.Options, r *request, err error) {
 	if f.server == "" {
-		return o, usagef("--server is needed: https://HOST:PORT, or the URL of a file")
+		return o, nil, usagef("--server is needed: https://HOST:PORT, or the URL of a file")
 	}
 	if f.runDir == "" {
-		return o, usagef("--run-dir is needed: a directory for what is measured")
+		return o, nil, usagef("--run-dir is needed: a directory for what is measured")
 	}
 	if f.time < time.Second {
-		return o, usageError{invalid("time", f.time, "allowed are times from 1s")}
+		return o, nil, usageError{invalid("time", f.time, "allowed are times from 1s")}
 	}
 	u, err := weburl.Parse(f.server)
 	if err != nil {
-		return o, usageError{invalid("server", printable.Quote(credentials.Hide(f.server)), "%w", err)}
+		return o, nil, usageError{invalid("server", printable.Quote(credentials.Hide(f.server)), "%w", err)}
 	}
 	if u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
-		return o, usageError{invalid("server", credentials.Hide(f.server), "allowed is https://HOST:PORT or https://HOST/PATH, without credentials")}
+		return o, nil, usageError{invalid("server", credentials.Hide(f.server), "allowed is https://HOST:PORT or https://HOST/PATH, without credentials")}
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = path.Join("/", probeFile)
 	}
 	if o, _, err = f.engineFlags.options(command.Flags()); err != nil {
-		return o, err
+		return o, nil, err
 	}
 	for _, l := range o.Links {
 		if l.Name == allLinks || l.Name != filepath.Base(l.Name) {
-			return o, usageError{invalid("link", l.Name, "a directory is called like it: allowed are names without slashes other than %s", allLinks)}
+			return o, nil, usageError{invalid("link", l.Name, "a directory is called like it: allowed are names without slashes other than %s", allLinks)}
 		}
 	}
 	o.URL = u
-	return o, nil
+	if r, err = f.read(); err == nil {
+		err = r.into(&o, u, "")
+	}
+	if err != nil {
+		return o, nil, usageError{err}
+	}
+	return o, r, nil
 }
 
 // part measures some links and says what they brought.

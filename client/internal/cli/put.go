@@ -26,6 +26,7 @@ import (
 // putFlags are the flags of "multilink put" as the user wrote them.
 type putFlags struct {
 	engineFlags
+	requestFlags
 	runDir string
 	json   bool
 	quiet  bool
@@ -51,7 +52,8 @@ that, but says of no server whether it obeys.`,
 	}
 	flags := command.Flags()
 	flags.SortFlags = false
-	f.register(flags)
+	f.engineFlags.register(flags)
+	f.requestFlags.register(flags)
 	flags.StringVar(&f.runDir, "run-dir", "", "directory for client.jsonl and client.json")
 	flags.BoolVar(&f.json, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
@@ -59,7 +61,7 @@ that, but says of no server whether it obeys.`,
 }
 
 func runPut(command *cobra.Command, name, rawURL string, f *putFlags) error {
-	options, started, err := f.options(rawURL, command.Flags())
+	options, request, started, err := f.options(rawURL, command.Flags())
 	if err != nil {
 		return usageError{err}
 	}
@@ -89,7 +91,11 @@ func runPut(command *cobra.Command, name, rawURL string, f *putFlags) error {
 		digest, err = digestOf(file, status)
 		return err
 	}
+	if note := ignoredProxy(options.URL); note != "" && !f.quiet {
+		fmt.Fprintln(command.ErrOrStderr(), note)
+	}
 	summary, err := upload.Run(command.Context(), options)
+	err = errors.Join(err, request.save())
 	summary.Version, summary.Go, summary.Algorithm, summary.SHA256 = version(), runtime.Version(), f.algorithm, digest
 	if dir != nil {
 		err = errors.Join(err, dir.Close(summary))
@@ -122,24 +128,34 @@ func digestOf(file *os.File, was os.FileInfo) (string, error) {
 }
 
 // options checks the arguments, and says what they are for the run directory.
-func (f *putFlags) options(rawURL string, flags *pflag.FlagSet) (o upload.Options, started *rundir.Start, err error) {
+func (f *putFlags) options(rawURL string, flags *pflag.FlagSet) (o upload.Options, r *request, started *rundir.Start, err error) {
 	u, err := weburl.Parse(rawURL)
 	if err != nil {
-		return o, nil, fmt.Errorf("%s is not a URL to upload to: %w", printable.Quote(credentials.Hide(rawURL)), err)
+		return o, nil, nil, fmt.Errorf("%s is not a URL to upload to: %w", printable.Quote(credentials.Hide(rawURL)), err)
 	}
 	if u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
-		return o, nil, fmt.Errorf("%s is not a URL to upload to: allowed is https://HOST/PATH without credentials", printable.Quote(credentials.Hide(rawURL)))
+		return o, nil, nil, fmt.Errorf("%s is not a URL to upload to: allowed is https://HOST/PATH without credentials", printable.Quote(credentials.Hide(rawURL)))
 	}
 	engine, _, err := f.engineFlags.options(flags)
 	if err != nil {
-		return o, nil, err
+		return o, nil, nil, err
 	}
 	if algorithm, err := schedule.Find(f.algorithm); err != nil || !algorithm.Uploads {
 		uploads := namesOf(func(a schedule.Algorithm) bool { return a.Uploads })
-		return o, nil, invalid("algorithm", f.algorithm, "it plans downloads alone: allowed are %s", uploads)
+		return o, nil, nil, invalid("algorithm", f.algorithm, "it plans downloads alone: allowed are %s", uploads)
 	}
-	return upload.Options{
+	if r, err = f.read(); err != nil {
+		return o, nil, nil, err
+	}
+	o = upload.Options{
 		URL: u, TLS: engine.TLS, Links: engine.Links, Scheduler: engine.Scheduler,
 		Overlap: engine.Overlap, Window: engine.Window, Rescue: engine.Rescue, Lanes: engine.Lanes, GiveUp: engine.GiveUp, LowestRate: engine.LowestRate,
-	}, f.startEvent(engine), nil
+	}
+	if r.jar != nil {
+		o.Jar = r.jar
+	}
+	if o.Header, err = r.to(u, ""); err != nil {
+		return o, nil, nil, err
+	}
+	return o, r, f.startEvent(engine), nil
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/net/http/httpproxy"
 
 	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/daemon"
@@ -42,6 +43,7 @@ func socketPath(given string) (string, error) {
 // serveFlags are the flags of "multilink serve" as the user wrote them.
 type serveFlags struct {
 	engineFlags
+	requestFlags
 	metrics   metricsFlags
 	config    string
 	socket    string
@@ -83,7 +85,9 @@ the setting.`,
 	flags.StringVar(&f.directory, "directory", ".", "where the files go")
 	flags.StringVar(&f.stateDir, "state-dir", "", "where the queue is kept (default: multilink in XDG_STATE_HOME or ~/.local/state)")
 	flags.IntVar(&f.parallel, "parallel", 2, "downloads at a time")
-	f.register(flags)
+	f.engineFlags.register(flags)
+	f.requestFlags.register(flags)
+	f.registerRedirects(flags)
 	f.metrics.register(flags)
 	return command
 }
@@ -98,9 +102,16 @@ func runServe(command *cobra.Command, f *serveFlags, logs *logging) error {
 	if err != nil {
 		return err
 	}
-	options, quotas, err := f.options(command.Flags())
+	options, quotas, err := f.engineFlags.options(command.Flags())
 	if err == nil {
 		err = f.check()
+	}
+	var request *request
+	if err == nil {
+		request, err = f.read()
+	}
+	if err == nil {
+		err = request.checkForAll()
 	}
 	if err != nil {
 		return usageError{settings.locate(err)}
@@ -121,11 +132,14 @@ func runServe(command *cobra.Command, f *serveFlags, logs *logging) error {
 	}
 	defer stopMetrics()
 
+	if env := httpproxy.FromEnvironment(); env.HTTPSProxy != "" || env.HTTPProxy != "" {
+		log.Warn("the proxies of the environment are not used: every link connects to the servers itself")
+	}
 	queue, err := daemon.Open(daemon.Options{
 		StateDirectory: stateDir,
 		Directory:      f.directory,
 		Parallel:       f.parallel,
-		Prepare:        preparer(options, f.directory, exported),
+		Prepare:        preparer(options, request, f.directory, exported),
 		Links:          quotas,
 		Log:            log,
 	})
@@ -145,7 +159,7 @@ func runServe(command *cobra.Command, f *serveFlags, logs *logging) error {
 		served <- daemon.Serve(ctx, listener, daemon.Handler(queue))
 	}()
 	log.Info("the daemon listens", "socket", socket)
-	return errors.Join(queue.Run(ctx), <-served)
+	return errors.Join(queue.Run(ctx), <-served, request.save())
 }
 
 func (f *serveFlags) check() error {
@@ -177,7 +191,7 @@ func (f *serveFlags) statePath() (string, error) {
 }
 
 // preparer returns what turns requests into downloads with these options.
-func preparer(options download.Options, directory string, exported *metrics.Metrics) func(*daemon.Request) (daemon.Run, error) {
+func preparer(options download.Options, request *request, directory string, exported *metrics.Metrics) func(*daemon.Request) (daemon.Run, error) {
 	return func(r *daemon.Request) (daemon.Run, error) {
 		o := options
 		checksum, err := parseChecksum(r.Checksum)
@@ -191,6 +205,9 @@ func preparer(options download.Options, directory string, exported *metrics.Metr
 		var authorization string
 		if o.URL, authorization = credentials.Cut(given); authorization != "" {
 			return nil, errors.New("the URL holds credentials, which the daemon does not take, because its queue is kept on the disk: use multilink get")
+		}
+		if err := request.into(&o, o.URL, ""); err != nil {
+			return nil, err
 		}
 		if r.Output, err = outputName(o.URL, r.Output); err != nil {
 			return nil, err

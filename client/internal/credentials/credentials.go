@@ -57,11 +57,23 @@ func HideArgument(argument string) {
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		authority = rest[:i]
 	}
-	end := strings.LastIndex(authority, "@")
+	if end := strings.LastIndex(authority, "@"); end > 0 {
+		HideValue(rest[:end])
+	}
+}
+
+// HideValue does the same with a part of an argument, which must not be used
+// afterwards.
+func HideValue(value string) {
+	if value == "" {
+		return
+	}
+	begin := uintptr(unsafe.Pointer(unsafe.StringData(value)))
 	for _, a := range os.Args[1:] {
 		// No other string can be written to.
-		if end > 0 && unsafe.StringData(a) == unsafe.StringData(argument) {
-			shown := unsafe.Slice(unsafe.StringData(rest), end)
+		from := uintptr(unsafe.Pointer(unsafe.StringData(a)))
+		if len(a) > 0 && begin >= from && begin+uintptr(len(value)) <= from+uintptr(len(a)) {
+			shown := unsafe.Slice(unsafe.StringData(value), len(value))
 			for i := range shown {
 				shown[i] = '*'
 			}

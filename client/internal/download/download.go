@@ -52,13 +52,22 @@ type Options struct {
 	// Verified says that Commit compares the whole with a checksum, so that
 	// no validator is needed.
 	Verified bool
-	// Header is sent with every request.
-	Header http.Header
+	// Header is sent with every request. To where a redirect leads beyond the origin
+	// of URL (RFC 6454), none of Private goes, nor Authorization, Cookie and Host.
+	Header  http.Header
+	Private []string
+	// Jar, if set, has cookies for requests, and gets those of answers.
+	Jar http.CookieJar
+	// Redirects is how many are followed in a row; 0 is usualRedirects, NoRedirects
+	// is none.
+	Redirects int
 	// Resource is what the URL stands for, if that is known; else a link
 	// asks first.
 	Resource *transport.Resource
-	// Part is the part of the resource to download; if it is empty, all.
-	Part ranges.Range
+	// Part is the part of the resource to download; if it is empty, all. Slice, if
+	// set, says so of one whose size is not known.
+	Part  ranges.Range
+	Slice *Slice
 	// Pool, if set, has connections of earlier downloads, and keeps those of
 	// this one. With Lanes a download has one of its own else.
 	Pool *Pool
@@ -120,6 +129,9 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 			l.first.rtt = l.rtt
 			summary.Links[l.Name] = l.first.summary()
 		}
+	}
+	if d.Slice != nil {
+		summary.Size = max(0, d.part.Length)
 	}
 	if d.race == nil {
 		summary.Resumed = d.resumed
@@ -304,6 +316,11 @@ func (d *download) begin(l *linkState, resource transport.Resource) error {
 		return err
 	}
 	d.part = d.Part
+	if d.Slice != nil {
+		if d.part, err = d.Slice.of(resource.Size); err != nil {
+			return sinkError{err}
+		}
+	}
 	if d.part.Length == 0 {
 		d.part = ranges.Range{Length: resource.Size}
 	}
@@ -319,7 +336,11 @@ func (d *download) begin(l *linkState, resource transport.Resource) error {
 	if !whole {
 		d.resumed = ranges.NewSet(have...).Bytes()
 	}
-	d.record(now, &rundir.Size{Bytes: int64(max(0, resource.Size)), ETag: resource.ETag, Link: l.Name, Resumed: int64(d.resumed)})
+	size := resource.Size
+	if d.Slice != nil {
+		size = d.part.Length
+	}
+	d.record(now, &rundir.Size{Bytes: int64(max(0, size)), ETag: resource.ETag, Link: l.Name, Resumed: int64(d.resumed)})
 	if err != nil {
 		return sinkError{err}
 	}
@@ -335,13 +356,13 @@ func (d *download) begin(l *linkState, resource transport.Resource) error {
 // target is what link l requests.
 func (d *download) target(l *linkState) transport.Target {
 	header := d.Header
-	if l.url.Host != d.URL.Host && header != nil {
-		// What is meant for one host is not for another one.
+	if header != nil && (l.url.Scheme != d.URL.Scheme || transport.Address(l.url) != transport.Address(d.URL)) {
 		header = header.Clone()
-		header.Del("Authorization")
-		header.Del("Cookie")
+		for _, name := range append([]string{"Authorization", "Cookie", "Host"}, d.Private...) {
+			header.Del(name)
+		}
 	}
-	return transport.Target{URL: l.url, Header: header, Bare: d.policy.bare()}
+	return transport.Target{URL: l.url, Header: header, Jar: d.Jar, Bare: d.policy.bare()}
 }
 
 // limit is the offset before which bytes may be requested.

@@ -34,7 +34,7 @@ type opening struct {
 // the first ones are not worth asking for before that is known.
 func (d *download) isNew() bool {
 	sink, ok := d.sink.(Continuer)
-	return !ok || !sink.Continues()
+	return d.Slice == nil && (!ok || !sink.Continues())
 }
 
 // open asks on a connected link for the next bytes that nobody has asked for.

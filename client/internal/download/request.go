@@ -1,6 +1,7 @@
 package download
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,15 @@ type sinkError struct{ error }
 
 func (e sinkError) Unwrap() error { return e.error }
 
+// usualRedirects is how many redirects are followed in a row, and NoRedirects is
+// Options.Redirects for none.
+const (
+	usualRedirects = 10
+	NoRedirects    = -1
+)
+
 // maxHops is how many redirects are followed in a row.
-const maxHops = 10
+func (d *download) maxHops() int { return max(0, cmp.Or(d.Redirects, usualRedirects)) }
 
 // delaySamples is how many requests tell how soon a server answers.
 const delaySamples = 4
@@ -147,8 +155,8 @@ func (d *download) trouble(l *linkState, s *session, err error) {
 
 // redirect lets the link go on where the server sends it.
 func (d *download) redirect(l *linkState, s *session, to *transport.RedirectError) {
-	if l.hops++; l.hops > maxHops {
-		d.policy.exclude(l, fmt.Errorf("the server redirects more than %d times, at last to %s", maxHops, printable.Text(to.Location.String())))
+	if l.hops++; l.hops > d.maxHops() {
+		d.policy.exclude(l, fmt.Errorf("the server redirects more than %d times, at last to %s", d.maxHops(), printable.Text(to.Location.String())))
 		return
 	}
 	if s != l.session {

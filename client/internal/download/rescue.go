@@ -596,7 +596,7 @@ func (d withRescue) failed(l *linkState, s *session, err error) {
 		d.rest(l, err, status.RetryAfter, now)
 	case isStatus && !waits && (s != l.session || s.draining):
 		// An earlier one has told.
-	case isStatus && !waits && l.url != d.URL && l.hops < maxHops:
+	case isStatus && !waits && l.url != d.URL && l.hops < d.maxHops():
 		// What a redirect led to may have expired.
 		l.url = d.URL
 		l.hops++

@@ -96,6 +96,9 @@ func isSame(file *os.File, w io.Writer) bool {
 // Begin implements download.Sink.
 func (s *Stream) Begin(resource transport.Resource, part ranges.Range) ([]ranges.Range, error) {
 	s.resource, s.begun = resource, true
+	if part.Length != resource.Size {
+		s.resource.SHA256 = nil // That is of the whole.
+	}
 	have, err := s.Window.Begin(resource, part)
 	go s.copy()
 	return have, err

@@ -43,11 +43,37 @@ func Read(name string, most int) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
+	return all(file, name, most)
+}
+
+// all is what a file holds.
+func all(file *os.File, name string, most int) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(patient{file}, int64(most)+1))
 	if err == nil && len(text) > most {
 		err = fmt.Errorf("%s is larger than %d bytes", name, most)
 	}
 	return text, err
+}
+
+// ReadSecret returns all of a file, at most that many bytes, if it is this user's and
+// nobody else may read it.
+func ReadSecret(name string, most int) ([]byte, error) {
+	file, err := open(name, os.ModeNamedPipe|os.ModeCharDevice, "a plain file, a pipe and a character device")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var status unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &status); err != nil {
+		return nil, &os.PathError{Op: "read", Path: name, Err: err}
+	}
+	switch {
+	case int(status.Uid) != os.Geteuid():
+		return nil, fmt.Errorf("%s is not used, because it belongs to another user (%d)", name, status.Uid)
+	case status.Mode&0o077 != 0:
+		return nil, fmt.Errorf("%s is not used, because others may read or change it (mode %04o): chmod 600 it", name, status.Mode&0o777)
+	}
+	return all(file, name, most)
 }
 
 // patient reads, and fails if nothing comes for too long: no signal ends a read.

@@ -62,6 +62,8 @@ type Conn struct {
 type Target struct {
 	URL    *url.URL
 	Header http.Header
+	// Jar, if set, has cookies to send, and gets those of answers.
+	Jar http.CookieJar
 	// Bare leaves out the fields that no server needs. Published figures were
 	// measured without them, and they repeat to the byte only so.
 	Bare bool
@@ -320,14 +322,15 @@ func (c *Conn) Whole(ctx context.Context, t Target, resource Resource) (*WholeBo
 	return newWholeBody(response, by), nil
 }
 
-// Put sends a body as that part of what the URL stands for, of that size in all
+// Put sends a body as that part of what the target stands for, of that size in all
 // (RFC 9110 14.5), or as the whole if the part is empty, and returns the answer's
 // status, as a code and in the server's words. An answer's body is of no interest.
-func (c *Conn) Put(ctx context.Context, to *url.URL, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, to.String(), body)
+func (c *Conn) Put(ctx context.Context, t Target, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, t.URL.String(), body)
 	if err != nil {
 		return 0, "", err
 	}
+	t.complete(request)
 	request.ContentLength = int64(size)
 	if part.Length > 0 {
 		request.ContentLength = int64(part.Length)
@@ -337,6 +340,7 @@ func (c *Conn) Put(ctx context.Context, to *url.URL, body io.Reader, part ranges
 	if err != nil {
 		return 0, "", err
 	}
+	t.learn(response)
 	defer response.Body.Close()
 	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
 	return response.StatusCode, response.Status, err
@@ -347,7 +351,7 @@ func (c *Conn) do(ctx context.Context, method string, t Target, fields map[strin
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(request.Header, t.Header)
+	t.complete(request)
 	if !t.Bare {
 		// Without it any coding would be acceptable (RFC 9110 12.5.3).
 		request.Header.Set("Accept-Encoding", "identity")
@@ -355,7 +359,32 @@ func (c *Conn) do(ctx context.Context, method string, t Target, fields map[strin
 	for name, value := range fields {
 		request.Header.Set(name, value)
 	}
-	return c.send(request)
+	response, err := c.send(request)
+	if err == nil {
+		t.learn(response)
+	}
+	return response, err
+}
+
+// complete adds what is sent along.
+func (t Target) complete(request *http.Request) {
+	maps.Copy(request.Header, t.Header)
+	if host := request.Header.Get("Host"); host != "" {
+		request.Host = host // net/http sends no other.
+		request.Header.Del("Host")
+	}
+	if t.Jar != nil {
+		for _, cookie := range t.Jar.Cookies(t.URL) {
+			request.AddCookie(cookie)
+		}
+	}
+}
+
+// learn keeps the cookies of an answer.
+func (t Target) learn(response *http.Response) {
+	if t.Jar != nil {
+		t.Jar.SetCookies(t.URL, response.Cookies())
+	}
 }
 
 func (c *Conn) send(request *http.Request) (*http.Response, error) {

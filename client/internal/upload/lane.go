@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -47,7 +46,7 @@ var (
 
 // connection is a transport.Conn.
 type connection interface {
-	Put(ctx context.Context, to *url.URL, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error)
+	Put(ctx context.Context, t transport.Target, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error)
 	Usable() bool
 	Received() quantity.Bytes
 	Close() error

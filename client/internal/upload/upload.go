@@ -25,6 +25,7 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // Options of an upload.
@@ -32,7 +33,10 @@ type Options struct {
 	URL  *url.URL
 	File io.ReaderAt
 	Size quantity.Bytes
-	TLS  *tls.Config
+	// Header is sent with every request; Jar, if set, has cookies for them.
+	Header http.Header
+	Jar    http.CookieJar
+	TLS    *tls.Config
 	// Links, Scheduler, Overlap and Window are as for a download.
 	Links     []download.Link
 	Scheduler schedule.Scheduler
@@ -294,7 +298,7 @@ func (u *upload) put(ctx context.Context, conn connection, one *request) error {
 	if u.whole {
 		part = ranges.Range{}
 	}
-	code, status, err := conn.Put(ctx, u.URL, body, part, u.Size)
+	code, status, err := conn.Put(ctx, transport.Target{URL: u.URL, Header: u.Header, Jar: u.Jar}, body, part, u.Size)
 	switch {
 	case err == nil && code >= 200 && code < 300:
 		return nil

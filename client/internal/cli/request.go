@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/net/http/httpproxy"
+
+	"github.com/linklab/linklab/client/internal/cookies"
+	"github.com/linklab/linklab/client/internal/credentials"
+	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/ownfile"
+	"github.com/linklab/linklab/client/internal/plainfile"
+	"github.com/linklab/linklab/client/internal/quantity"
+)
+
+// requestFlags say what requests hold, as the user wrote it. Their names are curl's.
+type requestFlags struct {
+	headers   []string
+	userAgent string
+	cookie    string
+	cookieJar string
+	netrc     bool
+	netrcFile string
+	redirects int
+}
+
+func (f *requestFlags) register(flags *pflag.FlagSet) {
+	flags.StringArrayVarP(&f.headers, "header", "H", nil, "send this field, as NAME: VALUE, or those of a file, as @FILE (repeatable; to another origin go Accept, Accept-Language, Referer and User-Agent alone)")
+	flags.StringVarP(&f.userAgent, "user-agent", "A", "", "send this as User-Agent")
+	flags.StringVarP(&f.cookie, "cookie", "b", "", "send these cookies, as NAME=VALUE; NAME=VALUE, or those of a cookies.txt (mode 0600)")
+	flags.StringVarP(&f.cookieJar, "cookie-jar", "c", "", "write all cookies to this cookies.txt at the end (mode 0600)")
+	flags.BoolVarP(&f.netrc, "netrc", "n", false, "take user and password of the host from ~/.netrc (mode 0600)")
+	flags.StringVar(&f.netrcFile, "netrc-file", "", "take them from this file")
+}
+
+// registerRedirects adds what only commands have that follow redirects.
+func (f *requestFlags) registerRedirects(flags *pflag.FlagSet) {
+	flags.IntVar(&f.redirects, "max-redirs", 10, "most redirects in a row")
+}
+
+// mostSecrets is how large a file of cookies, fields or passwords may be, in bytes.
+const mostSecrets = 4 << 20
+
+// request is what goes with every request.
+type request struct {
+	header http.Header
+	// private are the names of fields for the first origin alone.
+	private   []string
+	jar       *cookies.Jar
+	jarFile   string
+	netrc     string
+	netrcFile string
+	redirects int
+}
+
+// ours are fields that multilink sets itself.
+var ours = []string{
+	"Accept-Encoding", "Connection", "Content-Length", "Content-Range", "Expect", "If-Match", "If-Modified-Since",
+	"If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive", "Proxy-Connection", "Te", "Trailer",
+	"Transfer-Encoding", "Upgrade",
+}
+
+// secrets are fields that hold credentials.
+var secrets = []string{"Authorization", "Cookie", "Proxy-Authorization"}
+
+// harmless are fields that mean the same to every origin.
+var harmless = []string{"Accept", "Accept-Language", "Referer", "User-Agent"}
+
+// read checks the flags. It overwrites secrets among the arguments of the program.
+func (f *requestFlags) read() (*request, error) {
+	r := &request{header: http.Header{}, redirects: cmp.Or(f.redirects, download.NoRedirects)}
+	if f.redirects < 0 {
+		return nil, invalid("max-redirs", f.redirects, "allowed are numbers from 0")
+	}
+	for _, text := range f.headers {
+		if err := r.addFields(text); err != nil {
+			return nil, err
+		}
+		if _, value, ok := strings.Cut(text, ":"); ok {
+			credentials.HideValue(value)
+		}
+	}
+	if f.userAgent != "" {
+		if !httpguts.ValidHeaderFieldValue(f.userAgent) {
+			return nil, invalid("user-agent", "", "it holds a line break or another control character")
+		}
+		r.header.Set("User-Agent", f.userAgent)
+	}
+	if f.cookieJar != "" {
+		if err := plainfile.CheckReplaceable(f.cookieJar); err != nil {
+			return nil, invalid("cookie-jar", f.cookieJar, "%w", err)
+		}
+		r.jar, r.jarFile = cookies.New(), f.cookieJar
+	}
+	if err := r.addCookies(f.cookie); err != nil {
+		return nil, err
+	}
+	if f.netrc || f.netrcFile != "" {
+		if err := r.readNetrc(f.netrcFile); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// addFields reads NAME: VALUE, or a file of such lines.
+func (r *request) addFields(text string) error {
+	name, isFile := strings.CutPrefix(text, "@")
+	if !isFile {
+		return r.addField(text, "")
+	}
+	lines, err := plainfile.ReadSecret(name, mostSecrets)
+	if err != nil {
+		return invalid("header", "", "%w", err)
+	}
+	number := 0
+	for line := range strings.Lines(string(lines)) {
+		number++
+		if line = strings.TrimRight(line, "\r\n"); strings.TrimSpace(line) == "" {
+			continue
+		}
+		if err := r.addField(line, fmt.Sprintf("%s, line %d: ", name, number)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addField reads NAME: VALUE, which is never shown.
+func (r *request) addField(text, where string) error {
+	name, value, ok := strings.Cut(text, ":")
+	if !ok {
+		name, ok = strings.CutSuffix(text, ";") // As curl has it: empty.
+	}
+	value = strings.Trim(value, " \t")
+	canonical := http.CanonicalHeaderKey(name)
+	switch {
+	case !ok || !httpguts.ValidHeaderFieldName(name):
+		return invalid("header", "", "%sallowed is NAME: VALUE, with a name of letters, digits and -", where)
+	case !httpguts.ValidHeaderFieldValue(value):
+		return invalid("header", "", "%s%s holds a line break or another control character", where, canonical)
+	case canonical == "Range":
+		return invalid("header", "", "%sRange is what --range is for", where)
+	case slices.Contains(ours, canonical):
+		return invalid("header", "", "%s%s is set by multilink itself", where, canonical)
+	case canonical == "Host" && !httpguts.ValidHostHeader(value):
+		return invalid("header", "", "%sHost is no host name", where)
+	}
+	r.header.Add(canonical, strings.Clone(value))
+	if !slices.Contains(harmless, canonical) {
+		r.private = append(r.private, canonical)
+	}
+	return nil
+}
+
+// addCookies reads NAME=VALUE; NAME=VALUE, or a cookies.txt.
+func (r *request) addCookies(text string) error {
+	switch {
+	case text == "":
+	case strings.Contains(text, "="):
+		if !httpguts.ValidHeaderFieldValue(text) {
+			return invalid("cookie", "", "it holds a line break or another control character")
+		}
+		r.header.Add("Cookie", strings.Clone(text))
+		credentials.HideValue(text)
+	default:
+		content, err := plainfile.ReadSecret(text, mostSecrets)
+		if err != nil {
+			return invalid("cookie", "", "%w", err)
+		}
+		if r.jar == nil {
+			r.jar = cookies.New()
+		}
+		if err := r.jar.Read(string(content)); err != nil {
+			return invalid("cookie", "", "%s: %w", text, err)
+		}
+	}
+	return nil
+}
+
+func (r *request) readNetrc(name string) error {
+	flag := "netrc-file"
+	if name == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return invalid("netrc", "", "%w", err)
+		}
+		flag, name = "netrc", filepath.Join(home, ".netrc")
+	}
+	text, err := plainfile.ReadSecret(name, mostSecrets)
+	if err == nil {
+		_, _, _, err = credentials.Netrc(string(text), "")
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if err != nil {
+		return invalid(flag, "", "%w", err)
+	}
+	r.netrc, r.netrcFile = string(text), name
+	return nil
+}
+
+// to is the header for a URL; authorization, if not empty, is what the URL itself holds.
+func (r *request) to(u *url.URL, authorization string) (http.Header, error) {
+	header := r.header.Clone()
+	if authorization == "" && header.Get("Authorization") == "" {
+		user, password, ok, err := credentials.Netrc(r.netrc, u.Hostname())
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			authorization = credentials.Basic(user, password)
+		}
+	}
+	if authorization != "" {
+		if header.Get("Authorization") != "" {
+			return nil, errors.New("credentials in the URL and --header Authorization exclude each other")
+		}
+		header.Set("Authorization", authorization)
+	}
+	if u.Scheme != "https" && slices.ContainsFunc(secrets, func(name string) bool { return header.Get(name) != "" }) {
+		return nil, errors.New("the request holds credentials, which over plain HTTP anybody on the way could read: allowed is https")
+	}
+	if len(header) == 0 {
+		header = nil
+	}
+	return header, nil
+}
+
+// checkForAll returns an error if a field is not for every host that a daemon asks.
+func (r *request) checkForAll() error {
+	for _, name := range secrets {
+		if r.header.Get(name) != "" {
+			return invalid(map[bool]string{true: "cookie", false: "header"}[name == "Cookie"], "", "%s would go to every host: allowed are --netrc-file and a file for --cookie", name)
+		}
+	}
+	return nil
+}
+
+// into completes the options of a download.
+func (r *request) into(o *download.Options, u *url.URL, authorization string) (err error) {
+	o.Private, o.Redirects = r.private, r.redirects
+	if r.jar != nil {
+		o.Jar = r.jar
+	}
+	o.Header, err = r.to(u, authorization)
+	return err
+}
+
+// save writes --cookie-jar.
+func (r *request) save() error {
+	if r.jarFile == "" {
+		return nil
+	}
+	temporary := r.jarFile + ".new"
+	file, err := ownfile.Create(temporary, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(r.jar.Text())
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = plainfile.Rename(temporary, r.jarFile)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(temporary))
+	}
+	return err
+}
+
+// ignoredProxy says which proxy of the environment would be for the URL; empty if none.
+func ignoredProxy(u *url.URL) string {
+	by, err := httpproxy.FromEnvironment().ProxyFunc()(u)
+	if by == nil && err == nil {
+		return ""
+	}
+	return u.Scheme + "_proxy is not used: every link connects to the server itself"
+}
+
+// parseSlice reads FIRST-LAST, FIRST- or -LENGTH.
+func parseSlice(text string) (*download.Slice, error) {
+	if text == "" {
+		return nil, nil
+	}
+	wrong := invalid("range", text, "allowed are one FIRST-LAST, FIRST- or -LENGTH, in bytes from 0")
+	from, to, ok := strings.Cut(text, "-")
+	if !ok || from == "" && to == "" {
+		return nil, wrong
+	}
+	first, last := uint64(0), uint64(0)
+	var err, lastErr error
+	if from != "" {
+		first, err = strconv.ParseUint(from, 10, 62)
+	}
+	if to != "" {
+		last, lastErr = strconv.ParseUint(to, 10, 62)
+	}
+	s := &download.Slice{First: quantity.Bytes(first), Last: quantity.Bytes(last)}
+	switch {
+	case err != nil || lastErr != nil || from == "" && last == 0 || from != "" && to != "" && last < first:
+		return nil, wrong
+	case from == "":
+		s.First, s.Last = -s.Last, -1
+	case to == "":
+		s.Last = -1
+	}
+	return s, nil
+}

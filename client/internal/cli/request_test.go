@@ -1,0 +1,296 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// overheardHeaders keeps what requests to a server hold.
+type overheardHeaders struct {
+	mu   sync.Mutex
+	seen []http.Header
+	next http.HandlerFunc
+}
+
+func (o *overheardHeaders) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	o.mu.Lock()
+	header := r.Header.Clone()
+	header.Set("Host", r.Host)
+	o.seen = append(o.seen, header)
+	o.mu.Unlock()
+	o.next(w, r)
+}
+
+// expect fails unless every request had these fields; an empty one must not be there.
+func (o *overheardHeaders) expect(t *testing.T, want map[string]string) {
+	t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.seen) == 0 {
+		t.Error("nothing was asked for")
+	}
+	for _, header := range o.seen {
+		for name, value := range want {
+			if got := header.Get(name); got != value {
+				t.Errorf("%s is %q, want %q", name, got, value)
+			}
+		}
+	}
+}
+
+// What the user says of requests goes with all to the server, and no secret of it
+// anywhere else: to no other origin, file, line or list of processes.
+func TestWhatRequestsHold(t *testing.T) {
+	foreign := &overheardHeaders{next: content}
+	foreignURL, _ := serve(t, foreign)
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{
+		"fields": "X-Token: geheim3\nX-Other: 5\n",
+		"netrc":  "machine 127.0.0.1 login anneliese password geheim@!\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile("own", file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	server := &overheardHeaders{}
+	server.next = func(w http.ResponseWriter, r *http.Request) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil || !bytes.Contains(text, []byte("https://")) || bytes.Contains(text, []byte("geheim")) {
+			t.Errorf("the program's arguments are %q (%v)", text, err)
+		}
+		if r.Method == http.MethodPut {
+			_, _ = io.Copy(io.Discard, r.Body)
+			return
+		}
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, foreignURL, http.StatusFound)
+			return
+		}
+		content(w, r)
+	}
+	url, flags := serve(t, server)
+	away := strings.TrimSuffix(url, "/dir/file.bin") + "/away"
+	said := []string{
+		"-H", "X-Api-Key: geheim1", "--header=X-Empty;", "-HAccept: application/x", "-H", "@fields", "-A", "browser/1",
+		"-b", "a=geheim2; b=c", "--cookie-jar", "jar", "--netrc-file", "netrc", "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "5s",
+	}
+	want := map[string]string{
+		"X-Api-Key": "geheim1", "Accept": "application/x", "X-Token": "geheim3", "X-Other": "5", "User-Agent": "browser/1",
+		"Cookie": "a=geheim2; b=c", "Authorization": "Basic YW5uZWxpZXNlOmdlaGVpbUAh",
+	}
+	for name, command := range map[string][]string{
+		"get":    {"get", url, "-o", "copy", "--run-dir", "run", "--json"},
+		"away":   {"get", away, "-o", "copy", "--run-dir", "run", "--log-level", "debug"},
+		"put":    {"put", "own", url, "--run-dir", "run", "--json"},
+		"probe":  {"probe", "--server", url, "--run-dir", "probes", "--time", "1s"},
+		"failed": {"get", url + "?no", "-o", "copy", "--run-dir", "run", "--checksum", "sha-256=" + strings.Repeat("0", 64)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server.seen, foreign.seen = nil, nil
+			process := asProcess(t, append(append(command, said...), flags...)...)
+			var out bytes.Buffer
+			process.Stdout, process.Stderr = &out, &out
+			server.mu.Lock() // Until pid is known.
+			if err := process.Start(); err != nil {
+				t.Fatal(err)
+			}
+			pid = process.Process.Pid
+			server.mu.Unlock()
+			if err := process.Wait(); (err != nil) != (name == "failed") {
+				t.Errorf("%v: %s", err, out.String())
+			}
+			server.expect(t, want)
+			if name == "away" {
+				foreign.expect(t, map[string]string{
+					"X-Api-Key": "", "X-Token": "", "Cookie": "", "Authorization": "", "Accept": "application/x", "User-Agent": "browser/1",
+				})
+			}
+			if strings.Contains(out.String(), "geheim") {
+				t.Errorf("printed is %q", out.String())
+			}
+			err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+				if err != nil || !entry.Type().IsRegular() || path == "fields" || path == "netrc" {
+					return err
+				}
+				text, err := os.ReadFile(path)
+				if bytes.Contains(text, []byte("geheim")) || bytes.Contains(text, []byte("YW5uZWxpZXNl")) {
+					t.Errorf("%s holds a secret", path)
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestHostAndCookieJar(t *testing.T) {
+	server := &overheardHeaders{next: func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/set":
+			http.SetCookie(w, &http.Cookie{Name: "session", Value: "new", Path: "/"})
+			http.Redirect(w, r, "/dir/file.bin", http.StatusFound)
+		case !strings.Contains(r.Header.Get("Cookie"), "session=new"):
+			http.Redirect(w, r, "/set", http.StatusFound)
+		default:
+			content(w, r)
+		}
+	}}
+	url, flags := serve(t, server)
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("jar", []byte("127.0.0.1\tFALSE\t/\tTRUE\t4102444800\told\t1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := run(append([]string{"get", url, "-o", "copy", "-b", "jar", "-c", "jar", "-H", "host: other.test:8", "--link", "lo", "--give-up", "5s"}, flags...)...)
+	text, err := os.ReadFile("jar")
+	want := "# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\tnew\n127.0.0.1\tFALSE\t/\tTRUE\t4102444800\told\t1\n"
+	if code != 0 || err != nil || string(text) != want {
+		t.Errorf("exit code %d, stderr %q, the jar holds %q (%v)", code, stderr, text, err)
+	}
+	if info, err := os.Stat("jar"); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the jar is %v (%v)", info, err)
+	}
+	server.expect(t, map[string]string{"Host": "other.test:8"})
+}
+
+func TestRedirectsAreCounted(t *testing.T) {
+	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/dir/file.bin" {
+			content(w, r)
+			return
+		}
+		http.Redirect(w, r, r.URL.Path[2:], http.StatusFound)
+	}))
+	url = strings.Replace(url, "/dir/", "/1/1/dir/", 1) // Two redirects.
+	for most, want := range map[string]int{"0": 1, "1": 1, "2": 0} {
+		code, _, stderr := run(append([]string{"get", url, "-o", ownFile(t) + ".copy", "--max-redirs", most, "--link", "lo", "--give-up", "5s"}, flags...)...)
+		if code != want || code == 1 && !strings.Contains(stderr, "redirects more than "+most+" times") {
+			t.Errorf("--max-redirs %s: exit code %d, stderr %q", most, code, stderr)
+		}
+	}
+}
+
+func TestPartsOfAFile(t *testing.T) {
+	size := len(file)
+	digested := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Repr-Digest", "sha-256=:"+strings.Repeat("A", 43)+"=:") // Wrong, but of the whole.
+		content(w, r)
+	}
+	whole := func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("Range")
+		content(w, r)
+	}
+	for name, handler := range map[string]http.HandlerFunc{"ranges": digested, "no ranges": whole} {
+		url, flags := serve(t, handler)
+		for slice, want := range map[string][]byte{
+			"100-199": file[100:200], "0-0": file[:1], "4000000-": file[4_000_000:], "-1000": file[size-1000:], "-9999999": file,
+			"1000000-99999999": file[1_000_000:], "1000000-2999999": file[1_000_000:3_000_000],
+		} {
+			if name == "ranges" && len(want) == size {
+				continue // The digest is of it.
+			}
+			t.Run(name+" "+slice, func(t *testing.T) {
+				t.Parallel()
+				own := ownFile(t) + ".copy"
+				arguments := append([]string{"get", url, "-r", slice, "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "5s", "-o"}, flags...)
+				code, _, stderr := run(append(arguments[:len(arguments)-len(flags)], append([]string{own}, flags...)...)...)
+				if got, err := os.ReadFile(own); code != 0 || err != nil || !bytes.Equal(got, want) {
+					t.Errorf("exit code %d, %d bytes instead of %d, stderr %q", code, len(got), len(want), stderr)
+				}
+				code, stdout, stderr := run(append(arguments[:len(arguments)-len(flags)], append([]string{"-"}, flags...)...)...)
+				if code != 0 || stdout != string(want) {
+					t.Errorf("to standard output: exit code %d, %d bytes instead of %d, stderr %q", code, len(stdout), len(want), stderr)
+				}
+			})
+		}
+		code, _, stderr := run(append([]string{"get", url, "-r", "5000000-", "--link", "lo", "-o", ownFile(t) + ".copy"}, flags...)...)
+		if code != 1 || !strings.Contains(stderr, "the range begins behind the end of the file, which has 5000000 bytes") {
+			t.Errorf("behind the end: exit code %d, stderr %q", code, stderr)
+		}
+	}
+}
+
+func TestWhatRequestsMayNotHold(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write := func(name, text string, mode os.FileMode) {
+		if err := os.WriteFile(name, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("own", "x", 0o600)
+	write("open", "h\tFALSE\t/\tTRUE\t0\tn\tgeheim\n", 0o644)
+	write("bad", "h\tFALSE\tgeheim\n", 0o600)
+	write("netrc", "machine h login x password", 0o600)
+	write("fields", "A: b\ngeheim\n", 0o600)
+	write("others", "h\tFALSE\t/\tTRUE\t0\tn\tgeheim\n", 0o600)
+	if os.Geteuid() == 0 {
+		if err := os.Chown("others", 12345, 12345); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type wrong struct{ flags, want string }
+	tests := []wrong{
+		{"-H|X: geheim\r\nY: 1", "--header: X holds a line break"}, {"-H|X: geheim\nY: 1", "--header: X holds a line break"},
+		{"-H|X geheim", "--header: allowed is NAME: VALUE"}, {"-H|ge heim: 1", "--header: allowed is NAME: VALUE"},
+		{"-H|Range: bytes=0-1", "--header: Range is what --range is for"}, {"-H|if-range: geheim", "--header: If-Range is set by multilink itself"},
+		{"-H|Host: a/b", "--header: Host is no host name"}, {"-H|@fields", "--header: fields, line 2: allowed is NAME: VALUE"},
+		{"-H|@open", "--header: open is not used, because others may read"}, {"-A|geheim\nX: 1", "--user-agent: it holds a line break"},
+		{"-b|a=geheim\nX: 1", "--cookie: it holds a line break"}, {"-b|open", "--cookie: open is not used, because others may read or change it (mode 0644): chmod 600 it"},
+		{"-b|bad", "--cookie: bad: line 1 has 3 fields"}, {"-b|none", "--cookie: open none: no such file"}, {"-c|.", "--cookie-jar .: . is a directory"},
+		{"--netrc-file|netrc", "--netrc-file: netrc: its last word has no value"}, {"--netrc-file|open", "--netrc-file: open is not used"},
+	}
+	if os.Geteuid() == 0 {
+		tests = append(tests, wrong{"-b|others", "--cookie: others is not used, because it belongs to another user (12345)"})
+	}
+	for _, test := range tests {
+		said := append(strings.Split(test.flags, "|"), "--link", "lo", "--give-up", "1s")
+		for _, command := range [][]string{{"get", "https://h.test/f"}, {"put", "own", "https://h.test/f"}, {"probe", "--server", "https://h.test/f", "--run-dir", "r"}} {
+			code, _, stderr := run(append(command, said...)...)
+			if code != 2 || !strings.Contains(stderr, test.want) || strings.Contains(stderr, "geheim") || strings.Count(stderr, "\n") != 2 {
+				t.Errorf("%s %q: exit code %d, stderr %q, want %s", command[0], test.flags, code, stderr, test.want)
+			}
+		}
+	}
+	sum := "sha-256=" + strings.Repeat("0", 64)
+	for _, test := range []wrong{
+		{"get|https://h.test/f|-r|5", "--range 5: allowed are one FIRST-LAST"}, {"get|https://h.test/f|-r|0-1,3-4", "--range 0-1,3-4: allowed"},
+		{"get|https://h.test/f|-r|5-4", "--range 5-4: allowed"}, {"get|https://h.test/f|-r|-0", "--range -0: allowed"},
+		{"get|https://h.test/f|--max-redirs|-1", "--max-redirs -1: allowed are numbers from 0"},
+		{"get|http://h.test/f|-H|Authorization: geheim|--checksum|" + sum, "the request holds credentials, which over plain HTTP"},
+		{"get|http://h.test/f|-b|a=geheim|--checksum|" + sum, "the request holds credentials, which over plain HTTP"},
+		{"get|https://u:geheim@h.test/f|-H|Authorization: geheim", "exclude each other"},
+		{"serve|-H|Authorization: geheim", "--header: Authorization would go to every host"}, {"serve|-b|a=geheim", "--cookie: Cookie would go to every host"},
+	} {
+		code, _, stderr := run(append(strings.Split(test.flags, "|"), "--link", "lo")...)
+		if code != 2 || !strings.Contains(stderr, test.want) || strings.Contains(stderr, "geheim") {
+			t.Errorf("%q: exit code %d, stderr %q, want %s", test.flags, code, stderr, test.want)
+		}
+	}
+}
+
+func TestProxiesOfTheEnvironmentAreSaidToBeIgnored(t *testing.T) {
+	t.Setenv("https_proxy", "http://user:geheim@proxy.test:3128")
+	t.Setenv("no_proxy", "direct.test")
+	own := ownFile(t)
+	for host, want := range map[string]int{"h.test": 1, "direct.test": 0} {
+		for _, command := range [][]string{{"get", "https://" + host + "/f", "-o", own + ".copy"}, {"put", own, "https://" + host + "/f"}} {
+			_, _, stderr := run(append(command, "--link", "lo", "--dns", "127.0.0.1:1", "--give-up", "1s")...)
+			if strings.Count(stderr, "https_proxy is not used: every link connects to the server itself") != want || strings.Contains(stderr, "geheim") {
+				t.Errorf("%s %s: %q", command[0], host, stderr)
+			}
+		}
+	}
+}
