@@ -30,14 +30,19 @@ import (
 type getFlags struct {
 	engineFlags
 	requestFlags
-	metrics  metricsFlags
-	slice    string
-	output   string
-	checksum string
-	resume   bool
-	runDir   string
-	json     bool
-	quiet    bool
+	metrics metricsFlags
+	slice   string
+	// remoteName and serverName say where the name of the file comes from.
+	remoteName bool
+	serverName bool
+	output     string
+	checksum   string
+	resume     bool
+	runDir     string
+	json       bool
+	quiet      bool
+	// file is where the bytes go if that is a file.
+	file *partfile.File
 	// toStdout says that the bytes go to standard output.
 	toStdout bool
 }
@@ -59,10 +64,12 @@ download cannot be resumed, and a wrong --checksum is known only at the end.
 Terminals, block devices, sockets and directories are refused.
 
 A user and password in the URL, https://USER:PASSWORD@HOST/PATH, are sent to
-HOST alone, and neither stored nor shown.`,
+HOST alone, and neither stored nor shown. The same holds for what --header,
+--cookie and --netrc say; the names of these flags are curl's.`,
 		Example: `  multilink get https://example.org/file --link wlan0 --link rmnet0
   multilink get https://example.org/file --link wifi=wlan0 --link lte=rmnet0 --algorithm alg1 --upper-limit 2MB -o copy
   multilink get https://example.org/file.tar --link wlan0 --link rmnet0 -o - | tar x
+  multilink get https://example.org/file --link wlan0 --link rmnet0 -H @token -r 0-999999 -o begin
   multilink get https://example.org/file --link wlan0 --algorithm single --json --run-dir results/1`,
 		Args: exactly("URL"),
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -76,6 +83,8 @@ HOST alone, and neither stored nor shown.`,
 	f.registerRedirects(flags)
 	flags.StringVarP(&f.slice, "range", "r", "", "get this part of the file, as FIRST-LAST, FIRST- or -LENGTH in bytes")
 	flags.StringVarP(&f.output, "output", "o", "", "name of the file (default: last part of the URL); - is standard output")
+	flags.BoolVarP(&f.remoteName, "remote-name", "O", false, "name the file as the URL does, as without --output")
+	flags.BoolVarP(&f.serverName, "remote-header-name", "J", false, "name it as the server does (Content-Disposition), if it does; no file is replaced")
 	flags.StringVar(&f.checksum, "checksum", "", "what the file must have, as sha-256=HEX")
 	flags.BoolVar(&f.resume, "resume", true, "begin with what an earlier call left, and leave what the next one can use")
 	flags.StringVar(&f.runDir, "run-dir", "", "directory for client.jsonl and client.json")
@@ -136,6 +145,9 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 		return errors.Join(err, printJSON(stdout, summary))
 	}
 	if err == nil && !f.quiet {
+		if f.file != nil {
+			f.output = f.file.Name
+		}
 		printSummary(stdout, f.output, options.Links, summary)
 	}
 	return err
@@ -174,8 +186,13 @@ func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Op
 	if r, err = f.read(); err != nil {
 		return o, nil, err
 	}
-	if f.output, err = outputName(u, f.output); err != nil {
+	if f.output != "" && (f.remoteName || f.serverName) {
+		return o, nil, errors.New("--output and --remote-name or --remote-header-name exclude each other")
+	}
+	if f.output, err = outputName(u, f.output); err != nil && !f.serverName {
 		return o, nil, err
+	} else if err != nil {
+		f.output = nameless
 	}
 	if o, _, err = f.engineFlags.options(command.Flags()); err != nil {
 		return o, nil, err
@@ -193,14 +210,17 @@ func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Op
 			f.toStdout = stream.IsStandard
 			return stream, nil
 		}
-		options := partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u)}
-		if slice == nil {
-			return partfile.Create(options)
+		options := partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u), ServerName: f.serverName}
+		if slice != nil {
+			options.URL += "#bytes=" + f.slice // No other download has a fragment.
 		}
-		options.URL += "#bytes=" + f.slice // No other download has a fragment.
 		file, err := partfile.Create(options)
 		if err != nil {
 			return nil, err
+		}
+		f.file = file
+		if slice == nil {
+			return file, nil
 		}
 		return &partfile.Slice{File: file}, nil
 	}
@@ -226,6 +246,9 @@ func parseURL(text string, checksum []byte) (*url.URL, error) {
 	}
 	return u, nil
 }
+
+// nameless is the name of a file that neither the URL nor the server gives one.
+const nameless = "download"
 
 // outputName is the name that was given, or else the last part of the URL.
 func outputName(u *url.URL, given string) (string, error) {

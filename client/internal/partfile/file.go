@@ -56,6 +56,9 @@ type Options struct {
 	// what an earlier one from URL left.
 	Resume bool
 	URL    string
+	// ServerName gives the file the name that the server proposes, if it does, in the
+	// directory of Name. Then no file is replaced.
+	ServerName bool
 	// NoReplace leaves a file that has the name: Create and Commit fail with
 	// ErrExists.
 	NoReplace bool
@@ -162,6 +165,9 @@ func (f *File) owned() error {
 // download left.
 func (f *File) Begin(resource transport.Resource, _ ranges.Range) ([]ranges.Range, error) {
 	if err := f.owned(); err != nil {
+		return nil, err
+	}
+	if err := f.takeName(resource.Name); err != nil {
 		return nil, err
 	}
 	f.resource, f.begun = resource, true

@@ -61,6 +61,21 @@ func nameOfPart(name string) (string, error) {
 	return directory + base + ".part", nil
 }
 
+// takeName takes the name that the server proposes, if that is wanted.
+func (f *File) takeName(proposed string) error {
+	if !f.ServerName {
+		return nil
+	}
+	f.NoReplace = true
+	if proposed != "" && CheckName(proposed) == nil {
+		name := filepath.Join(filepath.Dir(f.Name), proposed)
+		if _, err := os.Lstat(name); !errors.Is(err, unix.ENAMETOOLONG) {
+			f.Name = name
+		}
+	}
+	return CheckFree(f.Name)
+}
+
 // CheckFree returns an error unless a file can get the name without taking it
 // from another one.
 func CheckFree(name string) error {

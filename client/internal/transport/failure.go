@@ -84,8 +84,11 @@ func failure(response *http.Response) error {
 		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		text := response.Header.Get("Location")
 		location, err := weburl.Resolve(response.Request.URL, text)
-		if err != nil || text == "" {
-			return mismatch("the server redirects to %q, which is no URL", credentials.Hide(text))
+		switch {
+		case text == "":
+			return mismatch("the server redirects without saying where to (no Location)")
+		case err != nil:
+			return mismatch("the server redirects to %q, which is no URL: %v", credentials.Hide(text), err)
 		}
 		// A server has no credentials to give.
 		location, _ = credentials.Cut(location)

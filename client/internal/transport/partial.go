@@ -23,6 +23,7 @@ func Partial(response *http.Response) (Resource, ranges.Range, error) {
 		ETag:         strongETag(response.Header),
 		LastModified: response.Header.Get("Last-Modified"),
 		SHA256:       reprDigest(response.Header),
+		Name:         dispositionName(response.Header),
 	}
 	return resource, ranges.Range{Offset: first, Length: last - first + 1}, nil
 }

@@ -21,6 +21,8 @@ type Resource struct {
 	LastModified string
 	// SHA256 is the checksum that the server states; nil if it states none.
 	SHA256 []byte
+	// Name is the file name that the server proposes, or empty.
+	Name string
 	// NoRanges says that the server does not serve ranges.
 	NoRanges bool
 }
@@ -43,6 +45,7 @@ func newResource(response *http.Response) (Resource, error) {
 		ETag:         strongETag(response.Header),
 		LastModified: response.Header.Get("Last-Modified"),
 		SHA256:       reprDigest(response.Header),
+		Name:         dispositionName(response.Header),
 		NoRanges:     strings.EqualFold(response.Header.Get("Accept-Ranges"), "none"),
 	}, nil
 }
