@@ -3,10 +3,13 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,42 +17,102 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
-func TestPut(t *testing.T) {
-	var mu sync.Mutex
-	got := make([]byte, len(file))
-	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		first, _, _ := strings.Cut(strings.TrimPrefix(r.Header.Get("Content-Range"), "bytes "), "-")
-		offset := 0
-		for _, digit := range first {
-			offset = 10*offset + int(digit-'0')
+// uploads keeps what PUT brings, also parts of it.
+type uploads struct {
+	mu     sync.Mutex
+	got    []byte
+	ranged bool
+	asked  map[string]int
+}
+
+func (u *uploads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.asked[r.Method]++
+	switch r.Method {
+	case http.MethodPut:
+		var first, last, size int
+		if n, _ := fmt.Sscanf(r.Header.Get("Content-Range"), "bytes %d-%d/%d", &first, &last, &size); n == 3 {
+			u.ranged = true
+		} else {
+			size = len(body)
 		}
-		body, _ := io.ReadAll(r.Body)
-		mu.Lock()
-		defer mu.Unlock()
-		copy(got[offset:], body)
+		if len(u.got) != size {
+			u.got = make([]byte, size)
+		}
+		copy(u.got[first:], body)
 		w.WriteHeader(http.StatusCreated)
-	}))
-	directory := t.TempDir()
-	name := filepath.Join(directory, "film")
+	case http.MethodHead:
+		w.Header().Set("Content-Length", strconv.Itoa(len(u.got)))
+	default:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+}
+
+// A server of which nothing is known gets no ranges.
+func TestPut(t *testing.T) {
+	for _, ranged := range []bool{true, false} {
+		server := &uploads{asked: map[string]int{}}
+		url, flags := serve(t, server)
+		directory := t.TempDir()
+		name := filepath.Join(directory, "film")
+		if err := os.WriteFile(name, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		arguments := append([]string{"put", name, url, "--link", "wifi=lo", "--link", "lte=lo", "--run-dir", directory, "--json"}, flags...)
+		code, stdout, stderr := run(append(arguments, fmt.Sprintf("--ranged=%v", ranged), fmt.Sprintf("--verify=%v", !ranged))...)
+		server.mu.Lock() // The server may still take what was sent twice.
+		whole, isRanged, asked := bytes.Equal(server.got, file), server.ranged, maps.Clone(server.asked)
+		server.mu.Unlock()
+		if code != 0 || stderr != "" || !whole || isRanged != ranged {
+			t.Fatalf("exit code %d, stderr %q, the server has the file: %v, ranges: %v", code, stderr, whole, isRanged)
+		}
+		if others := asked["OPTIONS"] + asked["HEAD"]; ranged != (others == 0) {
+			t.Errorf("known %v: the server was asked %v", ranged, asked)
+		}
+		var summary rundir.Summary
+		if err := json.Unmarshal([]byte(stdout), &summary); err != nil || summary.SHA256 == "" || summary.Algorithm != "adaptive" && summary.Algorithm != "alg3" {
+			t.Errorf("%v, %+v", err, summary)
+		}
+		events, err := os.ReadFile(filepath.Join(directory, "client.jsonl"))
+		for _, kind := range []string{`"event":"start"`, `"event":"request"`, `"event":"end"`, `"event":"done"`} {
+			if err != nil || !bytes.Contains(events, []byte(kind)) {
+				t.Errorf("client.jsonl has no %s (%v)", kind, err)
+			}
+		}
+	}
+}
+
+// What the server has is an error if it is not the file, and noted if it does not tell.
+func TestPutIsNotBelieved(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "film")
 	if err := os.WriteFile(name, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	arguments := append([]string{"put", name, url, "--link", "wifi=lo", "--link", "lte=lo", "--run-dir", directory, "--json"}, flags...)
-	code, stdout, stderr := run(arguments...)
-	mu.Lock() // the server may still take what was sent twice
-	whole := bytes.Equal(got, file)
-	mu.Unlock()
-	if code != 0 || stderr != "" || !whole {
-		t.Fatalf("exit code %d, stderr %q, the server has the file: %v", code, stderr, whole)
+	answering := func(head int, size string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			if r.Method != http.MethodPut {
+				w.Header().Set("Content-Length", size)
+				w.WriteHeader(head)
+			}
+		}
 	}
-	var summary rundir.Summary
-	if err := json.Unmarshal([]byte(stdout), &summary); err != nil || summary.SHA256 == "" || summary.Algorithm != "adaptive" && summary.Algorithm != "alg3" {
-		t.Errorf("%v, %+v", err, summary)
-	}
-	events, err := os.ReadFile(filepath.Join(directory, "client.jsonl"))
-	for _, kind := range []string{`"event":"start"`, `"event":"request"`, `"event":"end"`, `"event":"done"`} {
-		if err != nil || !bytes.Contains(events, []byte(kind)) {
-			t.Errorf("client.jsonl has no %s (%v)", kind, err)
+	for _, test := range []struct {
+		handler http.Handler
+		quiet   bool
+		code    int
+		stderr  string
+	}{
+		{answering(http.StatusOK, "7232"), true, 1, "multilink: the server has 7232 bytes of the 5000000 that were sent\n"},
+		{answering(http.StatusForbidden, "0"), false, 0, "multilink: note: the server does not say what it has now: it answers HEAD with \"403 Forbidden\". The upload is not verified\n"},
+		{answering(http.StatusForbidden, "0"), true, 0, ""},
+	} {
+		url, flags := serveHTTP1(t, test.handler)
+		arguments := append([]string{"put", name, url, "--link", "lo", fmt.Sprintf("--quiet=%v", test.quiet)}, flags...)
+		if code, _, stderr := run(arguments...); code != test.code || stderr != test.stderr {
+			t.Errorf("exit code %d, stderr %q, want %d, %q", code, stderr, test.code, test.stderr)
 		}
 	}
 }

@@ -155,7 +155,9 @@ func (l *linkState) work(now time.Duration) (work schedule.Work) {
 
 // pause leaves the link alone for a while.
 func (l *linkState) pause(err error) {
-	l.problem = err
+	if link.Wait(err) == 0 || l.problem == nil {
+		l.problem = err // Else the cause is known better.
+	}
 	now := l.upload.now()
 	if now < l.waits {
 		return // Another of its requests has said so.

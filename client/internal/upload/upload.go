@@ -42,6 +42,12 @@ type Options struct {
 	Scheduler schedule.Scheduler
 	Overlap   float64
 	Window    time.Duration
+	// Ranged says that the server is known to take ranges: nothing is tried before.
+	Ranged bool
+	// Verify has the server asked afterwards what it has.
+	Verify bool
+	// Note says something to the user; it may be nil.
+	Note func(string)
 	// Rescue makes up for links that fail or fall behind; else the first
 	// failure ends the upload, and nobody but the scheduler decides.
 	Rescue bool
@@ -78,14 +84,7 @@ var errWhole = errors.New("the server takes no ranges")
 // Run sends the file and says what came of it, also if it fails.
 func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	u := &upload{Options: o, start: time.Now(), floor: throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
-	err := u.run(ctx, false)
-	if errors.Is(err, errWhole) {
-		err = u.run(ctx, true)
-	}
-	end := u.now()
-	if err == nil && o.Check != nil {
-		err = o.Check()
-	}
+	end, err := u.deliver(ctx)
 	summary := rundir.Summary{
 		URL: o.URL.Redacted(), Size: o.Size, Outcome: rundir.Complete,
 		StartedAt: u.start.UnixNano(), Download: end.Nanoseconds(), Links: map[string]rundir.LinkSummary{},
@@ -106,6 +105,50 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	return summary, err
 }
 
+// deliver sends the file to where it can go without harm to an older one, has it checked,
+// and makes it the target. It returns when all was sent.
+func (u *upload) deliver(ctx context.Context) (end time.Duration, err error) {
+	for i, l := range u.Links {
+		u.links = append(u.links, u.newLink(i, l))
+	}
+	asker := &asker{upload: u}
+	defer asker.close()
+	u.to = destination{target: u.URL, ranged: true}
+	if !u.Ranged {
+		if u.to, err = asker.choose(ctx, u.URL); err != nil {
+			return u.now(), err
+		}
+		asker.close() // It would be idle for long.
+	}
+	end, err = u.transfer(ctx, asker, !u.to.ranged)
+	if u.to.isBeside() {
+		if u.to.ranged && errors.As(err, new(*differsError)) {
+			end, err = u.transfer(ctx, asker, true) // The older file is still there.
+		}
+		if err == nil {
+			err = asker.replace(ctx, u.stored)
+		}
+		asker.remove(ctx, u.to.temporary...)
+	}
+	return end, err
+}
+
+// transfer sends the file, and has it checked.
+func (u *upload) transfer(ctx context.Context, asker *asker, whole bool) (end time.Duration, err error) {
+	err = u.run(ctx, whole)
+	if errors.Is(err, errWhole) {
+		err = u.run(ctx, true)
+	}
+	end = u.now()
+	if err == nil && u.Check != nil {
+		err = u.Check()
+	}
+	if err == nil && u.Verify {
+		err = asker.verify(ctx, u.stored)
+	}
+	return end, err
+}
+
 // upload is one that goes on. All below mu is locked by it.
 type upload struct {
 	Options
@@ -115,6 +158,11 @@ type upload struct {
 	end context.CancelCauseFunc
 	// whole says that the file goes in one piece.
 	whole bool
+	// to is where the file goes, and stored where all of it is.
+	to     destination
+	stored *url.URL
+	// kept are the ranges that were confirmed, if the server took them in a trial alone.
+	kept []ranges.Range
 
 	mu    sync.Mutex
 	links []*linkState
@@ -137,15 +185,11 @@ var errComplete = errors.New("complete")
 func (u *upload) run(ctx context.Context, whole bool) error {
 	all := ranges.Range{Length: u.Size}
 	u.mu.Lock() // net/http may still read a body of the round before.
-	u.whole = whole
+	u.whole, u.kept = whole, nil
 	u.free, u.missing = ranges.NewSet(all), ranges.NewSet(all)
 	u.ctx, u.end = context.WithCancelCause(ctx)
-	if u.links == nil {
-		for i, l := range u.Links {
-			u.links = append(u.links, u.newLink(i, l))
-		}
-	}
 	u.moved = u.now()
+	u.floor.Restart(u.moved, u.got)
 	for _, l := range u.links {
 		l.begin()
 		if l.Watch != nil {
@@ -241,6 +285,7 @@ func (u *upload) supply(n *lane) {
 type request struct {
 	ranges.Range
 	id   int
+	to   *url.URL
 	lane *lane
 	// taken is how much of it the connection has taken.
 	taken  quantity.Bytes
@@ -260,7 +305,7 @@ func (u *upload) send(n *lane, r ranges.Range, from string, now time.Duration) {
 	}
 	u.requests++
 	ctx, cancel := context.WithCancelCause(u.ctx)
-	one := &request{Range: r, id: u.requests, lane: n, issued: now, moved: now, cancel: cancel}
+	one := &request{Range: r, id: u.requests, to: u.to.next(u.whole), lane: n, issued: now, moved: now, cancel: cancel}
 	n.active = append(n.active, one)
 	l.requests++
 	l.meter.Start(now)
@@ -291,6 +336,17 @@ func (u *upload) hurry() {
 	}
 }
 
+// target is what a request is about, with what users have sent along.
+func (u *upload) target(to *url.URL) transport.Target {
+	return transport.Target{URL: to, Header: u.Header, Jar: u.Jar}
+}
+
+// as is a question with what users have sent along.
+func (u *upload) as(q transport.Question) transport.Question {
+	q.Target = u.target(q.Target.URL)
+	return q
+}
+
 // put makes the request.
 func (u *upload) put(ctx context.Context, conn connection, one *request) error {
 	body := &body{SectionReader: io.NewSectionReader(u.File, int64(one.Offset), int64(one.Length)), request: one, upload: u}
@@ -298,7 +354,7 @@ func (u *upload) put(ctx context.Context, conn connection, one *request) error {
 	if u.whole {
 		part = ranges.Range{}
 	}
-	code, status, err := conn.Put(ctx, transport.Target{URL: u.URL, Header: u.Header, Jar: u.Jar}, body, part, u.Size)
+	code, status, err := conn.Put(ctx, u.target(one.to), body, part, u.Size)
 	switch {
 	case err == nil && code >= 200 && code < 300:
 		return nil
@@ -336,6 +392,10 @@ func (r *refusal) passes() bool {
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 	}, r.code)
 }
+
+// passesWhole is passes for a file that goes in one piece: the server may still keep it
+// locked for a link that broke.
+func (r *refusal) passesWhole() bool { return r.passes() || r.code == http.StatusLocked }
 
 // drop ends a request, and lets others have its range.
 func (u *upload) drop(one *request, err error) {
@@ -381,6 +441,9 @@ func (n *lane) confirmed(one *request) {
 	l, u := n.link, n.link.upload
 	n.answered = max(n.answered, one.id)
 	news := u.missing.Remove(one.Range)
+	if u.to.isBeside() && !u.whole {
+		u.kept = append(u.kept, one.Range)
+	}
 	l.bytes += news
 	l.wasted += one.Length - news
 	l.last, u.moved, u.refused, l.failures, l.problem, l.refusal = u.now(), u.now(), 0, 0, nil, nil
@@ -388,6 +451,7 @@ func (n *lane) confirmed(one *request) {
 		u.drop(rival, errTaken)
 	}
 	if u.missing.Bytes() == 0 {
+		u.stored = one.to
 		u.end(errComplete)
 	}
 }
@@ -413,7 +477,7 @@ func (u *upload) failed(n *lane, err error) {
 	switch {
 	case isRefusal && refused.ofRange() && !u.whole && u.missing.Bytes() == u.Size:
 		u.end(errWhole)
-	case isRefusal && !refused.passes():
+	case isRefusal && !refused.passes() && !(u.whole && refused.passesWhole()):
 		u.end(refused)
 	case u.Rescue && isRefusal && u.refuses():
 		u.end(fmt.Errorf("the server has taken nothing for %s: it answers %s", u.GiveUp, refused.said()))

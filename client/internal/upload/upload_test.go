@@ -116,7 +116,7 @@ func (b slowBody) Read(p []byte) (int, error) {
 }
 
 // serve starts the server; dial is what the links dial by.
-func serve(t *testing.T, s *store, http2 bool) Options {
+func serve(t *testing.T, s http.Handler, http2 bool) Options {
 	t.Helper()
 	server := httptest.NewUnstartedServer(s)
 	server.EnableHTTP2 = http2
@@ -132,7 +132,7 @@ func serve(t *testing.T, s *store, http2 bool) Options {
 	o := Options{
 		URL: u, File: bytes.NewReader(file), Size: quantity.Bytes(len(file)),
 		TLS: &tls.Config{RootCAs: roots, ServerName: "example.com"}, Overlap: .6, Window: time.Second,
-		Scheduler: schedule.Alg1{UpperLimit: 400_000, FirstRequests: 200_000}, GiveUp: 10 * time.Second,
+		Scheduler: schedule.Alg1{UpperLimit: 400_000, FirstRequests: 200_000}, GiveUp: 10 * time.Second, Ranged: true,
 	}
 	for _, name := range []string{"wifi", "lte"} {
 		o.Links = append(o.Links, download.Link{Name: name, Device: "lo", Dial: link.Dialer{Device: "lo"}.Dial})

@@ -173,13 +173,13 @@ SENDS = [
     [
         (
             "naive-rescue",
-            [*PUT, "--algorithm", "naive", *WIFI, *LTE, "--rescue", "--wireless-file", "/wireless", *clients.TLS,
-             "--ca-file", "/ca.pem", "--run-dir", "/run"],
+            [*PUT, "--algorithm", "naive", *WIFI, *LTE, "--rescue", "--wireless-file", "/wireless",
+             *clients.TLS, "--ranged", "--verify=false", "--ca-file", "/ca.pem", "--run-dir", "/run"],
         ),
         (
             "single-lte",
-            [*PUT, "--algorithm", "single", *LTE, "--no-rescue", *clients.TLS, "--ca-file", "/ca.pem",
-             "--run-dir", "/run"],
+            [*PUT, "--algorithm", "single", *LTE, "--no-rescue", *clients.TLS,
+             "--ranged", "--verify=false", "--ca-file", "/ca.pem", "--run-dir", "/run"],
         ),
         ("curl-wifi", ["curl", *SENDS, "--interface", "wlan0"]),
         ("mptcp", ["mptcpize", "run", "curl", *SENDS]),
