@@ -106,7 +106,8 @@ func TestALeastRateOfUploads(t *testing.T) {
 			found, _ := schedule.Find("single")
 			begun := time.Now()
 			_, err := upload.Run(ctx, upload.Options{
-				URL: &url.URL{Scheme: "https", Host: "server", Path: "/file"}, File: &noFile{}, Size: 1 << 24,
+				Ranged: true,
+				URL:    &url.URL{Scheme: "https", Host: "server", Path: "/file"}, File: &noFile{}, Size: 1 << 24,
 				TLS: &tls.Config{RootCAs: authority}, Links: n.links()[:1], Scheduler: found.Scheduler(schedule.Parameters{}),
 				Overlap: 0.6, Window: time.Second, GiveUp: 5 * time.Minute, LowestRate: lowest,
 			})

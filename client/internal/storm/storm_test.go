@@ -141,7 +141,8 @@ func puts(algorithm string, rescue bool, most int) func(*testing.T, context.Cont
 	return func(_ *testing.T, ctx context.Context, n *network) {
 		o := options(n, algorithm, rescue, most)
 		upload.Run(ctx, upload.Options{
-			URL: o.URL, File: &noFile{}, Size: 1 << 30, TLS: o.TLS, Links: o.Links, Scheduler: o.Scheduler,
+			Ranged: true,
+			URL:    o.URL, File: &noFile{}, Size: 1 << 30, TLS: o.TLS, Links: o.Links, Scheduler: o.Scheduler,
 			Overlap: o.Overlap, Window: o.Window, Rescue: o.Rescue, Lanes: o.Lanes, GiveUp: o.GiveUp,
 		})
 	}
