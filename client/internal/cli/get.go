@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/url"
 	"os"
 	"path"
@@ -45,6 +46,8 @@ type getFlags struct {
 	file *partfile.File
 	// toStdout says that the bytes go to standard output.
 	toStdout bool
+	// log is told what becomes of parts.
+	log *slog.Logger
 }
 
 func newGet(logs *logging) *cobra.Command {
@@ -100,9 +103,10 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 	if err != nil {
 		return usageError{err}
 	}
-	if options.Log, err = logs.logger(stderr); err != nil {
+	if f.log, err = logs.logger(stderr); err != nil {
 		return err
 	}
+	options.Log = f.log
 
 	exported, stopMetrics, err := f.metrics.start(f.algorithm, options.Links)
 	if err != nil {
@@ -210,7 +214,7 @@ func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Op
 			f.toStdout = stream.IsStandard
 			return stream, nil
 		}
-		options := partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u), ServerName: f.serverName}
+		options := partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u), ServerName: f.serverName, Log: f.log}
 		if slice != nil {
 			options.URL += "#bytes=" + f.slice // No other download has a fragment.
 		}

@@ -223,7 +223,7 @@ func preparer(options download.Options, request *request, directory string, expo
 		o.Verified = checksum != nil
 		name := filepath.Join(directory, r.Output)
 		o.Output = func() (download.Sink, error) {
-			return partfile.Create(partfile.Options{Name: name, Checksum: checksum, Resume: true, URL: resumeURL(o.URL), NoReplace: true})
+			return partfile.Create(partfile.Options{Name: name, Checksum: checksum, Resume: true, URL: resumeURL(o.URL), NoReplace: true, Log: o.Log})
 		}
 		return func(ctx context.Context, to download.Recorder) (rundir.Summary, error) {
 			o.Recorders = []download.Recorder{to}

@@ -5,9 +5,11 @@ package partfile
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -32,11 +34,20 @@ type File struct {
 	// resumable says that another download can prove that it is of the same
 	// resource.
 	resumable bool
+	// earlier is the state that this download goes on from; its zero value if there
+	// is none.
+	earlier state
+	// sample are the bytes of it that are compared with what arrives.
+	sample []ranges.Range
+	// aside says that there is another part, as NAME.part.old.
+	aside bool
 	// flush is part.Sync.
 	flush func() error
 
 	mu      sync.Mutex
 	written *ranges.Set
+	// unsure are the bytes of the sample that have not come yet.
+	unsure *ranges.Set
 	// pending is how many bytes were written since the last checkpoint, which
 	// was at checked.
 	pending quantity.Bytes
@@ -62,6 +73,8 @@ type Options struct {
 	// NoReplace leaves a file that has the name: Create and Commit fail with
 	// ErrExists.
 	NoReplace bool
+	// Log is told of parts that are set aside; it may be nil.
+	Log *slog.Logger
 }
 
 // A checkpoint is made when so many bytes have been written since the last
@@ -98,68 +111,32 @@ func Create(o Options) (*File, error) {
 			part.Close()
 			continue
 		}
-		f := &File{Options: o, part: part, flush: part.Sync, written: ranges.NewSet(), checked: time.Now()}
-		if !o.Resume {
-			if err := f.clear(); err != nil {
-				return nil, errors.Join(err, part.Close())
-			}
-		}
-		return f, nil
+		return &File{Options: o, part: part, flush: part.Sync, written: &ranges.Set{}, unsure: &ranges.Set{}, checked: time.Now()}, nil
 	}
 }
 
 // Continues reports whether an earlier download left a state.
 func (f *File) Continues() bool {
-	_, err := os.Stat(f.stateName())
-	return f.Resume && err == nil
+	if !f.Resume {
+		return false
+	}
+	for _, part := range []string{f.part.Name(), f.asideName()} {
+		if _, err := os.Lstat(stateOf(part)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
-// clear removes what an earlier download left. A state must never tell of
-// bytes that are gone.
+// clear empties the part. A state must never tell of bytes that are gone.
 func (f *File) clear() error {
-	if err := os.Remove(f.stateName()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := unlink(f.stateName()); err != nil {
 		return err
 	}
 	return f.part.Truncate(0)
 }
 
-func (f *File) stateName() string { return f.part.Name() + ".state" }
-
-// lock takes the file for this process alone. It reports false if another
-// process renamed or removed the file in between.
-func lock(part *os.File) (current bool, err error) {
-	err = unix.Flock(int(part.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	switch {
-	case errors.Is(err, unix.EWOULDBLOCK):
-		return false, errors.New("another download is writing this file")
-	case err != nil:
-		return false, err
-	}
-	return hasName(part)
-}
-
-// hasName reports whether the file's name is still its own.
-func hasName(part *os.File) (bool, error) {
-	opened, err := part.Stat()
-	if err != nil {
-		return false, err
-	}
-	named, err := os.Lstat(part.Name())
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil && os.SameFile(opened, named), err
-}
-
-// owned returns an error if NAME.part is not the file that this download
-// writes: that of another one must not be renamed, removed or told of.
-func (f *File) owned() error {
-	current, err := hasName(f.part)
-	if err == nil && !current {
-		err = fmt.Errorf("%s was removed or replaced during the download", f.part.Name())
-	}
-	return err
-}
+func (f *File) stateName() string { return stateOf(f.part.Name()) }
 
 // Begin prepares for the whole resource, and returns what of it an earlier
 // download left.
@@ -170,33 +147,23 @@ func (f *File) Begin(resource transport.Resource, _ ranges.Range) ([]ranges.Rang
 	if err := f.takeName(resource.Name); err != nil {
 		return nil, err
 	}
-	f.resource, f.begun = resource, true
-	verified := f.Checksum != nil || resource.SHA256 != nil
-	f.resumable = f.Resume && resource.Size > 0 && !resource.NoRanges && (verified || resource.HasValidator())
-	have := f.left()
-	if have == nil && f.Resume {
-		if err := f.clear(); err != nil {
-			return nil, err
-		}
+	f.resource, f.resumable = resource, f.canResume(resource)
+	have, err := f.takeUp()
+	if err != nil {
+		return nil, err
 	}
-	f.written = ranges.NewSet(have...)
+	f.begun, f.written = true, ranges.NewSet(have...)
 	if resource.Size > 0 {
 		return have, f.allocate(resource.Size)
 	}
 	return have, nil
 }
 
-// left is what an earlier download of the same resource left.
-func (f *File) left() []ranges.Range {
-	if !f.resumable {
-		return nil
-	}
-	s, err := readState(f.stateName())
-	info, statErr := f.part.Stat()
-	if err != nil || statErr != nil || quantity.Bytes(info.Size()) != f.resource.Size || !s.isOf(f.URL, f.resource) {
-		return nil
-	}
-	return s.ranges()
+// canResume reports whether another download can prove that it is of the
+// resource.
+func (f *File) canResume(r transport.Resource) bool {
+	verified := f.Checksum != nil || r.SHA256 != nil
+	return f.Resume && r.Size > 0 && !r.NoRanges && (verified || r.HasValidator())
 }
 
 // allocate reserves size bytes, so that a full disk is known before the
@@ -210,9 +177,12 @@ func (f *File) allocate(size quantity.Bytes) error {
 		err = f.part.Truncate(int64(size))
 	}
 	if err != nil {
-		return fmt.Errorf("reserve %d bytes for %s: %w", size, f.part.Name(), err)
+		err = fmt.Errorf("reserve %d bytes for %s: %w", size, f.part.Name(), err)
+		if f.aside {
+			err = fmt.Errorf("%w (an earlier part has as many as it needs, too: remove it if it is of no use)", err)
+		}
 	}
-	return nil
+	return err
 }
 
 // Resize sets the size of the file.
@@ -220,6 +190,9 @@ func (f *File) Resize(size quantity.Bytes) error { return f.part.Truncate(int64(
 
 // WriteAt writes p at offset; it may be called concurrently.
 func (f *File) WriteAt(p []byte, offset int64) (int, error) {
+	if err := f.compare(p, offset); err != nil {
+		return 0, err
+	}
 	n, err := f.part.WriteAt(p, offset)
 	if !f.resumable {
 		return n, err
@@ -230,8 +203,9 @@ func (f *File) WriteAt(p []byte, offset int64) (int, error) {
 		return 0, f.failed
 	}
 	f.written.Add(ranges.Range{Offset: quantity.Bytes(offset), Length: quantity.Bytes(n)})
+	f.unsure.Remove(ranges.Range{Offset: quantity.Bytes(offset), Length: quantity.Bytes(n)})
 	f.pending += quantity.Bytes(n)
-	if f.checking == nil && (f.pending >= checkpointBytes || time.Since(f.checked) >= checkpointTime) {
+	if f.checking == nil && f.isSure() && (f.pending >= checkpointBytes || time.Since(f.checked) >= checkpointTime) {
 		ended := make(chan struct{})
 		f.checking = ended
 		snapshot := f.snapshot()
@@ -250,7 +224,9 @@ func (f *File) WriteAt(p []byte, offset int64) (int, error) {
 // snapshot is the state of what has been written.
 func (f *File) snapshot() state {
 	f.pending, f.checked = 0, time.Now()
-	return newState(f.URL, f.resource, f.written.Ranges())
+	s := newState(f.URL, f.resource, f.written.Ranges())
+	s.Checksum = hex.EncodeToString(f.Checksum)
+	return s
 }
 
 // checkpoint makes what the state tells of durable, and then the state.
@@ -299,8 +275,9 @@ func (f *File) sha256() ([sha256.Size]byte, error) {
 }
 
 // Commit verifies the file, makes it durable and gives it its name. If it is
-// wrong nothing is left: nobody knows which part of it is. If the name is what it
-// cannot have, NAME.part stays, unless nothing is to be left.
+// wrong, NAME.part stays without a state: nobody knows which part of it is wrong.
+// If the name is what it cannot have, NAME.part stays. Neither stays if nothing is
+// to be left.
 func (f *File) Commit() ([]byte, error) {
 	f.settle()
 	if f.failed != nil {
@@ -311,7 +288,14 @@ func (f *File) Commit() ([]byte, error) {
 		return nil, errors.Join(err, f.Abort(false))
 	}
 	if err := Verify(sum[:], f.Checksum, f.resource); err != nil {
-		return nil, errors.Join(err, f.Abort(true))
+		if !f.Resume {
+			return nil, errors.Join(err, f.Abort(true))
+		}
+		if ownErr := f.owned(); ownErr != nil {
+			return nil, errors.Join(err, ownErr, f.part.Close())
+		}
+		err = fmt.Errorf("%w; it stays as %s, and the next call begins anew", err, f.part.Name())
+		return nil, errors.Join(err, unlink(f.stateName()), f.part.Close())
 	}
 	switch err := f.rename(); {
 	case err == nil:
@@ -348,22 +332,31 @@ func (f *File) rename() error {
 	if err := move(f.part.Name(), f.Name); err != nil {
 		return err
 	}
-	if err := os.Remove(f.stateName()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	err := unlink(f.stateName())
+	if f.aside {
+		err = errors.Join(err, f.dropAside())
+	}
+	if err != nil {
 		return err
 	}
 	syncDirectory(f.Name)
 	return nil
 }
 
-// Abort keeps what the next download can use, unless that may be wrong.
+// Abort keeps what the next download can use. What came may be wrong if it is
+// distrusted, but what an earlier download left is as good as before.
 func (f *File) Abort(distrust bool) error {
 	f.settle()
 	if !f.begun {
 		return errors.Join(f.leave(), f.part.Close())
 	}
 	var err error
-	keep := f.resumable && !distrust && f.failed == nil && f.written.First().Length > 0
-	if keep {
+	keep := f.resumable && f.failed == nil && (f.earlier.proven() > 0 || !distrust && f.written.First().Length > 0)
+	switch {
+	case !keep:
+	case distrust:
+		err = f.checkpoint(f.earlier)
+	case f.isSure():
 		if err = f.checkpoint(f.snapshot()); err != nil {
 			// There may be an older state, which is as true as before unless
 			// bytes are lost.
@@ -373,6 +366,9 @@ func (f *File) Abort(distrust bool) error {
 	}
 	if !keep {
 		err = errors.Join(err, f.remove())
+		if f.aside {
+			err = errors.Join(err, f.restore())
+		}
 	}
 	return errors.Join(err, f.part.Close())
 }
@@ -383,11 +379,7 @@ func (f *File) remove() error {
 		return nil
 	}
 	// The state goes first: it must never tell of bytes that are gone.
-	err := os.Remove(f.stateName())
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, os.Remove(f.part.Name()))
+	return errors.Join(unlink(f.stateName()), unlink(f.part.Name()))
 }
 
 // leave leaves what an earlier download left.

@@ -19,9 +19,11 @@ var ErrExists = errors.New("the file exists: give another name or remove it")
 // CheckName returns an error if the name may be that of another download's
 // part or state. Case does not tell names apart on every file system.
 func CheckName(name string) error {
-	for _, ending := range []string{".part", ".part.state", ".part.state.new"} {
-		if strings.HasSuffix(strings.ToLower(filepath.Clean(name)), ending) {
-			return fmt.Errorf("%q ends in %s, as files of unfinished downloads do: give another name", name, ending)
+	for _, part := range []string{".part", ".part" + asideEnding, ".part" + otherEnding} {
+		for _, ending := range []string{part, stateOf(part), stateOf(part) + ".new"} {
+			if strings.HasSuffix(strings.ToLower(filepath.Clean(name)), ending) {
+				return fmt.Errorf("%q ends in %s, as files of unfinished downloads do: give another name", name, ending)
+			}
 		}
 	}
 	return nil
@@ -29,7 +31,7 @@ func CheckName(name string) error {
 
 const (
 	// longestEnding is the longest that a name of a part or state ends in.
-	longestEnding = ".part.state.new"
+	longestEnding = ".part" + otherEnding + ".state.new"
 	// shortNames is how many bytes a name may have on every file system (eCryptfs).
 	shortNames = 143
 	// hashedBytes is how much of its hash stands for what is cut off a name.

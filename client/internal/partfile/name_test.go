@@ -15,12 +15,12 @@ import (
 )
 
 func TestNamesOfUnfinishedDownloadsAreRefused(t *testing.T) {
-	for _, name := range []string{"x.part", "a/x.PART", "x.part.state", "x.part.state.new", ".part", "x.part/."} {
+	for _, name := range []string{"x.part", "a/x.PART", "x.part.state", "x.part.state.new", ".part", "x.part/.", "x.part.old", "x.part.old.state", "x.part.older.state.new"} {
 		if err := CheckName(name); err == nil || !strings.Contains(err.Error(), "as files of unfinished downloads do: give another name") {
 			t.Errorf("CheckName(%q) returns %v", name, err)
 		}
 	}
-	for _, name := range []string{"x", "x.part1", "part", "x.part/y", "x.state"} {
+	for _, name := range []string{"x", "x.part1", "part", "x.part/y", "x.state", "x.old"} {
 		if err := CheckName(name); err != nil {
 			t.Errorf("CheckName(%q) returns %v", name, err)
 		}

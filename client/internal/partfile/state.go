@@ -31,6 +31,9 @@ type state struct {
 	Size         int64  `json:"size_bytes"`
 	ETag         string `json:"etag"`
 	LastModified string `json:"last_modified"`
+	// Checksum is the SHA-256 that the file must have, in hexadecimal, if the user
+	// gave it.
+	Checksum string `json:"checksum,omitempty"`
 	// Written are offset and length of runs of bytes, in ascending order.
 	Written [][2]int64 `json:"written"`
 }
@@ -48,11 +51,6 @@ func newState(url string, resource transport.Resource, written []ranges.Range) s
 		s.Written = append(s.Written, [2]int64{int64(r.Offset), int64(r.Length)})
 	}
 	return s
-}
-
-// isOf reports whether the state is of this resource.
-func (s state) isOf(url string, resource transport.Resource) bool {
-	return s.URL == url && s.Size == int64(resource.Size) && s.ETag == resource.ETag && s.LastModified == resource.LastModified
 }
 
 // ranges are the bytes that are on the disk.

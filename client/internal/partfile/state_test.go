@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -79,8 +80,8 @@ func TestTheNextDownloadKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-// Whatever does not fit exactly is not used, and is gone before anything is
-// written.
+// Whatever does not fit exactly is not used. It is set aside, and its state with
+// it, before anything is written.
 func TestOtherStatesAreNotUsed(t *testing.T) {
 	other := func(change func(*transport.Resource)) transport.Resource {
 		r := resource
@@ -252,7 +253,8 @@ func TestALostPartIsNoticedAtTheCheckpoint(t *testing.T) {
 	}
 }
 
-func TestWrongDigestLeavesNothing(t *testing.T) {
+// What is whole and wrong is not thrown away, and no call goes on from it.
+func TestAWrongDigestLeavesTheFileAlone(t *testing.T) {
 	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
 	r := resource
 	r.SHA256 = make([]byte, 32)
@@ -260,11 +262,16 @@ func TestWrongDigestLeavesNothing(t *testing.T) {
 	if _, err := f.WriteAt(make([]byte, 1000), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Commit(); err == nil || !bytes.Contains([]byte(err.Error()), []byte("Repr-Digest")) {
+	if _, err := f.Commit(); err == nil || !strings.Contains(err.Error(), "(Repr-Digest); it stays as "+o.Name+".part") {
 		t.Errorf("Commit returns %v", err)
 	}
-	if entries, _ := os.ReadDir(filepath.Dir(o.Name)); len(entries) != 0 {
-		t.Errorf("%v is left", entries)
+	if entries, _ := os.ReadDir(filepath.Dir(o.Name)); len(entries) != 1 || entries[0].Name() != "file.part" {
+		t.Errorf("%v is left, want the part alone", entries)
+	}
+	f, have := begin(t, o, resource)
+	defer f.Abort(false)
+	if have != nil {
+		t.Errorf("%v is kept", have)
 	}
 }
 
@@ -321,12 +328,8 @@ func FuzzParseState(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if twice, err := parseState(again); err != nil || !reflect.DeepEqual(twice.ranges(), s.ranges()) || !twice.isOf(s.URL, s.resource()) {
+		if twice, err := parseState(again); err != nil || !reflect.DeepEqual(twice, s) {
 			t.Fatalf("%+v becomes %+v (%v)", s, twice, err)
 		}
 	})
-}
-
-func (s state) resource() transport.Resource {
-	return transport.Resource{Size: quantity.Bytes(s.Size), ETag: s.ETag, LastModified: s.LastModified}
 }
