@@ -284,9 +284,7 @@ func (d *download) proceed(l *linkState) {
 			d.open(l)
 		}
 	case !d.asked:
-		s := l.session
-		d.asked, l.asking = true, s
-		d.wg.Go(func() { d.ask(l, s) })
+		d.startAsking(l, l.session)
 	}
 }
 

@@ -160,6 +160,8 @@ type download struct {
 	end    time.Duration
 	sink   Sink
 	window Window // sink, if it is one
+	// earlier is the sink if it holds bytes of an earlier call.
+	earlier Continuer
 	// waits is for how many seconds a reader can do without the next bytes, as far as
 	// a plan knows.
 	waits float64
@@ -184,6 +186,8 @@ type download struct {
 	requests int
 	// ranged says that the server answered a range as such.
 	ranged bool
+	// doubtedAt is when an answer was not believed first.
+	doubtedAt time.Duration
 	// race is set if the server can only send the resource as a whole.
 	race *race
 	// last is when the last byte arrived from any link.
@@ -218,6 +222,9 @@ func (d *download) run(ctx context.Context) (sum []byte, err error) {
 		return nil, err
 	}
 	d.window, _ = d.sink.(Window)
+	if sink, ok := d.sink.(Continuer); ok && sink.Continues() {
+		d.earlier = sink
+	}
 	if err := d.transfer(ctx); err != nil {
 		return nil, errors.Join(err, d.sink.Abort(errors.Is(err, transport.ErrTooLong)))
 	}
@@ -256,15 +263,22 @@ func (d *download) transfer(ctx context.Context) error {
 	return nil
 }
 
-// ask learns on link l what the URL stands for.
-func (d *download) ask(l *linkState, s *session) {
-	target := d.target(l)
+// startAsking asks on the link's session what the URL stands for.
+func (d *download) startAsking(l *linkState, s *session) {
+	d.asked, l.asking = true, s
+	target, again := d.target(l), l.link().claim.times > 0
+	d.wg.Go(func() { d.ask(l, s, target, again) })
+}
+
+// ask learns on link l what the URL stands for; again says that the answer was not
+// believed before.
+func (d *download) ask(l *linkState, s *session, target transport.Target, again bool) {
 	var resource transport.Resource
 	var err error
 	if d.Resource != nil {
 		resource = *d.Resource
 	} else {
-		resource, err = d.learn(s, target)
+		resource, err = d.learn(s, target, again)
 	}
 
 	d.mu.Lock()
@@ -289,8 +303,12 @@ func (d *download) ask(l *linkState, s *session) {
 	d.assign()
 }
 
-// learn asks by HEAD, and by GET if the server refuses that or tells no size.
-func (d *download) learn(s *session, target transport.Target) (transport.Resource, error) {
+// learn asks by HEAD, and by GET if the server refuses that or tells no size, or if
+// the answer is not believed.
+func (d *download) learn(s *session, target transport.Target, again bool) (transport.Resource, error) {
+	if again {
+		return s.Peek(d.ctx, target)
+	}
 	resource, err := s.Head(d.ctx, target)
 	sizeless := err == nil && resource.Size < 0 && !resource.NoRanges
 	if !sizeless && !isRefused(err) {
@@ -311,6 +329,9 @@ func isRefused(err error) bool {
 
 // begin prepares for the resource that the server announced on link l.
 func (d *download) begin(l *linkState, resource transport.Resource) error {
+	if err := d.believe(l.link(), resource); err != nil {
+		return err
+	}
 	whole, err := d.policy.accept(resource)
 	if err != nil {
 		return err
@@ -362,7 +383,7 @@ func (d *download) target(l *linkState) transport.Target {
 			header.Del(name)
 		}
 	}
-	return transport.Target{URL: l.url, Header: header, Jar: d.Jar, Bare: d.policy.bare()}
+	return transport.Target{URL: l.url, Header: header, Jar: d.Jar, Bare: d.policy.bare(), IsFile: d.wantsFile()}
 }
 
 // limit is the offset before which bytes may be requested.

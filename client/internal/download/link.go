@@ -75,6 +75,10 @@ type linkState struct {
 	idleDelay, leastDelay time.Duration
 	// asking is the session on which the link asks for the size, if it does.
 	asking *session
+	// claim is what the link said of the resource and was not believed, and portal
+	// says that a captive portal answered.
+	claim  claim
+	portal bool
 	health
 }
 

@@ -32,10 +32,7 @@ type opening struct {
 
 // isNew reports whether all bytes are missing: where most may be there already,
 // the first ones are not worth asking for before that is known.
-func (d *download) isNew() bool {
-	sink, ok := d.sink.(Continuer)
-	return d.Slice == nil && (!ok || !sink.Continues())
-}
+func (d *download) isNew() bool { return d.Slice == nil && d.earlier == nil }
 
 // open asks on a connected link for the next bytes that nobody has asked for.
 func (d *download) open(l *linkState) {
@@ -82,6 +79,8 @@ func (d *download) answer(o *opening, target transport.Target, part ranges.Range
 		d.unopened(l, o)
 	default:
 		if err := d.begin(l, o.resource); err != nil {
+			o.drop()
+			d.openings = slices.DeleteFunc(d.openings, func(other *opening) bool { return other == o })
 			d.trouble(l, o.on, err)
 			return
 		}
@@ -109,11 +108,10 @@ func (d *download) unopened(l *linkState, o *opening) {
 	l.problem = o.err
 	status := new(transport.StatusError)
 	switch {
-	case errors.As(o.err, new(*transport.RedirectError)), errors.As(o.err, &status) && status.Temporary():
+	case errors.As(o.err, new(*transport.RedirectError)), isDoubtful(o.err), errors.As(o.err, &status) && status.Temporary():
 		d.trouble(l, o.on, o.err)
 	case l.first == nil && !d.asked && l.session == o.on:
-		d.asked, l.asking = true, o.on
-		d.wg.Go(func() { d.ask(l, o.on) })
+		d.startAsking(l, o.on)
 	case l.session == o.on:
 		// Another connection asks, or this is no first one.
 		l.failures++

@@ -161,7 +161,7 @@ func (l *linkState) pause(ctx context.Context, pause time.Duration) {
 
 // recovered says that bytes arrived.
 func (l *linkState) recovered() {
-	l.failures, l.hops = 0, 0
+	l.failures, l.hops, l.portal = 0, 0, false
 	if l.suspect && !l.down {
 		l.suspect = false
 		l.abandonAttempt()
@@ -527,6 +527,7 @@ func (d withRescue) unreachable(l *linkState, err error) (pause time.Duration, a
 	l.failures++
 	if IsRefusal(err) {
 		l.failures = max(l.failures, hopeless)
+		d.goBack(l) // A captive portal may have led it there.
 	}
 	ban := l.ban()
 	now := time.Since(d.start)
@@ -584,6 +585,8 @@ func (d withRescue) failed(l *linkState, s *session, err error) {
 	tooLong := waits && d.GiveUp > 0 && status.RetryAfter > d.GiveUp
 	l.problem = err
 	switch {
+	case isDoubtful(err):
+		d.doubt(l, s, err, now)
 	case errors.Is(err, transport.ErrNoRanges) && !d.ranged && d.payload != nil:
 		d.startRace()
 	case errors.Is(err, transport.ErrNoRanges) && d.race != nil:

@@ -47,6 +47,8 @@ type Failer interface {
 // are of is asked before any others are asked for.
 type Continuer interface {
 	Continues() bool
+	// Fits reports whether these bytes are of the resource.
+	Fits(transport.Resource) bool
 }
 
 // A Sizer is a Sink that wants to know how many bytes there were if Begin

@@ -24,6 +24,7 @@ func Partial(response *http.Response) (Resource, ranges.Range, error) {
 		LastModified: response.Header.Get("Last-Modified"),
 		SHA256:       reprDigest(response.Header),
 		Name:         dispositionName(response.Header),
+		IsPage:       IsPage(response.Header),
 	}
 	return resource, ranges.Range{Offset: first, Length: last - first + 1}, nil
 }

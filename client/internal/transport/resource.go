@@ -25,6 +25,8 @@ type Resource struct {
 	Name string
 	// NoRanges says that the server does not serve ranges.
 	NoRanges bool
+	// IsPage says that it is a web page.
+	IsPage bool
 }
 
 // HasValidator reports whether responses can be proven to be parts of the
@@ -47,6 +49,7 @@ func newResource(response *http.Response) (Resource, error) {
 		SHA256:       reprDigest(response.Header),
 		Name:         dispositionName(response.Header),
 		NoRanges:     strings.EqualFold(response.Header.Get("Accept-Ranges"), "none"),
+		IsPage:       IsPage(response.Header),
 	}, nil
 }
 

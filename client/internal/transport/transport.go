@@ -67,6 +67,8 @@ type Target struct {
 	// Bare leaves out the fields that no server needs. Published figures were
 	// measured without them, and they repeat to the byte only so.
 	Bare bool
+	// IsFile says that a web page would be somebody else's answer.
+	IsFile bool
 }
 
 // Address is the TCP address of the server of an http or https URL.
@@ -360,10 +362,15 @@ func (c *Conn) do(ctx context.Context, method string, t Target, fields map[strin
 		request.Header.Set(name, value)
 	}
 	response, err := c.send(request)
-	if err == nil {
-		t.learn(response)
+	if err != nil {
+		return nil, err
 	}
-	return response, err
+	if err := t.checkPortal(response); err != nil {
+		response.Body.Close()
+		return nil, err
+	}
+	t.learn(response)
+	return response, nil
 }
 
 // complete adds what is sent along.

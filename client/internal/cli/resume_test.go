@@ -1,0 +1,337 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/rundir"
+)
+
+// modified is the date of the tests' file.
+var modified = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// provenBytes is of how many bytes the state of a part tells, 0 if there is none.
+func provenBytes(t *testing.T, part string) (bytes int64) {
+	t.Helper()
+	text, err := os.ReadFile(part + ".state")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	var s struct {
+		Written [][2]int64 `json:"written"`
+	}
+	if err := json.Unmarshal([]byte(line), &s); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range s.Written {
+		bytes += r[1]
+	}
+	return bytes
+}
+
+// slowBody sends 400 kB/s.
+type slowBody struct{ http.ResponseWriter }
+
+func (b slowBody) Write(p []byte) (int, error) {
+	const piece = 8000
+	for sent := 0; sent < len(p); sent += piece {
+		time.Sleep(20 * time.Millisecond)
+		if n, err := b.ResponseWriter.Write(p[sent:min(len(p), sent+piece)]); err != nil {
+			return sent + n, err
+		}
+		b.ResponseWriter.(http.Flusher).Flush()
+	}
+	return len(p), nil
+}
+
+// A signed URL that has expired has a successor, which goes on with the part, also
+// after SIGKILL.
+func TestAnExpiredURLsSuccessorGoesOn(t *testing.T) {
+	checksum := fmt.Sprintf("--checksum=sha-256=%x", sha256.Sum256(file))
+	for name, test := range map[string]struct {
+		etag   string
+		date   time.Time
+		flags  []string
+		signal os.Signal
+	}{
+		"ETag":     {`"1"`, modified, nil, syscall.SIGKILL},
+		"date":     {"", modified, nil, syscall.SIGINT},
+		"checksum": {"", time.Time{}, []string{checksum}, syscall.SIGINT},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var signature atomic.Int64
+			signature.Store(1)
+			url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.RawQuery != fmt.Sprintf("signature=%d", signature.Load()) {
+					http.Error(w, "expired", http.StatusForbidden)
+					return
+				}
+				if test.etag != "" {
+					w.Header().Set("ETag", test.etag)
+				}
+				if signature.Load() == 1 && r.Method == http.MethodGet {
+					w = slowBody{w}
+				}
+				http.ServeContent(w, r, "", test.date, bytes.NewReader(file))
+			}))
+			name := filepath.Join(t.TempDir(), "copy")
+			flags = append(append(flags, "--link", "wifi=lo", "--connections", "1", "-o", name, "--json"), test.flags...)
+			first := asProcess(t, append([]string{"get", url + "?signature=1"}, flags...)...)
+			if err := first.Start(); err != nil {
+				t.Fatal(err)
+			}
+			// A checkpoint is made after 5 s.
+			for range 120 {
+				if time.Sleep(50 * time.Millisecond); provenBytes(t, name+".part") > 0 {
+					break
+				}
+			}
+			if err := first.Process.Signal(test.signal); err != nil {
+				t.Fatal(err)
+			}
+			first.Wait()
+			left := provenBytes(t, name+".part")
+			if left < 500_000 {
+				t.Fatalf("the first call left %d bytes", left)
+			}
+			signature.Store(2)
+			code, stdout, stderr := run(append([]string{"get", url + "?signature=2"}, flags...)...)
+			if got, err := os.ReadFile(name); code != 0 || err != nil || !bytes.Equal(got, file) {
+				t.Fatalf("exit code %d, stderr %q, %d bytes", code, stderr, len(got))
+			}
+			var summary rundir.Summary
+			if err := json.Unmarshal([]byte(stdout), &summary); err != nil {
+				t.Fatal(err)
+			}
+			// A sample is fetched again.
+			if summary.Resumed < quantity.Bytes(left)-100_000 {
+				t.Errorf("%d bytes were resumed of %d", summary.Resumed, left)
+			}
+		})
+	}
+}
+
+const loginPage = "<!doctype html><title>Log in</title>"
+
+func answerLogin(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html")
+	io.WriteString(w, loginPage)
+}
+
+// leavePart begins a download, which an answer of 403 ends.
+func leavePart(t *testing.T, refuse *atomic.Bool, arguments []string, part string) {
+	t.Helper()
+	refuse.Store(true)
+	if code, _, stderr := run(arguments...); code != 1 || provenBytes(t, part) == 0 {
+		t.Fatalf("exit code %d, stderr %q, %d bytes are left", code, stderr, provenBytes(t, part))
+	}
+	refuse.Store(false)
+}
+
+// partly serves the file, and refuses the second half while told to.
+func partly(refuse *atomic.Bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var from int
+		fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &from)
+		if refuse.Load() && from > 200_000 {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		content(w, r)
+	}
+}
+
+// With one link, a captive portal is told of, and the part stays to the byte,
+// however often.
+func TestAPortalLeavesThePartAlone(t *testing.T) {
+	checksum := fmt.Sprintf("sha-256=%x", sha256.Sum256(file))
+	for name, test := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"page": {answerLogin, fmt.Sprintf("the answer is a web page of %d bytes instead of the file, as a captive portal answers", len(loginPage))},
+		"511": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNetworkAuthenticationRequired) },
+			"the answer is 511 Network Authentication Required, as a captive portal answers"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/login" {
+				http.Redirect(w, r, "/login", http.StatusFound)
+				return
+			}
+			answerLogin(w, r)
+		}, "as a captive portal answers"},
+	} {
+		for _, secure := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, https %v", name, secure), func(t *testing.T) {
+				t.Parallel()
+				var refuse, portal atomic.Bool
+				real := partly(&refuse)
+				handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if portal.Load() {
+						test.answer(w, r)
+						return
+					}
+					real(w, r)
+				})
+				var url string
+				var flags []string
+				if secure {
+					url, flags = serve(t, handler)
+				} else {
+					server := httptest.NewServer(handler)
+					t.Cleanup(server.Close)
+					url, flags = server.URL+"/dir/file.bin", []string{"--checksum", checksum}
+				}
+				output := filepath.Join(t.TempDir(), "copy")
+				arguments := append([]string{"get", url, "--link", "wifi=lo", "-o", output, "--json"}, flags...)
+				leavePart(t, &refuse, arguments, output+".part")
+				before := snapshot(t, filepath.Dir(output))
+				portal.Store(true)
+				for range 2 {
+					code, _, stderr := run(arguments...)
+					if code != 1 || !strings.Contains(stderr, test.want) {
+						t.Errorf("exit code %d, stderr %q, want %q", code, stderr, test.want)
+					}
+					if after := snapshot(t, filepath.Dir(output)); after != before {
+						t.Errorf("the directory was\n%s and is\n%s", before, after)
+					}
+				}
+				portal.Store(false)
+				code, stdout, stderr := run(arguments...)
+				if got, err := os.ReadFile(output); code != 0 || err != nil || !bytes.Equal(got, file) || strings.Contains(stdout, `"resumed_bytes":0,`) {
+					t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+				}
+			})
+		}
+	}
+}
+
+// snapshot is what files a directory holds, and which bytes.
+func snapshot(t *testing.T, directory string) string {
+	t.Helper()
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(directory, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&all, "%s: %d bytes, %x\n", e.Name(), len(text), sha256.Sum256(text))
+	}
+	return all.String()
+}
+
+// A portal that answers the first connection, or the second one, shrinks no part
+// in 16 calls that end early, and the file is whole in the end.
+func TestAPortalNeverShrinksThePart(t *testing.T) {
+	for _, page := range []http.HandlerFunc{answerLogin, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"login"`)
+		http.ServeContent(w, r, "login.html", modified, strings.NewReader(loginPage))
+	}} {
+		var mu sync.Mutex
+		addresses, behind, served := map[string]int{}, 0, 0
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			if _, ok := addresses[r.RemoteAddr]; !ok {
+				addresses[r.RemoteAddr] = len(addresses)
+			}
+			isPortal := addresses[r.RemoteAddr] == behind
+			if r.Method == http.MethodGet && !isPortal {
+				served++
+			}
+			isOver := served > 3
+			mu.Unlock()
+			switch {
+			case isPortal:
+				page(w, r)
+			case isOver:
+				http.Error(w, "no", http.StatusForbidden)
+			default:
+				content(w, r)
+			}
+		}))
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		server.Start()
+		t.Cleanup(server.Close)
+		output := filepath.Join(t.TempDir(), "copy")
+		arguments := []string{"get", server.URL + "/file.bin", "--link", "wifi=lo", "--link", "lte=lo", "-o", output,
+			"--first-request", "100kB", "--upper-limit", "100kB", "--algorithm", "alg1", "--checksum", fmt.Sprintf("sha-256=%x", sha256.Sum256(file))}
+		before := int64(0)
+		for call := range 16 {
+			mu.Lock()
+			addresses, behind, served = map[string]int{}, call%2, 0
+			mu.Unlock()
+			code, _, stderr := run(arguments...)
+			now := provenBytes(t, output+".part")
+			if code != 1 || now < before || now == 0 {
+				t.Errorf("call %d: exit code %d, stderr %q: the part had %d bytes and has %d", call, code, stderr, before, now)
+			}
+			before = now
+		}
+		mu.Lock()
+		addresses, behind, served = map[string]int{}, 0, -1000
+		mu.Unlock()
+		code, _, stderr := run(arguments...)
+		if got, err := os.ReadFile(output); code != 0 || err != nil || !bytes.Equal(got, file) {
+			t.Errorf("exit code %d, stderr %q, %d bytes", code, stderr, len(got))
+		}
+	}
+}
+
+// The daemon tries again what a captive portal kept it from.
+func TestTheDaemonWaitsBehindAPortal(t *testing.T) {
+	var portal atomic.Bool
+	portal.Store(true)
+	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if portal.Load() {
+			w.WriteHeader(http.StatusNetworkAuthenticationRequired)
+			return
+		}
+		content(w, r)
+	}))
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("files", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(socketVariable, "socket")
+	stop := startDaemon(t, append(flags, "--link", "wifi=lo")...)
+	defer stop()
+	if code, _, stderr := run("add", url); code != 0 {
+		t.Fatalf("add: exit code %d, stderr %q", code, stderr)
+	}
+	state := func(want string) (status string) {
+		for range 1000 {
+			if _, status, _ = run("status", "1"); strings.Contains(status, want) {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		return status
+	}
+	if status := state(" waiting "); !strings.Contains(status, "as a captive portal answers") {
+		t.Errorf("behind a portal the status is\n%s", status)
+	}
+	portal.Store(false)
+	if status := state(" complete "); !strings.Contains(status, " complete ") {
+		t.Errorf("later the status is\n%s", status)
+	}
+}

@@ -1,0 +1,134 @@
+package download
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// believedAfter is how many answers must agree where the first is not believed, and
+// longestDoubt for how long they wait for links that have not answered.
+const (
+	believedAfter = 2
+	longestDoubt  = 10 * time.Second
+)
+
+// claim is an answer that was not believed.
+type claim struct {
+	resource transport.Resource
+	times    int
+}
+
+// says reports whether the claim is of the same resource.
+func (c claim) says(r transport.Resource) bool {
+	return c.times > 0 && c.resource.Size == r.Size && c.resource.ETag == r.ETag && c.resource.LastModified == r.LastModified
+}
+
+// doubtError says why an answer is not believed yet.
+type doubtError struct{ error }
+
+// isDoubtful reports whether an answer may not be the server's, but a captive
+// portal's.
+func isDoubtful(err error) bool {
+	return errors.As(err, new(doubtError)) || errors.As(err, new(*transport.PortalError))
+}
+
+// pageEndings are the ends of names that web pages have.
+var pageEndings = []string{"", ".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp", ".cgi"}
+
+// namesPage reports whether a URL may be that of a web page.
+func namesPage(u *url.URL) bool {
+	return slices.Contains(pageEndings, strings.ToLower(path.Ext(u.Path)))
+}
+
+// wantsFile reports whether a web page would be somebody else's answer: ranges of
+// something else have come, or nothing but a name tells, and no TLS proves who
+// answers or the bytes of an earlier call are at stake.
+func (d *download) wantsFile() bool {
+	switch {
+	case d.resource.IsPage:
+		return false
+	case d.ranged && d.payload != nil:
+		return true
+	}
+	return !namesPage(d.URL) && (d.URL.Scheme == "http" || d.earlier != nil)
+}
+
+// believe returns an error unless what a link says of the resource is to be taken
+// for true. What does not fit the bytes of an earlier call, or is a web page under
+// the name of a file, must be said by all links that answer, and twice.
+func (d *download) believe(l *linkState, r transport.Resource) error {
+	if !d.Rescue || d.Resource != nil {
+		return nil
+	}
+	var why string
+	switch {
+	case d.earlier != nil && !d.earlier.Fits(r):
+		why = fmt.Sprintf("the answer (%d bytes, ETag %q, of %q) is not of the file of which an earlier call left a part", r.Size, r.ETag, r.LastModified)
+	case r.IsPage && !namesPage(d.URL):
+		why = fmt.Sprintf("the answer is a web page (%d bytes) under the name of a file", r.Size)
+	default:
+		return nil
+	}
+	if d.doubtedAt == 0 {
+		d.doubtedAt = time.Since(d.start)
+	}
+	if !l.claim.says(r) {
+		l.claim = claim{resource: r}
+	}
+	l.claim.times++
+	agreed, open := 0, false
+	for _, other := range d.links {
+		switch {
+		case other.first != nil:
+		case other.claim.says(r):
+			agreed += other.claim.times
+		default:
+			open = open || other.claim.times == 0 && other.mayAnswer()
+		}
+	}
+	if agreed >= believedAfter && (!open || time.Since(d.start)-d.doubtedAt > longestDoubt) {
+		return nil
+	}
+	return doubtError{errors.New(printable.Message(why))}
+}
+
+// mayAnswer reports whether the link may soon say what the URL stands for.
+func (l *linkState) mayAnswer() bool {
+	return l.out == nil && !l.down && !l.portal && (l.alive() || l.session == nil && l.failures < hopeless)
+}
+
+// doubt leaves a link for later whose answer is not believed. A new connection,
+// to the URL that the user gave, may lead to the server itself.
+func (d withRescue) doubt(l *linkState, s *session, err error, now time.Duration) {
+	l.link().portal = errors.As(err, new(*transport.PortalError))
+	d.Log.Info("link is left for later", "link", l.Name, "error", err)
+	if s == l.session {
+		d.rest(l, err, 0, now)
+		d.goBack(l)
+		d.lose(l, s)
+	}
+	if d.payload != nil || d.race != nil {
+		return
+	}
+	for _, other := range d.links {
+		if other.first == nil && other.out == nil && (other.failures < hopeless || other.session != nil && !other.portal) {
+			return
+		}
+	}
+	d.cancel(d.outage(d.problems()))
+}
+
+// goBack lets the link ask for the URL that the user gave.
+func (d withRescue) goBack(l *linkState) {
+	if l.url != d.URL {
+		l.url, l.hops = d.URL, 0
+	}
+}

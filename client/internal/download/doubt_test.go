@@ -1,0 +1,257 @@
+package download
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"math/big"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/partfile"
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+const login = "<!doctype html><title>Log in</title>"
+
+// portals are captive portals, by what they answer.
+var portals = map[string]http.HandlerFunc{
+	"page": func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprint(w, login)
+	},
+	"page from a disk": func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"login"`)
+		http.ServeContent(w, r, "login.html", time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC), strings.NewReader(login))
+	},
+	"511": func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusNetworkAuthenticationRequired)
+		fmt.Fprint(w, login)
+	},
+	"redirect": func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != "portal.example" {
+			http.Redirect(w, r, "https://portal.example/login", http.StatusFound)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, login)
+	},
+}
+
+// partLength is how much of the file an earlier call left.
+const partLength = 3_000_000
+
+// behind downloads from a URL that names a file, over links that the handler can
+// tell apart. If there is an ETag, an earlier call left a part of a file with that.
+func behind(t *testing.T, handler http.HandlerFunc, etag string, change func(*Options, *network)) (rundir.Summary, *log) {
+	t.Helper()
+	summary, events, err := try(t, handler, func(o *Options, n *simNet) {
+		net := &network{simNet: n, wifi: newCable(), lte: newCable()}
+		a, b := wifi, lte
+		a.name, b.name, a.cable, b.cable = "wifi", "lte", net.wifi, net.lte
+		o.Links[0].Dial, o.Links[1].Dial = n.dial(a), n.dial(b)
+		o.URL.Path = "/dir/file.bin"
+		o.Rescue, o.GiveUp, o.Scheduler, o.Lanes = true, 5*time.Minute, schedulers["adaptive"], &Lanes{Most: 1}
+		if etag != "" {
+			o.Output = withPart(t, o, etag)
+		}
+		if change != nil {
+			change(o, net)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return summary, events
+}
+
+// withPart is the sink of a call that finds what an earlier one left.
+func withPart(t *testing.T, o *Options, etag string) func() (Sink, error) {
+	t.Helper()
+	empty, err := o.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := partfile.Options{Name: filepath.Clean(empty.(*partfile.File).Name), Resume: true, URL: o.URL.String()}
+	if err := empty.Abort(false); err != nil {
+		t.Fatal(err)
+	}
+	f, err := partfile.Create(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource := transport.Resource{Size: quantity.Bytes(len(file)), ETag: etag, LastModified: "Fri, 31 Dec 1999 00:00:00 GMT"}
+	if _, err := f.Begin(resource, ranges.Range{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(file[:partLength], 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Abort(false); err != nil {
+		t.Fatal(err)
+	}
+	return func() (Sink, error) { return partfile.Create(part) }
+}
+
+// theETag is what content says.
+const theETag = `"6b010793-5b8d80"`
+
+// A link behind a captive portal is left for later, whichever answers first and
+// however, and the other one brings the file; also the rest of one of which an
+// earlier call left a part.
+func TestAPortalOnOneLink(t *testing.T) {
+	for name, answer := range portals {
+		for _, portal := range []string{"wifi", "lte"} {
+			for _, etag := range []string{"", theETag} {
+				for _, algorithm := range []string{"adaptive", "alg3"} {
+					t.Run(fmt.Sprintf("%s on %s, part %v, %s", name, portal, etag != "", algorithm), func(t *testing.T) {
+						handler := func(w http.ResponseWriter, r *http.Request) {
+							if strings.HasPrefix(r.RemoteAddr, portal) {
+								answer(w, r)
+								return
+							}
+							content(w, r)
+						}
+						summary, _ := behind(t, handler, etag, func(o *Options, _ *network) {
+							o.Scheduler = schedulers[algorithm]
+						})
+						if want := quantity.Bytes(len(etag)/len(theETag)) * partLength; summary.Resumed != want {
+							t.Errorf("%d bytes were resumed, want %d", summary.Resumed, want)
+						}
+						if summary.Links[portal].Bytes != 0 {
+							t.Errorf("links %+v", summary.Links)
+						}
+						// A link alone needs 0.6 or 1.2 s for all.
+						within(t, "download time", seconds(summary.Download), 0.3, 1.8)
+					})
+				}
+			}
+		}
+	}
+}
+
+// A link goes on after somebody has logged in, and one that is asked to log in
+// meanwhile is not lost for good.
+func TestAPortalThatComesAndGoes(t *testing.T) {
+	for name, answer := range portals {
+		if name == "page from a disk" {
+			continue // Its ranges are of another file: that link is not used any more.
+		}
+		t.Run(name, func(t *testing.T) {
+			start := time.Time{}
+			handler := func(w http.ResponseWriter, r *http.Request) {
+				if start.IsZero() {
+					start = time.Now()
+				}
+				since := time.Since(start)
+				if strings.HasPrefix(r.RemoteAddr, "wifi") && since > 100*time.Millisecond && since < 600*time.Millisecond {
+					answer(w, r)
+					return
+				}
+				slowly(w, r)
+			}
+			summary, events := behind(t, handler, "", nil)
+			late := false
+			for i, e := range events.events {
+				end, ok := e.(*rundir.End)
+				late = late || ok && end.Link == "wifi" && end.Bytes > 0 && end.Outcome == rundir.Complete && events.times[i] > 2*time.Second
+			}
+			if !late {
+				t.Errorf("wifi brought nothing after the portal: %+v", summary.Links)
+			}
+		})
+	}
+}
+
+// A file that has changed on the server is begun anew once all links say so, and
+// twice.
+func TestTheFileChangedOnAllLinks(t *testing.T) {
+	for _, links := range []int{1, 2} {
+		for _, algorithm := range []string{"adaptive", "alg3"} {
+			t.Run(fmt.Sprintf("%d, %s", links, algorithm), func(t *testing.T) {
+				var asked [2]int
+				begun := false
+				handler := func(w http.ResponseWriter, r *http.Request) {
+					i := strings.Index("wl", r.RemoteAddr[:1])
+					begun = begun || r.Method == http.MethodGet && r.Header.Get("Range") != "bytes=0-0"
+					if !begun {
+						asked[i]++
+					}
+					content(w, r)
+				}
+				summary, _ := behind(t, handler, `"before"`, func(o *Options, _ *network) {
+					o.Links, o.Scheduler = o.Links[:links], schedulers[algorithm]
+				})
+				if asked[0]+asked[1] < 2 || links == 2 && (asked[0] == 0 || asked[1] == 0) || summary.Resumed != 0 {
+					t.Errorf("the links were asked %d times before, and %d bytes resumed", asked, summary.Resumed)
+				}
+				within(t, "download time", seconds(summary.Download), 0.4, 1.5)
+			})
+		}
+	}
+}
+
+// A link that cannot answer does not keep the others from it for long.
+func TestTheFileChangedAndALinkIsDead(t *testing.T) {
+	summary, _ := behind(t, content, `"before"`, func(_ *Options, n *network) { n.lte.set(0) })
+	within(t, "download time", seconds(summary.Download), 0.6, 12+longestDoubt.Seconds())
+}
+
+// A web page under the name of a file is taken where TLS proves who says so, as by
+// a server that knows no types.
+func TestAFileThatIsCalledAPage(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{"ranges": content, "no ranges": noRanges} {
+		t.Run(name, func(t *testing.T) {
+			handler := func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/html")
+				answer(w, r)
+			}
+			summary, _ := behind(t, handler, "", nil)
+			within(t, "download time", seconds(summary.Download), 0.4, 2)
+		})
+	}
+}
+
+// A captive portal cannot prove by TLS that it is the server: its link is left for
+// later, too.
+func TestAPortalWithACertificateOfItsOwn(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"portal.example"}, NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	for _, portal := range []string{"wifi", "lte"} {
+		for _, etag := range []string{"", theETag} {
+			t.Run(fmt.Sprintf("%s, part %v", portal, etag != ""), func(t *testing.T) {
+				summary, _ := behind(t, content, etag, func(_ *Options, n *network) {
+					n.server.TLSConfig.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+						if strings.HasPrefix(hello.Conn.RemoteAddr().String(), portal) {
+							return &own, nil
+						}
+						return &certificate, nil
+					}
+				})
+				want := quantity.Bytes(len(etag)/len(theETag)) * partLength
+				if summary.Resumed != want || summary.Links[portal].Bytes != 0 {
+					t.Errorf("%d bytes were resumed, want %d: %+v", summary.Resumed, want, summary.Links)
+				}
+				within(t, "download time", seconds(summary.Download), 0.3, 1.8)
+			})
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package transport
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+)
+
+// A web page is somebody else's answer where a file is wanted, unless it has
+// ranges, as a file has.
+func TestAPortalIsRecognized(t *testing.T) {
+	for name, test := range map[string]struct {
+		code   int
+		header http.Header
+		isFile bool
+		want   bool
+	}{
+		"page":                {200, http.Header{"Content-Type": {"text/html; charset=utf-8"}}, true, true},
+		"XHTML":               {200, http.Header{"Content-Type": {"Application/XHTML+XML"}}, true, true},
+		"a page is wanted":    {200, http.Header{"Content-Type": {"text/html"}}, false, false},
+		"page with ranges":    {200, http.Header{"Content-Type": {"text/html"}, "Accept-Ranges": {"bytes"}}, true, false},
+		"part of a page":      {206, http.Header{"Content-Type": {"text/html"}}, true, false},
+		"page of an error":    {404, http.Header{"Content-Type": {"text/html"}}, true, false},
+		"file":                {200, http.Header{"Content-Type": {"application/octet-stream"}}, true, false},
+		"no type":             {200, http.Header{}, true, false},
+		"malformed parameter": {200, http.Header{"Content-Type": {"text/html; a"}}, true, true},
+		"login":               {511, http.Header{}, false, true},
+	} {
+		err := Target{IsFile: test.isFile}.checkPortal(&http.Response{StatusCode: test.code, Header: test.header, ContentLength: -1})
+		if errors.As(err, new(*PortalError)) != test.want {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+}
