@@ -4,9 +4,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -44,8 +46,12 @@ var epoch = time.Now()
 // takes all there is into a block from which TLS is served. There is a block
 // while there are data in it: most connections wait for some.
 type Conn struct {
-	tcp *net.TCPConn
-	raw syscall.RawConn
+	wire atomic.Pointer[wire]
+	// opening is nil once the wire stays.
+	opening atomic.Pointer[opening]
+	// address is the other end's, and memory is told of it.
+	address netip.Addr
+	memory  *Memory
 	// fewAcks is of the Dialer.
 	fewAcks bool
 
@@ -54,6 +60,8 @@ type Conn struct {
 	unread []byte       // part of block
 	// drained says that the last read left nothing in the socket.
 	drained bool
+	// total is how much was received while the connection is young.
+	total quantity.Bytes
 
 	mu sync.Mutex
 	// batch is the size of batch that is worth waiting for, 0 if none is.
@@ -66,12 +74,30 @@ type Conn struct {
 	settled bool
 }
 
-func newConn(tcp *net.TCPConn, fewAcks bool) (*Conn, error) {
+// wire is a connection of the kernel.
+type wire struct {
+	tcp *net.TCPConn
+	raw syscall.RawConn
+}
+
+func newWire(tcp *net.TCPConn) (*wire, error) {
 	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return nil, err
+	return &wire{tcp, raw}, err
+}
+
+// set sets a socket option that is a number.
+func (w *wire) set(level, option, value int) (err error) {
+	if err := w.raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), level, option, value) }); err != nil {
+		return err
 	}
-	return &Conn{tcp: tcp, raw: raw, fewAcks: fewAcks}, nil
+	return os.NewSyscallError("setsockopt", err)
+}
+
+func newConn(under *wire, address netip.Addr, d Dialer) *Conn {
+	c := &Conn{address: address, memory: d.Memory, fewAcks: d.FewAcks}
+	c.wire.Store(under)
+	c.memory.born(c)
+	return c
 }
 
 // Await says how many bytes must still reach the requests in flight before
@@ -100,7 +126,7 @@ func (c *Conn) Owes(something bool) {
 	if c.settled == something {
 		c.settled = !something
 		// A failure means a closed connection, which the reader reports.
-		_ = c.tcp.SetKeepAlive(something)
+		_ = c.apply(func(w *wire) error { return w.tcp.SetKeepAlive(something) })
 	}
 }
 
@@ -108,16 +134,12 @@ func (c *Conn) Owes(something bool) {
 // which nothing comes for as long again; also one that does not acknowledge what
 // was sent, which TCP repeats for a quarter of an hour and does not ask beside.
 func (c *Conn) AskSoon(idle time.Duration) error {
-	var failed error
-	if err := c.raw.Control(func(fd uintptr) {
-		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(2*idle.Milliseconds()))
-	}); err != nil {
-		return err
-	}
-	if failed != nil {
-		return os.NewSyscallError("setsockopt", failed)
-	}
-	return c.tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: idle, Interval: idle / 5, Count: 5})
+	return c.apply(func(w *wire) error {
+		if err := w.set(unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(2*idle.Milliseconds())); err != nil {
+			return err
+		}
+		return w.tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: idle, Interval: idle / 5, Count: 5})
+	})
 }
 
 // setMark waits for batches of mark bytes, or for any byte if mark is 0.
@@ -125,7 +147,7 @@ func (c *Conn) AskSoon(idle time.Duration) error {
 func (c *Conn) setMark(mark int) {
 	switch {
 	case mark == 0:
-		_ = c.tcp.SetReadDeadline(time.Time{})
+		_ = c.wire.Load().tcp.SetReadDeadline(time.Time{})
 	case c.mark == 0:
 		periods := (time.Since(epoch) + patience/2) / patience
 		c.due = epoch.Add(periods * patience)
@@ -133,9 +155,7 @@ func (c *Conn) setMark(mark int) {
 	}
 	c.mark = mark
 	// A failure means a closed connection, which the reader reports.
-	_ = c.raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVLOWAT, max(mark, 1))
-	})
+	_ = c.wire.Load().set(unix.SOL_SOCKET, unix.SO_RCVLOWAT, max(mark, 1))
 }
 
 // extend lets a wait for a batch last until the next period ends. The
@@ -143,7 +163,7 @@ func (c *Conn) setMark(mark int) {
 // many reads there are.
 func (c *Conn) extend() {
 	c.due = c.due.Add(patience)
-	_ = c.tcp.SetReadDeadline(c.due)
+	_ = c.wire.Load().tcp.SetReadDeadline(c.due)
 }
 
 // Read returns buffered data, or waits for more.
@@ -178,9 +198,16 @@ func (c *Conn) release() {
 func (c *Conn) fill() (int, error) {
 	runtime.Gosched()
 	for {
-		n, err := c.receive(c.drained && c.isBatching())
+		w := c.wire.Load()
+		n, err := c.receive(w, c.drained && c.isBatching())
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			n, err = c.receiveOverdue()
+			n, err = c.receiveOverdue(w)
+		}
+		if err != unix.EAGAIN && !c.stays(w) {
+			if n > 0 {
+				c.release() // Another one brings the same from its beginning.
+			}
+			continue
 		}
 		switch {
 		case err == unix.EAGAIN:
@@ -191,6 +218,11 @@ func (c *Conn) fill() (int, error) {
 			return 0, io.EOF
 		}
 		c.drained = n < block.Size
+		if c.total <= youngest {
+			if c.total += quantity.Bytes(n); c.total > youngest {
+				c.memory.grown(c)
+			}
+		}
 		c.mu.Lock()
 		if c.mark == 0 && c.batch > 0 {
 			c.setMark(c.batch)
@@ -210,8 +242,8 @@ func (c *Conn) isBatching() bool {
 // known to hold no batch, the read that would say so is left out. Then a
 // wake-up that came since the last read goes unnoticed, but the next segment
 // brings another, or the deadline ends the wait.
-func (c *Conn) receive(drained bool) (n int, err error) {
-	waitErr := c.raw.Read(func(fd uintptr) bool {
+func (c *Conn) receive(w *wire, drained bool) (n int, err error) {
+	waitErr := w.raw.Read(func(fd uintptr) bool {
 		if drained {
 			drained = false
 			return false
@@ -228,8 +260,8 @@ func (c *Conn) receive(drained bool) (n int, err error) {
 // receiveOverdue reads what arrived before the deadline passed; a read is
 // not bound by the low-water mark. If that is nothing, the flow has stopped,
 // and what follows is waited for without a deadline.
-func (c *Conn) receiveOverdue() (n int, err error) {
-	if controlErr := c.raw.Control(func(fd uintptr) { n, err = c.read(fd) }); controlErr != nil {
+func (c *Conn) receiveOverdue(w *wire) (n int, err error) {
+	if controlErr := w.raw.Control(func(fd uintptr) { n, err = c.read(fd) }); controlErr != nil {
 		return 0, controlErr
 	}
 	c.mu.Lock()
@@ -275,12 +307,31 @@ func (c *Conn) read(fd uintptr) (n int, err error) {
 // Trial is nil: it is of those who pace it.
 func (*Conn) Trial() *Trial { return nil }
 
-func (c *Conn) Write(p []byte) (int, error)        { return c.tcp.Write(p) }
-func (c *Conn) Close() error                       { return c.tcp.Close() }
-func (c *Conn) CloseWrite() error                  { return c.tcp.CloseWrite() }
-func (c *Conn) LocalAddr() net.Addr                { return c.tcp.LocalAddr() }
-func (c *Conn) RemoteAddr() net.Addr               { return c.tcp.RemoteAddr() }
-func (c *Conn) SetWriteDeadline(t time.Time) error { return c.tcp.SetWriteDeadline(t) }
+func (c *Conn) Write(p []byte) (int, error) {
+	if o := c.opening.Load(); o != nil {
+		if n, err, done := o.write(p); done {
+			return n, err
+		}
+	}
+	return c.wire.Load().tcp.Write(p)
+}
+
+func (c *Conn) Close() error {
+	c.settle()
+	c.memory.leaves(c)
+	return c.wire.Load().tcp.Close()
+}
+
+func (c *Conn) CloseWrite() error {
+	c.settle()
+	return c.wire.Load().tcp.CloseWrite()
+}
+
+func (c *Conn) LocalAddr() net.Addr  { return c.wire.Load().tcp.LocalAddr() }
+func (c *Conn) RemoteAddr() net.Addr { return c.wire.Load().tcp.RemoteAddr() }
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	return c.wire.Load().tcp.SetWriteDeadline(t)
+}
 
 // SetReadDeadline is refused: the connection times its own reads.
 func (c *Conn) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }

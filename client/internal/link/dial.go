@@ -1,13 +1,26 @@
 package link
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
+)
+
+// attemptDelay is how long an address may take to connect until the next one is tried
+// beside it (RFC 8305 5).
+const attemptDelay = 250 * time.Millisecond
+
+// The families of addresses that a Dialer may be told to use alone.
+const (
+	IPv4 = "ip4"
+	IPv6 = "ip6"
 )
 
 // Dialer opens connections through one network device.
@@ -16,43 +29,203 @@ import (
 // Linux 5.7 and, unlike a bound source address, survives a change of address.
 type Dialer struct {
 	Device string
-	// NameServers are asked in turn; if there are none, the machine's are.
+	// NameServers are asked; if there are none, the machine's are.
 	NameServers []netip.AddrPort
+	// Siblings are the devices of all links. Name servers of the machine that one of
+	// them leads to are asked through it as well.
+	Siblings []string
+	// Family is IPv4 or IPv6 if only those addresses are to be used.
+	Family string
+	// Memory, if set, is what dialers of the link have learned.
+	Memory *Memory
 	// FewAcks has TCP acknowledge every second packet from the start, which takes
 	// less energy. Else Linux acknowledges each while the receive window grows.
 	FewAcks bool
 }
 
-// Dial connects to a TCP address by plain TCP (MPTCP would use the other
-// links as well) and resolves host names through the same device if it can.
+// Dial connects to a TCP address by plain TCP (MPTCP would use the other links as
+// well) and resolves host names through the same device if it can. Where a host has
+// several addresses, the one that works is found, by what it sends (see opening).
 func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
-	asked := &askedServers{}
-	c, err := d.dialer(asked).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, asked.named(err)
+	if d.Memory == nil {
+		d.Memory = new(Memory)
 	}
-	conn, err := newConn(c.(*net.TCPConn), d.FewAcks)
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		c.Close()
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
+	}
+	if literal, err := netip.ParseAddr(host); err == nil {
+		if !d.allows(literal) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("%s is not used: only %s addresses are", literal, familyName(d.Family))}
+		}
+		by := d.Memory.way(literal, port)
+		tcp, err := d.connect(ctx, by)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := d.socket(tcp, by)
+		if err != nil {
+			return nil, err // As an interface a nil *Conn would not be nil.
+		}
+		return conn, nil
+	}
+	found, err := d.names().lookup(ctx, host)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
+	}
+	started := time.Now()
+	tcp, by, rest, err := d.race(ctx, d.Memory.ways(found, port))
+	if err != nil {
 		return nil, err
 	}
+	conn, err := d.socket(tcp, by)
+	if err != nil {
+		return nil, err
+	}
+	conn.open(d, by, rest, time.Since(started))
 	return conn, nil
+}
+
+// socket is a Conn of the connection, which is closed on failure.
+func (d Dialer) socket(tcp *net.TCPConn, by way) (*Conn, error) {
+	under, err := newWire(tcp)
+	if err != nil {
+		tcp.Close()
+		return nil, err
+	}
+	return newConn(under, by.address, d), nil
+}
+
+func (d Dialer) allows(a netip.Addr) bool {
+	is4 := a.Unmap().Is4()
+	return d.Family == "" || is4 == (d.Family == IPv4)
+}
+
+func familyName(family string) string {
+	if family == IPv4 {
+		return "IPv4"
+	}
+	return "IPv6"
 }
 
 // Plain is the standard library's dialer through the device, whose connections
 // read as they come.
-func (d Dialer) Plain() *net.Dialer { return d.dialer(&askedServers{}) }
-
-func (d Dialer) dialer(asked *askedServers) *net.Dialer {
+func (d Dialer) Plain() *net.Dialer {
 	dialer := d.bound()
-	dialer.Resolver = d.resolver(stubFile, asked)
+	dialer.Resolver = d.names().resolver
 	return dialer
+}
+
+func (d Dialer) names() *names {
+	if d.Memory == nil {
+		return newNames(d)
+	}
+	d.Memory.mu.Lock()
+	defer d.Memory.mu.Unlock()
+	if d.Memory.names == nil {
+		d.Memory.names = newNames(d)
+	}
+	return d.Memory.names
 }
 
 func (d Dialer) bound() *net.Dialer {
 	dialer := &net.Dialer{Control: d.bind}
 	dialer.SetMultipathTCP(false)
 	return dialer
+}
+
+// way is a way to a server.
+type way struct {
+	address netip.Addr
+	port    string
+	// small says that segments are to be small, both ways.
+	small bool
+}
+
+// smallSegment is the payload of the largest IPv6 packet that every path carries, in
+// bytes (RFC 8200 5).
+const smallSegment = 1280 - 40 - 20
+
+// connect connects by one way.
+func (d Dialer) connect(ctx context.Context, by way) (*net.TCPConn, error) {
+	dialer := d.bound()
+	if by.small {
+		dialer.Control = func(network, address string, c syscall.RawConn) error {
+			var failed error
+			err := c.Control(func(fd uintptr) {
+				failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG, smallSegment)
+			})
+			return errors.Join(err, failed, d.bind(network, address, c))
+		}
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(by.address.String(), by.port))
+	if err != nil {
+		return nil, err
+	}
+	return conn.(*net.TCPConn), nil
+}
+
+// race connects by the first way that answers. Each has some time before the next one is
+// tried as well. The rest are the ways that did not fail.
+func (d Dialer) race(ctx context.Context, ways []way) (tcp *net.TCPConn, by way, rest []way, err error) {
+	if len(ways) == 1 {
+		tcp, err = d.connect(ctx, ways[0])
+		return tcp, ways[0], nil, err
+	}
+	type answer struct {
+		tcp *net.TCPConn
+		err error
+		way int
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	answers, dialing, next := make(chan answer), 0, 0
+	defer func() {
+		cancel()
+		for range dialing {
+			if late := <-answers; late.err == nil {
+				late.tcp.Close()
+			}
+		}
+	}()
+	failed := make([]bool, len(ways))
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for next < len(ways) || dialing > 0 {
+		select {
+		case <-timer.C:
+			if next == len(ways) {
+				continue
+			}
+			this := next
+			next++
+			dialing++
+			go func() {
+				tcp, err := d.connect(ctx, ways[this])
+				answers <- answer{tcp, err, this}
+			}()
+			timer.Reset(attemptDelay)
+		case one := <-answers:
+			dialing--
+			if one.err != nil {
+				failed[one.way] = true
+				err = cmp.Or(err, one.err)
+				timer.Reset(0)
+				continue
+			}
+			for i, other := range ways {
+				switch {
+				case i == one.way || failed[i]:
+				case i < one.way:
+					d.Memory.isLate(other.address)
+					rest = append(rest, other)
+				default:
+					rest = append(rest, other)
+				}
+			}
+			return one.tcp, ways[one.way], rest, nil
+		}
+	}
+	return nil, way{}, nil, err
 }
 
 // bind binds a socket to the device.

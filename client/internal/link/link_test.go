@@ -138,7 +138,7 @@ func TestMemoryIsHeldWhileDataAreUnread(t *testing.T) {
 // descriptor is that of the connection's socket.
 func descriptor(t *testing.T, c *Conn) (number int) {
 	t.Helper()
-	if err := c.raw.Control(func(fd uintptr) { number = int(fd) }); err != nil {
+	if err := c.wire.Load().raw.Control(func(fd uintptr) { number = int(fd) }); err != nil {
 		t.Fatal(err)
 	}
 	return number
@@ -500,7 +500,7 @@ func TestCloseWriteLeavesTheAnswer(t *testing.T) {
 // the other end is there, 0 if it does not.
 func keepAlive(t *testing.T, c *Conn) (idle time.Duration) {
 	t.Helper()
-	if err := c.raw.Control(func(fd uintptr) {
+	if err := c.wire.Load().raw.Control(func(fd uintptr) {
 		asks, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE)
 		seconds, idleErr := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE)
 		if err != nil || idleErr != nil {
@@ -523,7 +523,7 @@ func TestOnlyWhoOwesSomethingIsAskedWhetherItIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	var patience int
-	if err := c.raw.Control(func(fd uintptr) {
+	if err := c.wire.Load().raw.Control(func(fd uintptr) {
 		patience, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT)
 	}); err != nil || patience != 10_000 {
 		t.Errorf("unacknowledged data waits for %d ms, %v", patience, err)

@@ -1,7 +1,6 @@
 package link
 
 import (
-	"errors"
 	"net"
 	"time"
 
@@ -87,23 +86,24 @@ func (c *Conn) Acknowledged() (bytes uint64, all bool, err error) {
 
 // LimitUnsent has the kernel take no more than about so many bytes that it
 // cannot send yet: what it has taken is then on its way.
-func (c *Conn) LimitUnsent(bytes int) (err error) {
-	controlErr := c.raw.Control(func(fd uintptr) {
-		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes)
-	})
-	return errors.Join(controlErr, err)
+func (c *Conn) LimitUnsent(bytes int) error {
+	return c.apply(func(w *wire) error { return w.set(unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes) })
 }
 
 // FillSegments has TCP send no segment that is not full while something is on its way
 // (RFC 896), or, as usual, whatever is written at once.
-func (c *Conn) FillSegments(always bool) error { return c.tcp.SetNoDelay(!always) }
+func (c *Conn) FillSegments(always bool) error {
+	return c.apply(func(w *wire) error { return w.tcp.SetNoDelay(!always) })
+}
 
 // DiscardUnsent has Close throw away what the other end's kernel does not have. Else the
 // kernel goes on sending it.
-func (c *Conn) DiscardUnsent() error { return c.tcp.SetLinger(0) }
+func (c *Conn) DiscardUnsent() error {
+	return c.apply(func(w *wire) error { return w.tcp.SetLinger(0) })
+}
 
 func (c *Conn) info() (info *unix.TCPInfo, err error) {
-	controlErr := c.raw.Control(func(fd uintptr) {
+	controlErr := c.wire.Load().raw.Control(func(fd uintptr) {
 		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 	})
 	if controlErr != nil {

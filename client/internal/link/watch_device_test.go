@@ -3,21 +3,17 @@ package link
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-)
 
-// inNamespace says that the test runs in a network namespace of its own.
-const inNamespace = "MULTILINK_TEST_NAMESPACE"
+	"github.com/linklab/linklab/client/internal/cabletest"
+)
 
 // What happens to a device is reported, also what only rtnetlink tells.
 func TestDeviceIsWatched(t *testing.T) {
-	if os.Getenv(inNamespace) == "" {
-		again(t)
+	if cabletest.Again(t) {
 		return
 	}
 	ip := func(words string) {
@@ -76,30 +72,5 @@ func TestDeviceIsWatched(t *testing.T) {
 				quiet = true
 			}
 		}
-	}
-}
-
-// again runs the test once more in a network namespace where it may change
-// devices, or skips it where that is not allowed.
-func again(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("there is no ip(8)")
-	}
-	command := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
-	command.Env = append(os.Environ(), inNamespace+"=1")
-	command.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
-	out, err := command.CombinedOutput()
-	switch {
-	case len(out) == 0 && err != nil:
-		t.Skip("no namespace of its own: ", err)
-	case err != nil:
-		t.Errorf("%v\n%s", err, out)
-	case !strings.Contains(string(out), "--- PASS"):
-		t.Errorf("it did not run:\n%s", out)
 	}
 }

@@ -1,0 +1,275 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// asking are the names that ask these servers.
+func asking(servers ...*nameServerOf) *names {
+	d := Dialer{Device: "lo"}
+	for _, s := range servers {
+		d.NameServers = append(d.NameServers, s.address)
+	}
+	return newNames(d)
+}
+
+const host = "anything.example."
+
+// lookup is what is found of the host, and how long that took.
+func lookup(t *testing.T, n *names) (found []netip.Addr, took time.Duration, err error) {
+	t.Helper()
+	start := time.Now()
+	found, err = n.lookup(t.Context(), host)
+	return found, time.Since(start), err
+}
+
+// quick is far below the seconds that a silent server costs who waits for it.
+const quick = 700 * time.Millisecond
+
+// No server that is silent, refuses or lies delays the answer of one that knows the name.
+func TestAServerCostsNothingThatAnotherDoesNot(t *testing.T) {
+	good := zone{a: []string{"192.0.2.1"}, ttl: 60}
+	for name, test := range map[string]struct {
+		zones []zone
+		want  string
+		least time.Duration
+	}{
+		"alone":               {[]zone{good}, "[192.0.2.1]", 0},
+		"one dead":            {[]zone{{silent: true}, good}, "[192.0.2.1]", 0},
+		"one refuses":         {[]zone{{code: dnsmessage.RCodeRefused}, good}, "[192.0.2.1]", 0},
+		"one fails":           {[]zone{{code: dnsmessage.RCodeServerFailure}, good}, "[192.0.2.1]", 0},
+		"one is slow":         {[]zone{{a: good.a, delay: 2 * time.Second}, good}, "[192.0.2.1]", 0},
+		"one denies":          {[]zone{{code: dnsmessage.RCodeNameError}, {a: good.a, delay: 100 * time.Millisecond}}, "[192.0.2.1]", 0},
+		"one has none":        {[]zone{{}, {a: good.a, delay: 100 * time.Millisecond}}, "[192.0.2.1]", 0},
+		"AAAA refused":        {[]zone{{a: good.a, codeAAAA: dnsmessage.RCodeRefused}}, "[192.0.2.1]", 0},
+		"AAAA fails":          {[]zone{{a: good.a, codeAAAA: dnsmessage.RCodeServerFailure}}, "[192.0.2.1]", 0},
+		"AAAA not known":      {[]zone{{a: good.a, codeAAAA: dnsmessage.RCodeNotImplemented}}, "[192.0.2.1]", 0},
+		"AAAA silent":         {[]zone{{a: good.a, silentAAAA: true}}, "[192.0.2.1]", resolutionDelay},
+		"AAAA silent, a dead": {[]zone{{a: good.a, silentAAAA: true}, {silent: true}}, "[192.0.2.1]", resolutionDelay},
+		"a lost query":        {[]zone{{a: good.a, drop: 1}}, "[192.0.2.1]", 0},
+		"no EDNS":             {[]zone{{a: good.a, plain: true}}, "[192.0.2.1]", 0},
+		"truncated":           {[]zone{{a: good.a, truncated: true}}, "[192.0.2.1]", 0},
+		"spoofed":             {[]zone{{a: good.a, spoofed: true}}, "[192.0.2.1]", 0},
+		"both families":       {[]zone{{a: good.a, aaaa: []string{"2001:db8::1"}}}, "", 0},
+		"four":                {[]zone{{silent: true}, {code: dnsmessage.RCodeRefused}, {code: dnsmessage.RCodeServerFailure}, good}, "[192.0.2.1]", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var servers []*nameServerOf
+			for _, z := range test.zones {
+				servers = append(servers, serve(t, "127.0.0.1", z))
+			}
+			found, took, err := lookup(t, asking(servers...))
+			limit := quick
+			if name == "a lost query" {
+				limit += askedAgain
+			}
+			if err != nil || test.want != "" && fmt.Sprint(found) != test.want || took > limit || took < test.least {
+				t.Errorf("%v, %v after %v", found, err, took)
+			}
+			if name == "both families" && len(found) != 2 {
+				t.Errorf("of two addresses %v are found", found)
+			}
+		})
+	}
+}
+
+// Where all fail, or deny the name, the error comes soon and names all servers.
+func TestAllFail(t *testing.T) {
+	for name, test := range map[string]struct {
+		zones    []zone
+		notFound bool
+		limit    time.Duration
+	}{
+		"refused":           {[]zone{{code: dnsmessage.RCodeRefused}, {code: dnsmessage.RCodeServerFailure}}, false, quick},
+		"denied":            {[]zone{{code: dnsmessage.RCodeNameError}}, true, quick},
+		"denied, one dead":  {[]zone{{code: dnsmessage.RCodeNameError}, {silent: true}}, true, quick + betterWait},
+		"denied, refused":   {[]zone{{code: dnsmessage.RCodeNameError}, {code: dnsmessage.RCodeRefused}}, true, quick},
+		"refused, one dead": {[]zone{{code: dnsmessage.RCodeRefused}, {silent: true}}, false, failedWait + quick},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var servers []*nameServerOf
+			for _, z := range test.zones {
+				servers = append(servers, serve(t, "127.0.0.1", z))
+			}
+			n := asking(servers...)
+			_, took, err := lookup(t, n)
+			failed := new(net.DNSError)
+			if !errors.As(err, &failed) || failed.IsNotFound != test.notFound || took > test.limit {
+				t.Fatalf("%v after %v", err, took)
+			}
+			for _, s := range servers {
+				if !strings.Contains(err.Error(), s.address.String()) {
+					t.Errorf("%v does not name %s", err, s.address)
+				}
+				if asked := s.asked.Load(); asked > 6 {
+					t.Errorf("a server was asked %d times", asked)
+				}
+			}
+		})
+	}
+}
+
+// A name is asked for again when its TTL has passed, and the old answer is used for longer
+// where that fails.
+func TestAnswersAreRemembered(t *testing.T) {
+	s := serve(t, "127.0.0.1", zone{a: []string{"192.0.2.1"}, aaaa: []string{"2001:db8::1"}, ttl: 60})
+	n := asking(s)
+	look := func(want string, limit time.Duration) {
+		t.Helper()
+		found, took, err := lookup(t, n)
+		if err != nil || !strings.Contains(fmt.Sprint(found), want) || took > limit {
+			t.Errorf("%v, %v after %v, want %s", found, err, took, want)
+		}
+	}
+	look("192.0.2.1", quick)
+	asked := s.asked.Load()
+	s.set(func(z *zone) { z.a = []string{"192.0.2.2"} })
+	look("192.0.2.1", quick)
+	if s.asked.Load() != asked {
+		t.Error("the server is asked though the TTL has not passed")
+	}
+	n.expire() // As if it had.
+	look("192.0.2.2", quick)
+	for name, fail := range map[string]func(*zone){
+		"silence": func(z *zone) { z.silent = true },
+		"refusal": func(z *zone) { z.silent, z.code = false, dnsmessage.RCodeRefused },
+	} {
+		s.set(fail)
+		n.expire()
+		look("192.0.2.2", staleAfter+quick)
+		look("192.0.2.2", quick)
+		found, _, _ := lookup(t, n)
+		if len(found) != 2 {
+			t.Errorf("after %s there is only %v", name, found)
+		}
+	}
+	// Not for ever.
+	n.mu.Lock()
+	for _, h := range n.hosts {
+		for _, r := range h.of {
+			r.until, r.ended = time.Time{}, time.Now().Add(-mostStale-time.Second)
+		}
+	}
+	n.mu.Unlock()
+	if found, _, err := lookup(t, n); err == nil {
+		t.Errorf("%v is used for ever", found)
+	}
+}
+
+// What a name server refuses to answer it is asked again, but not at once.
+func TestAFamilyThatIsNotAnsweredIsLeftOut(t *testing.T) {
+	s := serve(t, "127.0.0.1", zone{a: []string{"192.0.2.1"}, ttl: 60, silentAAAA: true})
+	n := asking(s)
+	if _, took, err := lookup(t, n); err != nil || took < resolutionDelay {
+		t.Errorf("%v after %v", err, took)
+	}
+	asked := s.asked.Load()
+	if _, took, err := lookup(t, n); err != nil || took > resolutionDelay/2 || s.asked.Load() != asked {
+		t.Errorf("%v after %v, asked %d times more", err, took, s.asked.Load()-asked)
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	s := serve(t, "127.0.0.1", zone{a: []string{"192.0.2.1"}, ttl: 60})
+	n := asking(s)
+	n.of.Family = IPv4
+	for i := range mostNames + 100 {
+		if _, err := n.lookup(t.Context(), fmt.Sprintf("host%d.example.", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(n.hosts) > mostNames {
+		t.Errorf("%d names are remembered", len(n.hosts))
+	}
+}
+
+// A name of this machine is no question for others.
+func TestLocalhostIsNotAskedFor(t *testing.T) {
+	s := serve(t, "127.0.0.1", zone{a: []string{"192.0.2.1"}})
+	found, err := asking(s).lookup(t.Context(), "my.localhost.")
+	if err != nil || len(found) == 0 || !found[0].IsLoopback() || s.asked.Load() > 0 {
+		t.Errorf("%v, %v, asked %d times", found, err, s.asked.Load())
+	}
+}
+
+// Only addresses of the family are used, and asked for.
+func TestOneFamily(t *testing.T) {
+	s := serve(t, "127.0.0.1", zone{a: []string{"127.0.0.1"}, aaaa: []string{"::1"}, ttl: 60})
+	listener, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	for family, want := range map[string]string{IPv4: "127.0.0.1", IPv6: "::1"} {
+		before := s.asked.Load()
+		d := Dialer{Device: "lo", NameServers: []netip.AddrPort{s.address}, Family: family}
+		conn, err := d.Dial(t.Context(), net.JoinHostPort(host, port))
+		if err != nil {
+			t.Fatal(family, err)
+		}
+		if got := conn.RemoteAddr().(*net.TCPAddr).IP.String(); got != want || s.asked.Load() != before+1 {
+			t.Errorf("%s: %s, asked %d times", family, got, s.asked.Load()-before)
+		}
+		conn.Close()
+		for _, literal := range []string{"127.0.0.1", "::1"} {
+			conn, err := d.Dial(t.Context(), net.JoinHostPort(literal, port))
+			if (err == nil) != (literal == want) {
+				t.Errorf("%s to %s: %v", family, literal, err)
+			}
+			if err == nil {
+				conn.Close()
+			} else if !strings.Contains(err.Error(), "is not used: only IPv") {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Of several addresses the next is tried beside one that does not answer, and the one
+// that worked comes first from then on.
+func TestAddressesAreTriedInTurn(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	// Nobody answers at the first address: its queue is full.
+	full := fullListener(t, "127.0.0.9", port)
+	s := serve(t, "127.0.0.1", zone{a: []string{full, "127.0.0.8", "127.0.0.1"}, ttl: 60})
+	d := Dialer{Device: "lo", NameServers: []netip.AddrPort{s.address}, Memory: new(Memory)}
+	for i, limit := range []time.Duration{attemptDelay + quick, attemptDelay / 2} {
+		start := time.Now()
+		conn, err := d.Dial(t.Context(), net.JoinHostPort(host, port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		if took := time.Since(start); took > limit {
+			t.Errorf("dial %d took %v", i, took)
+		}
+	}
+	refused := serve(t, "127.0.0.1", zone{a: []string{"127.0.0.7", "127.0.0.8"}})
+	d = Dialer{Device: "lo", NameServers: []netip.AddrPort{refused.address}}
+	start := time.Now()
+	if _, err := d.Dial(t.Context(), net.JoinHostPort(host, port)); err == nil || !strings.Contains(err.Error(), "refused") || time.Since(start) > quick {
+		t.Errorf("%v after %v", err, time.Since(start))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := d.Dial(ctx, net.JoinHostPort(host, port)); err == nil {
+		t.Error("a cancelled dial succeeds")
+	}
+}

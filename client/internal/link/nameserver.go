@@ -1,0 +1,137 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+)
+
+const (
+	// resolverFile names the name servers of a machine. Android has none.
+	resolverFile = "/etc/resolv.conf"
+	// stubFile has the same format and names those that systemd-resolved asks,
+	// where resolverFile names only systemd-resolved itself.
+	stubFile = "/run/systemd/resolve/resolv.conf"
+	// mostNameServers bounds how many are asked at once.
+	mostNameServers = 8
+)
+
+// stub is systemd-resolved.
+var stub = netip.MustParseAddr("127.0.0.53")
+
+// nameServer is a name server and the way to it.
+type nameServer struct {
+	address netip.AddrPort
+	// device is what its socket is bound to; empty for a server of this machine.
+	device string
+	// elsewhere says that it answers for another link.
+	elsewhere bool
+}
+
+// servers are the name servers to ask for the link: its own, or else those of the
+// machine. One of the machine may be reachable through another link alone, which is
+// tried as well.
+func (n *names) servers() (servers []nameServer, err error) {
+	if len(n.of.NameServers) > 0 {
+		for _, address := range n.of.NameServers {
+			servers = append(servers, n.through(address))
+		}
+		return servers, nil
+	}
+	listed, err := readNameServers(n.resolverFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, errors.New("this machine names no name servers (" + n.resolverFile + "): give some with --dns")
+	}
+	if len(listed) == 0 { // resolv.conf(5)
+		listed = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:53")}
+	}
+	for _, address := range listed {
+		var behind []netip.AddrPort
+		if address.Addr() == stub {
+			behind, _ = readNameServers(n.stubFile) // Without it, the stub alone is asked.
+			behind = slices.DeleteFunc(behind, func(a netip.AddrPort) bool { return a.Addr().IsLoopback() })
+		}
+		for _, real := range append(behind, address) {
+			server := n.through(real)
+			server.elsewhere = real == address && len(behind) > 0
+			servers = append(servers, server)
+		}
+	}
+	servers = servers[:min(len(servers), mostNameServers)]
+	for _, server := range slices.Clone(servers) {
+		if device := n.owner(server); device != "" {
+			servers = append(servers, nameServer{server.address, device, true})
+		}
+	}
+	return servers, nil
+}
+
+// through is the server as the link reaches it. A server of this machine cannot be
+// reached through the device, and uses the links that it likes.
+func (n *names) through(address netip.AddrPort) nameServer {
+	if address.Addr().IsLoopback() {
+		return nameServer{address: address}
+	}
+	return nameServer{address: address, device: n.of.Device}
+}
+
+// owner is the device of the other link that the machine's routes lead through to the
+// server; empty if there is none.
+func (n *names) owner(server nameServer) string {
+	if server.device == "" || len(n.of.Siblings) == 0 {
+		return ""
+	}
+	conn, err := net.Dial("udp", server.address.String()) // It sends nothing.
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	local := conn.LocalAddr().(*net.UDPAddr).IP
+	for _, device := range n.of.Siblings {
+		found, err := net.InterfaceByName(device)
+		if err != nil || device == n.of.Device {
+			continue
+		}
+		addresses, _ := found.Addrs() // One that is gone has none.
+		for _, a := range addresses {
+			if one, ok := a.(*net.IPNet); ok && one.IP.Equal(local) {
+				return device
+			}
+		}
+	}
+	return ""
+}
+
+// readNameServers reads resolv.conf(5).
+func readNameServers(file string) (servers []netip.AddrPort, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || fields[0] != "nameserver" {
+			continue
+		}
+		address, err := netip.ParseAddr(fields[1])
+		if server := netip.AddrPortFrom(address, 53); err == nil && !slices.Contains(servers, server) {
+			servers = append(servers, server)
+		}
+	}
+	return servers, nil
+}
+
+// ParseNameServer reads ADDRESS or ADDRESS:PORT.
+func ParseNameServer(text string) (netip.AddrPort, error) {
+	if address, err := netip.ParseAddr(text); err == nil {
+		return netip.AddrPortFrom(address, 53), nil
+	}
+	if both, err := netip.ParseAddrPort(text); err == nil {
+		return both, nil
+	}
+	return netip.AddrPort{}, fmt.Errorf("%q is not a name server: allowed is ADDRESS or ADDRESS:PORT such as 192.168.1.1", text)
+}
