@@ -381,6 +381,7 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f --link lo --overlap 1.1", "--overlap 1.1: allowed is above 0 to 1"},
 		{"get https://h/f --link lo --window 0s", "--window 0s: allowed are times above 0"},
 		{"get https://h/f --link lo --give-up -1s", "--give-up -1s: allowed are times"},
+		{"get https://h/f --link lo -4 -6", "--ipv4: it and --ipv6 exclude each other"},
 		{"get https://h/f --link lo --rescue --no-rescue", "--no-rescue: it and --rescue exclude each other"},
 		{"get https://h/f --link lo --checksum md5=00", "--checksum md5=00: allowed is sha-256= and 64 hexadecimal digits"},
 		{"get https://h/f --link lo --ca-file missing.pem", "--ca-file missing.pem: open missing.pem"},

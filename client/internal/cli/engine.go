@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -79,6 +80,7 @@ type engineFlags struct {
 	caps        []string
 	rates       []string
 	dns         []string
+	ipv4, ipv6  bool
 
 	// usual is the algorithm unless the user names one; adaptive if empty.
 	usual string
@@ -119,6 +121,8 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.rates, "rate-limit", nil, "most that a link may receive, as NAME=RATE such as lte=20Mbit/s, or all links together, as RATE (repeatable)")
 	flags.StringArrayVar(&f.dns, "dns", nil, "name server to ask through a link, as NAME=ADDRESS, or through all, as ADDRESS (repeatable; default: those of /etc/resolv.conf; one on this machine answers over whatever link it uses)")
 	flags.StringVar(&f.minTLS, "min-tls-version", "1.2", "oldest TLS of servers: 1.2 or 1.3")
+	flags.BoolVarP(&f.ipv4, "ipv4", "4", false, "use IPv4 addresses only")
+	flags.BoolVarP(&f.ipv6, "ipv6", "6", false, "use IPv6 addresses only")
 	flags.StringVar(&f.caFile, "ca-file", "", "PEM file with the only authorities to trust (default: the system's)")
 }
 
@@ -234,11 +238,7 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	if algorithm.Takes("connections") {
 		o.Lanes = &download.Lanes{Most: f.connections}
 	}
-	if o.Rescue = rescue; rescue {
-		for i, l := range o.Links {
-			o.Links[i].Watch = link.Watcher{Device: l.Device, WirelessFile: f.wireless}.Watch
-		}
-	}
+	o.Rescue = rescue
 	if err = f.parseBandwidths(o.Links); err != nil {
 		return o, nil, err
 	}
@@ -314,14 +314,50 @@ func (f *engineFlags) parseLinks() (links []download.Link, err error) {
 		}
 		links = append(links, download.Link{Name: name, Device: device})
 	}
+	family, err := f.family()
+	if err != nil {
+		return nil, err
+	}
+	var devices []string
+	for _, l := range links {
+		devices = append(devices, l.Device)
+	}
 	for i, l := range links {
 		servers, err := f.nameServers(links, i)
 		if err != nil {
 			return nil, err
 		}
-		links[i].Dial = link.Dialer{Device: l.Device, NameServers: servers, FewAcks: f.algorithm == frugal}.Dial
+		memory := new(link.Memory)
+		links[i].Dial = link.Dialer{
+			Device: l.Device, Siblings: devices, NameServers: servers, Family: family, Memory: memory, FewAcks: f.algorithm == frugal,
+		}.Dial
+		if !f.rescue || f.noRescue {
+			continue
+		}
+		watch := link.Watcher{Device: l.Device, WirelessFile: f.wireless}.Watch
+		links[i].Watch = func(ctx context.Context, report func(link.Change)) {
+			watch(ctx, func(c link.Change) {
+				if c == link.Up {
+					memory.Moved()
+				}
+				report(c)
+			})
+		}
 	}
 	return links, nil
+}
+
+// family is that of the only addresses to use; empty for both.
+func (f *engineFlags) family() (string, error) {
+	switch {
+	case f.ipv4 && f.ipv6:
+		return "", invalid("ipv4", "", "it and --ipv6 exclude each other")
+	case f.ipv4:
+		return link.IPv4, nil
+	case f.ipv6:
+		return link.IPv6, nil
+	}
+	return "", nil
 }
 
 // nameServers are those that link i is to ask.

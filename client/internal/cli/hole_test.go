@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/linklab/linklab/client/internal/cabletest"
+)
+
+// behindHole serves a file over both families, and takes one. The certificate is longer
+// than a packet.
+func behindHole(t *testing.T, content []byte, v4, v6 net.Listener) (flags []string, put *bytes.Buffer) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	for i := range 200 {
+		template.DNSNames = append(template.DNSNames, fmt.Sprintf("host%d.example", i))
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	put = new(bytes.Buffer)
+	var mu sync.Mutex
+	server := &http.Server{
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPut {
+				w.Header().Set("ETag", `"1"`)
+				http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if r.Header.Get("Content-Range") != "" {
+				w.WriteHeader(http.StatusBadRequest)
+				return
+			}
+			put.Reset()
+			io.Copy(put, r.Body)
+			w.WriteHeader(http.StatusCreated)
+		}),
+	}
+	go server.ServeTLS(v4, "", "")
+	go server.ServeTLS(v6, "", "")
+	t.Cleanup(func() { server.Close() })
+	names, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { names.Close() })
+	go answerNames(names)
+	return []string{"--link", "near", "--ca-file", authority, "--dns", names.LocalAddr().String()}, put
+}
+
+// answerNames has each name stand for both addresses.
+func answerNames(conn net.PacketConn) {
+	buffer := make([]byte, 2048)
+	for {
+		n, from, err := conn.ReadFrom(buffer)
+		if err != nil {
+			return
+		}
+		var p dnsmessage.Parser
+		header, err := p.Start(buffer[:n])
+		q, failed := p.Question()
+		if err != nil || failed != nil {
+			continue
+		}
+		b := dnsmessage.NewBuilder(nil, dnsmessage.Header{ID: header.ID, Response: true, RecursionAvailable: true})
+		b.StartQuestions()
+		b.Question(q)
+		b.StartAnswers()
+		of := dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 60}
+		switch q.Type {
+		case dnsmessage.TypeA:
+			b.AResource(of, dnsmessage.AResource{A: netip.MustParseAddr(cabletest.Far4).As4()})
+		case dnsmessage.TypeAAAA:
+			b.AAAAResource(of, dnsmessage.AAAAResource{AAAA: netip.MustParseAddr(cabletest.Far6).As16()})
+		}
+		if message, err := b.Finish(); err == nil {
+			conn.WriteTo(message, from)
+		}
+	}
+}
+
+// A path-MTU hole behind IPv6 costs a download and an upload little, also where there is
+// no IPv4.
+func TestAPathMTUHole(t *testing.T)            { passHole(t, true) }
+func TestAPathMTUHoleOnTheWayOut(t *testing.T) { passHole(t, false) }
+
+func passHole(t *testing.T, towards bool) {
+	if cabletest.Again(t) {
+		return
+	}
+	const limit = 6 * time.Second
+	v4, v6 := cabletest.Lay(t, towards)
+	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	flags, put := behindHole(t, content, v4, v6)
+	flags = append(flags, "--give-up", "20s", "--log-level", "error")
+	own := filepath.Join(t.TempDir(), "own")
+	if err := os.WriteFile(own, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range [][]string{nil, {"-4"}, {"-6"}} {
+		copied := own + ".copy" + fmt.Sprint(len(family), family)
+		for _, command := range [][]string{{"get", "https://host1.example/f", "-o", copied}, {"put", own, "https://host1.example/f"}} {
+			start := time.Now()
+			code, _, stderr := run(append(append(command, flags...), family...)...)
+			if took := time.Since(start); code != 0 || took > limit {
+				t.Errorf("%s %v: exit code %d after %v, stderr %q", command[0], family, code, took, stderr)
+			}
+		}
+		if got, err := os.ReadFile(copied); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("%v: the file has %d bytes, %v", family, len(got), err)
+		}
+		if !bytes.Equal(put.Bytes(), content) {
+			t.Errorf("%v: the server got %d bytes", family, put.Len())
+		}
+		put.Reset()
+	}
+}
