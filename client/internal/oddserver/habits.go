@@ -140,9 +140,9 @@ var Habits = []Habit{
 	}},
 
 	// Two files under one name.
-	{Name: "file-by-address", Does: "has another file, of the same size, at each address", differs: true, serve: func(x *exchange) { x.turn(x.address()%2 == 0) }},
-	{Name: "file-by-request", Does: "has one of two files in turn, of the same size", differs: true, serve: func(x *exchange) { x.turn(x.asked%2 == 0) }},
-	{Name: "file-changes", Does: "has another file, of the same size, after a few requests", differs: true, serve: func(x *exchange) { x.turn(x.asked > changeAfter) }},
+	{Name: "file-by-address", Does: "has another file, of the same size, at each address", Differs: true, serve: func(x *exchange) { x.turn(x.address()%2 == 0) }},
+	{Name: "file-by-request", Does: "has one of two files in turn, of the same size", Differs: true, serve: func(x *exchange) { x.turn(x.asked%2 == 0) }},
+	{Name: "file-changes", Does: "has another file, of the same size, after a few requests", Differs: true, serve: func(x *exchange) { x.turn(x.asked > changeAfter) }},
 }
 
 func tellNoSize(x *exchange, first, last int) {

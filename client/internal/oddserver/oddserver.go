@@ -6,6 +6,8 @@ package oddserver
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,8 +25,8 @@ type Habit struct {
 	Does string
 	// serve answers a request for the file.
 	serve func(*exchange)
-	// differs says that the server has two files of the same size under one name.
-	differs bool
+	// Differs says that the server has two files of the same size under one name.
+	Differs bool
 }
 
 // Find returns the habit of that name.
@@ -74,7 +76,7 @@ func New(content []byte, options ...Option) *Server {
 
 // Is reports whether a client has a file that the server had: not a mixture of two.
 func (s *Server) Is(h Habit, got []byte) bool {
-	return bytes.Equal(got, s.content) || h.differs && bytes.Equal(got, s.other)
+	return bytes.Equal(got, s.content) || h.Differs && bytes.Equal(got, s.other)
 }
 
 // Asked is how many requests there were for a path.
@@ -218,10 +220,17 @@ func (p *paced) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Start serves on loopback addresses, on one port, with TLS and HTTP/2 unless plain
-// is set. A certificate for example.com and the addresses 127.0.0.1 and ::1 is
-// the server's own authority.
-func (s *Server) Start(plain bool, addresses ...string) (*httptest.Server, error) {
+// How a server is reached.
+const (
+	HTTP2 = "h2"
+	HTTP1 = "http/1.1"
+	// Plain is HTTP/1.1 without TLS.
+	Plain = "http"
+)
+
+// Start serves on loopback addresses, on one port. The certificate, for example.com
+// and 127.0.0.1, is the server's own authority.
+func (s *Server) Start(protocol string, addresses ...string) (*httptest.Server, error) {
 	server := httptest.NewUnstartedServer(s)
 	listeners, err := listen(addresses)
 	if err != nil {
@@ -229,11 +238,12 @@ func (s *Server) Start(plain bool, addresses ...string) (*httptest.Server, error
 	}
 	server.Listener.Close()
 	server.Listener = newGroup(listeners)
-	if plain {
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	if protocol == Plain {
 		server.Start()
 		return server, nil
 	}
-	server.EnableHTTP2 = true
+	server.EnableHTTP2 = protocol == HTTP2
 	server.StartTLS()
 	return server, nil
 }

@@ -12,8 +12,8 @@ func TestAPlainGetBringsTheFile(t *testing.T) {
 	content := make([]byte, 500_000)
 	rand.NewChaCha8([32]byte{1}).Read(content)
 	s := New(content)
-	for _, plain := range []bool{true, false} {
-		server, err := s.Start(plain, "127.0.0.1")
+	for _, protocol := range []string{HTTP2, HTTP1, Plain} {
+		server, err := s.Start(protocol, "127.0.0.1")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestAPlainGetBringsTheFile(t *testing.T) {
 // Each habit of ranges shows.
 func TestHabitsShow(t *testing.T) {
 	content := make([]byte, 500_000)
-	server, err := New(content).Start(false, "127.0.0.1")
+	server, err := New(content).Start(HTTP2, "127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/cli"
+	"github.com/linklab/linklab/client/internal/oddserver"
 	"github.com/linklab/linklab/client/internal/overheard"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
@@ -219,7 +220,7 @@ func (s *soak) place() (host string, hosts, flags []string, process int) {
 			s.t.Fatal(err)
 		}
 		s.t.Cleanup(func() { conn.Close() })
-		go names(conn, [4]byte(ip.To4()))
+		go oddserver.Names(conn, [4]byte(ip.To4()))
 		hosts = append(hosts, ip.String())
 		flags = append(flags, "--link", l+"=lo", "--dns", l+"="+conn.LocalAddr().String())
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,20 +21,24 @@ func main() {
 	size := flag.Int("size", 6_000_000, "size of the file in bytes")
 	seed := flag.Uint64("seed", 1, "of the content")
 	addresses := flag.String("addresses", "127.0.0.1", "where to listen, separated by commas; all get the same port")
-	plain := flag.Bool("plain", false, "serve HTTP/1.1 without TLS")
+	protocol := flag.String("protocol", oddserver.HTTP2, "h2, http/1.1 (both with TLS) or http")
 	host := flag.String("host", "127.0.0.1", "name of the server in the URLs; the certificate is for 127.0.0.1 and example.com")
 	rate := flag.Int("rate", 0, "limit of each answer in bytes per second")
 	delay := flag.Duration("delay", 0, "time until an answer begins")
 	content := flag.String("content", "", "file to write the content to")
 	authority := flag.String("ca-file", "", "file to write the server's authority to, as PEM")
 	flag.Parse()
-	if err := serve(*size, *seed, strings.Split(*addresses, ","), *plain, *host, *rate, *delay, *content, *authority); err != nil {
+	if !slices.Contains([]string{oddserver.HTTP2, oddserver.HTTP1, oddserver.Plain}, *protocol) {
+		fmt.Fprintf(os.Stderr, "oddserver: --protocol %s: allowed are h2, http/1.1 and http\n", *protocol)
+		os.Exit(2)
+	}
+	if err := serve(*size, *seed, strings.Split(*addresses, ","), *protocol, *host, *rate, *delay, *content, *authority); err != nil {
 		fmt.Fprintln(os.Stderr, "oddserver:", err)
 		os.Exit(1)
 	}
 }
 
-func serve(size int, seed uint64, addresses []string, plain bool, host string, rate int, delay time.Duration, contentName, authorityName string) error {
+func serve(size int, seed uint64, addresses []string, protocol string, host string, rate int, delay time.Duration, contentName, authorityName string) error {
 	content := make([]byte, size)
 	source := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
 	_, _ = source.Read(content)
@@ -42,12 +47,12 @@ func serve(size int, seed uint64, addresses []string, plain bool, host string, r
 			return err
 		}
 	}
-	server, err := oddserver.New(content, oddserver.WithRate(rate), oddserver.WithDelay(delay)).Start(plain, addresses...)
+	server, err := oddserver.New(content, oddserver.WithRate(rate), oddserver.WithDelay(delay)).Start(protocol, addresses...)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	if authorityName != "" && !plain {
+	if authorityName != "" && protocol != oddserver.Plain {
 		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 		if err := os.WriteFile(authorityName, text, 0o600); err != nil {
 			return err
