@@ -93,18 +93,21 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 	l.abandonAttempt = cancel
 	u := l.url
 	if l.session == nil && l.failures == 0 {
-		if conn := d.Pool.take(l.Name, u); conn != nil {
+		if conn := d.Pool.take(l.Name, u); conn != nil && !d.reaches(u, conn) {
+			conn.Close()
+		} else if conn != nil {
 			defer d.mu.Unlock()
 			defer cancel()
 			d.connected(l, u, conn, &rundir.Connected{Protocol: conn.Protocol})
 			return nil
 		}
 	}
+	address := d.dialed(u)
 	d.mu.Unlock()
 	defer cancel()
 
 	started := time.Since(d.start)
-	dial := func(ctx context.Context) (link.Socket, error) { return l.Dial(ctx, transport.Address(u)) }
+	dial := func(ctx context.Context) (link.Socket, error) { return l.Dial(ctx, address) }
 	socket, err := Repeated(attempt, dial, between)
 	if err != nil {
 		return attemptError(attempt, err)
@@ -140,7 +143,7 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if ctx.Err() != nil || !l.needsSession() || l.url != u {
+	if ctx.Err() != nil || !l.needsSession() || l.url != u || address != d.dialed(u) {
 		conn.Close()
 		return nil
 	}

@@ -190,6 +190,11 @@ type download struct {
 	doubtedAt time.Duration
 	// race is set if the server can only send the resource as a whole.
 	race *race
+	// fetches are the requests for ranges that are under way.
+	fetches sync.WaitGroup
+	// origin is where the download began, and pinned says that all links ask there.
+	origin origin
+	pinned bool
 	// last is when the last byte arrived from any link.
 	last time.Duration
 	// floor is the least rate of all links.
@@ -348,7 +353,8 @@ func (d *download) begin(l *linkState, resource transport.Resource) error {
 	if d.part.Offset < 0 || d.part.Length < 0 && resource.Size >= 0 || resource.Size >= 0 && d.part.End() > resource.Size {
 		return sinkError{fmt.Errorf("bytes %d-%d are not in the resource of %d bytes", d.part.Offset, d.part.End()-1, resource.Size)}
 	}
-	d.resource = resource
+	resource.Verified = d.Verified
+	d.resource, d.origin = resource, origin{l.link(), l.url, resource.Server}
 	if resource.ETag == "" {
 		d.Log.Warn("the server gives no strong ETag: a change of the file during the download may go unnoticed", "last-modified", resource.LastModified)
 	}
@@ -366,7 +372,7 @@ func (d *download) begin(l *linkState, resource transport.Resource) error {
 		return sinkError{err}
 	}
 	if whole {
-		d.startRace()
+		d.startRace(nil)
 		return nil
 	}
 	d.payload = ranges.NewPayload(d.part, have...)

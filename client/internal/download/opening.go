@@ -108,7 +108,8 @@ func (d *download) unopened(l *linkState, o *opening) {
 	l.problem = o.err
 	status := new(transport.StatusError)
 	switch {
-	case errors.As(o.err, new(*transport.RedirectError)), isDoubtful(o.err), errors.As(o.err, &status) && status.Temporary():
+	case errors.As(o.err, new(*transport.RedirectError)), isDoubtful(o.err),
+		errors.As(o.err, &status) && status.Temporary() && (l.failures < 2 || status.RetryAfter > 0):
 		d.trouble(l, o.on, o.err)
 	case l.first == nil && !d.asked && l.session == o.on:
 		d.startAsking(l, o.on)

@@ -40,7 +40,7 @@ func TestOutages(t *testing.T) {
 		}, false, 0},
 		"not found":             {http.NotFound, nil, false, 0},
 		"not found by one link": {http.NotFound, func(_ *Options, n *network) { n.lte.set(0) }, false, 0},
-		"changed":               {changing(), nil, false, 0},
+		"another size":          {shrinking(), nil, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := try(t, test.handler, func(o *Options, n *simNet) {

@@ -174,7 +174,7 @@ func (p *planned) choose(now time.Duration) {
 // isTroubled reports whether something is wrong with the link. One that is
 // about to be connected is not troubled.
 func (p *planned) isTroubled(l *linkState, now time.Duration) bool {
-	return l.out != nil || l.down || l.suspect || now < l.notBefore || l.failures > 0 && !l.alive()
+	return l.out != nil || l.refused != nil || l.down || l.suspect || now < l.notBefore || l.failures > 0 && !l.alive()
 }
 
 // unreserve lets others have what the link was to get.

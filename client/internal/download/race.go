@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"slices"
 	"time"
 
@@ -30,8 +29,11 @@ type race struct {
 	winner  *linkState
 	// dethroned says that the winner was told to end.
 	dethroned bool
-	// written is how far the sink was written.
-	written quantity.Bytes
+	// have is what the sink has.
+	have *ranges.Set
+	// keeps says that it began with bytes that came as ranges. Restarts says that the
+	// sink is to begin again, and restarted that it did.
+	keeps, restarts, restarted bool
 	// full says that the winner waits for the sink, and grown receives when
 	// that has more room.
 	full  bool
@@ -56,22 +58,41 @@ func (r *race) waits(l *linkState) bool { return r != nil && r.full && r.winner 
 // proceed says that the sink has more room.
 func (r *race) proceed() { notify(r.grown) }
 
+// keep says that the sink has bytes that came as a range.
+func (r *race) keep(part ranges.Range) {
+	if r != nil && r.keeps {
+		r.have.Add(part)
+	}
+}
+
 // startRace begins to request the resource as a whole. No range that was
-// requested is wanted any more, on whatever session.
-func (d *download) startRace() {
-	d.race = &race{runners: map[*linkState]*request{}, grown: make(chan struct{}, 1)}
+// requested is wanted any more, on whatever session. What was written stays if its
+// validator, or a checksum, will prove that it is the same.
+func (d *download) startRace(why error) {
+	d.race = &race{runners: map[*linkState]*request{}, grown: make(chan struct{}, 1), have: ranges.NewSet()}
 	now := time.Since(d.start)
 	for _, l := range d.links {
 		d.abandon(l, slices.Clone(l.active), lost, now)
+		l.refused = nil
+	}
+	if d.payload != nil && d.isProven() {
+		d.race.keeps, d.race.have = true, d.payload.Have(d.part)
 	}
 	d.payload = nil
-	d.Log.Warn("the server does not serve ranges, or gives no validator: only the fastest link is used")
+	if why == nil || errors.Is(why, transport.ErrNoRanges) && !d.ranged {
+		d.Log.Warn("the server does not serve ranges, or gives no validator: only the fastest link is used")
+	} else {
+		d.Log.Warn("ranges cannot be used: only the fastest link is used from now on", "error", why)
+	}
 	for _, l := range d.links {
 		if l.usable(now) {
 			d.enter(l)
 		}
 	}
 }
+
+// isProven reports whether bytes that come later are known to be of the same file.
+func (d *download) isProven() bool { return d.resource.HasValidator() || d.Verified }
 
 // enter lets a link take part.
 func (d *download) enter(l *linkState) {
@@ -173,6 +194,9 @@ func (d *download) receiveWhole(ctx context.Context, l *linkState, r *request, t
 			if err := d.deliver(ctx, r, data, offset); err != nil {
 				return err
 			}
+			if d.hasAll() {
+				return nil
+			}
 		}
 		if ended {
 			if !won {
@@ -217,12 +241,12 @@ func (d *download) win(l *linkState, ended bool, bytes int) bool {
 // again.
 func (d *download) dethrone(now time.Duration) {
 	winner := d.race.winner
-	if winner == nil || !winner.suspect || d.race.dethroned || d.window != nil && d.resource.ETag == "" && d.race.written > 0 {
+	if winner == nil || !winner.suspect || d.race.dethroned || d.window != nil && !d.isProven() && d.race.have.Bytes() > 0 {
 		return
 	}
 	for _, l := range d.links {
 		if l.usable(now) {
-			d.failedOver(winner, l, d.race.written, stalled, now)
+			d.failedOver(winner, l, d.race.have.Bytes(), stalled, now)
 			d.race.dethroned = true
 			d.race.runners[winner].cancel()
 			return
@@ -232,39 +256,78 @@ func (d *download) dethrone(now time.Duration) {
 
 // deliver writes the part of the data that is wanted, as the sink has room.
 func (d *download) deliver(ctx context.Context, r *request, data []byte, offset quantity.Bytes) error {
-	end := offset + quantity.Bytes(len(data))
-	from, to := d.part.Offset, quantity.Bytes(math.MaxInt64)
-	if d.resource.Size >= 0 {
-		to = d.part.End()
+	if err := d.restart(); err != nil {
+		return err
 	}
-	d.mu.Lock()
-	written := d.race.written
-	d.mu.Unlock()
-	if d.resource.ETag != "" {
-		// What an earlier run has written is the same.
-		from = max(from, written)
-	} else if d.window != nil && offset < written {
-		return sinkError{errors.New("the connection was lost, and the server cannot continue where it was")}
-	}
-	from, to = max(from, offset), min(to, end)
-	for from < to {
-		room := min(to, max(d.limit(), from))
-		if room == from {
-			if err := d.awaitRoom(ctx); err != nil {
-				return err
-			}
-			continue
+	for _, missing := range d.missing(offset, offset+quantity.Bytes(len(data))) {
+		if missing.Length < 0 {
+			return sinkError{errors.New("the connection was lost, and the server cannot continue where it was")}
 		}
-		if _, err := d.sink.WriteAt(data[from-offset:room-offset], int64(from)); err != nil {
+		for from := missing.Offset; from < missing.End(); {
+			room := min(missing.End(), max(d.limit(), from))
+			if room == from {
+				if err := d.awaitRoom(ctx); err != nil {
+					return err
+				}
+				continue
+			}
+			if _, err := d.sink.WriteAt(data[from-offset:room-offset], int64(from)); err != nil {
+				return sinkError{err}
+			}
+			r.used += room - from
+			from = room
+		}
+		d.mu.Lock()
+		d.race.have.Add(missing)
+		d.mu.Unlock()
+	}
+	return nil
+}
+
+// restart waits until no range is written any more, and lets the sink begin again if
+// it has to.
+func (d *download) restart() error {
+	d.fetches.Wait()
+	d.mu.Lock()
+	restarts, resource := d.race.restarts && !d.race.restarted, d.resource
+	d.race.restarted = d.race.restarted || restarts
+	d.mu.Unlock()
+	if restarts {
+		if err := d.sink.(Restarter).Restart(resource); err != nil {
 			return sinkError{err}
 		}
-		r.used += room - from
-		from = room
 	}
-	d.mu.Lock()
-	d.race.written = max(d.race.written, to)
-	d.mu.Unlock()
 	return nil
+}
+
+// missing are the bytes of those that are wanted. Where nothing proves that what the
+// sink has is the same, these are all.
+func (d *download) missing(offset, end quantity.Bytes) []ranges.Range {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	offset = max(offset, d.part.Offset)
+	if d.resource.Size >= 0 {
+		end = min(end, d.part.End())
+	}
+	wanted := ranges.NewSet(ranges.Range{Offset: offset, Length: end - offset})
+	if d.isProven() {
+		for _, r := range d.race.have.Ranges() {
+			wanted.Remove(r)
+		}
+		return wanted.Ranges()
+	}
+	if d.window != nil && d.race.have.Below(end) > d.race.have.Below(offset) {
+		return []ranges.Range{{Length: -1}}
+	}
+	return wanted.Ranges()
+}
+
+// hasAll reports whether nothing is missing, though the answer goes on: the sink had
+// the rest.
+func (d *download) hasAll() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.race.keeps && d.resource.Size >= 0 && d.race.have.Below(d.part.End())-d.race.have.Below(d.part.Offset) == d.part.Length
 }
 
 // awaitRoom waits until the sink has more room.

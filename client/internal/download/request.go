@@ -84,11 +84,13 @@ func (d *download) issue(l *linkState, assigned ranges.Range, from string, opene
 		r.issued = opened.sent
 		r.cancel = func() { cancel(); opened.cancel() }
 	}
+	d.fetches.Add(1)
 	d.wg.Go(func() { d.fetch(ctx, l, r, opened) })
 }
 
 // fetch receives one request to its end.
 func (d *download) fetch(ctx context.Context, l *linkState, r *request, opened *opening) {
+	defer d.fetches.Done()
 	err := d.receive(ctx, l, r, opened)
 	r.cancel()
 	d.mu.Lock()
@@ -122,6 +124,8 @@ func (d *download) fetch(ctx context.Context, l *linkState, r *request, opened *
 	if d.payload != nil {
 		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
 		d.completeIfAllArrived(now)
+	} else {
+		d.race.keep(ranges.Range{Offset: r.Offset, Length: r.received})
 	}
 	if !cancelled {
 		d.trouble(l, s, err)
@@ -298,13 +302,13 @@ func (d *download) receive(ctx context.Context, l *linkState, r *request, opened
 
 // body is that of the answer to the request.
 func (d *download) body(ctx context.Context, l *linkState, r *request, opened *opening) (io.ReadCloser, error) {
-	if opened != nil {
-		return opened.result(ctx, d.resource)
-	}
 	d.mu.Lock()
-	target := d.target(l)
+	target, resource := d.target(l), d.resource
 	d.mu.Unlock()
-	return r.session.Get(ctx, target, d.resource, r.Range)
+	if opened != nil {
+		return opened.result(ctx, resource)
+	}
+	return r.session.Get(ctx, target, resource, r.Range)
 }
 
 // take decides how many of n bytes that arrived are wanted, and whether they

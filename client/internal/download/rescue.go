@@ -83,8 +83,9 @@ type health struct {
 	need, hurry chan struct{}
 	// abandonAttempt ends the present attempt to connect.
 	abandonAttempt context.CancelFunc
-	// out is why the link is not used any more.
-	out error
+	// out is why the link is not used any more, and refused why it gets no ranges: it
+	// is used again where only a plain GET is left.
+	out, refused error
 	// down says that the device has no carrier or is gone, and downSince since
 	// when.
 	down      bool
@@ -128,7 +129,7 @@ func (l *linkState) sessions() []*session {
 
 // usable reports whether the link can take requests.
 func (l *linkState) usable(now time.Duration) bool {
-	return l.alive() && !l.down && !l.spared && now >= l.notBefore
+	return l.alive() && !l.down && !l.spared && now >= l.notBefore && l.link().refused == nil
 }
 
 // interrupted reports whether the link has no carrier since so short a time
@@ -566,11 +567,13 @@ func (d withRescue) exclude(l *linkState, err error) {
 		d.close(l, s, false)
 	}
 	l.wake()
-	for _, other := range d.links {
-		if other.out == nil {
-			d.Log.Warn("link is not used any more", "link", l.Name, "error", err)
-			return
-		}
+	if d.hasRanges() {
+		d.Log.Warn("link is not used any more", "link", l.Name, "error", err)
+		return
+	}
+	if d.payload != nil && slices.ContainsFunc(d.links, func(other *linkState) bool { return other.refused != nil }) {
+		d.startRace(err)
+		return
 	}
 	d.cancel(d.outage(d.problems()))
 }
@@ -587,16 +590,19 @@ func (d withRescue) failed(l *linkState, s *session, err error) {
 	switch {
 	case isDoubtful(err):
 		d.doubt(l, s, err, now)
-	case errors.Is(err, transport.ErrNoRanges) && !d.ranged && d.payload != nil:
-		d.startRace()
-	case errors.Is(err, transport.ErrNoRanges) && d.race != nil:
-	case errors.Is(err, transport.ErrNoRanges) && l.failures < mostWhole-1:
+	case errors.Is(err, transport.ErrNoRanges) && d.payload == nil:
+	case errors.Is(err, transport.ErrNoRanges) && (!d.ranged || l.failures >= mostWhole-1):
+		d.startRace(err)
+	case errors.Is(err, transport.ErrNoRanges):
 		// One of several servers behind the name, most likely.
 		d.rest(l, err, 0, now)
-	case errors.Is(err, transport.ErrNoRanges), errors.As(err, &mismatch), isPermanent(err):
+	case errors.As(err, &mismatch) && mismatch.SameSize:
+		d.differs(l, s, mismatch, now)
+	case errors.As(err, &mismatch), isPermanent(err):
 		d.exclude(l, err)
 	case waits && !tooLong:
 		d.rest(l, err, status.RetryAfter, now)
+		d.despair(err, now)
 	case isStatus && !waits && (s != l.session || s.draining):
 		// An earlier one has told.
 	case isStatus && !waits && l.url != d.URL && l.hops < d.maxHops():
@@ -608,6 +614,8 @@ func (d withRescue) failed(l *linkState, s *session, err error) {
 		d.oneTooMany(l, err, now)
 	case tooLong:
 		d.exclude(l, fmt.Errorf("%w, and asks to wait for %v", err, status.RetryAfter))
+	case isStatus && d.payload != nil && transport.RefusesRanges(status.Code):
+		d.refuse(l, err)
 	case isStatus:
 		d.exclude(l, err)
 	default:
@@ -650,7 +658,11 @@ func (d withRescue) oneTooMany(l *linkState, err error, now time.Duration) {
 // for so long.
 func (d withRescue) rest(l *linkState, err error, least, now time.Duration) {
 	l.failures++
-	pause := max(least, l.ban())
+	d.pause(l, err, max(least, l.ban()), now)
+}
+
+// pause leaves the link alone for so long.
+func (d withRescue) pause(l *linkState, err error, pause, now time.Duration) {
 	l.notBefore = now + pause
 	d.record(now, &rundir.Ban{Link: l.Name, Error: err.Error(), Retry: pause.Nanoseconds()})
 }

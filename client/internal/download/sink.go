@@ -56,3 +56,9 @@ type Continuer interface {
 type Sizer interface {
 	Resize(size quantity.Bytes) error
 }
+
+// A Restarter is a Sink that can begin again with another resource of the same size.
+// Nothing is written meanwhile.
+type Restarter interface {
+	Restart(resource transport.Resource) error
+}

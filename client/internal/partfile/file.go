@@ -166,6 +166,19 @@ func (f *File) canResume(r transport.Resource) bool {
 	return f.Resume && r.Size > 0 && !r.NoRanges && (verified || r.HasValidator())
 }
 
+// Restart forgets what was written: all of another resource will be, of the same
+// size. Nothing proves what it is, so that it cannot be continued.
+func (f *File) Restart(resource transport.Resource) error {
+	f.settle()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.resource, f.resumable, f.written = resource, false, ranges.NewSet()
+	if err := os.Remove(f.stateName()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // allocate reserves size bytes, so that a full disk is known before the
 // download.
 func (f *File) allocate(size quantity.Bytes) error {

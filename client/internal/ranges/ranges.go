@@ -63,5 +63,14 @@ func (p *Payload) Arrived(r Range) quantity.Bytes { return p.missing.Remove(r) }
 // Missing is the first run of bytes that has not arrived.
 func (p *Payload) Missing() Range { return p.missing.First() }
 
+// Have is what of the payload whole has arrived.
+func (p *Payload) Have(whole Range) *Set {
+	have := NewSet(whole)
+	for _, r := range p.missing.Ranges() {
+		have.Remove(r)
+	}
+	return have
+}
+
 // Complete reports whether every byte has arrived.
 func (p *Payload) Complete() bool { return p.missing.First().Length == 0 }

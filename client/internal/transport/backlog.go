@@ -2,6 +2,7 @@ package transport
 
 import (
 	"io"
+	"net"
 	"sync"
 
 	"github.com/linklab/linklab/client/internal/printable"
@@ -136,6 +137,8 @@ func (r *reader) leave() {
 
 // readBody is a body whose reader takes account.
 type readBody struct {
+	// server is the address that the body comes from.
+	server net.Addr
 	io.ReadCloser
 	conn   *Conn
 	reader *reader // nil without HTTP/2

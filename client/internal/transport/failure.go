@@ -20,14 +20,48 @@ var ErrTooLong = errors.New("the response is longer than the requested range")
 // ErrNoRanges says that the server answers a range with the whole file.
 var ErrNoRanges = errors.New("the server ignores Range and answers with the whole file (200): it does not serve ranges")
 
-// MismatchError says that an answer does not belong to the resource, or not
-// to the requested range. The same link would not do better again.
-type MismatchError struct{ reason string }
+// unsuited is the error of an answer to a range that does not prove which bytes it
+// brings, or brings others. It is ErrNoRanges: a plain GET may bring the file.
+type unsuited struct{ reason string }
+
+func (e *unsuited) Error() string { return e.reason }
+
+func (e *unsuited) Is(target error) bool { return target == ErrNoRanges }
+
+func doesNotSuit(format string, arguments ...any) error {
+	return &unsuited{printable.Message(fmt.Sprintf(format, arguments...))}
+}
+
+// MismatchError says that an answer does not belong to the resource. The same
+// link would not do better again.
+type MismatchError struct {
+	reason string
+	// SameSize says that only the validator differs: the file changed, or a mirror
+	// says something else of the same file.
+	SameSize bool
+	// Server is the address that answered, if it is known.
+	Server string
+}
 
 func (e *MismatchError) Error() string { return e.reason }
 
 func mismatch(format string, arguments ...any) error {
-	return &MismatchError{printable.Message(fmt.Sprintf(format, arguments...))}
+	return &MismatchError{reason: printable.Message(fmt.Sprintf(format, arguments...))}
+}
+
+// otherValidator is the error of an answer of the same size with another validator.
+func otherValidator(format string, arguments ...any) error {
+	return &MismatchError{reason: printable.Message(fmt.Sprintf(format, arguments...)), SameSize: true}
+}
+
+// RefusesRanges reports whether a refusal of a range may be one of ranges: a plain GET
+// may be answered. Who asks for a login, or to wait, refuses that as well.
+func RefusesRanges(code int) bool {
+	switch code {
+	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusTooManyRequests:
+		return false
+	}
+	return code >= http.StatusBadRequest
 }
 
 // StatusError is an answer that is no success.

@@ -3,9 +3,22 @@ package transport
 import (
 	"fmt"
 	"io"
+	"mime"
+	"mime/multipart"
 	"net/http"
+	"strconv"
+	"strings"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+)
+
+const (
+	// mostSurplus is how many bytes before the wanted ones an answer may begin.
+	mostSurplus = 1 << 20
+	// leastPiece is how many bytes an answer must bring at least if it does not bring
+	// all: each further piece takes a round trip.
+	leastPiece = 16 << 10
 )
 
 // Partial tells of which resource and what part a 206 is, for who did not
@@ -14,11 +27,19 @@ func Partial(response *http.Response) (Resource, ranges.Range, error) {
 	if err := checkCoding(response); err != nil {
 		return Resource{}, ranges.Range{}, err
 	}
-	first, last, size, err := parseContentRange(response.Header.Get("Content-Range"))
+	part, size, err := parseContentRange(response.Header.Get("Content-Range"))
+	if err == nil && size < 0 {
+		err = doesNotSuit("the server does not tell the size of the file (Content-Range %q)", response.Header.Get("Content-Range"))
+	}
 	if err != nil {
 		return Resource{}, ranges.Range{}, err
 	}
-	resource := Resource{
+	return partialResource(response, size), part, nil
+}
+
+// partialResource is the resource of a 206.
+func partialResource(response *http.Response, size quantity.Bytes) Resource {
+	return Resource{
 		Size:         size,
 		ETag:         strongETag(response.Header),
 		LastModified: response.Header.Get("Last-Modified"),
@@ -26,16 +47,111 @@ func Partial(response *http.Response) (Resource, ranges.Range, error) {
 		Name:         dispositionName(response.Header),
 		IsPage:       IsPage(response.Header),
 	}
-	return resource, ranges.Range{Offset: first, Length: last - first + 1}, nil
 }
 
 // Body returns the response's body once the header proves that it is the
 // range of the resource. The body fails if it is shorter or longer.
 func (r Resource) Body(response *http.Response, want ranges.Range) (io.ReadCloser, error) {
-	if err := r.check(response, want); err != nil {
+	body, part, err := r.part(response, want)
+	if err == nil && part != want {
+		err = doesNotSuit("the server answers with %d bytes instead of %d", part.Length, want.Length)
+	}
+	if err != nil {
 		return nil, err
 	}
-	return &exactBody{response.Body, want.Length}, nil
+	return body, nil
+}
+
+// part returns what a response brings of a range of the resource, from its first
+// byte on, once the header proves what that is.
+func (r Resource) part(response *http.Response, want ranges.Range) (io.ReadCloser, ranges.Range, error) {
+	switch response.StatusCode {
+	case http.StatusPartialContent:
+	case http.StatusOK:
+		if err := r.checkWhole(response); err != nil {
+			return nil, ranges.Range{}, err
+		}
+		return nil, ranges.Range{}, ErrNoRanges
+	case http.StatusRequestedRangeNotSatisfiable:
+		said := response.Header.Get("Content-Range")
+		if size, err := strconv.ParseUint(strings.TrimPrefix(said, "bytes */"), 10, 63); err == nil && quantity.Bytes(size) != r.Size {
+			return nil, ranges.Range{}, mismatch("the file changed on the server during the download: it has no bytes %d-%d any more (416, Content-Range %q)",
+				want.Offset, want.End()-1, said)
+		}
+		return nil, ranges.Range{}, doesNotSuit("the server says that there are no bytes %d-%d (416, Content-Range %q)", want.Offset, want.End()-1, said)
+	case http.StatusPreconditionFailed:
+		return nil, ranges.Range{}, mismatch("the file changed on the server during the download (412)")
+	default:
+		return nil, ranges.Range{}, failure(response)
+	}
+	if err := checkCoding(response); err != nil {
+		return nil, ranges.Range{}, err
+	}
+	from, came, size, err := r.came(response)
+	if err == nil && size >= 0 && size != r.Size {
+		err = mismatch("the file changed on the server during the download: its size was %d and is %d bytes", r.Size, size)
+	}
+	if err == nil {
+		err = r.checkValidator(response)
+	}
+	if err != nil {
+		return nil, ranges.Range{}, err
+	}
+	part := ranges.Range{Offset: want.Offset, Length: min(came.End(), want.End()) - want.Offset}
+	surplus := want.Offset - came.Offset
+	switch {
+	case came == want:
+		return &exactBody{from, want.Length}, want, nil
+	case came.End() > r.Size:
+		return nil, ranges.Range{}, doesNotSuit("the server answers with bytes %d-%d of %d", came.Offset, came.End()-1, r.Size)
+	case came.Length == r.Size:
+		return nil, ranges.Range{}, ErrNoRanges // It is all of the file, and a 206.
+	case surplus < 0, surplus > mostSurplus, part.Length <= 0, part.Length < min(leastPiece, want.Length):
+		return nil, ranges.Range{}, doesNotSuit("the server answers with bytes %d-%d instead of %d-%d", came.Offset, came.End()-1, want.Offset, want.End()-1)
+	}
+	return &cutBody{ReadCloser: &exactBody{from, came.Length}, skip: surplus, left: part.Length}, part, nil
+}
+
+// came is which bytes a 206 brings, and of how many in all; -1 if it does not tell.
+func (r Resource) came(response *http.Response) (body io.ReadCloser, came ranges.Range, size quantity.Bytes, err error) {
+	said := response.Header.Get("Content-Range")
+	kind, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	switch {
+	case said != "":
+		came, size, err = parseContentRange(said)
+		if err == nil && size < 0 && !r.HasValidator() && !r.Verified {
+			err = doesNotSuit("the server does not tell the size of the file (Content-Range %q), and gives no validator", said)
+		}
+		if err == nil && response.ContentLength >= 0 && quantity.Bytes(response.ContentLength) != came.Length {
+			err = doesNotSuit("the server announces %d bytes for a range of %d", response.ContentLength, came.Length)
+		}
+		return response.Body, came, size, err
+	case kind == "multipart/byteranges" && parameters["boundary"] != "":
+		// It is an answer to several ranges; of one it holds one part (RFC 9110 14.6).
+		first, err := multipart.NewReader(response.Body, parameters["boundary"]).NextRawPart()
+		if err != nil {
+			return nil, came, 0, fmt.Errorf("the first part of multipart/byteranges: %w", err)
+		}
+		came, size, err = parseContentRange(first.Header.Get("Content-Range"))
+		return struct {
+			io.Reader
+			io.Closer
+		}{first, response.Body}, came, size, err
+	case response.ContentLength >= 0 && quantity.Bytes(response.ContentLength) == r.Size:
+		return response.Body, ranges.Range{Length: r.Size}, r.Size, nil
+	}
+	return nil, came, 0, doesNotSuit("the server answers with 206 and says not which bytes (no Content-Range)")
+}
+
+// IsWhole reports whether a 206 carries all of a resource: it says so, or says
+// nothing, and nothing but all was asked for.
+func IsWhole(response *http.Response) bool {
+	if response.StatusCode != http.StatusPartialContent || response.Request.Header.Get("Range") != "" {
+		return false
+	}
+	said := response.Header.Get("Content-Range")
+	part, size, err := parseContentRange(said)
+	return said == "" && !strings.HasPrefix(response.Header.Get("Content-Type"), "multipart/") || err == nil && part == ranges.Range{Length: size}
 }
 
 // RangeHeader is the value of Range that requests r.
@@ -43,4 +159,79 @@ func RangeHeader(r ranges.Range) string {
 	// fmt asks a named type for its methods, for which Go may draw a random
 	// number. Its scheduler would go on with the next one: seen in virtual time.
 	return fmt.Sprintf("bytes=%d-%d", int64(r.Offset), int64(r.End()-1))
+}
+
+// parseContentRange reads "bytes FIRST-LAST/SIZE" (RFC 9110 14.4). The size is -1
+// where the server says *.
+func parseContentRange(value string) (part ranges.Range, size quantity.Bytes, err error) {
+	wrong := doesNotSuit("the server sends Content-Range %q: allowed is bytes FIRST-LAST/SIZE", value)
+	unit, rest, _ := strings.Cut(value, " ")
+	span, total, isTotal := strings.Cut(rest, "/")
+	from, to, isSpan := strings.Cut(span, "-")
+	if !strings.EqualFold(unit, "bytes") || !isTotal || !isSpan {
+		return ranges.Range{}, 0, wrong
+	}
+	first, firstErr := strconv.ParseUint(from, 10, 62)
+	last, lastErr := strconv.ParseUint(to, 10, 62)
+	if firstErr != nil || lastErr != nil || first > last {
+		return ranges.Range{}, 0, wrong
+	}
+	part = ranges.Range{Offset: quantity.Bytes(first), Length: quantity.Bytes(last - first + 1)}
+	if total == "*" {
+		return part, -1, nil
+	}
+	all, err := strconv.ParseUint(total, 10, 63)
+	if err != nil || last >= all {
+		return ranges.Range{}, 0, wrong
+	}
+	return part, quantity.Bytes(all), nil
+}
+
+// cutBody is the middle of a body.
+type cutBody struct {
+	io.ReadCloser
+	// skip is how many bytes are not wanted before it, and left how many are in it.
+	skip, left quantity.Bytes
+}
+
+func (b *cutBody) Read(p []byte) (int, error) {
+	if b.skip > 0 {
+		n, err := io.CopyN(io.Discard, b.ReadCloser, int64(b.skip))
+		if b.skip -= quantity.Bytes(n); err != nil {
+			return 0, err
+		}
+	}
+	if b.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := b.ReadCloser.Read(p[:min(quantity.Bytes(len(p)), b.left)])
+	b.left -= quantity.Bytes(n)
+	return n, err
+}
+
+// pieces is the body of a range of which the server sends less than was asked for.
+type pieces struct {
+	io.ReadCloser
+	// part is what the present answer has still to bring, and rest what is asked for
+	// after it.
+	part, rest ranges.Range
+	next       func(ranges.Range) (io.ReadCloser, ranges.Range, error)
+}
+
+func (b *pieces) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.part.Length -= quantity.Bytes(n)
+	if err != io.EOF && (err != nil || b.part.Length > 0) || b.rest.Length == 0 {
+		return n, err
+	}
+	if b.part.Length > 0 {
+		return n, io.ErrUnexpectedEOF
+	}
+	b.Close()
+	if b.ReadCloser, b.part, err = b.next(b.rest); err != nil {
+		b.ReadCloser = io.NopCloser(strings.NewReader(""))
+		return n, err
+	}
+	b.rest.Offset, b.rest.Length = b.part.End(), b.rest.End()-b.part.End()
+	return n, nil
 }

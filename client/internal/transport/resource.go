@@ -1,12 +1,11 @@
 package transport
 
 import (
+	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/ranges"
 )
 
 // Resource is what a URL stood for when the download began.
@@ -27,6 +26,10 @@ type Resource struct {
 	NoRanges bool
 	// IsPage says that it is a web page.
 	IsPage bool
+	// Verified says that a checksum proves the whole: validators are only a hint.
+	Verified bool
+	// Server is the address that told, if it is known.
+	Server string
 }
 
 // HasValidator reports whether responses can be proven to be parts of the
@@ -70,51 +73,25 @@ func checkCoding(response *http.Response) error {
 	return nil
 }
 
-// check returns an error unless the response carries exactly range r of the
-// resource.
-func (r Resource) check(response *http.Response, want ranges.Range) error {
-	switch response.StatusCode {
-	case http.StatusPartialContent:
-	case http.StatusOK:
-		if err := r.checkWhole(response); err != nil {
-			return err
-		}
-		return ErrNoRanges
-	case http.StatusRequestedRangeNotSatisfiable:
-		return mismatch("the file changed on the server during the download: it has no bytes %d-%d any more (416, Content-Range %q)",
-			want.Offset, want.End()-1, response.Header.Get("Content-Range"))
-	case http.StatusPreconditionFailed:
-		return mismatch("the file changed on the server during the download (412)")
-	default:
-		return failure(response)
-	}
-	if err := checkCoding(response); err != nil {
-		return err
-	}
-	first, last, size, err := parseContentRange(response.Header.Get("Content-Range"))
-	switch {
-	case err != nil:
-		return err
-	case first != want.Offset || last != want.End()-1:
-		return mismatch("the server answers with bytes %d-%d instead of %d-%d", first, last, want.Offset, want.End()-1)
-	case size != r.Size:
-		return mismatch("the file changed on the server during the download: its size was %d and is %d bytes", r.Size, size)
-	case response.ContentLength >= 0 && quantity.Bytes(response.ContentLength) != want.Length:
-		return mismatch("the server announces %d bytes for a range of %d", response.ContentLength, want.Length)
-	}
-	return r.checkValidator(response)
-}
-
 // CheckSame returns an error unless other is what the server said of the same
 // resource.
 func (r Resource) CheckSame(other Resource) error {
+	err := r.checkSame(other)
+	if mismatch := new(MismatchError); errors.As(err, &mismatch) {
+		mismatch.Server = other.Server
+	}
+	return err
+}
+
+func (r Resource) checkSame(other Resource) error {
 	switch {
 	case other.Size != r.Size:
 		return mismatch("the file changed on the server during the download: its size was %d and is %d bytes", r.Size, other.Size)
+	case r.Verified:
 	case r.HasValidator() && other.ETag != r.ETag:
-		return mismatch("the file changed on the server during the download: its ETag was %s and is %s", r.ETag, other.ETag)
+		return otherValidator("the file changed on the server during the download: its ETag was %s and is %s", r.ETag, other.ETag)
 	case r.isDated() && other.LastModified != r.LastModified:
-		return mismatch("the file changed on the server during the download: it was modified on %q, now on %q", r.LastModified, other.LastModified)
+		return otherValidator("the file changed on the server during the download: it was modified on %q, now on %q", r.LastModified, other.LastModified)
 	}
 	return nil
 }
@@ -122,7 +99,7 @@ func (r Resource) CheckSame(other Resource) error {
 // checkWhole returns an error unless the response carries all of the
 // resource.
 func (r Resource) checkWhole(response *http.Response) error {
-	if response.StatusCode != http.StatusOK {
+	if response.StatusCode != http.StatusOK && !IsWhole(response) {
 		return failure(response)
 	}
 	if err := checkCoding(response); err != nil {
@@ -136,41 +113,11 @@ func (r Resource) checkWhole(response *http.Response) error {
 
 func (r Resource) checkValidator(response *http.Response) error {
 	switch {
+	case r.Verified:
 	case r.ETag != "" && strongETag(response.Header) != r.ETag:
-		return mismatch("the file changed on the server during the download: its ETag was %s and is %s", r.ETag, response.Header.Get("ETag"))
+		return otherValidator("the file changed on the server during the download: its ETag was %s and is %s", r.ETag, response.Header.Get("ETag"))
 	case r.isDated() && response.Header.Get("Last-Modified") != r.LastModified:
-		return mismatch("the file changed on the server during the download: it was modified on %q, now on %q", r.LastModified, response.Header.Get("Last-Modified"))
+		return otherValidator("the file changed on the server during the download: it was modified on %q, now on %q", r.LastModified, response.Header.Get("Last-Modified"))
 	}
 	return nil
-}
-
-// parseContentRange reads "bytes FIRST-LAST/SIZE" (RFC 9110 14.4).
-func parseContentRange(value string) (first, last, size quantity.Bytes, err error) {
-	wrong := mismatch("the server sends Content-Range %q: allowed is bytes FIRST-LAST/SIZE", value)
-	unit, rest, ok := strings.Cut(value, " ")
-	if !ok || unit != "bytes" {
-		return 0, 0, 0, wrong
-	}
-	span, total, ok := strings.Cut(rest, "/")
-	if !ok {
-		return 0, 0, 0, wrong
-	}
-	from, to, ok := strings.Cut(span, "-")
-	if !ok {
-		return 0, 0, 0, wrong
-	}
-	for _, field := range []struct {
-		text string
-		into *quantity.Bytes
-	}{{from, &first}, {to, &last}, {total, &size}} {
-		n, err := strconv.ParseUint(field.text, 10, 63)
-		if err != nil {
-			return 0, 0, 0, wrong
-		}
-		*field.into = quantity.Bytes(n)
-	}
-	if first > last || last >= size {
-		return 0, 0, 0, wrong
-	}
-	return first, last, size, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,22 +16,31 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 )
 
 func TestParseContentRange(t *testing.T) {
-	first, last, size, err := parseContentRange("bytes 5-9/10")
-	if first != 5 || last != 9 || size != 10 || err != nil {
-		t.Errorf("got %d, %d, %d, %v", first, last, size, err)
+	for value, want := range map[string]quantity.Bytes{"bytes 5-9/10": 10, "Bytes 5-9/10": 10, "bytes 5-9/*": -1} {
+		part, size, err := parseContentRange(value)
+		if part != (ranges.Range{Offset: 5, Length: 5}) || size != want || err != nil {
+			t.Errorf("%s: got %+v, %d, %v", value, part, size, err)
+		}
 	}
 	for _, value := range []string{
-		"", "bytes", "bytes 5-9", "bytes */10", "bytes 5-9/*", "items 5-9/10", "bytes 9-5/10",
+		"", "bytes", "bytes 5-9", "bytes */10", "items 5-9/10", "bytes 9-5/10",
 		"bytes 5-10/10", "bytes -5-9/10", "bytes +5-9/10", "bytes 5-9/10 ", "bytes 5-9223372036854775808/9223372036854775809",
 	} {
-		if _, _, _, err := parseContentRange(value); err == nil || !strings.Contains(err.Error(), "allowed is bytes FIRST-LAST/SIZE") {
+		if _, _, err := parseContentRange(value); err == nil || !errors.Is(err, ErrNoRanges) || !strings.Contains(err.Error(), "allowed is bytes FIRST-LAST/SIZE") {
 			t.Errorf("%q: error %v, want one that says what is allowed", value, err)
 		}
 	}
+}
+
+// check is what is wrong with a response to a request for a range.
+func check(r Resource, response *http.Response, want ranges.Range) error {
+	_, _, err := r.part(response, want)
+	return err
 }
 
 // What a server says is quoted where a terminal would obey it, and cut.
@@ -42,7 +52,7 @@ func TestWhatAServerSaysIsPrintable(t *testing.T) {
 		"ETag first": Resource{ETag: hostile}.checkValidator(&http.Response{Header: http.Header{}}),
 		"status":     &StatusError{Code: 404, Status: "404 " + hostile + strings.Repeat("x", 1e6)},
 		"no phrase":  &StatusError{Code: 599, Status: "599"},
-		"range":      r.check(&http.Response{StatusCode: 416, Header: http.Header{"Content-Range": {hostile}}}, ranges.Range{Length: 10}),
+		"range":      check(r, &http.Response{StatusCode: 416, Header: http.Header{"Content-Range": {hostile}}}, ranges.Range{Length: 10}),
 	} {
 		text := err.Error()
 		if i := strings.IndexFunc(text, func(c rune) bool { return !strconv.IsPrint(c) }); i >= 0 || len(text) > 2000 {
@@ -57,9 +67,9 @@ func TestWhatAServerSaysIsPrintable(t *testing.T) {
 func FuzzParseContentRange(f *testing.F) {
 	f.Add("bytes 5-9/10")
 	f.Fuzz(func(t *testing.T, value string) {
-		first, last, size, err := parseContentRange(value)
-		if err == nil && (first < 0 || first > last || last >= size) {
-			t.Errorf("%q is accepted as %d-%d/%d", value, first, last, size)
+		part, size, err := parseContentRange(value)
+		if err == nil && (part.Offset < 0 || part.Length <= 0 || part.End() < part.Length || size != -1 && part.End() > size) {
+			t.Errorf("%q is accepted as %+v of %d", value, part, size)
 		}
 	})
 }
@@ -71,11 +81,11 @@ func TestPartOfAnotherResource(t *testing.T) {
 	response := &http.Response{StatusCode: http.StatusPartialContent, ContentLength: 5, Header: http.Header{}}
 	response.Header.Set("Content-Range", "bytes 5-9/10")
 	response.Header.Set("ETag", `"a"`)
-	if err := r.check(response, ranges.Range{Offset: 5, Length: 5}); err != nil {
+	if err := check(r, response, ranges.Range{Offset: 5, Length: 5}); err != nil {
 		t.Error(err)
 	}
 	response.Header.Del("ETag")
-	if err := r.check(response, ranges.Range{Offset: 5, Length: 5}); err == nil {
+	if err := check(r, response, ranges.Range{Offset: 5, Length: 5}); err == nil {
 		t.Error("a part without the ETag is accepted")
 	}
 }

@@ -52,6 +52,8 @@ type Conn struct {
 	backlog *backlog
 	// cause is why an HTTP/2 connection is over; nil without HTTP/2.
 	cause *endCause
+	// unconditional says that the server answers If-Range with the whole.
+	unconditional atomic.Bool
 	// Protocol is what was agreed on, such as "TLS 1.3 h2".
 	Protocol string
 	// Socket is the network connection, or stands for all of them.
@@ -215,7 +217,9 @@ func (c *Conn) Head(ctx context.Context, t Target) (Resource, error) {
 	if response.StatusCode != http.StatusOK {
 		return Resource{}, failure(response)
 	}
-	return newResource(response)
+	resource, err := newResource(response)
+	resource.Server = serverOf(response)
+	return resource, err
 }
 
 // Peek asks by GET what the target stands for, for servers that do not answer
@@ -224,8 +228,8 @@ func (c *Conn) Peek(ctx context.Context, t Target) (Resource, error) {
 	fields := wantDigest(t)
 	fields["Range"] = "bytes=0-0"
 	response, err := c.do(ctx, http.MethodGet, t, fields)
-	if err == nil && response.StatusCode == http.StatusRequestedRangeNotSatisfiable {
-		// The first byte of an empty file cannot be had.
+	if err == nil && RefusesRanges(response.StatusCode) {
+		// The first byte of an empty file cannot be had, and some serve no ranges.
 		response.Body.Close()
 		response, err = c.do(ctx, http.MethodGet, t, wantDigest(t))
 	}
@@ -236,11 +240,15 @@ func (c *Conn) Peek(ctx context.Context, t Target) (Resource, error) {
 		_, _ = io.CopyN(io.Discard, response.Body, 2) // So that the connection goes on.
 	}
 	response.Body.Close()
-	switch response.StatusCode {
-	case http.StatusPartialContent:
+	switch {
+	case response.StatusCode == http.StatusPartialContent:
 		resource, _, err := Partial(response)
+		if errors.Is(err, ErrNoRanges) {
+			resource, err = newResource(response)
+			resource.Size, resource.NoRanges = -1, true
+		}
 		return resource, err
-	case http.StatusOK:
+	case response.StatusCode == http.StatusOK, IsWhole(response):
 		resource, err := newResource(response)
 		resource.NoRanges = resource.Size != 0
 		return resource, err
@@ -261,6 +269,7 @@ func (c *Conn) Begin(ctx context.Context, t Target, part ranges.Range) (Resource
 	switch response.StatusCode {
 	case http.StatusPartialContent:
 		resource, _, err = Partial(response)
+		resource.Server = serverOf(response)
 	case http.StatusOK:
 		err = ErrNoRanges
 	default:
@@ -269,7 +278,7 @@ func (c *Conn) Begin(ctx context.Context, t Target, part ranges.Range) (Resource
 	if err == nil {
 		part.Length = min(part.Length, resource.Size-part.Offset)
 		var body io.ReadCloser
-		if body, err = resource.Body(response, part); err == nil {
+		if body, err = c.all(ctx, t, resource, part, response); err == nil {
 			return resource, body, nil
 		}
 	}
@@ -286,22 +295,58 @@ func wantDigest(t Target) map[string]string {
 }
 
 // Get requests a range of the resource and returns its body once the header
-// proves that it is the right one. The body fails if it is shorter or longer
-// than the range.
+// proves that it is the right one. Where the server sends less, the body asks for the
+// rest. It fails if it is shorter or longer than the range.
 func (c *Conn) Get(ctx context.Context, t Target, resource Resource, r ranges.Range) (io.ReadCloser, error) {
-	fields := map[string]string{"Range": RangeHeader(r)}
-	if resource.ETag != "" && !t.Bare {
-		fields["If-Range"] = resource.ETag
-	}
-	response, err := c.do(ctx, http.MethodGet, t, fields)
+	response, err := c.get(ctx, t, resource, r)
 	if err != nil {
 		return nil, err
 	}
-	if err := resource.check(response, r); err != nil {
+	return c.all(ctx, t, resource, r, response)
+}
+
+// all returns the body of a range, of which the response brings the first bytes. On
+// failure it closes that.
+func (c *Conn) all(ctx context.Context, t Target, resource Resource, r ranges.Range, response *http.Response) (io.ReadCloser, error) {
+	body, part, err := resource.part(response, r)
+	if err != nil {
 		response.Body.Close()
-		return nil, err
+		return nil, from(response, err)
 	}
-	return &exactBody{response.Body, r.Length}, nil
+	if part == r {
+		return body, nil
+	}
+	rest := ranges.Range{Offset: part.End(), Length: r.End() - part.End()}
+	return &pieces{body, part, rest, func(rest ranges.Range) (io.ReadCloser, ranges.Range, error) {
+		response, err := c.get(ctx, t, resource, rest)
+		if err != nil {
+			return nil, ranges.Range{}, err
+		}
+		body, part, err := resource.part(response, rest)
+		if err != nil {
+			response.Body.Close()
+			return nil, ranges.Range{}, from(response, err)
+		}
+		return body, part, nil
+	}}, nil
+}
+
+// get requests a range, if the server likes that with the condition that the file is
+// still the same. Some answer that with the whole, though it is.
+func (c *Conn) get(ctx context.Context, t Target, resource Resource, r ranges.Range) (*http.Response, error) {
+	fields := map[string]string{"Range": RangeHeader(r)}
+	if resource.ETag == "" || t.Bare || c.unconditional.Load() {
+		return c.do(ctx, http.MethodGet, t, fields)
+	}
+	fields["If-Range"] = resource.ETag
+	response, err := c.do(ctx, http.MethodGet, t, fields)
+	if err != nil || response.StatusCode != http.StatusOK || resource.checkWhole(response) != nil {
+		return response, err
+	}
+	response.Body.Close()
+	c.unconditional.Store(true)
+	delete(fields, "If-Range")
+	return c.do(ctx, http.MethodGet, t, fields)
 }
 
 // Whole requests all of the resource, whose size may be unknown, without a
@@ -316,7 +361,7 @@ func (c *Conn) Whole(ctx context.Context, t Target, resource Resource) (*WholeBo
 	}
 	if err := resource.checkWhole(response); err != nil {
 		response.Body.Close()
-		return nil, err
+		return nil, from(response, err)
 	}
 	if resource.Size >= 0 {
 		return &WholeBody{&exactBody{response.Body, resource.Size}, nil}, nil
@@ -396,7 +441,13 @@ func (t Target) learn(response *http.Response) {
 
 func (c *Conn) send(request *http.Request) (*http.Response, error) {
 	body := &readBody{conn: c}
-	if c.backlog != nil {
+	if c.backlog == nil {
+		// It has several connections, of which one gets the request.
+		request = request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
+			GotConn: func(got httptrace.GotConnInfo) { body.server = got.Conn.RemoteAddr() },
+		}))
+	} else {
+		body.server = c.Socket.RemoteAddr()
 		body.reader = &reader{backlog: c.backlog}
 		// It is called before anything else is sent.
 		request = request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
@@ -420,6 +471,22 @@ type explaining struct{ *Conn }
 func (e explaining) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := e.http.RoundTrip(request)
 	return response, e.explained(err)
+}
+
+// serverOf is the address that a response came from.
+func serverOf(response *http.Response) string {
+	if body, ok := response.Body.(*readBody); ok && body.server != nil {
+		return body.server.String()
+	}
+	return ""
+}
+
+// from is the error with the address of who caused it, if that matters.
+func from(response *http.Response, err error) error {
+	if mismatch := new(MismatchError); errors.As(err, &mismatch) {
+		mismatch.Server = serverOf(response)
+	}
+	return err
 }
 
 // explained is the error of a request, or why its connection was over before.

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/oddserver"
+	"github.com/linklab/linklab/client/internal/rundir"
+)
+
+// odd starts a server with all habits, at an address for each link: they have one
+// name. It returns what URLs begin with, and the flags of the links.
+func odd(t *testing.T, server *oddserver.Server, protocol string) (base string, links map[string][]string) {
+	t.Helper()
+	addresses := []string{"127.0.0.2", "127.0.0.3"}
+	started, err := server.Start(protocol, addresses...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(started.Close)
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: started.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	links = map[string][]string{}
+	for i, name := range []string{"wifi", "lte"} {
+		conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		go oddserver.Names(conn, [4]byte(net.ParseIP(addresses[i]).To4()))
+		links[name] = []string{"--ca-file", authority, "--link", name + "=lo", "--dns", name + "=" + conn.LocalAddr().String()}
+	}
+	_, port, _ := net.SplitHostPort(started.Listener.Addr().String())
+	return "https://example.com:" + port + "/", links
+}
+
+// atOnce is how many downloads a test of odd servers runs at a time: they mostly wait.
+const atOnce = 24
+
+// Whatever habit a server has, the file comes, and it is the right one.
+func TestOddServers(t *testing.T) {
+	server := oddserver.New(file[:3_000_000], oddserver.WithRate(8_000_000))
+	checksum := fmt.Sprintf("sha-256=%x", sha256.Sum256(file[:3_000_000]))
+	var wg sync.WaitGroup
+	room := make(chan struct{}, atOnce)
+	for _, protocol := range []string{oddserver.HTTP2, oddserver.HTTP1} {
+		base, links := odd(t, server, protocol)
+		both := slices.Concat(links["wifi"], links["lte"])
+		for how, flags := range map[string][]string{
+			"adaptive":           slices.Concat(both, []string{"--algorithm", "adaptive"}),
+			"alg3":               slices.Concat(both, []string{"--algorithm", "alg3", "--first-request", "500kB"}),
+			"adaptive, checksum": slices.Concat(both, []string{"--algorithm", "adaptive", "--checksum", checksum}),
+			"alg3, checksum":     slices.Concat(both, []string{"--algorithm", "alg3", "--first-request", "500kB", "--checksum", checksum}),
+			"one link":           slices.Concat(links["lte"], []string{"--algorithm", "single"}),
+			"to a pipe":          slices.Concat(both, []string{"-o", "-"}),
+		} {
+			if protocol == oddserver.HTTP1 && how != "adaptive" && how != "one link" {
+				continue
+			}
+			for _, habit := range oddserver.Habits {
+				name := filepath.Join(t.TempDir(), "file")
+				wg.Go(func() {
+					room <- struct{}{}
+					defer func() { <-room }()
+					what := strings.Join([]string{habit.Name, how, protocol}, ", ")
+					url := base + habit.Name + "/" + strings.NewReplacer(" ", "", "/", "").Replace(how+protocol)
+					begun := time.Now()
+					code, stdout, stderr := run(append([]string{"get", url, "-o", name, "--quiet", "--give-up", "30s"}, flags...)...)
+					if code != 0 && habit.Differs && (strings.Contains(how, "checksum") || how == "to a pipe") {
+						// Nothing of the other file may be taken, and the server need not have this one.
+						return
+					}
+					got, err := os.ReadFile(name)
+					if how == "to a pipe" {
+						got, err = []byte(stdout), nil
+					}
+					if code != 0 || err != nil || !server.Is(habit, got) {
+						t.Errorf("%s: exit code %d, %d bytes, %v, stderr %s", what, code, len(got), err, stderr)
+					}
+					t.Logf("%s: %v, %d requests", what, time.Since(begun).Round(time.Millisecond), server.Asked(strings.TrimPrefix(url, strings.TrimSuffix(base, "/"))))
+				})
+			}
+		}
+	}
+	wg.Wait()
+}
+
+// Where servers of one name give the same file other validators, all links go to the one
+// that began, and bring the file together.
+func TestMirrorsThatDiffer(t *testing.T) {
+	server := oddserver.New(file, oddserver.WithRate(2_000_000))
+	base, links := odd(t, server, oddserver.HTTP2)
+	for _, habit := range []string{"etag-by-address", "date-by-address", "file-by-address"} {
+		for _, algorithm := range []string{"adaptive", "alg3"} {
+			name := filepath.Join(t.TempDir(), "file")
+			code, stdout, stderr := run(slices.Concat([]string{"get", base + habit + "/" + algorithm, "-o", name, "--json", "--algorithm", algorithm, "--first-request", "500kB"}, links["wifi"], links["lte"])...)
+			var summary rundir.Summary
+			if err := json.Unmarshal([]byte(stdout), &summary); code != 0 || err != nil {
+				t.Fatalf("%s, %s: exit code %d, %v, stderr %s", habit, algorithm, code, err, stderr)
+			}
+			if !strings.Contains(stderr, "servers of the file differ: all links use the one that began") {
+				t.Errorf("%s, %s: stderr %s", habit, algorithm, stderr)
+			}
+			for _, link := range []string{"wifi", "lte"} {
+				if bytes := summary.Links[link].Bytes; bytes == 0 {
+					t.Errorf("%s, %s: %s brought %d bytes", habit, algorithm, link, bytes)
+				}
+			}
+		}
+	}
+}
+
+// A server that says different things of one file has it sent by one link, and why is
+// said in one line.
+func TestAServerThatContradictsItself(t *testing.T) {
+	server := oddserver.New(file[:3_000_000], oddserver.WithRate(8_000_000))
+	base, links := odd(t, server, oddserver.HTTP2)
+	for _, habit := range []string{"etag-by-request", "date-by-request"} {
+		name := filepath.Join(t.TempDir(), "file")
+		code, _, stderr := run(slices.Concat([]string{"get", base + habit + "/file", "-o", name, "--quiet"}, links["wifi"], links["lte"])...)
+		const said = "ranges cannot be used: only the fastest link is used from now on"
+		if code != 0 || strings.Count(stderr, said) != 1 || !strings.Contains(stderr, "the file changed on the server during the download: its ETag") && habit == "etag-by-request" {
+			t.Errorf("%s: exit code %d, stderr %s", habit, code, stderr)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package download
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// What is done where a server does not serve ranges as it should, or servers behind
+// one name say different things of one file. In the end the file comes as a whole by one
+// link (race.go), which is what all servers serve.
+
+// mostDiffering is how many answers in a row a link may get of another file until it
+// is believed that the file changed.
+const mostDiffering = 8
+
+// origin is where the download began.
+type origin struct {
+	link *linkState
+	url  *url.URL
+	// server is the address that answered; empty if it is not known.
+	server string
+}
+
+// differs decides what follows from an answer of the right size with another
+// validator. All links go to the server that the download began with; if that itself
+// says different things, the file comes as a whole.
+func (d withRescue) differs(l *linkState, s *session, err *transport.MismatchError, now time.Duration) {
+	elsewhere := err.Server != d.origin.server || l.url.String() != d.origin.url.String()
+	known := err.Server != "" && d.origin.server != ""
+	switch {
+	case d.race != nil && l.failures < mostDiffering:
+		// The next one to answer may be the right one.
+		l.failures++
+		d.pause(l, err, leastBan, now)
+	case d.race != nil:
+		d.exclude(l, err)
+	case known && elsewhere:
+		if !d.pinned {
+			d.pinned = true
+			d.Log.Warn("servers of the file differ: all links use the one that began", "server", d.origin.server, "link", l.Name, "error", err)
+		}
+		l.url = d.origin.url
+		d.lose(l, s)
+	case l.link() != d.origin.link && d.origin.link.out == nil:
+		// The same address, and somebody else there.
+		d.refuse(l, err)
+	default:
+		d.startAnew(err)
+	}
+}
+
+// startAnew requests the file as a whole, from whatever server. What was written is
+// worth nothing then. Where it cannot be taken back, only the same validator will do.
+func (d withRescue) startAnew(why error) {
+	d.pinned = false
+	_, restarts := d.sink.(Restarter)
+	if restarts = restarts && d.Resource == nil; restarts {
+		d.resource = transport.Resource{Size: d.resource.Size}
+		d.resumed = 0
+		for _, l := range d.links {
+			if l.first == nil {
+				l.wasted, l.raced = l.wasted+l.meter.Total()-l.raced, l.meter.Total()
+			}
+		}
+	}
+	d.startRace(why)
+	d.race.restarts = restarts
+}
+
+// refuse leaves a link alone that gets no ranges. If none gets any, a plain GET is
+// tried.
+func (d withRescue) refuse(l *linkState, err error) {
+	now := time.Since(d.start)
+	first := l.link()
+	first.refused = err
+	for _, other := range d.lanes(first) {
+		if other != first {
+			d.remove(other, now)
+		}
+	}
+	d.abandon(first, slices.Clone(first.active), excluded, now)
+	if d.hasRanges() {
+		d.Log.Warn("link is not used any more", "link", first.Name, "error", err)
+		return
+	}
+	d.startRace(err)
+}
+
+// hasRanges reports whether a link may still get ranges.
+func (d *download) hasRanges() bool {
+	return slices.ContainsFunc(d.links, func(l *linkState) bool { return l.out == nil && l.link().refused == nil })
+}
+
+// despair tries a plain GET where servers answer all links again and again that they
+// cannot. One that says 503 may be busy, if it served ranges before.
+func (d withRescue) despair(err error, now time.Duration) {
+	if d.payload == nil || now-d.last < leastDespair {
+		return
+	}
+	for _, l := range d.links {
+		status := new(transport.StatusError)
+		fails := errors.As(l.problem, &status) && l.failures >= mostWhole && status.RetryAfter == 0 && transport.RefusesRanges(status.Code)
+		if l.out != nil || l.first != nil || l.refused != nil {
+			continue
+		}
+		if !fails || d.ranged && status.Code == http.StatusServiceUnavailable {
+			return
+		}
+	}
+	d.startRace(err)
+}
+
+// leastDespair is how long nothing must have come until a plain GET is tried.
+const leastDespair = time.Second
+
+// dialed is the address to connect to for a URL.
+func (d *download) dialed(u *url.URL) string {
+	if d.pinned && u == d.origin.url {
+		return d.origin.server
+	}
+	return transport.Address(u)
+}
+
+// reaches reports whether a connection that was kept leads where the download goes.
+func (d *download) reaches(u *url.URL, conn *transport.Conn) bool {
+	return !d.pinned || u != d.origin.url || conn.Socket.RemoteAddr().String() == d.origin.server
+}
