@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
 	"sync"
@@ -74,7 +75,10 @@ func streams(response *http.Response) bool {
 // split begins with one range.
 func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(request.Context())
-	first := request.Clone(ctx)
+	server := ""
+	first := request.Clone(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) { server = got.Conn.RemoteAddr().String() },
+	}))
 	first.Header.Set("Range", transport.RangeHeader(wanted.first()))
 	if !wanted.explicit {
 		// It has no meaning without Range (RFC 9110 13.1.5), and must not get
@@ -90,10 +94,11 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 	}
 	body := &firstBody{ReadCloser: response.Body, cancel: cancel}
 	response.Body = body
-	if response.StatusCode == http.StatusRequestedRangeNotSatisfiable && !wanted.explicit {
-		// The first byte of an empty file cannot be had.
+	if transport.RefusesRanges(response.StatusCode) && !wanted.isFirst() {
+		// The client did not ask for this range, which may be why: some serve none, and
+		// the first byte of an empty file cannot be had.
 		response.Body.Close()
-		return s.routes.over(route, request)
+		return s.plain(route, request)
 	}
 	if response.StatusCode != http.StatusPartialContent {
 		return response, nil
@@ -102,8 +107,9 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 	if err != nil || part.Offset != wanted.offset || part.End() > wanted.first().End() {
 		// Whatever this is, a plain request must do.
 		response.Body.Close()
-		return s.routes.over(route, request)
+		return s.plain(route, request)
 	}
+	resource.Server = server
 	whole := ranges.Range{Offset: wanted.offset, Length: min(wanted.end, resource.Size) - wanted.offset}
 	exact, err := resource.Body(&http.Response{
 		StatusCode: response.StatusCode, Header: response.Header, ContentLength: response.ContentLength, Body: body.ReadCloser,
@@ -111,7 +117,7 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 	if err != nil {
 		// So must it with an encoded part, or one of another length.
 		response.Body.Close()
-		return s.routes.over(route, request)
+		return s.plain(route, request)
 	}
 	body.ReadCloser = exact
 	if resource.HasValidator() {
@@ -124,11 +130,21 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 		if !resource.HasValidator() {
 			// Nothing would prove that several ranges are of one file.
 			response.Body.Close()
-			return s.routes.over(route, request)
+			return s.plain(route, request)
 		}
 		answer.Body = &continuedBody{begin: body, rest: s.stream(request, resource, rest, s.release)}
 	}
 	return answer, nil
+}
+
+// plain sends a request as the client did. Who asked for no range gets none.
+func (s *splitter) plain(route *route, request *http.Request) (*http.Response, error) {
+	response, err := s.routes.over(route, request)
+	if err == nil && transport.IsWhole(response) {
+		response.StatusCode, response.Status = http.StatusOK, "200 OK"
+		response.Header.Del("Content-Range")
+	}
+	return response, err
 }
 
 // stream gets a part of a resource over all links, in order.
@@ -313,3 +329,6 @@ func wantedRange(request *http.Request) (w wanted, ok bool) {
 func (w wanted) first() ranges.Range {
 	return ranges.Range{Offset: w.offset, Length: min(firstRange, w.end-w.offset)}
 }
+
+// isFirst reports whether the range to ask for first is what the client asked for.
+func (w wanted) isFirst() bool { return w.explicit && w.first().End() == w.end }

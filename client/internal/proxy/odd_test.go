@@ -1,0 +1,131 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/oddserver"
+	"github.com/linklab/linklab/client/internal/schedule"
+)
+
+// at dials a name at an address of loopback.
+func at(address string) func(context.Context, string) (link.Socket, error) {
+	return func(ctx context.Context, to string) (link.Socket, error) {
+		host, port, _ := net.SplitHostPort(to)
+		if host == "example.com" {
+			to = net.JoinHostPort(address, port)
+		}
+		return link.Dialer{Device: "lo"}.Dial(ctx, to)
+	}
+}
+
+// Whatever an origin does with ranges, a client that asks for none gets the file, and
+// one that asks for some the right bytes.
+func TestOddOrigins(t *testing.T) {
+	content := file[:3_000_000]
+	server := oddserver.New(content, oddserver.WithRate(8_000_000))
+	var wg sync.WaitGroup
+	room := make(chan struct{}, 48)
+	for _, protocol := range []string{oddserver.HTTP2, oddserver.HTTP1} {
+		origin, err := server.Start(protocol, "127.0.0.1", "127.0.0.2", "127.0.0.3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(origin.Close)
+		base := "https://example.com" + origin.URL[strings.LastIndex(origin.URL, ":"):] + "/"
+		for name, scheduler := range map[string]schedule.Scheduler{"adaptive": schedule.Adaptive{}, "alg3": schedule.Alg3{FirstRequests: 5e5, Padding: 0.1}} {
+			address, _ := start(t, nil, func(o *Options) {
+				roots := x509.NewCertPool()
+				roots.AddCert(origin.Certificate())
+				o.Engine.TLS = &tls.Config{RootCAs: roots}
+				o.Engine.Scheduler = scheduler
+				if name == "adaptive" {
+					o.Engine.Lanes = &download.Lanes{Most: 4}
+				}
+				o.Engine.Links[0].Dial, o.Engine.Links[1].Dial = at("127.0.0.2"), at("127.0.0.3")
+				o.Streams = 64
+			})
+			client, plain := direct(t), origin.Client()
+			for _, habit := range oddserver.Habits {
+				for _, asked := range []string{"", "bytes=1000000-", "bytes=1000000-2999999", "bytes=100-199"} {
+					if asked != "" && name == "alg3" && protocol == oddserver.HTTP1 {
+						continue
+					}
+					wg.Go(func() {
+						room <- struct{}{}
+						defer func() { <-room }()
+						path := habit.Name + "/" + strings.ReplaceAll(name+asked+protocol, "/", "")
+						header, body, err := fetch(client, "http://"+address+"/"+base+path, asked)
+						if asked == "" {
+							if err != nil && habit.Differs {
+								return // It has begun one file, and the server has another one.
+							}
+							if err != nil || header.StatusCode != http.StatusOK || !server.Is(habit, body) {
+								t.Errorf("%s: %v, %v, %d bytes", path, status(header), err, len(body))
+							}
+							return
+						}
+						if err != nil && habit.Differs {
+							return
+						}
+						usual, _, _ := fetch(plain, origin.URL+"/"+path+"-directly", asked)
+						if err != nil || header.StatusCode != usual.StatusCode && header.StatusCode/100 != 2 {
+							t.Errorf("%s: %v, %v, %d bytes; the origin says %s", path, status(header), err, len(body), usual.Status)
+							return
+						}
+						var first, last int
+						said := header.Header.Get("Content-Range")
+						_, err = fmt.Sscanf(strings.ToLower(said), "bytes %d-%d/", &first, &last)
+						switch {
+						case habit.Differs, header.StatusCode/100 != 2:
+						case strings.HasPrefix(header.Header.Get("Content-Type"), "multipart/"):
+							if !bytes.Contains(body, content[1_000_000:1_000_100]) && asked[6] == '0' {
+								t.Errorf("%s: %d bytes", path, len(body))
+							}
+						case said != "" && (err != nil || !bytes.Equal(body, content[first:last+1])),
+							said == "" && !bytes.Equal(body, content):
+							t.Errorf("%s: %s, Content-Range %q, %d bytes", path, header.Status, said, len(body))
+						}
+					})
+				}
+			}
+		}
+	}
+	wg.Wait()
+}
+
+// fetch gets a URL, or a range of it.
+func fetch(client *http.Client, url, asked string) (*http.Response, []byte, error) {
+	request, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if asked != "" {
+		request.Header.Set("Range", asked)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response, body, err
+}
+
+func status(r *http.Response) string {
+	if r == nil {
+		return "no answer"
+	}
+	return r.Status
+}
