@@ -167,7 +167,7 @@ func refuseLater(status int) func(*exchange) {
 // turn serves one of two files.
 func (x *exchange) turn(other bool) {
 	if other {
-		x.content, x.etag = x.server.other, `"other"`
+		x.content, x.etag = x.server.other(), `"other"`
 	}
 	x.plain()
 }

@@ -41,10 +41,12 @@ func Find(name string) (Habit, bool) {
 // Server serves one file under all paths. The first part of a path is the habit,
 // as in /403-ranges/file, unless an option sets one for all.
 type Server struct {
-	content, other []byte
-	fixed          *Habit
-	delay          time.Duration
-	rate           int
+	content []byte
+	// other is another file of the same size.
+	other func() []byte
+	fixed *Habit
+	delay time.Duration
+	rate  int
 
 	mu    sync.Mutex
 	asked map[string]int
@@ -64,10 +66,14 @@ func WithRate(bytesPerSecond int) Option { return func(s *Server) { s.rate = byt
 
 // New returns a handler that serves the content.
 func New(content []byte, options ...Option) *Server {
-	s := &Server{content: content, other: bytes.Clone(content), asked: map[string]int{}}
-	for i := range s.other {
-		s.other[i] ^= 0x55
-	}
+	s := &Server{content: content, asked: map[string]int{}}
+	s.other = sync.OnceValue(func() []byte {
+		other := bytes.Clone(content)
+		for i := range other {
+			other[i] ^= 0x55
+		}
+		return other
+	})
 	for _, option := range options {
 		option(s)
 	}
@@ -76,7 +82,7 @@ func New(content []byte, options ...Option) *Server {
 
 // Is reports whether a client has a file that the server had: not a mixture of two.
 func (s *Server) Is(h Habit, got []byte) bool {
-	return bytes.Equal(got, s.content) || h.Differs && bytes.Equal(got, s.other)
+	return bytes.Equal(got, s.content) || h.Differs && bytes.Equal(got, s.other())
 }
 
 // Asked is how many requests there were for a path.

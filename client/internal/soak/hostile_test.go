@@ -19,6 +19,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +27,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/oddserver"
 )
 
 // mood is how the server treats a file from the first request to the last.
@@ -40,11 +43,17 @@ const (
 	// turning files come in ranges at first, late, and then as a whole.
 	turning mood = "turning"
 	// fickle files come as a whole at times, instead of the range that was
-	// asked for. A client may give up.
+	// asked for.
 	fickle mood = "fickle"
+	// strange files come with one of the habits of oddserver.
+	strange mood = "odd"
 )
 
-var moods = []mood{ranged, ranged, ranged, whole, turning, fickle}
+var moods = []mood{ranged, ranged, ranged, whole, turning, fickle, strange, strange}
+
+// habits are those of strange files. Servers that have two files under one name are not
+// among them: of these nobody says which is right.
+var habits = slices.DeleteFunc(slices.Clone(oddserver.Habits), func(h oddserver.Habit) bool { return h.Differs })
 
 // limits are the values of MAX_CONCURRENT_STREAMS; a connection gets one.
 var limits = []int{1, 1, 2, 3, 10, 100}
@@ -92,6 +101,8 @@ type hostile struct {
 	ca []byte
 
 	mu sync.Mutex
+	// odds are the servers of odd files, by path.
+	odds map[string]*oddserver.Server
 	// got is what was uploaded of files, and the server has said so.
 	got      map[string][]byte
 	asked    map[string]int
@@ -114,7 +125,7 @@ type flow struct {
 func newHostile(seed uint64, largest int, hosts []string) (*hostile, error) {
 	h := &hostile{
 		seed: seed, largest: largest, slowest: float64(largest) / 8, blob: make([]byte, 2*largest+1),
-		got: map[string][]byte{}, asked: map[string]int{}, answered: map[answer]int{},
+		odds: map[string]*oddserver.Server{}, got: map[string][]byte{}, asked: map[string]int{}, answered: map[answer]int{},
 		open: map[flow]map[*watched]struct{}{}, most: map[flow]int{},
 	}
 	source := random.NewChaCha8([32]byte{byte(seed)})
@@ -283,6 +294,10 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	send := func(w http.ResponseWriter) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 	}
+	if m == strange {
+		w.Header().Del("ETag")
+		send = func(w http.ResponseWriter) { h.odd(r.URL.Path, content).ServeHTTP(w, r) }
+	}
 	if r.Method == http.MethodPut {
 		send = func(w http.ResponseWriter) { h.take(w, r, len(content), m == whole || a == unranged) }
 	}
@@ -331,6 +346,17 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", strconv.Itoa(chance.IntN(2)))
 		http.Error(w, "busy", http.StatusServiceUnavailable)
 	}
+}
+
+// odd is the server of an odd file.
+func (h *hostile) odd(path string, content []byte) http.Handler {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.odds[path] == nil {
+		habit := habits[h.source(path, -1).IntN(len(habits))]
+		h.odds[path] = oddserver.New(content, oddserver.WithHabit(habit))
+	}
+	return h.odds[path]
 }
 
 // take keeps a file or a part of one that is uploaded, if the server takes parts.

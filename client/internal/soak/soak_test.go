@@ -348,8 +348,7 @@ func (s *soak) note(client, path string, failure string, may bool) {
 	how := "whole"
 	if failure != "" {
 		how = "failed"
-		changes := (m == fickle || m == turning) && strings.Contains(failure, "ignores Range")
-		if !may && !changes {
+		if !may {
 			s.t.Errorf("%s: %s, a file that is %s, failed: %s", client, path, m, failure)
 		}
 	}
