@@ -115,9 +115,7 @@ func (r Resource) part(response *http.Response, want ranges.Range) (io.ReadClose
 // came is which bytes a 206 brings, and of how many in all; -1 if it does not tell.
 func (r Resource) came(response *http.Response) (body io.ReadCloser, came ranges.Range, size quantity.Bytes, err error) {
 	said := response.Header.Get("Content-Range")
-	kind, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	switch {
-	case said != "":
+	if said != "" {
 		came, size, err = parseContentRange(said)
 		if err == nil && size < 0 && !r.HasValidator() && !r.Verified {
 			err = doesNotSuit("the server does not tell the size of the file (Content-Range %q), and gives no validator", said)
@@ -126,6 +124,11 @@ func (r Resource) came(response *http.Response) (body io.ReadCloser, came ranges
 			err = doesNotSuit("the server announces %d bytes for a range of %d", response.ContentLength, came.Length)
 		}
 		return response.Body, came, size, err
+	}
+	// This makes a map, for which Go draws a random number: not where all is well (see
+	// RangeHeader).
+	kind, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	switch {
 	case kind == "multipart/byteranges" && parameters["boundary"] != "":
 		// It is an answer to several ranges; of one it holds one part (RFC 9110 14.6).
 		first, err := multipart.NewReader(response.Body, parameters["boundary"]).NextRawPart()
