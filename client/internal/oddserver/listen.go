@@ -6,10 +6,13 @@ import (
 	"sync"
 )
 
-// listen listens at several addresses, on the port that the first one gets.
+// listen listens at several addresses, on the port that the first one names or gets.
 func listen(addresses []string) (all []net.Listener, err error) {
 	port := "0"
 	for _, address := range addresses {
+		if host, named, err := net.SplitHostPort(address); err == nil {
+			address, port = host, named
+		}
 		l, err := net.Listen("tcp", net.JoinHostPort(address, port))
 		if err != nil {
 			for _, l := range all {

@@ -5,6 +5,7 @@ package oddserver
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -25,17 +26,20 @@ type Habit struct {
 	Does string
 	// serve answers a request for the file.
 	serve func(*exchange)
+	// take answers a PUT of a body, or of a range of it that begins at first.
+	take func(x *exchange, body []byte, first int, ranged bool)
 	// Differs says that the server has two files of the same size under one name.
 	Differs bool
 }
 
-// Find returns the habit of that name.
+// Find returns the habit of that name, of Habits or Uploads.
 func Find(name string) (Habit, bool) {
-	i := slices.IndexFunc(Habits, func(h Habit) bool { return h.Name == name })
+	all := slices.Concat(Habits, Uploads)
+	i := slices.IndexFunc(all, func(h Habit) bool { return h.Name == name })
 	if i < 0 {
 		return Habit{}, false
 	}
-	return Habits[i], true
+	return all[i], true
 }
 
 // Server serves one file under all paths. The first part of a path is the habit,
@@ -43,13 +47,16 @@ func Find(name string) (Habit, bool) {
 type Server struct {
 	content []byte
 	// other is another file of the same size.
-	other func() []byte
-	fixed *Habit
-	delay time.Duration
-	rate  int
+	other       func() []byte
+	fixed       *Habit
+	delay       time.Duration
+	rate        int
+	certificate *tls.Certificate
 
 	mu    sync.Mutex
 	asked map[string]int
+	// stored is what was put under a path.
+	stored map[string][]byte
 }
 
 // An Option changes a server.
@@ -64,9 +71,12 @@ func WithDelay(d time.Duration) Option { return func(s *Server) { s.delay = d } 
 // WithRate limits each answer, in bytes per second.
 func WithRate(bytesPerSecond int) Option { return func(s *Server) { s.rate = bytesPerSecond } }
 
+// WithCertificate has the server show another certificate than its own.
+func WithCertificate(c tls.Certificate) Option { return func(s *Server) { s.certificate = &c } }
+
 // New returns a handler that serves the content.
 func New(content []byte, options ...Option) *Server {
-	s := &Server{content: content, asked: map[string]int{}}
+	s := &Server{content: content, asked: map[string]int{}, stored: map[string][]byte{}}
 	s.other = sync.OnceValue(func() []byte {
 		other := bytes.Clone(content)
 		for i := range other {
@@ -80,9 +90,17 @@ func New(content []byte, options ...Option) *Server {
 	return s
 }
 
+// Files are what a client may get under a habit: the content, or a whole other one.
+func (s *Server) Files(h Habit) [][]byte {
+	if h.Differs {
+		return [][]byte{s.content, s.other()}
+	}
+	return [][]byte{s.content}
+}
+
 // Is reports whether a client has a file that the server had: not a mixture of two.
 func (s *Server) Is(h Habit, got []byte) bool {
-	return bytes.Equal(got, s.content) || h.Differs && bytes.Equal(got, s.other())
+	return slices.ContainsFunc(s.Files(h), func(file []byte) bool { return bytes.Equal(got, file) })
 }
 
 // Asked is how many requests there were for a path.
@@ -112,6 +130,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.rate > 0 {
 		x.w = &paced{w, s.rate}
+	}
+	if habit.take != nil {
+		x.serveUpload(habit.take)
+		return
 	}
 	habit.serve(x)
 }
@@ -234,8 +256,8 @@ const (
 	Plain = "http"
 )
 
-// Start serves on loopback addresses, on one port. The certificate, for example.com
-// and 127.0.0.1, is the server's own authority.
+// Start serves on addresses, as HOST or HOST:PORT, on the port of the first one. Its own
+// certificate, for example.com and 127.0.0.1, is the server's own authority.
 func (s *Server) Start(protocol string, addresses ...string) (*httptest.Server, error) {
 	server := httptest.NewUnstartedServer(s)
 	listeners, err := listen(addresses)
@@ -250,6 +272,9 @@ func (s *Server) Start(protocol string, addresses ...string) (*httptest.Server, 
 		return server, nil
 	}
 	server.EnableHTTP2 = protocol == HTTP2
+	if s.certificate != nil {
+		server.TLS = &tls.Config{Certificates: []tls.Certificate{*s.certificate}}
+	}
 	server.StartTLS()
 	return server, nil
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -67,6 +68,57 @@ func TestHabitsShow(t *testing.T) {
 		response.Body.Close()
 		if err != nil || response.StatusCode != want.status || response.Header.Get("Content-Range") != want.contentRange || len(got) != want.length {
 			t.Errorf("%s: %s, Content-Range %q, %d bytes, %v", name, response.Status, response.Header.Get("Content-Range"), len(got), err)
+		}
+	}
+}
+
+// What a PUT stores shows in a GET.
+func TestUploadsShow(t *testing.T) {
+	content := []byte("the old film")
+	server, err := New(content).Start(Plain, "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	put := func(url, body, contentRange string) int {
+		request, err := http.NewRequest(http.MethodPut, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if contentRange != "" {
+			request.Header.Set("Content-Range", contentRange)
+		}
+		response, err := server.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		return response.StatusCode
+	}
+	for name, want := range map[string]struct {
+		status int
+		then   string
+	}{
+		"put-ranges":        {201, "the new film"},
+		"put-replaces":      {201, "new"},
+		"put-400":           {400, "the --- film"},
+		"put-403":           {403, "the --- film"},
+		"put-501":           {501, "the --- film"},
+		"put-ignores-range": {204, "the --- film"},
+		"put-none":          {405, "the old film"},
+		"put-cuts":          {201, "n"},
+	} {
+		url := server.URL + "/" + name + "/film"
+		put(url, "the --- film", "")
+		status := put(url, "new", "bytes 4-6/12")
+		response, err := server.Client().Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		then, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || status != want.status || string(then) != want.then {
+			t.Errorf("%s: %d, then %q, %v", name, status, then, err)
 		}
 	}
 }
