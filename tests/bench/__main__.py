@@ -41,6 +41,7 @@ from bench.models import models
 from bench.peers import peers
 from bench.regress import regress
 from bench.repeatability import repeatability, sensitivity
+from bench.servers import servers
 from bench.speed import kernel, speed
 
 SECTIONS: dict[str, Callable[[Bench], Result]] = {
@@ -48,17 +49,18 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
     for section in (
         repeatability, sensitivity, fidelity, models, speed, peers, client, live, kernel,
         regress, campaign, calibration, algorithms, ablations, field, faults,
-        fairness,
+        fairness, servers,
     )
 }  # fmt: skip
 ASKED = (
-    "kernel", "regress", "campaign", "calibration", "algorithms", "ablations", "field", "faults"
+    "kernel", "regress", "campaign", "calibration", "algorithms", "ablations", "field", "faults",
+    "servers",
 )  # fmt: skip
 """What runs only when it is named: the kernel build takes minutes and no target moves; 20 runs of
 the regression suite take more than an hour (`regress --quick`: minutes); the thesis' links are
 calibrated, for ten minutes, when their models have changed; all algorithms in all scenarios take
 hours, parts of one of them (`ablations`) and scenarios made of records (`field`) a quarter of one, all
-faults (`faults`) half of one. With `--keep`, what `algorithms`
+faults (`faults`) half of one; all servers (`servers`) need packages and minutes. With `--keep`, what `algorithms`
 finds there is not run again."""
 UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
 

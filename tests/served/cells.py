@@ -1,0 +1,175 @@
+"""What `linklab exec` is called with for a server and its cells, and what came of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from linklab import scenario as scenarios
+from linklab.core.paths import MULTILINK
+from linklab.links.oracle import oracle_s
+
+from served.kinds import BEGIN, SERVERS
+
+INSIDE = Path(__file__).with_name("inside.py")
+CLIENT = Path(__file__).resolve().parents[2] / "emulator" / "setup" / "client"
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+GETS, PUTS = ("get", "proxy", "curl", "aria2"), ("put", "curl-put")
+OURS = ("get", "proxy", "put")
+"""Those of `GETS` and `PUTS` that are multilink's."""
+
+SCENARIO = """\
+name: {name}
+payload: {{size: {size} B}}
+links:
+  wifi: {{down: 40 Mbit/s, up: 40 Mbit/s, rtt: 20 ms, queue: 500 kB}}
+  lte: {{down: 20 Mbit/s, up: 20 Mbit/s, rtt: 40 ms, queue: 500 kB}}
+"""
+
+ODD = """\
+tail -f /dev/null | exec {program} -addresses "$LINKLAB_ADDRESS:$LINKLAB_PORT" -host "$LINKLAB_ADDRESS" \\
+  -certificate "$LINKLAB_CERTIFICATE" -key "$LINKLAB_KEY" -file root/payload*
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a client got or put a file at a server or habit.
+
+    `kind` is right, fails (with an error, nothing harmed), wrong (another file, without an error)
+    or harms (with an error, and what the server had before is gone).
+    """
+
+    server: str
+    who: str
+    kind: str
+    took_s: float
+    carried_bytes: int
+    wasted_bytes: int | None
+    said: str
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Cells in one lab: `words` is what `linklab` is called with, `cells` are pairs of a server or
+    habit and a client."""
+
+    words: tuple[object, ...]
+    cells: Sequence[tuple[str, str]]
+
+    def outcomes(self, run_dir: Path) -> list[Outcome]:
+        """What came of the cells, by what the run left."""
+        payload = json.loads((run_dir / "run.json").read_text())["payload_sha256"]
+        allowed = {row[0]: row[3].split(",") for row in _rows((run_dir / "server.out").read_text())}
+        lines = (run_dir / "client.out").read_text().splitlines()
+        return [
+            Outcome(
+                server, who, _kind(row, allowed.get(server, [payload])), row["took_s"],
+                row["carried_bytes"], row["wasted_bytes"], row["said"],
+            )
+            for (server, who), row in zip(self.cells, map(json.loads, lines), strict=True)
+        ]  # fmt: skip
+
+
+def _kind(row: dict[str, Any], allowed: Sequence[str]) -> str:
+    is_put = row["who"].endswith("put")
+    is_there = row["sha256"] == row["put"] if is_put else row["sha256"] in allowed
+    if row["code"] == 0:
+        return "right" if is_there else "wrong"
+    return "harms" if is_put and row["sha256"] not in (row["was"], row["put"]) else "fails"
+
+
+def missing(server: str) -> list[str]:
+    """What is to be installed for a server."""
+    packages = SERVERS[server].programs
+    path = f"{SYSTEM_PATH}:{os.environ['PATH']}"
+    return [packages[one] for one in packages if shutil.which(one, path=path) is None]
+
+
+def build_odd(directory: Path) -> Path:
+    """The odd server as a program in the directory."""
+    program = directory / "oddserver"
+    subprocess.run([CLIENT, "oddserver", program], check=True)
+    return program
+
+
+def habits(program: Path) -> dict[str, str]:
+    """The odd server's habits: what each is of, `get` or `put`."""
+    listed = subprocess.run(
+        [program, "-size", "1"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {row[0]: row[2] for row in _rows(listed.stdout)}
+
+
+def _rows(text: str) -> list[list[str]]:
+    return [row for line in text.splitlines() if len(row := line.split("\t")) == 5]
+
+
+def server(directory: Path, name: str, size: int, clients: Iterable[str]) -> Matrix:
+    """A server that serves `size` bytes, and clients one after the other."""
+    of = SERVERS[name]
+    scheme, port = ("https", 443) if of.encrypted else ("http", 80)
+    asked = [who for who in clients if of.puts or who in GETS]
+    base = f"{scheme}://10.0.0.1"
+    urls = [
+        f"{base}/put/{who}"
+        if who in PUTS
+        else f"{base}/{of.path}payload-{size}-1.bin{f'?{who}' if of.cold else ''}"
+        for who in asked
+    ]
+    cells = [(name, who) for who in asked]
+    return _matrix(directory, name, size, of.script, port, cells, urls)
+
+
+def odd(
+    directory: Path, name: str, size: int, program: Path, habits: dict[str, str],
+    clients: Sequence[str],
+) -> Matrix:  # fmt: skip
+    """The odd server with habits, and clients one after the other at each."""
+    cells = [
+        (habit, who)
+        for habit, way in habits.items()
+        for who in clients
+        if (who in PUTS) == (way == "put")
+    ]
+    urls = [f"https://10.0.0.1/{habit}/{who}" for habit, who in cells]
+    return _matrix(directory, name, size, ODD.format(program=program), 443, cells, urls)
+
+
+def ideal_s(directory: Path, size: int) -> float:
+    """What the links allow for a file, in either direction."""
+    return oracle_s(scenarios.load(_scenario(directory, "ideal", size)))
+
+
+def _scenario(directory: Path, name: str, size: int) -> Path:
+    file = directory / f"{name}.yaml"
+    file.write_text(SCENARIO.format(name=name, size=size))
+    return file
+
+
+def _matrix(
+    directory: Path, name: str, size: int, script: str, port: int,
+    cells: Sequence[tuple[str, str]], urls: Sequence[str],
+) -> Matrix:  # fmt: skip
+    serve = directory / f"{name}-serve"
+    serve.write_text(BEGIN.format(payload=f"payload-{size}-1.bin") + script)
+    serve.chmod(0o755)
+    tasks = directory / f"{name}-cells.json"
+    listed = [{"who": who, "url": url} for (_, who), url in zip(cells, urls, strict=True)]
+    tasks.write_text(json.dumps({"size": size, "cells": listed}))
+    words = (
+        "exec", _scenario(directory, name, size), "--server", serve, "--port", port, "--timeout", 1800,
+        "--", sys.executable, INSIDE, MULTILINK, tasks,
+    )  # fmt: skip
+    return Matrix(words, cells)

@@ -1,0 +1,97 @@
+"""multilink gets and puts files at servers that people run and at an odd one, in virtual time.
+
+`make bench ARGS=servers` is the long form, with more servers, and curl and aria2 beside.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import Linklab
+from served import cells
+from served.cells import OURS, Matrix, Outcome
+
+SIZE = 1_500_000
+PARTS = 4
+"""Labs that share the odd server's habits."""
+
+RANGES, MIRRORS, TLS, PUT = (
+    "answers to ranges that do not suit",
+    "mirrors that differ",
+    "servers without TLS 1.3",
+    "put believes the server",
+)
+KNOWN: dict[str, dict[str, str]] = {
+    RANGES: {
+        "get": "size-unknown size-unknown-no-head unit-case no-content-range 206-always whole-in-206"
+        " multipart earlier blocks whole-for-last 403-ranges 500-ranges 501-ranges 503-ranges"
+        " 416-ranges 403-ranges-no-head 403-later 500-later 416-later",
+        "proxy": "earlier whole-for-last 403-ranges 500-ranges 501-ranges 503-ranges"
+        " 403-ranges-no-head 403-later 500-later 416-later",
+    },
+    MIRRORS: {
+        "get": "etag-by-request date-by-request file-by-request file-changes",
+        "proxy": "etag-by-request date-by-request file-by-request file-changes",
+    },
+    TLS: {"get": "nginx", "proxy": "nginx", "put": "nginx"},
+    PUT: {"put": "put-replaces put-403 put-ignores-range put-cuts"},
+}
+"""What does not work yet, by the reason and by who fails there. A cell that works and stands here
+fails the test too: strike it out."""
+
+REFUSING = {("put-none", "put"), ("put-cuts", "put")}
+"""Where nobody can put the file: the client has to end with an error."""
+
+
+def known() -> set[tuple[str, str]]:
+    """The cells that fail today."""
+    return {
+        (server, who)
+        for failing in KNOWN.values()
+        for who, servers in failing.items()
+        for server in servers.split()
+    }
+
+
+def check(linklab: Linklab, matrix: Matrix) -> None:
+    """Every file is right, but for cells of `KNOWN`; all of these fail."""
+    done = linklab(*matrix.words[:1], "--json", *matrix.words[1:])
+    assert done.code == 0, done.err
+    found = {
+        (one.server, one.who): f"{one.kind}: {one.said}"
+        for one in matrix.outcomes(Path(done.json["run_dir"]))
+        if not _is_good(one)
+    }
+    failing = known().intersection(matrix.cells)
+    assert {cell: said for cell, said in found.items() if cell not in failing} == {}
+    assert failing - found.keys() == set(), "these work: strike them out of KNOWN"
+
+
+def _is_good(one: Outcome) -> bool:
+    if (one.server, one.who) in REFUSING:
+        return one.kind in ("fails", "harms")
+    return one.kind == "right"
+
+
+@pytest.mark.parametrize("name", ["nginx", "h2o", "python"])
+def test_servers(linklab: Linklab, tmp_path: Path, name: str) -> None:
+    if packages := cells.missing(name):
+        pytest.skip(f"not installed: {', '.join(packages)}")
+    check(linklab, cells.server(tmp_path, name, SIZE, OURS))
+
+
+@pytest.fixture(scope="session")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The odd server, built."""
+    return cells.build_odd(tmp_path_factory.mktemp("odd"))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_habits(linklab: Linklab, tmp_path: Path, odd: Path, part: int) -> None:
+    few = dict([*cells.habits(odd).items()][part::PARTS])
+    check(linklab, cells.odd(tmp_path, f"odd-{part}", SIZE, odd, few, OURS))
+
+
+def test_known_failures_are_of_servers_that_there_are(odd: Path) -> None:
+    assert {server for server, _ in known()} <= {"nginx", "h2o", "python", *cells.habits(odd)}
