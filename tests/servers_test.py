@@ -16,24 +16,13 @@ SIZE = 1_500_000
 PARTS = 4
 """Labs that share the odd server's habits."""
 
-RANGES, MIRRORS, TLS, PUT = (
-    "answers to ranges that do not suit",
-    "mirrors that differ",
+CHANGES, TLS, PUT = (
+    "files that change after the proxy has passed a part on",
     "servers without TLS 1.3",
     "put believes the server",
 )
 KNOWN: dict[str, dict[str, str]] = {
-    RANGES: {
-        "get": "size-unknown size-unknown-no-head unit-case no-content-range 206-always whole-in-206"
-        " multipart earlier blocks whole-for-last 403-ranges 500-ranges 501-ranges 503-ranges"
-        " 416-ranges 403-ranges-no-head 403-later 500-later 416-later",
-        "proxy": "earlier whole-for-last 403-ranges 500-ranges 501-ranges 503-ranges"
-        " 403-ranges-no-head 403-later 500-later 416-later",
-    },
-    MIRRORS: {
-        "get": "etag-by-request date-by-request file-by-request file-changes",
-        "proxy": "etag-by-request date-by-request file-by-request file-changes",
-    },
+    CHANGES: {"proxy": "file-changes"},
     TLS: {"get": "nginx", "proxy": "nginx", "put": "nginx"},
     PUT: {"put": "put-replaces put-403 put-ignores-range put-cuts"},
 }
