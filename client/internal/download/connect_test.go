@@ -38,18 +38,20 @@ func (s *silent) dial(ctx context.Context) (link.Socket, error) {
 
 type fromSilent struct{ of *silent }
 
-func (fromSilent) Await(quantity.Bytes, quantity.Bytes) {}
-func (fromSilent) Owes(bool)                            {}
-func (fromSilent) Trial() *link.Trial                   { return nil }
-func (fromSilent) RoundTrip() (link.RoundTrip, error)   { return link.RoundTrip{}, errors.ErrUnsupported }
-func (fromSilent) Read([]byte) (int, error)             { return 0, net.ErrClosed }
-func (fromSilent) Write([]byte) (int, error)            { return 0, net.ErrClosed }
-func (fromSilent) LocalAddr() net.Addr                  { return nil }
-func (fromSilent) RemoteAddr() net.Addr                 { return nil }
-func (fromSilent) SetDeadline(time.Time) error          { return nil }
-func (fromSilent) SetReadDeadline(time.Time) error      { return nil }
-func (fromSilent) SetWriteDeadline(time.Time) error     { return nil }
-func (c fromSilent) Close() error                       { c.of.open.Add(-1); return nil }
+func (fromSilent) Await(quantity.Bytes, quantity.Bytes)   {}
+func (fromSilent) Owes(bool)                              {}
+func (fromSilent) Trial() *link.Trial                     { return nil }
+func (fromSilent) Ask() error                             { return nil }
+func (fromSilent) Answered() (time.Duration, bool, error) { return 0, false, errors.ErrUnsupported }
+func (fromSilent) RoundTrip() (link.RoundTrip, error)     { return link.RoundTrip{}, errors.ErrUnsupported }
+func (fromSilent) Read([]byte) (int, error)               { return 0, net.ErrClosed }
+func (fromSilent) Write([]byte) (int, error)              { return 0, net.ErrClosed }
+func (fromSilent) LocalAddr() net.Addr                    { return nil }
+func (fromSilent) RemoteAddr() net.Addr                   { return nil }
+func (fromSilent) SetDeadline(time.Time) error            { return nil }
+func (fromSilent) SetReadDeadline(time.Time) error        { return nil }
+func (fromSilent) SetWriteDeadline(time.Time) error       { return nil }
+func (c fromSilent) Close() error                         { c.of.open.Add(-1); return nil }
 
 // It is noticed within a part of an outage, or the first time between attempts, that
 // it has ended, by few attempts, of which few are under way at a time.

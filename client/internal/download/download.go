@@ -278,6 +278,7 @@ func (d *download) startAsking(l *linkState, s *session) {
 // ask learns on link l what the URL stands for; again says that the answer was not
 // believed before.
 func (d *download) ask(l *linkState, s *session, target transport.Target, again bool) {
+	sent := time.Since(d.start)
 	var resource transport.Resource
 	var err error
 	if d.Resource != nil {
@@ -292,6 +293,7 @@ func (d *download) ask(l *linkState, s *session, target transport.Target, again 
 	if asking {
 		l.asking = nil
 	}
+	l.answered(s, sent, time.Since(d.start))
 	if d.payload != nil || d.race != nil || d.ctx.Err() != nil {
 		return
 	}

@@ -113,23 +113,27 @@ func (d withLanes) next(l *linkState, now time.Duration) (r ranges.Range, from s
 	if !l.usable(now) || l.leaving {
 		return r, "", false
 	}
-	if r, from, ok = d.urgent(l, now); ok {
-		return r, from, true
+	before := d.requests
+	if r, from, ok = d.urgent(l, now); ok || d.requests > before {
+		return r, from, ok
 	}
 	lanes := d.measured(now)
 	works := d.merged(lanes, now)
 	free := d.payload.Free(d.limit())
 	if free == 0 {
-		if r, from, ok = d.steal(l, works, now); !ok {
+		if r, from, ok = d.steal(l, works, now); !ok && d.requests == before {
 			r, from, ok = d.balance(l, lanes, now)
 		}
-		if !ok && d.payload.Free(d.part.End()) == 0 {
+		if !ok && d.requests == before && d.payload.Free(d.part.End()) == 0 {
 			d.repeat(l, works, now)
 		}
 		return r, from, ok
 	}
 	link := works[l.link().index]
 	size := max(d.nextSize(l, now), l.pipe(now))
+	if l.takesLong {
+		size = free
+	}
 	size = min(size, schedule.LaneShare(lanes[l.index], link, schedule.Share(l.link().index, works, free)))
 	if l.onTrial() {
 		size = min(size, trial)

@@ -34,6 +34,9 @@ type account struct {
 	wasted    quantity.Bytes
 	// raced is the part of wasted that the meter has counted.
 	raced quantity.Bytes
+	// takesLong says that the server took long to answer the link last, so that to ask
+	// for little at a time would cost as long again and again.
+	takesLong bool
 	// last is when the last byte arrived.
 	last time.Duration
 }
@@ -108,6 +111,7 @@ type session struct {
 	// heard is how much it had received at heardAt.
 	heard   quantity.Bytes
 	heardAt time.Duration
+	wait    wait
 	// unread is what Unread was at the beginning.
 	unread quantity.Bytes
 	// stale is what Unread will come to when the rest of the bodies that were
@@ -134,6 +138,8 @@ type request struct {
 	// used is how much of a resource that comes only as a whole was written.
 	used   quantity.Bytes
 	issued time.Duration
+	// first is when the first bytes came.
+	first time.Duration
 	// heard is what the session had received when it was issued, and before what that
 	// had to bring first.
 	heard, before quantity.Bytes
@@ -146,6 +152,8 @@ type request struct {
 	// one, which it repeats; or the one that this one repeats.
 	twin    *request
 	repeats bool
+	// hedged says that the first bytes of one of both end the other.
+	hedged bool
 	// surplus says that of what was received only the first needed bytes count:
 	// the twin brings the rest.
 	surplus bool

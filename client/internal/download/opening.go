@@ -35,13 +35,16 @@ type opening struct {
 func (d *download) isNew() bool { return d.Slice == nil && d.earlier == nil }
 
 // open asks on a connected link for the next bytes that nobody has asked for.
-func (d *download) open(l *linkState) {
+func (d *download) open(l *linkState) { d.openFor(l, schedule.OpeningOrder) }
+
+// openFor asks for so many.
+func (d *download) openFor(l *linkState, bytes quantity.Bytes) {
 	if len(d.openings) == 0 {
 		d.opened = 0
 	}
 	ctx, cancel := context.WithCancel(d.ctx)
 	o := &opening{
-		part:     ranges.Range{Offset: quantity.Bytes(d.opened) * schedule.OpeningOrder, Length: schedule.OpeningOrder},
+		part:     ranges.Range{Offset: quantity.Bytes(d.opened) * schedule.OpeningOrder, Length: bytes},
 		link:     l,
 		on:       l.session,
 		sent:     time.Since(d.start),
@@ -50,8 +53,10 @@ func (d *download) open(l *linkState) {
 	}
 	d.opened++
 	d.openings = append(d.openings, o)
-	l.asking = l.session
-	l.session.heardAt = o.sent
+	if l.asking == nil {
+		l.asking = l.session
+		l.session.heardAt = o.sent
+	}
 	target, part := d.target(l), o.part // Which adopt may shorten meanwhile.
 	d.wg.Go(func() { d.answer(o, target, part, ctx) })
 }
@@ -66,6 +71,7 @@ func (d *download) answer(o *opening, target transport.Target, part ranges.Range
 	if l.asking == o.on {
 		l.asking = nil
 	}
+	l.answered(o.on, o.sent, time.Since(d.start))
 	switch {
 	case ctx.Err() != nil:
 		o.drop() // Again, if it was dropped while the answer came.

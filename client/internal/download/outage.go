@@ -91,6 +91,9 @@ func (d *download) problems() error {
 	texts := map[string]bool{}
 	for _, l := range d.links {
 		err := cmp.Or(l.out, l.problem)
+		if l.out == nil && l.session != nil && l.session.lives() {
+			err = errUnanswered
+		}
 		if err != nil && l.first == nil {
 			texts[err.Error()] = true
 			errs = append(errs, fmt.Errorf("link %s: %w", l.Name, err))

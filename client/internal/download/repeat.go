@@ -53,9 +53,13 @@ func (d *download) repeat(l *linkState, works []schedule.Work, now time.Duration
 	if late.twin != nil {
 		d.endRepeat(late.twin, now)
 	}
-	rest := ranges.Range{Offset: late.next(), Length: late.left()}
-	d.issue(l, rest, of.Name, nil, now)
-	late.twin, l.newest.twin, l.newest.repeats = l.newest, late, true
+	d.duplicate(l, of, late, now)
+}
+
+// duplicate has a link request what another one's request still owes.
+func (d *download) duplicate(l, of *linkState, r *request, now time.Duration) {
+	d.issue(l, ranges.Range{Offset: r.next(), Length: r.left()}, of.Name, nil, now)
+	r.twin, l.newest.twin, l.newest.repeats = l.newest, r, true
 }
 
 // endRepeat gives up a request that repeats another one in vain.

@@ -341,6 +341,9 @@ func (d *download) progress(l *linkState, r *request, bytes quantity.Bytes) {
 		return
 	}
 	l.expected -= bytes
+	if r.hedged {
+		d.endHedge(r, now)
+	}
 	if r.complete() {
 		d.ended(l, r, now)
 		l.wasted += r.wasted
@@ -365,8 +368,10 @@ func (d *download) overlapped(l *linkState, r *request) bool {
 // arrived counts bytes of a body.
 func (d *download) arrived(l *linkState, r *request, bytes quantity.Bytes, now time.Duration) {
 	if r.received == bytes {
+		r.first = now
 		d.record(now, &rundir.FirstByte{Link: l.Name, ID: r.id})
 		l.delays = append(l.delays[max(0, len(l.delays)-delaySamples+1):], now-r.issued)
+		l.answered(r.session, r.issued, now)
 		if r.alone {
 			l.idleDelay = now - r.issued
 			if l.leastDelay == 0 || l.idleDelay < l.leastDelay {
@@ -378,6 +383,9 @@ func (d *download) arrived(l *linkState, r *request, bytes quantity.Bytes, now t
 	l.meter.Add(now, bytes)
 	if added := r.session.hole.deliver(bytes); added > 0 {
 		l.delivered(added, now)
+	}
+	if r.session.wait.since > 0 {
+		r.session.heardAt, r.session.wait = now, wait{}
 	}
 	r.session.delivered, d.ranged = true, true
 	if r.session == l.session {

@@ -282,6 +282,7 @@ func (d withRescue) look(ctx context.Context) {
 				}
 			}
 		}
+		d.openRest()
 		d.policy.tend(now)
 		d.assign()
 		d.giveUp(now)
@@ -292,7 +293,7 @@ func (d withRescue) look(ctx context.Context) {
 // check finds out whether the link's sessions still work.
 func (d withRescue) check(l *linkState, now time.Duration) {
 	for _, s := range slices.Clone(l.completing) {
-		if d.listen(l, s, now); now-s.heardAt > l.silence(s) {
+		if d.listen(l, s, now); l.isDead(s, now) {
 			d.giveUpOn(l, s, stalled, now)
 		}
 	}
@@ -317,10 +318,11 @@ func (d withRescue) check(l *linkState, now time.Duration) {
 			l.broken()
 		}
 		d.lose(l, s)
-	case !l.suspect && now-s.heardAt > l.silence(s):
+	case !l.suspect && l.isDead(s, now):
 		l.suspect = true
 		l.failures++
 		l.problem = fmt.Errorf("nothing arrived for %v", (now - s.heardAt).Round(time.Millisecond))
+		s.wait = wait{}
 		d.Log.Info("link is silent", "link", l.Name)
 		if l.asking != nil {
 			l.asking, d.asked = nil, d.payload != nil
@@ -341,8 +343,12 @@ func (d withRescue) listen(l *linkState, s *session, now time.Duration) (heard b
 	case !awaited && now-s.lateAt > l.silence(s):
 		s.stale = s.Unread() // The server had not sent the rest yet.
 	}
-	if heard || !awaited || s.Held() || d.race.waits(l) {
-		s.heard, s.heardAt = received, now
+	switch {
+	case heard && s.wait.since > 0:
+		// The answer of the other end, or the beginning of the server's.
+		s.heard, s.wait.there = received, now
+	case heard || !awaited || s.Held() || d.race.waits(l):
+		s.heard, s.heardAt, s.wait = received, now, wait{}
 	}
 	return heard
 }
@@ -447,8 +453,9 @@ func (d withRescue) next(l *linkState, now time.Duration) (r ranges.Range, from 
 	if !l.usable(now) {
 		return r, "", false
 	}
-	if r, from, ok = d.urgent(l, now); ok {
-		return r, from, true
+	before := d.requests
+	if r, from, ok = d.urgent(l, now); ok || d.requests > before {
+		return r, from, ok
 	}
 	works := d.works(now)
 	free := d.payload.Free(d.limit())
@@ -457,7 +464,7 @@ func (d withRescue) next(l *linkState, now time.Duration) (r ranges.Range, from 
 	}
 	size := d.nextSize(l, now)
 	share := schedule.Share(l.index, works, free)
-	if size <= 0 {
+	if size <= 0 || l.takesLong {
 		size = share
 	}
 	size = min(max(size, l.pipe(now)), share)
@@ -498,6 +505,10 @@ func (d withRescue) urgent(l *linkState, now time.Duration) (ranges.Range, strin
 			young := reason == slow && now-r.issued < other.patience()
 			if r.Offset <= first && first < r.limit && r.left() > 0 && !young && r.twin == nil &&
 				(reason != slow || d.isSooner(l, r, now)) {
+				if reason == slow && r.isHedgeable() {
+					d.hedge(l, other, r, now)
+					return ranges.Range{}, "", false
+				}
 				left := d.drop(other, r, now)
 				d.failedOver(other, l, left.Length, reason, now)
 				return left, other.Name, true

@@ -189,7 +189,7 @@ func (n *simNet) dial(l simLink) func(context.Context, string) (link.Socket, err
 			l.cable.most = max(l.cable.most, l.cable.open())
 			l.cable.mu.Unlock()
 		}
-		var socket link.Socket = simSocket{conn, l.rtt}
+		var socket link.Socket = &simSocket{simConn: conn, rtt: l.rtt, cable: l.cable, answered: time.Now()}
 		if l.afterDial != nil {
 			return l.afterDial(socket)
 		}
@@ -341,14 +341,68 @@ func (a simAddr) String() string { return string(a) }
 
 // simSocket is the client's end.
 type simSocket struct {
-	net.Conn
-	rtt time.Duration
+	*simConn
+	rtt   time.Duration
+	cable *cable
+
+	mu sync.Mutex
+	// answered is when the server's kernel acknowledged last, and asking that it is asked.
+	answered time.Time
+	asking   bool
 }
 
-func (simSocket) Await(quantity.Bytes, quantity.Bytes) {}
-func (simSocket) Owes(bool)                            {}
-func (simSocket) Trial() *link.Trial                   { return nil }
-func (s simSocket) RoundTrip() (link.RoundTrip, error) {
+func (*simSocket) Await(quantity.Bytes, quantity.Bytes) {}
+func (*simSocket) Owes(bool)                            {}
+func (*simSocket) Trial() *link.Trial                   { return nil }
+
+// Ask has TCP ask every second from now on.
+func (s *simSocket) Ask() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asking {
+		return nil
+	}
+	s.asking = true
+	first := time.Until(s.answered.Add(time.Second))
+	go func() {
+		for wait := time.After(first); ; wait = time.After(time.Second) {
+			select {
+			case <-s.in.aborted:
+				return
+			case <-s.in.finished:
+				return
+			case <-wait:
+			}
+			if s.isUp() {
+				s.mu.Lock()
+				s.answered = time.Now()
+				s.mu.Unlock()
+			}
+		}
+	}()
+	return nil
+}
+
+// isUp reports whether anything passes.
+func (s *simSocket) isUp() bool {
+	factor, _ := s.cable.now()
+	select {
+	case <-s.in.frozen:
+		return false
+	default:
+		return factor > 0
+	}
+}
+
+// Answered says that what was sent has arrived, as it has where the link is cut: only
+// the downlink is.
+func (s *simSocket) Answered() (time.Duration, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.answered), true, nil
+}
+
+func (s *simSocket) RoundTrip() (link.RoundTrip, error) {
 	return link.RoundTrip{Last: s.rtt + time.Millisecond, Min: s.rtt}, nil
 }
 

@@ -85,6 +85,15 @@ func (d withRescue) take(l *linkState, x int, from victims, works []schedule.Wor
 		bytes = min(bytes, trial)
 	}
 	other, r := from.of[y].of, from.of[y].r
+	if l.takesLong && works[y].Usable && (len(l.active) > 0 || r.received > 0 && now-r.first < PaceWindow) {
+		// It would be taken back before it came, or how fast the other one is, is not
+		// known yet.
+		return ranges.Range{}, "", false
+	}
+	if bytes == r.left() && r.isHedgeable() {
+		d.hedge(l, other, r, now)
+		return ranges.Range{}, "", false
+	}
 	stolen := ranges.Range{Offset: r.limit - bytes, Length: bytes}
 	if bytes == r.left() {
 		d.drop(other, r, now)

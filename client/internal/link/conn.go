@@ -142,6 +142,14 @@ func (c *Conn) AskSoon(idle time.Duration) error {
 	})
 }
 
+// Ask has TCP ask soon. It goes on with a connection that does not answer for two
+// minutes: others decide how long to wait for a link.
+func (c *Conn) Ask() error {
+	return c.apply(func(w *wire) error {
+		return w.tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 120})
+	})
+}
+
 // setMark waits for batches of mark bytes, or for any byte if mark is 0.
 // Lowering the mark wakes a reader for which there is enough now.
 func (c *Conn) setMark(mark int) {

@@ -19,6 +19,13 @@ type Socket interface {
 	// now and then whether it is there, by TCP's keep-alive, only while it does:
 	// each such question wakes the radio of a link that rests.
 	Owes(bool)
+	// Ask has TCP ask the other end whether it is there, a second after that was heard
+	// of last, and then every second while it owes something.
+	Ask() error
+	// Answered returns how long ago the other end's kernel acknowledged something last,
+	// such a question too, and whether it has all that was sent. Programs there have no
+	// say in it.
+	Answered() (ago time.Duration, all bool, err error)
 	// RoundTrip returns the round trip time as measured until now, and what
 	// has arrived.
 	RoundTrip() (RoundTrip, error)
@@ -82,6 +89,15 @@ func (c *Conn) Acknowledged() (bytes uint64, all bool, err error) {
 		return 0, false, err
 	}
 	return info.Bytes_acked, info.Unacked == 0, nil
+}
+
+// Answered asks the kernel (TCP_INFO).
+func (c *Conn) Answered() (ago time.Duration, all bool, err error) {
+	info, err := c.info()
+	if err != nil {
+		return 0, false, err
+	}
+	return time.Duration(info.Last_ack_recv) * time.Millisecond, info.Unacked == 0 && info.Notsent_bytes == 0, nil
 }
 
 // LimitUnsent has the kernel take no more than about so many bytes that it

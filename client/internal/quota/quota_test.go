@@ -23,10 +23,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type socket struct{ net.Conn }
 
-func (socket) Await(quantity.Bytes, quantity.Bytes) {}
-func (socket) Owes(bool)                            {}
-func (socket) Trial() *link.Trial                   { return nil }
-func (socket) RoundTrip() (link.RoundTrip, error)   { return link.RoundTrip{}, nil }
+func (socket) Await(quantity.Bytes, quantity.Bytes)   {}
+func (socket) Owes(bool)                              {}
+func (socket) Trial() *link.Trial                     { return nil }
+func (socket) Ask() error                             { return nil }
+func (socket) Answered() (time.Duration, bool, error) { return 0, false, errors.ErrUnsupported }
+func (socket) RoundTrip() (link.RoundTrip, error)     { return link.RoundTrip{}, nil }
 
 // connect dials through l; the far end sends data without end.
 func connect(t *testing.T, l *Link) link.Socket {

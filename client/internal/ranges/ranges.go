@@ -9,6 +9,9 @@ type Range struct {
 	Offset, Length quantity.Bytes
 }
 
+// ToEnd is the length of a range to the end of what has an unknown size.
+const ToEnd quantity.Bytes = 1 << 62
+
 // End is the offset of the first byte after the range.
 func (r Range) End() quantity.Bytes { return r.Offset + r.Length }
 

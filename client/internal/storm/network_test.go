@@ -216,6 +216,11 @@ type socket struct{ *end }
 func (socket) Await(quantity.Bytes, quantity.Bytes) {}
 func (socket) Owes(bool)                            {}
 func (socket) Trial() *link.Trial                   { return nil }
+func (socket) Ask() error                           { return nil }
+
+// Answered says that the server's kernel always does.
+func (socket) Answered() (time.Duration, bool, error) { return 0, true, nil }
+
 func (s socket) RoundTrip() (link.RoundTrip, error) {
 	s.out.mu.Lock()
 	defer s.out.mu.Unlock()

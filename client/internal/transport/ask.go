@@ -8,7 +8,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// mostAnswer is how much of an answer's body Ask reads.
+// mostAnswer is how much of an answer's body Exchange reads.
 const mostAnswer = 64 << 10
 
 // Question is a request that has a short answer.
@@ -36,8 +36,8 @@ type Answer struct {
 // IsSuccess reports whether the server did what was asked.
 func (a Answer) IsSuccess() bool { return a.Code >= 200 && a.Code < 300 }
 
-// Ask sends a request of any method, and reads the answer. It follows no redirect.
-func (c *Conn) Ask(ctx context.Context, q Question) (Answer, error) {
+// Exchange sends a request of any method, and reads the answer. It follows no redirect.
+func (c *Conn) Exchange(ctx context.Context, q Question) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, q.Method, q.Target.URL.String(), q.Body)
 	if err != nil {
 		return Answer{}, err

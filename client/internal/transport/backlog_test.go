@@ -32,10 +32,12 @@ const mostOverrun = 16 << 10
 
 type pipeSocket struct{ net.Conn }
 
-func (pipeSocket) Await(quantity.Bytes, quantity.Bytes) {}
-func (pipeSocket) Owes(bool)                            {}
-func (pipeSocket) Trial() *link.Trial                   { return nil }
-func (pipeSocket) RoundTrip() (link.RoundTrip, error)   { return link.RoundTrip{}, nil }
+func (pipeSocket) Await(quantity.Bytes, quantity.Bytes)   {}
+func (pipeSocket) Owes(bool)                              {}
+func (pipeSocket) Trial() *link.Trial                     { return nil }
+func (pipeSocket) Ask() error                             { return nil }
+func (pipeSocket) Answered() (time.Duration, bool, error) { return 0, false, errors.ErrUnsupported }
+func (pipeSocket) RoundTrip() (link.RoundTrip, error)     { return link.RoundTrip{}, nil }
 
 // oneConn is a listener that accepts one connection.
 type oneConn chan net.Conn

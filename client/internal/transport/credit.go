@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"sync"
 )
 
 // The layout of HTTP/2 frames (RFC 9113 3.4, 4.1 and 6.9).
@@ -15,7 +16,10 @@ const (
 	frameFlagsOffset      = 4
 	frameStreamOffset     = 5
 	frameHeaders          = 1
+	framePing             = 6
 	frameWindowUpdate     = 8
+	frameContinuation     = 9
+	flagEndHeaders        = 4
 	connectionStream      = 0
 	streamIdentifierMask  = 1<<31 - 1
 	windowIncrementOffset = frameHeaderLength
@@ -41,6 +45,10 @@ const (
 type creditSaver struct {
 	net.Conn
 
+	// mu is held while something is written.
+	mu sync.Mutex
+	// open says that a header goes on in the next frame, which nothing may precede.
+	open bool
 	// skip is how many bytes pass before the next frame begins.
 	skip int
 	// head holds the beginning of a frame that came in several writes.
@@ -59,9 +67,28 @@ func newCreditSaver(conn net.Conn, backlog *backlog, cause *endCause) *creditSav
 	return &creditSaver{Conn: conn, skip: prefaceLength, withheld: map[uint32]uint32{}, backlog: backlog, cause: cause}
 }
 
-// Write passes on all frames of p but credit that can wait. It is not safe
-// for concurrent use; net/http writes under a lock.
+// pingFrame is a PING (RFC 9113 6.7), whose answer net/http passes over.
+var pingFrame = []byte{0, 0, 8, framePing, 0, 0, 0, 0, 0, 'l', 'i', 'n', 'k', 'l', 'a', 'b', '?'}
+
+// ping sends a PING, unless a frame is being written: then TCP has something to
+// deliver, which tells as much.
+func (s *creditSaver) ping() error {
+	if !s.mu.TryLock() {
+		return nil
+	}
+	defer s.mu.Unlock()
+	if s.skip > 0 || s.open {
+		return nil
+	}
+	_, err := s.Conn.Write(pingFrame)
+	return err
+}
+
+// Write passes on all frames of p but credit that can wait. net/http writes under a
+// lock.
 func (s *creditSaver) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.out = s.out[:0]
 	rest := p
 	if len(s.head) > 0 {
@@ -86,6 +113,10 @@ func (s *creditSaver) Write(p []byte) (int, error) {
 		if rest[frameTypeOffset] == frameHeaders {
 			s.newest = binary.BigEndian.Uint32(rest[frameStreamOffset:]) & streamIdentifierMask
 			s.backlog.begin(s.newest)
+		}
+		switch rest[frameTypeOffset] {
+		case frameHeaders, frameContinuation:
+			s.open = rest[frameFlagsOffset]&flagEndHeaders == 0
 		}
 		if rest[frameTypeOffset] != frameWindowUpdate {
 			s.skip = frameHeaderLength + int(binary.BigEndian.Uint32(rest)>>8)

@@ -186,6 +186,33 @@ func (s *http1Socket) Owes(something bool) {
 // Trial is none: each connection has its own.
 func (s *http1Socket) Trial() *link.Trial { return nil }
 
+// Ask has all connections ask.
+func (s *http1Socket) Ask() error {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	for open := range s.of.open {
+		if err := open.Ask(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Answered returns what is true of each connection.
+func (s *http1Socket) Answered() (ago time.Duration, all bool, err error) {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	all = true
+	for open := range s.of.open {
+		openAgo, openAll, err := open.Answered()
+		if err != nil {
+			return 0, false, err
+		}
+		ago, all = max(ago, openAgo), all && openAll
+	}
+	return ago, all, nil
+}
+
 // RoundTrip tells of the newest connection. What arrived on all of them it does
 // not know.
 func (s *http1Socket) RoundTrip() (link.RoundTrip, error) {
@@ -211,6 +238,12 @@ func (s *securedSocket) Owes(something bool) { s.raw.Owes(something) }
 
 // Trial is the socket's.
 func (s *securedSocket) Trial() *link.Trial { return s.raw.Trial() }
+
+// Ask is the socket's.
+func (s *securedSocket) Ask() error { return s.raw.Ask() }
+
+// Answered is the socket's.
+func (s *securedSocket) Answered() (time.Duration, bool, error) { return s.raw.Answered() }
 
 // RoundTrip is the socket's.
 func (s *securedSocket) RoundTrip() (link.RoundTrip, error) { return s.raw.RoundTrip() }

@@ -159,6 +159,9 @@ func IsWhole(response *http.Response) bool {
 
 // RangeHeader is the value of Range that requests r.
 func RangeHeader(r ranges.Range) string {
+	if r.Length == ranges.ToEnd {
+		return fmt.Sprintf("bytes=%d-", int64(r.Offset))
+	}
 	// fmt asks a named type for its methods, for which Go may draw a random
 	// number. Its scheduler would go on with the next one: seen in virtual time.
 	return fmt.Sprintf("bytes=%d-%d", int64(r.Offset), int64(r.End()-1))

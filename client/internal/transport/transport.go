@@ -203,6 +203,18 @@ func (c *Conn) Unread() quantity.Bytes {
 	return quantity.Bytes(c.counter.data.Load() - c.delivered.Load())
 }
 
+// Ask asks the other end whether it is there: by a PING of HTTP/2 at once, else by TCP,
+// as soon as that can. What answers is received, or acknowledged (see Answered).
+func (c *Conn) Ask() error {
+	if c.saver != nil {
+		return c.saver.ping()
+	}
+	return c.Socket.Ask()
+}
+
+// AsksAtOnce reports whether Ask is not for TCP.
+func (c *Conn) AsksAtOnce() bool { return c.saver != nil }
+
 // Held reports whether the connection is not read because those who read
 // bodies do not keep up.
 func (c *Conn) Held() bool { return c.backlog != nil && c.backlog.isHeld() }

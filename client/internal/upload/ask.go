@@ -56,7 +56,7 @@ func (a *asker) ask(ctx context.Context, patience time.Duration, q transport.Que
 			}
 		}
 		err = a.do(ctx, patience, func(ctx context.Context, conn connection) (err error) {
-			answer, err = conn.Ask(ctx, a.upload.as(q))
+			answer, err = conn.Exchange(ctx, a.upload.as(q))
 			return err
 		})
 		if err != nil || !(&refusal{code: answer.Code}).passesWhole() {

@@ -114,7 +114,7 @@ var (
 func (a *asker) keeps(ctx context.Context, at *url.URL, content []byte) bool {
 	taken := false
 	err := a.do(ctx, answerPatience, func(ctx context.Context, conn connection) error {
-		answer, err := conn.Ask(ctx, a.upload.as(transport.Question{
+		answer, err := conn.Exchange(ctx, a.upload.as(transport.Question{
 			Method: http.MethodPut, Target: transport.Target{URL: at},
 			Body: bytes.NewReader(content), Size: quantity.Bytes(len(content)),
 		}))

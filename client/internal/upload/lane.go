@@ -47,7 +47,7 @@ var (
 // connection is a transport.Conn.
 type connection interface {
 	Put(ctx context.Context, t transport.Target, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error)
-	Ask(ctx context.Context, q transport.Question) (transport.Answer, error)
+	Exchange(ctx context.Context, q transport.Question) (transport.Answer, error)
 	Usable() bool
 	Received() quantity.Bytes
 	Close() error

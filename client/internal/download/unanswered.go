@@ -1,0 +1,126 @@
+package download
+
+import (
+	"errors"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/ranges"
+)
+
+// wait is one for a server that takes long to answer: it makes the page, or fetches the
+// file from elsewhere. Nothing arrives, as on a link that is dead. So the other end is
+// asked whether it is there, once its kernel has the requests: of a dead link TCP still
+// has something to repeat, which tells as much.
+type wait struct {
+	// since is when the other end was asked first, and asked when last; there is when it
+	// was there last, as it has answered since.
+	since, asked, there time.Duration
+}
+
+const (
+	// askedEarly is the part of the time until a session is silent after which the other
+	// end is asked.
+	askedEarly = 0.5
+	// askedByTCP is how much longer that time is where only TCP can ask, which does not
+	// before a second has passed.
+	askedByTCP = 1.5
+	// askedLess is the part of a long wait for which nobody is asked again.
+	askedLess = 0.25
+)
+
+var errUnanswered = errors.New("the server is there, and has not answered")
+
+// lives reports whether the other end of the session is there, while its server takes
+// long to answer.
+func (s *session) lives() bool { return s.wait.there > 0 }
+
+// awaitsFirst reports whether nothing has come of what the session was asked for.
+func (l *linkState) awaitsFirst(s *session) bool {
+	for _, r := range l.active {
+		if r.session == s && r.received > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isDead reports whether nothing comes on a session for too long, and nobody there says
+// that something will.
+func (l *linkState) isDead(s *session, now time.Duration) bool {
+	limit := l.silence(s)
+	if !l.awaitsFirst(s) {
+		return now-s.heardAt > limit
+	}
+	w := &s.wait
+	if w.since > 0 {
+		limit = max(limit, min(mostSilence, time.Duration(askedLess*float64(now-w.since))))
+	}
+	early := s.present() + time.Duration(askedEarly*float64(limit))
+	if now <= early {
+		return false
+	}
+	ago, all, err := s.Socket.Answered()
+	if err != nil || !all {
+		return now-s.present() > limit
+	}
+	if w.asked > 0 && now-ago > w.asked {
+		w.there = max(w.there, now-ago)
+	}
+	if w.asked <= s.present() {
+		if w.asked = now; w.since == 0 {
+			w.since = now
+		}
+		_ = s.Ask() // A failure means a closed connection.
+	}
+	if !s.AsksAtOnce() {
+		limit = time.Duration(askedByTCP * float64(limit))
+	}
+	return now-s.present() > limit
+}
+
+// openRest asks for all that nobody has asked for where the server takes long to answer
+// the openings: to ask when it has would take as long again.
+func (d *download) openRest() {
+	if d.payload != nil || d.race != nil || len(d.openings) == 0 || d.openings[len(d.openings)-1].part.Length == ranges.ToEnd {
+		return
+	}
+	for _, o := range d.openings {
+		if o.link.session == o.on && o.link.asking == o.on && o.on.wait.since > 0 {
+			d.openFor(o.link, ranges.ToEnd)
+			return
+		}
+	}
+}
+
+// answered takes note of the time that the server took for what was sent then. A slow
+// link takes as long, but brings something meanwhile.
+func (l *linkState) answered(s *session, sent, now time.Duration) {
+	l.takesLong = now-sent >= firstSilence && (l.takesLong || s.wait.since > 0)
+}
+
+// hedge has a link ask again for what another one waits for. The first answer ends the
+// other request.
+func (d *download) hedge(l, of *linkState, r *request, now time.Duration) {
+	d.duplicate(l, of, r, now)
+	r.hedged, r.twin.hedged = true, true
+}
+
+// endHedge ends the duplicate of a hedged request of which the first bytes have come.
+func (d *download) endHedge(r *request, now time.Duration) {
+	twin := r.twin
+	r.hedged = false
+	if twin == nil {
+		return
+	}
+	r.twin, twin.twin, r.repeats, twin.repeats = nil, nil, false, false
+	if l := d.of(twin); l != nil {
+		d.drop(l, twin, now)
+	}
+}
+
+// isHedgeable reports whether a request waits for a server that takes long, so that to
+// give it up would be too early.
+func (r *request) isHedgeable() bool { return r.received == 0 && r.session.lives() }
+
+// present is when something came last, or the other end was there.
+func (s *session) present() time.Duration { return max(s.heardAt, s.wait.there) }

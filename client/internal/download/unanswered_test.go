@@ -1,0 +1,182 @@
+package download
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
+)
+
+// slowServers take long until they send a first byte.
+var slowServers = map[string]func(delay time.Duration) http.HandlerFunc{
+	// The page is made anew for each request.
+	"each request": func(delay time.Duration) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if isAwaited(r, delay) {
+				content(w, r)
+			}
+		}
+	},
+	// A cache fetches the file once, for whoever waits until it has.
+	"the first request": func(delay time.Duration) http.HandlerFunc {
+		var warm atomic.Bool
+		return func(w http.ResponseWriter, r *http.Request) {
+			if !warm.Load() && !isAwaited(r, delay) {
+				return
+			}
+			warm.Store(true)
+			content(w, r)
+		}
+	},
+	// A cache goes on to fetch the file, also for those who come later.
+	"until it has begun": func(delay time.Duration) http.HandlerFunc {
+		var since atomic.Pointer[time.Time]
+		return func(w http.ResponseWriter, r *http.Request) {
+			now := time.Now()
+			since.CompareAndSwap(nil, &now)
+			if isAwaited(r, time.Until(since.Load().Add(delay))) {
+				content(w, r)
+			}
+		}
+	},
+}
+
+// isAwaited reports whether the client still waits after that time.
+func isAwaited(r *http.Request, delay time.Duration) bool {
+	select {
+	case <-r.Context().Done():
+		return false
+	case <-time.After(delay):
+		return true
+	}
+}
+
+// A server that takes long to answer is not asked again and again, by any kind of HTTP.
+func TestASlowFirstByteIsNotADeadLink(t *testing.T) {
+	for what, slow := range slowServers {
+		for _, delay := range []time.Duration{2, 8, 11, 15, 30, 120} {
+			for http1 := range 2 {
+				for links := 1; links <= 2; links++ {
+					delay := delay * time.Second
+					t.Run(fmt.Sprintf("%s, %v, HTTP/%d, %d links", what, delay, 2-http1, links), func(t *testing.T) {
+						t.Parallel()
+						fast := simLink{rate: 20e6, rtt: wifi.rtt}
+						var asked atomic.Int32
+						handler := slow(delay)
+						summary, events := rescued(t, schedule.Adaptive{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+							asked.Add(1)
+							handler(w, r)
+						}), "", func(o *Options, n *network) {
+							for i, l := range []simLink{fast, {rate: fast.rate / 2, rtt: lte.rtt}} {
+								o.Links[i].Dial = n.dial(l)
+							}
+							o.Links = o.Links[:links]
+							if http1 == 1 {
+								overHTTP1(o)
+							}
+						})
+						curl := delay.Seconds() + float64(len(file))/fast.rate.BytesPerSecond()
+						within(t, "download time", seconds(summary.Download), 0, 1.2*curl)
+						if n := len(of[*rundir.Ban](events)); n > 0 {
+							t.Errorf("links were left alone %d times", n)
+						}
+						t.Logf("%.1f times as long as curl by %d requests", seconds(summary.Download)/curl, asked.Load())
+						if asked.Load() > 40 {
+							t.Errorf("there were %d requests", asked.Load())
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// A link that dies while the server takes long is left as soon as one that nothing
+// comes over, and the other one does what it was asked for.
+func TestALinkThatDiesWhileAServerTakesLong(t *testing.T) {
+	for http1 := range 2 {
+		summary, _ := rescued(t, schedule.Adaptive{}, slowServers["each request"](15*time.Second), "", func(o *Options, n *network) {
+			if http1 == 1 {
+				overHTTP1(o)
+			}
+			time.AfterFunc(5*time.Second, n.wifi.freeze)
+			time.AfterFunc(5*time.Second, func() { n.wifi.set(0) })
+			time.AfterFunc(9*time.Second, func() {
+				if len(n.wifi.dials) < 3 {
+					t.Errorf("HTTP/%d: the dead link was not connected again", 2-http1)
+				}
+			})
+		})
+		within(t, "download time", seconds(summary.Download), 15, 47) // What it had comes in two requests.
+	}
+}
+
+// A server that lets everybody in and never answers ends the download in time, which
+// says so, by few connections.
+func TestAServerThatNeverAnswers(t *testing.T) {
+	for http1 := range 2 {
+		dials := 0
+		never := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+		summary, _ := rescued(t, schedule.Adaptive{}, http.HandlerFunc(never), "nothing arrived for 5m0s: link wifi: the server is there, and has not answered", func(o *Options, n *network) {
+			o.Links = o.Links[:1]
+			if http1 == 1 {
+				overHTTP1(o)
+			}
+			time.AfterFunc(4*time.Minute, func() { dials = len(n.wifi.dials) })
+		})
+		within(t, "time of the failure", seconds(summary.Download), 300, 300.1)
+		if dials > 2 {
+			t.Errorf("HTTP/%d: %d connections", 2-http1, dials)
+		}
+	}
+}
+
+// What comes as a whole, and a first question by HEAD, is waited for as well.
+func TestASlowAnswerOfOtherKinds(t *testing.T) {
+	const delay = 15 * time.Second
+	for name, test := range map[string]struct {
+		scheduler schedule.Scheduler
+		handler   http.HandlerFunc
+	}{
+		"the whole": {schedule.Adaptive{}, noRanges},
+		"HEAD":      {schedulers["alg3"], content},
+	} {
+		for http1 := range 2 {
+			handler := func(w http.ResponseWriter, r *http.Request) {
+				if isAwaited(r, delay) {
+					test.handler(w, r)
+				}
+			}
+			summary, events := rescued(t, test.scheduler, http.HandlerFunc(handler), "", func(o *Options, _ *network) {
+				if http1 == 1 {
+					overHTTP1(o)
+				}
+			})
+			within(t, name+": download time", seconds(summary.Download), 0, 5.1*delay.Seconds()) // It is asked up to five times, until it is taken whole.
+			if n := len(of[*rundir.Ban](events)); n > 0 {
+				t.Errorf("%s, HTTP/%d: links failed %d times", name, 2-http1, n)
+			}
+		}
+	}
+}
+
+// One of several servers behind a name that hangs is found by the other link.
+func TestAnotherLinkHedgesWhatAServerDoesNotAnswer(t *testing.T) {
+	var hung atomic.Bool
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Range") != "bytes=0-32767" && hung.CompareAndSwap(false, true) {
+			<-r.Context().Done()
+			return
+		}
+		content(w, r)
+	}
+	summary, events := rescued(t, schedule.Adaptive{}, http.HandlerFunc(handler), "", nil)
+	within(t, "download time", seconds(summary.Download), 0.4, 4)
+	if n := len(of[*rundir.Ban](events)); n > 0 {
+		t.Errorf("links were left alone %d times", n)
+	}
+}
