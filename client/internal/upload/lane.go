@@ -355,7 +355,7 @@ func (n *lane) wants(now time.Duration) bool {
 }
 
 // isLost reports whether the server may never answer a request: it has confirmed a
-// later one, or this one is overdue for twice as long as usual, and eight times that for
+// later one, or this one is overdue for twice as long as usual, and twice that for
 // each time that the connection repeats the range.
 func (n *lane) isLost(one *request, now time.Duration) bool {
 	switch {
@@ -370,8 +370,7 @@ func (n *lane) isLost(one *request, now time.Duration) bool {
 			sent++
 		}
 	}
-	// The first copy is for a server that has lost it, later ones come late: most take long.
-	return n.isOverdue(one, n.patience()<<min(3*sent-2, 10), now)
+	return n.isOverdue(one, n.patience()<<min(sent, 10), now)
 }
 
 // isOverdue reports whether all that it sent is there, and the server does not say so

@@ -268,7 +268,7 @@ func TestWhatIsLostIsSentOnceMore(t *testing.T) {
 	n := u.links[0].lanes[0]
 	for range 3 {
 		last := n.active[len(n.active)-1].moved
-		due := last + patience<<(3*len(n.active)-2)
+		due := last + patience<<len(n.active)
 		if _, _, ok := u.next(n, due); ok {
 			t.Errorf("%v after it was sent for the %d. time it is sent again", due-last, len(n.active))
 		}
