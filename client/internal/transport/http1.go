@@ -198,11 +198,12 @@ func (s *http1Socket) Ask() error {
 	return nil
 }
 
-// Answered returns what is true of each connection.
+// Answered returns what is true of each connection. Without one nobody has the requests:
+// they wait for a connection.
 func (s *http1Socket) Answered() (ago time.Duration, all bool, err error) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	all = true
+	all = len(s.of.open) > 0
 	for open := range s.of.open {
 		openAgo, openAll, err := open.Answered()
 		if err != nil {

@@ -422,12 +422,25 @@ func (c *Conn) do(ctx context.Context, method string, t Target, fields map[strin
 	if err != nil {
 		return nil, err
 	}
+	keep(response)
 	if err := t.checkPortal(response); err != nil {
 		response.Body.Close()
 		return nil, err
 	}
 	t.learn(response)
 	return response, nil
+}
+
+// mostKept is how much of a refusal is read, in bytes, so that its connection of
+// HTTP/1.1 can be used again.
+const mostKept = 4 << 10
+
+// keep reads the words of a refusal, if they are few. Nobody wants them, but a
+// connection of HTTP/1.1 ends with a body that was not read.
+func keep(response *http.Response) {
+	if response.ProtoMajor == 1 && response.StatusCode >= http.StatusBadRequest && response.ContentLength > 0 && response.ContentLength <= mostKept {
+		io.CopyN(io.Discard, response.Body, response.ContentLength)
+	}
 }
 
 // complete adds what is sent along.
