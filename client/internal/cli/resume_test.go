@@ -145,12 +145,13 @@ func leavePart(t *testing.T, refuse *atomic.Bool, arguments []string, part strin
 	refuse.Store(false)
 }
 
-// partly serves the file, and refuses the second half while told to.
+// partly serves the file, and refuses the second half, and the whole, while told to.
 func partly(refuse *atomic.Bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var from int
 		fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &from)
-		if refuse.Load() && from > 200_000 {
+		isWhole := r.Method == http.MethodGet && r.Header.Get("Range") == ""
+		if refuse.Load() && (from > 200_000 || isWhole) {
 			http.Error(w, "no", http.StatusForbidden)
 			return
 		}

@@ -45,6 +45,8 @@ func Paced(by http.RoundTripper, request *http.Request, on *link.Trial, trialOf 
 			told.Fail(printable.Error(err))
 		}
 		return nil, err
+	case strict && isFailure(response) && isKept(response):
+		// The next request needs no other connection.
 	case strict && isFailure(response):
 		told.Fail(failure(response))
 	case response.StatusCode == http.StatusSwitchingProtocols, response.ContentLength == 0, request.Method == http.MethodHead:

@@ -438,9 +438,15 @@ const mostKept = 4 << 10
 // keep reads the words of a refusal, if they are few. Nobody wants them, but a
 // connection of HTTP/1.1 ends with a body that was not read.
 func keep(response *http.Response) {
-	if response.ProtoMajor == 1 && response.StatusCode >= http.StatusBadRequest && response.ContentLength > 0 && response.ContentLength <= mostKept {
+	if isKept(response) {
 		io.CopyN(io.Discard, response.Body, response.ContentLength)
 	}
+}
+
+// isKept reports whether a refusal's connection can be used again once it is read.
+func isKept(response *http.Response) bool {
+	few := response.ContentLength >= 0 && response.ContentLength <= mostKept
+	return response.ProtoMajor == 1 && !response.Close && response.StatusCode >= http.StatusBadRequest && few
 }
 
 // complete adds what is sent along.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -98,7 +99,7 @@ func (a *asker) do(ctx context.Context, patience time.Duration, what func(contex
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case !u.Rescue:
+		case !u.Rescue, isHopeless(err):
 			return err
 		case broken == mostFailures:
 			return fmt.Errorf("%w: %w", errUnanswered, last)
@@ -107,6 +108,13 @@ func (a *asker) do(ctx context.Context, patience time.Duration, what func(contex
 			return fmt.Errorf("nothing got to the server for %s: %w", u.GiveUp, last)
 		}
 	}
+}
+
+// isHopeless reports whether every link meets a refusal of TLS, which another connection
+// would meet too.
+func isHopeless(err error) bool {
+	var of failures
+	return errors.As(err, &of) && !slices.ContainsFunc(of, func(err error) bool { return !download.IsRefusal(err) })
 }
 
 // attempt has something done over the connection, which it closes on failure.
