@@ -606,13 +606,13 @@ func (d withRescue) failed(l *linkState, s *session, err error) {
 		d.startRace(err)
 	case errors.Is(err, transport.ErrNoRanges):
 		// One of several servers behind the name, most likely.
-		d.rest(l, err, 0, now)
+		d.oneTooMany(l, err, 0, now)
 	case errors.As(err, &mismatch) && mismatch.SameSize:
 		d.differs(l, s, mismatch, now)
 	case errors.As(err, &mismatch), isPermanent(err):
 		d.exclude(l, err)
 	case waits && !tooLong:
-		d.rest(l, err, status.RetryAfter, now)
+		d.oneTooMany(l, err, status.RetryAfter, now)
 		d.despair(err, now)
 	case isStatus && !waits && (s != l.session || s.draining):
 		// An earlier one has told.
@@ -622,7 +622,7 @@ func (d withRescue) failed(l *linkState, s *session, err error) {
 		l.hops++
 		d.lose(l, s)
 	case isStatus && d.hasOthers(l, waits):
-		d.oneTooMany(l, err, now)
+		d.oneTooMany(l, err, 0, now)
 	case tooLong:
 		d.exclude(l, fmt.Errorf("%w, and asks to wait for %v", err, status.RetryAfter))
 	case isStatus && d.payload != nil && transport.RefusesRanges(status.Code):
@@ -655,10 +655,11 @@ func (d withRescue) hasOthers(l *linkState, mayOpen bool) bool {
 }
 
 // oneTooMany takes a refusal for one of so many requests at a time, and not of
-// the file: others of the link are still served. The last one is believed.
-func (d withRescue) oneTooMany(l *linkState, err error, now time.Duration) {
+// the file: others of the link are still served. The last one is believed, and left
+// alone for at least so long.
+func (d withRescue) oneTooMany(l *linkState, err error, least, now time.Duration) {
 	if l.first == nil || len(l.active) > 0 {
-		d.rest(l, err, 0, now)
+		d.rest(l, err, least, now)
 		return
 	}
 	l.first.growth.Lost()
