@@ -16,15 +16,8 @@ SIZE = 1_500_000
 PARTS = 4
 """Labs that share the odd server's habits."""
 
-CHANGES, TLS, PUT = (
-    "files that change after the proxy has passed a part on",
-    "servers without TLS 1.3",
-    "put believes the server",
-)
 KNOWN: dict[str, dict[str, str]] = {
-    CHANGES: {"proxy": "file-changes"},
-    TLS: {"get": "nginx", "proxy": "nginx", "put": "nginx"},
-    PUT: {"put": "put-replaces put-403 put-ignores-range put-cuts"},
+    "files that change after the proxy has passed a part on": {"proxy": "file-changes"},
 }
 """What does not work yet, by the reason and by who fails there. A cell that works and stands here
 fails the test too: strike it out."""
