@@ -19,6 +19,9 @@ const (
 	// minute, and 16 in each that follows.
 	mostTries    = 12
 	pauseBetween = 7500 * time.Millisecond
+	// mostUnknown is for how long at most nobody asks again while no connection has failed:
+	// one of those that are open may prove to be of use at any time.
+	mostUnknown = 500 * time.Millisecond
 	// mostOfOne is how many connections one request may use up.
 	mostOfOne = 2
 	// mostServers is how many are remembered beyond what fails.
@@ -127,6 +130,9 @@ func (p *Pacer) admit(at place) (s *server, counts bool, err error) {
 	}
 	full = full.Add(pauseBetween)
 	if early := full.Sub(now) - mostTries*pauseBetween; early > 0 {
+		if s.problem == nil {
+			early = min(early, mostUnknown)
+		}
 		return nil, false, &PacedError{early, at, s.problem}
 	}
 	s.full = full

@@ -69,8 +69,10 @@ func (h *http1) dial(ctx context.Context) (net.Conn, error) {
 		var err error
 		if socket, err = h.another(ctx); err != nil {
 			h.mu.Lock()
-			// Nobody may want it any more, which says nothing of the server.
-			h.broken = h.broken || ctx.Err() == nil
+			// Nobody may want it any more, which says nothing of the server. Nor does it if
+			// it is too early for one more.
+			isEnd := link.Wait(err) == 0 || len(h.open) == 0
+			h.broken = h.broken || ctx.Err() == nil && isEnd
 			h.mu.Unlock()
 			return nil, err
 		}
