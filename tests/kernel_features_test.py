@@ -3,12 +3,15 @@ configuration is trimmed (kernel.config), and what it lacks nobody would miss un
 
 from __future__ import annotations
 
+import resource
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import PROBES, Linklab
+from conftest import PROBES, Linklab, command, environment
 from linklab.scenario.tcp import CONGESTION_CONTROLS
+from robustness_test import processes_in, until
 
 
 def test_a_program_can_use_all_of_it(linklab: Linklab, tmp_path: Path) -> None:
@@ -17,6 +20,54 @@ def test_a_program_can_use_all_of_it(linklab: Linklab, tmp_path: Path) -> None:
     said = "".join(path.read_text() for path in tmp_path.glob("runs/*/client.out"))
     assert done.code == 0, said + done.err
     assert len(said.splitlines()) == 1, said
+
+
+def test_a_program_may_have_more_mappings_than_the_host_allows(linklab: Linklab) -> None:
+    done = linklab(
+        "exec", "static-80-50", "--timeout", "120", "--", sys.executable, PROBES / "scattered.py"
+    )
+    assert (done.code, done.out) == (0, "right\n"), done.err
+
+
+BUSY = """
+import mmap, threading
+scattered = mmap.mmap(-1, 10_000 * mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+for page in range(0, 10_000, 2):
+    scattered[page * mmap.PAGESIZE] = 1
+def work():
+    while True:
+        bytearray(1 << 24)
+threading.Thread(target=work).start()
+work()
+"""
+
+
+def mappings(process: int) -> int:
+    """How many mappings a process has; none where it has ended."""
+    try:
+        return Path(f"/proc/{process}/maps").read_text().count("\n")
+    except OSError:
+        return 0
+
+
+def test_a_program_that_the_host_gives_no_memory_ends(tmp_path: Path) -> None:
+    """All threads of it, with a reason on the console."""
+    words = command("exec", "static-80-50", "--", sys.executable, "-c", BUSY)
+    with subprocess.Popen(words, cwd=tmp_path, env=environment()) as lab:
+        found: list[int] = []
+
+        def busy() -> bool:
+            found[:] = [one for one in processes_in(tmp_path / "runs") if mappings(one) > 5000]
+            return bool(found)
+
+        try:
+            until(busy, "the program never began")
+            resource.prlimit(found[0], resource.RLIMIT_AS, (0, 0))
+            assert lab.wait(timeout=30) == 1
+        finally:
+            lab.kill()
+    (console,) = tmp_path.glob("runs/*/console.log")
+    assert "UML ran out of memory on the host side" in console.read_text()
 
 
 @pytest.mark.alone
