@@ -14,10 +14,12 @@ from linklab.runs.clients import Task
 from linklab.runs.job import Job
 from linklab.scenario import Scenario
 
-_NO_COLLECTION: Final = {"GOGC": "off", "GOMEMLIMIT": "256MiB"}
-"""In virtual time Go collects no garbage before there is so much. When it would hangs on how much was
-allocated, and that on the processor and the environment: by then goroutines run in another order,
-and looks at the clock, of which the collector takes many, move it on."""
+_STEADY_GO: Final = {"GOGC": "off", "GOMEMLIMIT": "256MiB", "GODEBUG": "asyncpreemptoff=1"}
+"""What keeps a Go program's course the same on every processor in virtual time.
+Go collects no garbage before there is 256 MiB: when it would hangs on how much was allocated, and that on
+the processor and the environment. It interrupts no goroutine in the middle either: where a signal may do
+that hangs on the code for the processor. By then goroutines run in another order, and looks at the clock,
+of which the collector takes many, move it on."""
 
 TLS_KEYS: Final = "tls-keys.log"
 """Where in a run directory a client leaves what decrypts its connections, if it is asked to; the
@@ -103,6 +105,6 @@ def of_client(job: Job, task: Task, home: Path) -> dict[str, str]:
         "SSL_CERT_FILE": task.ca_file,
         "CURL_CA_BUNDLE": task.ca_file,
         **({"SSLKEYLOGFILE": str(Path(task.run_dir, TLS_KEYS))} if job.tls_keys else {}),
-        **(_NO_COLLECTION if job.contestant and job.clock == "virtual" else {}),
+        **(_STEADY_GO if job.contestant and job.clock == "virtual" else {}),
         **_for_terminal(job),
     }
