@@ -286,7 +286,7 @@ func (d *download) proceed(l *linkState) {
 		if l.asking == nil {
 			d.open(l)
 		}
-	case !d.asked:
+	case !d.asked && l.asking == nil:
 		d.startAsking(l, l.session)
 	}
 }

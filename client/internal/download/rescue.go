@@ -306,6 +306,9 @@ func (d withRescue) check(l *linkState, now time.Duration) {
 		l.suspect = false
 		l.abandonAttempt()
 	}
+	if l.asking == s && s.wait.since > 0 {
+		d.asked = d.payload != nil // Another link may be answered sooner.
+	}
 	switch {
 	case !s.draining && !s.Usable():
 		if !s.delivered && now-s.since < shortLife && now >= l.notBefore {

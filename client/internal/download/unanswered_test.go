@@ -180,3 +180,20 @@ func TestAnotherLinkHedgesWhatAServerDoesNotAnswer(t *testing.T) {
 		t.Errorf("links were left alone %d times", n)
 	}
 }
+
+// Nor does the first question of one without ranges, when nobody answers it, keep the
+// other link from asking.
+func TestAnotherLinkAsksWhatAServerDoesNotAnswer(t *testing.T) {
+	for name, scheduler := range map[string]schedule.Scheduler{"adaptive": schedule.Adaptive{}, "alg3": schedulers["alg3"]} {
+		var hung atomic.Bool
+		handler := func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodHead && hung.CompareAndSwap(false, true) {
+				<-r.Context().Done()
+				return
+			}
+			noRanges(w, r)
+		}
+		summary, _ := rescued(t, scheduler, http.HandlerFunc(handler), "", nil)
+		within(t, name+": download time", seconds(summary.Download), 0.4, 10)
+	}
+}

@@ -9,9 +9,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
@@ -128,4 +132,39 @@ func status(r *http.Response) string {
 		return "no answer"
 	}
 	return r.Status
+}
+
+// A file that had to be asked for as a whole is finished by all links where the
+// connection fails in the middle.
+func TestAWholeAnswerThatIsCutIsResumed(t *testing.T) {
+	for name, first := range map[string]int{"after a refusal": http.StatusServiceUnavailable, "in place of a range": http.StatusOK} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int32
+			origin := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				n := asked.Add(1)
+				if n == 1 && first != http.StatusOK {
+					w.WriteHeader(first)
+					return
+				}
+				w.Header().Set("ETag", `"1"`)
+				if n > 2 || n == 2 && first == http.StatusOK {
+					http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file))
+					return
+				}
+				w.Header().Set("Content-Length", strconv.Itoa(len(file)))
+				w.Write(file[:100_000])
+				panic(http.ErrAbortHandler)
+			}))
+			defer origin.Close()
+			address, _ := start(t, nil, func(o *Options) {
+				roots := x509.NewCertPool()
+				roots.AddCert(origin.Certificate())
+				o.Engine.TLS = &tls.Config{RootCAs: roots}
+			})
+			header, body, err := fetch(direct(t), "http://"+address+"/"+origin.URL+"/file", "")
+			if err != nil || header.StatusCode != http.StatusOK || !bytes.Equal(body, file) {
+				t.Errorf("%v, %v, %d bytes of %d", status(header), err, len(body), len(file))
+			}
+		})
+	}
 }

@@ -101,6 +101,7 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 		return s.plain(route, request)
 	}
 	if response.StatusCode != http.StatusPartialContent {
+		s.resumable(body, request, response)
 		return response, nil
 	}
 	resource, part, err := transport.Partial(response)
@@ -121,9 +122,7 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 	}
 	body.ReadCloser = exact
 	if resource.HasValidator() {
-		body.rest, body.stall = part, time.AfterFunc(stallTime, cancel)
-		body.lowest = s.engine.LowestRate
-		body.resume = func(rest ranges.Range) io.ReadCloser { return s.stream(request, resource, rest, func() {}) }
+		body.resumeBy(s, request, resource, part)
 	}
 	answer := wanted.answer(response, resource, part, whole)
 	if rest := (ranges.Range{Offset: part.End(), Length: whole.End() - part.End()}); rest.Length > 0 {
@@ -139,12 +138,29 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 
 // plain sends a request as the client did. Who asked for no range gets none.
 func (s *splitter) plain(route *route, request *http.Request) (*http.Response, error) {
-	response, err := s.routes.over(route, request)
-	if err == nil && transport.IsWhole(response) {
+	ctx, cancel := context.WithCancel(request.Context())
+	response, err := s.routes.over(route, request.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if transport.IsWhole(response) {
 		response.StatusCode, response.Status = http.StatusOK, "200 OK"
 		response.Header.Del("Content-Range")
 	}
-	return response, err
+	body := &firstBody{ReadCloser: response.Body, cancel: cancel}
+	s.resumable(body, request, response)
+	response.Body = body
+	return response, nil
+}
+
+// resumable lets all links bring the rest of a whole file whose connection fails, if
+// the answer says how to tell that it is the same file.
+func (s *splitter) resumable(body *firstBody, request *http.Request, response *http.Response) {
+	resource, ok := transport.Complete(response)
+	if ok && resource.HasValidator() {
+		body.resumeBy(s, request, resource, ranges.Range{Length: resource.Size})
+	}
 }
 
 // stream gets a part of a resource over all links, in order.
@@ -204,6 +220,13 @@ type firstBody struct {
 	came    quantity.Bytes
 	resume  func(rest ranges.Range) io.ReadCloser
 	resumed io.ReadCloser
+}
+
+// resumeBy has a splitter bring the part that the body is to bring, from where it fails.
+func (b *firstBody) resumeBy(s *splitter, request *http.Request, resource transport.Resource, part ranges.Range) {
+	b.rest, b.stall = part, time.AfterFunc(stallTime, b.cancel)
+	b.lowest = s.engine.LowestRate
+	b.resume = func(rest ranges.Range) io.ReadCloser { return s.stream(request, resource, rest, func() {}) }
 }
 
 func (b *firstBody) Read(p []byte) (int, error) {

@@ -47,9 +47,9 @@ const (
 	// hang is how long a download may take, in which all links fail several
 	// times.
 	hang = 5 * time.Minute
-	// giveUp is how long a client waits for a byte: longer than the server
-	// lets it.
-	giveUp = "90s"
+	// giveUp is how long a client waits for a byte: longer than the server lets it on
+	// several connections in a row, each of which may be the next to be mute.
+	giveUp = "3m"
 	// parallel is how many downloads daemon and proxy do at a time.
 	parallel = 2
 

@@ -146,6 +146,14 @@ func (r Resource) came(response *http.Response) (body io.ReadCloser, came ranges
 	return nil, came, 0, doesNotSuit("the server answers with 206 and says not which bytes (no Content-Range)")
 }
 
+// Complete is the resource that an answer to GET brings as a whole, if it tells its size.
+func Complete(response *http.Response) (r Resource, ok bool) {
+	if response.StatusCode != http.StatusOK || response.Request.Method != http.MethodGet || response.ContentLength <= 0 || checkCoding(response) != nil {
+		return Resource{}, false
+	}
+	return partialResource(response, quantity.Bytes(response.ContentLength)), true
+}
+
 // IsWhole reports whether a 206 carries all of a resource: it says so, or says
 // nothing, and nothing but all was asked for.
 func IsWhole(response *http.Response) bool {
