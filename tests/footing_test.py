@@ -97,7 +97,9 @@ def test_what_the_client_s_processor_can_do_changes_nothing(
         shutil.copy(REPOSITORY / "build" / "multilink", Path(directory, "itself"))
         monkeypatch.setenv("LINKLAB_MULTILINK", str(client))
         for what in ("madvdontneed=1", f"cpu.{lacks}=off"):  # The first is Go's default.
-            client.write_text(f'#!/bin/sh\nGODEBUG="$GODEBUG,{what}" exec {directory}/itself "$@"\n')
+            client.write_text(
+                f'#!/bin/sh\nGODEBUG="$GODEBUG,{what}" exec {directory}/itself "$@"\n'
+            )
             client.chmod(0o755)
             report = linklab("run", "hs-s7", "-a", "adaptive", "--json").json
             came.append(Path(report["run_dir"], "client.jsonl").read_bytes())

@@ -29,6 +29,7 @@ EXAMPLES = frozenset(
         "x_test.go",
         "scenario.yaml",
         "energy.yaml",
+        "cookies.txt",
         "mine.yaml",
         "yesterday.yaml",
         "my-scenario.yaml",
