@@ -81,10 +81,9 @@ def test_who_belongs_to_a_profile() -> None:
     assert profiles == {"server": ["field"], **own}
 
 
-def test_readme_shows_the_three_lines_to_change() -> None:
-    (shown,) = re.findall(
-        r"```yaml\n(  web: .*?)```", (REPOSITORY / "README.md").read_text(), re.DOTALL
-    )
+def test_the_handbook_shows_the_three_lines_to_change() -> None:
+    page = REPOSITORY / "emulator" / "handbook" / "how-to" / "run-in-containers.md"
+    (shown,) = re.findall(r"```yaml\n(  web: .*?)```", page.read_text(), re.DOTALL)
     for name, service in yaml.safe_load(shown).items():
         for key, value in service.items():
             there = SERVICES[name][key]

@@ -56,7 +56,7 @@ def test_who_was_asked_answers(linklab: Linklab, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("device", ["wlan0", "rmnet0"])
 def test_iperf3_sends_udp(linklab: Linklab, scenario: ScenarioFile, device: str) -> None:
-    """README's line, with -u."""
+    """The line of `put-my-program-behind-the-links.md`, with -u."""
     iperf3 = program("iperf3")
     done = linklab(
         "exec", scenario("packets"), "--json", "--server", f"{iperf3} -s -p {{port}}",

@@ -78,12 +78,30 @@ def test_make_calls_linklab_by_words_that_it_knows() -> None:
             scenario.find(name)
 
 
-def test_the_handbook_calls_linklab_by_words_that_it_knows() -> None:
-    text = "\n".join(page.read_text() for page in (ROOT / "emulator" / "handbook").glob("*.md"))
+README = ROOT / "README.md"
+HANDBOOK = sorted((ROOT / "emulator" / "handbook").rglob("*.md"))
+SHORT = [README, *HANDBOOK]
+"""Pages whose sentences and words are counted."""
+
+
+def calls(page: Path) -> list[str]:
+    """The words after `linklab` of every command that a page shows."""
+    text = page.read_text()
     said = re.findall(r"^    (?:\S+=\S+ )?linklab ([^\n#]+)", text, re.M)
-    said += re.findall(r"`linklab ([a-z]+ [^`]+)`", text)
-    assert len(said) >= 8
-    for words in said:
+    return said + re.findall(r"`linklab ([a-z]+ [^`]+)`", text)
+
+
+def test_calls_are_found() -> None:
+    assert len(calls(README)) >= 5
+    assert sum(len(calls(page)) for page in HANDBOOK) >= 40
+
+
+@pytest.mark.parametrize("page", SHORT, ids=lambda path: path.name)
+def test_pages_call_linklab_by_words_that_it_knows(page: Path) -> None:
+    for words in calls(page):
+        if "--help" in words:
+            assert words.removesuffix(" --help") in (*cli.COMMANDS, "COMMAND")
+            continue
         options = cli._parser().parse_args(shlex.split(words.partition(" -- ")[0]))
         for name in (*getattr(options, "scenarios", ()), getattr(options, "scenario", None)):
             if isinstance(name, str) and "/" not in name:
@@ -91,13 +109,43 @@ def test_the_handbook_calls_linklab_by_words_that_it_knows() -> None:
 
 
 def test_scenarios_in_the_handbook_are_some(tmp_path: Path) -> None:
-    text = "\n".join(page.read_text() for page in (ROOT / "emulator" / "handbook").glob("*.md"))
+    text = "\n".join(page.read_text() for page in HANDBOOK)
     shown = re.findall(r"^    cat > (\S+\.yaml) <<'END'\n(.*?)^    END$", text, re.M | re.S)
     scenarios = [(name, textwrap.dedent(one)) for name, one in shown if "links:" in one]
-    assert scenarios
+    assert {name for name, _ in scenarios} == {"my-scenario.yaml", "train.yaml"}
     for name, one in scenarios:
         (tmp_path / name).write_text(one)
         assert scenario.find(str(tmp_path / name)).links
+
+
+def test_the_handbook_s_contents_list_every_page() -> None:
+    contents = ROOT / "emulator" / "handbook" / "README.md"
+    named = re.findall(r"\]\(([^)#\s]+\.md)\)", contents.read_text())
+    assert {(contents.parent / one).resolve() for one in named} >= {*HANDBOOK} - {contents}
+
+
+def test_readme_is_short() -> None:
+    assert len(README.read_text().split()) <= 900
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a page, also those in cells of tables, without code blocks."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    text = re.sub(r"^    .*$", "", text, flags=re.M)
+    text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "code", text))
+    parts = re.split(r"\n\s*\n|^\s*(?:[-*]|\d+\.|#+) |\|", text, flags=re.M)
+    return [one for part in parts for one in re.split(r"(?<=[.!?:])\s+", " ".join(part.split()))]
+
+
+def test_sentences_are_told_apart() -> None:
+    page = "# A page\n\nOne `x. y`\ngoes on. Two.\n\n- three\n- four\n\n    code. code.\n"
+    said = [one for one in sentences(page) if one]
+    assert said == ["A page", "One code goes on.", "Two.", "three", "four"]
+
+
+@pytest.mark.parametrize("page", SHORT, ids=lambda path: path.name)
+def test_sentences_have_at_most_25_words(page: Path) -> None:
+    assert [one for one in sentences(page.read_text()) if len(one.split()) > 25] == []
 
 
 def test_tests_named_in_security_exist() -> None:

@@ -95,7 +95,7 @@ def test_a_recording_becomes_a_trace_that_a_scenario_plays(
     assert scenario.find(str(file)).links["lte"].model(Trace) is not None
 
 
-HANDBOOK = Path(__file__).parents[2] / "handbook" / "replay-a-drive.md"
+HANDBOOK = Path(__file__).parents[2] / "handbook" / "how-to" / "replay-a-drive.md"
 HINTS = {"help": import_trace.EPILOG, "handbook": HANDBOOK.read_text()}
 
 
