@@ -1,15 +1,15 @@
-"""What ARCHITECTURE.md calls pure touches no file, clock, socket or process itself, and calls no
-function of a module that is not pure."""
+"""A module whose docstring says `Pure.` touches no file, clock, socket or process itself, and calls no
+function of a module that is not pure. `handbook/reference/modules.md` is made from the docstrings."""
 
 import ast
-import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parent
-ARCHITECTURE = PACKAGE.parents[1] / "ARCHITECTURE.md"
+MODULES = runpy.run_path(str(PACKAGE.parent / "handbook" / "modules.py"))
 
 OUTSIDE = frozenset(
     [
@@ -73,17 +73,8 @@ READS_PROFILES = frozenset(
 
 
 def pure_modules() -> list[Path]:
-    """The files of the rows whose last column says yes."""
-    found: list[Path] = []
-    for row in re.findall(r"^\| (`.*?) \|.*\| yes(?:, no)? \|$", ARCHITECTURE.read_text(), re.M):
-        folder = PACKAGE
-        for name in re.findall(r"`([\w/]+)`", row):
-            if "/" in name:
-                folder = PACKAGE / name.rpartition("/")[0]
-            last = name.rpartition("/")[2]
-            path = folder / last if last else folder
-            found += sorted(path.glob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
-    return [path for path in found if not path.name.endswith("_test.py")]
+    """The modules that their docstrings call pure."""
+    return [path for path in MODULES["modules"]() if MODULES["is_pure"](path)]
 
 
 def dotted(path: Path) -> str:
@@ -117,10 +108,17 @@ def touches(source: str) -> Iterator[str]:
                 yield f"{name}()"
 
 
-def test_the_table_is_read() -> None:
+def test_docstrings_are_read() -> None:
     names = {path.stem for path in pure_modules()}
     assert {"units", "oracle", "carriers", "verdict"} <= names
-    assert len(names) > 20
+    assert len(names) > 100
+
+
+def test_the_page_of_modules_is_made_from_their_docstrings() -> None:
+    """And every module has one."""
+    page: Path = MODULES["PAGE"]
+    assert page.read_text() == MODULES["markdown"](), "python emulator/handbook/modules.py"
+    assert "|  |" not in page.read_text()
 
 
 @pytest.mark.parametrize("path", pure_modules(), ids=lambda path: str(path.relative_to(PACKAGE)))

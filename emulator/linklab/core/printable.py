@@ -1,5 +1,5 @@
 """Words that others wrote, fit for a terminal or a file: a program in the lab, a server, a run
-directory."""
+directory. Pure."""
 
 from __future__ import annotations
 

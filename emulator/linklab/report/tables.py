@@ -1,4 +1,4 @@
-"""A comparison as a table for people and as JSON for machines.
+"""A comparison as a table for people and as JSON for machines. Pure.
 
 The table fits 80 columns for two links. Of more links it says less where it is too wide: first
 when they ended, then how much they brought goes into lines below it. Text carries everything,

@@ -1,4 +1,4 @@
-"""Workloads in files of their own, for any scenario: `SCENARIO+WORKLOAD`. Pure.
+"""Workloads in files of their own, for any scenario: `SCENARIO+WORKLOAD`. Pure but for reading them.
 
 The file (keys marked * are needed): `name*`, `title`, `description`, `source` and `payload` as in a
 scenario, and `workload*`. What it says takes the place of what the scenario says; the links stay.

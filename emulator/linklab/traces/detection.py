@@ -1,4 +1,4 @@
-"""Which format a trace's file has, from how it begins. Pure."""
+"""Which format a trace's file has, from how it begins. Pure but for its errors' words."""
 
 from __future__ import annotations
 
