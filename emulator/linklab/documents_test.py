@@ -73,7 +73,7 @@ def test_make_calls_linklab_by_words_that_it_knows() -> None:
     said = re.findall(r"^\t@?\$\(LINKLAB\) ([^$\n\\]+)$", (ROOT / "Makefile").read_text(), re.M)
     assert len(said) >= 2
     for words in said:
-        options = cli._parser().parse_args(shlex.split(words))
+        options = cli.parser().parse_args(shlex.split(words))
         for name in getattr(options, "scenarios", ()):
             scenario.find(name)
 
@@ -103,7 +103,7 @@ def test_pages_call_linklab_by_words_that_it_knows(page: Path) -> None:
         if "--help" in words:
             assert words.removesuffix(" --help") in (*cli.COMMANDS, "COMMAND")
             continue
-        options = cli._parser().parse_args(shlex.split(words.partition(" -- ")[0]))
+        options = cli.parser().parse_args(shlex.split(words.partition(" -- ")[0]))
         for name in (*getattr(options, "scenarios", ()), getattr(options, "scenario", None)):
             if isinstance(name, str) and "/" not in name:
                 scenario.find(name)

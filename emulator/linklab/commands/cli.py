@@ -17,37 +17,18 @@ import sys
 import time
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import linklab
+from linklab.commands import help_groups
 from linklab.commands.options import UsageError
 from linklab.core.complaint import complain
 from linklab.core.printing import escaped
 
-COMMANDS = {
-    "run": "run one algorithm in one scenario",
-    "compare": "run several algorithms in the same scenarios, side by side",
-    "reproduce": "run a publication's experiments and set its figures beside the measured ones",
-    "regress": "run a suite of downloads and compare them with its baseline",
-    "campaign": "run a matrix of scenarios, algorithms and seeds, on several machines too",
-    "exec": "run any program in the client's place",
-    "shell": "a shell of your own in the client's place, on the real clock",
-    "live": "keep downloading in real time, to be watched and changed",
-    "link": "change a link of the live lab",
-    "next": "let the live lab go on to its next algorithm",
-    "report": "make one page of runs, with tables and charts, that opens without network",
-    "publish": "put finished runs into Prometheus, each in a slot of its own in the past",
-    "export": "write run directories as a table: CSV or Parquet",
-    "energy": "what runs cost by an energy model, and which models there are",
-    "calibrate": "fit a model to what was measured",
-    "plot": "draw what a scenario's links can carry, or what a run's did",
-    "import": "make a trace or scenario of what was recorded: multilink, Mahimahi, iperf3, …",
-    "validate": "check scenario files",
-    "scenarios": "list the scenarios that are at hand, or tell about some of them",
-    "doctor": "say what works on this machine and what does not",
-    "clean": "remove what linklab made on this machine outside run directories",
-}
+COMMANDS = {name: does for group in help_groups.COMMANDS.values() for name, does in group.items()}
 """Every command with what it does."""
+
+_Action = TypeVar("_Action", bound=argparse.Action)
 
 _FILES = {"import": "import_trace"}
 """Where a command cannot be called as its file."""
@@ -82,37 +63,66 @@ class _Version(argparse.Action):
 class _Command(argparse.ArgumentParser):
     """A command's parser, which knows its options once it is called."""
 
-    file: str
+    def __init__(self, *, file: str, **settings: Any) -> None:
+        self._file = file
+        self._rarer: dict[str, argparse._ArgumentGroup] = {}
+        self._is_loaded = False
+        super().__init__(formatter_class=help_groups.Formatter, **settings)
+        for title in help_groups.OPTIONS:
+            if title != help_groups.USUAL:
+                self._rarer[title] = self.add_argument_group(title)
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parses the words after the command."""
-        module = importlib.import_module(f"linklab.commands.{self.file}")
+    def _add_action(self, action: _Action) -> _Action:
+        """Adds an option to its group. Whatever adds one, comes here."""
+        group = self._rarer.get(help_groups.group_of(action)) if action.option_strings else None
+        return super()._add_action(action) if group is None else group._add_action(action)
+
+    def load(self) -> None:
+        """Imports the command's file and adds its options."""
+        if self._is_loaded:
+            return
+        self._is_loaded = True
+        module = importlib.import_module(f"linklab.commands.{self._file}")
         self.epilog = getattr(module, "EPILOG", "")
         module.add_options(self)
         self.set_defaults(module=module)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parses the words after the command."""
+        self.load()
         return super().parse_known_args(args, namespace)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser(*, whole: bool = False) -> argparse.ArgumentParser:
+    """Returns the parser of a command line. That of a command knows its options once it is called,
+    or at once if `whole`: that takes a second."""
+    top = argparse.ArgumentParser(
         prog="linklab",
-        description="A testbed for multi-link HTTP over emulated LTE and Wi-Fi links.",
+        usage="linklab [-h] [--version] COMMAND ...",
+        description="A testbed for multi-link HTTP over emulated LTE and Wi-Fi links.\n\n"
+        + help_groups.command_list(),
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_Version, help="say which linklab this is")
-    commands = parser.add_subparsers(
-        dest="name", required=True, metavar="COMMAND", parser_class=_Command
+    top.add_argument("--version", action=_Version, help="print linklab's version")
+    commands = top.add_subparsers(
+        prog="linklab",
+        dest="name",
+        required=True,
+        metavar="COMMAND",
+        parser_class=_Command,
+        help=None if whole else argparse.SUPPRESS,  # The description lists the commands.
     )
     for name, summary in COMMANDS.items():
-        command = commands.add_parser(
+        command: _Command = commands.add_parser(
             name,
             help=summary,
             description=summary[0].upper() + summary[1:] + ".",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            file=_FILES.get(name, name),
         )
-        command.file = _FILES.get(name, name)
-    return parser
+        if whole:
+            command.load()
+    return top
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
@@ -131,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     words, command = _split(sys.argv[1:] if arguments is None else list(arguments))
-    options = _parser().parse_args(words)
+    options = parser().parse_args(words)
     options.command = command
     from linklab.schema.document import ScenarioError  # YAML is slow to load.
 

@@ -306,6 +306,7 @@ def test_only_the_called_command_is_loaded() -> None:
     slow = {"rich", "yaml", "msgspec", "distributed", "pyroute2", "http.client"}
     assert slow.isdisjoint(loaded)
     assert [name for name in loaded if name.startswith("linklab.commands.")] == [
+        "linklab.commands.help_groups",
         "linklab.commands.options",
         "linklab.commands.cli",
     ]

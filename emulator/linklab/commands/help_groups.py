@@ -1,0 +1,106 @@
+"""What `--help` says: the commands by what people come for, and a command's options in groups."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterable
+
+COMMANDS = {
+    "run and compare downloads": {
+        "run": "run one algorithm in one scenario",
+        "compare": "run several algorithms in the same scenarios, side by side",
+        "exec": "run your own program over a scenario's links",
+        "shell": "open a shell behind a scenario's links, on the real clock",
+    },
+    "repeat many runs": {
+        "regress": "run a suite of downloads and compare them with its baseline",
+        "campaign": "run scenarios, algorithms and seeds, on several machines too",
+        "reproduce": "run a publication's experiments beside its own figures",
+    },
+    "watch a live lab": {
+        "live": "keep downloading in real time, to be watched and changed",
+        "link": "change a link of the live lab",
+        "next": "have the live lab go on to its next algorithm",
+    },
+    "look at finished runs": {
+        "report": "make one page of runs, with tables and charts",
+        "plot": "draw what a scenario's links can carry, or what a run's did",
+        "export": "write run directories as a table: CSV or Parquet",
+        "energy": "compute the energy of runs by a model, or list the models",
+        "publish": "put finished runs into Prometheus",
+    },
+    "make scenarios and models": {
+        "scenarios": "list the scenarios, or describe some of them",
+        "validate": "check scenario files",
+        "import": "make a trace or scenario of a recording: Mahimahi, iperf3, …",
+        "calibrate": "fit an energy model to measurements",
+    },
+    "look after this machine": {
+        "doctor": "check this machine: kernel features, packages, disk space",
+        "clean": "remove what linklab made here outside run directories",
+    },
+}
+"""Every command with what it does, in groups."""
+
+USUAL = "options"
+
+OPTIONS = {
+    USUAL: """
+        --help --algorithm --algorithms --scenario --on --for --seed --runs --from --baseline
+        --update --reason --model --terms --prometheus-data --history --figure --seconds --table
+        --schema --eib --power --oracle --keys --format --energy-model --out --output --report
+        --force --no-terminal --cache --json
+    """,
+    "environment, clock and limits": "--place --clock --real-clock --parallel --jobs --timeout --shift",
+    "your own server": "--server --port --share",
+    "the network outside the lab": "--origin --outside --listen-proxy",
+    "packet capture": "--pcap --tls-keys",
+    "address of the live lab": "--listen --live --dashboards",
+    "several machines": "--scheduler --tls-ca --tls-cert --tls-key",
+    "for CI": "--junit --markdown",
+    "Prometheus and Grafana": "--retention --grafana --reports --open",
+    "about the recording or measurement": """
+        --kind --uplink --light --bin --opportunity-bytes --device --keep --licence
+    """,
+}
+"""The groups of options of all commands, by an option's longest name. Both are in the order in which
+help shows them: the usual options first."""
+
+_PLACES = {
+    option: (title, place)
+    for title, options in OPTIONS.items()
+    for place, option in enumerate(options.split())
+}
+
+
+def command_list() -> str:
+    """Returns the commands in their groups, one a line."""
+    return "\n\n".join(
+        "\n".join([f"{title}:", *(f"  {name:<10}  {does}" for name, does in commands.items())])
+        for title, commands in COMMANDS.items()
+    )
+
+
+def group_of(option: argparse.Action) -> str:
+    """Returns the title of an option's group: the usual one for an option that is in none."""
+    return _PLACES.get(name_of(option), (USUAL, 0))[0]
+
+
+def name_of(option: argparse.Action) -> str:
+    """Returns the longest name of an option, by which `OPTIONS` has it."""
+    # An option whose only name is short, such as -o, is found by what it sets.
+    name = max(option.option_strings, key=len, default="")
+    return name if name.startswith("--") else f"--{option.dest}"
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Sorts the options of a group as `OPTIONS` has them; arguments without a dash stay in order."""
+
+    def add_arguments(self, actions: Iterable[argparse.Action]) -> None:
+        """Adds a group's arguments."""
+        super().add_arguments(
+            sorted(actions, key=lambda one: _PLACES.get(name_of(one), ("", math.inf))[1])
+            if all(one.option_strings for one in actions)
+            else actions
+        )
