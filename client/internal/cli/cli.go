@@ -119,6 +119,7 @@ func newRoot(logs *logging) *cobra.Command {
 		return nil
 	}
 	root.AddCommand(newGet(logs), newPut(), newProbe(logs), newProxy(logs), newServe(logs), newAdd(), newStatus(), newCancel(), newWorkload(), newAlgorithms(), newVersion())
+	groupFlags(root)
 	return root
 }
 

@@ -33,9 +33,9 @@ func newProxy(logs *logging) *cobra.Command {
 		Short: "Run an HTTP and SOCKS5 proxy that downloads over several links",
 		Long: `Run a proxy until SIGINT or SIGTERM. Programs use it in three ways:
 
-  http://HOST/PATH             as their HTTP proxy
-  http://PROXY/https://HOST/PATH   for https, by putting its address before the URL
-  socks5h://PROXY      as their SOCKS5 proxy, on the same port
+  http://HOST/PATH                as their HTTP proxy
+  http://PROXY/https://HOST/PATH  for https, with its address before the URL
+  socks5h://PROXY                 as their SOCKS5 proxy, on the same port
 
 Files and parts of files that a GET asks for come over all links, in their
 order, with bounded memory; a player that pauses pauses the download. What is

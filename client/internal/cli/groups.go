@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// helpWidth is how wide help is. pflag may make a line five characters longer.
+const helpWidth = 80 - 5
+
+// flagGroup is a part of a command's help.
+type flagGroup struct {
+	title string
+	flags string
+}
+
+// flagGroups says which flag of get, put, probe, proxy and serve belongs where.
+// Help shows the groups in this order. Commands without --link have few flags,
+// in one list.
+var flagGroups = []flagGroup{
+	{"Flags", "config link listen server algorithm output remote-name remote-header-name range checksum resume allow directory state-dir socket parallel streams buffer time ranged verify json quiet help"},
+	{"Flags of algorithms", "bandwidth upper-limit padding plain first-request connections overlap segment window"},
+	{"Flags for playback and energy", "playback-rate playback-buffer energy-model objective slowdown"},
+	{"Flags for failing links", "rescue no-rescue give-up lowest-rate wireless-file"},
+	{"Flags for limits of links", "cap rate-limit"},
+	{"Flags for name servers, addresses and TLS", "dns ipv4 ipv6 min-tls-version ca-file"},
+	{"Flags for requests", "header user-agent cookie cookie-jar netrc netrc-file max-redirs"},
+	{"Flags for measurements", "run-dir metrics metrics-label"},
+}
+
+// groupsOf are the titles of the groups that name a flag.
+func groupsOf(name string) (titles []string) {
+	for _, group := range flagGroups {
+		if slices.Contains(strings.Fields(group.flags), name) {
+			titles = append(titles, group.title)
+		}
+	}
+	return titles
+}
+
+// groupedUsages explains flags under the titles of their groups, in the order of
+// the table. Flags that are in no group are the last ones of the first group.
+func groupedUsages(flags *pflag.FlagSet) string {
+	parts := make([]*pflag.FlagSet, len(flagGroups))
+	isGrouped := flags.Lookup("link") != nil
+	for i, group := range flagGroups {
+		parts[i] = pflag.NewFlagSet("", pflag.ContinueOnError)
+		parts[i].SortFlags = false
+		for _, name := range strings.Fields(group.flags) {
+			if f := flags.Lookup(name); f != nil && isGrouped {
+				parts[i].AddFlag(f)
+			}
+		}
+	}
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !isGrouped || len(groupsOf(f.Name)) == 0 {
+			parts[0].AddFlag(f)
+		}
+	})
+	var help []string
+	for i, group := range flagGroups {
+		if parts[i].HasAvailableFlags() {
+			help = append(help, group.title+":\n"+strings.TrimRight(parts[i].FlagUsagesWrapped(helpWidth), "\n"))
+		}
+	}
+	return strings.Join(help, "\n\n")
+}
+
+// groupFlags has the help of all commands show flags in groups. It is a function,
+// not a template: with text/template the linker keeps every method of the program.
+func groupFlags(root *cobra.Command) {
+	root.SetUsageFunc(func(command *cobra.Command) error {
+		_, err := fmt.Fprint(command.OutOrStderr(), usage(command))
+		return err
+	})
+}
+
+// usage says how a command is called, with cobra's titles.
+func usage(command *cobra.Command) string {
+	help := "Usage:"
+	if command.Runnable() {
+		help += "\n  " + command.UseLine()
+	}
+	if command.HasAvailableSubCommands() {
+		help += "\n  " + command.CommandPath() + " [command]"
+	}
+	if command.HasExample() {
+		help += "\n\nExamples:\n" + wrapExamples(command.Example)
+	}
+	if command.HasAvailableSubCommands() {
+		help += "\n\nAvailable Commands:"
+		for _, sub := range command.Commands() {
+			if sub.IsAvailableCommand() {
+				help += fmt.Sprintf("\n  %-*s %s", sub.NamePadding(), sub.Name(), sub.Short)
+			}
+		}
+	}
+	if command.HasAvailableLocalFlags() {
+		help += "\n\n" + groupedUsages(command.LocalFlags())
+	}
+	if command.HasAvailableInheritedFlags() {
+		help += "\n\nGlobal Flags:\n" + strings.TrimRight(command.InheritedFlags().FlagUsagesWrapped(helpWidth), "\n")
+	}
+	if command.HasAvailableSubCommands() {
+		help += fmt.Sprintf("\n\nUse \"%s [command] --help\" for a command's help.", command.CommandPath())
+	}
+	return help + "\n"
+}
+
+// wrapExamples has no line of a shell's examples longer than help is wide. What
+// is left over goes on in the next line, which the shell reads as the same one.
+func wrapExamples(examples string) string {
+	lines := strings.Split(examples, "\n")
+	for i, line := range lines {
+		var wrapped string
+		for len(line) > helpWidth {
+			at := strings.LastIndex(line[:helpWidth], " ")
+			if flag := strings.LastIndex(line[:helpWidth], " --"); flag > helpWidth/2 {
+				at = flag // A flag stays with its value.
+			}
+			if at <= len("    ") {
+				break
+			}
+			wrapped += line[:at] + " \\\n"
+			line = "    " + line[at+1:]
+		}
+		lines[i] = wrapped + line
+	}
+	return strings.Join(lines, "\n")
+}
