@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -40,13 +41,19 @@ func usagef(format string, arguments ...any) error {
 func Main(arguments []string, stdout, stderr io.Writer) int {
 	ctx, stop := withSignals(context.Background())
 	defer stop()
-	stdout, stderr = printable.NewWriter(stdout), printable.NewWriter(stderr)
+	shown, stderr := printable.NewWriter(stdout), printable.NewWriter(stderr)
 	logs := &logging{}
 	defer logs.close()
 	root := newRoot(logs)
 	root.SetArgs(arguments)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	if asksForCompletion(arguments) {
+		addCompletion(root) // It keeps standard output as it is: scripts have tabs.
+	}
+	if len(arguments) == 0 || !slices.Contains(completionRequests, arguments[0]) {
+		root.SetOut(shown)
+	}
 	err := root.ExecuteContext(ctx)
 	switch {
 	case err == nil:
@@ -93,6 +100,9 @@ var signalNames = map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM
 // commands lists the commands for errors.
 const commands = "get, put, probe, proxy, serve, add, status, cancel, workload, algorithms, version"
 
+// allCommands are these and the one that addCompletion adds.
+const allCommands = commands + ", completion"
+
 func newRoot(logs *logging) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "multilink",
@@ -105,16 +115,16 @@ func newRoot(logs *logging) *cobra.Command {
 			return err
 		},
 		RunE: func(*cobra.Command, []string) error {
-			return usagef("a command is needed: %s", commands)
+			return usagef("a command is needed: %s", allCommands)
 		},
 	}
 	logs.register(root.PersistentFlags())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.CompletionOptions.DisableDefaultCmd = true
+	root.CompletionOptions.DisableDefaultCmd = true // addCompletion adds it.
 	root.SetHelpCommand(&cobra.Command{Hidden: true})
 	root.Args = func(_ *cobra.Command, arguments []string) error {
 		if len(arguments) > 0 {
-			return usagef("there is no command %q: allowed are %s", arguments[0], commands)
+			return usagef("there is no command %q: allowed are %s", arguments[0], allCommands)
 		}
 		return nil
 	}

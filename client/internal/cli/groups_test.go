@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,7 +14,10 @@ import (
 
 // everyCommand are all commands and their own ones, and the program itself.
 func everyCommand() []*cobra.Command {
-	all := []*cobra.Command{newRoot(&logging{})}
+	root := newRoot(&logging{})
+	root.SetOut(io.Discard)
+	addCompletion(root)
+	all := []*cobra.Command{root}
 	for i := 0; i < len(all); i++ {
 		all = append(all, all[i].Commands()...)
 	}

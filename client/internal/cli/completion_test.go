@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// completions are what the program offers for the last word, without what says
+// what each is.
+func completions(t *testing.T, words ...string) (names []string) {
+	t.Helper()
+	code, stdout, _ := run(append([]string{"__complete"}, words...)...)
+	if code != 0 {
+		t.Errorf("%q: exit code %d", words, code)
+	}
+	for line := range strings.Lines(stdout) {
+		name, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if !strings.HasPrefix(name, ":") && strings.HasPrefix(name, words[len(words)-1]) { // As shells do.
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func TestCompletions(t *testing.T) {
+	for _, test := range []struct {
+		line string
+		want []string
+	}{
+		{"g", []string{"get"}},
+		{"get https://example.org/f --algorithm alg1", []string{"alg1", "alg1-limited"}},
+		{"probe --algorithm adaptive-", []string{"adaptive-energy"}},
+		{"get --objective ", []string{"time", "energy"}},
+		{"proxy --min-tls-version 1.", []string{"1.2", "1.3"}},
+		{"get --log-level d", []string{"debug"}},
+		{"get --no-r", []string{"--no-rescue"}},
+		{"get ", nil},
+		{"completion b", []string{"bash"}},
+		{"workload pl", []string{"player"}},
+	} {
+		got := completions(t, strings.Split(test.line, " ")...)
+		slices.Sort(got)
+		slices.Sort(test.want)
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%q: %q is offered, not %q", test.line, got, test.want)
+		}
+	}
+}
+
+func TestCompletionsSayWhatTheyAre(t *testing.T) {
+	_, stdout, _ := run("__complete", "get", "--algorithm", "single")
+	if !strings.Contains(stdout, "single\teverything, on one link\n") {
+		t.Errorf("%q", stdout)
+	}
+}
+
+func TestDevicesAreCompleted(t *testing.T) {
+	devices, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, named := completions(t, "get", "--link", ""), completions(t, "get", "--link", "wifi=")
+	for _, device := range devices {
+		isLoopback := device.Flags&net.FlagLoopback != 0
+		if slices.Contains(plain, device.Name) == isLoopback || slices.Contains(named, "wifi="+device.Name) == isLoopback {
+			t.Errorf("%s (loopback: %v): %q and %q are offered", device.Name, isLoopback, plain, named)
+		}
+	}
+}
+
+func TestShellsReadTheirScripts(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		code, script, stderr := run("--log-level", "warn", "completion", shell)
+		if code != 0 || stderr != "" || !strings.Contains(script, "multilink") || !strings.Contains(script, "__complete") {
+			t.Errorf("%s: exit code %d, stderr %q, script %q", shell, code, stderr, script)
+		}
+		if _, err := exec.LookPath(shell); err != nil {
+			continue // It is not installed.
+		}
+		check := exec.CommandContext(t.Context(), shell, "-n")
+		check.Stdin = strings.NewReader(script)
+		if said, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%s -n: %v\n%s", shell, err, said)
+		}
+	}
+}
+
+// bashCompletion is the package's file that cobra's script needs.
+const bashCompletion = "/usr/share/bash-completion/bash_completion"
+
+func TestBashCompletes(t *testing.T) {
+	if _, err := os.Stat(bashCompletion); err != nil {
+		t.Skip("bash-completion is not installed")
+	}
+	dir := t.TempDir()
+	_, script, _ := run("completion", "bash")
+	if err := os.WriteFile(filepath.Join(dir, "script"), []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(dir, "multilink")); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"multilink prob":                   "probe",
+		"multilink get --algorithm dynsu":  "dynsub",
+		"multilink get --objective energy": "energy",
+	} {
+		bash := exec.CommandContext(t.Context(), "bash", "--norc", "-c", `
+			source "$1"; source script; shift
+			COMP_LINE=$*; COMP_POINT=${#COMP_LINE}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
+			__start_multilink multilink "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}" 2>/dev/null
+			printf '%s\n' "${COMPREPLY[@]}"`, "bash", bashCompletion)
+		bash.Args = append(bash.Args, strings.Fields(line)...)
+		bash.Dir = dir
+		bash.Env = append(os.Environ(), programVariable+"=1", "PATH="+dir+":"+os.Getenv("PATH"))
+		said, err := bash.Output()
+		if err != nil || strings.TrimSpace(string(said)) != want {
+			t.Errorf("%q: %q is offered (%v), not %q", line, said, err, want)
+		}
+	}
+}
+
+func TestCompletionForAnotherShellIsRefused(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"completion":        "a shell is needed: bash, fish, zsh",
+		"completion fly":    `there is no script for "fly": allowed are bash, fish, zsh`,
+		"completion bash x": "bash takes 0 arguments",
+	} {
+		code, stdout, stderr := run(strings.Fields(arguments)...)
+		if code != exitUsage || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q", arguments, code, stdout, stderr)
+		}
+	}
+}
