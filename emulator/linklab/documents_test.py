@@ -88,7 +88,7 @@ SHORT = [README, ARCHITECTURE, *(page for page in HANDBOOK if page.name != "modu
 def calls(page: Path) -> list[str]:
     """The words after `linklab` of every command that a page shows."""
     text = page.read_text()
-    said = re.findall(r"^    (?:\S+=\S+ )?linklab ([^\n#]+)", text, re.M)
+    said = re.findall(r"^    (?:\S+=\S+ )?linklab ([^\n#>]+)", text, re.M)
     return said + re.findall(r"`linklab ([a-z]+ [^`]+)`", text)
 
 

@@ -125,6 +125,14 @@ def parser(*, whole: bool = False) -> argparse.ArgumentParser:
     return top
 
 
+def commands_of(whole: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Returns the parsers of all commands by name."""
+    (commands,) = (
+        action for action in whole._actions if isinstance(action, argparse._SubParsersAction)
+    )
+    return dict(commands.choices)
+
+
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
     """What stands before and after the first `--` of a command that starts one of the user's."""
     if words[:1] not in (["exec"], ["shell"]) or "--" not in words:

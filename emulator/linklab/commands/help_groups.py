@@ -36,9 +36,10 @@ COMMANDS = {
         "import": "make a trace or scenario of a recording: Mahimahi, iperf3, …",
         "calibrate": "fit an energy model to measurements",
     },
-    "look after this machine": {
+    "set up this machine": {
         "doctor": "check this machine: kernel features, packages, disk space",
         "clean": "remove what linklab made here outside run directories",
+        "completion": "print the script by which bash or zsh completes commands",
     },
 }
 """Every command with what it does, in groups."""

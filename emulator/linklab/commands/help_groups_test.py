@@ -7,12 +7,7 @@ from linklab.commands import cli, help_groups
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
-    (found,) = (
-        action.choices
-        for action in cli.parser(whole=True)._actions
-        if isinstance(action, argparse._SubParsersAction)
-    )
-    return dict(found)
+    return cli.commands_of(cli.parser(whole=True))
 
 
 def titles(option: argparse.Action) -> list[str]:
