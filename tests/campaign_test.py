@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shlex import split
 from typing import Any
 
 import psutil
@@ -33,10 +34,16 @@ def certificate(directory: Path) -> tuple[Path, Path]:
     directory.mkdir(exist_ok=True)
     cert, key = directory / "tls.pem", directory / "tls.key"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "365", "-subj",
-         "/CN=campaign", "-keyout", key, "-out", cert],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            *split("openssl req -x509 -newkey rsa:2048 -noenc -days 365 -subj /CN=campaign"),
+            "-keyout",
+            key,
+            "-out",
+            cert,
+        ],
+        check=True,
+        capture_output=True,
+    )
     return cert, key
 
 
@@ -69,11 +76,12 @@ class Cluster:
         with log:
             process = subprocess.Popen(
                 [DASK, what, "--scheduler-file", self._file, *map(str, options)],
-                cwd=self._directory, env={
-                    **environment(), "DASK_TEMPORARY_DIRECTORY": str(self._directory), **more
-                },
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+                cwd=self._directory,
+                env={**environment(), "DASK_TEMPORARY_DIRECTORY": str(self._directory), **more},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
         self._processes.append(process)
         return process
 
@@ -123,9 +131,14 @@ def campaign(tmp_path: Path, *, seeds: int, algorithms: str = "alg3, alg1", more
 def start(tmp_path: Path, *words: object) -> subprocess.Popen[str]:
     """Starts a campaign that goes on."""
     return subprocess.Popen(
-        command("campaign", *words), cwd=tmp_path, env=environment(),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+        command("campaign", *words),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def whole(out: Path) -> dict[str, float]:
@@ -181,9 +194,15 @@ def test_two_workers_over_tls_come_to_what_compare_comes_to(
     file = campaign(tmp_path, seeds=3)
     assert guarded.address.startswith("tls://127.0.0.1:")
     done = linklab(
-        "campaign", file, "--scheduler", guarded.address, *guarded.certificates,
-        "--out", tmp_path / "out", "--json",
-    )  # fmt: skip
+        "campaign",
+        file,
+        "--scheduler",
+        guarded.address,
+        *guarded.certificates,
+        "--out",
+        tmp_path / "out",
+        "--json",
+    )
     assert "without TLS" not in done.err
     assert done.code == 0, done.err
     alone = linklab("compare", short, "-a", "alg3,alg1", "--runs", "3", "--json")
@@ -291,9 +310,13 @@ def test_workers_with_another_client_get_no_runs(
         file.write(b"!")
     cluster.worker(LINKLAB_MULTILINK=str(other))
     done = linklab(
-        "campaign", campaign(tmp_path, seeds=1), "--scheduler", cluster.address,
-        "--out", tmp_path / "out",
-    )  # fmt: skip
+        "campaign",
+        campaign(tmp_path, seeds=1),
+        "--scheduler",
+        cluster.address,
+        "--out",
+        tmp_path / "out",
+    )
     assert done.code == 2
     assert "no worker will do" in done.err
     assert "multilink (SHA-256) is" in done.err

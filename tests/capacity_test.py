@@ -59,23 +59,38 @@ def at_random(seed: int, fastest_bps: float) -> Callable[[float], Rates]:
     ],
 )
 def test_a_backlogged_link_carries_its_integral_at_any_time(
-    linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path,
-    name: str, rates: Callable[[float], Rates], seconds: int, frame: int,
-) -> None:  # fmt: skip
+    linklab: Linklab,
+    scenario: Callable[..., Path],
+    tmp_path: Path,
+    name: str,
+    rates: Callable[[float], Rates],
+    seconds: int,
+    frame: int,
+) -> None:
     """Within .5 % or two full frames, before and after every frame."""
     steps = rates(seconds + 1)
     (tmp_path / "steps.csv").write_text(
         "t,down_mbit\n" + "".join(f"{t_s:g},{rate_bps / 1e6:.6f}\n" for t_s, rate_bps in steps)
     )
     file = scenario(
-        name, lte="down: 300 Mbit/s, up: 10 Mbit/s, rtt: 20 ms, queue: 4 MB, "
+        name,
+        lte="down: 300 Mbit/s, up: 10 Mbit/s, rtt: 20 ms, queue: 4 MB, "
         "trace: {file: ./steps.csv, rate: recorded}",
-    )  # fmt: skip
+    )
     fastest_bps = max(rate_bps for _, rate_bps in steps)
     done = linklab(
-        "exec", file, "--json", "--", "python3", PROBES / "downlink.py", "rmnet0",
-        1.1 * fastest_bps, seconds, START_S, frame,
-    )  # fmt: skip
+        "exec",
+        file,
+        "--json",
+        "--",
+        "python3",
+        PROBES / "downlink.py",
+        "rmnet0",
+        1.1 * fastest_bps,
+        seconds,
+        START_S,
+        frame,
+    )
     assert done.code == 0, done.err
     run_dir = Path(done.json["run_dir"])
     applied: Rates = [

@@ -105,8 +105,15 @@ def test_images_of_others_are_pinned_and_volumes_have_names() -> None:
 def test_both_generations_of_compose_take_it_and_stand_ins_will_do() -> None:
     text = FILE.read_text()
     assert "name" not in COMPOSE
-    for word in ("include:", "additional_contexts", "dockerfile_inline", "required:",
-                 "start_interval", "pull_policy", "content:"):  # fmt: skip
+    for word in (
+        "include:",
+        "additional_contexts",
+        "dockerfile_inline",
+        "required:",
+        "start_interval",
+        "pull_policy",
+        "content:",
+    ):
         assert word not in text
     for path in DOCKERFILES:
         dockerfile = path.read_text()
@@ -153,8 +160,11 @@ class Stack:
         return subprocess.run(
             [*compose_program(), "-p", self.project, "-f", str(FILE), *words],
             env={**os.environ, **self.environment, **environment},
-            capture_output=True, text=True, timeout=240, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
 
 
 def docker(*words: str) -> subprocess.CompletedProcess[str]:
@@ -199,8 +209,11 @@ def built() -> None:
         pytest.skip("there is no Compose")
     done = subprocess.run(
         [*compose_program(), "-f", FILE, "--profile", "field", "build", "emulator", "server"],
-        env={**os.environ, **instead()}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env={**os.environ, **instead()},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
@@ -256,9 +269,10 @@ def test_the_stack_downloads_unasked_is_scraped_and_can_be_changed(stack: Stack)
 
     def command(token: str) -> urllib.request.Request:
         return urllib.request.Request(
-            f"http://127.0.0.1:{stack.ports['LINKLAB_METRICS_PORT']}/command", b'{"next": true}',
+            f"http://127.0.0.1:{stack.ports['LINKLAB_METRICS_PORT']}/command",
+            b'{"next": true}',
             {"X-Linklab": token},
-        )  # fmt: skip
+        )
 
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(command("test"), timeout=10)
@@ -268,10 +282,14 @@ def test_the_stack_downloads_unasked_is_scraped_and_can_be_changed(stack: Stack)
     until(lambda: len(scraped("count by (run) (last_over_time(linklab_run_info[5m]))")) == 2, logs)
 
     published = stack(
-        "exec", "-T", "emulator", "sh", "-c",
+        "exec",
+        "-T",
+        "emulator",
+        "sh",
+        "-c",
         "linklab run wifi-gone --out runs/virtual && "
         "linklab publish runs/virtual/* --output runs/published.om",
-    )  # fmt: skip
+    )
     assert published.returncode == 0, published.stderr
     assert "wifi-gone-alg3-seed1: published" in published.stdout
     promtool = ("exec", "-T", "prometheus", "promtool", "tsdb")
@@ -298,9 +316,14 @@ def test_the_server_for_tests_on_hardware_serves_with_its_authority(
     stack: Stack, tmp_path: Path
 ) -> None:
     up = stack(
-        "--profile", "field", "up", "--detach", "--no-build", "server",
+        "--profile",
+        "field",
+        "up",
+        "--detach",
+        "--no-build",
+        "server",
         LINKLAB_FIELD_ADDRESS="127.0.0.1",
-    )  # fmt: skip
+    )
     assert up.returncode == 0, up.stderr
     (container,) = stack("--profile", "field", "ps", "-q", "server").stdout.split()
     until(lambda: _health(container) == "healthy", lambda: docker("logs", container).stderr)

@@ -75,9 +75,12 @@ def test_a_guest_cannot_write_outside_its_run_directory(
 
 
 def test_a_guest_cannot_read_secrets_nor_processes(
-    fence: str, linklab: Linklab, scenario: ScenarioFile, tmp_path: Path,
+    fence: str,
+    linklab: Linklab,
+    scenario: ScenarioFile,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setenv("LINKLAB_CACHE", str(cache_dir()))
     script = READ_ALL.format(cache=cache_dir(), process=os.getpid())
     nowhere = ("127.0.0.1", 0)
@@ -100,9 +103,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def call(directory: Path, *words: object) -> Called:
     """`linklab` from where a user stands."""
     done = subprocess.run(
-        command(*words), cwd=directory, env=environment(), capture_output=True, text=True,
-        check=False, timeout=300,
-    )  # fmt: skip
+        command(*words),
+        cwd=directory,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
     return Called(done.returncode, done.stdout, done.stderr)
 
 
@@ -217,11 +225,22 @@ def test_a_user_without_rights_gets_the_same_figures(
         shutil.copy(file, shared)
         subprocess.run(["chown", "-R", "12345", str(shared)], check=True)
         done = subprocess.run(
-            ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups",
-             *command("run", file.name, "--json")],
-            cwd=shared, capture_output=True, text=True, check=False, timeout=300,
+            [
+                "setpriv",
+                "--reuid",
+                "12345",
+                "--regid",
+                "12345",
+                "--clear-groups",
+                *command("run", file.name, "--json"),
+            ],
+            cwd=shared,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
             env={**environment(), "HOME": str(shared), "LINKLAB_CACHE": str(shared)},
-        )  # fmt: skip
+        )
     finally:
         shutil.rmtree(shared, ignore_errors=True)
     assert done.returncode == 0, done.stderr

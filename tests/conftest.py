@@ -68,9 +68,14 @@ def linklab(tmp_path: Path) -> Linklab:
 
     def call(*arguments: object) -> Called:
         done = subprocess.run(
-            command(*arguments), cwd=tmp_path, env=environment(),
-            capture_output=True, text=True, timeout=600, check=False,
-        )  # fmt: skip
+            command(*arguments),
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
         return Called(done.returncode, done.stdout, done.stderr + said_inside(done))
 
     return call

@@ -477,12 +477,17 @@ def test_of_an_upload_the_uplink_is_shown(tmp_path: Path) -> None:
     carried_bytes: dict[Direction, int] = {"down": 60_000, "up": 2_000_000}
     queues = (
         QueueRecord(
-            t_s=float(second), link="wifi", direction=direction, sent_bytes=second * each_s,
-            queue_bytes=each_s // 10, dropped_packets=0, lost_packets=0,
+            t_s=float(second),
+            link="wifi",
+            direction=direction,
+            sent_bytes=second * each_s,
+            queue_bytes=each_s // 10,
+            dropped_packets=0,
+            lost_packets=0,
         )
         for second in range(1, 5)
         for direction, each_s in carried_bytes.items()
-    )  # fmt: skip
+    )
     (run_dir / "queues.jsonl").write_bytes(b"".join(map(line, queues)))
     data = tmp_path / "prometheus" / "data"
     data.mkdir(parents=True)
@@ -529,9 +534,13 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prometheus,
         events=[msgspec.structs.asdict(one) for one in (*by_hand, *happened)],
     )
     state = LinkState(
-        up=True, down_rate_bps=60_000_000, up_rate_bps=20_000_000, delay_s=0.005, jitter_s=0.0,
+        up=True,
+        down_rate_bps=60_000_000,
+        up_rate_bps=20_000_000,
+        delay_s=0.005,
+        jitter_s=0.0,
         loss_ratio=0.0,
-    )  # fmt: skip
+    )
     (run_dir / "links.jsonl").write_bytes(
         b"".join(
             line(LinkRecord.of(replace(state, up=up), t_s=t_s, late_s=0.0, link="wifi"))

@@ -312,10 +312,13 @@ def test_provisioning_names_the_dashboards_directory_and_the_refresh_is_five() -
 
 @pytest.mark.parametrize(
     "words",
-    [("check", "config", "prometheus.yml"), ("check", "rules", "alerts.yml"),
-     ("test", "rules", "alerts_test.yml")],
+    [
+        ("check", "config", "prometheus.yml"),
+        ("check", "rules", "alerts.yml"),
+        ("test", "rules", "alerts_test.yml"),
+    ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_promtool_accepts(words: tuple[str, ...]) -> None:
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not installed: apt-get install prometheus")
@@ -357,8 +360,10 @@ def test_between_two_runs_goodput_is_of_the_one_that_has_just_ended(tmp_path: Pa
     (tmp_path / "test.yml").write_text(json.dumps({"tests": [test]}))
     done = subprocess.run(
         ["promtool", "test", "rules", tmp_path / "test.yml"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -388,9 +393,14 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Promet
 
     def call(*words: object) -> Any:
         done = subprocess.run(
-            command(*words, "--json"), cwd=work, env=environment(),
-            capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
+            command(*words, "--json"),
+            cwd=work,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

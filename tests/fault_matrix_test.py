@@ -161,13 +161,14 @@ url=${LINKLAB_URL/10.0.0.1/10.0.0.1:8443}
 def test_a_device_that_comes_back_is_used_at_once(linklab: Linklab, scenario: ScenarioFile) -> None:
     """The kernel announces it; while it is away nobody tries it in vain."""
     file = scenario(
-        "back", size="60 MB",
+        "back",
+        size="60 MB",
         wifi="down: 40 Mbit/s, up: 20 Mbit/s, rtt: 10 ms",
         lte="down: 20 Mbit/s, up: 10 Mbit/s, rtt: 40 ms",
         more="events:\n"
         "  - {at: 2 s, link: wifi, carrier: down}\n"
         "  - {at: 12300 ms, link: wifi, carrier: up}\n",
-    )  # fmt: skip
+    )
     done = linklab("run", file, "-a", "alg3-rescue", "--json")
     assert done.code == 0, done.err
     events = [
@@ -232,11 +233,12 @@ def test_a_lost_packet_wakes_nobody(linklab: Linklab, scenario: ScenarioFile) ->
     """Behind it a program gets nothing for a while; eMPTCP above HTTP must not take that for a Wi-Fi
     that brings nothing."""
     file = scenario(
-        "lossy", size="20 MB",
+        "lossy",
+        size="20 MB",
         wifi="down: 10 Mbit/s, up: 5 Mbit/s, rtt: 20 ms, queue: 250 kB, loss: 0.1 %",
         lte="down: 8 Mbit/s, up: 4 Mbit/s, rtt: 60 ms, rrc: {}",
         more="energy: galaxy-s3\n",
-    )  # fmt: skip
+    )
     done = linklab("run", file, "-a", "emptcp-http", "--seed", 2, "--json")
     assert done.code == 0, done.err
     run_dir = Path(done.json["run_dir"])

@@ -20,7 +20,7 @@ OTHER_BOOTS = {
     "files that are not there": "for i in $(seq 100); do [ -e /nowhere/$i ] || true; done",
     "a pause": "sleep 0.31",
     "a second more": "sleep 1.0037",
-}  # fmt: skip
+}
 
 
 def run(scenario: Path, to: Path, monkeypatch: pytest.MonkeyPatch, before: str) -> dict[str, bytes]:

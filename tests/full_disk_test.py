@@ -36,8 +36,10 @@ def full(tmp_path: Path) -> Iterator[Path]:
     out.mkdir()
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(out)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if mounted.returncode != 0:
         pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
     try:
@@ -59,8 +61,12 @@ def test_a_full_disk_is_said_with_the_file(name: str, run_dir: Path, full: Path)
     )
     done = subprocess.run(
         [sys.executable, "-m", "linklab", *words.split()],
-        capture_output=True, text=True, check=False, env=environment(), cwd=full.parent,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(),
+        cwd=full.parent,
+    )
     complaints = [one for one in done.stderr.splitlines() if one.startswith("linklab: ")]
     assert done.returncode == 2, done
     assert len(complaints) == 1, done

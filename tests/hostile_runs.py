@@ -36,9 +36,30 @@ _RAW = "\0raw "
 """What begins a value that stands in a file without quotes, since JSON has no such value."""
 
 HOSTILE: tuple[Any, ...] = (
-    21_600, 604_800, 604_800 * 10**9, 2**53, 1e308, -1, -1e308, 2**63, 10**30, 0, f"{_RAW}NaN", f"{_RAW}Infinity", f"{_RAW}1e999", "", "x",
-    "\x1b]0;a\x07\u202eb", "y" * 300_000, None, True, [], {}, [[[]]], f"{_RAW}{'[' * 5_000}",
-)  # fmt: skip
+    21_600,
+    604_800,
+    604_800 * 10**9,
+    2**53,
+    1e308,
+    -1,
+    -1e308,
+    2**63,
+    10**30,
+    0,
+    f"{_RAW}NaN",
+    f"{_RAW}Infinity",
+    f"{_RAW}1e999",
+    "",
+    "x",
+    "\x1b]0;a\x07\u202eb",
+    "y" * 300_000,
+    None,
+    True,
+    [],
+    {},
+    [[[]]],
+    f"{_RAW}{'[' * 5_000}",
+)
 """What takes the place of each value: the first four are the limits of some."""
 
 
@@ -60,18 +81,29 @@ def whole_run(path: Path) -> Path:
     shutil.copy(PROFILES / "energy" / "galaxy-s7.yaml", run_dir / "energy.yaml")
     times = [n / 2 for n in range(6)]
     state: dict[str, Any] = {
-        "up": True, "down_rate_bps": 60_000_000, "up_rate_bps": 20_000_000, "delay_s": 0.005,
-        "jitter_s": 0.0, "loss_ratio": 0.001, "access_point": "one", "signal_dbm": -60.0,
+        "up": True,
+        "down_rate_bps": 60_000_000,
+        "up_rate_bps": 20_000_000,
+        "delay_s": 0.005,
+        "jitter_s": 0.0,
+        "loss_ratio": 0.001,
+        "access_point": "one",
+        "signal_dbm": -60.0,
         "late_s": 0.0,
-    }  # fmt: skip
+    }
     made: list[Any] = []
     for link, t_s in itertools.product(("wifi", "lte"), times):
         made.append(LinkRecord(t_s=t_s, link=link, **state))
         for direction, each in (("down", 2_500_000), ("up", 50_000)):
             counted = {
-                "t_s": t_s, "link": link, "direction": direction, "sent_bytes": round(t_s * each),
-                "queue_bytes": 0, "dropped_packets": 1, "lost_packets": 1,
-            }  # fmt: skip
+                "t_s": t_s,
+                "link": link,
+                "direction": direction,
+                "sent_bytes": round(t_s * each),
+                "queue_bytes": 0,
+                "dropped_packets": 1,
+                "lost_packets": 1,
+            }
             made.append(msgspec.convert(counted, QueueRecord))
         made.append(EventRecord(t_s, link, "rrc", "idle"))
         made.append(
@@ -104,18 +136,32 @@ def _client(file: Path) -> None:
     for number, link in enumerate(("wifi", "lte"), 1):
         own = {"link": link, "id": number}
         events += [
-            {"t_ns": 10**7, "event": "request", **own, "offset": 0, "length": 5_000_000, "from": "lte"},
+            {
+                "t_ns": 10**7,
+                "event": "request",
+                **own,
+                "offset": 0,
+                "length": 5_000_000,
+                "from": "lte",
+            },
             {"t_ns": 10**8, "event": "first_byte", **own, "bytes": 1},
             *(
                 {
-                    "t_ns": n * 10**8, "event": "sample", "link": link, "rtt_ns": 10**7,
-                    "received_bytes": n * 250_000, "throughput_bps": 2e7, "min_rtt_ns": 10**7,
-                    "in_flight": 1, "segments": n * 200, "out_of_order": n,
+                    "t_ns": n * 10**8,
+                    "event": "sample",
+                    "link": link,
+                    "rtt_ns": 10**7,
+                    "received_bytes": n * 250_000,
+                    "throughput_bps": 2e7,
+                    "min_rtt_ns": 10**7,
+                    "in_flight": 1,
+                    "segments": n * 200,
+                    "out_of_order": n,
                 }
                 for n in range(2, 20)
             ),
             {"t_ns": 2 * 10**9, "event": "end", **own, "bytes": 5_000_000, "outcome": "complete"},
-        ]  # fmt: skip
+        ]
     events.sort(key=lambda one: int(one["t_ns"]))
     events.append(
         {"t_ns": 2 * 10**9, "event": "done", "outcome": "complete", "download_ns": 2 * 10**9}
@@ -252,9 +298,19 @@ def _of_file(name: str) -> Iterator[Change]:
         file.write_bytes(b"")
 
     for make in (
-        cut, twice, backwards, sparse, sparse_first, long_line, bytes_only, link, pipe, directory,
-        empty, Path.unlink,
-    ):  # fmt: skip
+        cut,
+        twice,
+        backwards,
+        sparse,
+        sparse_first,
+        long_line,
+        bytes_only,
+        link,
+        pipe,
+        directory,
+        empty,
+        Path.unlink,
+    ):
         yield Change(name, make.__name__, make)
 
 

@@ -29,10 +29,22 @@ sys.exit(pytest.main(["--collect-only", "-qq", *sys.argv[1:]], plugins=[Naming()
 def needing_root() -> list[str]:
     """The unit tests that make a network namespace, by whichever fixture, as pytest names them."""
     done = subprocess.run(
-        [sys.executable, "-c", COLLECT,
-         "-p", "no:cacheprovider", "--rootdir", REPOSITORY, UNIT_TESTS],
-        cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            COLLECT,
+            "-p",
+            "no:cacheprovider",
+            "--rootdir",
+            REPOSITORY,
+            UNIT_TESTS,
+        ],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return [f"{REPOSITORY}/{name}" for name in re.findall(r"^needs root: (.*)$", done.stdout, re.M)]
 
@@ -41,9 +53,22 @@ def test_they_pass_in_the_guest_and_none_is_skipped(linklab: Linklab, tmp_path: 
     tests = needing_root()
     assert len({test.partition("::")[0] for test in tests}) >= 11
     done = linklab(
-        "exec", "--clock", "real", "static-80-50", "--", sys.executable, "-m", "pytest",
-        "-o", "addopts=", "-p", "no:cacheprovider", "--rootdir", REPOSITORY, *tests,
-    )  # fmt: skip
+        "exec",
+        "--clock",
+        "real",
+        "static-80-50",
+        "--",
+        sys.executable,
+        "-m",
+        "pytest",
+        "-o",
+        "addopts=",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        REPOSITORY,
+        *tests,
+    )
     said = "".join(path.read_text() for path in tmp_path.glob("runs/*/client.out"))
     assert done.code == 0, said + done.err
     assert re.search(rf"=+ {len(tests)} passed in", said), said

@@ -81,9 +81,7 @@ def test_a_link_without_carrier_passes_nothing(linklab: Linklab, scenario: Scena
         more="events:\n"
         "  - {at: 1 s, link: wifi, carrier: down}\n  - {at: 2 s, link: wifi, carrier: up}\n",
     )
-    done = linklab(
-        "exec", file, "--json", "--", "python3", PROBES / "udp.py", "wlan0", 300, 0.01
-    )  # fmt: skip
+    done = linklab("exec", file, "--json", "--", "python3", PROBES / "udp.py", "wlan0", 300, 0.01)
     assert done.code == 0, done.err
     run_dir = Path(done.json["run_dir"])
     states = [(line["t_s"], line["up"]) for line in lines(run_dir / "links.jsonl")]
@@ -107,9 +105,7 @@ def test_a_very_slow_link_passes_single_frames_and_owes_nothing_afterwards(
         more="events:\n"
         "  - {at: 1 s, link: wifi, up: 10 kbit/s}\n  - {at: 5 s, link: wifi, up: 40 Mbit/s}\n",
     )
-    done = linklab(
-        "exec", file, "--json", "--", "python3", PROBES / "udp.py", "wlan0", 1200, 0.005
-    )  # fmt: skip
+    done = linklab("exec", file, "--json", "--", "python3", PROBES / "udp.py", "wlan0", 1200, 0.005)
     assert done.code == 0, done.err
     sent = {
         round(sample["t_s"], 1): sample["sent_bytes"]
@@ -124,9 +120,10 @@ def test_a_very_slow_link_passes_single_frames_and_owes_nothing_afterwards(
 
 def test_loss_and_jitter_come_from_the_seed_alone(linklab: Linklab, scenario: ScenarioFile) -> None:
     file = scenario(
-        "lossy", size="8 MB",
+        "lossy",
+        size="8 MB",
         wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 15 ms, jitter: 3 ms, loss: 1 %",
-    )  # fmt: skip
+    )
     first, again, other = (
         linklab("run", file, "-a", "alg3", "--seed", seed, "--json") for seed in (1, 1, 2)
     )

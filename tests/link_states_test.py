@@ -162,9 +162,10 @@ def too_early_or_late(course: Course, direction: str, frames: list[Frame]) -> It
     delays = parts(course, direction)
     for start_s, end_s in times(course, direction, passes=False):
         before_s = max(
-            part.shift_s + 8 * part.jitter_s for part in delays
+            part.shift_s + 8 * part.jitter_s
+            for part in delays
             if part.start_s <= start_s and start_s < part.end_s + 0.2
-        )  # fmt: skip
+        )
         after = next(part for part in reversed(delays) if part.start_s <= end_s)
         first_s, last_s = start_s + before_s + LATE_S, end_s + after.shift_s - after.jitter_s
         leaked = [(t_s, size) for t_s, size in frames if first_s < t_s < last_s]
@@ -256,12 +257,13 @@ def courses(linklab: Linklab, tmp_path: Path) -> dict[str, tuple[Course, dict[st
             {
                 direction: [(t_ns / 1e9, size) for t_ns, size in arrived[side][device]]
                 for direction, side, device in (
-                    ("down", "client", path.device), ("up", "server", path.server.interface),
+                    ("down", "client", path.device),
+                    ("up", "server", path.server.interface),
                 )
             },
         )
         for name, path in paths.items()
-    }  # fmt: skip
+    }
 
 
 DEEP = """\

@@ -181,9 +181,7 @@ def test_an_idle_radio_is_promoted_before_anything_passes(
         assert 0.05 + 0.26 < first <= 0.05 + 0.26 + 0.0201
     assert all(time == pytest.approx(0.05, abs=0.0002) for time in times[1:10])
     modes = [mode for _, mode in kinds(run_dir, "rrc")]
-    assert modes == [
-        "promotion", "connected", "drx", "idle", "promotion", "connected",
-    ]  # fmt: skip
+    assert modes == ["promotion", "connected", "drx", "idle", "promotion", "connected"]
 
 
 HANDOVER = (
@@ -197,13 +195,17 @@ HANDOVER = (
     ("preset", "outage_s", "carrier"), [("fast-transition", 0.05, True), ("full-scan", 1.5, False)]
 )
 def test_a_handover_lasts_as_long_as_its_preset_says(
-    scenario: Callable[..., Path], received: Callable[..., Any],
-    preset: str, outage_s: float, carrier: bool,
-) -> None:  # fmt: skip
+    scenario: Callable[..., Path],
+    received: Callable[..., Any],
+    preset: str,
+    outage_s: float,
+    carrier: bool,
+) -> None:
     file = scenario(
-        preset, wifi=HANDOVER.replace("PRESET", preset),
+        preset,
+        wifi=HANDOVER.replace("PRESET", preset),
         more="events:\n  - {at: 1 s, link: wifi, handover: next}\n",
-    )  # fmt: skip
+    )
     run_dir, arrivals = received(file, "wlan0", 12e6, 3.0)
     gap_s = max((after[1] - before[1]) / 1e9 for before, after in pairwise(arrivals))
     # What is on its way to the access point that is left, for half a round trip, is lost. A frame is
@@ -233,9 +235,10 @@ def test_another_network_gives_another_address(
     linklab: Linklab, scenario: Callable[..., Path]
 ) -> None:
     file = scenario(
-        "dhcp", wifi=HANDOVER.replace("PRESET", "full-scan-dhcp"),
+        "dhcp",
+        wifi=HANDOVER.replace("PRESET", "full-scan-dhcp"),
         more="events:\n  - {at: 1 s, link: wifi, handover: ap2}\n",
-    )  # fmt: skip
+    )
     script = (
         "curl -s -o /dev/null --interface wlan0 --limit-rate 1M {url}; echo $?; "
         "sleep 2; ip -brief -4 addr show wlan0; "
@@ -294,12 +297,19 @@ def test_jitter_is_the_deviation_of_the_delay_whatever_the_load(
 
 def test_a_running_lab_takes_changes(scenario: Callable[..., Path], tmp_path: Path) -> None:
     """On the real clock: the player reads what is appended to the run directory."""
-    file = scenario("changed", size="30 MB", wifi="down: 20 Mbit/s, up: 5 Mbit/s, rtt: 10 ms",
-                    lte="down: 20 Mbit/s, up: 5 Mbit/s, rtt: 10 ms")  # fmt: skip
+    file = scenario(
+        "changed",
+        size="30 MB",
+        wifi="down: 20 Mbit/s, up: 5 Mbit/s, rtt: 10 ms",
+        lte="down: 20 Mbit/s, up: 5 Mbit/s, rtt: 10 ms",
+    )
     running = subprocess.Popen(
         command("run", file, "-a", "naive", "--clock", "real"),
-        cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     try:
         run_dir = tmp_path / "runs" / "changed-naive-seed1"
         give_up = time.monotonic() + 60

@@ -54,9 +54,14 @@ class Live:
     def call(self, *words: str, **more: str) -> Called:
         """`linklab` in a second terminal; `more` is added to its environment."""
         done = subprocess.run(
-            command(*words, "--live", self.address), env={**environment(), **more}, cwd=self.work,
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+            command(*words, "--live", self.address),
+            env={**environment(), **more},
+            cwd=self.work,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         return Called(done.returncode, done.stdout, done.stderr)
 
     def status(self) -> Any:
@@ -90,11 +95,23 @@ def live(work: Path) -> Iterator[Live]:
     with (work / "err").open("w") as err:
         process = subprocess.Popen(
             command(
-                "live", "quick.yaml", "-a", "alg3,alg1", "--place", "guest",
-                "--listen", f"127.0.0.1:{port}", "--out", "runs",
+                "live",
+                "quick.yaml",
+                "-a",
+                "alg3,alg1",
+                "--place",
+                "guest",
+                "--listen",
+                f"127.0.0.1:{port}",
+                "--out",
+                "runs",
             ),
-            cwd=work, env=environment(), stdout=err, stderr=err, text=True,
-        )  # fmt: skip
+            cwd=work,
+            env=environment(),
+            stdout=err,
+            stderr=err,
+            text=True,
+        )
     made = Live(work, process, port)
     try:
         yield made
@@ -151,9 +168,12 @@ def test_no_panel_of_the_dashboards_is_empty(watched: tuple[Live, Prometheus], o
 
 def test_promtool_finds_nothing_to_say_of_the_metrics(watched: tuple[Live, Prometheus]) -> None:
     done = subprocess.run(
-        ["promtool", "check", "metrics"], input=watched[0].metrics(),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        ["promtool", "check", "metrics"],
+        input=watched[0].metrics(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -258,15 +278,26 @@ def test_a_prometheus_beside_the_lab_ends_with_it(tmp_path: Path) -> None:
     temporary.mkdir()
     with (tmp_path / "err").open("w") as err:
         process = subprocess.Popen(
-            [REPOSITORY / "dashboards/prometheus/beside", linklab, "quick.yaml", "--place", "guest"],
-            cwd=tmp_path, stdout=err, stderr=err, text=True, start_new_session=True,
+            [
+                REPOSITORY / "dashboards/prometheus/beside",
+                linklab,
+                "quick.yaml",
+                "--place",
+                "guest",
+            ],
+            cwd=tmp_path,
+            stdout=err,
+            stderr=err,
+            text=True,
+            start_new_session=True,
             # As a shell does with what it puts into the background.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
             env={
-                **environment(), "TMPDIR": str(temporary),
+                **environment(),
+                "TMPDIR": str(temporary),
                 **{name: str(port) for name, port in ports.items()},
             },
-        )  # fmt: skip
+        )
     server = Prometheus(f"http://127.0.0.1:{ports['LINKLAB_PROMETHEUS_PORT']}", temporary)
     lab = Live(tmp_path, process, ports["LINKLAB_METRICS_PORT"])
     try:

@@ -65,8 +65,9 @@ def test_three_links_are_compared_plotted_and_published(
 
     drawn = linklab("plot", rescued, "--json", "-o", tmp_path / "plot.png")
     assert [one["label"] for one in drawn.json["panels"][0]["series"]] == [
-        *NAMES, *(f"{name} used" for name in NAMES),
-    ]  # fmt: skip
+        *NAMES,
+        *(f"{name} used" for name in NAMES),
+    ]
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
     published = linklab("publish", *runs.values(), "--output", tmp_path / "runs.om")

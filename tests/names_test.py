@@ -70,9 +70,13 @@ def on(tmp_path: Path) -> Callable[..., Any]:
         script = f'mount -t overlay -o {options} etc /etc && exec "$@"'
         done = subprocess.run(
             ["unshare", "--mount", "sh", "-c", script, "sh", *command(*arguments)],
-            cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=300,
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=300,
             check=False,
-        )  # fmt: skip
+        )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
@@ -106,9 +110,18 @@ def test_no_question_leaves_for_a_link(linklab: Linklab, scenario: ScenarioFile)
     """Neither from the client host nor from the server host."""
     probe = f"{PROBE} {MULTILINK}"
     done = linklab(
-        "exec", scenario("quiet"), "--json", "--pcap", "all", "--port", 8080,
-        "--server", f"{probe} {{port}}", "--", *probe.split(),
-    )  # fmt: skip
+        "exec",
+        scenario("quiet"),
+        "--json",
+        "--pcap",
+        "all",
+        "--port",
+        8080,
+        "--server",
+        f"{probe} {{port}}",
+        "--",
+        *probe.split(),
+    )
     assert done.code == 0, done.err
     run_dir = Path(done.json["run_dir"])
     for output in ("client.out", "server.out"):
@@ -125,9 +138,17 @@ def test_no_question_leaves_for_a_link(linklab: Linklab, scenario: ScenarioFile)
     ("url", "server"),
     [
         ("https://server.linklab/", []),
-        ("http://server:8080/", ["--port", 8080, "--server", f"{sys.executable} -m http.server {{port}} -d {{directory}}"]),
+        (
+            "http://server:8080/",
+            [
+                "--port",
+                8080,
+                "--server",
+                f"{sys.executable} -m http.server {{port}} -d {{directory}}",
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_server_is_found_by_its_name(
     linklab: Linklab, scenario: ScenarioFile, url: str, server: list[object]
 ) -> None:
@@ -149,9 +170,18 @@ def test_a_name_server_may_be_what_is_tried(linklab: Linklab, scenario: Scenario
         "s.sendto(b'?', ('10.0.0.1', 53)); print(s.recv(99))"
     )
     done = linklab(
-        "exec", scenario("served"), "--json", "--port", 53,
-        "--server", shlex.join([sys.executable, "-c", serve]), "--", sys.executable, "-c", ask,
-    )  # fmt: skip
+        "exec",
+        scenario("served"),
+        "--json",
+        "--port",
+        53,
+        "--server",
+        shlex.join([sys.executable, "-c", serve]),
+        "--",
+        sys.executable,
+        "-c",
+        ask,
+    )
     assert done.code == 0, done.err
     assert (Path(done.json["run_dir"]) / "client.out").read_text() == "b'mine'\n"
 

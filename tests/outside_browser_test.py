@@ -107,9 +107,11 @@ def as_nobody(directory: Path) -> Iterator[Launch]:
     cache = directory / "cache"
     for name in ("kernel", "image"):
         shutil.copytree(
-            cache_dir() / name, cache / name, symlinks=True,
+            cache_dir() / name,
+            cache / name,
+            symlinks=True,
             ignore=shutil.ignore_patterns("kernel-*", "*.log"),
-        )  # fmt: skip
+        )
     (directory / "runs").mkdir()
     subprocess.run(["chown", "-R", "65534:65534", cache, directory / "runs"], check=True)
     words = [*nobody, *command()]

@@ -189,11 +189,23 @@ def test_a_lab_that_dies_in_mid_stream(
     first = free_ports(3)
     lab = subprocess.Popen(
         command(
-            "exec", slow, "--place", "guest", "--origin", origin, "--listen-proxy", first,
-            "--", "sleep", "600",
+            "exec",
+            slow,
+            "--place",
+            "guest",
+            "--origin",
+            origin,
+            "--listen-proxy",
+            first,
+            "--",
+            "sleep",
+            "600",
         ),
-        cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     proxy = f"http://127.0.0.1:{first}"
     deadline = time.monotonic() + PATIENCE_S
     while fetched(inside(origin), proxy, "-r", "0-9") is None:
@@ -203,8 +215,9 @@ def test_a_lab_that_dies_in_mid_stream(
     family = family_of(lab)
     with subprocess.Popen(
         ["curl", "-sS", "-o", tmp_path / "part", "-x", proxy, inside(origin)],
-        stderr=subprocess.PIPE, text=True,
-    ) as client:  # fmt: skip
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as client:
         time.sleep(1.5)
         assert client.poll() is None
         kernels = [one for one in family if one.name().startswith("linux-")]

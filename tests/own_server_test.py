@@ -28,9 +28,18 @@ def by_http3(linklab: Linklab, file: Path, http3: Path, serve: str) -> Called:
     """quic-go's client, asking the server that `serve` starts."""
     modules = (http3 / "modules").read_text().strip()
     return linklab(
-        "exec", file, "--json", "--share", modules, "--server", serve,
-        "--", http3 / "client", "-q", "{url}",
-    )  # fmt: skip
+        "exec",
+        file,
+        "--json",
+        "--share",
+        modules,
+        "--server",
+        serve,
+        "--",
+        http3 / "client",
+        "-q",
+        "{url}",
+    )
 
 
 def test_http3_is_the_same_to_the_nanosecond_ten_times(
@@ -77,11 +86,28 @@ def test_iperf3_measures_the_link(linklab: Linklab, scenario: ScenarioFile) -> N
     reports = set()
     for _ in range(2):
         done = linklab(
-            "exec", file, "--json", "--server", f"{iperf3} --server --one-off --port {{port}}",
-            "--port", 5201, "--",
-            iperf3, "--client", "{address}", "--port", "{port}", "--json", "--reverse",
-            "--bind-dev", "rmnet0", "--omit", 1, "--time", 3,
-        )  # fmt: skip
+            "exec",
+            file,
+            "--json",
+            "--server",
+            f"{iperf3} --server --one-off --port {{port}}",
+            "--port",
+            5201,
+            "--",
+            iperf3,
+            "--client",
+            "{address}",
+            "--port",
+            "{port}",
+            "--json",
+            "--reverse",
+            "--bind-dev",
+            "rmnet0",
+            "--omit",
+            1,
+            "--time",
+            3,
+        )
         assert done.code == 0, done.err
         reports.add((Path(done.json["run_dir"]) / "client.out").read_text())
     (report,) = map(json.loads, reports)

@@ -10,6 +10,7 @@ import tempfile
 import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shlex import split
 
 import pytest
 from conftest import REPOSITORY, Linklab
@@ -75,11 +76,21 @@ def elapsed(place: Path, scenario: Path) -> tuple[str, str]:
     shutil.copy(scenario, here)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LINKLAB")}
     done = subprocess.run(
-        [python, "-m", "linklab", "exec", scenario.name, "--out", "rüns", "--",
-         "./prögram me", here / "data"],
-        cwd=here, capture_output=True, text=True, check=False, timeout=300,
+        [
+            python,
+            *split("-m linklab exec"),
+            scenario.name,
+            *split("--out rüns --"),
+            "./prögram me",
+            here / "data",
+        ],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
         env={**kept, "HOME": str(home), "PYTHONPATH": str(place / "check out" / "emulator")},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     (run_dir,) = (here / "rüns").iterdir()
     return done.stdout, (run_dir / "outcome.json").read_text()
@@ -94,8 +105,11 @@ def test_everything_of_the_user_s_lies_below_what_the_guest_writes(
     here = place / "hier"
     assert said.splitlines() == [
         f"{here}/prögram me says: its data of {here}",
-        "data", "paths.yaml", "prögram me", "rüns",
-    ]  # fmt: skip
+        "data",
+        "paths.yaml",
+        "prögram me",
+        "rüns",
+    ]
 
 
 def test_the_guest_s_own_files_stay_in_it(linklab: Linklab, scenario: ScenarioFile) -> None:

@@ -17,9 +17,9 @@ BY_TAG: dict[str, str] = {}
 
 _DIGEST = re.compile(r"(?P<image>[^@:\s]+)(?::(?P<tag>[^@\s]+))?@sha256:(?P<digest>[0-9a-f]{64})")
 _COMMIT = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
-WORKFLOWS = sorted([
-    *(REPOSITORY / ".github").rglob("*.yml"), *(REPOSITORY / ".github").rglob("*.yaml"),
-])  # fmt: skip
+WORKFLOWS = sorted(
+    [*(REPOSITORY / ".github").rglob("*.yml"), *(REPOSITORY / ".github").rglob("*.yaml")]
+)
 DOCKERFILES = sorted(REPOSITORY.glob("*/Dockerfile"))
 
 
@@ -62,9 +62,13 @@ def images() -> Iterator[tuple[str, str]]:
 def test_there_is_something_to_pin() -> None:
     assert {path.name for path in WORKFLOWS} >= {"release.yml", "test.yml", "action.yml"}
     assert {where for where, _ in images()} == {
-        "release.yml", "test.yml", "client/Dockerfile", "emulator/Dockerfile", "server/Dockerfile",
+        "release.yml",
+        "test.yml",
+        "client/Dockerfile",
+        "emulator/Dockerfile",
+        "server/Dockerfile",
         "compose.yaml",
-    }  # fmt: skip
+    }
 
 
 def test_images_are_named_by_digest() -> None:
@@ -94,9 +98,7 @@ def test_actions_are_named_by_commit_and_say_their_version(path: Path) -> None:
 def test_a_release_takes_nothing_from_a_cache() -> None:
     release = yaml.safe_load((REPOSITORY / ".github/workflows/release.yml").read_text())
     used = [one.split("@")[0] for one in values(release, "uses")]
-    assert set(used) == {
-        "actions/checkout", "actions/upload-artifact", "actions/download-artifact"
-    }  # fmt: skip
+    assert set(used) == {"actions/checkout", "actions/upload-artifact", "actions/download-artifact"}
 
 
 def test_go_of_the_image_is_go_of_the_client() -> None:

@@ -63,7 +63,7 @@ BENIGN = {
         "\tfor _, l := range d.links {\n\t\tbyName[l.Name] = l\n\t}\n"
         "\tfor _, l := range byName {\n",
     ),
-}  # fmt: skip
+}
 
 
 def build(directory: Path, *changes: Change) -> Path:
@@ -81,7 +81,9 @@ def build(directory: Path, *changes: Change) -> Path:
     program = directory / "multilink"
     done = subprocess.run(
         [directory / "emulator" / "setup" / "client", program],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return program

@@ -21,9 +21,14 @@ SUITES = REPOSITORY / "tests" / "regression"
 def regress(directory: Path, *words: object, multilink: Path | None = None) -> Called:
     more = {} if multilink is None else {"LINKLAB_MULTILINK": str(multilink)}
     done = subprocess.run(
-        command("regress", *words), cwd=directory, env={**environment(), **more},
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        command("regress", *words),
+        cwd=directory,
+        env={**environment(), **more},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     return Called(done.returncode, done.stdout, done.stderr)
 
 
@@ -52,9 +57,15 @@ def test_a_planted_regression_is_caught_and_named(
 ) -> None:
     worse = build(tmp_path, REGRESSIONS[planted])
     done = regress(
-        detects, "detects.yaml", "--json", "--junit", tmp_path / "junit.xml",
-        "--markdown", tmp_path / "summary.md", multilink=worse,
-    )  # fmt: skip
+        detects,
+        "detects.yaml",
+        "--json",
+        "--junit",
+        tmp_path / "junit.xml",
+        "--markdown",
+        tmp_path / "summary.md",
+        multilink=worse,
+    )
     assert done.code == 1, done.err
     scenario, algorithm, times = SEEN[planted]
     (cell,) = (
@@ -134,8 +145,11 @@ def test_a_program_of_somebody_else_s(tmp_path: Path) -> None:
     runs = sorted(Path(again.json["run_dir"]).iterdir())
     published = subprocess.run(
         command("publish", *runs, "--output", tmp_path / "runs.om"),
-        env=environment(), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert published.returncode == 0, published.stderr
     text = (tmp_path / "runs.om").read_text()
     assert "linklab_run_stalled_seconds{" in text

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from shlex import split
 
 import pytest
 from conftest import REPOSITORY, Linklab
@@ -34,9 +35,11 @@ def build_wheel(directory: Path) -> Path:
     pretended = {} if known.returncode == 0 else {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.0"}
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", directory],
-        cwd=REPOSITORY / "emulator", env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, **pretended},
-        check=True, capture_output=True,
-    )  # fmt: skip
+        cwd=REPOSITORY / "emulator",
+        env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, **pretended},
+        check=True,
+        capture_output=True,
+    )
     (wheel,) = directory.glob("*.whl")
     return wheel
 
@@ -45,8 +48,10 @@ def build_client(output: Path, version: str) -> None:
     """The client as a release of `version`."""
     subprocess.run(
         [REPOSITORY / "emulator" / "setup" / "client", output],
-        env={**os.environ, "LINKLAB_VERSION": version}, check=True, capture_output=True,
-    )  # fmt: skip
+        env={**os.environ, "LINKLAB_VERSION": version},
+        check=True,
+        capture_output=True,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +65,15 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", venv], check=True
     )
     subprocess.run(
-        [sys.executable, "-m", "pip", "--python", venv / "bin" / "python", "install", "--quiet",
-         "--no-index", "--no-deps", "--disable-pip-version-check", wheel],
+        [
+            sys.executable,
+            *split("-m pip --python"),
+            venv / "bin" / "python",
+            *split("install --quiet --no-index --no-deps --disable-pip-version-check"),
+            wheel,
+        ],
         check=True,
-    )  # fmt: skip
+    )
     site = next((venv / "lib").glob("python3*/site-packages"))
     dependencies = next((Path(sys.prefix) / "lib").glob("python3*/site-packages"))
     # A directory that is named in a .pth file is on sys.path, but its own .pth files do nothing.
@@ -82,8 +92,13 @@ def installed(environment: Path, tmp_path: Path) -> Installed:
         }
         return subprocess.run(
             [environment / "bin" / "linklab", *map(str, words)],
-            cwd=tmp_path, env=clean, capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+            cwd=tmp_path,
+            env=clean,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
 
     return call
 
@@ -174,8 +189,10 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
     cache, repository = tmp_path / "cache", tmp_path / "repository"
     named = subprocess.run(
         [sys.executable, "-c", "from linklab.places.guest import kernel as k; print(k.key())"],
-        capture_output=True, text=True, check=True,
-    ).stdout.strip()  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
     poisoned = cache / "kernel" / f"linux-{named}"
     poisoned.parent.mkdir(parents=True)
     poisoned.write_text("of nobody knows where")
@@ -198,8 +215,10 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
         "esac\n"
     )
     python.chmod(0o755)
-    for words in (["init", "-q"], ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit",
-                  "-q", "--allow-empty", "-m", "x"]):  # fmt: skip
+    for words in (
+        ["init", "-q"],
+        split("-c user.name=t -c user.email=t@example.org commit -q --allow-empty -m x"),
+    ):
         subprocess.run(["git", "-C", repository, *words], check=True)
     output = tmp_path / "release"
     path = tmp_path / "bin"
@@ -210,8 +229,10 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
     done = subprocess.run(
         [repository / "emulator/setup/release", python, output],
         env={**os.environ, "LINKLAB_CACHE": str(cache), "PATH": f"{path}:{os.environ['PATH']}"},
-        check=False, capture_output=True, text=True,
-    )  # fmt: skip
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     assert (done.returncode == 0) == locked, done.stderr
     if not locked:
         assert f"linux-{named} is not the kernel that image.lock names" in done.stderr

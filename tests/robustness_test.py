@@ -52,9 +52,13 @@ def until(condition: Callable[[], bool], what: str) -> None:
 def start_long_run(tmp_path: Path, file: Path) -> subprocess.Popen[str]:
     """Starts a run that takes minutes and waits until its guest's client downloads."""
     process = subprocess.Popen(
-        command("run", file, "-a", "alg3"), cwd=tmp_path, env=environment(),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        command("run", file, "-a", "alg3"),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     until(lambda: any(tmp_path.glob("runs/*/client.jsonl")), "the client never started")
     assert processes_in(tmp_path / "runs")
     return process
@@ -101,8 +105,11 @@ def test_what_a_killed_command_leaves_is_cleaned_and_no_more(
     def begun(*words: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             command(*(word.format(file=long) for word in words)),
-            cwd=tmp_path, env=own, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+            cwd=tmp_path,
+            env=own,
+            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
 
     def runs() -> int:
         return len(list(tmp_path.glob("runs/**/queues.jsonl")))
@@ -187,11 +194,24 @@ def test_a_place_that_is_read_only_is_said_with_what_to_do(
         (tmp_path / "cache" / name).symlink_to(kernel.ensure().parents[1] / name)
     mounts = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" || exit 99; exec "$@"'
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", mounts, tmp_path / place,
-         *command("run", scenario("small", size="1 MB"), "-a", "alg3", "--out", tmp_path / "runs")],
+        [
+            "unshare",
+            "--mount",
+            "sh",
+            "-c",
+            mounts,
+            tmp_path / place,
+            *command(
+                "run", scenario("small", size="1 MB"), "-a", "alg3", "--out", tmp_path / "runs"
+            ),
+        ],
         env={**environment(), "LINKLAB_CACHE": str(tmp_path / "cache")},
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     (said,) = [line for line in done.stderr.splitlines() if line.startswith("linklab: ")]
     assert (done.returncode, remedy in said) == (2, True), said
 
@@ -272,11 +292,23 @@ def test_who_never_gives_up_is_ended(
     client = "curl aria2c"
     stop = f"until pidof {client}; do sleep 0.1; done; sleep 0.8; kill -STOP $(pidof {client})"
     process = subprocess.Popen(
-        command("run", scenario("gone", size="50 MB", more=GONE), "-a", who, "--json",
-                "--timeout", 120, "--server", f"sh -c '({stop}) & exec {nginx}'"),
-        cwd=tmp_path, env=environment(),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        command(
+            "run",
+            scenario("gone", size="50 MB", more=GONE),
+            "-a",
+            who,
+            "--json",
+            "--timeout",
+            120,
+            "--server",
+            f"sh -c '({stop}) & exec {nginx}'",
+        ),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     out, err = process.communicate(timeout=300)
     assert process.returncode == 1, err
     done = json.loads(out)
@@ -340,9 +372,23 @@ def test_a_wrong_checksum_fails_the_run(linklab: Linklab, scenario: ScenarioFile
     file = scenario("sum", size="1 MB")
     multilink = REPOSITORY / "build" / "multilink"
     done = linklab(
-        "exec", file, "--", multilink, "get", "{url}", "--link", "wifi=wlan0", "--algorithm",
-        "single", "--ca-file", "{ca}", "-o", "{output}", "--checksum", f"sha-256={'0' * 64}",
-    )  # fmt: skip
+        "exec",
+        file,
+        "--",
+        multilink,
+        "get",
+        "{url}",
+        "--link",
+        "wifi=wlan0",
+        "--algorithm",
+        "single",
+        "--ca-file",
+        "{ca}",
+        "-o",
+        "{output}",
+        "--checksum",
+        f"sha-256={'0' * 64}",
+    )
     assert done.code == 1
     assert "sha-256" in done.err.lower()
 
@@ -350,9 +396,22 @@ def test_a_wrong_checksum_fails_the_run(linklab: Linklab, scenario: ScenarioFile
 def test_an_untrusted_server_is_refused(linklab: Linklab, scenario: ScenarioFile) -> None:
     multilink = REPOSITORY / "build" / "multilink"
     done = linklab(
-        "exec", scenario("ca", size="1 MB"), "--", "env", "-u", "SSL_CERT_FILE",
-        multilink, "get", "{url}", "--link", "wifi=wlan0", "--algorithm", "single", "-o", "{output}",
-    )  # fmt: skip
+        "exec",
+        scenario("ca", size="1 MB"),
+        "--",
+        "env",
+        "-u",
+        "SSL_CERT_FILE",
+        multilink,
+        "get",
+        "{url}",
+        "--link",
+        "wifi=wlan0",
+        "--algorithm",
+        "single",
+        "-o",
+        "{output}",
+    )
     assert done.code == 1
     assert "x509" in done.err
 

@@ -39,8 +39,12 @@ PACKAGES = {**os.environ, "PYTHONPATH": ":".join(site.getsitepackages())}
 def test_linklab_runs_from_a_path_with_a_space(linklab: Path) -> None:
     done = subprocess.run(
         [linklab, "--version"],
-        env=PACKAGES, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        env=PACKAGES,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("linklab ")
 
@@ -60,9 +64,13 @@ def test_ctrl_c_is_no_traceback_from_the_first_moment_on(
     """From the start of Python to its end."""
     for count in range(30):
         process = subprocess.Popen(
-            [linklab, *words], cwd=tmp_path, env=PACKAGES,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [linklab, *words],
+            cwd=tmp_path,
+            env=PACKAGES,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         time.sleep(count * step_s)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
@@ -78,8 +86,12 @@ def test_in_the_background_of_a_script_ctrl_c_is_ignored(linklab: Path) -> None:
     script = '"$0" scenarios & sleep 0.2; kill -INT $!; wait $!'
     done = subprocess.run(
         ["sh", "-c", script, linklab],
-        env=PACKAGES, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        env=PACKAGES,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "static-80-50" in done.stdout
 
@@ -102,8 +114,11 @@ def test_a_go_that_never_ends_is_refused(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, SETUP / "official_go.py", version[1], tmp_path / "go"],
             env={**os.environ, "GOPROXY": f"http://127.0.0.1:{server.server_port}"},
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         server.shutdown()
     assert done.returncode == 1
     assert "more than 256 MiB" in done.stderr
@@ -116,8 +131,12 @@ def test_the_soak_in_the_lab_runs_from_a_path_with_a_space(tmp_path: Path) -> No
     shutil.copy(REPOSITORY / "Makefile", directory)
     said = subprocess.run(
         ["make", "-n", "-o", "setup", "soak-lab"],
-        cwd=directory, capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     words = shlex.split(said.stdout.replace("\\\n", ""))
     assert words[words.index("--") + 1] == f"{directory}/build/soak"
     model = words[words.index("-soak.model") + 1]
@@ -142,9 +161,8 @@ def system(directory: Path, *missing: str, **stubs: str) -> dict[str, str]:
 
 def packages(what: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [SETUP / "packages", what],
-        env=env, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        [SETUP / "packages", what], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 DEBIAN = {"id": "echo 0", "apt-cache": "echo there", "apt-get": "echo apt-get $* >&2"}
@@ -164,8 +182,11 @@ def test_prometheus_beside_a_lab_says_at_once_what_it_misses(tmp_path: Path, mis
     done = subprocess.run(
         [REPOSITORY / "dashboards" / "prometheus" / "beside", "linklab"],
         env=system(tmp_path, missing, **stubs),
-        capture_output=True, text=True, timeout=10, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=False,
+    )
     said = f"linklab: {missing} is missing: apt-get install --no-install-recommends {missing}\n"
     assert (done.returncode, done.stderr) == (2, said)
 

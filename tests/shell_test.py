@@ -80,8 +80,12 @@ def test_a_shell_is_a_terminal_like_any(
 
         done = subprocess.run(
             command("link", "wifi", "down", "--live", listen),
-            cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         user.type(
             "until grep -q down /sys/class/net/wlan0/operstate; do sleep .1; done; echo off\n"

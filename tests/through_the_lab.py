@@ -92,9 +92,13 @@ class ProxiedLab:
         """`linklab` in a second terminal."""
         done = subprocess.run(
             [*self._launch.call, *words, "--live", self.address],
-            cwd=self.directory, env=self._launch.environment,
-            capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
+            cwd=self.directory,
+            env=self._launch.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -123,14 +127,28 @@ def proxied(
     launch = launch or Launch()
     first = free_ports(4)
     wanted = (
-        "live", scenario, "--place", "guest", "--out", directory / "runs", "--origin", origin,
-        "--listen-proxy", first, "--listen", f"127.0.0.1:{first + 3}", *words,
-    )  # fmt: skip
+        "live",
+        scenario,
+        "--place",
+        "guest",
+        "--out",
+        directory / "runs",
+        "--origin",
+        origin,
+        "--listen-proxy",
+        first,
+        "--listen",
+        f"127.0.0.1:{first + 3}",
+        *words,
+    )
     with (directory / "err").open("w") as err:
         process = subprocess.Popen(
-            [*launch.start, *map(str, wanted)], cwd=directory, env=launch.environment,
-            stdout=err, stderr=err,
-        )  # fmt: skip
+            [*launch.start, *map(str, wanted)],
+            cwd=directory,
+            env=launch.environment,
+            stdout=err,
+            stderr=err,
+        )
     lab = ProxiedLab(directory, launch, process, first)
     try:
         deadline = time.monotonic() + PATIENCE_S

@@ -29,18 +29,23 @@ class UserTerminal:
         self.resize(rows, columns)
         self.process = subprocess.Popen(
             ["setsid", "--ctty", *command(*words)],
-            stdin=far, stdout=far, stderr=far, cwd=directory,
+            stdin=far,
+            stdout=far,
+            stderr=far,
+            cwd=directory,
             env={**environment(), "TERM": "xterm"},
-        )  # fmt: skip
+        )
         os.close(far)
 
     def __enter__(self) -> UserTerminal:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.die()
         if self.process.poll() is None:
             self.process.terminate()

@@ -40,9 +40,14 @@ def test_who_was_asked_answers(linklab: Linklab, tmp_path: Path) -> None:
     file = tmp_path / "roaming.yaml"
     file.write_text(ROAMING)
     done = linklab(
-        "exec", file, "--json", "--server", f"{PROBE} serve",
-        "--", *f"{PROBE} ask 40 wlan0 wlan1 rmnet0".split(),
-    )  # fmt: skip
+        "exec",
+        file,
+        "--json",
+        "--server",
+        f"{PROBE} serve",
+        "--",
+        *f"{PROBE} ask 40 wlan0 wlan1 rmnet0".split(),
+    )
     assert done.code == 0, done.err
     run_dir = Path(done.json["run_dir"])
     said = lines(run_dir / "client.out")
@@ -59,10 +64,29 @@ def test_iperf3_sends_udp(linklab: Linklab, scenario: ScenarioFile, device: str)
     """The line of `put-my-program-behind-the-links.md`, with -u."""
     iperf3 = program("iperf3")
     done = linklab(
-        "exec", scenario("packets"), "--json", "--server", f"{iperf3} -s -p {{port}}",
-        "--port", 5201, "--", iperf3, "-c", "{address}", "-p", "{port}", "-R", "-u",
-        "--bitrate", "10M", "--time", 2, "--json", "--bind-dev", device,
-    )  # fmt: skip
+        "exec",
+        scenario("packets"),
+        "--json",
+        "--server",
+        f"{iperf3} -s -p {{port}}",
+        "--port",
+        5201,
+        "--",
+        iperf3,
+        "-c",
+        "{address}",
+        "-p",
+        "{port}",
+        "-R",
+        "-u",
+        "--bitrate",
+        "10M",
+        "--time",
+        2,
+        "--json",
+        "--bind-dev",
+        device,
+    )
     assert done.code == 0, done.err
     ended = json.loads((Path(done.json["run_dir"]) / "client.out").read_text())["end"]
     assert ended["sum"]["lost_packets"] == 0

@@ -55,8 +55,12 @@ def test_every_system_has_its_scenarios() -> None:
         if whose in counts:
             counts[whose] += 1
     assert counts == {
-        "eMPTCP": 16, "GreenBag": 15, "MPTCP study": 4, "super-aggregation": 3, "thesis": 6,
-    }  # fmt: skip
+        "eMPTCP": 16,
+        "GreenBag": 15,
+        "MPTCP study": 4,
+        "super-aggregation": 3,
+        "thesis": 6,
+    }
 
 
 @pytest.mark.parametrize("drops", range(5))

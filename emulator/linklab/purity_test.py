@@ -129,9 +129,13 @@ def test_pure_is_pure(path: Path) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "import os.path", "from time import monotonic", "open('x')", "path.read_bytes()",
-        "from linklab import runner", "from linklab.scenario import load",
+        "import os.path",
+        "from time import monotonic",
+        "open('x')",
+        "path.read_bytes()",
+        "from linklab import runner",
+        "from linklab.scenario import load",
     ],
-)  # fmt: skip
+)
 def test_what_is_not_pure_is_seen(source: str) -> None:
     assert list(touches(source))

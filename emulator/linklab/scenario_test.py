@@ -578,11 +578,15 @@ RADIOS = st.builds(
                 METRES,
                 st.none() | st.floats(-120, 0),
             ),
-            min_size=1, max_size=3, unique_by=lambda point: point.name,
+            min_size=1,
+            max_size=3,
+            unique_by=lambda point: point.name,
         ).map(tuple),
         path=st.lists(
             st.builds(Waypoint, st.floats(0, 86_400), METRES, METRES),
-            min_size=1, max_size=3, unique_by=lambda point: point.t_s,
+            min_size=1,
+            max_size=3,
+            unique_by=lambda point: point.t_s,
         ).map(lambda points: tuple(sorted(points, key=lambda point: point.t_s))),
         handover=st.sampled_from(list(HANDOVERS.values())),
         hysteresis_db=st.floats(0, 30),
@@ -600,7 +604,7 @@ RADIOS = st.builds(
     edge_loss_ratio=st.floats(0, 0.5),
     edge_snr_db=st.floats(-5, 40),
     loss_burst_packets=st.floats(1, 1000),
-)  # fmt: skip
+)
 
 
 BETWEEN_RUNS = st.builds(BetweenRunsSettings, st.floats(0, MAX_RELATIVE_SD, exclude_min=True))
@@ -712,9 +716,33 @@ def test_the_canonical_form_loads_to_the_same_scenario(one: Scenario) -> None:
 
 
 WORDS = st.sampled_from(
-    ["name", "links", "wifi", "lte", "<<", "*a", "&a", "80 Mbit/s", "payload", "", "~", "{", "}",
-     "[", "]", ": ", "\n", "  ", "- ", "'", "!!binary x", "!!python/object:os.system", "\t", "%"]
-)  # fmt: skip
+    [
+        "name",
+        "links",
+        "wifi",
+        "lte",
+        "<<",
+        "*a",
+        "&a",
+        "80 Mbit/s",
+        "payload",
+        "",
+        "~",
+        "{",
+        "}",
+        "[",
+        "]",
+        ": ",
+        "\n",
+        "  ",
+        "- ",
+        "'",
+        "!!binary x",
+        "!!python/object:os.system",
+        "\t",
+        "%",
+    ]
+)
 
 
 @settings(max_examples=300)

@@ -47,15 +47,37 @@ from bench.speed import kernel, speed
 SECTIONS: dict[str, Callable[[Bench], Result]] = {
     section.__name__: section
     for section in (
-        repeatability, sensitivity, fidelity, models, speed, peers, client, live, kernel,
-        regress, campaign, calibration, algorithms, ablations, field, faults,
-        fairness, servers,
+        repeatability,
+        sensitivity,
+        fidelity,
+        models,
+        speed,
+        peers,
+        client,
+        live,
+        kernel,
+        regress,
+        campaign,
+        calibration,
+        algorithms,
+        ablations,
+        field,
+        faults,
+        fairness,
+        servers,
     )
-}  # fmt: skip
+}
 ASKED = (
-    "kernel", "regress", "campaign", "calibration", "algorithms", "ablations", "field", "faults",
+    "kernel",
+    "regress",
+    "campaign",
+    "calibration",
+    "algorithms",
+    "ablations",
+    "field",
+    "faults",
     "servers",
-)  # fmt: skip
+)
 """What runs only when it is named: the kernel build takes minutes and no target moves; 20 runs of
 the regression suite take more than an hour (`regress --quick`: minutes); the thesis' links are
 calibrated, for ten minutes, when their models have changed; all algorithms in all scenarios take

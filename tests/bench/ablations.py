@@ -77,10 +77,18 @@ PARTS = {
     ),
 }
 SCENARIOS = (
-    "static-7-66", "superagg-loss", "random-1-18", "random-1-37",
-    "superagg-blackout", "random-1-09", "random-1-12", "random-1-19",
-    "emptcp-256kb-good-good", "random-1-15", "random-1-16",
-)  # fmt: skip
+    "static-7-66",
+    "superagg-loss",
+    "random-1-18",
+    "random-1-37",
+    "superagg-blackout",
+    "random-1-09",
+    "random-1-12",
+    "random-1-19",
+    "emptcp-256kb-good-good",
+    "random-1-15",
+    "random-1-16",
+)
 
 # So many fit beside the parts in 80 columns.
 COLUMNS = 3

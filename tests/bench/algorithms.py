@@ -36,10 +36,12 @@ RANDOM = "random"
 """The word for the random scenarios; `random-1-07` is one of them."""
 NOT_FOR_TIME = ("live",)
 FILMS = (
-    "greenbag-mobile+greenbag-120s", "greenbag-stationary-1+greenbag-117s",
-    "greenbag-stationary-2+greenbag-117s", "greenbag-energy+greenbag-120s",
+    "greenbag-mobile+greenbag-120s",
+    "greenbag-stationary-1+greenbag-117s",
+    "greenbag-stationary-2+greenbag-117s",
+    "greenbag-energy+greenbag-120s",
     *(f"greenbag-drops-{number}+greenbag-110s" for number in range(5)),
-)  # fmt: skip
+)
 """GreenBag's scenarios as they were run: by somebody who watches what comes."""
 LONG_S = 5.0
 LEAST_EFFICIENCY = 0.98

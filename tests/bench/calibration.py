@@ -39,25 +39,44 @@ def calibration(bench: Bench) -> Result:
     seeds = SEEDS[:20] if bench.quick else SEEDS
     wanted = _with_labs(bench, 1 if bench.quick else LAB_SEEDS)
     shown = table(
-        "scenario", "link", "publ. s", "error %", "spread %", "publ. %", "lab", "down",
-        "between %", left=2, gap=1,
-    )  # fmt: skip
+        "scenario",
+        "link",
+        "publ. s",
+        "error %",
+        "spread %",
+        "publ. %",
+        "lab",
+        "down",
+        "between %",
+        left=2,
+        gap=1,
+    )
     rows = []
     with ProcessPoolExecutor(CORES) as pool:
         measured = pool.map(functools.partial(_measured, seeds=tuple(seeds)), wanted)
         for link, (now, found, then) in zip(wanted, measured, strict=True):
             error = now.download_s * link.lab_ratio / link.target.download_s - 1
-            rows.append({
-                **asdict(link), "now": asdict(now), "error": error, "found": asdict(found),
-                "then": asdict(then),
-            })  # fmt: skip
+            rows.append(
+                {
+                    **asdict(link),
+                    "now": asdict(now),
+                    "error": error,
+                    "found": asdict(found),
+                    "then": asdict(then),
+                }
+            )
             bench.note(f"{link.scenario} {link.name}: {found}, then {then}")
             shown.add_row(
-                link.scenario, link.name, f"{link.target.download_s:.2f}", percent(error),
-                f"{now.spread * 100:.1f}", f"{link.target.spread * 100:.1f}",
-                f"{link.lab_ratio:.4f}", f"{found.down_bps / 1e6:.4g} Mbit/s",
+                link.scenario,
+                link.name,
+                f"{link.target.download_s:.2f}",
+                percent(error),
+                f"{now.spread * 100:.1f}",
+                f"{link.target.spread * 100:.1f}",
+                f"{link.lab_ratio:.4f}",
+                f"{found.down_bps / 1e6:.4g} Mbit/s",
                 f"{found.between_runs * 100:.1f}",
-            )  # fmt: skip
+            )
     bench.say(
         f"seeds {seeds[0]} to {seeds[-1]} at full load; error of the median, times what a lab is slower;"
         "\nspread of the runs' median seconds; on the right the keys that come nearest"
@@ -101,10 +120,12 @@ def _with_labs(bench: Bench, runs: int) -> list[Link]:
     downloads = iter([done.json["figures"]["download_s"] for done in bench.all("labs", calls)])
     return [
         Link(
-            one.name, link, goal,
+            one.name,
+            link,
+            goal,
             statistics.median(
                 next(downloads) / oracle.single_link_s(one, link, seed) for seed in SEEDS[:runs]
             ),
         )
         for one, link, goal in wanted
-    ]  # fmt: skip
+    ]

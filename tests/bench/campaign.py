@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import split
 
 from bench.common import REPOSITORY, Bench, BenchError, Result, environment, table, target
 
@@ -28,9 +29,12 @@ def campaign(bench: Bench) -> Result:
         wall_s = report["wall_s"]
         report["virtual_s"] = virtual_s
         shown.add_row(
-            str(workers), str(report["runs"]), f"{wall_s:.0f}", f"{virtual_s:.0f}",
+            str(workers),
+            str(report["runs"]),
+            f"{wall_s:.0f}",
+            f"{virtual_s:.0f}",
             f"{virtual_s / wall_s:.2f}",
-        )  # fmt: skip
+        )
     bench.console.print(shown)
     two, one = (_summaries(reports[workers]) for workers in (2, 1))
     differing = sorted(label for label in one | two if one.get(label) != two.get(label))
@@ -56,10 +60,20 @@ def _run(bench: Bench, file: Path, workers: int) -> Result:
     bench.note(f"{file.stem} on {workers} worker(s)")
     with _cluster(bench.work, workers) as address:
         done = subprocess.run(
-            [sys.executable, "-m", "linklab", "campaign", file, "--scheduler", address,
-             "--out", out, "--json"],
-            stdout=subprocess.PIPE, env=environment(), check=False,
-        )  # fmt: skip
+            [
+                sys.executable,
+                *split("-m linklab campaign"),
+                file,
+                "--scheduler",
+                address,
+                "--out",
+                out,
+                "--json",
+            ],
+            stdout=subprocess.PIPE,
+            env=environment(),
+            check=False,
+        )
     if done.returncode != 0:
         raise BenchError(f"the campaign on {workers} workers ended with {done.returncode}")
     report: Result = json.loads(done.stdout)

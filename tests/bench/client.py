@@ -43,19 +43,31 @@ def client(bench: Bench) -> Result:
         programs = {
             "curl": ("curl", "-sSf", "--cacert", server.ca, "-o", room / "out", server.url("file")),
             "curl --http1.1": (
-                "curl", "-sSf", "--http1.1", "--cacert", server.ca, "-o", room / "out", server.url("file"),
+                "curl",
+                "-sSf",
+                "--http1.1",
+                "--cacert",
+                server.ca,
+                "-o",
+                room / "out",
+                server.url("file"),
             ),
             "aria2c -x2": (
                 *aria2(
-                    server.url("file"), connections=2, devices=["lo"], ca_file=str(server.ca),
+                    server.url("file"),
+                    connections=2,
+                    devices=["lo"],
+                    ca_file=str(server.ca),
                     output=str(room / "out"),
                 ),
                 "--allow-overwrite=true",
             ),
-            "multilink, one link": _multilink(server, room, "file", "--link", "lo", "--algorithm", "single"),
+            "multilink, one link": _multilink(
+                server, room, "file", "--link", "lo", "--algorithm", "single"
+            ),
             "multilink, two links": _multilink(server, room, "file", *_TWO),
             "multilink proxy": None,
-        }  # fmt: skip
+        }
         costs: dict[str, list[Cost]] = {name: [] for name in programs}
         for number in range(rounds):
             for name, argv in programs.items():
@@ -82,10 +94,15 @@ def client(bench: Bench) -> Result:
         + target("20 MiB", memory.peak_bytes <= TARGET_BYTES)
     )
     return {
-        "bytes": size, "rounds": rounds, "load_average_before": loads, "rows": rows,
-        "large_bytes": large, "large_peak_bytes": memory.peak_bytes, "large_wall_s": memory.wall_s,
+        "bytes": size,
+        "rounds": rounds,
+        "load_average_before": loads,
+        "rows": rows,
+        "large_bytes": large,
+        "large_peak_bytes": memory.peak_bytes,
+        "large_wall_s": memory.wall_s,
         "large_cpu_s": memory.cpu_s,
-    }  # fmt: skip
+    }
 
 
 def _show(bench: Bench, costs: dict[str, list[Cost]], size: int) -> dict[str, Result]:
@@ -99,14 +116,21 @@ def _show(bench: Bench, costs: dict[str, list[Cost]], size: int) -> dict[str, Re
         per_50_mb = [value * 50e6 / size for value in cpu]
         peak = max(one.peak_bytes for one in of_one)
         rows[name] = {
-            "cpu_s": cpu, "wall_s": wall, "peak_bytes": peak, "cpu_s_per_50_mb": min(per_50_mb),
-            "bps_per_core": size * 8 / min(cpu), "cpu_by_curl": min(cpu) / reference,
-        }  # fmt: skip
+            "cpu_s": cpu,
+            "wall_s": wall,
+            "peak_bytes": peak,
+            "cpu_s_per_50_mb": min(per_50_mb),
+            "bps_per_core": size * 8 / min(cpu),
+            "cpu_by_curl": min(cpu) / reference,
+        }
         shown.add_row(
-            name, f"{min(per_50_mb):.3f} ({statistics.median(per_50_mb):.3f})",
-            f"{size * 8 / min(cpu) / 1e9:.2f}", f"{min(cpu) / reference:.2f}",
-            f"{size * 8 / min(wall) / 1e9:.2f}", f"{peak / 2**20:.1f}",
-        )  # fmt: skip
+            name,
+            f"{min(per_50_mb):.3f} ({statistics.median(per_50_mb):.3f})",
+            f"{size * 8 / min(cpu) / 1e9:.2f}",
+            f"{min(cpu) / reference:.2f}",
+            f"{size * 8 / min(wall) / 1e9:.2f}",
+            f"{peak / 2**20:.1f}",
+        )
     bench.console.print(shown)
     return rows
 
@@ -116,9 +140,16 @@ _TWO = ("--link", "wifi=lo", "--link", "lte=lo")
 
 def _multilink(server: Server, room: Path, name: str, *options: str) -> tuple[object, ...]:
     return (
-        MULTILINK, "get", server.url(name), *options, "--ca-file", server.ca, "--quiet",
-        "-o", room / "out",
-    )  # fmt: skip
+        MULTILINK,
+        "get",
+        server.url(name),
+        *options,
+        "--ca-file",
+        server.ca,
+        "--quiet",
+        "-o",
+        room / "out",
+    )
 
 
 def _proxied(server: Server, room: Path, size: int) -> Cost:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import split
 
 from linklab.core.paths import MULTILINK
 from linklab.runs.clients import aria2
@@ -25,9 +26,9 @@ REPLACED = "aria2-8"
 SIZE = "400 MB"
 """More than the link carries meanwhile."""
 MULTILINK_GET = (
-    str(MULTILINK), "get", "{url}", "--link", "wifi=wlan0", "--link", "lte=rmnet0",
-    "--ca-file", "{ca}", "-o", "beside",
-)  # fmt: skip
+    str(MULTILINK),
+    *split("get {url} --link wifi=wlan0 --link lte=rmnet0 --ca-file {ca} -o beside"),
+)
 BESIDE: dict[str, Sequence[str]] = {
     "nothing": (),
     "curl": ("curl", "-s", "--cacert", "{ca}", "-o", "beside", "--interface", "wlan0", "{url}"),
@@ -40,7 +41,7 @@ BESIDE: dict[str, Sequence[str]] = {
     "alg3": (*MULTILINK_GET, "--algorithm", "alg3"),
     "adaptive": MULTILINK_GET,
     "adaptive -c 6": (*MULTILINK_GET, "--connections", "6"),
-}  # fmt: skip
+}
 """Programs, of which those of multilink use another link besides."""
 
 

@@ -41,13 +41,23 @@ def _rates(bench: Bench) -> Result:
     for rate in rates:
         queue_kb = max(50, round(rate * 1e6 / 8 * 0.1 / 1e3))
         file = bench.links(
-            f"rate-{rate}", size=f"{payloads_mb[rate]} MB", lte=IDLE,
+            f"rate-{rate}",
+            size=f"{payloads_mb[rate]} MB",
+            lte=IDLE,
             wifi=f"down: {rate} Mbit/s, up: {rate} Mbit/s, rtt: 10 ms, queue: {queue_kb} kB",
-        )  # fmt: skip
+        )
         calls.append(
-            ("exec", file, "--", "python3", PROBES / "saturate.py", "wlan0", rate * 1e6,
-             seconds[rate])
-        )  # fmt: skip
+            (
+                "exec",
+                file,
+                "--",
+                "python3",
+                PROBES / "saturate.py",
+                "wlan0",
+                rate * 1e6,
+                seconds[rate],
+            )
+        )
         calls.append(("run", file, "-a", "single-wifi"))
     done = bench.all("saturated links", calls)
     shown = table("rate\nMbit/s", "UDP up\nframes %", "TCP down\nframes %", "TCP down\ngoodput %")
@@ -111,10 +121,13 @@ def _round_trips(bench: Bench) -> Result:
                 wifi=f"down: 80 Mbit/s, up: 20 Mbit/s, rtt: {wifi} ms",
                 lte=f"down: 5 Mbit/s, up: 1 Mbit/s, rtt: {lte} ms",
             ),
-            "--", "sh", "-c", both,
+            "--",
+            "sh",
+            "-c",
+            both,
         )
         for wifi, lte in (pairs[::2] if bench.quick else pairs)
-    ]  # fmt: skip
+    ]
     shown = table("link", "RTT ms", "measured ms", "error µs", "worst of 10, µs")
     errors_s = []
     rows = []
@@ -127,9 +140,12 @@ def _round_trips(bench: Bench) -> Result:
             errors_s.append(abs(worst))
             rows.append({"link": name, "rtt_s": stated_s, "measured_s": part})
             shown.add_row(
-                name, str(stated_ms), f"{median * 1e3:.4f}",
-                f"{(median - stated_s) * 1e6:+.1f}", f"{worst * 1e6:+.1f}",
-            )  # fmt: skip
+                name,
+                str(stated_ms),
+                f"{median * 1e3:.4f}",
+                f"{(median - stated_s) * 1e6:+.1f}",
+                f"{worst * 1e6:+.1f}",
+            )
     bench.say("\n[bold]Round-trip time[/bold] (TCP handshakes, idle links)")
     bench.console.print(shown)
     worst_s = max(errors_s)
@@ -174,9 +190,13 @@ def _queues(bench: Bench) -> Result:
         }
         rows.append(row)
         shown.add_row(
-            str(stated), str(held), str(stated - held), str(row["accepted_bytes"]),
-            f"{row['accepted_bytes'] - stated:+d}", str(row["dropped_packets"]),
-        )  # fmt: skip
+            str(stated),
+            str(held),
+            str(stated - held),
+            str(row["accepted_bytes"]),
+            f"{row['accepted_bytes'] - stated:+d}",
+            str(row["dropped_packets"]),
+        )
     bench.say("\n[bold]Drop-tail queue[/bold] (a burst of UDP)")
     bench.say(
         "held: by a link that does not send yet; accepted: the queue, and the first frame of\n"
@@ -186,9 +206,11 @@ def _queues(bench: Bench) -> Result:
     held_well = all(0 <= row["stated_bytes"] - row["held_bytes"] < FRAME_BYTES for row in rows)
     over = [row["accepted_bytes"] - row["stated_bytes"] - AT_ONCE for row in rows]
     bench.say(
-        "held: " + target("within one packet", held_well) + "; accepted less one frame: "
+        "held: "
+        + target("within one packet", held_well)
+        + "; accepted less one frame: "
         + target("within one packet", all(abs(one) <= QUEUE_AIM_BYTES for one in over))
-    )  # fmt: skip
+    )
     return {"rows": rows, "held_within_packet": held_well}
 
 
@@ -202,9 +224,11 @@ def _outages(bench: Bench) -> Result:
         for at, length in outages
     )
     file = bench.links(
-        "outages", wifi="down: 80 Mbit/s, up: 80 Mbit/s, rtt: 10 ms", lte=IDLE,
+        "outages",
+        wifi="down: 80 Mbit/s, up: 80 Mbit/s, rtt: 10 ms",
+        lte=IDLE,
         more=f"events:\n{events}",
-    )  # fmt: skip
+    )
     (done,) = bench.all(
         "outages",
         [("exec", file, "--", "python3", PROBES / "udp.py", "wlan0", 22_000, interval_s)],

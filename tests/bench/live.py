@@ -42,22 +42,34 @@ def live(bench: Bench) -> Result:
         expected_s = virtual.json["figures"]["download_s"]
         took_s, late_s = _watched(bench, file)
         error = took_s / expected_s - 1
-        rows.append({
-            "total_mbit": rate, "virtual_s": expected_s, "live_s": took_s, "error": error,
-            "late_s": late_s,
-        })  # fmt: skip
+        rows.append(
+            {
+                "total_mbit": rate,
+                "virtual_s": expected_s,
+                "live_s": took_s,
+                "error": error,
+                "late_s": late_s,
+            }
+        )
         good = late_s < STEP_S and error <= TARGET_ERROR
         shown.add_row(
-            f"{rate} Mbit/s", f"{expected_s:.2f}", f"{took_s:.2f}", percent(error, 1),
-            f"{late_s * 1e3:.1f}", "[green]keeps up[/green]" if good else "[red]does not[/red]",
-        )  # fmt: skip
+            f"{rate} Mbit/s",
+            f"{expected_s:.2f}",
+            f"{took_s:.2f}",
+            percent(error, 1),
+            f"{late_s * 1e3:.1f}",
+            "[green]keeps up[/green]" if good else "[red]does not[/red]",
+        )
     bench.say("alg3, 12 s of load, metrics scraped every second; late: the worst of the run")
     bench.console.print(shown)
     highest = max(
-        (row["total_mbit"] for row in rows
-         if row["late_s"] < STEP_S and row["error"] <= TARGET_ERROR),
+        (
+            row["total_mbit"]
+            for row in rows
+            if row["late_s"] < STEP_S and row["error"] <= TARGET_ERROR
+        ),
         default=0,
-    )  # fmt: skip
+    )
     bench.say(f"highest rate that it keeps up with: {highest} Mbit/s")
     bench.say(target(f"{TARGET_MBIT} Mbit/s within {TARGET_ERROR:.0%}", highest >= TARGET_MBIT))
     return {"rows": rows, "highest_mbit": highest}
@@ -69,11 +81,21 @@ def _watched(bench: Bench, file: Path) -> tuple[float, float]:
     out = bench.work / "live" / file.stem
     process = subprocess.Popen(
         command(
-            "live", file, "-a", "alg3", "--place", "guest", "--listen", f"127.0.0.1:{port}",
-            "--out", out,
+            "live",
+            file,
+            "-a",
+            "alg3",
+            "--place",
+            "guest",
+            "--listen",
+            f"127.0.0.1:{port}",
+            "--out",
+            out,
         ),
-        env=environment(), stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     worst_s = 0.0
     try:
         while not (summaries := list(out.glob("*/*/summary.json"))):

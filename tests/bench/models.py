@@ -92,24 +92,39 @@ def _traces(bench: Bench) -> Result:
         ("real", "5-20 Mbit/s at random", 10.0, *_sawtooth(bench, 10.0, 5.0, 20.0)),
     ]
     shown = table(
-        "clock", "trace", "s", "bins inside %", "worst %", "packets", "total %", "late µs", left=2,
+        "clock",
+        "trace",
+        "s",
+        "bins inside %",
+        "worst %",
+        "packets",
+        "total %",
+        "late µs",
+        left=2,
         gap=1,
-    )  # fmt: skip
+    )
     rows = [_followed(bench, *plan) for plan in plans]
     for row in rows:
         shown.add_row(
-            row["clock"], row["trace"], f"{row['seconds']:g}", f"{row['inside'] * 100:.1f}",
-            percent(row["worst_bin"], 1), f"{row['worst_packets']:.1f}", percent(row["total"], 3),
+            row["clock"],
+            row["trace"],
+            f"{row['seconds']:g}",
+            f"{row['inside'] * 100:.1f}",
+            percent(row["worst_bin"], 1),
+            f"{row['worst_packets']:.1f}",
+            percent(row["total"], 3),
             f"{row['late_s'] * 1e6:.1f}",
-        )  # fmt: skip
+        )
     bench.say("\n[bold]Trace following[/bold] (saturated by UDP; a bin is 100 ms)")
     bench.say("inside: within 1 % or one packet; late: the worst change, and no later at the end")
     bench.console.print(shown)
     fast = rows[:2]
     bench.say(
-        "above 10 Mbit/s every bin " + target("1 % or one packet", all(r["inside"] == 1 for r in fast))
-        + "; real: total " + target("3 %", abs(rows[-1]["total"]) <= REAL_AIM)
-    )  # fmt: skip
+        "above 10 Mbit/s every bin "
+        + target("1 % or one packet", all(r["inside"] == 1 for r in fast))
+        + "; real: total "
+        + target("3 %", abs(rows[-1]["total"]) <= REAL_AIM)
+    )
     drift_s = rows[2]["late_at_end_s"] - rows[2]["late_at_start_s"]
     bench.say(f"drift after {minutes / 60:g} min: {drift_s * 1e6:.1f} µs")
     return {"rows": rows}
@@ -120,10 +135,11 @@ def _followed(
 ) -> Result:
     high = max(rates)
     file = bench.links(
-        f"trace-{clock}-{trace.stem}", wifi=IDLE,
+        f"trace-{clock}-{trace.stem}",
+        wifi=IDLE,
         lte=f"down: {high:.3f} Mbit/s, up: 10 Mbit/s, rtt: 20 ms, queue: 2 MB, "
         f"trace: {{file: {trace}, rate: recorded, end: hold}}",
-    )  # fmt: skip
+    )
     (done,) = bench.all(
         name, [_udp(file, "rmnet0", high * 1.1e6, seconds, "--clock", clock, "--timeout", "900")]
     )
@@ -160,14 +176,17 @@ def _losses(bench: Bench) -> Result:
     calls = [
         _udp(
             bench.links(
-                f"loss-{number}", lte=IDLE,
+                f"loss-{number}",
+                lte=IDLE,
                 wifi=f"down: 50 Mbit/s, up: 10 Mbit/s, rtt: 10 ms, loss: {ratio * 100:g} %, "
                 f"loss_burst: {burst:g}",
             ),
-            "wlan0", rate_bps, seconds,
+            "wlan0",
+            rate_bps,
+            seconds,
         )
         for number, (ratio, burst) in enumerate(plans)
-    ]  # fmt: skip
+    ]
     shown = table("loss %", "burst", "lost %", "99 % interval", "mean burst", "99 % interval", "")
     rows = []
     for (ratio, burst), done in zip(plans, bench.all("loss", calls), strict=True):
@@ -184,15 +203,26 @@ def _losses(bench: Bench) -> Result:
         low, high = ((expected + sign * Z_99 * sd_lost) / sent for sign in (-1, 1))
         room = Z_99 * sd_burst / math.sqrt(len(bursts))
         inside = low <= lost / sent <= high and abs(mean - stated_burst) <= max(room, 1e-3)
-        rows.append({
-            "stated_ratio": ratio, "stated_burst": burst, "ratio": lost / sent,
-            "burst": mean, "sent": sent, "bursts": len(bursts), "inside": inside,
-        })  # fmt: skip
+        rows.append(
+            {
+                "stated_ratio": ratio,
+                "stated_burst": burst,
+                "ratio": lost / sent,
+                "burst": mean,
+                "sent": sent,
+                "bursts": len(bursts),
+                "inside": inside,
+            }
+        )
         shown.add_row(
-            f"{ratio * 100:g}", f"{burst:g}", f"{lost / sent * 100:.3f}",
-            f"{low * 100:.3f}-{high * 100:.3f}", f"{mean:.3f}",
-            f"{stated_burst - room:.3f}-{stated_burst + room:.3f}", "in" if inside else "OUT",
-        )  # fmt: skip
+            f"{ratio * 100:g}",
+            f"{burst:g}",
+            f"{lost / sent * 100:.3f}",
+            f"{low * 100:.3f}-{high * 100:.3f}",
+            f"{mean:.3f}",
+            f"{stated_burst - room:.3f}-{stated_burst + room:.3f}",
+            "in" if inside else "OUT",
+        )
     bench.say("\n[bold]Losses in bursts[/bold]")
     bench.console.print(shown)
     bench.say(target("99 % confidence intervals", all(row["inside"] for row in rows)))
@@ -306,9 +336,11 @@ def _handovers(bench: Bench) -> Result:
         rows.append({"preset": name, "stated_s": preset.outage_s, "seen_s": gap_s})
         worst_s = max(worst_s, abs(gap_s - preset.outage_s))
         shown.add_row(
-            name, f"{preset.outage_s:.3f}", f"{gap_s:.4f}",
+            name,
+            f"{preset.outage_s:.3f}",
+            f"{gap_s:.4f}",
             f"{(gap_s - preset.outage_s) * 1e3:+.2f}",
-        )  # fmt: skip
+        )
     bench.say("\n[bold]Handover[/bold]")
     bench.console.print(shown)
     bench.say(target("5 ms", worst_s <= HANDOVER_AIM_S))
@@ -320,13 +352,17 @@ def _player(bench: Bench) -> Result:
     trace, _ = _sawtooth(bench, 60.0, 40.0, 70.0)
     common = "up: 10 Mbit/s, rtt: 50 ms"
     still = bench.links(
-        "player-still", size="250 MB", wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 15 ms",
+        "player-still",
+        size="250 MB",
+        wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 15 ms",
         lte=f"down: 55 Mbit/s, {common}",
-    )  # fmt: skip
+    )
     moving = bench.links(
-        "player-moving", size="250 MB", wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 15 ms",
+        "player-moving",
+        size="250 MB",
+        wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 15 ms",
         lte=f"down: 55 Mbit/s, {common}, trace: {{file: {trace}}}, carriers: {{count: 3}}, rrc: {{}}",
-    )  # fmt: skip
+    )
     times: dict[str, list[float]] = {"still": [], "moving": []}
     for _ in range(1 if bench.quick else 4):
         for name, file in (("still", still), ("moving", moving)):

@@ -25,8 +25,9 @@ def peers(bench: Bench) -> Result:
         rows = {row["algorithm"]: row for row in comparison["rows"]}
         single = min(
             (rows[one] for one in BEST_SINGLE if rows[one]["download_s"] is not None),
-            key=lambda row: float(row["download_s"]), default=rows[BEST_SINGLE[0]],
-        )  # fmt: skip
+            key=lambda row: float(row["download_s"]),
+            default=rows[BEST_SINGLE[0]],
+        )
         result[name] = {"oracle_s": comparison["oracle_s"], "rows": comparison["rows"]}
         cells = [_cell(row) for row in (single, *(rows[one] for one in COLUMNS))]
         shown.add_row(name, _seconds(comparison["oracle_s"]), *cells)

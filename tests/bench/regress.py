@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import split
 from typing import Any
 
 from linklab.regression import suite as suites
@@ -65,9 +66,13 @@ def regress(bench: Bench) -> Result:
         what = DISTURBANCES[number % len(DISTURBANCES)]
         with busy_loops(2) if what.busy else contextlib.nullcontext():
             done = _run(
-                bench, suite, baseline, clients[what.change or ""],
-                "--shift", f"{what.shift_us * 1e-6:.6f}",
-            )  # fmt: skip
+                bench,
+                suite,
+                baseline,
+                clients[what.change or ""],
+                "--shift",
+                f"{what.shift_us * 1e-6:.6f}",
+            )
         disturbed.append((what, done))
         bench.note(f"{number + 1} of {RUNS}: {what.name}: exit code {done['exit_code']}")
     alarms = [(what.name, done) for what, done in disturbed if done["exit_code"] != 0]
@@ -77,11 +82,15 @@ def regress(bench: Bench) -> Result:
     spreads = _show_spreads(bench, suite, [done for _, done in disturbed])
     caught = _planted(bench, clients)
     return {
-        "suite": suite.stem, "wall_s": plain["wall_s"], "virtual_s": plain["virtual_s"],
-        "first_wall_s": first["wall_s"], "disturbed": RUNS,
+        "suite": suite.stem,
+        "wall_s": plain["wall_s"],
+        "virtual_s": plain["virtual_s"],
+        "first_wall_s": first["wall_s"],
+        "disturbed": RUNS,
         "alarms": [[name, _worse(done)] for name, done in alarms],
-        "spreads": spreads, "caught": caught,
-    }  # fmt: skip
+        "spreads": spreads,
+        "caught": caught,
+    }
 
 
 def _build(bench: Bench, name: str) -> Path:
@@ -94,13 +103,23 @@ def _build(bench: Bench, name: str) -> Path:
 def _run(bench: Bench, suite: Path, baseline: Path, client: Path, *words: str) -> dict[str, Any]:
     """The report of one run of a suite. BenchError where it could not run at all."""
     argv = [
-        sys.executable, "-m", "linklab", "regress", suite, "--baseline", baseline,
-        "--out", bench.work / "runs", "--json", *words,
-    ]  # fmt: skip
+        sys.executable,
+        *split("-m linklab regress"),
+        suite,
+        "--baseline",
+        baseline,
+        "--out",
+        bench.work / "runs",
+        "--json",
+        *words,
+    ]
     done = subprocess.run(
-        [*map(str, argv)], env=environment(LINKLAB_MULTILINK=str(client)),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [*map(str, argv)],
+        env=environment(LINKLAB_MULTILINK=str(client)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if not done.stdout:
         raise BenchError(f"linklab regress {suite}: {done.stderr.strip()}")
     report: dict[str, Any] = json.loads(done.stdout)

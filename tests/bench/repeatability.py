@@ -128,9 +128,14 @@ def sensitivity(bench: Bench) -> Result:
             row = _spread(group)
             rows.append({"loss": loss, "seed": seed, "download_s": group, **row})
             shown.add_row(
-                f"{loss * 100:g} %", seed, f"{row['median_s']:.4f}", f"{row['min_s']:.4f}",
-                f"{row['max_s']:.4f}", f"{row['spread'] * 100:.3f}", f"{row['sd_s'] * 1e3:.2f}",
-            )  # fmt: skip
+                f"{loss * 100:g} %",
+                seed,
+                f"{row['median_s']:.4f}",
+                f"{row['min_s']:.4f}",
+                f"{row['max_s']:.4f}",
+                f"{row['spread'] * 100:.3f}",
+                f"{row['sd_s'] * 1e3:.2f}",
+            )
     bench.console.print(shown)
     for loss in losses:
         floor = max(one["spread"] for one in rows if one["loss"] == loss and one["seed"] != "all")

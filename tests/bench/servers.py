@@ -65,9 +65,10 @@ def _show(bench: Bench, found: list[Outcome]) -> None:
         of = {one.who: one for one in found if one.server == server}
         wasted = of["get"].wasted_bytes if "get" in of else None
         shown.add_row(
-            server, *(_cell(of.get(who)) for who in WHO),
+            server,
+            *(_cell(of.get(who)) for who in WHO),
             "" if wasted is None else f"{wasted / 1e3:.0f}",
-        )  # fmt: skip
+        )
     bench.console.print(shown)
 
 

@@ -58,9 +58,13 @@ def speed(bench: Bench) -> Result:
         f"{ratio:.2f} virtual s per real s less boot; {target('9', ratio >= TARGET_RATIO)}"
     )
     result: Result = {
-        "virtual_s": virtual_s, "boot_guest_s": boot_guests, "boot_s": boots, "guest_s": guests, "command_s": calls,
+        "virtual_s": virtual_s,
+        "boot_guest_s": boot_guests,
+        "boot_s": boots,
+        "guest_s": guests,
+        "command_s": calls,
         "load_average_before": loads,
-    }  # fmt: skip
+    }
     if CORES > 1:
         both = [_pair(bench, download, number + 1, runs) for number in range(runs)]
         factor, median = 2 * least / min(both), 2 * usual / statistics.median(both)

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from shlex import split
 
 HEAD_START_S = 2.0
 
@@ -40,8 +41,21 @@ device, seconds, other = sys.argv[1], sys.argv[2], sys.argv[3:]
 with at_work(other) if other else contextlib.nullcontext():
     time.sleep(HEAD_START_S)
     curl = subprocess.run(
-        ["curl", "-s", "--interface", device, "--cacert", os.environ["LINKLAB_CA"],
-         "--max-time", seconds, "-o", os.devnull, "-w", "%{size_download}", os.environ["LINKLAB_URL"]],
-        stdout=subprocess.PIPE, text=True, check=False,
-    )  # fmt: skip
+        [
+            *split("curl -s --interface"),
+            device,
+            "--cacert",
+            os.environ["LINKLAB_CA"],
+            "--max-time",
+            seconds,
+            "-o",
+            os.devnull,
+            "-w",
+            "%{size_download}",
+            os.environ["LINKLAB_URL"],
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
 print(curl.stdout)

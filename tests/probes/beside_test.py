@@ -20,8 +20,10 @@ def test_who_is_interrupted_leaves_no_program(tmp_path: Path, name: str) -> None
     other = ("sh", "-c", "echo $$; exec sleep 600")
     with subprocess.Popen(
         [sys.executable, PROBES / "beside.py", "lo", "1", *other],
-        env={**os.environ, **given}, stderr=subprocess.PIPE, text=True,
-    ) as probe:  # fmt: skip
+        env={**os.environ, **given},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as probe:
         assert probe.stderr is not None
         pid = int(probe.stderr.readline())
         assert probe.wait(timeout=60) != 0

@@ -61,10 +61,21 @@ def receive(
     receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 26)
     receiver.bind(("", PORT))
     sender = subprocess.Popen(
-        ["nsenter", f"--net={server() / 'ns/net'}", sys.executable, __file__, "--send", ADDRESSES[device],
-         str(rate_bps), str(seconds), str(start_s), str(frame)],
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [
+            "nsenter",
+            f"--net={server() / 'ns/net'}",
+            sys.executable,
+            __file__,
+            "--send",
+            ADDRESSES[device],
+            str(rate_bps),
+            str(seconds),
+            str(start_s),
+            str(frame),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     arrivals = []
     end_ns = began_ns + round((start_s + seconds + 1) * 1e9)
     while (left_ns := end_ns - time.monotonic_ns()) > 0:

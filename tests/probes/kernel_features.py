@@ -162,7 +162,9 @@ PROBES: dict[str, Callable[[], object]] = {
     "MPTCP over IPv6": lambda: socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 262).close(),
     "packet sockets": lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close(),
     "multicast": lambda: socket.socket(type=socket.SOCK_DGRAM).setsockopt(
-        socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton("224.1.1.1") + bytes([127, 0, 0, 1])
+        socket.IPPROTO_IP,
+        socket.IP_ADD_MEMBERSHIP,
+        socket.inet_aton("224.1.1.1") + bytes([127, 0, 0, 1]),
     ),
     "ss of TCP": lambda: diagnosed(socket.AF_INET, socket.IPPROTO_TCP),
     "ss of UDP": lambda: diagnosed(socket.AF_INET, socket.IPPROTO_UDP),
@@ -180,15 +182,19 @@ PROBES: dict[str, Callable[[], object]] = {
     **{
         f"namespace {name}": functools.partial(in_a_namespace, flag)
         for name, flag in {
-            "mount": CLONE_NEWNS, "uts": CLONE_NEWUTS, "ipc": CLONE_NEWIPC,
-            "user": CLONE_NEWUSER, "pid": CLONE_NEWPID, "net": CLONE_NEWNET,
+            "mount": CLONE_NEWNS,
+            "uts": CLONE_NEWUTS,
+            "ipc": CLONE_NEWIPC,
+            "user": CLONE_NEWUSER,
+            "pid": CLONE_NEWPID,
+            "net": CLONE_NEWNET,
         }.items()
     },
     **{
         f"file system {kind}": functools.partial(file_system, kind)
         for kind in ("hostfs", "overlay", "proc", "sysfs", "tmpfs", "devtmpfs", "devpts")
     },
-}  # fmt: skip
+}
 
 
 def main(congestion_controls: list[str]) -> int:

@@ -110,7 +110,10 @@ def ask_all(devices: list[str]) -> None:
     def say(asked: str, own: str, question: str, answer: dict[str, str]) -> None:
         print(json.dumps({"asked": asked, "own": own, "question": question, **answer}), flush=True)
 
-    with socket.create_connection((SERVER, CONTROL_PORT)) as connection, connection.makefile("rw") as stream:  # fmt: skip
+    with (
+        socket.create_connection((SERVER, CONTROL_PORT)) as connection,
+        connection.makefile("rw") as stream,
+    ):
         for protocol in KINDS:
             for port in [*PORTS.values(), *ANY_PORTS.values()]:
                 words = f"{protocol} {port}"

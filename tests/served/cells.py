@@ -71,11 +71,16 @@ class Matrix:
         lines = (run_dir / "client.out").read_text().splitlines()
         return [
             Outcome(
-                server, who, _kind(row, allowed.get(server, [payload])), row["took_s"],
-                row["carried_bytes"], row["wasted_bytes"], row["said"],
+                server,
+                who,
+                _kind(row, allowed.get(server, [payload])),
+                row["took_s"],
+                row["carried_bytes"],
+                row["wasted_bytes"],
+                row["said"],
             )
             for (server, who), row in zip(self.cells, map(json.loads, lines), strict=True)
-        ]  # fmt: skip
+        ]
 
 
 def _kind(row: dict[str, Any], allowed: Sequence[str]) -> str:
@@ -133,9 +138,13 @@ def server(directory: Path, name: str, size: int, clients: Iterable[str]) -> Mat
 
 
 def odd(
-    directory: Path, name: str, size: int, program: Path, habits: dict[str, str],
+    directory: Path,
+    name: str,
+    size: int,
+    program: Path,
+    habits: dict[str, str],
     clients: Sequence[str],
-) -> Matrix:  # fmt: skip
+) -> Matrix:
     """The odd server with habits, and clients one after the other at each."""
     cells = [
         (habit, who)
@@ -159,9 +168,14 @@ def _scenario(directory: Path, name: str, size: int) -> Path:
 
 
 def _matrix(
-    directory: Path, name: str, size: int, script: str, port: int,
-    cells: Sequence[tuple[str, str]], urls: Sequence[str],
-) -> Matrix:  # fmt: skip
+    directory: Path,
+    name: str,
+    size: int,
+    script: str,
+    port: int,
+    cells: Sequence[tuple[str, str]],
+    urls: Sequence[str],
+) -> Matrix:
     serve = directory / f"{name}-serve"
     serve.write_text(BEGIN.format(payload=f"payload-{size}-1.bin") + script)
     serve.chmod(0o755)
@@ -169,7 +183,18 @@ def _matrix(
     listed = [{"who": who, "url": url} for (_, who), url in zip(cells, urls, strict=True)]
     tasks.write_text(json.dumps({"size": size, "cells": listed}))
     words = (
-        "exec", _scenario(directory, name, size), "--server", serve, "--port", port, "--timeout", 1800,
-        "--", sys.executable, INSIDE, MULTILINK, tasks,
-    )  # fmt: skip
+        "exec",
+        _scenario(directory, name, size),
+        "--server",
+        serve,
+        "--port",
+        port,
+        "--timeout",
+        1800,
+        "--",
+        sys.executable,
+        INSIDE,
+        MULTILINK,
+        tasks,
+    )
     return Matrix(words, cells)

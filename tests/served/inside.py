@@ -165,10 +165,16 @@ def one(client: Client, cell: dict[str, Any]) -> dict[str, Any]:
     for left in client.out.parent.glob("out*"):
         left.unlink()
     return {
-        "who": who, "code": code, "took_s": took_s, "sha256": came, "wasted_bytes": wasted,
-        "carried_bytes": after[is_put] - before[is_put], "said": said if code else "",
-        "was": was, "put": client.new_sum,
-    }  # fmt: skip
+        "who": who,
+        "code": code,
+        "took_s": took_s,
+        "sha256": came,
+        "wasted_bytes": wasted,
+        "carried_bytes": after[is_put] - before[is_put],
+        "said": said if code else "",
+        "was": was,
+        "put": client.new_sum,
+    }
 
 
 def main() -> None:

@@ -118,7 +118,10 @@ SERVERS: dict[str, Server] = {
         _nginx(f"{_TLS} http2", _FILES, "ssl_protocols TLSv1.3;"), {"nginx": "nginx"}, puts=True
     ),
     "nginx-cache": Server(
-        _nginx(_TLS, _CACHE, http=_BEHIND.format("limit_rate 4m;")), {"nginx": "nginx"}, ranges=False, cold=True
+        _nginx(_TLS, _CACHE, http=_BEHIND.format("limit_rate 4m;")),
+        {"nginx": "nginx"},
+        ranges=False,
+        cold=True,
     ),
     "nginx-slice": Server(
         _nginx(
@@ -260,5 +263,5 @@ until curl -sf -T root/payload* http://127.0.0.1:8080/put/; do sleep 0.1; done
         {"gofakes3": "gofakes3 of Go's modules", "nginx": "nginx"},
         path="put/",
     ),
-}  # fmt: skip
+}
 """By name. Debian's releases differ: what is here is for those of 12 and later."""

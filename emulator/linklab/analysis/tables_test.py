@@ -24,16 +24,46 @@ from linklab.scenario import Scenario, to_yaml
 
 LINES = [
     {"t_ns": 0, "event": "start", "algorithm": "alg3"},
-    {"t_ns": 1_000_000, "event": "request", "link": "wifi", "id": 1, "offset": 0, "length": 600_000,
-     "rate_bps": 0},
+    {
+        "t_ns": 1_000_000,
+        "event": "request",
+        "link": "wifi",
+        "id": 1,
+        "offset": 0,
+        "length": 600_000,
+        "rate_bps": 0,
+    },
     {"t_ns": 2_000_000, "event": "first_byte", "link": "wifi", "id": 1},
-    {"t_ns": 3_000_000, "event": "sample", "link": "wifi", "received_bytes": 7,
-     "throughput_bps": 8.5, "rtt_ns": 11_000_000, "min_rtt_ns": 10_000_000, "in_flight": 1},
-    {"t_ns": 4_000_000, "event": "request", "link": "lte", "id": 2, "offset": 5, "length": 9,
-     "rate_bps": 2.5, "from": "wifi"},
-    {"t_ns": 5_000_000, "event": "end", "link": "wifi", "id": 1, "bytes": 600_000,
-     "outcome": "complete", "wasted_bytes": 3},
-]  # fmt: skip
+    {
+        "t_ns": 3_000_000,
+        "event": "sample",
+        "link": "wifi",
+        "received_bytes": 7,
+        "throughput_bps": 8.5,
+        "rtt_ns": 11_000_000,
+        "min_rtt_ns": 10_000_000,
+        "in_flight": 1,
+    },
+    {
+        "t_ns": 4_000_000,
+        "event": "request",
+        "link": "lte",
+        "id": 2,
+        "offset": 5,
+        "length": 9,
+        "rate_bps": 2.5,
+        "from": "wifi",
+    },
+    {
+        "t_ns": 5_000_000,
+        "event": "end",
+        "link": "wifi",
+        "id": 1,
+        "bytes": 600_000,
+        "outcome": "complete",
+        "wasted_bytes": 3,
+    },
+]
 
 
 def made(
@@ -47,17 +77,26 @@ def made(
         Outcome(exit_code=0, elapsed_ns=1, received_bytes={}, output_bytes=1_000_000), directory
     )
     client = {
-        "algorithm": contestant, "outcome": "complete", "size_bytes": 1_000_000,
+        "algorithm": contestant,
+        "outcome": "complete",
+        "size_bytes": 1_000_000,
         "download_ns": 200_000_000,
-        "links": {"wifi": {"bytes": 600_000, "finish_ns": 200_000_000, "requests": 1},
-                  "lte": {"bytes": 400_000, "finish_ns": 150_000_000}},
-    }  # fmt: skip
+        "links": {
+            "wifi": {"bytes": 600_000, "finish_ns": 200_000_000, "requests": 1},
+            "lte": {"bytes": 400_000, "finish_ns": 150_000_000},
+        },
+    }
     (directory / "client.json").write_text(json.dumps(client))
     (directory / "client.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES))
     queue = QueueRecord(
-        t_s=0.5, link="wifi", direction="down", sent_bytes=1, queue_bytes=2, dropped_packets=3,
+        t_s=0.5,
+        link="wifi",
+        direction="down",
+        sent_bytes=1,
+        queue_bytes=2,
+        dropped_packets=3,
         lost_packets=4,
-    )  # fmt: skip
+    )
     (directory / "queues.jsonl").write_bytes(records.line(queue))
     (directory / "events.jsonl").write_bytes(records.line(EventRecord(0.1, "lte", "carriers", "2")))
     return directory
@@ -83,8 +122,12 @@ def test_a_request_is_put_together_from_its_events(tmp_path: Path, small: Scenar
     (run,) = linklab.load(made(tmp_path / "run", small, shift_s=1.0))
     one, two = run.requests
     assert (one.id, one.link, one.length, one.outcome, one.wasted_bytes) == (
-        1, "wifi", 600_000, "complete", 3,
-    )  # fmt: skip
+        1,
+        "wifi",
+        600_000,
+        "complete",
+        3,
+    )
     assert (one.start_s, one.first_byte_s, one.end_s) == pytest.approx((1.001, 1.002, 1.005))
     assert (two.from_link, two.end_s, two.outcome, two.rate_bps) == ("wifi", None, "", 2.5)
     (sample,) = run.samples
@@ -95,9 +138,7 @@ def test_every_table_says_whose_row_it_is(tmp_path: Path, small: Scenario) -> No
     runs = linklab.load(made(tmp_path / "run", small))
     for table in TABLES:
         rows = list(runs.rows(table))
-        assert rows or table in (
-            "states", "power", "processes", "process-samples", "workload",
-        )  # fmt: skip
+        assert rows or table in ("states", "power", "processes", "process-samples", "workload")
         for row in rows:
             assert list(row)[:4] == ["run", "scenario", "contestant", "seed"]
     (row,) = runs.rows()
@@ -163,8 +204,9 @@ def test_a_table_as_a_data_frame(tmp_path: Path, small: Scenario) -> None:
     frame = linklab.load(tmp_path).frame("links")
     assert list(frame["link"]) == ["wifi", "lte"] * 2
     assert frame.groupby("contestant")["bytes"].sum().to_dict() == {
-        "alg1": 1_000_000, "alg3": 1_000_000,
-    }  # fmt: skip
+        "alg1": 1_000_000,
+        "alg3": 1_000_000,
+    }
 
 
 def test_a_failed_run_is_a_row_without_figures(tmp_path: Path, small: Scenario) -> None:

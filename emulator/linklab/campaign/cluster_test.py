@@ -10,6 +10,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import split
 
 import psutil
 import pytest
@@ -115,10 +116,16 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     """As the manual makes them."""
     at = tmp_path_factory.mktemp("certificates")
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "365", "-subj",
-         "/CN=campaign", "-keyout", at / "tls.key", "-out", at / "tls.pem"],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            *split("openssl req -x509 -newkey rsa:2048 -noenc -days 365 -subj /CN=campaign"),
+            "-keyout",
+            at / "tls.key",
+            "-out",
+            at / "tls.pem",
+        ],
+        check=True,
+        capture_output=True,
+    )
     return Certificates(at / "tls.pem", at / "tls.pem", at / "tls.key")
 
 

@@ -39,9 +39,13 @@ def test_a_file_that_is_wrong_is_exit_code_2(
 
 
 @pytest.mark.parametrize(
-    "words", [("--tls-ca", "x"), ("--scheduler", "tls://127.0.0.1:1", "--tls-ca", "x"),
-              ("--tls-ca", "x", "--tls-cert", "x", "--tls-key", "x")],
-)  # fmt: skip
+    "words",
+    [
+        ("--tls-ca", "x"),
+        ("--scheduler", "tls://127.0.0.1:1", "--tls-ca", "x"),
+        ("--tls-ca", "x", "--tls-cert", "x", "--tls-key", "x"),
+    ],
+)
 def test_certificates_go_together_and_with_a_scheduler(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:

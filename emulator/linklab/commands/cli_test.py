@@ -104,8 +104,14 @@ def test_options(called: Called) -> None:
     cli.main([*words.split(), "-a", "alg1, peers,alg1"])
     (read,) = called
     assert options.contestants(read.algorithms, scenario.find("ls")) == [
-        "alg1", "curl-wifi", "curl-lte", "mptcp", "aria2-2", "aria2-8", "aria2-16",
-    ]  # fmt: skip
+        "alg1",
+        "curl-wifi",
+        "curl-lte",
+        "mptcp",
+        "aria2-2",
+        "aria2-8",
+        "aria2-16",
+    ]
     assert (read.seed, read.runs, read.parallel) == (2**63 - 1, 3, 2)
     assert (read.place, read.clock, read.out) == ("guest", "real", Path("/o"))
     assert (read.timeout, read.shift, read.json) == (2.5, 1e-6, True)
@@ -186,9 +192,12 @@ def test_a_scenario_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[s
     ],
 )
 def test_errors_are_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    error: BaseException, code: int, words: str,
-) -> None:  # fmt: skip
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    code: int,
+    words: str,
+) -> None:
     def fail(*_: object) -> int:
         raise error
 

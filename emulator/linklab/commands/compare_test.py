@@ -24,9 +24,13 @@ def test_a_comparison_runs_every_algorithm_with_every_seed(
     options.scenarios *= 2  # One that is named twice is run once.
     assert compare.run(options) == 0
     assert [(one.contestant, one.seed) for one in runs.requests] == [
-        ("naive", 5), ("naive", 6), ("naive", 7),
-        ("single-lte", 5), ("single-lte", 6), ("single-lte", 7),
-    ]  # fmt: skip
+        ("naive", 5),
+        ("naive", 6),
+        ("naive", 7),
+        ("single-lte", 5),
+        ("single-lte", 6),
+        ("single-lte", 7),
+    ]
     read = printed(capsys)
     assert (read["place"], read["clock"], read["seed"], read["runs"]) == ("host", "real", 5, 3)
     (comparison,) = read["comparisons"]

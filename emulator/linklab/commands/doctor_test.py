@@ -166,9 +166,11 @@ def test_a_guest_without_memory_is_no_place(
 
 
 def test_a_full_disk_and_an_unbuilt_client_are_said(
-    healthy: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    healthy: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1e9))
     monkeypatch.setattr(doctor, "MULTILINK", tmp_path / "nowhere")
     code, out = report(capsys)

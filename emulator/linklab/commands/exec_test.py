@@ -30,9 +30,12 @@ def test_a_program_of_the_user_s_is_reported(
 
 
 def test_a_server_of_the_user_s_is_asked_for(
-    runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str], tmp_path: Path,
+    runs: Runs,
+    options: Namespace,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "serve").touch(0o755)
     options.server, options.port = "./serve --dir '{directory} x' {port}", 8080
@@ -132,8 +135,10 @@ def test_a_lab_that_failed_under_a_program_of_the_user_s_is_said(
     assert exec.run(options) == 1
     read = json.loads(capsysbinary.readouterr().out)
     assert (read["error"], read["scenario"], read["command"]) == (
-        "H2O ended with -9", "small", ["curl"],
-    )  # fmt: skip
+        "H2O ended with -9",
+        "small",
+        ["curl"],
+    )
     assert Path(read["run_dir"]).is_dir()
     assert [read[key] for key in ("exit_code", "elapsed_s", "received_bytes")] == [None] * 3
     options.json = False

@@ -16,9 +16,14 @@ from linklab.runs import job
 from linklab.runs.job_test import JOB
 
 STATE = {
-    "late_s": 0.0, "up": True, "down_rate_bps": 80_000_000, "up_rate_bps": 20_000_000,
-    "delay_s": 0.005, "jitter_s": 0.0, "loss_ratio": 0.0,
-}  # fmt: skip
+    "late_s": 0.0,
+    "up": True,
+    "down_rate_bps": 80_000_000,
+    "up_rate_bps": 20_000_000,
+    "delay_s": 0.005,
+    "jitter_s": 0.0,
+    "loss_ratio": 0.0,
+}
 COUNTERS = {"queue_bytes": 0, "dropped_packets": 0, "lost_packets": 0}
 
 
@@ -174,18 +179,42 @@ def test_a_run_without_samples_shows_its_capacity(
 @pytest.mark.parametrize(
     ("name", "line", "said"),
     [
-        ("links.jsonl", '{"t_s": 2.0, "link": "wifi"}', ":4: Object missing required field `late_s`"),
-        ("links.jsonl", json.dumps({"link": "wifi", **STATE}), ":4: Object missing required field `t_s`"),
-        ("links.jsonl", json.dumps({"t_s": 2.0, **STATE}), ":4: Object missing required field `link`"),
-        ("links.jsonl", json.dumps(state(2.0, "")), ":4: Expected `str` of length >= 1 - at `$.link`"),
-        ("links.jsonl", json.dumps(state(2.0, delay_s="1")), ":4: Expected `float`, got `str` - at"),
+        (
+            "links.jsonl",
+            '{"t_s": 2.0, "link": "wifi"}',
+            ":4: Object missing required field `late_s`",
+        ),
+        (
+            "links.jsonl",
+            json.dumps({"link": "wifi", **STATE}),
+            ":4: Object missing required field `t_s`",
+        ),
+        (
+            "links.jsonl",
+            json.dumps({"t_s": 2.0, **STATE}),
+            ":4: Object missing required field `link`",
+        ),
+        (
+            "links.jsonl",
+            json.dumps(state(2.0, "")),
+            ":4: Expected `str` of length >= 1 - at `$.link`",
+        ),
+        (
+            "links.jsonl",
+            json.dumps(state(2.0, delay_s="1")),
+            ":4: Expected `float`, got `str` - at",
+        ),
         ("links.jsonl", "[]", ":4: Expected `object`, got `array`"),
         ("links.jsonl", "x", ":4: JSON is malformed"),
         ("queues.jsonl", '{"direction": "down"}', ":4: Object missing required field `t_s`"),
-        ("queues.jsonl", '{"t_s": 1, "link": "wifi"}', ":4: Object missing required field `direction`"),
+        (
+            "queues.jsonl",
+            '{"t_s": 1, "link": "wifi"}',
+            ":4: Object missing required field `direction`",
+        ),
         ("queues.jsonl", "7", ":4: Expected `object`, got `int`"),
     ],
-)  # fmt: skip
+)
 def test_a_line_that_is_none_is_named(
     run: Path, capsys: pytest.CaptureFixture[str], name: str, line: str, said: str
 ) -> None:

@@ -174,10 +174,12 @@ def break_scenario(run_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (remove_outcome, "No such file or directory"), (outcome_is_a_directory, "Is a directory"),
-        (cut_outcome, "Input data was truncated"), (break_scenario, "scenario.yaml:2: not valid"),
+        (remove_outcome, "No such file or directory"),
+        (outcome_is_a_directory, "Is a directory"),
+        (cut_outcome, "Input data was truncated"),
+        (break_scenario, "scenario.yaml:2: not valid"),
     ],
-)  # fmt: skip
+)
 def test_a_run_that_cannot_be_read_is_an_error_of_its_cell_alone(
     based: Runs, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None], said: str
 ) -> None:
@@ -229,9 +231,11 @@ def test_without_a_baseline_nothing_is_run(runs: Runs, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize(
     ("algorithms", "said"),
-    [("curl-wifi, own, curl-lte", "small curl-lte seed 1 has no baseline: re-baseline"),
-     ("curl-wifi", "small own seed 1 is in the baseline only: re-baseline")],
-)  # fmt: skip
+    [
+        ("curl-wifi, own, curl-lte", "small curl-lte seed 1 has no baseline: re-baseline"),
+        ("curl-wifi", "small own seed 1 is in the baseline only: re-baseline"),
+    ],
+)
 def test_cells_that_stand_alone_are_no_silent_pass(
     based: Runs, capsys: pytest.CaptureFixture[str], algorithms: str, said: str
 ) -> None:

@@ -65,12 +65,19 @@ def browser(profile: Path, *more: str) -> Iterator[str]:
     """A browser with these options besides, and the address of its only tab."""
     process = subprocess.Popen(
         [
-            str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu",
-            "--remote-debugging-port=0", "--remote-allow-origins=*",
-            f"--user-data-dir={profile}", *more, "about:blank",
+            str(CHROMIUM),
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--remote-debugging-port=0",
+            "--remote-allow-origins=*",
+            f"--user-data-dir={profile}",
+            *more,
+            "about:blank",
         ],
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert process.stderr is not None
         ports = (re.search(r"ws://127\.0\.0\.1:(\d+)/", line) for line in process.stderr)
@@ -98,11 +105,16 @@ def runs(parent: Path, small: Scenario) -> None:
             (run_dir / FILES[ClientRecord]).write_text(EVENTS)
             sent = [
                 QueueRecord(
-                    t_s=step / 2, link="wifi", direction="down", sent_bytes=step * 250_000,
-                    queue_bytes=0, dropped_packets=0, lost_packets=0,
+                    t_s=step / 2,
+                    link="wifi",
+                    direction="down",
+                    sent_bytes=step * 250_000,
+                    queue_bytes=0,
+                    dropped_packets=0,
+                    lost_packets=0,
                 )
                 for step in range(1, 6)
-            ]  # fmt: skip
+            ]
             (run_dir / FILES[QueueRecord]).write_bytes(b"".join(map(records.line, sent)))
 
 
@@ -116,8 +128,11 @@ async def look(address: str, page: Path) -> tuple[list[tuple[int, int]], list[st
     for width, theme in ((1366, "light"), (400, "dark")):
         await tab.call(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=900, deviceScaleFactor=1, mobile=width < 600,
-        )  # fmt: skip
+            width=width,
+            height=900,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
         scheme = {"name": "prefers-color-scheme", "value": theme}
         await tab.call("Emulation.setEmulatedMedia", features=[scheme])
         await tab.call("Page.navigate", url=page.as_uri())

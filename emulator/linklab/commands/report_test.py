@@ -46,9 +46,12 @@ def made(
     )
     manifest = job.read(run_dir)
     changed = msgspec.structs.replace(
-        manifest, scenario=of.name, contestant=who, seed=seed,
+        manifest,
+        scenario=of.name,
+        contestant=who,
+        seed=seed,
         versions={**manifest.versions, **versions},
-    )  # fmt: skip
+    )
     job.write(changed, run_dir)
     figures = RunFigures(
         download_s=download_s,

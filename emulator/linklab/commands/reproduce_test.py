@@ -44,11 +44,14 @@ def made(parent: Path, who: str, seed: int, of: Scenario, **versions: str) -> Pa
     manifest = job.read(run_dir)
     job.write(
         msgspec.structs.replace(
-            manifest, scenario=of.name, contestant=who, seed=seed,
+            manifest,
+            scenario=of.name,
+            contestant=who,
+            seed=seed,
             versions={**manifest.versions, **versions},
         ),
         run_dir,
-    )  # fmt: skip
+    )
     return run_dir
 
 

@@ -47,8 +47,12 @@ def test_what_a_link_can_carry(
 
 def test_what_is_held_waits_and_is_not_lost() -> None:
     changes: list[dict[str, object]] = [
-        {}, {"hold_down": True, "hold_up": True}, {"up": False}, {"blackout": True}, {"loss_ratio": 1},
-    ]  # fmt: skip
+        {},
+        {"hold_down": True, "hold_up": True},
+        {"up": False},
+        {"blackout": True},
+        {"loss_ratio": 1},
+    ]
     states = [replace(STATE, **one) for one in changes]  # type: ignore[arg-type]
     assert [one.loses_all("down") for one in states] == [False, False, True, True, True]
     assert [one.loses_all("up") for one in states] == [False, False, True, True, False]

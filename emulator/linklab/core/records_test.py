@@ -135,19 +135,41 @@ def test_lines_of_older_runs_are_read(kind: type[Record], written: str, tmp_path
 
 
 def test_a_run_directorys_files_come_in_the_order_of_time(tmp_path: Path) -> None:
-    link = {"t_s": 0.0, "late_s": 0.0, "link": "wifi", "up": True, "down_rate_bps": 1,
-            "up_rate_bps": 1, "delay_s": 0.0, "loss_ratio": 0.0, "jitter_s": 0.0, "lease": 0}  # fmt: skip
-    queue = {"t_s": 1.5, "link": "wifi", "direction": "down", "sent_bytes": 1, "queue_bytes": 0,
-             "dropped_packets": 0, "lost_packets": 0}  # fmt: skip
+    link = {
+        "t_s": 0.0,
+        "late_s": 0.0,
+        "link": "wifi",
+        "up": True,
+        "down_rate_bps": 1,
+        "up_rate_bps": 1,
+        "delay_s": 0.0,
+        "loss_ratio": 0.0,
+        "jitter_s": 0.0,
+        "lease": 0,
+    }
+    queue = {
+        "t_s": 1.5,
+        "link": "wifi",
+        "direction": "down",
+        "sent_bytes": 1,
+        "queue_bytes": 0,
+        "dropped_packets": 0,
+        "lost_packets": 0,
+    }
     for name, written in (
-        ("links.jsonl", link), ("queues.jsonl", queue), ("events.jsonl", EVENT),
+        ("links.jsonl", link),
+        ("queues.jsonl", queue),
+        ("events.jsonl", EVENT),
         ("client.jsonl", {"t_ns": 10**9, "event": "start", "links": []}),
-    ):  # fmt: skip
+    ):
         append(tmp_path / name, json.dumps(written) + "\n")
     found = list(read_all(tmp_path, shift_s=1.0))
     assert [type(record) for _, record in found] == [
-        LinkRecord, EventRecord, QueueRecord, ClientRecord,
-    ]  # fmt: skip
+        LinkRecord,
+        EventRecord,
+        QueueRecord,
+        ClientRecord,
+    ]
     assert [t_s for t_s, _ in found] == [0.0, 1.0, 1.5, 2.0]
     follower = Follower(tmp_path)
     assert len(follower.read()) == 4

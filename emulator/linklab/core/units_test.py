@@ -27,18 +27,34 @@ def test_rates(text: str, bps: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("10 ms", 0.01), ("2 s", 2.0), ("100 us", 1e-4), ("100 µs", 1e-4), ("1.5 min", 90.0),
-     ("1 h", 3600.0), ("0 s", 0.0), ("7ns", 7e-9)],
-)  # fmt: skip
+    [
+        ("10 ms", 0.01),
+        ("2 s", 2.0),
+        ("100 us", 1e-4),
+        ("100 µs", 1e-4),
+        ("1.5 min", 90.0),
+        ("1 h", 3600.0),
+        ("0 s", 0.0),
+        ("7ns", 7e-9),
+    ],
+)
 def test_durations(text: str, seconds: float) -> None:
     assert units.parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("250 MB", 250_000_000), ("500 kB", 500_000), ("500 KB", 500_000), ("1 MiB", 1 << 20),
-     ("1 KiB", 1024), ("4096 B", 4096), ("1.5 kB", 1500), ("2 GB", 2_000_000_000)],
-)  # fmt: skip
+    [
+        ("250 MB", 250_000_000),
+        ("500 kB", 500_000),
+        ("500 KB", 500_000),
+        ("1 MiB", 1 << 20),
+        ("1 KiB", 1024),
+        ("4096 B", 4096),
+        ("1.5 kB", 1500),
+        ("2 GB", 2_000_000_000),
+    ],
+)
 def test_sizes(text: str, size: int) -> None:
     assert units.parse_size(text) == size
 

@@ -21,9 +21,14 @@ LTE_WITH_ALL = LinkEnergy(
     tail=(TailState(600, 1.0, "short"), TailState(300, 2.0, "long")),
 )
 MODEL = EnergyModel(
-    "test", "a phone", "by hand", {"wifi": WIFI_ONLY, "lte": LTE_WITH_ALL},
-    base_mw=700, shared_mw=50, both_mw=-30,
-)  # fmt: skip
+    "test",
+    "a phone",
+    "by hand",
+    {"wifi": WIFI_ONLY, "lte": LTE_WITH_ALL},
+    base_mw=700,
+    shared_mw=50,
+    both_mw=-30,
+)
 
 
 def carried(*samples: tuple[float, float, float]) -> tuple[Counted, ...]:
@@ -149,9 +154,15 @@ def test_what_is_no_download_and_what_the_model_does_not_know_is_refused() -> No
 
 
 def test_devices_tell_their_kind() -> None:
-    kinds = {name: activity.kind_of(name, device) for name, device in [
-        ("wifi", "eth7"), ("phone", "rmnet_data0"), ("air", "wlp3s0"), ("cable", "eth0"),
-    ]}  # fmt: skip
+    kinds = {
+        name: activity.kind_of(name, device)
+        for name, device in [
+            ("wifi", "eth7"),
+            ("phone", "rmnet_data0"),
+            ("air", "wlp3s0"),
+            ("cable", "eth0"),
+        ]
+    }
     assert kinds == {"wifi": WIFI, "phone": LTE, "air": WIFI, "cable": None}
 
 

@@ -22,11 +22,19 @@ def test_the_model_of_the_s7_is_what_its_rows_give() -> None:
     rows, shipped = rows_of("galaxy-s7"), library.get("galaxy-s7")
     assert len(rows) == 29
     assert (*calibration.usual_terms(rows), "wifi.tail", "lte.tail") == S7_TERMS
-    unfitted = replace(shipped, both_mw=1.0, links={
-        kind: replace(one, active_mw=1.0, down_mj_per_mbit=1.0,
-                      tail=tuple(replace(state, power_mw=1.0) for state in one.tail))
-        for kind, one in shipped.links.items()
-    })  # fmt: skip
+    unfitted = replace(
+        shipped,
+        both_mw=1.0,
+        links={
+            kind: replace(
+                one,
+                active_mw=1.0,
+                down_mj_per_mbit=1.0,
+                tail=tuple(replace(state, power_mw=1.0) for state in one.tail),
+            )
+            for kind, one in shipped.links.items()
+        },
+    )
     found = calibration.fit(rows, unfitted, S7_TERMS)
     assert calibration.rounded(found.model) == shipped
     assert found.rms == pytest.approx(0.051, abs=0.0005)
@@ -43,14 +51,18 @@ def test_the_model_of_the_s6_takes_the_s7_s_but_for_two_terms() -> None:
 
 
 TRUTH = EnergyModel(
-    "truth", "x", "y",
+    "truth",
+    "x",
+    "y",
     {
-        "wifi": LinkEnergy(active_mw=300, down_mj_per_mbit=9, up_mj_per_mbit=30,
-                           tail=(TailState(100, 1.0),)),
+        "wifi": LinkEnergy(
+            active_mw=300, down_mj_per_mbit=9, up_mj_per_mbit=30, tail=(TailState(100, 1.0),)
+        ),
         "lte": LinkEnergy(active_mw=900, down_mj_per_mbit=14, tail=(TailState(400, 10.0),)),
     },
-    base_mw=600, both_mw=-50,
-)  # fmt: skip
+    base_mw=600,
+    both_mw=-50,
+)
 
 
 def made(n: int) -> Measured:
@@ -65,11 +77,19 @@ def made(n: int) -> Measured:
 def test_a_known_model_is_found_again() -> None:
     rows = [made(n) for n in range(14)]
     start = replace(
-        TRUTH, both_mw=0.0,
-        links={k: replace(v, active_mw=0.0, down_mj_per_mbit=0.0, up_mj_per_mbit=0.0,
-                          tail=tuple(replace(s, power_mw=7.0) for s in v.tail))
-               for k, v in TRUTH.links.items()},
-    )  # fmt: skip
+        TRUTH,
+        both_mw=0.0,
+        links={
+            k: replace(
+                v,
+                active_mw=0.0,
+                down_mj_per_mbit=0.0,
+                up_mj_per_mbit=0.0,
+                tail=tuple(replace(s, power_mw=7.0) for s in v.tail),
+            )
+            for k, v in TRUTH.links.items()
+        },
+    )
     terms = (*calibration.usual_terms(rows), "wifi.tail", "lte.tail")
     found = calibration.fit(rows, start, terms)
     assert calibration.rounded(found.model) == TRUTH

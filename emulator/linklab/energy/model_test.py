@@ -35,8 +35,12 @@ def test_those_that_ship_are_whole_and_written_as_they_are_read(name: str) -> No
 
 def test_there_is_one_for_each_publication_s_device() -> None:
     assert set(library.names()) == {
-        "galaxy-s7", "galaxy-s6", "galaxy-s2-hd-lte", "galaxy-s3", "nexus-5",
-    }  # fmt: skip
+        "galaxy-s7",
+        "galaxy-s6",
+        "galaxy-s2-hd-lte",
+        "galaxy-s3",
+        "nexus-5",
+    }
 
 
 def test_all_terms_are_read() -> None:

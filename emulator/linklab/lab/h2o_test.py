@@ -30,9 +30,14 @@ Ask = Callable[[str, str, bytes | None, dict[str, str]], tuple[int, HTTPMessage,
 def test_the_configuration_holds_the_paths_as_they_are(name: str) -> None:
     directory = Path("/tmp", name)
     text = configuration(
-        ("10.0.0.1", 443), directory / "cert.pem", directory / "server.key", directory,
-        access_log=directory / "access.jsonl", error_log=directory / "error.log", user="nobody",
-    )  # fmt: skip
+        ("10.0.0.1", 443),
+        directory / "cert.pem",
+        directory / "server.key",
+        directory,
+        access_log=directory / "access.jsonl",
+        error_log=directory / "error.log",
+        user="nobody",
+    )
     read = yaml.safe_load(text)
     assert read["user"] == "nobody"
     assert read["error-log"] == str(directory / "error.log")
@@ -117,9 +122,15 @@ def h2o_of(work: Path, served: Path, uploads: Path) -> Iterator[Ask]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     text = configuration(
-        ("127.0.0.1", port), work, work, served, access_log=work / "access",
-        error_log=work / "error", user=getpass.getuser(), uploads=uploads,
-    )  # fmt: skip
+        ("127.0.0.1", port),
+        work,
+        work,
+        served,
+        access_log=work / "access",
+        error_log=work / "error",
+        user=getpass.getuser(),
+        uploads=uploads,
+    )
     before, _, after = text.partition("  ssl:\n")
     (work / "h2o.conf").write_text(before + after[after.index("file.send") :])
     with subprocess.Popen(["h2o", "-m", "worker", "-c", work / "h2o.conf"]) as process:

@@ -24,9 +24,12 @@ class Fake:
 
 @pytest.mark.parametrize(("content", "code"), [(b"abc", 0), (b"abd", 1)])
 def test_a_file_that_is_another_is_a_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    content: bytes, code: int,
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    content: bytes,
+    code: int,
+) -> None:
     monkeypatch.setattr(loss_fetching, "_Download", Fake)
     output = tmp_path / "out"
     words = ["http://h/x", "10.1.0.2", "rmnet0", str(output), hashlib.sha256(content).hexdigest()]

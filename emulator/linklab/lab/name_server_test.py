@@ -35,8 +35,9 @@ def test_a_known_name_without_such_an_address_is_no_unknown_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("nothing.example", A), ("server.example", AAAA), ("1.0.0.10.in-addr.arpa", PTR), ("", A)]
-)  # fmt: skip
+    ("name", "kind"),
+    [("nothing.example", A), ("server.example", AAAA), ("1.0.0.10.in-addr.arpa", PTR), ("", A)],
+)
 def test_others_do_not_exist(name: str, kind: int) -> None:
     asked = question(name, kind)
     assert answer(asked, KNOWN) == struct.pack("!HHHHHH", 7, 0x8583, 1, 0, 0, 0) + asked[12:]
@@ -87,9 +88,16 @@ def test_it_answers_on_every_socket() -> None:
             sock.bind(("127.0.0.1", 0))
         descriptors = [one.fileno(), two.fileno()]
         program = subprocess.Popen(
-            [sys.executable, "-I", "-S", name_server.__file__, json.dumps(KNOWN), *map(str, descriptors)],
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                name_server.__file__,
+                json.dumps(KNOWN),
+                *map(str, descriptors),
+            ],
             pass_fds=descriptors,
-        )  # fmt: skip
+        )
         try:
             asking.settimeout(10)
             for sock in (one, two, one):

@@ -41,8 +41,10 @@ def test_programs_see_their_host_s_network_alone(nodes: tuple[EndHost, Router]) 
     Cable(host, router, ("wlan0", "ap-wlan0"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
     said = subprocess.run(
         ["mnexec", "-a", str(host.pid), "ls", "/sys/class/net"],
-        check=True, capture_output=True, text=True,
-    ).stdout  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     assert said.split() == ["lo", "wlan0"]
     assert names_in(router) == ["lo", "ap-wlan0"]
     with inside(router.namespace):

@@ -23,9 +23,13 @@ from linklab.models.events import Event, Events
 from linklab.models.layer import NO_LOAD, Layer, Load, Steps
 
 FAST = LinkState(
-    up=True, down_rate_bps=80_000_000, up_rate_bps=20_000_000,
-    delay_s=0.005, jitter_s=0.0, loss_ratio=0.0,
-)  # fmt: skip
+    up=True,
+    down_rate_bps=80_000_000,
+    up_rate_bps=20_000_000,
+    delay_s=0.005,
+    jitter_s=0.0,
+    loss_ratio=0.0,
+)
 
 
 class Link:
@@ -78,11 +82,12 @@ class Stage:
         own = layers or {}
         models = {
             name: ScenarioLink(
-                FAST, [own[name]] if name in own else [],
+                FAST,
+                [own[name]] if name in own else [],
                 Events(event for event in events if event.link == name),
             )
             for name in self.links
-        }  # fmt: skip
+        }
         for model in models.values():
             model.at(0.0)
         return Player(cast(Lab, lab), models, self.run_dir, **more)
@@ -128,9 +133,7 @@ def test_changes_are_applied_in_order_and_never_early(stage: Stage) -> None:
             stage.end_client()
 
     stage.on_apply = note
-    took_s = stage.play(
-        rate("wifi", 0.04, 4000), rate("lte", 0.02, 2000), rate("wifi", 0.03, 3000),
-    )  # fmt: skip
+    took_s = stage.play(rate("wifi", 0.04, 4000), rate("lte", 0.02, 2000), rate("wifi", 0.03, 3000))
     assert [rate for _, rate in seen] == [2000, 3000, 4000]
     assert all(at >= due for (at, _), due in zip(seen, (0.02, 0.03, 0.04), strict=True))
     assert took_s >= 0.04
@@ -191,8 +194,11 @@ def test_queues_are_sampled_all_the_time_and_at_the_end(stage: Stage) -> None:
     assert all(line["t_s"] >= 0.01 * n for n, line in enumerate(wifi_down[:4], 1))
     assert wifi_down[4]["t_s"] >= took_s
     assert {(line["link"], line["direction"]) for line in lines[:4]} == {
-        ("wifi", "down"), ("wifi", "up"), ("lte", "down"), ("lte", "up"),
-    }  # fmt: skip
+        ("wifi", "down"),
+        ("wifi", "up"),
+        ("lte", "down"),
+        ("lte", "up"),
+    }
     assert (wifi_down[0]["queue_bytes"], wifi_down[0]["dropped_packets"]) == (1514, 7)
     assert wifi_down[0]["lost_packets"] == 3
     assert {link.settled for link in stage.links.values()} == {5}
@@ -290,13 +296,15 @@ def test_commands_are_obeyed_and_written_down(
     stage.play(inbox=Inbox(stage.run_dir), on_next=lambda: asked.append(True))
     assert asked == [True]
     assert [state.up for state in stage.links["wifi"].applied] == [False]
-    assert [(line["link"], line["kind"], line["detail"]) for line in stage.lines("events.jsonl")] == [
+    assert [
+        (line["link"], line["kind"], line["detail"]) for line in stage.lines("events.jsonl")
+    ] == [
         ("", "next", ""),
         ("", "refused", "no link is 'nfc'"),
         ("lte", "refused", "no access points: a handover needs a scenario with a radio"),
         ("wifi", "live", "down"),
         ("wifi", "carrier-down", ""),
-    ]  # fmt: skip
+    ]
 
 
 def test_the_end_of_what_somebody_did_is_written_down_and_not_that_of_the_scenarios_events(

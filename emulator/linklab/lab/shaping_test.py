@@ -41,9 +41,12 @@ class Recorder(Channel):
         seed = seed_of(self.raw[-1]) if self._seed is None else self._seed
         stats = struct.pack("=QIIIIIII", *self._counted)
         attributes = (
-            struct.pack("=HH", 40, 2) + bytes(24) + struct.pack("=HHQ", 12, 14, seed)
-            + struct.pack("=HH", 4 + len(stats), 3) + stats
-        )  # fmt: skip
+            struct.pack("=HH", 40, 2)
+            + bytes(24)
+            + struct.pack("=HHQ", 12, 14, seed)
+            + struct.pack("=HH", 4 + len(stats), 3)
+            + stats
+        )
         return struct.pack("=IHHII", 36 + len(attributes), 36, 0, 0, 0) + bytes(20) + attributes
 
     def taken(self) -> list[Any]:

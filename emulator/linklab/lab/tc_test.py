@@ -30,9 +30,15 @@ def decoded(message: bytes) -> tuple[Any, dict[str, Any]]:
 
 def netem(**changes: Any) -> bytes:
     given = {
-        "limit_packets": 1000, "delay_s": 0.005, "slot_s": None, "loss_ratio": 0.003,
-        "bursts": None, "rate_bytes_per_s": 125_000, "seed": 2**63 + 5, **changes,
-    }  # fmt: skip
+        "limit_packets": 1000,
+        "delay_s": 0.005,
+        "slot_s": None,
+        "loss_ratio": 0.003,
+        "bursts": None,
+        "rate_bytes_per_s": 125_000,
+        "seed": 2**63 + 5,
+        **changes,
+    }
     return tc.netem(INDEX, ROOT, **given)
 
 
@@ -115,10 +121,14 @@ def test_counters_and_the_seed_are_read_from_an_answer() -> None:
     stats = struct.pack("=QIIIIIII", 3028, 2, 5, 9, 0, 0, 1, 1514)
     seed = struct.pack("=HHQ", 12, 14, 77)
     attributes = (
-        struct.pack("=HH", 8, 1) + b"xyz\0"
-        + struct.pack("=HH", 4 + 24 + 12, 2) + bytes(24) + seed
-        + struct.pack("=HH", 4 + len(stats), 3) + stats
-    )  # fmt: skip
+        struct.pack("=HH", 8, 1)
+        + b"xyz\0"
+        + struct.pack("=HH", 4 + 24 + 12, 2)
+        + bytes(24)
+        + seed
+        + struct.pack("=HH", 4 + len(stats), 3)
+        + stats
+    )
     answer = struct.pack("=IHHII", 36 + len(attributes), 36, 0, 0, 0) + bytes(20) + attributes
     assert tc.counters(answer) == Counters(3028, 2, 5, 1514, 1)
     assert tc.netem_seed(answer) == 77

@@ -64,13 +64,26 @@ class Runs:
     def prepare(self, request: Request, run_dir: Path, _: Place, *, live: bool) -> None:
         job.write(
             Job(
-                scenario=request.scenario.name, contestant=request.contestant, command=None,
-                seed=request.seed, place="guest", clock="real", reason="test", shift_s=0.0,
-                live=live, started_at="2026-11-21T06:19:34+00:00", payload="", payload_sha256="",
-                multilink="", certificate_authority="", certificate="", key="", versions={},
+                scenario=request.scenario.name,
+                contestant=request.contestant,
+                command=None,
+                seed=request.seed,
+                place="guest",
+                clock="real",
+                reason="test",
+                shift_s=0.0,
+                live=live,
+                started_at="2026-11-21T06:19:34+00:00",
+                payload="",
+                payload_sha256="",
+                multilink="",
+                certificate_authority="",
+                certificate="",
+                key="",
+                versions={},
             ),
             run_dir,
-        )  # fmt: skip
+        )
 
     def begin(self, request: Request, run_dir: Path, _: Place, timeout_s: float) -> FakeRun:
         assert timeout_s == float("inf")
@@ -124,8 +137,9 @@ def test_algorithms_take_turns_and_share_a_turns_seed(
     assert runs.begun == [("alg3", 5), ("alg1", 5), ("alg3", 6), ("alg1", 6), ("alg3", 7)]
     found = exported(lab)
     assert {labels["algorithm"]: value for labels, value in found["linklab_run_failed"]} == {
-        "alg3": 0, "alg1": 0,
-    }  # fmt: skip
+        "alg3": 0,
+        "alg1": 0,
+    }
     assert {labels["seed"] for labels, _ in found["linklab_run_download_seconds"]} == {"6"}
 
 

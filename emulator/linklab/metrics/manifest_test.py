@@ -27,18 +27,36 @@ GOODPUT = "linklab_download_goodput_bytes_per_second"
 
 def job(contestant: str | None, name: str | None = None) -> Job:
     return Job(
-        scenario="small", contestant=contestant, name=name, command=None, seed=1, place="guest",
-        clock="real", reason="", shift_s=0.0, started_at="2026-11-21T06:19:34+00:00", payload="",
-        payload_sha256="", multilink="", certificate_authority="", certificate="", key="",
+        scenario="small",
+        contestant=contestant,
+        name=name,
+        command=None,
+        seed=1,
+        place="guest",
+        clock="real",
+        reason="",
+        shift_s=0.0,
+        started_at="2026-11-21T06:19:34+00:00",
+        payload="",
+        payload_sha256="",
+        multilink="",
+        certificate_authority="",
+        certificate="",
+        key="",
         versions={},
-    )  # fmt: skip
+    )
 
 
 def wifi(direction: Direction, sent_bytes: int) -> QueueRecord:
     return QueueRecord(
-        t_s=1.0, link="wifi", direction=direction, sent_bytes=sent_bytes, queue_bytes=0,
-        dropped_packets=0, lost_packets=0,
-    )  # fmt: skip
+        t_s=1.0,
+        link="wifi",
+        direction=direction,
+        sent_bytes=sent_bytes,
+        queue_bytes=0,
+        dropped_packets=0,
+        lost_packets=0,
+    )
 
 
 def told(made: Job, workload: str, *records: Record) -> dict[str, float]:

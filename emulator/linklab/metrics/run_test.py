@@ -24,10 +24,14 @@ from linklab.runs.run_figures import LinkFigures, RunFigures
 
 LABELS = RunLabels("r", "s", "1 MB", "alg3", "1", "real")
 FIGURES = RunFigures(
-    download_s=10.0, goodput_bps=8e6, oracle_s=9.0, efficiency=0.9, link_delta_s=0.5,
+    download_s=10.0,
+    goodput_bps=8e6,
+    oracle_s=9.0,
+    efficiency=0.9,
+    link_delta_s=0.5,
     links={"wifi": LinkFigures(6, 0.6, wasted_bytes=1), "lte": LinkFigures(4, 0.4, wasted_bytes=0)},
     stalled_s=0.2,
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -36,9 +40,17 @@ def run() -> RunMetrics:
 
 
 STATE = LinkRecord(
-    t_s=0.0, late_s=0.0, link="wifi", up=True, down_rate_bps=80_000_000, up_rate_bps=8_000_000,
-    delay_s=0.01, jitter_s=0.0, loss_ratio=0.001, carriers=2,
-)  # fmt: skip
+    t_s=0.0,
+    late_s=0.0,
+    link="wifi",
+    up=True,
+    down_rate_bps=80_000_000,
+    up_rate_bps=8_000_000,
+    delay_s=0.01,
+    jitter_s=0.0,
+    loss_ratio=0.001,
+    carriers=2,
+)
 
 
 QUEUE = QueueRecord(
@@ -63,9 +75,10 @@ def tell(run: RunMetrics, *records: object) -> None:
 
 def value(run: RunMetrics, name: str, **labels: str) -> float:
     (found,) = [
-        one.value for one in run.samples()
+        one.value
+        for one in run.samples()
         if one.name == name and labels.items() <= one.labels.items()
-    ]  # fmt: skip
+    ]
     return float(found)
 
 
@@ -273,9 +286,10 @@ def test_families_hold_each_series_in_one_piece_and_in_the_order_of_time(run: Ru
     made = families(stamped)
     assert sum(len(metric.samples) for metric in made) == len(stamped)
     assert [metric.name for metric in made] == [
-        one.name.removesuffix("_total") for one in CATALOGUE
+        one.name.removesuffix("_total")
+        for one in CATALOGUE
         if one.name.removesuffix("_total") in {metric.name for metric in made}
-    ]  # fmt: skip
+    ]
     for metric in made:
         series: dict[tuple[str, ...], list[float]] = {}
         last = None
@@ -328,7 +342,9 @@ def test_promtool_finds_nothing_to_say_of_any_metric(run: RunMetrics) -> None:
         pytest.skip("promtool is not installed: apt-get install prometheus")
     tell_everything(run)
     done = subprocess.run(
-        ["promtool", "check", "metrics"], input=generate_latest(AsText(run)),
-        capture_output=True, check=False,
-    )  # fmt: skip
+        ["promtool", "check", "metrics"],
+        input=generate_latest(AsText(run)),
+        capture_output=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

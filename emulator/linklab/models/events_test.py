@@ -12,9 +12,14 @@ from linklab.models.layer import NO_LOAD, Load
 from linklab.models.model import Happening
 
 STATE = LinkState(
-    up=True, down_rate_bps=80_000_000, up_rate_bps=20_000_000,
-    delay_s=0.005, jitter_s=0.001, loss_ratio=0.01, loss_burst_packets=3.0,
-)  # fmt: skip
+    up=True,
+    down_rate_bps=80_000_000,
+    up_rate_bps=20_000_000,
+    delay_s=0.005,
+    jitter_s=0.001,
+    loss_ratio=0.01,
+    loss_burst_packets=3.0,
+)
 
 
 def after(*events: Event, t_s: float = 1.0, load: Load = NO_LOAD) -> LinkState:
@@ -25,24 +30,30 @@ def after(*events: Event, t_s: float = 1.0, load: Load = NO_LOAD) -> LinkState:
     ("event", "changes"),
     [
         (Event("w", 1.0, carrier="down"), {"up": False}),
-        (Event("w", 1.0, down_rate_bps=5_000, up_rate_bps=6_000),
-         {"down_rate_bps": 5_000, "up_rate_bps": 6_000}),
+        (
+            Event("w", 1.0, down_rate_bps=5_000, up_rate_bps=6_000),
+            {"down_rate_bps": 5_000, "up_rate_bps": 6_000},
+        ),
         (Event("w", 1.0, rtt_s=0.3, jitter_s=0.0), {"delay_s": 0.15, "jitter_s": 0.0}),
         (Event("w", 1.0, rtt_s=0.001), {"delay_s": 0.0005, "jitter_s": 0.0005}),
         (Event("w", 1.0, loss_ratio=0.2), {"loss_ratio": 0.2, "loss_burst_packets": 1.0}),
-        (Event("w", 1.0, fade_ratio=0.25),
-         {"down_rate_bps": 20_000_000, "up_rate_bps": 5_000_000}),
-        (Event("w", 1.0, fade_ratio=0.0),
-         {"down_rate_bps": MIN_RATE_BPS, "up_rate_bps": MIN_RATE_BPS,
-          "hold_down": True, "hold_up": True}),
+        (Event("w", 1.0, fade_ratio=0.25), {"down_rate_bps": 20_000_000, "up_rate_bps": 5_000_000}),
+        (
+            Event("w", 1.0, fade_ratio=0.0),
+            {
+                "down_rate_bps": MIN_RATE_BPS,
+                "up_rate_bps": MIN_RATE_BPS,
+                "hold_down": True,
+                "hold_up": True,
+            },
+        ),
         (Event("w", 1.0, cap_bps=30_000_000), {"down_rate_bps": 30_000_000}),
         (Event("w", 1.0, cross_bps=30_000_000), {"down_rate_bps": 50_000_000}),
-        (Event("w", 1.0, cross_bps=90_000_000),
-         {"down_rate_bps": MIN_RATE_BPS, "hold_down": True}),
+        (Event("w", 1.0, cross_bps=90_000_000), {"down_rate_bps": MIN_RATE_BPS, "hold_down": True}),
         (Event("w", 1.0, outage=True), {"blackout": True}),
         (Event("w", 1.0, handover="next"), {}),
     ],
-)  # fmt: skip
+)
 def test_each_kind(event: Event, changes: dict[str, object]) -> None:
     assert after(event) == replace(STATE, **changes)  # type: ignore[arg-type]
     assert after(event, t_s=0.999) == STATE

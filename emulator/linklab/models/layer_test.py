@@ -11,9 +11,13 @@ from linklab.core.link_state import LinkState
 from linklab.models.layer import NO_LOAD, LinkModel, Load, Steps
 
 BASE = LinkState(
-    up=True, down_rate_bps=8_000_000, up_rate_bps=1_000_000,
-    delay_s=0.02, jitter_s=0.0, loss_ratio=0.0,
-)  # fmt: skip
+    up=True,
+    down_rate_bps=8_000_000,
+    up_rate_bps=1_000_000,
+    delay_s=0.02,
+    jitter_s=0.0,
+    loss_ratio=0.0,
+)
 
 
 @dataclass

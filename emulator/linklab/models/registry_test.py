@@ -23,9 +23,14 @@ from linklab.models.rrc import RrcSettings
 from linklab.models.trace import Trace, TraceSettings
 
 STATE = LinkState(
-    up=True, down_rate_bps=80_000_000, up_rate_bps=20_000_000,
-    delay_s=0.005, jitter_s=0.0, loss_ratio=0.0, access_point="ap1",
-)  # fmt: skip
+    up=True,
+    down_rate_bps=80_000_000,
+    up_rate_bps=20_000_000,
+    delay_s=0.005,
+    jitter_s=0.0,
+    loss_ratio=0.0,
+    access_point="ap1",
+)
 
 
 CHANGES = (

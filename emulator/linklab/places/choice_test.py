@@ -35,8 +35,12 @@ def choose(
 )
 def test_what_is_chosen(
     monkeypatch: pytest.MonkeyPatch,
-    asked: str, clock: str, guest: bool, host: bool, expected: Place,
-) -> None:  # fmt: skip
+    asked: str,
+    clock: str,
+    guest: bool,
+    host: bool,
+    expected: Place,
+) -> None:
     assert choose(monkeypatch, asked, clock, guest=guest, host=host) == expected
 
 
@@ -53,9 +57,8 @@ def test_what_is_chosen(
     ],
 )
 def test_what_cannot_be_had_is_refused_with_a_remedy_that_works(
-    monkeypatch: pytest.MonkeyPatch,
-    asked: str, clock: str, guest: bool, host: bool, words: str,
-) -> None:  # fmt: skip
+    monkeypatch: pytest.MonkeyPatch, asked: str, clock: str, guest: bool, host: bool, words: str
+) -> None:
     with pytest.raises(PlaceError, match=words):
         choose(monkeypatch, asked, clock, guest=guest, host=host)
 

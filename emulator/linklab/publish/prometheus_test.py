@@ -37,15 +37,31 @@ links:
   lte: {down: 40 Mbit/s, up: 10 Mbit/s, rtt: 40 ms}
 """
 MANIFEST = {
-    "format": 1, "scenario": "small", "contestant": "alg3", "command": None, "seed": 1,
-    "place": "guest", "clock": "virtual", "reason": "", "shift_s": 0.0,
-    "started_at": "2026-11-21T06:19:34+00:00", "payload": "", "payload_sha256": "",
-    "multilink": "", "certificate_authority": "", "certificate": "", "key": "", "versions": {},
-}  # fmt: skip
+    "format": 1,
+    "scenario": "small",
+    "contestant": "alg3",
+    "command": None,
+    "seed": 1,
+    "place": "guest",
+    "clock": "virtual",
+    "reason": "",
+    "shift_s": 0.0,
+    "started_at": "2026-11-21T06:19:34+00:00",
+    "payload": "",
+    "payload_sha256": "",
+    "multilink": "",
+    "certificate_authority": "",
+    "certificate": "",
+    "key": "",
+    "versions": {},
+}
 CLIENT = {
-    "algorithm": "alg3", "outcome": "complete", "size_bytes": 1_000_000, "download_ns": 2 * 10**9,
+    "algorithm": "alg3",
+    "outcome": "complete",
+    "size_bytes": 1_000_000,
+    "download_ns": 2 * 10**9,
     "links": {"wifi": {"bytes": 600_000, "finish_ns": 10**9}, "lte": {"bytes": 400_000}},
-}  # fmt: skip
+}
 
 
 def run_dir(path: Path, **changed: object) -> Path:
@@ -57,8 +73,15 @@ def run_dir(path: Path, **changed: object) -> Path:
     (path / "outcome.json").write_text(
         json.dumps({"exit_code": 0, "elapsed_ns": 1, "received_bytes": {}, "output_bytes": 1})
     )
-    queue = {"t_s": 2.3, "link": "wifi", "direction": "down", "sent_bytes": 7, "queue_bytes": 0,
-             "dropped_packets": 0, "lost_packets": 0}  # fmt: skip
+    queue = {
+        "t_s": 2.3,
+        "link": "wifi",
+        "direction": "down",
+        "sent_bytes": 7,
+        "queue_bytes": 0,
+        "dropped_packets": 0,
+        "lost_packets": 0,
+    }
     (path / "queues.jsonl").write_text(json.dumps(queue) + "\n")
     return path
 
@@ -117,10 +140,12 @@ def test_a_run_is_text_with_a_sample_a_second(tmp_path: Path) -> None:
     assert made.slot.end_s - made.slot.start_s == 3
     assert text[-1] == "# EOF"
     sent = [
-        line.rsplit(" ", 2)[1:] for line in text
+        line.rsplit(" ", 2)[1:]
+        for line in text
         if line.startswith("linklab_link_sent_bytes_total")
-        and 'link="wifi"' in line and 'direction="down"' in line
-    ]  # fmt: skip
+        and 'link="wifi"' in line
+        and 'direction="down"' in line
+    ]
     start_s = made.slot.start_s
     assert sent == [["0.0", f"{start_s + n}"] for n in range(3)] + [["7.0", f"{start_s + 3}"]]
     assert any(

@@ -12,9 +12,12 @@ from linklab.regression.fingerprint import Fingerprint
 
 FINGERPRINT = Fingerprint({"Go": "go1.26", "H2O": "2.2.5"}, {"ls": "0123456789abcdef"})
 ONE: Values = {
-    "download_s": 30.612, "efficiency": 0.978, "link_delta_s": 0.04, "wasted_bytes": 1200,
+    "download_s": 30.612,
+    "efficiency": 0.978,
+    "link_delta_s": 0.04,
+    "wasted_bytes": 1200,
     "stalled_s": 0.0,
-}  # fmt: skip
+}
 MADE = Baseline(
     "the first: with 'quotes', a colon: and Δ",
     "2026-11-21",
@@ -29,10 +32,15 @@ MADE = Baseline(
 names = st.from_regex(r"[a-z0-9][a-z0-9-]{0,12}", fullmatch=True)
 numbers = st.floats(0, 1e4).map(lambda value: round(value, 4))
 optional = st.none() | numbers
-figures = st.fixed_dictionaries({
-    "download_s": numbers, "efficiency": numbers, "link_delta_s": optional,
-    "wasted_bytes": st.none() | st.integers(0, 10**9).map(float), "stalled_s": optional,
-})  # fmt: skip
+figures = st.fixed_dictionaries(
+    {
+        "download_s": numbers,
+        "efficiency": numbers,
+        "link_delta_s": optional,
+        "wasted_bytes": st.none() | st.integers(0, 10**9).map(float),
+        "stalled_s": optional,
+    }
+)
 cells = st.dictionaries(
     st.builds(Cell, names, names, st.integers(0, 2**63 - 1)), figures, min_size=1
 )
@@ -75,9 +83,7 @@ def test_what_is_written_is_read(reason: str, found: dict[Cell, Values]) -> None
 
 
 def test_writing_is_the_same_every_time() -> None:
-    turned = Baseline(
-        MADE.reason, MADE.made_on, FINGERPRINT, dict(reversed(MADE.cells.items()))
-    )  # fmt: skip
+    turned = Baseline(MADE.reason, MADE.made_on, FINGERPRINT, dict(reversed(MADE.cells.items())))
     assert baseline.write(turned) == baseline.write(MADE)
 
 

@@ -11,13 +11,17 @@ BY_BOUND = {one.bound: one for one in FIGURES}
 
 def test_a_run_s_figures_are_kept_to_a_tenth_of_a_millisecond() -> None:
     links = {
-        "wifi": LinkFigures(6, 0.6, wasted_bytes=1), "lte": LinkFigures(4, 0.4, wasted_bytes=2)
-    }  # fmt: skip
+        "wifi": LinkFigures(6, 0.6, wasted_bytes=1),
+        "lte": LinkFigures(4, 0.4, wasted_bytes=2),
+    }
     run = RunFigures(10.123456, 8e6, 9.0, 0.889005, None, links, 0.30001)
     assert figures.values(run) == {
-        "download_s": 10.1235, "efficiency": 0.889, "link_delta_s": None, "wasted_bytes": 3,
+        "download_s": 10.1235,
+        "efficiency": 0.889,
+        "link_delta_s": None,
+        "wasted_bytes": 3,
         "stalled_s": 0.3,
-    }  # fmt: skip
+    }
 
 
 def test_a_workload_s_figures_are_kept_too() -> None:

@@ -11,27 +11,37 @@ from linklab.regression.suite import DEFAULT_BOUNDS
 from linklab.regression.verdict import Checked, Report, Status, deviations
 
 THEN: Values = {
-    "download_s": 10.0, "efficiency": 0.9, "link_delta_s": 0.0, "wasted_bytes": None,
+    "download_s": 10.0,
+    "efficiency": 0.9,
+    "link_delta_s": 0.0,
+    "wasted_bytes": None,
     "stalled_s": 0.0,
-}  # fmt: skip
+}
 SLOW: Values = {**THEN, "download_s": 12.0}
 
 
-def checked(scenario: str, seed: int, status: Status, now: Values | None, reason: str = "") -> Checked:  # fmt: skip
+def checked(
+    scenario: str, seed: int, status: Status, now: Values | None, reason: str = ""
+) -> Checked:
     found = deviations(THEN, now, DEFAULT_BOUNDS) if now else ()
     return Checked(Cell(scenario, "alg3", seed), status, THEN, now, found, reason, 1.5, "runs/x")
 
 
 REPORT = Report(
-    "mine", "b.yaml",
+    "mine",
+    "b.yaml",
     (
         checked("ls", 1, Status.SAME, THEN),
         checked("ls", 2, Status.WORSE, SLOW),
         checked("ao", 1, Status.ERROR, None, "\x1b[31mhung\x00 <&\"' ]]>"),
         checked("ao", 2, Status.BETTER, {**THEN, "download_s": 8.0}),
     ),
-    2, 10.0, 95.0, "runs/r", ("ao alg3 seed 3 has no baseline: re-baseline",),
-)  # fmt: skip
+    2,
+    10.0,
+    95.0,
+    "runs/r",
+    ("ao alg3 seed 3 has no baseline: re-baseline",),
+)
 
 
 def test_every_cell_is_a_case_and_every_scenario_a_suite(tmp_path: Path) -> None:
@@ -64,10 +74,16 @@ def test_counts_are_those_of_the_cases() -> None:
     assert root.get("time") == "6.0"
 
 
-COST = CostReport("mine", 250_000_000, 5, (
-    Gate("own", 0.0012, 31 << 20, 1.85, 1.4, 3.0, 2.5),
-    Gate("slow", 0.0052, 31 << 20, 7.0, 3.0, 3.0, 2.5),
-), (Cost(0.1, 0.2, 9 << 20),))  # fmt: skip
+COST = CostReport(
+    "mine",
+    250_000_000,
+    5,
+    (
+        Gate("own", 0.0012, 31 << 20, 1.85, 1.4, 3.0, 2.5),
+        Gate("slow", 0.0052, 31 << 20, 7.0, 3.0, 3.0, 2.5),
+    ),
+    (Cost(0.1, 0.2, 9 << 20),),
+)
 
 
 def test_a_program_that_costs_more_than_it_may_is_a_failure() -> None:
@@ -93,8 +109,10 @@ def test_only_what_the_schema_knows_in_its_order(text: str) -> None:
         "testsuites": {"name", "time", "tests", "failures", "errors"},
         "testsuite": {"name", "tests", "failures", "errors", "time", "skipped", "timestamp"},
         "testcase": {"name", "time", "classname"},
-        "failure": {"type", "message"}, "error": {"type", "message"}, "system-out": set(),
-    }  # fmt: skip
+        "failure": {"type", "message"},
+        "error": {"type", "message"},
+        "system-out": set(),
+    }
     root = xml.fromstring(text)
     for element in root.iter():
         assert set(element.attrib) <= known[element.tag]

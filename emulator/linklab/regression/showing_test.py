@@ -64,6 +64,10 @@ def test_json_holds_all_of_it() -> None:
     assert read["counts"] == {"same": 1, "better": 1, "worse": 1, "error": 1}
     worse = read["cells"][1]
     assert worse["deviations"][0] == {
-        "figure": "download_s", "baseline": 10.0, "now": 12.0, "allowed": 0.1, "worse": True,
-    }  # fmt: skip
+        "figure": "download_s",
+        "baseline": 10.0,
+        "now": 12.0,
+        "allowed": 0.1,
+        "worse": True,
+    }
     assert read["cells"][2]["reason"].endswith("]]>")

@@ -34,9 +34,12 @@ cost:
 def test_a_whole_suite() -> None:
     read = suite.parse(MINE, HERE)
     assert [str(one.cell) for one in read.planned] == [
-        "static-80-50 alg3 seed 1", "static-80-50 alg3 seed 2",
-        "static-80-50 own seed 1", "static-80-50 own seed 2", "ls alg1 seed 7",
-    ]  # fmt: skip
+        "static-80-50 alg3 seed 1",
+        "static-80-50 alg3 seed 2",
+        "static-80-50 own seed 1",
+        "static-80-50 own seed 2",
+        "ls alg1 seed 7",
+    ]
     assert [one.payload.size_bytes for one in read.scenarios] == [30_000_000, 250_000_000]
     assert read.planned[0].entrant.command is None
     assert read.planned[2].entrant.command == (
@@ -86,28 +89,68 @@ def test_a_path_is_one_beside_the_suite(tmp_path: Path) -> None:
     ("old", "new", "said"),
     [
         ("name: mine", "name: other", r"mine.yaml:1: name: 'other' must be the file's name"),
-        ("[alg3, own]", "[alg3, onw]", r":2: algorithms\[1\]: no algorithm is called 'onw' \(did you mean 'own'"),
+        (
+            "[alg3, own]",
+            "[alg3, onw]",
+            r":2: algorithms\[1\]: no algorithm is called 'onw' \(did you mean 'own'",
+        ),
         ("[alg3, own]", "alg3", r":2: algorithms: must be a list"),
         ("[1, 2]", "[1, -2]", r":3: seeds\[1\]: '-2' is not a whole number"),
         ("static-80-50,", "statik-80-50,", r":5: scenarios\[0\].scenario: no scenario is called"),
         ("size: 30 MB", "size: 30", r":5: scenarios\[0\].size: '30' has no unit"),
-        ("scenario: ls,", "scenario: ls+upload, size: 5 GB,", r":6: scenarios\[1\].size: 5 GB is too large for upload; allowed with it: 1 B to 2 GB"),
-        ("scenario: ls,", "scenario: ls, sise: 1 MB,", r":6: scenarios\[1\]: unknown key 'sise' \(did you mean 'size'"),
-        ("ls, algorithms: [alg1]", "ls, algorithms: [dynsub]", r":6: scenarios\[1\].algorithms\[0\]: ls: dynsub needs to know at what rate"),
-        ("scenario: ls, algorithms: [alg1], seeds: [7]", "scenario: static-80-50", r":6: .*static-80-50 alg3 seed 1 is in the suite already"),
-        ("name: own, command: \"'", "name: alg3, command: \"'", r":8: exec\[0\].name: 'alg3' is taken"),
-        ("my client'", "my client", r":8: exec\[0\].command: .* is no command: No closing quotation"),
-        ("command: \"'", "command: \"curl https://me:secret@h/f '", r":8: exec\[0\].command: a URL in the command holds a user or password"),
+        (
+            "scenario: ls,",
+            "scenario: ls+upload, size: 5 GB,",
+            r":6: scenarios\[1\].size: 5 GB is too large for upload; allowed with it: 1 B to 2 GB",
+        ),
+        (
+            "scenario: ls,",
+            "scenario: ls, sise: 1 MB,",
+            r":6: scenarios\[1\]: unknown key 'sise' \(did you mean 'size'",
+        ),
+        (
+            "ls, algorithms: [alg1]",
+            "ls, algorithms: [dynsub]",
+            r":6: scenarios\[1\].algorithms\[0\]: ls: dynsub needs to know at what rate",
+        ),
+        (
+            "scenario: ls, algorithms: [alg1], seeds: [7]",
+            "scenario: static-80-50",
+            r":6: .*static-80-50 alg3 seed 1 is in the suite already",
+        ),
+        (
+            "name: own, command: \"'",
+            "name: alg3, command: \"'",
+            r":8: exec\[0\].name: 'alg3' is taken",
+        ),
+        (
+            "my client'",
+            "my client",
+            r":8: exec\[0\].command: .* is no command: No closing quotation",
+        ),
+        (
+            "command: \"'",
+            "command: \"curl https://me:secret@h/f '",
+            r":8: exec\[0\].command: a URL in the command holds a user or password",
+        ),
         ("verify: 2", "verify: few", r":9: verify: 'few' is not a whole number"),
         ("2 % or 30 ms", "2", r":10: bounds.download: '2' is no bound of the download time"),
-        ("algorithm: alg3, download", "algorithm: alg4, download", r":12: exceptions\[0\]: holds for no download"),
+        (
+            "algorithm: alg3, download",
+            "algorithm: alg4, download",
+            r":12: exceptions\[0\]: holds for no download",
+        ),
         ("seed: 2, stalls: 1 s", "seed: 2", r":13: exceptions\[1\]: states no bound"),
         ("cpu: 2.5", "cpu: 0", r":18: cost.programs\[0\].cpu: '0' is out of range"),
         ("scenarios:", "[a, b]: 30 MB\nscenarios:", ":4: a key must be a word"),
-        ("scenario: ls,", "scenario: ls, [a, b]: 30 MB,", r":6: scenarios\[1\]: a key must be a word"),
+        (
+            "scenario: ls,",
+            "scenario: ls, [a, b]: 30 MB,",
+            r":6: scenarios\[1\]: a key must be a word",
+        ),
         ("scenarios:", "scenarioz:", r":4: unknown key 'scenarioz'"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_said_with_file_and_line(old: str, new: str, said: str) -> None:
     assert old in MINE
     with pytest.raises(ScenarioError, match=said):

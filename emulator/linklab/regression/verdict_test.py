@@ -8,9 +8,12 @@ from linklab.regression.suite import DEFAULT_BOUNDS
 from linklab.regression.verdict import Checked, Report, Status
 
 THEN: Values = {
-    "download_s": 10.0, "efficiency": 0.9, "link_delta_s": 0.0, "wasted_bytes": 0.0,
+    "download_s": 10.0,
+    "efficiency": 0.9,
+    "link_delta_s": 0.0,
+    "wasted_bytes": 0.0,
     "stalled_s": 0.0,
-}  # fmt: skip
+}
 EXACT = {one.bound: Bound() for one in FIGURES}
 finite = st.floats(0, 1e6)
 values = st.fixed_dictionaries({one.key: st.none() | finite for one in FIGURES})
@@ -24,21 +27,42 @@ def words(now: Values, then: Values = THEN) -> list[str]:
     ("change", "status", "said"),
     [
         ({"download_s": 10.09}, Status.SAME, []),
-        ({"download_s": 10.2}, Status.WORSE, ["download time 10.000 s -> 10.200 s (+2.0%, allowed ±0.100 s)"]),
-        ({"download_s": 9.0}, Status.BETTER, ["download time 10.000 s -> 9.000 s (-10.0%, allowed ±0.100 s)"]),
+        (
+            {"download_s": 10.2},
+            Status.WORSE,
+            ["download time 10.000 s -> 10.200 s (+2.0%, allowed ±0.100 s)"],
+        ),
+        (
+            {"download_s": 9.0},
+            Status.BETTER,
+            ["download time 10.000 s -> 9.000 s (-10.0%, allowed ±0.100 s)"],
+        ),
         ({"efficiency": 0.85}, Status.WORSE, ["efficiency 0.900 -> 0.850 (-5.6%, allowed ±0.020)"]),
-        ({"efficiency": 0.95}, Status.BETTER, ["efficiency 0.900 -> 0.950 (+5.6%, allowed ±0.020)"]),
+        (
+            {"efficiency": 0.95},
+            Status.BETTER,
+            ["efficiency 0.900 -> 0.950 (+5.6%, allowed ±0.020)"],
+        ),
         ({"link_delta_s": 0.19}, Status.SAME, []),
         ({"link_delta_s": 0.5}, Status.WORSE, ["link Δ 0.000 s -> 0.500 s (allowed ±0.200 s)"]),
-        ({"wasted_bytes": 1e6}, Status.WORSE, ["bytes wasted 0.00 MB -> 1.00 MB (allowed ±0.30 MB)"]),
+        (
+            {"wasted_bytes": 1e6},
+            Status.WORSE,
+            ["bytes wasted 0.00 MB -> 1.00 MB (allowed ±0.30 MB)"],
+        ),
         ({"stalled_s": 0.5}, Status.SAME, []),
         ({"stalled_s": 3.0}, Status.WORSE, ["stalls 0.000 s -> 3.000 s (allowed ±0.600 s)"]),
         ({"link_delta_s": None}, Status.WORSE, ["link Δ 0.000 s -> none"]),
-        ({"download_s": 9.0, "stalled_s": 3.0}, Status.WORSE,
-         ["download time 10.000 s -> 9.000 s (-10.0%, allowed ±0.100 s)",
-          "stalls 0.000 s -> 3.000 s (allowed ±0.600 s)"]),
+        (
+            {"download_s": 9.0, "stalled_s": 3.0},
+            Status.WORSE,
+            [
+                "download time 10.000 s -> 9.000 s (-10.0%, allowed ±0.100 s)",
+                "stalls 0.000 s -> 3.000 s (allowed ±0.600 s)",
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_change(change: Values, status: Status, said: list[str]) -> None:
     now = {**THEN, **change}
     assert words(now) == said

@@ -109,18 +109,32 @@ def test_json_is_complete_and_stable(small: Scenario) -> None:
         json.dumps(listing.to_json([small], stated={"small": STATED[1:]}), allow_nan=False)
     )
     assert list(listed) == [
-        "name", "title", "description", "publication", "source", "file", "payload_bytes", "workload",
-        "oracle_s", "links", "events", "published",
-    ]  # fmt: skip
+        "name",
+        "title",
+        "description",
+        "publication",
+        "source",
+        "file",
+        "payload_bytes",
+        "workload",
+        "oracle_s",
+        "links",
+        "events",
+        "published",
+    ]
     assert (listed["publication"], listed["payload_bytes"], listed["events"]) == (
         "Paper",
         1250000,
         1,
     )
     assert listed["links"]["wifi"] == {
-        "kind": "wifi", "down_rate_bps": 8_000_000, "up_rate_bps": 1_000_000, "rtt_s": 0.0, "loss_ratio": 0.01,
+        "kind": "wifi",
+        "down_rate_bps": 8_000_000,
+        "up_rate_bps": 1_000_000,
+        "rtt_s": 0.0,
+        "loss_ratio": 0.01,
         "models": ["on_off", "radio", "stations"],
-    }  # fmt: skip
+    }
     assert listed["links"]["lte"]["models"] == ["between_runs", "trace", "carriers", "rrc"]
     assert listed["published"] == [
         {"what": "download", "who": "naive", "value": "2 s", "source": "table 1"},

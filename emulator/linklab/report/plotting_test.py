@@ -17,9 +17,13 @@ from linklab.report import plot_png, plot_terminal, plotting
 from linklab.report.plotting import Outage, Plot, Series
 
 FAST = LinkState(
-    up=True, down_rate_bps=80_000_000, up_rate_bps=20_000_000,
-    delay_s=0.005, jitter_s=0.0, loss_ratio=0.0,
-)  # fmt: skip
+    up=True,
+    down_rate_bps=80_000_000,
+    up_rate_bps=20_000_000,
+    delay_s=0.005,
+    jitter_s=0.0,
+    loss_ratio=0.0,
+)
 
 
 @pytest.fixture
@@ -40,8 +44,10 @@ def test_a_scenario_is_drawn_to_a_fifth_past_its_oracle(gone: Plot) -> None:
     capacity = gone.panels[0]
     assert (capacity.series[0].times_s, capacity.series[0].values) == ([0, 2, 5], [60, 0, 60])
     assert [panel.title for panel in gone.panels] == [
-        "capacity, downlink", "capacity, uplink", "round trip",
-    ]  # fmt: skip  # No loss and no signal: no panels of them
+        "capacity, downlink",
+        "capacity, uplink",
+        "round trip",
+    ]  # No loss and no signal: no panels of them
 
 
 def test_a_run_shows_capacity_against_use() -> None:

@@ -127,8 +127,10 @@ def test_what_is_missing_is_said_by_name() -> None:
 
 
 def test_a_statement_of_a_workload_over_a_scenario_s_links() -> None:
-    made = one("metric: page-load, source: s, workload: large-page, each: [ts], of: mptcp, "
-               "to: [direct-wifi], is: less")  # fmt: skip
+    made = one(
+        "metric: page-load, source: s, workload: large-page, each: [ts], of: mptcp, "
+        "to: [direct-wifi], is: less"
+    )
     where = "ts+large-page"
     assert made.cells == (Cell(where, "mptcp"), Cell(where, "direct-wifi"))
     (other,) = read(f"metric: download, source: s, {PAIR}, is: less").statements[1:]
@@ -158,8 +160,10 @@ def test_a_campaign_s_scenarios_may_be_named(
 
 
 def test_a_value_of_a_workload_over_a_scenario_s_links() -> None:
-    made = one("metric: page-load, source: s, workload: large-page, within: 1 s, values: "
-               "{ts: {mptcp: 3 s}}")  # fmt: skip
+    made = one(
+        "metric: page-load, source: s, workload: large-page, within: 1 s, values: "
+        "{ts: {mptcp: 3 s}}"
+    )
     assert made.of == (Cell("ts+large-page", "mptcp"),)
 
 

@@ -149,20 +149,32 @@ def costing(run: RunFigures, main_j: float, tail_j: float) -> RunFigures:
     return replace(
         run,
         energy=EnergyFigures(
-            "galaxy-s7", joules, joules / 250e6, main_j, tail_j, 2.0, 3.0, 4.0, 0.0, 0.0, 0.0,
+            "galaxy-s7",
+            joules,
+            joules / 250e6,
+            main_j,
+            tail_j,
+            2.0,
+            3.0,
+            4.0,
+            0.0,
+            0.0,
+            0.0,
             {"wifi": link, "lte": link},
         ),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture
 def with_energy() -> Comparison:
     runs = {
         "single-wifi": [run("ls", 278.18, 278.18, None)],
-        "alg3": [costing(run("ls", 29.1, 29.1, 29.0), 76.0, 2.0),
-                 costing(run("ls", 29.3, 29.2, 29.3), 78.0, 2.0),
-                 costing(run("ls", 29.5, 29.2, 29.3), 1100.0, 2.0)],
-    }  # fmt: skip
+        "alg3": [
+            costing(run("ls", 29.1, 29.1, 29.0), 76.0, 2.0),
+            costing(run("ls", 29.3, 29.2, 29.3), 78.0, 2.0),
+            costing(run("ls", 29.5, 29.2, 29.3), 1100.0, 2.0),
+        ],
+    }
     return compare(scenario.find("ls"), runs)
 
 
@@ -224,8 +236,14 @@ def test_a_workload_shows_its_own_figures() -> None:
 def test_json_keys_are_stable(published: Comparison) -> None:
     document = json.loads(json.dumps(tables.to_json(published), allow_nan=False))
     assert list(document) == [
-        "scenario", "title", "workload", "size_bytes", "oracle_s", "rows", "notes",
-    ]  # fmt: skip
+        "scenario",
+        "title",
+        "workload",
+        "size_bytes",
+        "oracle_s",
+        "rows",
+        "notes",
+    ]
     row = next(row for row in document["rows"] if row["algorithm"] == "alg3")
     assert list(row) == [
         "algorithm",

@@ -13,20 +13,30 @@ HS = scenario.find("hs-s7")
 RANGE = Range(1, "wifi", 0.5, 2.0, 0, 500_000, 400_000, 1_000, "taken over", "")
 USED = ProcessFigures(20, 0.1, 0.2, 0.3, 0.4, 0.5, 4.0, 15e6, 0.01, 3e8)
 SPECS = {
-    "times": charts.times({"alg3": [(1, 2.0), (2, 9.5)], "x": [(1, 3.0)]}, {"alg3": Interval(2, 9.5)}),
+    "times": charts.times(
+        {"alg3": [(1, 2.0), (2, 9.5)], "x": [(1, 3.0)]}, {"alg3": Interval(2, 9.5)}
+    ),
     "few": charts.times({"alg3": [(1, 2.0)], "x": [(1, 3.0)]}, {"alg3": None, "x": None}),
     "courses": charts.courses(
-        HS, {1: {"wifi": [(0, 8e7), (0.5, 7e7)]}, 2: {"wifi": [(0, 6e7)]}},
-        {"wifi": [(0.0, 5e7)], "lte": [(0.0, 1e7)]}, 0.5,
+        HS,
+        {1: {"wifi": [(0, 8e7), (0.5, 7e7)]}, 2: {"wifi": [(0, 6e7)]}},
+        {"wifi": [(0.0, 5e7)], "lte": [(0.0, 1e7)]},
+        0.5,
     ),
     "requests": charts.requests(HS, [RANGE]),
     "energy": charts.energies(
-        {"alg3": [(1, 2.0, 60.0)], "naive": [(1, 3.0, 70.0)], "one": [(1, 9.0, 30.0), (2, 9.0, 40.0)]}
+        {
+            "alg3": [(1, 2.0, 60.0)],
+            "naive": [(1, 3.0, 70.0)],
+            "one": [(1, 9.0, 30.0), (2, 9.0, 40.0)],
+        }
     ),
     "power": charts.powers(HS, [(0.0, 3.0, {"wifi": 1.0}), (0.5, 1.0, {"wifi": 0.2})], 0.5),
-    "loads": charts.loads({"alg3": {"client": [USED, USED], "server": [USED]}, "x": {"client": [USED]}}),
+    "loads": charts.loads(
+        {"alg3": {"client": [USED, USED], "server": [USED]}, "x": {"client": [USED]}}
+    ),
     "processes": charts.processes({"client": [(0.0, 10.0), (1.0, 20.0)]}, "% of a core"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SPECS)
@@ -66,8 +76,11 @@ def test_a_request_is_a_line_through_the_file() -> None:
 def test_loads_are_in_percent_of_a_core() -> None:
     values = SPECS["loads"]["data"]["values"]
     assert [(row["who"], row["p"], row["v"]) for row in values if "v" in row] == [
-        ("alg3", "client", 20), ("alg3", "client", 20), ("alg3", "server", 20), ("x", "client", 20),
-    ]  # fmt: skip
+        ("alg3", "client", 20),
+        ("alg3", "client", 20),
+        ("alg3", "server", 20),
+        ("x", "client", 20),
+    ]
     assert {(row["low"], row["median"], row["high"]) for row in values if "low" in row} == {
         (10, 20, 30)
     }
@@ -99,6 +112,9 @@ def test_the_front_is_what_nobody_beats_in_both() -> None:
 def test_power_is_of_each_link_and_of_all() -> None:
     values = SPECS["power"]["data"]["values"]
     assert [(row["l"], row["w"]) for row in values] == [
-        ("Wi-Fi", 1.0), ("all", 3.0), ("Wi-Fi", 0.2), ("all", 1.0),
-    ]  # fmt: skip
+        ("Wi-Fi", 1.0),
+        ("all", 3.0),
+        ("Wi-Fi", 0.2),
+        ("all", 1.0),
+    ]
     assert SPECS["power"]["layer"][1]["data"]["values"][0]["t"] == 0.5

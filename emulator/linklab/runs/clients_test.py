@@ -3,6 +3,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from shlex import split
 
 import pytest
 
@@ -20,9 +21,7 @@ WIFI, LTE = ["--link", "wifi=wlan0"], ["--link", "lte=rmnet0"]
 WIFI_B = [*WIFI, "--bandwidth", "wifi=78000000bit/s"]
 LTE_B = [*LTE, "--bandwidth", "lte=52000000bit/s"]
 WITH_B = {"wifi=wlan0": WIFI_B, "lte=rmnet0": LTE_B}
-FILES = [
-    "--ca-file", "/ca.pem", "--checksum", "sha-256=abcd", "--run-dir", "/run", "-o", "/tmp/x/out",
-]  # fmt: skip
+FILES = split("--ca-file /ca.pem --checksum sha-256=abcd --run-dir /run -o /tmp/x/out")
 TASK, RESCUE = (
     ["--no-rescue", *clients.TLS, "--resume=false", *FILES],
     ["--rescue", "--wireless-file", "/wireless", *clients.TLS, *FILES],
@@ -31,10 +30,14 @@ CURL = ["curl", "--silent", "--show-error", "--fail"]
 CURL_CA, CURL_OUT = ["--cacert", "/ca.pem"], ["--output", "/tmp/x/out", GET[2]]
 
 FLAGS = {
-    "upper-limit": "3000000B", "padding": "0.2",
-    "first-request": "2000000B", "overlap": "0.5", "window": "2.0s", "segment": "512000B",
+    "upper-limit": "3000000B",
+    "padding": "0.2",
+    "first-request": "2000000B",
+    "overlap": "0.5",
+    "window": "2.0s",
+    "segment": "512000B",
     "energy-model": "/run/energy.yaml",
-}  # fmt: skip
+}
 """What the task's scenario sets; of `bandwidth` each link has its own."""
 
 
@@ -60,17 +63,16 @@ COMMANDS = {
     "single-wifi": [*GET, "--algorithm", "single", *WIFI, *TASK],
     "single-lte": [*GET, "--algorithm", "single", *LTE, *TASK],
     "alg3": [
-        *GET, "--algorithm", "alg3", *WIFI_B, *LTE_B, "--padding", "0.2",
-        "--first-request", "2000000B", "--overlap", "0.5", "--window", "2.0s", *TASK,
+        *[*GET, "--algorithm", "alg3", *WIFI_B, *LTE_B],
+        *split("--padding 0.2 --first-request 2000000B --overlap 0.5 --window 2.0s"),
+        *TASK,
     ],
     **{name: multilink(name, WIFI, LTE, saved=TASK) for name in PUBLISHED if name != "alg3"},
     **{f"{name}-rescue": multilink(name, WIFI, LTE, saved=RESCUE) for name in PUBLISHED},
     **{name: multilink(name, WIFI, LTE, saved=RESCUE) for name in ON_ALL if name not in PUBLISHED},
     "alg3-plain": multilink("alg3", WIFI, LTE, saved=TASK, plain=True),
     **{
-        f"gb-{n}kb": [
-            *GET, "--algorithm", "gb-p", *WIFI, *LTE, "--segment", f"{n}KiB", *TASK,
-        ]
+        f"gb-{n}kb": [*GET, "--algorithm", "gb-p", *WIFI, *LTE, "--segment", f"{n}KiB", *TASK]
         for n in (20, 100, 1000, 2000)
     },
     "curl-wifi": [*CURL, *CURL_CA, "--interface", "wlan0", *CURL_OUT],
@@ -87,22 +89,24 @@ COMMANDS = {
     },
     **{
         f"aria2-{n}": [
-            "aria2c", "--no-conf", "--quiet", "--file-allocation=none",
-            "--console-log-level=error", "--ca-certificate=/ca.pem",
-            "--multiple-interface=wlan0,rmnet0", "-s", str(n), "-x", str(n), "-k", "1M",
-            "-d", "/tmp/x", "-o", "out", GET[2],
+            *split("aria2c --no-conf --quiet --file-allocation=none --console-log-level=error"),
+            *split("--ca-certificate=/ca.pem --multiple-interface=wlan0,rmnet0"),
+            *split(f"-s {n} -x {n} -k 1M -d /tmp/x -o out {GET[2]}"),
         ]
         for n in (2, 8, 16)
     },
-}  # fmt: skip
+}
 
 
 @pytest.fixture
 def task(small: Scenario) -> Task:
     client = ClientSettings(
-        upper_limit_bytes=3_000_000, padding=0.2, overlap=0.5, window_s=2.0,
+        upper_limit_bytes=3_000_000,
+        padding=0.2,
+        overlap=0.5,
+        window_s=2.0,
         first_request_bytes=2_000_000,
-    )  # fmt: skip
+    )
     return Task(
         scenario=replace(small, client=client),
         url=GET[2],
@@ -127,10 +131,10 @@ def test_everybody_that_can_download_a_file_has_a_command(small: Scenario) -> No
 
 
 PLAYS = [
-    "/build/multilink", "workload", "player", GET[2], "--size", "1000000B", "--rate", "800000bit/s",
-    "--start", "4000000B", "--low", "4000000B", "--high", "20000000B", "--ca-file", "/ca.pem",
-    "--checksum", "sha-256=abcd", "--run-dir", "/run",
-]  # fmt: skip
+    *split(f"/build/multilink workload player {GET[2]} --size 1000000B --rate 800000bit/s"),
+    *split("--start 4000000B --low 4000000B --high 20000000B"),
+    *split("--ca-file /ca.pem --checksum sha-256=abcd --run-dir /run"),
+]
 
 
 def playing(scenario: Scenario) -> Scenario:
@@ -145,15 +149,21 @@ def playing(scenario: Scenario) -> Scenario:
         ("mptcp-lte", ["--mptcp"]),
         (
             "single-wifi",
-            ["--", "proxy", "--algorithm", "single", *WIFI, "--no-rescue", *clients.TLS, "--ca-file", "/ca.pem"],
+            [
+                *[*split("-- proxy --algorithm single"), *WIFI, "--no-rescue"],
+                *[*clients.TLS, "--ca-file", "/ca.pem"],
+            ],
         ),
         (
             "naive-rescue",
-            ["--", "proxy", "--algorithm", "naive", *WIFI, *LTE, "--rescue", "--wireless-file",
-             "/wireless", *clients.TLS, "--ca-file", "/ca.pem"],
+            [
+                *[*split("-- proxy --algorithm naive"), *WIFI, *LTE],
+                *split("--rescue --wireless-file /wireless"),
+                *[*clients.TLS, "--ca-file", "/ca.pem"],
+            ],
         ),
     ],
-)  # fmt: skip
+)
 def test_a_player_s_requests_take_the_contestant_s_way(
     task: Task, name: str, way: list[str]
 ) -> None:
@@ -163,9 +173,10 @@ def test_a_player_s_requests_take_the_contestant_s_way(
 
 PUT = ["/build/multilink", "put", "/payload.bin", GET[2]]
 SENDS = [
-    "--silent", "--show-error", "--fail", "--http1.1", "--cacert", "/ca.pem", "--upload-file",
+    *split("--silent --show-error --fail --http1.1 --cacert /ca.pem --upload-file"),
     *PUT[2:],
-]  # fmt: skip
+]
+CHECKS = split("--ranged --verify=false --ca-file /ca.pem --run-dir /run")
 
 
 @pytest.mark.parametrize(
@@ -173,18 +184,19 @@ SENDS = [
     [
         (
             "naive-rescue",
-            [*PUT, "--algorithm", "naive", *WIFI, *LTE, "--rescue", "--wireless-file", "/wireless",
-             *clients.TLS, "--ranged", "--verify=false", "--ca-file", "/ca.pem", "--run-dir", "/run"],
+            [
+                *[*PUT, "--algorithm", "naive", *WIFI, *LTE],
+                *[*split("--rescue --wireless-file /wireless"), *clients.TLS, *CHECKS],
+            ],
         ),
         (
             "single-lte",
-            [*PUT, "--algorithm", "single", *LTE, "--no-rescue", *clients.TLS,
-             "--ranged", "--verify=false", "--ca-file", "/ca.pem", "--run-dir", "/run"],
+            [*PUT, "--algorithm", "single", *LTE, "--no-rescue", *clients.TLS, *CHECKS],
         ),
         ("curl-wifi", ["curl", *SENDS, "--interface", "wlan0"]),
         ("mptcp", ["mptcpize", "run", "curl", *SENDS]),
     ],
-)  # fmt: skip
+)
 def test_uploads(task: Task, name: str, words: list[str]) -> None:
     uploading = replace(task.scenario, workload=Workload(upload=Upload()))
     assert contestant_of(name).command(replace(task, scenario=uploading)) == words

@@ -14,9 +14,14 @@ def write(run_dir: Path, made: list[QueueRecord] | list[LinkRecord]) -> None:
 
 def counter(t_s: float, sent: int, direction: Direction = "down") -> QueueRecord:
     return QueueRecord(
-        t_s=t_s, link="lte", direction=direction, sent_bytes=sent, queue_bytes=0,
-        dropped_packets=0, lost_packets=0,
-    )  # fmt: skip
+        t_s=t_s,
+        link="lte",
+        direction=direction,
+        sent_bytes=sent,
+        queue_bytes=0,
+        dropped_packets=0,
+        lost_packets=0,
+    )
 
 
 def test_rates_are_means_of_steps(tmp_path: Path) -> None:

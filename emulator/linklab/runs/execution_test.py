@@ -62,9 +62,12 @@ def test_a_client_is_asked_to_end_before_it_is_killed() -> None:
     ],
 )
 def test_what_goes_wrong_is_noted_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    error: Exception, words: str,
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    words: str,
+) -> None:
     def fail(_: Path) -> None:
         raise error
 

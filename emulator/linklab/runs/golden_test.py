@@ -12,9 +12,7 @@ from linklab.runs.run_figures import ClientSummary, LinkSummary
 
 GOLDEN = REPOSITORY / "client" / "internal" / "rundir" / "testdata" / "golden"
 
-UNREAD = {
-    "algorithm", "links", "options", "protocol", "etag", "to", "retry_ns", "download_ns",
-}  # fmt: skip
+UNREAD = {"algorithm", "links", "options", "protocol", "etag", "to", "retry_ns", "download_ns"}
 """Fields of `client.jsonl` that records leave out. The first line's are read by `field/recording`."""
 
 UNREAD_SUMMARY = {"warning"}

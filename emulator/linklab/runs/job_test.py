@@ -68,8 +68,11 @@ def test_a_manifest_that_is_no_text_is_refused(tmp_path: Path) -> None:
 def test_a_command_is_shown_without_users_and_passwords() -> None:
     given = ["publish", "--grafana=HTTPS://me:s@cret@g:3000/a@b", "http://token@g", "http://g/x@y"]
     assert job.without_credentials(given) == [
-        "publish", "--grafana=HTTPS://g:3000/a@b", "http://g", "http://g/x@y",
-    ]  # fmt: skip
+        "publish",
+        "--grafana=HTTPS://g:3000/a@b",
+        "http://g",
+        "http://g/x@y",
+    ]
 
 
 def test_a_directory_without_manifest_is_said(tmp_path: Path) -> None:

@@ -9,11 +9,16 @@ def samples(link: str, megabytes: list[float], direction: Direction = "down") ->
     """Counters every half second."""
     return [
         QueueRecord(
-            t_s=(index + 1) / 2, link=link, direction=direction,
-            sent_bytes=round(total * 1e6), queue_bytes=0, dropped_packets=0, lost_packets=0,
+            t_s=(index + 1) / 2,
+            link=link,
+            direction=direction,
+            sent_bytes=round(total * 1e6),
+            queue_bytes=0,
+            dropped_packets=0,
+            lost_packets=0,
         )
         for index, total in enumerate(megabytes)
-    ]  # fmt: skip
+    ]
 
 
 def test_the_median_of_the_seconds_after_the_first() -> None:

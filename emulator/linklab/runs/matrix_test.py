@@ -30,10 +30,16 @@ def test_a_matrix_is_every_scenario_with_every_algorithm_and_seed(path: Path) ->
         path,
     )
     assert [one.label for one in found.requests] == [
-        "hs-s7-alg3-seed1", "hs-s7-naive-seed1", "small-alg3-seed1", "small-naive-seed1",
-        "hs-s7-alg3-seed2", "hs-s7-naive-seed2", "small-alg3-seed2", "small-naive-seed2",
+        "hs-s7-alg3-seed1",
+        "hs-s7-naive-seed1",
+        "small-alg3-seed1",
+        "small-naive-seed1",
+        "hs-s7-alg3-seed2",
+        "hs-s7-naive-seed2",
+        "small-alg3-seed2",
+        "small-naive-seed2",
         "hs-s7-alg3-seed9",
-    ]  # fmt: skip
+    ]
     assert [one.name for one in found.scenarios] == ["hs-s7", "small"]
 
 
@@ -116,23 +122,41 @@ VARIANT = (
             "matrices: [{scenarios: [ls], algorithms: [alg3]}]",
             ":3: exec[0].name: 'alg3' is taken",
         ),
-        (VARIANT + "links.wifi.loss: 2", ":8: matrices[0].variants[0].set.links.wifi.loss: in small: links.wifi.loss: '2'"),
-        (VARIANT + "links.wi.loss: 2 %", ":8: matrices[0].variants[0].set.links.wi.loss: in small: links.wi: 'wi' (did you mean 'wifi'?) has no kind"),
+        (
+            VARIANT + "links.wifi.loss: 2",
+            ":8: matrices[0].variants[0].set.links.wifi.loss: in small: links.wifi.loss: '2'",
+        ),
+        (
+            VARIANT + "links.wi.loss: 2 %",
+            ":8: matrices[0].variants[0].set.links.wi.loss: in small: links.wi: 'wi' (did you mean 'wifi'?) has no kind",
+        ),
         (
             "name: sweep\nmatrices:\n  - scenarios: [./small.yaml]\n    algorithms: [alg3, mptcp-mdp]",
             ":4: matrices[0].algorithms[1]: small: mptcp-mdp needs an energy model to decide by",
         ),
         (VARIANT + "name.x: 2 %", "in small: there is no 'x' in a single value"),
         (VARIANT + "{[a, b]: 30 MB}", ":8: matrices[0].variants[0].set: a key must be a word"),
-        (VARIANT + "{payload.size: 3 MB, ? {a: b} : 1}", ":8: matrices[0].variants[0].set: a key must be a word"),
+        (
+            VARIANT + "{payload.size: 3 MB, ? {a: b} : 1}",
+            ":8: matrices[0].variants[0].set: a key must be a word",
+        ),
         (VARIANT + "{payload: {[a]: 1}}", "set.payload: in small: payload: a key must be a word"),
-        (VARIANT + "payload.size: 1 MB\n          payload.size: 3 MB", ":9: matrices[0].variants[0].set.payload.size: is given twice, first in line 8"),
-        (VARIANT + "name: foo", ":8: matrices[0].variants[0].set: a variant is called SCENARIO-NAME; allowed: the"),
-        (VARIANT + "energy: nonsense", ":8: matrices[0].variants[0].set.energy: in small: energy: no energy model is called 'nonsense'"),
+        (
+            VARIANT + "payload.size: 1 MB\n          payload.size: 3 MB",
+            ":9: matrices[0].variants[0].set.payload.size: is given twice, first in line 8",
+        ),
+        (
+            VARIANT + "name: foo",
+            ":8: matrices[0].variants[0].set: a variant is called SCENARIO-NAME; allowed: the",
+        ),
+        (
+            VARIANT + "energy: nonsense",
+            ":8: matrices[0].variants[0].set.energy: in small: energy: no energy model is called 'nonsense'",
+        ),
         (VARIANT + "[a]", ":8: matrices[0].variants[0].set: must be a mapping"),
         (VARIANT + "{}", ":8: matrices[0].variants[0].set: must be a mapping such as"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_said_with_file_and_line(path: Path, text: str, said: str) -> None:
     with pytest.raises(ScenarioError) as error:
         matrix.expand(text, path)

@@ -42,8 +42,13 @@ def test_a_link_to_a_program_keeps_its_name(tool: Path, tmp_path: Path) -> None:
 
 def test_multilink_is_found_last(tool: Path) -> None:
     path = programs.search_path()
-    assert path == [f"{tool.parents[1]}/empty", str(tool.parent), "/usr/bin", "/bin",
-                    str(MULTILINK.parent)]  # fmt: skip
+    assert path == [
+        f"{tool.parents[1]}/empty",
+        str(tool.parent),
+        "/usr/bin",
+        "/bin",
+        str(MULTILINK.parent),
+    ]
 
 
 def test_what_is_filled_in_later_is_looked_for_later(tool: Path) -> None:

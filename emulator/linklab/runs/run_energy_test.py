@@ -67,23 +67,46 @@ def lab_run(directory: Path, *, energy: bool) -> Path:
     directory.mkdir()
     (directory / job.SCENARIO_FILE).write_text(scenario.to_yaml(one))
     made = job.Job(
-        scenario=one.name, contestant="curl-wifi", command=None, seed=1, place="guest",
-        clock="virtual", reason="", shift_s=0.0, started_at="", payload="", payload_sha256="",
-        multilink="", certificate_authority="", certificate="", key="", versions={},
-    )  # fmt: skip
+        scenario=one.name,
+        contestant="curl-wifi",
+        command=None,
+        seed=1,
+        place="guest",
+        clock="virtual",
+        reason="",
+        shift_s=0.0,
+        started_at="",
+        payload="",
+        payload_sha256="",
+        multilink="",
+        certificate_authority="",
+        certificate="",
+        key="",
+        versions={},
+    )
     job.write(made, directory)
     (directory / "outcome.json").write_bytes(
         b'{"exit_code":0,"elapsed_ns":2000000000,'
         b'"received_bytes":{"wifi":2000000,"lte":0},"output_bytes":1900000}'
     )
     lines = [
-        {"t_s": t_s, "late_s": 0.0, "link": link, "direction": direction, "sent_bytes": sent,
-         "queue_bytes": 0, "dropped_packets": 0, "lost_packets": 0}
+        {
+            "t_s": t_s,
+            "late_s": 0.0,
+            "link": link,
+            "direction": direction,
+            "sent_bytes": sent,
+            "queue_bytes": 0,
+            "dropped_packets": 0,
+            "lost_packets": 0,
+        }
         for t_s in (0.5, 1.0, 1.5, 2.0)
         for link, direction, sent in (
-            ("wifi", "down", round(1e6 * t_s)), ("wifi", "up", 0), ("lte", "down", 0),
+            ("wifi", "down", round(1e6 * t_s)),
+            ("wifi", "up", 0),
+            ("lte", "down", 0),
         )
-    ]  # fmt: skip
+    ]
     (directory / "queues.jsonl").write_bytes(
         b"".join(msgspec.json.encode(x) + b"\n" for x in lines)
     )
@@ -150,10 +173,16 @@ def hardware_run(directory: Path, device: str = "wlan0", **more: int) -> Path:
     directory.mkdir()
     (directory / "client.json").write_bytes(
         msgspec.json.encode(
-            {"algorithm": "alg3", "outcome": "complete", "size_bytes": 1_000_000,
-             "download_ns": 1_000_000_000, "links": {device: {"device": device, "bytes": 1_000_000}}, **more}
+            {
+                "algorithm": "alg3",
+                "outcome": "complete",
+                "size_bytes": 1_000_000,
+                "download_ns": 1_000_000_000,
+                "links": {device: {"device": device, "bytes": 1_000_000}},
+                **more,
+            }
         )
-    )  # fmt: skip
+    )
     samples = [
         {"t_ns": n * 100_000_000, "event": "sample", "link": device, "received_bytes": n * 200_000}
         for n in range(6)

@@ -212,9 +212,12 @@ def test_at_most_so_many_run_at_a_time_in_order(
 ) -> None:
     started: list[int] = []
     running = runner.run_all(
-        requests(small, 4), HOST, tmp_path, parallel=2,
+        requests(small, 4),
+        HOST,
+        tmp_path,
+        parallel=2,
         started=lambda request: started.append(request.seed),
-    )  # fmt: skip
+    )
 
     def next_seed() -> int:
         return next(running).request.seed
@@ -302,9 +305,12 @@ def test_a_run_that_hangs_is_ended_and_the_others_go_on(
 
 @pytest.mark.parametrize("stop", ["close", "error"])
 def test_whoever_stops_early_leaves_nothing_running(
-    small: Scenario, begun: list[Running], tmp_path: Path, stop: str,
+    small: Scenario,
+    begun: list[Running],
+    tmp_path: Path,
+    stop: str,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     def interrupt(run: Running) -> str | None:
         raise KeyboardInterrupt
 

@@ -142,8 +142,12 @@ def test_what_a_command_names_is_shown(home: Path, install: Install) -> None:
         install(name, "")
     words = (f"{home}/files/a", f"--ca={home}/files/b", f"@{home}/files/c", "../.netrc", "{url}")
     assert of(home, "/bin/cat", *words, f"{home}/none", f"{home}/Mail") == {
-        "files/a", "files/b", "files/c", "project/../.netrc", "Mail",
-    }  # fmt: skip
+        "files/a",
+        "files/b",
+        "files/c",
+        "project/../.netrc",
+        "Mail",
+    }
 
 
 def test_a_command_in_a_file_may_name_nothing(home: Path, install: Install) -> None:

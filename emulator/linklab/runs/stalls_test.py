@@ -20,7 +20,11 @@ def queue(t_s: float, link: str, sent: int, direction: Direction = "down") -> Qu
 
 
 def both(t_s: float, wifi: int, lte: int) -> list[QueueRecord]:
-    return [queue(t_s, "wifi", wifi), queue(t_s, "wifi", round(t_s * 1e6), "up"), queue(t_s, "lte", lte)]  # fmt: skip
+    return [
+        queue(t_s, "wifi", wifi),
+        queue(t_s, "wifi", round(t_s * 1e6), "up"),
+        queue(t_s, "lte", lte),
+    ]
 
 
 def test_one_link_that_stands_still_is_no_stall() -> None:
@@ -29,7 +33,12 @@ def test_one_link_that_stands_still_is_no_stall() -> None:
 
 
 def test_both_links_that_stand_still_are() -> None:
-    records = [*both(0.5, 9000, 0), *both(1.0, 9000, 500), *both(1.5, 9060, 500), *both(2.0, 9060, 9500)]  # fmt: skip
+    records = [
+        *both(0.5, 9000, 0),
+        *both(1.0, 9000, 500),
+        *both(1.5, 9060, 500),
+        *both(2.0, 9060, 9500),
+    ]
     assert stalled_s(records, 2.2) == pytest.approx(1.0)
 
 

@@ -61,28 +61,36 @@ def test_a_run_that_starts_later_has_the_oracle_of_its_own_time(
     least_s = oracle.oracle_s(small)
     assert summary.figures_of(run_dir).oracle_s == pytest.approx(least_s)
     client = {
-        "algorithm": "alg3", "outcome": "complete", "size_bytes": 1_000_000,
-        "download_ns": 150_000_000, "links": {},
-    }  # fmt: skip
+        "algorithm": "alg3",
+        "outcome": "complete",
+        "size_bytes": 1_000_000,
+        "download_ns": 150_000_000,
+        "links": {},
+    }
     (run_dir / "client.json").write_text(json.dumps(client))
     assert summary.figures_of(run_dir).efficiency == pytest.approx(least_s / 0.15)
     (run_dir / "client.json").unlink()
     page = Workload(page=Page())
     (run_dir / "scenario.yaml").write_text(to_yaml(replace(small, events=slow, workload=page)))
     loaded = {
-        "workload": "page", "outcome": "complete", "bytes": 1_000_000, "duration_ns": 200_000_000,
+        "workload": "page",
+        "outcome": "complete",
+        "bytes": 1_000_000,
+        "duration_ns": 200_000_000,
         "figures": dict.fromkeys(workload_figures.of_workload("page"), 0.1),
-    }  # fmt: skip
+    }
     (run_dir / "workload.json").write_text(json.dumps(loaded))
     assert summary.figures_of(run_dir).oracle_s == pytest.approx(least_s)
 
 
 def test_multilink_is_measured_by_itself(run_dir: Path) -> None:
     client = {
-        "algorithm": "alg3", "outcome": "complete", "size_bytes": 1_000_000,
+        "algorithm": "alg3",
+        "outcome": "complete",
+        "size_bytes": 1_000_000,
         "download_ns": 150_000_000,
         "links": {"wifi": {"bytes": 1_000_000, "finish_ns": 150_000_000}},
-    }  # fmt: skip
+    }
     (run_dir / "client.json").write_text(json.dumps(client))
     ended(run_dir, elapsed_ns=900_000_000)
     assert summary.write(run_dir).download_s == pytest.approx(0.15)

@@ -13,9 +13,13 @@ PLAYED = {"startup_s": 1.5, "interruptions": 2, "interrupted_s": 3.25, "playback
 
 def summary(**changes: Any) -> bytes:
     content = {
-        "workload": "player", "outcome": "complete", "duration_ns": 10, "bytes": 1000,
-        "figures": PLAYED, "further": 1,
-    }  # fmt: skip
+        "workload": "player",
+        "outcome": "complete",
+        "duration_ns": 10,
+        "bytes": 1000,
+        "figures": PLAYED,
+        "further": 1,
+    }
     return json.dumps({**content, **changes}).encode()
 
 

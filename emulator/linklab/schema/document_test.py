@@ -94,8 +94,9 @@ def test_aliases_stay_useful(tmp_path: Path) -> None:
     root = document.compose("a: &a {b: 1}\nc: [*a, *a]\nd: {<<: *a}\n", "x", "a")
     assert len(root.value) == 3
     assert document.plain("a: &a {b: 1}\nc: [*a, *a]\n", "x", LIMITS) == {
-        "a": {"b": "1"}, "c": [{"b": "1"}, {"b": "1"}],
-    }  # fmt: skip
+        "a": {"b": "1"},
+        "c": [{"b": "1"}, {"b": "1"}],
+    }
 
 
 @pytest.mark.parametrize("name", scenario.names_in())
@@ -138,11 +139,13 @@ def test_products_of_lists_are_counted_before_they_are_made() -> None:
     programs = "".join(f"  - {{name: {name}, command: x}}\n" for name in names)
     algorithms = f"algorithms: [{', '.join(names)}]\n"
     said = refusal(
-        "campaign", f"name: x\nexec:\n{programs}matrices:\n- scenarios: [ls]\n"
+        "campaign",
+        f"name: x\nexec:\n{programs}matrices:\n- scenarios: [ls]\n"
         f"  seeds: [{seeds}]\n  {algorithms}",
-    )  # fmt: skip
+    )
     assert "more than 100000 runs" in said
     said = refusal(
-        "suite", f"name: x\nexec:\n{programs}{algorithms}seeds: [{seeds}]\nscenarios: [{{scenario: ls}}]\n"
-    )  # fmt: skip
+        "suite",
+        f"name: x\nexec:\n{programs}{algorithms}seeds: [{seeds}]\nscenarios: [{{scenario: ls}}]\n",
+    )
     assert "more than 100000 downloads" in said

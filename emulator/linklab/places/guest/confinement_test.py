@@ -37,9 +37,11 @@ def refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None
 
 @pytest.fixture(params=["namespaces", "landlock"])
 def confine(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     refuse: Callable[[], None],
-) -> Confine:  # fmt: skip
+) -> Confine:
     """Runs a shell script as a guest runs that needs paths, with a home and cache of the test's own."""
     if request.param == "landlock":
         refuse()
@@ -56,8 +58,12 @@ def confine(
     def run(script: str, *needed: Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             confinement.confined(["sh", "-c", script], home / "run", tmp_path / "scratch", *needed),
-            cwd=home / "run", capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
+            cwd=home / "run",
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
 
     return run
 
@@ -79,8 +85,13 @@ def test_it_writes_its_two_directories_alone(confine: Confine, tmp_path: Path) -
     assert (tmp_path / "scratch" / "memory").read_text() == "2\n"
     assert (home / "project" / "source").read_text() == "content"
     assert {path.name for path in home.iterdir()} == {
-        ".ssh", ".config", ".netrc", ".bashrc", "project", "run",
-    }  # fmt: skip
+        ".ssh",
+        ".config",
+        ".netrc",
+        ".bashrc",
+        "project",
+        "run",
+    }
 
 
 def test_modes_owners_and_times_stay_in_namespaces(confine: Confine, tmp_path: Path) -> None:

@@ -38,10 +38,13 @@ def test_a_package_is_unpacked_into_merged_directories(tmp_path: Path) -> None:
     root.mkdir()
     deb.link_merged(root)
     members = [
-        entry("./", tarfile.DIRTYPE), entry("./bin/", tarfile.DIRTYPE),
-        entry("./bin/su", mode=0o4755), entry("./bin/second", tarfile.LNKTYPE, to="./bin/su"),
-        entry("./lib64/ld.so", tarfile.SYMTYPE, to="/lib/ld.so"), entry("./etc/secret", mode=0o000),
-    ]  # fmt: skip
+        entry("./", tarfile.DIRTYPE),
+        entry("./bin/", tarfile.DIRTYPE),
+        entry("./bin/su", mode=0o4755),
+        entry("./bin/second", tarfile.LNKTYPE, to="./bin/su"),
+        entry("./lib64/ld.so", tarfile.SYMTYPE, to="/lib/ld.so"),
+        entry("./etc/secret", mode=0o000),
+    ]
     deb.unpack(package(tmp_path / "one.deb", members), root)
     assert (root / "usr/bin/su").read_text() == "./bin/su"
     assert (root / "usr/bin/su").stat().st_mode & 0o7777 == 0o755  # Not with its owner's rights.
@@ -97,6 +100,6 @@ def test_what_is_no_package_is_named(tmp_path: Path) -> None:
 
 
 def test_where_files_belong() -> None:
-    assert [place(name) for name in ("./", "./bin/sh", "lib64/x", "./usr/lib/x", "./etc/x", "/sbin/x")] == [
-        "", "usr/bin/sh", "usr/lib64/x", "usr/lib/x", "etc/x", "usr/sbin/x",
-    ]  # fmt: skip
+    assert [
+        place(name) for name in ("./", "./bin/sh", "lib64/x", "./usr/lib/x", "./etc/x", "/sbin/x")
+    ] == ["", "usr/bin/sh", "usr/lib64/x", "usr/lib/x", "etc/x", "usr/sbin/x"]

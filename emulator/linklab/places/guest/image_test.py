@@ -40,9 +40,10 @@ def lock(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A lock of one small package, whose image is what `tree` makes; where it is kept."""
     monkeypatch.setattr(image, "make", make)
     right = Lock(
-        "", {"guest": image.tree_hash(tree(tmp_path / "model"))},
+        "",
+        {"guest": image.tree_hash(tree(tmp_path / "model"))},
         {"guest": (Package("a", "1", "", 10_000, "debian", "pool/a.deb"),)},
-    )  # fmt: skip
+    )
     monkeypatch.setattr(image, "lock", lambda: right)
     return cache / "image"
 

@@ -227,9 +227,12 @@ def test_what_a_killed_build_left_is_removed(
 
 
 def test_a_build_step_by_step(
-    cache: Path, source: Path, files: tuple[Path, Path], tmp_path: Path,
+    cache: Path,
+    source: Path,
+    files: tuple[Path, Path],
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     """With programs that note how they are called instead of the real ones."""
     tools = tmp_path / "tools"
     tools.mkdir()
@@ -242,10 +245,11 @@ def test_a_build_step_by_step(
     program(tools, "tar", f"{note}; mkdir {kernel.SOURCE_PACKAGE}")
     program(tools, "patch", note)
     program(
-        tools, "make",
+        tools,
+        "make",
         f"{note}; [ -z \"$ARCH\" ] || exit 1; cd $2; printf 'CONFIG_NET=y\\n' > .config;"
         " echo '  CC one'; echo '  CC two'; echo binary > linux",
-    )  # fmt: skip
+    )
     program(tools, "strip", f'{note}; cp "$3" "$2"')
     said: list[tuple[str, float]] = []
     path = kernel.ensure(lambda what, fraction: said.append((what, fraction)))
@@ -278,6 +282,15 @@ def test_an_answer_that_the_source_does_not_take_is_named(
 
 def test_the_shipped_configuration_has_what_the_lab_needs() -> None:
     lines = set(kernel._CONFIG.read_text().splitlines())
-    for name in ("UML_TIME_TRAVEL_SUPPORT", "CHECKPOINT_RESTORE", "NET_SCH_NETEM", "NET_SCH_HFSC", "NET_SCH_PLUG",
-                 "MPTCP", "VETH", "HOSTFS", "STATIC_LINK"):  # fmt: skip
+    for name in (
+        "UML_TIME_TRAVEL_SUPPORT",
+        "CHECKPOINT_RESTORE",
+        "NET_SCH_NETEM",
+        "NET_SCH_HFSC",
+        "NET_SCH_PLUG",
+        "MPTCP",
+        "VETH",
+        "HOSTFS",
+        "STATIC_LINK",
+    ):
         assert f"CONFIG_{name}=y" in lines

@@ -15,8 +15,9 @@ def test_the_readable_is_all_but_the_hidden(tmp_path: Path) -> None:
     assert list(landlock.readable("/", set())) == ["/"]
     # A name that another begins with is another.
     assert list(landlock.readable(str(tmp_path / "a"), {f"{tmp_path}/a/bb"})) == [
-        f"{tmp_path}/a/b", f"{tmp_path}/a/c",
-    ]  # fmt: skip
+        f"{tmp_path}/a/b",
+        f"{tmp_path}/a/c",
+    ]
 
 
 def test_only_the_two_directories_and_null_are_written(tmp_path: Path) -> None:

@@ -79,9 +79,13 @@ def test_a_file_comes_from_a_directory(
     ],
 )
 def test_what_is_not_right_is_refused(
-    name: str, sha256: str | None, words: str, server: str, tmp_path: Path,
+    name: str,
+    sha256: str | None,
+    words: str,
+    server: str,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setenv("LINKLAB_RELEASE", server)
     with pytest.raises(ReleaseError, match=words):
         fetched(tmp_path, name, sha256=sha256)
