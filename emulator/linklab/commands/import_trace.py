@@ -11,9 +11,9 @@ from pathlib import Path
 from linklab.commands import import_recordings
 from linklab.commands.options import UsageError, add_json, add_kind, given
 from linklab.core.printable import printable
-from linklab.traces import iperf3
-from linklab.traces.detection import FORMATS
-from linklab.traces.importing import Options, Report, import_file
+from linklab.traces.format import ENDS, Options
+from linklab.traces.importing import Report, import_file
+from linklab.traces.registry import FORMATS
 from linklab.traces.statistics import Statistics
 from linklab.traces.trace import OPTIONAL, TraceError
 
@@ -63,7 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--opportunity-bytes", type=int, metavar="N", help="bytes of one delivery opportunity"
     )
     parser.add_argument(
-        "--device", choices=iperf3.ENDS, help="which end of iperf3 the phone was (default client)"
+        "--device", choices=ENDS, help="which end of iperf3 the phone was (default client)"
     )
     parser.add_argument(
         "--keep", metavar="COLUMNS", help=f"which of {','.join(OPTIONAL)} to keep; '' for none"

@@ -15,8 +15,10 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 from linklab.core.limits import MAX_RTT_S
+from linklab.traces import mahimahi
+from linklab.traces.format import Format, Options
 from linklab.traces.lines import CUT, Lines, shown
-from linklab.traces.trace import MAX_LENGTH_NS
+from linklab.traces.trace import MAX_LENGTH_NS, Recording, TraceError
 
 OPPORTUNITY_BYTES: Final = 1400
 """What one line of a heavy trace lets through."""
@@ -50,3 +52,28 @@ def read_light(file: BinaryIO, name: str, notes: list[str]) -> Iterator[tuple[in
         yield time_ms * _NS_PER_MS, 2 * delay_ms / 1000
     if before_ms is None:
         lines.fail(f"the file is empty; needed: {_FORM}")
+
+
+def _begins(line: str, where: str) -> bool:
+    """Never true, as a heavy trace looks like Mahimahi's. Refuses a light trace."""
+    words = line.split()
+    if len(words) > 1 and all(word.isascii() and word.isdigit() for word in words):
+        raise TraceError(
+            f"{where}: this is CellReplay's light trace, which tells delays and no capacity; "
+            "allowed: the heavy trace, with this one for the RTT beside it"
+        )
+    return False
+
+
+def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> Recording:
+    return mahimahi.read_by(options, OPPORTUNITY_BYTES, file, name)
+
+
+FORMAT: Final = Format(
+    name="cellreplay",
+    looks="as mahimahi, 1400 bytes per line",
+    begins=_begins,
+    read=_read,
+    keeps=mahimahi.FORMAT.keeps,
+    takes=mahimahi.FORMAT.takes,
+)

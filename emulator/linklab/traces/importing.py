@@ -11,54 +11,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import NoReturn
 
 import linklab
 from linklab.core import whole_file
 from linklab.core.limits import MAX_RTT_S
-from linklab.traces import cellreplay, iperf3, mahimahi, plain, ucc
-from linklab.traces.detection import FORMATS, HEAD_BYTES, format_of
+from linklab.traces import cellreplay, plain
+from linklab.traces.format import ENDS, Format, Options
 from linklab.traces.merging import with_rtts, with_uplink
+from linklab.traces.registry import FORMATS, HEAD_BYTES, format_of, that_take
 from linklab.traces.statistics import Counting, Statistics
-from linklab.traces.trace import OPTIONAL, Recording, Sample, TraceError
-
-BINNED: Final = ("mahimahi", "cellreplay")
-"""Formats of opportunities, which are counted in bins."""
-
-UPLINK_APART: Final = (*BINNED, "iperf3")
-"""Formats whose uplink may be a file of its own."""
-
-KEPT: Final = {
-    "csv": frozenset(OPTIONAL),
-    "mahimahi": frozenset({"up", "rtt"}),
-    "cellreplay": frozenset({"up", "rtt"}),
-    "ucc": frozenset({"up", "rtt"}),
-    "iperf3": frozenset({"up"}),
-}
-"""What is kept of each format unless said otherwise. RTT and loss that iperf3 measured hold the
-queue that its own load made, and the lab makes that queue again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a file is read.
-
-    `format` is one of `FORMATS`, None to tell it from the file. `uplink` is the recording of the
-    uplink where that is a file of its own (`UPLINK_APART`), `light` CellReplay's light trace for
-    the RTT. `bin_s` (0.001 to 3600 s, whole ms) and `opportunity_bytes` (1 to 65535) are for
-    `BINNED` formats. `device` says which end of iperf3 the phone was, "client" or "server".
-    `keep` names what of up, rtt and loss is kept, None for `KEPT`. `licence` is that of the
-    source.
-    """
-
-    format: str | None = None
-    uplink: Path | None = None
-    light: Path | None = None
-    bin_s: float | None = None
-    opportunity_bytes: int | None = None
-    device: str | None = None
-    keep: Collection[str] | None = None
-    licence: str = ""
+from linklab.traces.trace import OPTIONAL, Sample, TraceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +58,7 @@ def import_file(
         return Report(
             source=str(source),
             destination=str(destination),
-            format=opened.format,
+            format=opened.format.name,
             samples=counting.samples,
             columns=tuple(key for key in OPTIONAL if key in opened.columns),
             down=counting.down.result(),
@@ -115,10 +78,10 @@ class _Opened:
 
     def __init__(self, source: Path, options: Options, open_files: ExitStack) -> None:
         file = _open(source, open_files)
-        self.format = options.format or format_of(file.peek(HEAD_BYTES), str(source))
+        self.format = _format(file, options, str(source))
         _check(options, self.format, str(source))
         self._options = options
-        recording = self._read(file, str(source))
+        recording = self.format.read(file, str(source), options, False)
         self.samples = recording.samples
         self.notes = recording.notes
         columns = set(recording.columns)
@@ -128,7 +91,7 @@ class _Opened:
         if (light := options.light) is not None:
             columns.add("rtt")
             self.samples = with_rtts(self.samples, lambda: self._rtts(light))
-        keep = KEPT[self.format] if options.keep is None else frozenset(options.keep)
+        keep = self.format.keeps if options.keep is None else frozenset(options.keep)
         self.columns = frozenset(columns & keep)
         if dropped := sorted(columns - keep):
             self.samples = _without(self.samples, dropped)
@@ -137,25 +100,10 @@ class _Opened:
             self.samples = _with_rtts_in_limits(self.samples, str(source))
         self.comments = self._comments(source, recording.comments)
 
-    def _read(self, file: BinaryIO, name: str, *, only_up: bool = False) -> Recording:
-        options = self._options
-        if self.format == "csv":
-            return plain.read(file, name)
-        if self.format == "ucc":
-            return ucc.read(file, name)
-        if self.format == "iperf3":
-            return iperf3.read(file, name, options.device or "client", only_up=only_up)
-        default = cellreplay if self.format == "cellreplay" else mahimahi
-        return mahimahi.read(
-            file,
-            name,
-            bin_ms=mahimahi.BIN_MS if options.bin_s is None else round(options.bin_s * 1000),
-            opportunity_bytes=options.opportunity_bytes or default.OPPORTUNITY_BYTES,
-        )
-
     def _uplink(self, path: Path) -> Iterator[tuple[int, int]]:
         with ExitStack() as open_files:
-            recording = self._read(_open(path, open_files), str(path), only_up=True)
+            file = _open(path, open_files)
+            recording = self.format.read(file, str(path), self._options, True)
             self.notes.extend(note for note in recording.notes if note not in self.notes)
             for sample in recording.samples:
                 yield sample.length_ns, sample.down_bps if sample.up_bps is None else sample.up_bps
@@ -167,7 +115,7 @@ class _Opened:
 
     def _comments(self, source: Path, said: list[str]) -> list[str]:
         options = self._options
-        of = [f"{self.format} {source.name}"]
+        of = [f"{self.format.name} {source.name}"]
         if options.uplink is not None:
             of.append(f"uplink {options.uplink.name}")
         if options.light is not None:
@@ -182,36 +130,44 @@ class _Opened:
         ]
 
 
-def _check(options: Options, format: str, name: str) -> None:
-    """Refuses options that do not exist or do not fit the format."""
+def _format(file: BufferedReader, options: Options, name: str) -> Format:
+    """The format that is named, else the one that the file has."""
+    if options.format is None:
+        return format_of(file.peek(HEAD_BYTES), name)
+    if options.format not in FORMATS:
+        _refuse(name, f"the format {options.format!r} is unknown", ", ".join(FORMATS))
+    return FORMATS[options.format]
 
-    def refuse(what: str, allowed: str) -> None:
-        raise TraceError(f"{name}: {what}; allowed: {allowed}")
 
-    if format not in FORMATS:
-        refuse(f"the format {format!r} is unknown", ", ".join(FORMATS))
-    if options.uplink is not None and format not in UPLINK_APART:
-        refuse(f"{format} has both directions in one file", f"uplink of {', '.join(UPLINK_APART)}")
-    if options.light is not None and format not in BINNED:
-        refuse(f"a light trace does not go with {format}", f"with {' or '.join(BINNED)}")
-    if format not in BINNED:
-        for what, value in (("bins", options.bin_s), ("opportunities", options.opportunity_bytes)):
-            if value is not None:
-                refuse(f"{format} has no {what}", f"with {' or '.join(BINNED)}")
+def _check(options: Options, format: Format, name: str) -> None:
+    """Refuses options that do not exist or that the format does not take."""
+    for option, what, allowed in (
+        ("uplink", f"{format.name} has both directions in one file", "uplink of {list}"),
+        ("light", f"a light trace does not go with {format.name}", "with {either}"),
+        ("bin_s", f"{format.name} has no bins", "with {either}"),
+        ("opportunity_bytes", f"{format.name} has no opportunities", "with {either}"),
+        ("device", f"{format.name} has no ends", "a device with {either}"),
+    ):
+        if getattr(options, option) is not None and option not in format.takes:
+            takers = that_take(option)
+            words = {"list": ", ".join(takers), "either": " or ".join(takers)}
+            _refuse(name, what, allowed.format_map(words))
     if options.bin_s is not None:
         bin_ms = options.bin_s * 1000
         if not (1 <= bin_ms <= 3_600_000 and abs(bin_ms - round(bin_ms)) < 1e-6):
-            refuse(f"bins of {options.bin_s} s", "whole milliseconds, 1 ms to 3600 s")
+            _refuse(name, f"bins of {options.bin_s} s", "whole milliseconds, 1 ms to 3600 s")
     if options.opportunity_bytes is not None and not 1 <= options.opportunity_bytes <= 65535:
-        refuse(f"opportunities of {options.opportunity_bytes} bytes", "1 to 65535 bytes")
-    if options.device is not None and format != "iperf3":
-        refuse(f"{format} has no ends", "a device with iperf3")
-    if options.device not in (None, *iperf3.ENDS):
-        refuse(f"the device {options.device!r} is unknown", ", ".join(iperf3.ENDS))
+        _refuse(name, f"opportunities of {options.opportunity_bytes} bytes", "1 to 65535 bytes")
+    if options.device not in (None, *ENDS):
+        _refuse(name, f"the device {options.device!r} is unknown", ", ".join(ENDS))
     if options.keep is not None:
         for key in options.keep:
             if key not in OPTIONAL:
-                refuse(f"{key!r} is nothing to keep", ", ".join(OPTIONAL))
+                _refuse(name, f"{key!r} is nothing to keep", ", ".join(OPTIONAL))
+
+
+def _refuse(name: str, what: str, allowed: str) -> NoReturn:
+    raise TraceError(f"{name}: {what}; allowed: {allowed}")
 
 
 def _open(path: Path, open_files: ExitStack) -> BufferedReader:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from linklab.traces import plain
-from linklab.traces.detection import FORMATS
-from linklab.traces.importing import KEPT, Options, import_file, samples
+from linklab.traces.format import Options
+from linklab.traces.importing import import_file, samples
 from linklab.traces.trace import Sample, TraceError
 
 RECORDINGS = Path(__file__).with_name("recordings")
@@ -145,10 +145,6 @@ def test_a_report_says_what_the_trace_is_like(tmp_path: Path, destination: Path)
         assert of.autocorrelation_1s == pytest.approx(correlation, abs=0.005)
         assert of.autocorrelation_10s is None
     assert report.notes == ("left out, as not named to be kept: loss, rtt",)
-
-
-def test_every_format_says_what_it_keeps() -> None:
-    assert set(KEPT) == set(FORMATS)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ from linklab.core.frames import (
     UDP_BYTES,
 )
 from linklab.core.limits import MAX_RATE_BPS
+from linklab.traces.format import Format, Options
 from linklab.traces.lines import MAX_LINE_BYTES
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
@@ -48,8 +49,6 @@ from linklab.traces.trace import (
     Sample,
     TraceError,
 )
-
-ENDS: Final = ("client", "server")
 
 _MAX_LENGTH_S = MAX_LENGTH_NS // NS_PER_S
 
@@ -461,3 +460,22 @@ def _together(one: Sample, other: Sample) -> Sample:
     if up is not None and other.up_bps is not None:
         up = mean(up, other.up_bps)
     return Sample(length_ns, mean(one.down_bps, other.down_bps), up, one.rtt_s, one.loss_ratio)
+
+
+def _begins(line: str, where: str) -> bool:
+    return line.startswith("{")
+
+
+def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> Recording:
+    return read(file, name, options.device or "client", only_up=only_up)
+
+
+FORMAT: Final = Format(
+    name="iperf3",
+    looks="the output of iperf3 -J or --json-stream",
+    begins=_begins,
+    read=_read,
+    # The queue that iperf3's own load made is in its RTT and loss, and the lab makes it again.
+    keeps=frozenset({"up"}),
+    takes=frozenset({"uplink", "device"}),
+)

@@ -20,6 +20,7 @@ from typing import BinaryIO, Final
 
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.limits import MAX_RATE_BPS
+from linklab.traces.format import Format, Options
 from linklab.traces.lines import CUT, MAX_LINE_BYTES, shown
 from linklab.traces.trace import MAX_LENGTH_NS, Recording, Sample, TraceError
 
@@ -169,3 +170,32 @@ def _diagnosis(block: bytes, name: str, number: int, last_ms: int) -> TraceError
 
 def _error(name: str, number: int, reason: str, allowed: str) -> TraceError:
     return TraceError(f"{name}:{number}: {reason}; allowed: {allowed}")
+
+
+def _begins(line: str, where: str) -> bool:
+    return line.isascii() and line.isdigit()
+
+
+def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> Recording:
+    return read_by(options, OPPORTUNITY_BYTES, file, name)
+
+
+def read_by(options: Options, opportunity_bytes: int, file: BinaryIO, name: str) -> Recording:
+    """The trace with the options' bins and opportunities, where it has none of
+    `opportunity_bytes`. Raises TraceError."""
+    return read(
+        file,
+        name,
+        bin_ms=BIN_MS if options.bin_s is None else round(options.bin_s * 1000),
+        opportunity_bytes=options.opportunity_bytes or opportunity_bytes,
+    )
+
+
+FORMAT: Final = Format(
+    name="mahimahi",
+    looks="a millisecond per line",
+    begins=_begins,
+    read=_read,
+    keeps=frozenset({"up", "rtt"}),
+    takes=frozenset({"uplink", "light", "bin_s", "opportunity_bytes"}),
+)

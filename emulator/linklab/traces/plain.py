@@ -26,11 +26,13 @@ from pathlib import Path
 from typing import BinaryIO, Final, TextIO
 
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
+from linklab.traces.format import Format, Options
 from linklab.traces.lines import CUT, InTime, Lines, shown
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
     MIN_SAMPLE_NS,
     NS_PER_S,
+    OPTIONAL,
     Recording,
     Sample,
     TraceError,
@@ -236,3 +238,20 @@ def _float(value: float, digits: int) -> str:
     """value · 10^digits as the shortest decimal that reads back as the same float."""
     text = format(Decimal(repr(float(value))).scaleb(digits), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _begins(line: str, where: str) -> bool:
+    return "," in line or ";" in line
+
+
+def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> Recording:
+    return read(file, name)
+
+
+FORMAT: Final = Format(
+    name="csv",
+    looks="linklab's own: t,down_mbit,up_mbit,rtt_ms,loss",
+    begins=_begins,
+    read=_read,
+    keeps=frozenset(OPTIONAL),
+)

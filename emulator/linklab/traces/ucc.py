@@ -17,6 +17,7 @@ from decimal import Decimal
 from typing import BinaryIO, Final, NoReturn
 
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
+from linklab.traces.format import Format, Options
 from linklab.traces.lines import CUT, InTime, Lines, shown
 from linklab.traces.trace import MAX_LENGTH_NS, NS_PER_S, Recording, Sample, TraceError
 
@@ -162,3 +163,20 @@ def _rate(lines: Lines, column: str, values: dict[str, str]) -> int | None:
 def _rtt(lines: Lines, values: dict[str, str], before_s: float | None) -> float | None:
     ms = _known(lines, "PINGAVG", values, int(MAX_RTT_S * 1000), "ms")
     return before_s if ms is None else float(ms / 1000)
+
+
+def _begins(line: str, where: str) -> bool:
+    return "Timestamp" in line and "DL_bitrate" in line
+
+
+def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> Recording:
+    return read(file, name)
+
+
+FORMAT: Final = Format(
+    name="ucc",
+    looks="G-NetTrack's CSV with Timestamp, DL_bitrate, UL_bitrate",
+    begins=_begins,
+    read=_read,
+    keeps=frozenset({"up", "rtt"}),
+)

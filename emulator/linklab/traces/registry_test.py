@@ -1,7 +1,13 @@
+import pkgutil
+from dataclasses import fields
+from importlib import import_module
+
 import pytest
 
-from linklab.traces.detection import format_of
-from linklab.traces.trace import TraceError
+from linklab import traces
+from linklab.traces.format import Options
+from linklab.traces.registry import FORMATS, format_of
+from linklab.traces.trace import OPTIONAL, TraceError
 
 
 @pytest.mark.parametrize(
@@ -19,7 +25,7 @@ from linklab.traces.trace import TraceError
     ],
 )
 def test_a_format_is_told_from_how_the_file_begins(head: bytes, format: str) -> None:
-    assert format_of(head, "x") == format
+    assert format_of(head, "x").name == format
 
 
 @pytest.mark.parametrize(
@@ -36,3 +42,20 @@ def test_what_is_no_trace_is_refused(head: bytes, message: str) -> None:
     with pytest.raises(TraceError) as caught:
         format_of(head, "x")
     assert str(caught.value).startswith(message)
+
+
+def test_every_file_of_a_format_is_listed() -> None:
+    modules = [
+        import_module(f"{traces.__name__}.{one.name}")
+        for one in pkgutil.iter_modules(traces.__path__)
+        if not one.name.endswith("_test") and one.name != "__main__"
+    ]
+    formats = [one.FORMAT for one in modules if hasattr(one, "FORMAT")]
+    assert {one.name: one for one in formats} == FORMATS
+    assert len(formats) == len(FORMATS)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_format_names_what_there_is(name: str) -> None:
+    assert FORMATS[name].keeps <= set(OPTIONAL)
+    assert FORMATS[name].takes <= {one.name for one in fields(Options)}
