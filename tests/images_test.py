@@ -81,7 +81,7 @@ def import_there(text: str, directory: Path, present: str, *modules: str) -> str
 
 
 def test_the_guest_s_stage_has_what_making_it_imports(tmp_path: Path) -> None:
-    modules = "linklab.places.guest.__main__", "linklab.core.progress"
+    modules = "linklab.places.guest.__main__", "linklab.display.progress"
     present = "rich,pygments,markdown_it,mdurl"
     assert import_there(stage(EMULATOR, "guest"), tmp_path, present, *modules) == ""
 

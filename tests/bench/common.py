@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from linklab import scenario as scenarios
-from linklab.core.progress import progress
+from linklab.display.progress import progress
 from linklab.scenario import Payload, Scenario
 from rich.console import Console
 from rich.table import Table

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from linklab.commands.options import UsageError, add_json
-from linklab.core import printing, whole_file
+from linklab.core import whole_file
+from linklab.display import printing
 from linklab.energy import library
 from linklab.energy.calibration import (
     CalibrationError,

@@ -25,9 +25,9 @@ from linklab.commands.options import (
     add_timeout,
 )
 from linklab.commands.running import Result
-from linklab.core import printing
 from linklab.core.complaint import complain
-from linklab.core.progress import progress
+from linklab.display import printing
+from linklab.display.progress import progress
 from linklab.places.guest.boot import side_by_side
 from linklab.report import tables
 from linklab.runs import summary

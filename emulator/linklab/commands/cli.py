@@ -23,7 +23,7 @@ import linklab
 from linklab.commands import help_groups
 from linklab.commands.options import UsageError
 from linklab.core.complaint import complain
-from linklab.core.printing import escaped
+from linklab.display.printing import escaped
 
 COMMANDS = {name: does for group in help_groups.COMMANDS.values() for name, does in group.items()}
 """Every command with what it does."""

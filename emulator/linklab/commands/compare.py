@@ -20,7 +20,7 @@ from linklab.commands.options import (
     server,
     share,
 )
-from linklab.core import printing
+from linklab.display import printing
 from linklab.field import recording
 from linklab.report import tables
 from linklab.runs import clients, run_energy

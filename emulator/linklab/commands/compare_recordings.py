@@ -12,8 +12,8 @@ from pathlib import Path
 
 from linklab.commands import import_recordings, report, running
 from linklab.commands.options import UsageError, contestants, server, share
-from linklab.core import printing
 from linklab.core.scratch import scratch_prefix
+from linklab.display import printing
 from linklab.field import files, making, prediction, recording
 from linklab.field.making import MakingError
 from linklab.field.prediction import Prediction

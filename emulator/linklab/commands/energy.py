@@ -11,8 +11,8 @@ from pathlib import Path
 from rich.table import Table
 
 from linklab.commands.options import UsageError, add_energy_model, add_json
-from linklab.core import printing
 from linklab.core.link_kinds import KINDS, LTE, link_title
+from linklab.display import printing
 from linklab.energy import information_base, library
 from linklab.energy.account import EnergyFigures
 from linklab.energy.information_base import Thresholds

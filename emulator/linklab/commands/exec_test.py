@@ -8,7 +8,7 @@ import pytest
 from linklab.commands import compare, exec, run
 from linklab.commands.conftest import NETWORK, Runs, printed
 from linklab.commands.options import UsageError
-from linklab.core.printing import escaped
+from linklab.display.printing import escaped
 from linklab.lab.services import OwnServer
 from linklab.runs.programs import ProgramError
 from linklab.runs.runner import Request

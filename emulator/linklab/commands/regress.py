@@ -24,8 +24,9 @@ from linklab.commands.options import (
     add_timeout,
     given,
 )
-from linklab.core import printing, whole_file
+from linklab.core import whole_file
 from linklab.core.complaint import complain
+from linklab.display import printing
 from linklab.regression import baseline as baselines
 from linklab.regression import checking, cost, cost_showing, fingerprint, junit, showing
 from linklab.regression import suite as suites

@@ -19,9 +19,9 @@ from linklab.commands.options import (
     count,
     given,
 )
-from linklab.core import printing
 from linklab.core.complaint import complain
 from linklab.core.limits import MAX_RUNS
+from linklab.display import printing
 from linklab.report import publication
 from linklab.report.publication import Publication
 from linklab.runs import clients, run_energy

@@ -7,7 +7,7 @@ import pytest
 from linklab.commands import run
 from linklab.commands.conftest import Runs, printed
 from linklab.commands.options import UsageError
-from linklab.core.printing import escaped
+from linklab.display.printing import escaped
 from linklab.runs.runner import Request
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linklab.core.progress import progress
+from linklab.display.progress import progress
 from linklab.places import choice
 from linklab.places.choice import Place
 from linklab.places.guest.__main__ import make_guest

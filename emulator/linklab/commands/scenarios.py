@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _oracles(chosen: list[Scenario]) -> dict[str, float]:
     """Their oracle times, with a bar on a terminal: all that ship take some seconds."""
-    from linklab.core.progress import progress  # rich is slow to load.
+    from linklab.display.progress import progress  # rich is slow to load.
 
     with progress() as bar:
         task = bar.add_task("oracle", total=len(chosen))

@@ -18,8 +18,7 @@ class LinkKind:
     """One kind. `name` stands in scenarios, `title` is shown to people.
 
     `device` and a number from 0 is an interface of the client, as phones call them. `access` is
-    the lab's node that holds a link's rate, `core` the one that holds its delay. `colours` are
-    those of a scenario's links of the kind in plots and dashboards, one after the other.
+    the lab's node that holds a link's rate, `core` the one that holds its delay.
     """
 
     name: str
@@ -27,7 +26,6 @@ class LinkKind:
     device: str
     access: str
     core: str
-    colours: tuple[str, ...]
 
 
 WIFI: Final = LinkKind(
@@ -36,16 +34,6 @@ WIFI: Final = LinkKind(
     device="wlan",
     access="ap",
     core="isp",
-    colours=(
-        "#5794F2",
-        "#1F3D7A",
-        "#2FB5C7",
-        "#8E5FD8",
-        "#0B7A6B",
-        "#A9C6F5",
-        "#4B0082",
-        "#6B7F99",
-    ),
 )
 LTE: Final = LinkKind(
     name="lte",
@@ -53,16 +41,6 @@ LTE: Final = LinkKind(
     device="rmnet",
     access="enb",
     core="epc",
-    colours=(
-        "#FF9830",
-        "#A8320C",
-        "#D9B400",
-        "#E0527A",
-        "#6E430F",
-        "#F5C9A9",
-        "#7A1038",
-        "#A8895B",
-    ),
 )
 
 KINDS: Final = {kind.name: kind for kind in (WIFI, LTE)}

@@ -3,7 +3,7 @@
     client ═ links ═ server ──── outside ┄┄ relay ┄┄ this machine, and what it reaches
 
 `outside` is a node that takes every address for its own. What connects there is joined, by a relay
-(`core/relay.py`), to a connection of the machine's: the kernel's TCP carries what goes over the
+(`relay/relay.py`), to a connection of the machine's: the kernel's TCP carries what goes over the
 emulated links, and a lossless neighbour the rest. In the other direction `multilink proxy` on the
 client host can be reached from the machine's loopback device. To the lab's hosts nothing else is opened; but a program
 that is root in the guest can enter the namespace of its device, from which all is reached that
@@ -21,8 +21,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from linklab.core import relay
-from linklab.core.relay import Rule
 from linklab.lab import rtnetlink
 from linklab.lab.namespace import inside, write_sysctls
 from linklab.lab.netlink import Channel
@@ -30,6 +28,8 @@ from linklab.lab.network import EVERYWHERE, LOOPBACK, Host, Lab, connect, start_
 from linklab.lab.nodes import Router
 from linklab.lab.services import Outside
 from linklab.lab.topology import SERVER, Port
+from linklab.relay import relay
+from linklab.relay.relay import Rule
 from linklab.scenario import Scenario
 
 NODE: Final = "outside"

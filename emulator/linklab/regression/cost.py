@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from linklab.core import statistics
 from linklab.core.paths import MULTILINK
 from linklab.core.placeholders import filled
-from linklab.core.progress import progress
+from linklab.display.progress import progress
 from linklab.regression.loopback import Cost, measure, room, serving, sparse
 from linklab.regression.suite import CostPlan, Program, Suite
 from linklab.scenario import ScenarioError

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from linklab.core import relay
-from linklab.core.relay import Rule
 from linklab.core.scratch import scratch_prefix
+from linklab.relay import relay
+from linklab.relay.relay import Rule
 
 PROGRAM: Final = "slirp4netns"
 DEVICE: Final = "vec0"

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 import linklab
-from linklab.core import printing
 from linklab.core.complaint import complain
+from linklab.display import printing
 
 HOSTILE = "\x1b]0;owned\x07\x9b2J\u202e\u2066\u2028\u2029\r[/x]:smile:\udcff"
 SHOWN = r"\x1b]0;owned\x07\x9b2J\u202e\u2066\u2028\u2029\r[/x]:smile:\udcff"

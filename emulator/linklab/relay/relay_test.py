@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 
-from linklab.core import relay
-from linklab.core.relay import Rule
+from linklab.relay import relay
+from linklab.relay.relay import Rule
 
 
 def listening(kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:

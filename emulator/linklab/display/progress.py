@@ -11,7 +11,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from linklab.core.printing import console
+from linklab.display.printing import console
 
 
 def progress(*further: ProgressColumn) -> Progress:

@@ -1,0 +1,1 @@
+"""The program that joins connections across network namespaces, for a lab and for a guest."""
