@@ -18,7 +18,7 @@ __version__: str
 def __getattr__(name: str) -> object:
     """`__version__`, which takes asking git, and `load`, which the guest needs not."""
     if name == "__version__":
-        from linklab.core.version import own_version
+        from linklab.core.version import own_version  # The guest needs it not.
 
         return own_version()
     if name == "load":

@@ -18,7 +18,7 @@ signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # emulator/setup/py
 def program() -> None:
     """Runs this process' command line and ends the process."""
     try:
-        from linklab.commands.cli import main
+        from linklab.commands.cli import main  # Ctrl-C is caught from here on.
 
         code: object = main()
     except KeyboardInterrupt:

@@ -142,7 +142,7 @@ class Runs(Sequence[Run]):
 
     def frame(self, table: str = "runs") -> pandas.DataFrame:
         """The table as a pandas DataFrame. Raises LoadError, ImportError without pandas."""
-        import pandas
+        import pandas  # Not among linklab's requirements.
 
         return pandas.DataFrame(list(self.rows(table)))
 
@@ -171,7 +171,7 @@ def write_csv(rows: Iterable[Row], path: Path) -> int:
 
 def write_parquet(rows: Iterable[Row], path: Path) -> int:
     """Writes rows as Parquet; returns how many. Raises OSError."""
-    import pyarrow
+    import pyarrow  # Slow to load, and needed for Parquet alone.
     from pyarrow import parquet
 
     table = pyarrow.Table.from_pylist(list(rows))

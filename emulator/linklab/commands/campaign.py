@@ -158,7 +158,7 @@ def complete(
 
 
 def _cluster(options: argparse.Namespace, campaign: Campaign) -> AbstractContextManager[Client]:
-    from linklab.campaign import cluster
+    from linklab.campaign import cluster  # Dask is slow to load.
 
     if options.scheduler:
         files = (options.tls_ca, options.tls_cert, options.tls_key)
@@ -169,7 +169,7 @@ def _cluster(options: argparse.Namespace, campaign: Campaign) -> AbstractContext
 
 def on_this_machine(campaign: Campaign, jobs: int | None) -> AbstractContextManager[Client]:
     """Workers here, as many as asked for or cores, where there is memory for their guests."""
-    from linklab.campaign import cluster
+    from linklab.campaign import cluster  # Dask is slow to load.
 
     memory = max(memory_of(one) for one in campaign.scenarios)
     most = jobs or len(os.sched_getaffinity(0))
@@ -184,7 +184,7 @@ def _work(
     results: Results,
 ) -> dict[str, int]:
     """Has the tasks run and keeps what comes back; how many each worker has done."""
-    from linklab.campaign.cluster import Dispatch
+    from linklab.campaign.cluster import Dispatch  # Dask is slow to load.
 
     done: Counter[str] = Counter()
     with (

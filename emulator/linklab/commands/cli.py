@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import linklab
 from linklab.commands import help_groups
 from linklab.commands.options import UsageError
+from linklab.core import unwritable
 from linklab.core.complaint import complain
 from linklab.display.printing import escaped
 
@@ -166,8 +167,6 @@ def _run(arguments: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (UsageError, ScenarioError, OSError, RuntimeError) as error:
-        from linklab.core import unwritable
-
         todo = unwritable.remedy(error, getattr(options, "out", None))
         complain(error if "LINKLAB_CACHE" in str(error) else f"{error}{todo}")
         return 2

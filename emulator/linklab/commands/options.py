@@ -16,6 +16,8 @@ from linklab.core.limits import (
     MAX_SIDE_BY_SIDE,
     MAX_TIMEOUT_S,
 )
+from linklab.live import address
+from linklab.places.choice import CLOCKS, PLACES
 
 if TYPE_CHECKING:
     from linklab.lab.services import Outside, OwnServer
@@ -85,7 +87,7 @@ def _integer(text: str) -> int:
 
 def contestants(names: str, scenario: Scenario) -> list[str]:
     """The scenario's contestants in a comma-separated list; UsageError for unknown ones."""
-    from linklab.runs import clients
+    from linklab.runs import clients  # YAML is slow to load.
 
     try:
         return clients.chosen(names, scenario)
@@ -125,8 +127,6 @@ def add_out(parser: argparse.ArgumentParser, holds: str) -> None:
 
 def add_run(parser: argparse.ArgumentParser) -> None:
     """What all have that run once: seed, place, clock, directory, limit, shift, JSON."""
-    from linklab.places.choice import CLOCKS, PLACES
-
     add_seed(parser)
     parser.add_argument("--place", choices=PLACES, default="auto")
     parser.add_argument("--clock", choices=CLOCKS, default="auto")
@@ -158,7 +158,7 @@ def add_server(parser: argparse.ArgumentParser) -> None:
 
 def server(options: argparse.Namespace) -> OwnServer | None:
     """The server of `add_server`, if one is asked for. UsageError, ProgramError."""
-    from linklab.lab.services import HTTPS_PORT, OwnServer
+    from linklab.lab.services import HTTPS_PORT, OwnServer  # YAML is slow to load.
     from linklab.runs import programs
     from linklab.runs.job import words
 
@@ -176,7 +176,7 @@ def server(options: argparse.Namespace) -> OwnServer | None:
 def share(options: argparse.Namespace, *, for_server: bool = False) -> tuple[str, ...]:
     """The paths of `--share`, which is for programs of the user's: if `for_server`, there is none
     but `--server`. UsageError, ShareError."""
-    from linklab.runs import shown
+    from linklab.runs import shown  # YAML is slow to load.
 
     if for_server and options.share and options.server is None:
         raise UsageError("--share goes with --server: nothing else here reads files of a home")
@@ -213,7 +213,7 @@ def outside(options: argparse.Namespace, scenario: Scenario, place: str) -> Outs
     """What of the outside is asked for, for a lab in a place; says what it opens. UsageError."""
     if not (options.origin or options.outside or options.listen_proxy):
         return None
-    from linklab.live import way_outside
+    from linklab.live import way_outside  # YAML is slow to load.
 
     try:
         found = way_outside.wanted(
@@ -226,7 +226,7 @@ def outside(options: argparse.Namespace, scenario: Scenario, place: str) -> Outs
 
 
 def _port(text: str) -> int:
-    from linklab.lab.services import parse_port
+    from linklab.lab.services import parse_port  # YAML is slow to load.
 
     try:
         return parse_port(text)
@@ -305,21 +305,17 @@ def add_side_by_side(parser: argparse._ActionsContainer, name: str, does: str) -
 
 def add_live_address(parser: argparse.ArgumentParser, name: str, does: str) -> None:
     """Where a live lab answers: `options.address`."""
-    from linklab.live.address import DEFAULT, shown
-
     parser.add_argument(
         name,
         dest="address",
         type=_address,
-        default=DEFAULT,
+        default=address.DEFAULT,
         metavar="ADDRESS",
-        help=f"{does} (default {shown(DEFAULT)})",
+        help=f"{does} (default {address.shown(address.DEFAULT)})",
     )
 
 
 def _address(text: str) -> tuple[str, int]:
-    from linklab.live import address
-
     try:
         return address.parse(text)
     except ValueError as error:

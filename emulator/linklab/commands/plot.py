@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _figure(options: argparse.Namespace) -> int:
     """A chart of a report as a file. UsageError for a name or a file's ending that is none."""
-    from linklab.commands import existing, report  # scipy is slow to load.
+    from linklab.commands import existing, report_page  # scipy is slow to load.
     from linklab.report import page, vega
 
     if unused := given(options, "seed", "seconds", "json"):
@@ -72,8 +72,8 @@ def _figure(options: argparse.Namespace) -> int:
         raise UsageError("--figure needs -o FILE.svg or -o FILE.png")
     models = existing.EnergyModels()
     runs = existing.read([Path(options.what)], models)
-    report.complain_of_failed(runs)
-    shown, _ = report.context(runs, models)
+    report_page.complain_of_failed(runs)
+    shown, _ = report_page.context(runs, models)
     charts = {one.name: one.spec for one in page.all_charts(shown)}
     if options.figure not in charts:
         known = ", ".join([*charts][:_FEW]) or "none"
@@ -101,12 +101,12 @@ def _draw(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(plotting.to_json(plot)))
     elif not options.no_terminal:
-        from linklab.report import plot_terminal
+        from linklab.report import plot_terminal  # plotext is slow to load.
 
         columns = shutil.get_terminal_size((80, 24)).columns
         print(plot_terminal.text(plot, min(columns, 160) - 1), end="")
     if options.output is not None:
-        from linklab.report import plot_png
+        from linklab.report import plot_png  # Matplotlib is slow to load.
 
         plot_png.draw(plot, options.output)
     return 0

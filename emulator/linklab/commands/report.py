@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from linklab.commands.options import UsageError, add_energy_model
-from linklab.core.complaint import complain
 
 if TYPE_CHECKING:
-    from linklab.commands.existing import EnergyModels
-    from linklab.field.prediction import Prediction
-    from linklab.report.page import Group, History, Over
-    from linklab.report.reproduction import Checked
-    from linklab.runs.courses import Course
-    from linklab.runs.evidence import Evidence
-    from linklab.scenario import Scenario
-
-    Predictions = dict[str, tuple[Scenario, Prediction]]
+    from linklab.commands.report_page import Predictions
 
 EPILOG = """\
 examples:
@@ -61,53 +50,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Writes the page; says which runs failed, and is then 1."""
-    from linklab.commands import existing  # scipy is slow to load.
+    from linklab.commands import existing, report_page  # scipy is slow to load.
 
     models = existing.EnergyModels(options.energy_model)
     found = existing.read(options.runs, models)
-    written(found, options.output, models, _baseline(options.history))
-    return 1 if complain_of_failed(found) else 0
-
-
-def complain_of_failed(found: Sequence[Evidence]) -> int:
-    """Says of each run without figures why there are none; returns how many there are."""
-    failed = [one for one in found if one.failure]
-    for one in failed:
-        complain(f"{one.run_dir}: {one.failure}")
-    return len(failed)
-
-
-def _baseline(given: Path | None) -> Path | None:
-    """The baseline that `--history` names: the default one where it names none."""
-    if given != Path():
-        return given
-    from linklab.regression import suite
-
-    return suite.load(suite.DEFAULT).baseline
-
-
-def written(
-    found: Sequence[Evidence],
-    output: Path,
-    models: EnergyModels,
-    baseline: Path | None = None,
-    predictions: Predictions | None = None,
-) -> None:
-    """Writes a page of runs and says where. Raises UsageError where a run is there twice, or has
-    a line that is none."""
-    from linklab.core import whole_file
-    from linklab.core.records import RecordError
-    from linklab.report import html
-
-    try:
-        shown, warnings = context(found, models, baseline, predictions)
-    except RecordError as error:
-        raise UsageError(str(error)) from error
-    for warning in warnings:
-        complain(warning)
-    text = html.render(shown).encode(errors="backslashreplace")  # Paths need not be UTF-8.
-    whole_file.write(output, text)
-    print(f"{output}: {shown['runs']} runs, {len(text) / 1e6:.1f} MB", file=sys.stderr)
+    report_page.written(found, options.output, models, _baseline(options.history))
+    return 1 if report_page.complain_of_failed(found) else 0
 
 
 def require_place(output: Path | None, out: Path) -> None:
@@ -131,218 +79,16 @@ def of_directories(
 ) -> None:
     """Writes a page of the runs in directories, where one is asked for (`options.add_report`)."""
     if output is not None:
-        from linklab.commands import existing  # scipy is slow to load.
+        from linklab.commands import existing, report_page  # scipy is slow to load.
 
         models = existing.EnergyModels(energy_model)
-        written(existing.read(paths, models), output, models, baseline, predictions)
+        report_page.written(existing.read(paths, models), output, models, baseline, predictions)
 
 
-def context(
-    found: Sequence[Evidence],
-    models: EnergyModels,
-    baseline: Path | None = None,
-    predictions: Predictions | None = None,
-) -> tuple[dict[str, Any], list[str]]:
-    """What the page of runs shows, and what is to be said of them. `baseline` is that whose history
-    stands on it, `predictions` what stands beside recordings."""
-    from linklab.report import page
-    from linklab.runs import job
+def _baseline(given: Path | None) -> Path | None:
+    """The baseline that `--history` names: the default one where it names none."""
+    if given != Path():
+        return given
+    from linklab.regression import suite  # YAML is slow to load.
 
-    groups, warnings = grouped(found)
-    over = {(group.title, who): _over(group, who, models) for group in groups for who in group.runs}
-    command = ["linklab", *job.without_credentials(sys.argv[1:])]
-    history = None if baseline is None else _history(baseline, groups)
-    verdicts = _verdicts(groups)
-    shown = page.context(groups, over, verdicts, warnings, command, history, predictions)
-    return shown, warnings
-
-
-def _history(path: Path, groups: Sequence[Group]) -> History:
-    """The downloads of a baseline through its revisions; the newest are the runs, where they are
-    of its scenarios, compared with what was accepted last. Raises BaselineError."""
-    from linklab.regression import baseline, fingerprint, history
-    from linklab.regression.figures import Cell
-    from linklab.report.page import History
-
-    revisions = history.of_git(path)
-    accepted = baseline.load(path)
-    downloads = {
-        Cell(group.scenario.name, who, one.job.seed): one.figures.download_s
-        for group in groups
-        if accepted.fingerprint.scenarios.get(group.scenario.name)
-        == fingerprint.of_scenario(group.scenario)
-        for who, runs in group.runs.items()
-        for one in runs
-        if one.figures is not None
-    }
-    known = {cell: value for cell, value in downloads.items() if cell in accepted.cells}
-    base = len(revisions) - 1 if known else max(0, len(revisions) - 2)
-    if known:
-        revisions.append(history.Revision("these runs", "the runs of this page", known))
-    found = history.courses(revisions, base)
-    return History(
-        revisions=[(one.name, one.about) for one in revisions],
-        rows=[(str(one.cell), list(zip(one.seconds, one.changes, strict=True))) for one in found],
-        base=revisions[base].name,
-    )
-
-
-def grouped(found: Iterable[Evidence]) -> tuple[list[Group], list[str]]:
-    """The runs by scenario, place and clock, never those of different ones together; what is to be
-    said of that. Raises UsageError where the same run is there twice."""
-    from linklab.core.records import FILES, QueueRecord
-    from linklab.regression import fingerprint
-    from linklab.report.page import Group
-    from linklab.runs import clients, evidence
-
-    hashes = fingerprint.Hashes()
-    variants: dict[str, dict[tuple[str, str, str], list[Evidence]]] = {}
-    warnings, live = [], 0
-    for one in found:
-        if one.job.live:
-            live += 1
-            continue
-        key = hashes.of(one.scenario), one.job.place, one.job.clock
-        variants.setdefault(one.scenario.name, {}).setdefault(key, []).append(one)
-    if live:
-        warnings.append(f"{live} runs of a live lab are left out: they are watched, not measured")
-    groups = []
-    for name, by_key in variants.items():
-        numbers = {key: n for n, key in enumerate(dict.fromkeys(one for one, _, _ in by_key), 1)}
-        where = {(place, clock) for _, place, clock in by_key}
-        if len(numbers) > 1:
-            warnings.append(
-                f"{len(numbers)} different scenarios are called {name}: each is shown by itself"
-            )
-        if len(where) > 1:
-            warnings.append(
-                f"{name} ran on several clocks: the runs of each are shown by themselves"
-            )
-        for (content, place, clock), runs in by_key.items():
-            told = [str(numbers[content])] if len(numbers) > 1 else []
-            told += [f"{place}, {clock} clock"] if len(where) > 1 else []
-            title = f"{name} ({'; '.join(told)})" if told else name
-            group = Group(title, runs[0].scenario, place, clock, {}, {})
-            for one in sorted(runs, key=lambda one: one.job.seed):
-                if one.figures is None:
-                    group.failures.setdefault(one.who, []).append(one.failure)
-                else:
-                    group.runs.setdefault(one.who, []).append(one)
-            _check_different(group)
-            known = clients.names(group.scenario.links)
-            order = {who: place for place, who in enumerate(known)}
-            ranked = sorted(group.runs, key=lambda who: order.get(who, len(order)))
-            groups.append(replace(group, runs={who: group.runs[who] for who in ranked}))
-    used = [one for group in groups for runs in group.runs.values() for one in runs]
-    bare = sum(not (one.run_dir / FILES[QueueRecord]).exists() for one in used)
-    if bare:
-        warnings.append(
-            f"{bare} of the runs lack {FILES[QueueRecord]}: nothing is known of their links over "
-            "time, nor of their energy"
-        )
-    if warning := evidence.different_builds(used):
-        warnings.append(warning)
-    return groups, warnings
-
-
-def _check_different(group: Group) -> None:
-    for who, runs in group.runs.items():
-        seeds: dict[int, Path] = {}
-        for one in runs:
-            if one.job.seed in seeds:
-                raise UsageError(
-                    f"{group.title} {who}, seed {one.job.seed} is there twice: "
-                    f"{seeds[one.job.seed]} and {one.run_dir}"
-                )
-            seeds[one.job.seed] = one.run_dir
-
-
-def _over(group: Group, who: str, models: EnergyModels) -> Over:
-    from linklab.core.records import ProcessRecord, Tail
-    from linklab.report.page import Over
-    from linklab.runs import courses, process_figures
-
-    middle = group.middle(who)
-    end_s = max(one.figures.download_s + one.job.shift_s for one in group.runs[who] if one.figures)
-    step_s = courses.step_s(end_s)
-    assert middle.figures is not None
-    middle_s = middle.figures.download_s + middle.job.shift_s
-    direction = group.scenario.workload.direction
-    rates = {
-        one.job.seed: _used(
-            one,
-            courses.rates_bps(
-                one.run_dir, one.figures.download_s + one.job.shift_s, step_s, direction
-            ),
-        )
-        for one in group.runs[who]
-        if one.figures is not None
-    }
-    return Over(
-        rates=rates,
-        capacities=courses.capacities_bps(middle.run_dir, middle_s, step_s, direction),
-        ranges=courses.requests(middle.run_dir, middle.job.shift_s, middle_s),
-        step_s=step_s,
-        middle_seed=middle.job.seed,
-        end_s=middle_s,
-        power=_power(middle, models),
-        processes=process_figures.over_time(Tail(middle.run_dir, ProcessRecord).read(), step_s),
-    )
-
-
-def _power(run: Evidence, models: EnergyModels) -> list[tuple[float, float, dict[str, float]]]:
-    """What the device drew over time, where an energy model is named."""
-    from linklab.core.records import QueueRecord, Tail
-    from linklab.runs import run_energy
-
-    if run.figures is None or run.figures.energy is None:
-        return []
-    model = models.of_run(run)
-    if model is None:
-        return []
-    account = run_energy.of_lab(
-        model,
-        run.scenario,
-        run.run_dir,
-        Tail(run.run_dir, QueueRecord).read(),
-        start_s=run.job.shift_s,
-        download_s=run.figures.download_s,
-        payload_bytes=run.figures.carried_bytes,
-    )
-    return [(one.t_s, one.power_w, one.links_w) for one in account.power]
-
-
-def _used(run: Evidence, rates: dict[str, Course]) -> dict[str, Course]:
-    """The courses of the links over which the file came."""
-    links = run.figures.links if run.figures else {}
-    return {name: course for name, course in rates.items() if name in links and links[name].bytes}
-
-
-def _verdicts(groups: Sequence[Group]) -> dict[str, list[Checked]]:
-    """The statements of every publication about scenarios that are there as they ship, or as a
-    publication's campaign makes them of those that do."""
-    from linklab.regression import fingerprint
-    from linklab.report import publication, reproduction
-    from linklab.scenario import find, ships
-
-    stated = {name: publication.find(name) for name in publication.NAMES}
-    swept = {name: one for each in stated.values() for name, one in each.swept.items()}
-
-    def is_as_now(then: Scenario) -> bool:
-        now = swept.get(then.name) or (find(then.name) if ships(then.name) else None)
-        return now is not None and fingerprint.of_scenario(then) == fingerprint.of_scenario(now)
-
-    runs = [
-        one
-        for group in groups
-        if is_as_now(group.scenario)
-        for found in group.runs.values()
-        for one in found
-    ]
-    by_cell = reproduction.by_cell(runs)
-    verdicts = {name: reproduction.check(one, by_cell) for name, one in stated.items()}
-    return {
-        name: checked
-        for name, checked in verdicts.items()
-        if any(one.verdict in ("holds", "fails") for one in checked)
-    }
+    return suite.load(suite.DEFAULT).baseline

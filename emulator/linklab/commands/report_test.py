@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from linklab import scenario
-from linklab.commands import existing, report
+from linklab.commands import existing, report_page
 from linklab.commands.cli import main
 from linklab.commands.existing import EnergyModels
 from linklab.core import records
@@ -390,7 +390,7 @@ def test_of_an_upload_the_throughput_is_what_went_up(tmp_path: Path, small: Scen
     line = records.line(LinkRecord.of(state, t_s=0.0, late_s=0.0, link="wifi"))
     (run_dir / FILES[LinkRecord]).write_bytes(line)
     models = EnergyModels()
-    shown, _ = report.context(existing.read([run_dir], models), models)
+    shown, _ = report_page.context(existing.read([run_dir], models), models)
     (spec,) = [one.spec for one in all_charts(shown) if one.name.endswith("/rates")]
     values = spec["data"]["values"]
     assert {one["r"] for one in values if "r" in one} == {3.2, 4.8}

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from linklab.commands import report, running
+from linklab.commands import campaign, existing, report, running
 from linklab.commands.options import (
     UsageError,
     add_energy_model,
@@ -22,10 +22,14 @@ from linklab.commands.options import (
 from linklab.core.complaint import complain
 from linklab.core.limits import MAX_RUNS
 from linklab.display import printing
-from linklab.report import publication
+from linklab.energy import library
+from linklab.regression import fingerprint
+from linklab.report import publication, reproduction, reproduction_showing
 from linklab.report.publication import Publication
-from linklab.runs import clients, run_energy
+from linklab.runs import beginning, clients, evidence, run_energy
 from linklab.runs.evidence import Evidence
+from linklab.runs.matrix import Campaign
+from linklab.runs.run_figures import FigureError
 from linklab.runs.runner import Request
 
 EPILOG = """\
@@ -78,8 +82,6 @@ def run(options: argparse.Namespace) -> int:
 
     A statement that does not hold is a finding and no failure.
     """
-    from linklab.report import reproduction, reproduction_showing  # scipy is slow to load.
-
     unused = given(options, "runs", "seed", "jobs", "out", "timeout")
     if options.there and unused:
         raise UsageError(f"--from runs nothing: leave out {unused[0]}")
@@ -114,10 +116,6 @@ def _made(
     options: argparse.Namespace, stated: Publication, out: Path
 ) -> tuple[list[Evidence], list[str], str]:
     """The runs that the statements need, made as a campaign; why some failed; in one line."""
-    from linklab.commands import campaign
-    from linklab.runs import evidence
-    from linklab.runs.matrix import Campaign
-
     running.require([cell.contestant for cell in stated.cells], "guest", "virtual")
     scenarios = {cell.scenario: stated.scenario(cell.scenario) for cell in stated.cells}
     energies = {
@@ -144,10 +142,6 @@ def _beginnings(
     stated: Publication, used: Iterable[Evidence], energy_model: str | None
 ) -> list[Evidence]:
     """What runs did in the first seconds that statements are about; says of which it cannot tell."""
-    from linklab.energy import library
-    from linklab.runs import beginning
-    from linklab.runs.run_figures import FigureError
-
     model = None if energy_model is None else library.get(energy_model)
     wanted = dict.fromkeys((one.scenario, one.contestant, one.first_s) for one in stated.beginnings)
     found = []
@@ -163,8 +157,6 @@ def _beginnings(
 
 def _given(options: argparse.Namespace) -> tuple[list[Evidence], list[str], str]:
     """The run directories that are there; why some came to nothing; in one line."""
-    from linklab.commands import existing  # scipy is slow to load.
-
     found = existing.read(options.there, existing.EnergyModels(options.energy_model))
     failures = [f"{one.run_dir}: {one.failure}" for one in found if one.failure]
     return found, failures, f"{len(found)} run directories, as they were there"
@@ -173,9 +165,6 @@ def _given(options: argparse.Namespace) -> tuple[list[Evidence], list[str], str]
 def _only_these(stated: Publication, found: Iterable[Evidence]) -> list[Evidence]:
     """The runs of the publication's contestants in its scenarios as they are now; says what it
     leaves out, and where runs were made with different programs."""
-    from linklab.regression import fingerprint
-    from linklab.runs import evidence
-
     cells = {(cell.scenario, cell.contestant) for cell in stated.cells}
     now = {name: fingerprint.of_scenario(stated.scenario(name)) for name, _ in cells}
     then = fingerprint.Hashes()

@@ -38,7 +38,7 @@ def make_guest() -> None:
     cache. Raises ImageError and KernelError."""
     if image.cached("guest") is not None and kernel.cached() is not None:
         return
-    from linklab.display.progress import progress
+    from linklab.display.progress import progress  # rich is slow to load.
 
     with progress() as bar, ThreadPoolExecutor(1) as other:
         if bar.disable:
