@@ -1,38 +1,20 @@
 """The certificate authority of a machine's labs, made at first use, and server certificates.
 
 Downloads are encrypted and verified as outside the lab, so the lab has an authority of its
-own; nothing trusts it unless told to by its file. Everything about a certificate that a
-handshake carries has a fixed size: RSA-2048 (an ECDSA signature varies by a few bytes),
-fixed serial numbers, names and dates, so that runs on different machines send the same
-number of bytes. Valid from 2000 to 2100, so that a guest's virtual date is inside.
+own; nothing trusts it unless told to by its file.
 """
 
 from __future__ import annotations
 
-import datetime
-import hashlib
-import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from linklab.core import whole_file
 from linklab.core.locks import locked
 from linklab.lab.topology import SERVER_ADDRESS, SERVER_NAME
 
-if TYPE_CHECKING:  # Imported where it is used: slow to load, and the guest never needs it.
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-
 SERVER_NAMES = (SERVER_NAME, "localhost", SERVER_ADDRESS)
 """What the lab's server is called: its name, its address, and the loopback for tests."""
-
-NOT_BEFORE = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
-NOT_AFTER = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
-
-_CA_SERIAL = 1 << 62
-_KEY_BITS = 2048
 
 
 class AuthorityError(RuntimeError):
@@ -55,12 +37,14 @@ def ensure(directory: Path, names: Iterable[str] = SERVER_NAMES) -> Authority:
     together is made anew; the authority itself stays as long as it is sound, so that
     whoever trusts it may go on. The directory, which is for it alone, becomes 0700, keys 0600. Raises AuthorityError.
     """
+    from linklab.lab import certificates  # cryptography is slow to load; the guest needs it not.
+
     wanted = tuple(sorted(set(names)))
     if not wanted:
         raise AuthorityError("a certificate needs at least one name")
     # Every set of names has files of its own: two labs with different names neither
     # replace each other's nor share one whose size depends on who came first.
-    stem = f"server-{_digest(wanted).hex()[:16]}"
+    stem = f"server-{certificates.digest(wanted).hex()[:16]}"
     made = Authority(
         ca_cert=directory / "ca.pem",
         cert=directory / f"{stem}.pem",
@@ -70,179 +54,9 @@ def ensure(directory: Path, names: Iterable[str] = SERVER_NAMES) -> Authority:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.chmod(0o700)
         with locked(directory / ".lock"):
-            _ensure(made, directory / "ca.key", wanted)
+            certificates.ensure((made.ca_cert, directory / "ca.key"), (made.cert, made.key), wanted)
     except OSError as error:
         raise AuthorityError(
             f"certificates cannot be kept in {directory}: {error.strerror or error}"
         ) from error
     return made
-
-
-def _ensure(made: Authority, ca_key_file: Path, names: tuple[str, ...]) -> None:
-    ca = _read_pair(made.ca_cert, ca_key_file)
-    if ca is None or not _is_sound_ca(ca[0]):
-        ca = _make_ca()
-        _write_pair(made.ca_cert, ca_key_file, ca)
-    server = _read_pair(made.cert, made.key)
-    if server is None or not _is_sound_server(server[0], ca[0], names):
-        _write_pair(made.cert, made.key, _make_server(ca, names))
-
-
-def _read_pair(cert_file: Path, key_file: Path) -> tuple[x509.Certificate, RSAPrivateKey] | None:
-    """A certificate and its key, or None unless both are there, whole and belong together."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    try:
-        cert = x509.load_pem_x509_certificate(cert_file.read_bytes())
-        key = load_pem_private_key(key_file.read_bytes(), password=None)
-        key_mode = key_file.stat().st_mode & 0o777
-    except (FileNotFoundError, ValueError, TypeError):
-        return None
-    if not isinstance(key, RSAPrivateKey) or key_mode != 0o600:
-        return None
-    return (cert, key) if cert.public_key() == key.public_key() else None
-
-
-def _is_sound_ca(cert: x509.Certificate) -> bool:
-    return cert.serial_number == _CA_SERIAL and cert.subject == _name(_CA_NAME) and _has_dates(cert)
-
-
-def _is_sound_server(cert: x509.Certificate, ca: x509.Certificate, names: tuple[str, ...]) -> bool:
-    from cryptography import x509
-    from cryptography.exceptions import InvalidSignature
-
-    try:
-        cert.verify_directly_issued_by(ca)
-        found = cert.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (InvalidSignature, ValueError, TypeError, x509.ExtensionNotFound):
-        return False
-    return found == _alternative_names(names) and _has_dates(cert)
-
-
-def _has_dates(cert: x509.Certificate) -> bool:
-    return cert.not_valid_before_utc == NOT_BEFORE and cert.not_valid_after_utc == NOT_AFTER
-
-
-_CA_NAME = "linklab laboratory authority"
-
-
-def _make_ca() -> tuple[x509.Certificate, RSAPrivateKey]:
-    from cryptography import x509
-
-    key = _new_key()
-    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    builder = (
-        _builder(_CA_NAME, _CA_SERIAL, key)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(key_cert_sign=True), critical=True)
-        .add_extension(identifier, critical=False)
-    )
-    return _signed(builder, key), key
-
-
-def _make_server(
-    ca: tuple[x509.Certificate, RSAPrivateKey], names: tuple[str, ...]
-) -> tuple[x509.Certificate, RSAPrivateKey]:
-    from cryptography import x509
-    from cryptography.x509.oid import ExtendedKeyUsageOID
-
-    ca_cert, ca_key = ca
-    key = _new_key()
-    issuer = ca_cert.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    builder = (
-        _builder("linklab server", _serial(names), key)
-        .add_extension(_alternative_names(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(digital_signature=True), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer),
-            critical=False,
-        )
-    )
-    return _signed(builder, ca_key), key
-
-
-def _new_key() -> RSAPrivateKey:
-    from cryptography.hazmat.primitives.asymmetric import rsa
-
-    return rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
-
-
-def _builder(common_name: str, serial: int, key: RSAPrivateKey) -> x509.CertificateBuilder:
-    from cryptography import x509
-
-    return (
-        x509.CertificateBuilder()
-        .subject_name(_name(common_name))
-        .issuer_name(_name(_CA_NAME))
-        .public_key(key.public_key())
-        .serial_number(serial)
-        .not_valid_before(NOT_BEFORE)
-        .not_valid_after(NOT_AFTER)
-    )
-
-
-def _signed(builder: x509.CertificateBuilder, key: RSAPrivateKey) -> x509.Certificate:
-    from cryptography.hazmat.primitives.hashes import SHA256
-
-    return builder.sign(key, SHA256())
-
-
-def _name(common_name: str) -> x509.Name:
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _alternative_names(names: tuple[str, ...]) -> x509.SubjectAlternativeName:
-    from cryptography import x509
-
-    general: list[x509.GeneralName] = []
-    for name in names:
-        try:
-            general.append(x509.IPAddress(ipaddress.ip_address(name)))
-        except ValueError:
-            general.append(x509.DNSName(name))
-    return x509.SubjectAlternativeName(general)
-
-
-def _key_usage(*, key_cert_sign: bool = False, digital_signature: bool = False) -> x509.KeyUsage:
-    from cryptography import x509
-
-    return x509.KeyUsage(
-        digital_signature=digital_signature,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=key_cert_sign,
-        crl_sign=key_cert_sign,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _digest(names: tuple[str, ...]) -> bytes:
-    return hashlib.sha256("\0".join(names).encode()).digest()
-
-
-def _serial(names: tuple[str, ...]) -> int:
-    """A serial of always 8 bytes, fixed for a set of names and never the authority's."""
-    return _CA_SERIAL | (int.from_bytes(_digest(names)[:7], "big") | 1)
-
-
-def _write_pair(
-    cert_file: Path, key_file: Path, pair: tuple[x509.Certificate, RSAPrivateKey]
-) -> None:
-    """Writes the key, then the certificate; a kill in between is noticed at the next use."""
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-    cert, key = pair
-    key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    whole_file.write(key_file, key_pem, 0o600)
-    whole_file.write(cert_file, cert.public_bytes(Encoding.PEM), 0o644)

@@ -13,7 +13,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-from linklab.lab import authority
+from linklab.lab import authority, certificates
 from linklab.lab.authority import Authority, AuthorityError
 
 
@@ -30,12 +30,12 @@ def made(cache: Path) -> Authority:
 @pytest.fixture(scope="module")
 def other_keys(made: Authority) -> Iterator[RSAPrivateKey]:
     """Three keys in turn, none of them one of `made`: making a new one takes 0.1 s."""
-    return itertools.cycle([authority._new_key() for _ in range(3)])
+    return itertools.cycle([certificates._new_key() for _ in range(3)])
 
 
 @pytest.fixture(autouse=True)
 def few_keys(other_keys: Iterator[RSAPrivateKey], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authority, "_new_key", lambda: next(other_keys))
+    monkeypatch.setattr(certificates, "_new_key", lambda: next(other_keys))
 
 
 def shake_hands(made: Authority, name: str, ca_cert: Path | None = None) -> str | None:
@@ -154,9 +154,9 @@ def test_the_sizes_of_a_handshake_are_the_same_on_every_machine(
 
 def test_serials_have_always_eight_bytes() -> None:
     for count in range(100):
-        serial = authority._serial(tuple(str(n) for n in range(count)))
+        serial = certificates._serial(tuple(str(n) for n in range(count)))
         assert serial.bit_length() == 63
-        assert serial != authority._CA_SERIAL
+        assert serial != certificates._CA_SERIAL
 
 
 def test_no_place_to_keep_them_is_said(tmp_path: Path) -> None:
