@@ -18,6 +18,7 @@ import msgspec
 from linklab.analysis.run import LoadError, Run, found
 from linklab.core import whole_file
 from linklab.energy.account import LinkEnergyFigures
+from linklab.runs.figures import RUN_FIGURES
 
 if TYPE_CHECKING:
     import pandas
@@ -40,13 +41,7 @@ def _runs(run: Run) -> Iterator[Row]:
         "place": made.place if made else "field",
         "clock": made.clock if made else "real",
         "size_bytes": figures.carried_bytes if figures else None,
-        "download_s": figures.download_s if figures else None,
-        "goodput_bps": figures.goodput_bps if figures else None,
-        "oracle_s": figures.oracle_s if figures else None,
-        "efficiency": figures.efficiency if figures else None,
-        "link_delta_s": figures.link_delta_s if figures else None,
-        "wasted_bytes": figures.wasted_bytes if figures else None,
-        "stalled_s": figures.stalled_s if figures else None,
+        **{one.key: one.of(figures) if figures else None for one in RUN_FIGURES},
         "energy_model": energy.model if energy else None,
         **{name: getattr(energy, name, None) for name in _ENERGY},
         "error": run.error,

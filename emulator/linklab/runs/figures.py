@@ -1,0 +1,194 @@
+"""The figures of a run, one row each: how a figure is called, computed and shown. Pure.
+
+Comparison tables, JSON, reports, exported tables, Prometheus and regression baselines go over these
+rows. A *new figure* is a row of this file. If a run directory has to keep the figure, the figure is
+an attribute of `RunFigures`, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from linklab.core import units
+from linklab.runs.run_figures import RunFigures
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """How people read and write values. `symbol` is `base` base units; `digits` follow the point."""
+
+    symbol: str
+    base: float
+    digits: int
+    parse: Callable[[str], float]
+
+    def said(self, value: float) -> str:
+        """Writes a value in base units with its unit."""
+        return f"{value / self.base:.{self.digits}f} {self.symbol}".rstrip()
+
+
+SECONDS: Final = Unit("s", 1, 3, units.parse_duration)
+MEGABYTES: Final = Unit("MB", 1e6, 2, units.parse_size)
+MEGABITS: Final = Unit("Mbit/s", 1e6, 1, units.parse_rate)
+RATIO: Final = Unit("", 1, 3, units.parse_number)
+COUNT: Final = Unit("", 1, 0, units.parse_number)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table, in the figure's unit. `ascii_heading` is for consoles without other
+    characters. `with_unit` puts the unit behind each value. Columns of a smaller `place` come
+    first, those of the same place in the order of RUN_FIGURES."""
+
+    heading: str
+    digits: int
+    ascii_heading: str = ""
+    with_unit: bool = False
+    place: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How a regression suite compares the figure. `key` is the key of the suite's bounds, `example`
+    an amount for its error. A baseline keeps so many `digits`. By default the figure may move by
+    `relative`, a share of the baseline's value, or by `absolute`, whichever is more. A baseline
+    without a figure that it `needs` is refused."""
+
+    key: str
+    heading: str
+    example: str
+    digits: int
+    absolute: float
+    relative: float = 0.0
+    needed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """The figure in Prometheus: name, help, and how many base units Prometheus' unit is. Gauges are
+    ordered by `place` as columns are."""
+
+    name: str
+    help: str
+    base: float = 1.0
+    place: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigure:
+    """A figure of a run. `key` names it in JSON, exported tables and baselines; values are in base
+    units. `of` is None where a run has no such figure. Where a view below is None, the figure is
+    not shown there: `table` of `linklab compare`, `page` of `linklab report`, `bounds` of `linklab
+    regress`, `gauge` of Prometheus, and `in_json` of `linklab compare --json`."""
+
+    key: str
+    title: str
+    unit: Unit
+    of: Callable[[RunFigures], float | None]
+    more_is_worse: bool = True
+    table: Column | None = None
+    page: Column | None = None
+    bounds: Bounds | None = None
+    gauge: Gauge | None = None
+    in_json: bool = True
+
+
+# 1 % lies above what a start shifted by some µs does to a download: 0.11 % without loss, 0.37 % with
+# 1 % of it (`make bench ARGS=sensitivity`); 20 ms are a step of the link models.
+DOWNLOAD: Final = RunFigure(
+    key="download_s",
+    title="download time",
+    unit=SECONDS,
+    of=lambda run: run.download_s,
+    table=Column("time\ns", 2),
+    bounds=Bounds(
+        "download", "now s", "20 ms", digits=4, absolute=0.02, relative=0.01, needed=True
+    ),
+    gauge=Gauge("linklab_run_download_seconds", "Time of the run's download, or upload."),
+)
+GOODPUT: Final = RunFigure(
+    key="goodput_bps",
+    title="goodput",
+    unit=MEGABITS,
+    of=lambda run: run.goodput_bps,
+    more_is_worse=False,
+    table=Column("goodput\nMbit/s", 1),
+    page=Column("Mbit/s", 1),
+    gauge=Gauge(
+        "linklab_run_goodput_bytes_per_second",
+        "Payload by the time of the run's download, or upload.",
+        base=8,
+    ),
+)
+ORACLE: Final = RunFigure(
+    key="oracle_s",
+    title="least time",
+    unit=SECONDS,
+    of=lambda run: run.oracle_s,
+    gauge=Gauge(
+        "linklab_run_oracle_seconds",
+        "Least time in which the links could have delivered the payload.",
+    ),
+    in_json=False,  # A comparison has one for all its rows.
+)
+EFFICIENCY: Final = RunFigure(
+    key="efficiency",
+    title="efficiency",
+    unit=RATIO,
+    of=lambda run: run.efficiency,
+    more_is_worse=False,
+    table=Column("effi-\nciency", 3),
+    page=Column("efficiency", 3),
+    bounds=Bounds("efficiency", "efficiency", "0.02", digits=4, absolute=0.02),
+    gauge=Gauge("linklab_run_efficiency_ratio", "Oracle time / time of the download, or upload."),
+)
+# Near zero a share says nothing. 0.2 s is a request's share of the end.
+LINK_DELTA: Final = RunFigure(
+    key="link_delta_s",
+    title="link Δ",
+    unit=SECONDS,
+    of=lambda run: run.link_delta_s,
+    table=Column("Δ\ns", 2, ascii_heading="diff\ns", place=-1),
+    page=Column("link Δ", 2, with_unit=True),
+    bounds=Bounds("link_delta", "link Δ s", "200 ms", digits=4, absolute=0.2),
+    gauge=Gauge("linklab_run_link_delta_seconds", "By how much one link finished after the other."),
+)
+# 300 kB is what a cancelled request still brings.
+WASTED: Final = RunFigure(
+    key="wasted_bytes",
+    title="bytes wasted",
+    unit=MEGABYTES,
+    of=lambda run: run.wasted_bytes,
+    page=Column("wasted", 1, with_unit=True),
+    bounds=Bounds("wasted", "wasted MB", "300 kB", digits=0, absolute=300e3),
+    gauge=Gauge(
+        "linklab_run_wasted_bytes", "Bytes that links carried and nobody could use.", place=1
+    ),
+    in_json=False,  # There it is said of each link.
+)
+# 0.6 s is a sample of the lab's queues, 0.5 s, and a bit.
+STALLED: Final = RunFigure(
+    key="stalled_s",
+    title="stalls",
+    unit=SECONDS,
+    of=lambda run: run.stalled_s,
+    bounds=Bounds("stalls", "stalls s", "600 ms", digits=4, absolute=0.6),
+    gauge=Gauge(
+        "linklab_run_stalled_seconds",
+        "How long no link brought anything though bytes were missing.",
+    ),
+    in_json=False,
+)
+
+RUN_FIGURES: Final = tuple(one for one in globals().values() if isinstance(one, RunFigure))
+"""Every figure, in the order of this file and of exported tables."""
+
+
+def columns(
+    view: Callable[[RunFigure], Column | None], figures: Iterable[RunFigure] = RUN_FIGURES
+) -> list[tuple[RunFigure, Column]]:
+    """The figures of a table with their columns, from left to right."""
+    found = [(one, column) for one in figures if (column := view(one)) is not None]
+    return sorted(found, key=lambda each: each[1].place)

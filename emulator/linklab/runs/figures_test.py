@@ -1,0 +1,48 @@
+from linklab.runs.figures import RUN_FIGURES, Column, RunFigure, columns
+from linklab.runs.run_figures import LinkFigures, RunFigures
+
+
+def test_each_figure_is_read_from_a_run() -> None:
+    run = RunFigures(
+        download_s=2.0,
+        goodput_bps=4e6,
+        oracle_s=1.5,
+        efficiency=0.75,
+        link_delta_s=0.25,
+        links={"wifi": LinkFigures(bytes=1_000_000, share=1.0, wasted_bytes=12)},
+        stalled_s=0.5,
+    )
+    assert {one.key: one.of(run) for one in RUN_FIGURES} == {
+        "download_s": 2.0,
+        "goodput_bps": 4e6,
+        "oracle_s": 1.5,
+        "efficiency": 0.75,
+        "link_delta_s": 0.25,
+        "wasted_bytes": 12,
+        "stalled_s": 0.5,
+    }
+
+
+def test_a_unit_says_values_as_people_write_them() -> None:
+    said = {one.key: one.unit.said(1_250_000.0) for one in RUN_FIGURES}
+    assert said["wasted_bytes"] == "1.25 MB"
+    assert said["goodput_bps"] == "1.2 Mbit/s"
+    assert said["efficiency"] == "1250000.000"
+    assert said["stalled_s"] == "1250000.000 s"
+
+
+def test_columns_stand_in_the_order_of_their_place() -> None:
+    def view(one: RunFigure) -> Column | None:
+        places = {"download_s": 1, "efficiency": 0, "stalled_s": 0}
+        return Column(one.key, 1, place=places[one.key]) if one.key in places else None
+
+    assert [one.key for one, _ in columns(view)] == ["efficiency", "stalled_s", "download_s"]
+
+
+def test_keys_and_names_are_not_used_twice() -> None:
+    for names in (
+        [one.key for one in RUN_FIGURES],
+        [one.gauge.name for one in RUN_FIGURES if one.gauge],
+        [one.bounds.key for one in RUN_FIGURES if one.bounds],
+    ):
+        assert len(names) == len(set(names))
