@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from linklab.metrics.metric import Metric, Readings, declared, one
+from linklab.metrics.metric import Metric, Readings, one
+from linklab.runs import figures
+from linklab.runs.figures import Gauge, RunFigure
 from linklab.runs.run_figures import RunFigures
 from linklab.runs.workload_figures import FIGURES
 
@@ -12,9 +14,14 @@ Results = RunFigures | None
 """A finished run's figures; None of one that failed."""
 
 
-def _figure(value: Callable[[RunFigures], float | None]) -> Callable[[Results], Readings]:
-    """One figure of runs that have it."""
-    return lambda results: one(None if results is None else value(results))
+def _of_run(figure: RunFigure, gauge: Gauge) -> Metric[Results]:
+    """One figure of runs that have it, in Prometheus' unit."""
+
+    def read(results: Results) -> Readings:
+        value = None if results is None else figure.of(results)
+        return one(None if value is None else value / gauge.base)
+
+    return Metric(gauge.name, "gauge", gauge.help, read)
 
 
 def _received(results: Results) -> Readings:
@@ -29,54 +36,15 @@ FAILED = Metric[Results](
     lambda results: one(float(results is None)),
 )
 
-DOWNLOAD = Metric(
-    "linklab_run_download_seconds",
-    "gauge",
-    "Time of the run's download, or upload.",
-    _figure(lambda figures: figures.download_s),
-)
+OF_RUNS = {
+    figure.key: _of_run(figure, gauge) for figure, gauge in figures.shown(lambda one: one.gauge)
+}
+"""The metrics of a run's figures, by the figures' keys."""
 
-GOODPUT = Metric(
-    "linklab_run_goodput_bytes_per_second",
-    "gauge",
-    "Payload by the time of the run's download, or upload.",
-    _figure(lambda figures: None if figures.goodput_bps is None else figures.goodput_bps / 8),
-)
-
-ORACLE = Metric(
-    "linklab_run_oracle_seconds",
-    "gauge",
-    "Least time in which the links could have delivered the payload.",
-    _figure(lambda figures: figures.oracle_s),
-)
-
-EFFICIENCY = Metric(
-    "linklab_run_efficiency_ratio",
-    "gauge",
-    "Oracle time / time of the download, or upload.",
-    _figure(lambda figures: figures.efficiency),
-)
-
-LINK_DELTA = Metric(
-    "linklab_run_link_delta_seconds",
-    "gauge",
-    "By how much one link finished after the other.",
-    _figure(lambda figures: figures.link_delta_s),
-)
-
-STALLED = Metric(
-    "linklab_run_stalled_seconds",
-    "gauge",
-    "How long no link brought anything though bytes were missing.",
-    _figure(lambda figures: figures.stalled_s),
-)
-
-WASTED = Metric(
-    "linklab_run_wasted_bytes",
-    "gauge",
-    "Bytes that links carried and nobody could use.",
-    _figure(lambda figures: figures.wasted_bytes),
-)
+DOWNLOAD = OF_RUNS[figures.DOWNLOAD.key]
+GOODPUT = OF_RUNS[figures.GOODPUT.key]
+EFFICIENCY = OF_RUNS[figures.EFFICIENCY.key]
+LINK_DELTA = OF_RUNS[figures.LINK_DELTA.key]
 
 RECEIVED = Metric(
     "linklab_run_link_received_bytes",
@@ -114,4 +82,4 @@ WORKLOAD_OCCURRENCES = Metric(
     ("figure",),
 )
 
-METRICS = declared(globals())
+METRICS = (FAILED, *OF_RUNS.values(), RECEIVED, WORKLOAD, WORKLOAD_OCCURRENCES)

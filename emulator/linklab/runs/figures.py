@@ -7,9 +7,9 @@ an attribute of `RunFigures`, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from linklab.core import units
 from linklab.runs.run_figures import RunFigures
@@ -39,8 +39,8 @@ COUNT: Final = Unit("", 1, 0, units.parse_number)
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table, in the figure's unit. `ascii_heading` is for consoles without other
-    characters. `with_unit` puts the unit behind each value. Columns of a smaller `place` come
-    first, those of the same place in the order of RUN_FIGURES."""
+    characters. `with_unit` puts the unit behind each value. What has a smaller `place` comes first.
+    Figures of the same place are in the order of RUN_FIGURES."""
 
     heading: str
     digits: int
@@ -63,17 +63,21 @@ class Bounds:
     absolute: float
     relative: float = 0.0
     needed: bool = False
+    place: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """The figure in Prometheus: name, help, and how many base units Prometheus' unit is. Gauges are
-    ordered by `place` as columns are."""
+    """The figure in Prometheus: name, help, and how many base units Prometheus' unit is. `place` is
+    as a column's."""
 
     name: str
     help: str
     base: float = 1.0
     place: int = 0
+
+
+View = TypeVar("View", Column, Bounds, Gauge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +190,7 @@ RUN_FIGURES: Final = tuple(one for one in globals().values() if isinstance(one, 
 """Every figure, in the order of this file and of exported tables."""
 
 
-def columns(
-    view: Callable[[RunFigure], Column | None], figures: Iterable[RunFigure] = RUN_FIGURES
-) -> list[tuple[RunFigure, Column]]:
-    """The figures of a table with their columns, from left to right."""
-    found = [(one, column) for one in figures if (column := view(one)) is not None]
+def shown(view: Callable[[RunFigure], View | None]) -> list[tuple[RunFigure, View]]:
+    """The figures that a view shows, each with what the view knows of it, in the view's order."""
+    found = [(one, how) for one in RUN_FIGURES if (how := view(one)) is not None]
     return sorted(found, key=lambda each: each[1].place)

@@ -1,4 +1,4 @@
-from linklab.runs.figures import RUN_FIGURES, Column, RunFigure, columns
+from linklab.runs.figures import RUN_FIGURES, Column, RunFigure, shown
 from linklab.runs.run_figures import LinkFigures, RunFigures
 
 
@@ -36,7 +36,7 @@ def test_columns_stand_in_the_order_of_their_place() -> None:
         places = {"download_s": 1, "efficiency": 0, "stalled_s": 0}
         return Column(one.key, 1, place=places[one.key]) if one.key in places else None
 
-    assert [one.key for one, _ in columns(view)] == ["efficiency", "stalled_s", "download_s"]
+    assert [one.key for one, _ in shown(view)] == ["efficiency", "stalled_s", "download_s"]
 
 
 def test_keys_and_names_are_not_used_twice() -> None:
