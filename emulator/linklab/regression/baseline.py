@@ -26,6 +26,7 @@ import yaml
 
 from linklab.regression.figures import OF_EVERY_RUN, OF_WORKLOADS, Cell, Figure, Values
 from linklab.regression.fingerprint import Fingerprint
+from linklab.runs.figures import shown
 from linklab.scenario import ScenarioError
 from linklab.schema import document
 from linklab.schema.document import Limits
@@ -38,6 +39,9 @@ _HEAD = """\
 
 _LIMITS = Limits(1 << 21, 200_000)
 """Some 10 000 downloads, at 160 bytes and 17 values each."""
+
+
+_COMPARED = shown(lambda one: one.bounds)
 
 
 class BaselineError(RuntimeError):
@@ -54,16 +58,19 @@ class Baseline:
     cells: dict[Cell, Values]
 
 
-class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    scenario: str
-    algorithm: str
-    seed: int
-    download_s: float
-    efficiency: float | None = None
-    link_delta_s: float | None = None
-    wasted_bytes: float | None = None
-    stalled_s: float | None = None
-    workload: dict[str, float] = {}
+_Line = msgspec.defstruct(
+    "_Line",
+    [
+        ("scenario", str),
+        ("algorithm", str),
+        ("seed", int),
+        *((one.key, float) for one, how in _COMPARED if how.needed),
+        *((one.key, float | None, None) for one, how in _COMPARED if not how.needed),
+        ("workload", dict[str, float], msgspec.field(default_factory=dict)),
+    ],
+    frozen=True,
+    forbid_unknown_fields=True,
+)
 
 
 class _Fingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,7 +83,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str
     made_on: str
     fingerprint: _Fingerprint
-    cells: list[_Line]
+    cells: list[_Line]  # type: ignore[valid-type]  # mypy knows no type that is made.
 
 
 def write(baseline: Baseline) -> str:
@@ -127,7 +134,8 @@ def parse(text: str, shown: str) -> Baseline:
     except msgspec.ValidationError as error:
         raise BaselineError(f"{shown}: is no baseline: {error}") from error
     cells: dict[Cell, Values] = {}
-    for row in read.cells:
+    rows: list[Any] = read.cells
+    for row in rows:
         cell = Cell(row.scenario, row.algorithm, row.seed)
         if cell in cells:
             raise BaselineError(f"{shown}: {cell} is there twice")

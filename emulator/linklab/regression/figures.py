@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from linklab.core import units
 from linklab.runs import workload_figures
+from linklab.runs.figures import COUNT, RUN_FIGURES, SECONDS, Unit, shown
 from linklab.runs.run_figures import RunFigures
 from linklab.runs.workload_figures import WorkloadFigure
 
@@ -25,59 +25,38 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of a run: its key in a suite's bounds and in a baseline, which way is worse, and
-    how many digits of it a baseline keeps."""
+    """A figure that is compared. `key` is its key in a baseline, `bound` that of a suite's bounds.
+    A baseline keeps so many `digits`. `example` is an amount for errors."""
 
     bound: str
     key: str
     title: str
     more_is_worse: bool
     digits: int
-    parse: Callable[[str], float]
-    form: Callable[[float], str]
+    unit: Unit
     example: str
 
-
-def _seconds(value: float) -> str:
-    return f"{value:.3f} s"
-
-
-def _megabytes(value: float) -> str:
-    return f"{value / 1e6:.2f} MB"
+    def form(self, value: float) -> str:
+        """Writes a value for people."""
+        return self.unit.said(value)
 
 
-OF_EVERY_RUN: Final = (
+OF_EVERY_RUN: Final = tuple(
     Figure(
-        "download", "download_s", "download time", True, 4, units.parse_duration, _seconds, "20 ms"
-    ),
-    Figure(
-        "efficiency",
-        "efficiency",
-        "efficiency",
-        False,
-        4,
-        units.parse_number,
-        "{:.3f}".format,
-        "0.02",
-    ),
-    Figure(
-        "link_delta", "link_delta_s", "link Δ", True, 4, units.parse_duration, _seconds, "200 ms"
-    ),
-    Figure(
-        "wasted", "wasted_bytes", "bytes wasted", True, 0, units.parse_size, _megabytes, "300 kB"
-    ),
-    Figure("stalls", "stalled_s", "stalls", True, 4, units.parse_duration, _seconds, "600 ms"),
+        bounds.key, one.key, one.title, one.more_is_worse, bounds.digits, one.unit, bounds.example
+    )
+    for one, bounds in shown(lambda one: one.bounds)
 )
-"""What is compared of every run, the attributes of `RunFigures` by `key`."""
+"""What is compared of every run."""
+
+_OF_RUNS: Final = {one.key: one.of for one in RUN_FIGURES}
 
 
 def _of_workload(key: str, figure: WorkloadFigure) -> Figure:
     """Times of a workload share a bound, and so do counts."""
     if figure.unit:
-        return Figure(
-            "workload", key, figure.title, True, 4, units.parse_duration, _seconds, "100 ms"
-        )
-    return Figure("counts", key, figure.title, True, 0, units.parse_number, "{:.0f}".format, "1")
+        return Figure("workload", key, figure.title, True, 4, SECONDS, "100 ms")
+    return Figure("counts", key, figure.title, True, 0, COUNT, "1")
 
 
 OF_WORKLOADS: Final = tuple(
@@ -96,7 +75,7 @@ def values(figures: RunFigures) -> Values:
     own = figures.workload or {}
     found: Values = {}
     for one in (*OF_EVERY_RUN, *(figure for figure in OF_WORKLOADS if figure.key in own)):
-        value = own[one.key] if one.key in own else getattr(figures, one.key)
+        value = own[one.key] if one.key in own else _OF_RUNS[one.key](figures)
         found[one.key] = None if value is None else round(value, one.digits)
     return found
 
@@ -123,7 +102,7 @@ def parse_bound(figure: Figure, text: str) -> Bound:
             if part.rstrip().endswith("%"):
                 relative = units.parse_ratio(part.strip())
             else:
-                absolute = figure.parse(part.strip())
+                absolute = figure.unit.parse(part.strip())
     except ValueError:
         parts = []
     if not parts or len(parts) > 2 or (len(parts) == 2 and not (relative and absolute)):

@@ -14,6 +14,7 @@ from typing import Final
 from linklab.regression import baseline
 from linklab.regression.baseline import Baseline, BaselineError
 from linklab.regression.figures import Cell
+from linklab.runs.figures import DOWNLOAD
 
 MOST: Final = 12
 """How many revisions are read: as many as can be read side by side."""
@@ -57,7 +58,7 @@ def of_git(path: Path) -> list[Revision]:
 
 def of_baseline(name: str, old: Baseline) -> Revision:
     """A baseline as a revision."""
-    downloads = {cell: values["download_s"] for cell, values in old.cells.items()}
+    downloads = {cell: values[DOWNLOAD.key] for cell, values in old.cells.items()}
     known = {cell: value for cell, value in downloads.items() if value is not None}
     return Revision(name, f"{old.made_on}: {old.reason}", known)
 

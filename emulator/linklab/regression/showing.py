@@ -9,7 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from linklab.regression.figures import Values
 from linklab.regression.verdict import Checked, Report, Status
+from linklab.runs.figures import DOWNLOAD, RunFigure, shown
 
 _STYLES = {Status.WORSE: "red", Status.ERROR: "red", Status.BETTER: "green", Status.SAME: ""}
 _MARKS = {Status.WORSE: "!", Status.ERROR: "?", Status.BETTER: "+", Status.SAME: ""}
@@ -77,8 +79,8 @@ def _rank(status: Status) -> int:
 
 def change(one: Checked) -> float | None:
     """By which share of the baseline's the download took longer."""
-    then = one.baseline["download_s"] if one.baseline else None
-    now = one.now["download_s"] if one.now else None
+    then = one.baseline[DOWNLOAD.key] if one.baseline else None
+    now = one.now[DOWNLOAD.key] if one.now else None
     return None if not then or now is None else (now - then) / then
 
 
@@ -100,22 +102,26 @@ def markdown(report: Report) -> str:
         if cells:
             lines += ["", f"**{heading.capitalize()}**", "", "| download | what |", "|---|---|"]
             lines += [f"| {code(one.cell)} | {escaped(one.in_words())} |" for one in cells]
+    others = [
+        (figure, how) for figure, how in shown(lambda one: one.bounds) if figure is not DOWNLOAD
+    ]
+    headings = ["download", "baseline s", "now s", "change", *(how.heading for _, how in others)]
     lines += [
         "",
         f"<details><summary>All {len(report.checked)} downloads</summary>",
         "",
-        "| download | baseline s | now s | change | efficiency | link Δ s | wasted MB | stalls s |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|",
+        "".join(f"| {heading} " for heading in headings) + "|",
+        "|---" + "|--:" * (len(headings) - 1) + "|",
     ]
     for one in report.checked:
-        now = one.now or {}
-        change_percent = _percent(one) + (" %" if change(one) is not None else "")
-        lines.append(
-            f"| {code(one.cell)} | {_number((one.baseline or {}).get('download_s'))} "
-            f"| {_number(now.get('download_s'))} | {change_percent} "
-            f"| {_number(now.get('efficiency'))} | {_number(now.get('link_delta_s'))} "
-            f"| {_number(now.get('wasted_bytes'), 1e-6)} | {_number(now.get('stalled_s'))} |"
-        )
+        texts = [
+            code(one.cell),
+            _number(DOWNLOAD, one.baseline),
+            _number(DOWNLOAD, one.now),
+            _percent(one) + (" %" if change(one) is not None else ""),
+            *(_number(figure, one.now) for figure, _ in others),
+        ]
+        lines.append("".join(f"| {text} " for text in texts) + "|")
     return "\n".join([*lines, "", "</details>", ""])
 
 
@@ -131,8 +137,10 @@ def escaped(text: str) -> str:
     return " ".join(text.split())
 
 
-def _number(value: float | None, scale: float = 1.0) -> str:
-    return "" if value is None else f"{value * scale:.3f}"
+def _number(figure: RunFigure, values: Values | None) -> str:
+    value = (values or {}).get(figure.key)
+    # A product rounds some values otherwise than a quotient: older summaries have the product.
+    return "" if value is None else f"{value * (1 / figure.unit.base):.3f}"
 
 
 def to_json(report: Report) -> dict[str, object]:

@@ -45,6 +45,7 @@ from linklab.core import units
 from linklab.core.paths import PROFILES
 from linklab.regression.figures import FIGURES, Bound, Cell, parse_bound
 from linklab.runs import plan_file
+from linklab.runs.figures import shown
 from linklab.runs.plan_file import MOST_RUNS, Entrant, PlanFile
 from linklab.scenario import Payload, Scenario
 from linklab.schema import document
@@ -54,19 +55,12 @@ DEFAULT = PROFILES / "regression" / "default.yaml"
 """What `linklab regress` runs unless told otherwise."""
 
 DEFAULT_BOUNDS = {
-    "download": Bound(0.01, 0.02),
-    "efficiency": Bound(0.0, 0.02),
-    "link_delta": Bound(0.0, 0.2),
-    "wasted": Bound(0.0, 300e3),
-    "stalls": Bound(0.0, 0.6),
+    **{one.key: Bound(one.relative, one.absolute) for _, one in shown(lambda one: one.bounds)},
     "workload": Bound(0.05, 0.1),
     "counts": Bound(0.0, 1.0),
 }
-"""1 % lies above what a start shifted by some µs does to a download: 0.11 % without loss, 0.37 %
-with 1 % of it (`make bench ARGS=sensitivity`); 20 ms are a step of the link models. The figures
-near zero get a request's share of the end (0.2 s), what a cancelled request still brings
-(300 kB), and a sample of the lab's (0.5 s) and a bit. A workload's times hang on a few requests
-instead of all; a stall more or less is one that ended just in time."""
+"""Those of every run's figures are in their rows. A workload's times hang on a few requests instead
+of all; a stall more or less is one that ended just in time."""
 
 
 @dataclass(frozen=True, slots=True)
