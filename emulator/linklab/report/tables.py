@@ -20,12 +20,16 @@ from rich.text import Text
 
 from linklab.core.link_kinds import link_title
 from linklab.core.printable import printable
-from linklab.runs import workload_figures
+from linklab.runs import figures, workload_figures
 from linklab.runs.comparison import Comparison, EnergyRow, LinkRow, Row, Spread
+from linklab.runs.figures import DOWNLOAD, EFFICIENCY, ORACLE, RUN_FIGURES, WASTED
 from linklab.scenario.workload import WHOLE_FILE
 
 _UNITS = {"done": "end s", "MB": "MB"}
 """What is said of each link: when it was done, and what it brought."""
+_COLUMNS = figures.shown(lambda one: one.table)
+"""The time comes first, before what is said of each link; the others come behind the links. A
+workload that has figures of its own shows those in place of the others."""
 _NOTHING = "-"
 _MIN_BAR = 5
 _MAX_BAR = 30
@@ -114,7 +118,8 @@ def _table(
         table.add_column(header, justify="right", no_wrap=True)
 
     table.add_column("algorithm", no_wrap=True, vertical="bottom")
-    right("time\ns")
+    (_, time), *others = _COLUMNS
+    right(time.heading)
     for what in shown:
         for link in comparison.links:
             right(f"{link_title(link)}\n{_UNITS[what]}")
@@ -122,9 +127,8 @@ def _table(
     for figure in own.values():
         right(figure.column)
     if not own:
-        right("diff\ns" if ascii_only else "Δ\ns")
-        right("goodput\nMbit/s")
-        right("effi-\nciency")
+        for _, column in others:
+            right((ascii_only and column.ascii_heading) or column.heading)
     if comparison.has_energy:
         right("ener.\nJ")
     if comparison.has_published:
@@ -137,7 +141,8 @@ def _table(
     if with_bar:
         table.add_column("", min_width=_MIN_BAR, max_width=_MAX_BAR)
     for row, texts in zip(comparison.rows, cells, strict=True):
-        bar = [EfficiencyBar(row.efficiency.median) if row.efficiency else ""] if with_bar else []
+        efficiency = row.of(EFFICIENCY)
+        bar = [EfficiencyBar(efficiency.median) if efficiency else ""] if with_bar else []
         table.add_row(*texts, *bar)
     return table
 
@@ -152,16 +157,18 @@ def _width(table: Table, rows: list[list[Text]]) -> int:
 
 
 def _cells(row: Row, comparison: Comparison, shown: Sequence[str]) -> list[Text]:
-    cells = [Text(row.algorithm), Text(_median(row.download_s), style="bold")]
+    time, *others = (
+        _median(row.of(figure), base=figure.unit.base, digits=column.digits)
+        for figure, column in _COLUMNS
+    )
+    cells = [Text(row.algorithm), Text(time, style="bold")]
     for what in shown:
         cells += [Text(_of_link(row.links.get(name), what)) for name in comparison.links]
     own = workload_figures.of_workload(comparison.workload)
     for key, figure in own.items():
         cells.append(Text(_median(row.workload.get(key), digits=3 if figure.unit else 0)))
     if not own:
-        cells.append(Text(_median(row.link_delta_s)))
-        cells.append(Text(_median(row.goodput_bps, scale=1e-6, digits=1)))
-        cells.append(Text(_median(row.efficiency, digits=3)))
+        cells += map(Text, others)
     if comparison.has_energy:
         cells.append(Text(_median(row.energy.joules if row.energy else None, digits=1)))
     if comparison.has_published:
@@ -176,8 +183,8 @@ def _number(value: float | None, digits: int = 2) -> str:
     return f"{value:.{digits}f}" if math.isfinite(value) else "never"
 
 
-def _median(value: Spread | None, *, scale: float = 1.0, digits: int = 2) -> str:
-    return _NOTHING if value is None else _number(value.median * scale, digits)
+def _median(value: Spread | None, *, base: float = 1.0, digits: int = 2) -> str:
+    return _NOTHING if value is None else _number(value.median / base, digits)
 
 
 def _of_link(link: LinkRow | None, what: str) -> str:
@@ -214,10 +221,9 @@ def _notes(comparison: Comparison) -> list[RenderableType]:
     """What has no column: spread over runs, wasted bytes, failures."""
     notes = []
     spreads = [
-        f"{row.algorithm} {row.download_s.min:.2f}-{row.download_s.max:.2f}"
-        f" (sd {row.download_s.sd:.2f})"
+        f"{row.algorithm} {time.min:.2f}-{time.max:.2f} (sd {time.sd:.2f})"
         for row in comparison.rows
-        if row.download_s and row.download_s.count > 1
+        if (time := row.of(DOWNLOAD)) and time.count > 1
     ]
     if spreads:
         notes.append(Text("time from-to in s: " + ", ".join(spreads), style="dim"))
@@ -234,9 +240,9 @@ def _notes(comparison: Comparison) -> list[RenderableType]:
             )
         )
     wasted = [
-        f"{row.algorithm} {row.wasted_bytes.median / 1e6:.1f}"
+        f"{row.algorithm} {one.median / 1e6:.1f}"
         for row in comparison.rows
-        if row.wasted_bytes and row.wasted_bytes.median >= 0.05e6
+        if (one := row.of(WASTED)) and one.median >= 0.05e6
     ]
     if wasted:
         notes.append(Text("received and not used, MB: " + ", ".join(wasted), style="dim"))
@@ -262,7 +268,8 @@ def to_json(comparison: Comparison) -> dict[str, object]:
     rows[]                   in the order asked for:
       algorithm
       runs, failures[]       runs with figures; reasons of those without
-      download_s, goodput_bps, efficiency, link_delta_s     medians, null where unknown
+      download_s, goodput_bps, efficiency, link_delta_s     medians, null where unknown: the
+                             figures of runs/figures.py with `in_json`
       published_s, published_link_delta_s, error_ratio      null where nothing is published
       energy                 null where no energy model is named, else model, medians of joules
                              (main_j of the download and tail_j after it), joules_per_byte,
@@ -278,19 +285,14 @@ def to_json(comparison: Comparison) -> dict[str, object]:
         "title": comparison.title,
         "workload": comparison.workload,
         "size_bytes": comparison.size_bytes,
-        "oracle_s": comparison.oracle_s if math.isfinite(comparison.oracle_s) else None,
+        ORACLE.key: comparison.oracle_s if math.isfinite(comparison.oracle_s) else None,
         "rows": [_row_json(row) for row in comparison.rows],
         "notes": list(comparison.notes),
     }
 
 
 def _row_json(row: Row) -> dict[str, object]:
-    metrics = {
-        "download_s": row.download_s,
-        "goodput_bps": row.goodput_bps,
-        "efficiency": row.efficiency,
-        "link_delta_s": row.link_delta_s,
-    }
+    metrics = {one.key: row.of(one) for one in RUN_FIGURES if one.in_json}
     return {
         "algorithm": row.algorithm,
         "runs": row.runs,

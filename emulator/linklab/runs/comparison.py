@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from linklab.core import statistics
 from linklab.energy.account import EnergyFigures
 from linklab.links import oracle
+from linklab.runs.figures import DOWNLOAD, RUN_FIGURES, RunFigure
 from linklab.runs.run_figures import LinkFigures, RunFigures, in_order
 from linklab.scenario import Scenario
 
@@ -62,7 +63,8 @@ class EnergyRow:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One algorithm's runs in one scenario. The metrics are None if no run succeeded.
+    """One algorithm's runs in one scenario. `figures` has those of RUN_FIGURES by their keys, None
+    where no run has the figure.
 
     `error_ratio` is (download_s - published_s) / published_s. `failures` are the reasons
     of the runs that yielded no figures. `energy` is None where no energy model is named. `workload`
@@ -72,17 +74,17 @@ class Row:
     algorithm: str
     runs: int
     failures: tuple[str, ...]
-    download_s: Spread | None
-    goodput_bps: Spread | None
-    efficiency: Spread | None
-    link_delta_s: Spread | None
-    wasted_bytes: Spread | None
+    figures: dict[str, Spread | None]
     links: dict[str, LinkRow] = field(default_factory=dict)
     published_s: float | None = None
     published_link_delta_s: float | None = None
     error_ratio: float | None = None
     energy: EnergyRow | None = None
     workload: dict[str, Spread] = field(default_factory=dict)
+
+    def of(self, figure: RunFigure) -> Spread | None:
+        """A figure over all runs."""
+        return self.figures[figure.key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,8 @@ def _row(
     failures: tuple[str, ...],
     published: Published | None,
 ) -> Row:
-    download = _spread_or_none(run.download_s for run in runs)
+    figures = {one.key: _spread_or_none(map(one.of, runs)) for one in RUN_FIGURES}
+    download = figures[DOWNLOAD.key]
     error = None
     if published is not None and download is not None:
         error = (download.median - published.download_s) / published.download_s
@@ -178,11 +181,7 @@ def _row(
         algorithm=algorithm,
         runs=len(runs),
         failures=failures,
-        download_s=download,
-        goodput_bps=_spread_or_none(run.goodput_bps for run in runs),
-        efficiency=_spread_or_none(run.efficiency for run in runs),
-        link_delta_s=_spread_or_none(run.link_delta_s for run in runs),
-        wasted_bytes=_spread_or_none(run.wasted_bytes for run in runs),
+        figures=figures,
         links={name: _link_row(_of_link(runs, name)) for name in names},
         published_s=published.download_s if published else None,
         published_link_delta_s=published.link_delta_s if published else None,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from linklab import scenario
 from linklab.models.events import Event
 from linklab.runs.comparison import Published, Spread, compare, spread
+from linklab.runs.figures import DOWNLOAD
 from linklab.runs.run_figures import LinkFigures, RunFigures
 from linklab.scenario import Scenario
 
@@ -67,14 +68,15 @@ def test_compare(hs: Scenario) -> None:
     assert compared.has_published
     alg3, aria2, naive = compared.rows
     assert alg3.runs == 2
-    assert alg3.download_s is not None
-    assert alg3.download_s.median == 16.5
+    download = alg3.of(DOWNLOAD)
+    assert download is not None
+    assert download.median == 16.5
     assert alg3.published_s == 16.55
     assert alg3.published_link_delta_s == 0.5
     assert alg3.error_ratio == pytest.approx((16.5 - 16.55) / 16.55)
     assert alg3.links["wifi"].share.median == 0.6
     assert (aria2.published_s, aria2.error_ratio, aria2.failures) == (None, None, ("hung",))
-    assert (naive.runs, naive.download_s, naive.error_ratio) == (0, None, None)
+    assert (naive.runs, naive.of(DOWNLOAD), naive.error_ratio) == (0, None, None)
     assert naive.published_s == 18.99
 
 

@@ -106,7 +106,7 @@ DOWNLOAD: Final = RunFigure(
     title="download time",
     unit=SECONDS,
     of=lambda run: run.download_s,
-    table=Column("time\ns", 2),
+    table=Column("time\ns", 2, place=-2),
     bounds=Bounds(
         "download", "now s", "20 ms", digits=4, absolute=0.02, relative=0.01, needed=True
     ),
