@@ -20,10 +20,14 @@ from linklab.report.charts import Spec
 from linklab.report.reproduction import Checked
 from linklab.runs.courses import Course, Range
 from linklab.runs.evidence import Evidence
+from linklab.runs.figures import Column, RunFigure, shown
 from linklab.runs.process_figures import ONCE_A_SECOND, Usage
 from linklab.runs.run_figures import ProcessFigures, RunFigures
 from linklab.runs.workload_figures import of_workload
 from linklab.scenario import Scenario
+
+_COLUMNS = shown(lambda one: one.page)
+"""What a scenario's table says of each contestant, behind its times."""
 
 
 @dataclass(frozen=True)
@@ -262,6 +266,7 @@ def _section(index: int, group: Group, over: Mapping[tuple[str, str], Over]) -> 
         "words": group.scenario.title,
         "source": group.scenario.source,
         "size": f"{group.scenario.payload.size_bytes / 1e6:g} MB",
+        "figures": [column.heading for _, column in _COLUMNS],
         "own": [figure.title for figure in of_workload(group.scenario.workload.name).values()],
         "rows": [_row(group, who, intervals[who]) for who in group.runs],
         "matrix": _matrix(group),
@@ -404,23 +409,27 @@ def _row(group: Group, who: str, interval: Interval | None) -> dict[str, Any]:
     figures = [one.figures for one in group.runs[who] if one.figures is not None]
     energies = [one.energy for one in figures if one.energy is not None]
     joules = [one.joules for one in energies] if len(_models(group)) == 1 else []
-    wasted = _median(one.wasted_bytes for one in figures)
-    goodput = _median(one.goodput_bps for one in figures)
     return {
         "who": who,
         "runs": len(figures),
         "median": statistics.median(one.download_s for one in figures),
         "interval": interval,
-        "goodput": None if goodput is None else goodput / 1e6,
-        "efficiency": _median(one.efficiency for one in figures),
-        "delta": _median(one.link_delta_s for one in figures),
-        "wasted": None if wasted is None else wasted / 1e6,
+        "figures": [_cell(figure, column, figures) for figure, column in _COLUMNS],
         "joules": _median(joules),
         "own": [
             _median(one.workload[key] for one in figures if one.workload)
             for key in of_workload(group.scenario.workload.name)
         ],
     }
+
+
+def _cell(figure: RunFigure, column: Column, runs: Sequence[RunFigures]) -> tuple[str, str]:
+    """The median of a figure as the page writes it, and the unit behind it."""
+    median = _median(map(figure.of, runs))
+    if median is None:
+        return "-", ""
+    value = f"{median / figure.unit.base:.{column.digits}f}"
+    return value, figure.unit.symbol if column.with_unit else ""
 
 
 def _median(values: Iterable[float | None]) -> float | None:
