@@ -15,6 +15,7 @@ from linklab.core import units
 from linklab.core.statistics import Numbers
 from linklab.energy.account import EnergyFigures
 from linklab.runs.evidence import Evidence
+from linklab.runs.figures import DOWNLOAD, EFFICIENCY, GOODPUT, RunFigure
 from linklab.runs.process_figures import ONCE_A_SECOND
 from linklab.runs.run_figures import ProcessFigures
 from linklab.runs.workload_figures import FIGURES
@@ -58,18 +59,14 @@ def _in(unit: str, digits: int = 2) -> Callable[[float], str]:
     return lambda value: f"{value:.{digits}f} {unit}"
 
 
-def _download(run: Evidence, _: str) -> Columns | None:
-    return None if run.figures is None else (run.figures.download_s,)
+def _of(figure: RunFigure) -> Callable[[Evidence, str], Columns | None]:
+    """One figure of runs that have it."""
 
+    def columns(run: Evidence, _: str) -> Columns | None:
+        found = None if run.figures is None else figure.of(run.figures)
+        return None if found is None else (found,)
 
-def _goodput(run: Evidence, _: str) -> Columns | None:
-    found = None if run.figures is None else run.figures.goodput_bps
-    return None if found is None else (found,)
-
-
-def _efficiency(run: Evidence, _: str) -> Columns | None:
-    found = None if run.figures is None else run.figures.efficiency
-    return None if found is None else (found,)
+    return columns
 
 
 def _ends(run: Evidence, _: str) -> Columns | None:
@@ -164,10 +161,10 @@ def _scaled(value: float | None, factor: float) -> float | None:
 
 
 MEASURES: Final[dict[str, Measure]] = {
-    "download": Measure("download", _TIME, _time, _download),
-    "goodput": Measure("goodput", _RATE, _rate, _goodput, more_is_better=True),
+    "download": Measure("download", _TIME, _time, _of(DOWNLOAD)),
+    "goodput": Measure("goodput", _RATE, _rate, _of(GOODPUT), more_is_better=True),
     "efficiency": Measure(
-        "share of what all links could carry", ratio(), _share, _efficiency, more_is_better=True
+        "share of what all links could carry", ratio(), _share, _of(EFFICIENCY), more_is_better=True
     ),
     "link-delta": Measure(
         "time between the ends of the links",

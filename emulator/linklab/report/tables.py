@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
+from dataclasses import fields
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -327,14 +328,7 @@ def _energy_json(energy: EnergyRow) -> dict[str, object]:
 
 
 def _link_json(link: LinkRow) -> dict[str, object]:
-    metrics = {
-        "bytes": link.bytes,
-        "share": link.share,
-        "finish_s": link.finish_s,
-        "rtt_min_s": link.rtt_min_s,
-        "wasted_bytes": link.wasted_bytes,
-        "requests": link.requests,
-    }
+    metrics = {one.name: getattr(link, one.name) for one in fields(link)}
     return {**_medians(metrics), "spread": _spreads(metrics)}
 
 
