@@ -18,7 +18,7 @@ from linklab.energy import information_base, library
 from linklab.energy.account import EnergyFigures
 from linklab.energy.information_base import Thresholds
 from linklab.energy.model import TABLE, EnergyModel, to_yaml
-from linklab.runs import run_energy
+from linklab.runs import directory_energy
 from linklab.runs.run_figures import FigureError
 
 EPILOG = """\
@@ -106,7 +106,7 @@ def _runs(options: argparse.Namespace, model: EnergyModel | None) -> int:
     for run_dir in options.runs:
         one: dict[str, object] = {"run_dir": str(run_dir)}
         try:
-            cost = run_energy.of_directory(run_dir, model)
+            cost = directory_energy.of_directory(run_dir, model)
         except (FigureError, OSError) as error:
             failures += 1
             one["error"] = str(error)

@@ -10,21 +10,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from linklab.core import records
-from linklab.core.link_kinds import LinkKind
-from linklab.core.records import (
-    ClientRecord,
-    LinkRecord,
-    ProcessRecord,
-    QueueRecord,
-    Tail,
-)
+from linklab.core.records import LinkRecord, ProcessRecord, QueueRecord, Tail
 from linklab.energy import activity, library
 from linklab.energy.account import Account, account
 from linklab.energy.activity import Activity
 from linklab.energy.model import EnergyModel, to_yaml
 from linklab.runs import job
-from linklab.runs.run_figures import ClientSummary, FigureError
+from linklab.runs.run_figures import FigureError
 from linklab.scenario import Scenario, ScenarioError
 
 
@@ -70,60 +62,10 @@ def of_lab(
     kinds = {name: link.kind for name, link in scenario.links.items()}
     activities = activity.of_lab(queues, states, kinds)
     processor = [(one.t_s, one.cpu_s) for one in processes if one.process == "client"]
-    return _account(model, activities, start_s, download_s, payload_bytes, processor)
+    return of_activities(model, activities, start_s, download_s, payload_bytes, processor)
 
 
-def of_directory(run_dir: Path, model: EnergyModel | None = None) -> Account:
-    """What the run in a directory cost by a model, or by its own: a run of the lab, or one that
-    multilink wrote by itself, on hardware. Raises FigureError, ScenarioError, OSError."""
-    from linklab.runs import summary  # Which reads this module's energies.
-
-    if not run_dir.is_dir():
-        raise FigureError(f"{run_dir}: there is no such directory")
-    used = model or model_of(run_dir)
-    if used is None:
-        raise FigureError(f"{run_dir}: names no energy model; needed: --energy-model")
-    if not os.path.lexists(run_dir / job.FILE):
-        return _of_client(used, run_dir)
-    scenario, made = job.scenario_of(run_dir), job.read(run_dir)
-    queues = Tail(run_dir, QueueRecord).read()
-    figures = summary.figures_of(run_dir)
-    return of_lab(
-        used,
-        scenario,
-        run_dir,
-        queues,
-        start_s=made.shift_s,
-        download_s=figures.download_s,
-        payload_bytes=figures.carried_bytes,
-    )
-
-
-def _of_client(model: EnergyModel, run_dir: Path) -> Account:
-    client = records.document(run_dir / "client.json", ClientSummary)
-    if client.outcome != "complete":
-        raise FigureError(f"{run_dir}: the download is {client.outcome}")
-    events = Tail(run_dir, ClientRecord).read()
-    if not any(event.event == "sample" for event in events):
-        raise FigureError(f"{run_dir}: client.jsonl has no samples of what links brought")
-    activities = activity.of_client(events, _kinds(client, run_dir))
-    return _account(model, activities, 0.0, client.download_ns / 1e9, client.carried_bytes)
-
-
-def _kinds(client: ClientSummary, run_dir: Path) -> dict[str, LinkKind]:
-    kinds = {}
-    for name, link in client.links.items():
-        kind = activity.kind_of(name, link.device)
-        if kind is None:
-            raise FigureError(
-                f"{run_dir}: link {name!r} of {link.device!r}: is it Wi-Fi or LTE? Links called "
-                "wifi or lte, or devices such as wlan0 and rmnet0, tell"
-            )
-        kinds[name] = kind
-    return kinds
-
-
-def _account(
+def of_activities(
     model: EnergyModel,
     activities: dict[str, Activity],
     start_s: float,
@@ -131,6 +73,8 @@ def _account(
     payload_bytes: int,
     processor: Sequence[tuple[float, float]] = (),
 ) -> Account:
+    """What a run cost by what its links did. `processor` is the processor time that the client had
+    used until a time. Raises FigureError where that is no download that the model knows."""
     try:
         return account(
             model,

@@ -12,6 +12,7 @@ from linklab.core.paths import REPOSITORY
 from linklab.core.records import FILES, ProcessRecord, line
 from linklab.energy import library
 from linklab.runs import job, outcome, run_energy, summary
+from linklab.runs.directory_energy import of_directory
 from linklab.runs.run_figures import FigureError
 from linklab.schema.document import ScenarioError
 
@@ -129,10 +130,10 @@ def test_the_summary_has_the_energy(tmp_path: Path) -> None:
     assert written.energy.main_j == pytest.approx(WIFI_J)
     assert written.energy.tail_j == pytest.approx(4 * 0.447)
     assert written.energy.links["lte"].joules == 0
-    account = run_energy.of_directory(run_dir)
+    account = of_directory(run_dir)
     assert account.figures == written.energy
     assert account.power[0].power_w == pytest.approx(WIFI_J / 2)
-    assert run_energy.of_directory(run_dir, library.get("galaxy-s3")).figures.model == "galaxy-s3"
+    assert of_directory(run_dir, library.get("galaxy-s3")).figures.model == "galaxy-s3"
 
 
 def test_a_program_that_brought_no_file_has_joules_by_what_it_received(tmp_path: Path) -> None:
@@ -151,19 +152,19 @@ def test_without_a_model_there_is_no_energy(tmp_path: Path) -> None:
     run_dir = lab_run(tmp_path / "run", energy=False)
     assert summary.write(run_dir).energy is None
     with pytest.raises(FigureError, match="names no energy model; needed: --energy-model"):
-        run_energy.of_directory(run_dir)
-    assert run_energy.of_directory(run_dir, S7).figures.main_j == pytest.approx(WIFI_J)
+        of_directory(run_dir)
+    assert of_directory(run_dir, S7).figures.main_j == pytest.approx(WIFI_J)
 
 
 def test_the_processor_s_share_is_known_of_the_real_clock_alone(tmp_path: Path) -> None:
     run_dir = lab_run(tmp_path / "run", energy=False)
     model = replace(S7, processor_mw=1000.0)
-    assert run_energy.of_directory(run_dir, model).figures.processor_j is None
+    assert of_directory(run_dir, model).figures.processor_j is None
     with (run_dir / FILES[ProcessRecord]).open("wb") as file:
         for t_s, cpu_s in ((0.0, 0.1), (2.0, 0.9)):
             for who in ("client", "server"):
                 file.write(line(ProcessRecord(t_s=t_s, process=who, cpu_s=cpu_s, rss_bytes=1)))
-    figures = run_energy.of_directory(run_dir, model).figures
+    figures = of_directory(run_dir, model).figures
     assert figures.processor_j == pytest.approx(0.8)
     assert figures.main_j == pytest.approx(WIFI_J + 0.8)
 
@@ -194,27 +195,27 @@ def hardware_run(directory: Path, device: str = "wlan0", **more: int) -> Path:
 
 
 def test_a_run_on_hardware_has_its_energy_too(tmp_path: Path) -> None:
-    figures = run_energy.of_directory(hardware_run(tmp_path / "run"), S7).figures
+    figures = of_directory(hardware_run(tmp_path / "run"), S7).figures
     assert figures.links["wlan0"].active_s == pytest.approx(0.5)
     assert figures.main_j == pytest.approx(0.7 + 0.5 * 0.463 + 8 * 0.01215 + 0.5 * 0.447)
     assert figures.tail_j == pytest.approx(3.5 * 0.447)
 
 
 def test_what_an_earlier_call_brought_is_not_paid_by_this_one(tmp_path: Path) -> None:
-    whole = run_energy.of_directory(hardware_run(tmp_path / "whole"), S7).figures
+    whole = of_directory(hardware_run(tmp_path / "whole"), S7).figures
     resumed = hardware_run(tmp_path / "rest", size_bytes=4_000_000, resumed_bytes=3_000_000)
-    assert run_energy.of_directory(resumed, S7).figures == whole
+    assert of_directory(resumed, S7).figures == whole
     nothing = hardware_run(tmp_path / "nothing", resumed_bytes=1_000_000)
     with pytest.raises(FigureError, match="0 bytes in 1 s are no download"):
-        run_energy.of_directory(nothing, S7)
+        of_directory(nothing, S7)
 
 
 def test_what_a_client_itself_writes_is_read(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN, tmp_path / "run")
-    figures = run_energy.of_directory(tmp_path / "run", S7).figures
+    figures = of_directory(tmp_path / "run", S7).figures
     assert figures.joules > 0
 
 
 def test_a_device_of_no_known_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FigureError, match="'eth0': is it Wi-Fi or LTE"):
-        run_energy.of_directory(hardware_run(tmp_path / "run", "eth0"), S7)
+        of_directory(hardware_run(tmp_path / "run", "eth0"), S7)
