@@ -18,16 +18,13 @@ import msgspec
 from linklab.analysis.run import LoadError, Run, found
 from linklab.core import whole_file
 from linklab.energy.account import LinkEnergyFigures
-from linklab.runs.figures import RUN_FIGURES
+from linklab.runs.figures import ENERGY_FIGURES, RUN_FIGURES
 
 if TYPE_CHECKING:
     import pandas
 
 Row = dict[str, Any]
 
-
-_ENERGY = ("joules", "joules_per_byte", "main_j", "tail_j", "mean_w", "p90_w", "peak_w")
-"""What is said of a run's energy; `EnergyFigures` says what each is."""
 
 _LINK_ENERGY = tuple(one.name for one in fields(LinkEnergyFigures))
 
@@ -43,7 +40,7 @@ def _runs(run: Run) -> Iterator[Row]:
         "size_bytes": figures.carried_bytes if figures else None,
         **{one.key: one.of(figures) if figures else None for one in RUN_FIGURES},
         "energy_model": energy.model if energy else None,
-        **{name: getattr(energy, name, None) for name in _ENERGY},
+        **{one.key: one.of(energy) if energy else None for one in ENERGY_FIGURES},
         "error": run.error,
         "started_at": made.started_at if made else None,
         "revision": made.versions.get("revision") if made else None,

@@ -415,7 +415,7 @@ def _row(group: Group, who: str, interval: Interval | None) -> dict[str, Any]:
         "median": statistics.median(one.download_s for one in figures),
         "interval": interval,
         "figures": [_cell(figure, column, figures) for figure, column in _COLUMNS],
-        "joules": _median(joules),
+        "energy": _median(joules),
         "own": [
             _median(one.workload[key] for one in figures if one.workload)
             for key in of_workload(group.scenario.workload.name)

@@ -23,7 +23,7 @@ from linklab.core.link_kinds import link_title
 from linklab.core.printable import printable
 from linklab.runs import figures, workload_figures
 from linklab.runs.comparison import Comparison, EnergyRow, LinkRow, Row, Spread
-from linklab.runs.figures import DOWNLOAD, EFFICIENCY, ORACLE, RUN_FIGURES, WASTED
+from linklab.runs.figures import DOWNLOAD, EFFICIENCY, ORACLE, RUN_FIGURES, TAIL, WASTED
 from linklab.scenario.workload import WHOLE_FILE
 
 _UNITS = {"done": "end s", "MB": "MB"}
@@ -31,6 +31,7 @@ _UNITS = {"done": "end s", "MB": "MB"}
 _COLUMNS = figures.shown(lambda one: one.table)
 """The time comes first, before what is said of each link; the others come behind the links. A
 workload that has figures of its own shows those in place of the others."""
+_ENERGY = [(one, one.table) for one in figures.ENERGY_FIGURES if one.table]
 _NOTHING = "-"
 _MIN_BAR = 5
 _MAX_BAR = 30
@@ -131,7 +132,8 @@ def _table(
         for _, column in others:
             right((ascii_only and column.ascii_heading) or column.heading)
     if comparison.has_energy:
-        right("ener.\nJ")
+        for _, column in _ENERGY:
+            right(column.heading)
     if comparison.has_published:
         right("publ.\ns")
         right("error\n%")
@@ -171,7 +173,9 @@ def _cells(row: Row, comparison: Comparison, shown: Sequence[str]) -> list[Text]
     if not own:
         cells += map(Text, others)
     if comparison.has_energy:
-        cells.append(Text(_median(row.energy.joules if row.energy else None, digits=1)))
+        for energy, column in _ENERGY:
+            joules = row.energy.of(energy) if row.energy else None
+            cells.append(Text(_median(joules, digits=column.digits)))
     if comparison.has_published:
         cells.append(Text(_number(row.published_s)))
         cells.append(_error(row.error_ratio))
@@ -231,7 +235,7 @@ def _notes(comparison: Comparison) -> list[RenderableType]:
     models = dict.fromkeys(row.energy.model for row in comparison.rows if row.energy)
     if models:
         tails = ", ".join(
-            f"{row.algorithm} {row.energy.tail_j.median:.1f}"
+            f"{row.algorithm} {row.energy.of(TAIL).median:.1f}"
             for row in comparison.rows
             if row.energy
         )
@@ -310,15 +314,7 @@ def _row_json(row: Row) -> dict[str, object]:
 
 
 def _energy_json(energy: EnergyRow) -> dict[str, object]:
-    metrics: dict[str, Spread | None] = {
-        "joules": energy.joules,
-        "joules_per_byte": energy.joules_per_byte,
-        "main_j": energy.main_j,
-        "tail_j": energy.tail_j,
-        "mean_w": energy.mean_w,
-        "p90_w": energy.p90_w,
-        "peak_w": energy.peak_w,
-    }
+    metrics: dict[str, Spread | None] = {**energy.figures}
     return {
         "model": energy.model,
         **_medians(metrics),

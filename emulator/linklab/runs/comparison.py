@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from linklab.core import statistics
 from linklab.energy.account import EnergyFigures
 from linklab.links import oracle
-from linklab.runs.figures import DOWNLOAD, RUN_FIGURES, RunFigure
+from linklab.runs.figures import (
+    DOWNLOAD,
+    ENERGY_FIGURES,
+    RUN_FIGURES,
+    EnergyFigure,
+    RunFigure,
+)
 from linklab.runs.run_figures import LinkFigures, RunFigures, in_order
 from linklab.scenario import Scenario
 
@@ -47,18 +53,16 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class EnergyRow:
-    """The energy over all runs of a row; `EnergyFigures` says what each is. `links_j` are the
-    joules of each link."""
+    """The energy over all runs of a row. `figures` has those of ENERGY_FIGURES by their keys,
+    `links_j` the joules of each link."""
 
     model: str
-    joules: Spread
-    joules_per_byte: Spread
-    main_j: Spread
-    tail_j: Spread
-    mean_w: Spread
-    p90_w: Spread
-    peak_w: Spread
+    figures: dict[str, Spread]
     links_j: dict[str, Spread]
+
+    def of(self, figure: EnergyFigure) -> Spread:
+        """A figure over all runs."""
+        return self.figures[figure.key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +206,7 @@ def _energy_row(runs: list[EnergyFigures]) -> EnergyRow | None:
     names = dict.fromkeys(name for run in runs for name in run.links)
     return EnergyRow(
         model=", ".join(dict.fromkeys(run.model for run in runs)),
-        joules=spread(run.joules for run in runs),
-        joules_per_byte=spread(run.joules_per_byte for run in runs),
-        main_j=spread(run.main_j for run in runs),
-        tail_j=spread(run.tail_j for run in runs),
-        mean_w=spread(run.mean_w for run in runs),
-        p90_w=spread(run.p90_w for run in runs),
-        peak_w=spread(run.peak_w for run in runs),
+        figures={one.key: spread(map(one.of, runs)) for one in ENERGY_FIGURES},
         links_j={
             name: spread(run.links[name].joules for run in runs if name in run.links)
             for name in names

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from linklab.core import units
+from linklab.energy.account import EnergyFigures
 from linklab.runs.run_figures import RunFigures
 
 
@@ -186,8 +187,30 @@ STALLED: Final = RunFigure(
     in_json=False,
 )
 
+
+@dataclass(frozen=True, slots=True)
+class EnergyFigure:
+    """A figure of a run's energy, in the joules, watts or joules per byte that its key says.
+    `EnergyFigures` says what each is. `table` is as a run figure's."""
+
+    key: str
+    of: Callable[[EnergyFigures], float]
+    table: Column | None = None
+
+
+JOULES: Final = EnergyFigure("joules", lambda one: one.joules, Column("ener.\nJ", 1))
+JOULES_PER_BYTE: Final = EnergyFigure("joules_per_byte", lambda one: one.joules_per_byte)
+MAIN: Final = EnergyFigure("main_j", lambda one: one.main_j)
+TAIL: Final = EnergyFigure("tail_j", lambda one: one.tail_j)
+MEAN_POWER: Final = EnergyFigure("mean_w", lambda one: one.mean_w)
+P90_POWER: Final = EnergyFigure("p90_w", lambda one: one.p90_w)
+PEAK_POWER: Final = EnergyFigure("peak_w", lambda one: one.peak_w)
+
 RUN_FIGURES: Final = tuple(one for one in globals().values() if isinstance(one, RunFigure))
 """Every figure, in the order of this file and of exported tables."""
+
+ENERGY_FIGURES: Final = tuple(one for one in globals().values() if isinstance(one, EnergyFigure))
+"""Every figure of the energy of runs that name an energy model."""
 
 
 def shown(view: Callable[[RunFigure], View | None]) -> list[tuple[RunFigure, View]]:

@@ -1,14 +1,14 @@
 import ast
 from pathlib import Path
 
-from linklab.runs.figures import RUN_FIGURES, Column, RunFigure, shown
+from linklab.runs.figures import ENERGY_FIGURES, RUN_FIGURES, Column, RunFigure, shown
 from linklab.runs.run_figures import LinkFigures, RunFigures
 
 PACKAGE = Path(__file__).parents[1]
 
 OTHER_MEANINGS = {
     "commands/import_recordings.py": {"download_s"},  # How long a recording lasted.
-    "energy/calibration.py": {"download_s"},  # A column of the rows that a user measured.
+    "energy/calibration.py": {"download_s", "tail_j"},  # Columns of rows that a user measured.
     "report/listing.py": {"oracle_s"},  # Of a scenario that nobody ran.
     "report/measures.py": {"efficiency"},  # A measure's name in files of publications.
     "runs/requests.py": {"wasted_bytes"},  # Of one request.
@@ -63,7 +63,7 @@ def test_keys_and_names_are_not_used_twice() -> None:
 
 
 def test_no_other_module_spells_the_key_of_a_figure() -> None:
-    names = {one.key for one in RUN_FIGURES}
+    names = {one.key for one in RUN_FIGURES} | {one.key for one in ENERGY_FIGURES}
     names |= {one.gauge.name for one in RUN_FIGURES if one.gauge}
     found = {}
     for path in PACKAGE.rglob("*.py"):
