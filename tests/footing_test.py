@@ -27,9 +27,9 @@ def run(scenario: Path, to: Path, monkeypatch: pytest.MonkeyPatch, before: str) 
     """What a run wrote whose guest did `before` as soon as it could."""
     own = boot._guest_init
 
-    def otherwise(modules: Path | None) -> str:
+    def otherwise(session: str, modules: Path | None) -> str:
         do = f"import subprocess\nsubprocess.run(['sh', '-c', {before!r}], check=True)\n"
-        script, mounted, rest = own(modules).partition("\nmount_all()\n")
+        script, mounted, rest = own(session, modules).partition("\nmount_all()\n")
         assert rest
         return f"{script}{mounted}{do}{rest}"
 

@@ -44,6 +44,9 @@ WATCHDOG_FACTOR = 6.0
 core still runs faster than real time."""
 
 
+_SESSION = "linklab.runs.guest_session"
+"""What the guest calls `main` of."""
+
 _LAST_WORDS_BYTES = 16_384
 """How much is read of what the user's programs complained about."""
 
@@ -305,6 +308,7 @@ def begin(
         seed=request.seed,
         memory=memory_of(request.scenario),
         timeout_s=timeout_s,
+        session=_SESSION,
         channel=channel,
         way=_way(request.outside),
         needed=(certificates.ca_cert, certificates.cert, certificates.key, *seen.paths),

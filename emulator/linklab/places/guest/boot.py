@@ -76,10 +76,10 @@ class GuestError(RuntimeError):
 
 
 @functools.cache
-def _modules(root: Path) -> Path | None:
+def _modules(root: Path, session: str) -> Path | None:
     """The file with this package's modules, for the Python of the image at `root`. Where none can be
     made they are compiled, if this is the same Python; the guest, read-only, would at every boot."""
-    modules = bundle.ensure(root)
+    modules = bundle.ensure(root, session)
     if modules is None and sys.implementation.cache_tag == image.CACHE_TAG:
         compileall.compile_dir(PYTHON_PATH / "linklab", quiet=2)
     return modules
@@ -154,10 +154,10 @@ def _with_root(root: Path, program: Sequence[str]) -> list[str]:
     return ["sh", "-c", f'exec {_ROOT_DESCRIPTOR}<"$0" && exec "$@"', str(root), *program]
 
 
-def _guest_init(modules: Path | None) -> str:
-    """The guest's first program: init.py, and what it is to do with this very package, whose
-    `modules` lie in one file."""
-    execute = (str(PYTHON_PATH / "linklab"), bundle.SESSION, modules and str(modules))
+def _guest_init(session: str, modules: Path | None) -> str:
+    """The guest's first program: init.py, and which module of this very package it calls `main` of.
+    The package's `modules` lie in one file."""
+    execute = (str(PYTHON_PATH / "linklab"), session, modules and str(modules))
     return "\n".join(
         [
             (Path(__file__).parent / "init.py").read_text(),
@@ -231,7 +231,7 @@ class Guest:
 
     `fileno` becomes readable when it has ended. `close` ends it, removes what it left
     outside the run directory, and of what it left inside what is no plain file; use it as a
-    context manager. `core` is where it runs. Of homes and secrets it sees what is `needed`.
+    context manager. It begins with `main` of the module `session`. `core` is where it runs. Of homes and secrets it sees what is `needed`.
     """
 
     def __init__(
@@ -244,6 +244,7 @@ class Guest:
         seed: int,
         memory: int,
         timeout_s: float,
+        session: str,
         channel: int | None = None,
         way: gateway.Way | None = None,
         needed: Sequence[Path] = (),
@@ -255,7 +256,7 @@ class Guest:
         self._timeout_s = timeout_s
         self._broken = ""
         self.deadline = time.monotonic() + timeout_s
-        (run_dir / "guest-init.py").write_text(_guest_init(_modules(root)))
+        (run_dir / "guest-init.py").write_text(_guest_init(session, _modules(root, session)))
         _say_what_is_not_confined()
         with contextlib.ExitStack() as stack:
             scratch = tempfile.mkdtemp(prefix=scratch_prefix("guest"), dir=memory_directory(memory))

@@ -16,6 +16,8 @@ from linklab.places.guest import boot, confinement
 from linklab.places.guest.boot import Guest, GuestError
 from linklab.places.guest.confinement import Fence
 
+SESSION = "linklab.runs.guest_session"
+
 
 @pytest.fixture
 def scratch(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -48,7 +50,14 @@ class Guests:
         run_dir = self._directory / name
         run_dir.mkdir()
         guest = Guest(
-            kernel, self._root, run_dir, clock="virtual", seed=seed, memory=64 << 20, timeout_s=30
+            kernel,
+            self._root,
+            run_dir,
+            clock="virtual",
+            seed=seed,
+            memory=64 << 20,
+            timeout_s=30,
+            session=SESSION,
         )
         self._stack.callback(guest.close)
         return guest
@@ -123,7 +132,7 @@ def test_a_guest_finds_its_script_and_command_in_its_working_directory(guests: G
     assert guest.exit_code() == 5
     assert (guest.run_dir / "where").read_text() == f"{guest.run_dir}\n"
     console = (guest.run_dir / "console.log").read_text()
-    assert "linklab.runs.guest_session" in console
+    assert SESSION in console
 
 
 def test_the_guest_has_the_image_as_its_root(guests: Guests, tmp_path: Path) -> None:
@@ -148,14 +157,13 @@ def test_the_guest_runs_this_package_as_its_user(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "getuid", lambda: 1007)
     monkeypatch.setattr(os, "getgid", lambda: 1008)
     monkeypatch.setattr(boot, "PYTHON_PATH", Path("/tmp/a 'place' \udcff"))
-    script = boot._guest_init(Path("/cache/bundle/abc"))
+    script = boot._guest_init(SESSION, Path("/cache/bundle/abc"))
     *_, name, execute = script.strip().splitlines()
     assert name == "name_user(1007, 1008)"
     (arguments,) = ast.parse(execute).body[0].value.args  # type: ignore[attr-defined]
     assert execute.isascii()
     package = "/tmp/a 'place' \udcff/linklab"
-    session = "linklab.runs.guest_session"
-    assert ast.literal_eval(arguments.value) == (package, session, "/cache/bundle/abc")
+    assert ast.literal_eval(arguments.value) == (package, SESSION, "/cache/bundle/abc")
     compile(script, "guest-init.py", "exec")
 
 

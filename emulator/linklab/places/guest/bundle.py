@@ -19,16 +19,13 @@ from linklab.core import whole_file
 from linklab.core.paths import DATA, INSTALLED, PYTHON_PATH, in_cache
 from linklab.places.guest import image, image_root, init
 
-SESSION: Final = "linklab.runs.guest_session"
-"""What the guest calls `main` of."""
-
 _PACKAGE: Final = PYTHON_PATH / "linklab"
 _MAKER: Final = Path(__file__).with_name("bundling.py")
 
 
 @functools.cache
-def ensure(root: Path) -> Path | None:
-    """The file for the image at `root`, made if need be; looked at once per process.
+def ensure(root: Path, session: str) -> Path | None:
+    """The file for the image at `root` and the module that the guest begins with, made if need be; looked at once per process.
 
     None where the image's programs cannot be run here: the guest does without. Raises ImageError
     where they cannot import the package.
@@ -38,21 +35,21 @@ def ensure(root: Path) -> Path | None:
     # A cache may serve several checkouts, at other places.
     place = hashlib.sha256(os.fsencode(PYTHON_PATH)).hexdigest()[:16]
     path = in_cache("bundle") / place
-    mark = fingerprint(root)
+    mark = fingerprint(root, session)
     try:
         with path.open("rb") as file:
             if file.read(len(mark)) == mark:
                 return path
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
-    whole_file.write(path, mark + _made(root))
+    whole_file.write(path, mark + _made(root, session))
     return path
 
 
-def fingerprint(root: Path) -> bytes:
-    """What the file depends on, in 32 bytes: the image, and names, sizes and times of the package's
+def fingerprint(root: Path, session: str) -> bytes:
+    """What the file depends on, in 32 bytes: the image, the first module, and names, sizes and times of the package's
     modules."""
-    digest = hashlib.sha256(root.name.encode())
+    digest = hashlib.sha256(f"{root.name}\0{session}".encode())
     for name, status in sorted(_modules(_PACKAGE)):
         digest.update(
             f"\0{name}\0{status.st_size}\0{status.st_mtime_ns}".encode("utf-8", "replace")
@@ -69,12 +66,12 @@ def _modules(directory: Path) -> Iterator[tuple[str, os.stat_result]]:
                 yield from _modules(Path(entry.path))
 
 
-def _made(root: Path) -> bytes:
+def _made(root: Path, session: str) -> bytes:
     """The modules as init.py reads them."""
     work = PYTHON_PATH if INSTALLED else DATA
     within = Path(image_root.WORK, PYTHON_PATH.relative_to(work))
     words = [image.PYTHON, "-S", "-P", "-B", str(within / _MAKER.relative_to(PYTHON_PATH))]
-    words += [SESSION, str(within), init.PACKAGES, *init.SITE]
+    words += [session, str(within), init.PACKAGES, *init.SITE]
     with image_root.inside(root, work=work) as inside:
         done = subprocess.run(
             inside(words),

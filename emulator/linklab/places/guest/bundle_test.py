@@ -86,7 +86,7 @@ def made(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[b
     (tmp_path / "package").mkdir()
     contents: list[bytes] = []
 
-    def make(_: Path) -> bytes:
+    def make(_: Path, session: str) -> bytes:
         contents.append(b"content %d" % len(contents))
         return contents[-1]
 
@@ -99,7 +99,7 @@ def made(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[b
 def again(root: Path) -> Path | None:
     """As another process of linklab would ask."""
     bundle.ensure.cache_clear()
-    return bundle.ensure(root)
+    return bundle.ensure(root, "linklab.session")
 
 
 def test_it_is_made_anew_when_a_module_or_the_image_changes(
@@ -160,7 +160,7 @@ def test_a_package_that_cannot_be_imported_is_an_error(
 )
 def test_the_image_s_python_bundles_this_package() -> None:
     assert root is not None
-    content = bundle._made(root)
+    content = bundle._made(root, "linklab.runs.guest_session")
     for name in (b"linklab.runs.execution", b"msgspec", b"mininet.node", b"/run/linklab/python/"):
         assert name in content
     assert b"pyroute2/" not in content
