@@ -186,6 +186,8 @@ type download struct {
 	requests int
 	// ranged says that the server answered a range as such.
 	ranged bool
+	// refusals counts how often links were told that they cannot, since bytes came.
+	refusals int
 	// doubtedAt is when an answer was not believed first.
 	doubtedAt time.Duration
 	// race is set if the server can only send the resource as a whole.

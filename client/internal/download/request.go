@@ -379,7 +379,7 @@ func (d *download) arrived(l *linkState, r *request, bytes quantity.Bytes, now t
 			}
 		}
 	}
-	l.last, d.last = now, now
+	l.last, d.last, d.refusals = now, now, 0
 	l.meter.Add(now, bytes)
 	if added := r.session.hole.deliver(bytes); added > 0 {
 		l.delivered(added, now)

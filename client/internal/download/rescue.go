@@ -616,7 +616,7 @@ func (d withRescue) failed(l *linkState, s *session, err error) {
 		d.exclude(l, err)
 	case waits && !tooLong:
 		d.oneTooMany(l, err, status.RetryAfter, now)
-		d.despair(err, now)
+		d.despair(l, err, now)
 	case isStatus && !waits && (s != l.session || s.draining):
 		// An earlier one has told.
 	case isStatus && !waits && l.url != d.URL && l.hops < d.maxHops():

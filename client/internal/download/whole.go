@@ -96,23 +96,25 @@ func (d *download) hasRanges() bool {
 	return slices.ContainsFunc(d.links, func(l *linkState) bool { return l.out == nil && l.link().refused == nil })
 }
 
-// despair tries a plain GET where servers answer all links again and again that they
-// cannot. One that says 503 may be busy, if it served ranges before.
-func (d withRescue) despair(err error, now time.Duration) {
-	if d.payload == nil || now-d.last < leastDespair {
+// despair tries a plain GET where servers answer the links again and again that they
+// cannot, whatever else goes wrong between. One that says 503 may be busy, if it served
+// ranges before.
+func (d withRescue) despair(l *linkState, err error, now time.Duration) {
+	status := new(transport.StatusError)
+	isRefusal := errors.As(err, &status) && status.RetryAfter == 0 && transport.RefusesRanges(status.Code)
+	if l.first != nil || !isRefusal || d.ranged && status.Code == http.StatusServiceUnavailable {
 		return
 	}
-	for _, l := range d.links {
-		status := new(transport.StatusError)
-		fails := errors.As(l.problem, &status) && l.failures >= mostWhole && status.RetryAfter == 0 && transport.RefusesRanges(status.Code)
-		if l.out != nil || l.first != nil || l.refused != nil {
-			continue
-		}
-		if !fails || d.ranged && status.Code == http.StatusServiceUnavailable {
-			return
+	d.refusals++
+	links := 0
+	for _, other := range d.links {
+		if other.out == nil && other.first == nil && other.refused == nil {
+			links++
 		}
 	}
-	d.startRace(err)
+	if d.payload != nil && now-d.last >= leastDespair && d.refusals >= mostWhole*links {
+		d.startRace(err)
+	}
 }
 
 // leastDespair is how long nothing must have come until a plain GET is tried.

@@ -34,6 +34,7 @@ def run(options: argparse.Namespace) -> int:
 
 def script(shell: str) -> str:
     """Returns a shell's script, of the options that all commands have at the time."""
+    # Few need it, and all commands are loaded for it.
     import shtab
 
     from linklab.commands import cli
@@ -68,12 +69,14 @@ def _kind(action: argparse.Action) -> str | None:
 
 
 def _scenarios() -> list[str]:
+    # Only the script needs them: every command's start would wait.
     from linklab.scenario.finding import names_in
 
     return names_in()
 
 
 def _algorithms() -> list[str]:
+    # Likewise.
     from linklab.runs import clients
 
     return [*clients.GROUPS, *clients.names(clients.USUAL_LINKS)]

@@ -339,11 +339,14 @@ def test_a_client_that_is_not_built_is_said_once(
 
 def test_the_client_has_the_lab_s_defaults_of_the_algorithms() -> None:
     """Who runs alg1 on hardware gets the alg1 that the lab has measured."""
-    said = subprocess.run(
+    printed = subprocess.run(
         [MULTILINK, "get", "--help"], capture_output=True, text=True, check=True
     ).stdout
+    # A flag's words are wrapped, and end where the next flag begins.
+    flags = re.split(r"\n +(?:-\w, )?--", printed)
+    words = {flag.split()[0]: " ".join(flag.split()) for flag in flags}
     defaults = {
-        option: re.search(rf"--{option} .*\(default (.+)\)", said)
+        option: re.search(r"\(default ([^)]+)\)", words[option])
         for option in ("upper-limit", "first-request", "padding", "overlap", "window")
     }
     assert {option: found and found[1] for option, found in defaults.items()} == {
