@@ -272,7 +272,8 @@ func (d *download) transfer(ctx context.Context) error {
 
 // startAsking asks on the link's session what the URL stands for.
 func (d *download) startAsking(l *linkState, s *session) {
-	d.asked, l.asking = true, s
+	d.asked = true
+	l.asks(s)
 	target, again := d.target(l), l.link().claim.times > 0
 	d.wg.Go(func() { d.ask(l, s, target, again) })
 }
@@ -291,10 +292,7 @@ func (d *download) ask(l *linkState, s *session, target transport.Target, again 
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	asking := l.asking == s
-	if asking {
-		l.asking = nil
-	}
+	asking := l.hasAnswer(s)
 	l.answered(s, sent, time.Since(d.start))
 	if d.payload != nil || d.race != nil || d.ctx.Err() != nil {
 		return

@@ -76,8 +76,10 @@ type linkState struct {
 	// the least of those.
 	delays                []time.Duration
 	idleDelay, leastDelay time.Duration
-	// asking is the session on which the link asks for the size, if it does.
-	asking *session
+	// asking is the session on which the link asks for the size, if it does, and questions
+	// is how many it has not answered yet.
+	asking    *session
+	questions int
 	// claim is what the link said of the resource and was not believed, and portal
 	// says that a captive portal answered.
 	claim  claim

@@ -54,11 +54,31 @@ func (d *download) openFor(l *linkState, bytes quantity.Bytes) {
 	d.opened++
 	d.openings = append(d.openings, o)
 	if l.asking == nil {
-		l.asking = l.session
 		l.session.heardAt = o.sent
 	}
+	l.asks(l.session)
 	target, part := d.target(l), o.part // Which adopt may shorten meanwhile.
 	d.wg.Go(func() { d.answer(o, target, part, ctx) })
+}
+
+// asks counts a question about the file on a session of the link.
+func (l *linkState) asks(s *session) {
+	if l.asking != s {
+		l.asking, l.questions = s, 0
+	}
+	l.questions++
+}
+
+// hasAnswer counts the answer to one, and reports whether the session was still to
+// give it.
+func (l *linkState) hasAnswer(s *session) bool {
+	if l.asking != s {
+		return false
+	}
+	if l.questions--; l.questions == 0 {
+		l.asking = nil
+	}
+	return true
 }
 
 // answer awaits the answer. The first one begins the download.
@@ -68,9 +88,7 @@ func (d *download) answer(o *opening, target transport.Target, part ranges.Range
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := o.link
-	if l.asking == o.on {
-		l.asking = nil
-	}
+	l.hasAnswer(o.on)
 	l.answered(o.on, o.sent, time.Since(d.start))
 	switch {
 	case ctx.Err() != nil:

@@ -267,13 +267,7 @@ func (d withRescue) look(ctx context.Context) {
 			d.check(l, now)
 		}
 		d.rate(now)
-		if d.payload == nil && d.race == nil && !d.asked {
-			for _, l := range d.links {
-				if l.usable(now) && !d.asked {
-					d.proceed(l)
-				}
-			}
-		}
+		d.askAgain(now)
 		if d.race != nil {
 			d.dethrone(now)
 			for _, l := range d.links {
@@ -288,6 +282,27 @@ func (d withRescue) look(ctx context.Context) {
 		d.giveUp(now)
 		d.mu.Unlock()
 	})
+}
+
+// askAgain has links ask what the URL stands for while none of them does on the session
+// that it has now: an older one may never tell.
+func (d withRescue) askAgain(now time.Duration) {
+	if d.payload != nil || d.race != nil {
+		return
+	}
+	asking := false
+	for _, l := range d.links {
+		if l.asking != l.session {
+			l.asking = nil
+		}
+		asking = asking || l.asking != nil
+	}
+	d.asked = d.asked && asking
+	for _, l := range d.links {
+		if l.usable(now) && !d.asked {
+			d.proceed(l)
+		}
+	}
 }
 
 // check finds out whether the link's sessions still work.

@@ -197,3 +197,23 @@ func TestAnotherLinkAsksWhatAServerDoesNotAnswer(t *testing.T) {
 		within(t, name+": download time", seconds(summary.Download), 0.4, 10)
 	}
 }
+
+// A question that fails is asked again, though another one on its session was answered
+// meanwhile.
+func TestAQuestionThatFailsIsAskedAgain(t *testing.T) {
+	var heads atomic.Int32
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("Range") == "bytes=0-32767":
+			time.Sleep(1500 * time.Millisecond)
+		case r.Header.Get("Range") != "":
+			time.Sleep(time.Second)
+		case r.Method == http.MethodHead && heads.Add(1) == 1:
+			time.Sleep(300 * time.Millisecond)
+			panic(http.ErrAbortHandler)
+		}
+		noRanges(w, r)
+	}
+	summary, _ := rescued(t, schedule.Adaptive{}, http.HandlerFunc(handler), "", func(o *Options, _ *network) { o.Links = o.Links[:1] })
+	within(t, "download time", seconds(summary.Download), 3, 60)
+}

@@ -154,12 +154,18 @@ func (s *splitter) plain(route *route, request *http.Request) (*http.Response, e
 	return response, nil
 }
 
-// resumable lets all links bring the rest of a whole file whose connection fails, if
-// the answer says how to tell that it is the same file.
+// resumable lets all links bring the rest of an answer whose connection fails, if it
+// says what it brings and how to tell that it is the same file.
 func (s *splitter) resumable(body *firstBody, request *http.Request, response *http.Response) {
 	resource, ok := transport.Complete(response)
+	part := ranges.Range{Length: resource.Size}
+	if response.StatusCode == http.StatusPartialContent {
+		var err error
+		resource, part, err = transport.Partial(response)
+		ok = err == nil && response.ContentLength == int64(part.Length)
+	}
 	if ok && resource.HasValidator() {
-		body.resumeBy(s, request, resource, ranges.Range{Length: resource.Size})
+		body.resumeBy(s, request, resource, part)
 	}
 }
 
