@@ -329,7 +329,8 @@ func TestStandardOutputWithALinkThatFails(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil {
 		t.Fatalf("%v: %q", err, stderr.String())
 	}
-	if brought := summary.Links["lte"].Bytes; brought > 300_000 || summary.Links["wifi"].Bytes < 4_000_000 {
+	// Each of its connections may be in the middle of a read when the cap is reached.
+	if brought := summary.Links["lte"].Bytes; brought > 600_000 || summary.Links["wifi"].Bytes < 4_000_000 {
 		t.Errorf("the link with a cap brought %d bytes, the other one %d", brought, summary.Links["wifi"].Bytes)
 	}
 }

@@ -2,6 +2,7 @@ package link
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,18 +48,30 @@ func (s *nameServerOf) set(change func(*zone)) {
 	change(&s.zone)
 }
 
+// listenBoth takes a port that is free for UDP and TCP.
+func listenBoth(t *testing.T, on string) (net.PacketConn, net.Listener) {
+	t.Helper()
+	for {
+		datagrams, err := net.ListenPacket("udp", net.JoinHostPort(on, "0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		streams, err := net.Listen("tcp", datagrams.LocalAddr().String())
+		if err == nil {
+			return datagrams, streams
+		}
+		datagrams.Close()
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatal(err)
+		}
+	}
+}
+
 // serve starts a name server on an address.
 func serve(t *testing.T, on string, z zone) *nameServerOf {
 	t.Helper()
-	datagrams, err := net.ListenPacket("udp", net.JoinHostPort(on, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	datagrams, streams := listenBoth(t, on)
 	s := &nameServerOf{address: datagrams.LocalAddr().(*net.UDPAddr).AddrPort(), zone: z}
-	streams, err := net.Listen("tcp", s.address.String())
-	if err != nil {
-		t.Fatal(err)
-	}
 	var running sync.WaitGroup
 	running.Go(func() {
 		buffer := make([]byte, 2048)

@@ -540,7 +540,8 @@ func (s *soak) checkConnections(c client) {
 			s.t.Errorf("%s, link %s to %s: %d connections at a time, at most %d are allowed", c.name, f.from, f.to, n, c.most)
 		}
 	}
-	if seen != 2 {
+	// One call may be over before the second link has connected.
+	if seen == 0 || seen == 1 && *duration > 0 {
 		s.t.Errorf("%s used %d links", c.name, seen)
 	}
 }
