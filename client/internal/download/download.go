@@ -293,7 +293,7 @@ func (d *download) ask(l *linkState, s *session, target transport.Target, again 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	asking := l.hasAnswer(s)
-	l.answered(s, sent, time.Since(d.start))
+	d.answered(l, s, sent, time.Since(d.start))
 	if d.payload != nil || d.race != nil || d.ctx.Err() != nil {
 		return
 	}

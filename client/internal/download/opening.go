@@ -89,7 +89,7 @@ func (d *download) answer(o *opening, target transport.Target, part ranges.Range
 	defer d.mu.Unlock()
 	l := o.link
 	l.hasAnswer(o.on)
-	l.answered(o.on, o.sent, time.Since(d.start))
+	d.answered(l, o.on, o.sent, time.Since(d.start))
 	switch {
 	case ctx.Err() != nil:
 		o.drop() // Again, if it was dropped while the answer came.

@@ -371,7 +371,7 @@ func (d *download) arrived(l *linkState, r *request, bytes quantity.Bytes, now t
 		r.first = now
 		d.record(now, &rundir.FirstByte{Link: l.Name, ID: r.id})
 		l.delays = append(l.delays[max(0, len(l.delays)-delaySamples+1):], now-r.issued)
-		l.answered(r.session, r.issued, now)
+		d.answered(l, r.session, r.issued, now)
 		if r.alone {
 			l.idleDelay = now - r.issued
 			if l.leastDelay == 0 || l.idleDelay < l.leastDelay {

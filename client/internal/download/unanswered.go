@@ -2,6 +2,7 @@ package download
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/ranges"
@@ -93,9 +94,10 @@ func (d *download) openRest() {
 }
 
 // answered takes note of the time that the server took for what was sent then. A slow
-// link takes as long, but brings something meanwhile.
-func (l *linkState) answered(s *session, sent, now time.Duration) {
-	l.takesLong = now-sent >= firstSilence && (l.takesLong || s.wait.since > 0)
+// link takes as long, but brings something meanwhile, on whatever connection.
+func (d *download) answered(l *linkState, s *session, sent, now time.Duration) {
+	brings := slices.ContainsFunc(d.lanes(l.link()), func(lane *linkState) bool { return lane.last > sent && lane.last < now })
+	l.takesLong = now-sent >= firstSilence && !brings && (l.takesLong || s.wait.since > 0)
 }
 
 // hedge has a link ask again for what another one waits for. The first answer ends the
