@@ -366,7 +366,8 @@ def test_capacity_and_use_agree_at_the_second(gone: tuple[Prometheus, dict[str, 
             assert capacity[second] == pytest.approx(expected_bps, abs=0.001 * full_bps), second
         if link == "wifi":
             assert [use[second] for second in (3, 4, 5)] == [0, 0, 0]
-            assert use[2] > 0.95 * full_bps and use[7] > 0.95 * full_bps
+            # TCP tries again later and later: here 1.3 s after Wi-Fi is back.
+            assert use[2] > 0.95 * full_bps and use[8] > 0.95 * full_bps
 
 
 def test_no_slope_shows_use_above_capacity() -> None:
