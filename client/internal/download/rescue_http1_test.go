@@ -54,7 +54,7 @@ func TestBackOffOverHTTP1(t *testing.T) {
 		overHTTP1(o)
 		o.GiveUp = 30 * time.Second
 		time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })
-		time.AfterFunc(30*time.Second, func() { attempts = len(n.wifi.dials) + len(n.lte.dials) })
+		time.AfterFunc(30*time.Second, func() { attempts = n.wifi.dialled() + n.lte.dialled() })
 	})
 	if attempts < 12 || attempts > 30 {
 		t.Errorf("%d attempts to connect in 30 s", attempts)

@@ -791,7 +791,7 @@ func TestBackOffAtTheBeginning(t *testing.T) {
 			dials := 0
 			rescued(t, schedulers["alg3"], http.HandlerFunc(handler), "nothing arrived", func(o *Options, n *network) {
 				o.GiveUp = 30 * time.Second
-				time.AfterFunc(29*time.Second, func() { dials = len(n.wifi.dials) + len(n.lte.dials) })
+				time.AfterFunc(29*time.Second, func() { dials = n.wifi.dialled() + n.lte.dialled() })
 			})
 			if n := int(asked.Load()); n > test.most || dials > test.most {
 				t.Errorf("%d requests and %d connections in 30 s", n, dials)

@@ -51,6 +51,13 @@ type cable struct {
 
 func newCable() *cable { return &cable{factor: 1, changed: make(chan struct{})} }
 
+// dialled is how often somebody connected, or tried to.
+func (c *cable) dialled() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.dials)
+}
+
 func (c *cable) set(factor float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
