@@ -282,11 +282,11 @@ func (d *download) proceed(l *linkState) {
 		if l.newest == nil {
 			d.request(l)
 		}
-	case d.policy.eager() && d.Resource == nil && !d.asked:
+	case d.policy.eager() && d.Resource == nil && !d.isAsked():
 		if l.asking == nil {
 			d.open(l)
 		}
-	case !d.asked && l.asking == nil:
+	case l.asking == nil && !d.isAsked():
 		d.startAsking(l, l.session)
 	}
 }

@@ -173,7 +173,6 @@ type download struct {
 	// mu orders everything below: decisions, accounts and events.
 	mu    sync.Mutex
 	links []*linkState
-	asked bool // a link is asking for the size, or has
 	// openings are requests that ask for it with the first bytes; opened is how
 	// many there were.
 	openings []*opening
@@ -272,10 +271,18 @@ func (d *download) transfer(ctx context.Context) error {
 
 // startAsking asks on the link's session what the URL stands for.
 func (d *download) startAsking(l *linkState, s *session) {
-	d.asked = true
 	l.asks(s)
+	l.head = s
 	target, again := d.target(l), l.link().claim.times > 0
 	d.wg.Go(func() { d.ask(l, s, target, again) })
+}
+
+// isAsked reports whether a link asks by HEAD on the session that it has now, and its
+// server does not take long: else another link may be answered sooner.
+func (d *download) isAsked() bool {
+	return slices.ContainsFunc(d.links, func(l *linkState) bool {
+		return l.head != nil && l.head == l.session && l.head.wait.since == 0
+	})
 }
 
 // ask learns on link l what the URL stands for; again says that the answer was not
@@ -292,7 +299,10 @@ func (d *download) ask(l *linkState, s *session, target transport.Target, again 
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	asking := l.hasAnswer(s)
+	l.hasAnswer(s)
+	if l.head == s {
+		l.head = nil
+	}
 	d.answered(l, s, sent, time.Since(d.start))
 	if d.payload != nil || d.race != nil || d.ctx.Err() != nil {
 		return
@@ -301,8 +311,6 @@ func (d *download) ask(l *linkState, s *session, target transport.Target, again 
 		err = d.begin(l, resource)
 	}
 	if err != nil {
-		// A later session may be asking already.
-		d.asked = d.asked && !asking
 		d.trouble(l, s, err)
 		return
 	}

@@ -80,6 +80,8 @@ type linkState struct {
 	// is how many it has not answered yet.
 	asking    *session
 	questions int
+	// head is the session on which it asks by HEAD.
+	head *session
 	// claim is what the link said of the resource and was not believed, and portal
 	// says that a captive portal answered.
 	claim  claim

@@ -69,16 +69,14 @@ func (l *linkState) asks(s *session) {
 	l.questions++
 }
 
-// hasAnswer counts the answer to one, and reports whether the session was still to
-// give it.
-func (l *linkState) hasAnswer(s *session) bool {
+// hasAnswer counts the answer to one.
+func (l *linkState) hasAnswer(s *session) {
 	if l.asking != s {
-		return false
+		return
 	}
 	if l.questions--; l.questions == 0 {
 		l.asking = nil
 	}
-	return true
 }
 
 // answer awaits the answer. The first one begins the download.
@@ -135,7 +133,7 @@ func (d *download) unopened(l *linkState, o *opening) {
 	case errors.As(o.err, new(*transport.RedirectError)), isDoubtful(o.err),
 		errors.As(o.err, &status) && status.Temporary() && (l.failures < 2 || status.RetryAfter > 0):
 		d.trouble(l, o.on, o.err)
-	case l.first == nil && !d.asked && l.session == o.on:
+	case l.first == nil && l.session == o.on && !d.isAsked():
 		d.startAsking(l, o.on)
 	case l.session == o.on:
 		// Another connection asks, or this is no first one.

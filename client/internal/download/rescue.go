@@ -290,16 +290,13 @@ func (d withRescue) askAgain(now time.Duration) {
 	if d.payload != nil || d.race != nil {
 		return
 	}
-	asking := false
 	for _, l := range d.links {
 		if l.asking != l.session {
 			l.asking = nil
 		}
-		asking = asking || l.asking != nil
 	}
-	d.asked = d.asked && asking
 	for _, l := range d.links {
-		if l.usable(now) && !d.asked {
+		if l.usable(now) && !d.isAsked() {
 			d.proceed(l)
 		}
 	}
@@ -321,9 +318,6 @@ func (d withRescue) check(l *linkState, now time.Duration) {
 		l.suspect = false
 		l.abandonAttempt()
 	}
-	if l.asking == s && s.wait.since > 0 {
-		d.asked = d.payload != nil // Another link may be answered sooner.
-	}
 	switch {
 	case !s.draining && !s.Usable():
 		if !s.delivered && now-s.since < shortLife && now >= l.notBefore {
@@ -342,9 +336,7 @@ func (d withRescue) check(l *linkState, now time.Duration) {
 		l.problem = fmt.Errorf("nothing arrived for %v", (now - s.heardAt).Round(time.Millisecond))
 		s.wait = wait{}
 		d.Log.Info("link is silent", "link", l.Name)
-		if l.asking != nil {
-			l.asking, d.asked = nil, d.payload != nil
-		}
+		l.asking, l.head = nil, nil
 		l.wake()
 	}
 }

@@ -96,7 +96,9 @@ func (d *download) openRest() {
 // answered takes note of the time that the server took for what was sent then. A slow
 // link takes as long, but brings something meanwhile, on whatever connection.
 func (d *download) answered(l *linkState, s *session, sent, now time.Duration) {
-	brings := slices.ContainsFunc(d.lanes(l.link()), func(lane *linkState) bool { return lane.last > sent && lane.last < now })
+	brings := slices.ContainsFunc(d.links, func(lane *linkState) bool {
+		return lane.account == l.account && lane.last > sent && lane.last < now
+	})
 	l.takesLong = now-sent >= firstSilence && !brings && (l.takesLong || s.wait.since > 0)
 }
 

@@ -54,8 +54,6 @@ type Proxy struct {
 	forward *httputil.ReverseProxy
 	clients clients
 	serving serving
-	// closing is closed when tunnels must end.
-	closing chan struct{}
 }
 
 // bufferSize is what is copied to a client at a time, in bytes.
@@ -63,7 +61,7 @@ const bufferSize = 128 << 10
 
 // New returns a proxy, which is to Serve once.
 func New(o Options) *Proxy {
-	p := &Proxy{Options: o, name: "multilink-" + rand.Text(), closing: make(chan struct{})}
+	p := &Proxy{Options: o, name: "multilink-" + rand.Text(), serving: serving{ending: make(chan struct{})}}
 	links := make([]download.Link, len(o.Engine.Links))
 	for i, l := range o.Engine.Links {
 		l.Dial = p.guarded(l.Dial)
@@ -113,7 +111,6 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 // close ends tunnels, and returns when no request is being served any more.
 // The HTTP server, which ends all others, must have been closed.
 func (p *Proxy) close() {
-	close(p.closing)
 	p.serving.end()
 	p.clients.close()
 	p.routes.close()
@@ -123,8 +120,9 @@ func (p *Proxy) close() {
 // serving are the requests that are being served, until it ends.
 type serving struct {
 	mu       sync.Mutex
-	ended    bool
 	requests sync.WaitGroup
+	// ending is closed when tunnels must end.
+	ending chan struct{}
 }
 
 // begin counts a request, whose end calls done. It reports false if none is served
@@ -132,18 +130,21 @@ type serving struct {
 func (s *serving) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.ended {
+	select {
+	case <-s.ending:
+		return false
+	default:
 		s.requests.Add(1)
+		return true
 	}
-	return !s.ended
 }
 
 func (s *serving) done() { s.requests.Done() }
 
-// end returns when no request is being served any more.
+// end ends tunnels, and returns when no request is being served any more.
 func (s *serving) end() {
 	s.mu.Lock()
-	s.ended = true
+	close(s.ending)
 	s.mu.Unlock()
 	s.requests.Wait()
 }

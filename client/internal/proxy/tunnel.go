@@ -49,7 +49,7 @@ func (p *Proxy) join(client net.Conn, from io.Reader, server net.Conn, route *ro
 	defer close(stop)
 	go func() {
 		select {
-		case <-p.closing:
+		case <-p.serving.ending:
 			client.Close()
 			server.Close()
 		case <-stop:
