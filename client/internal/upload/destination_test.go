@@ -100,9 +100,7 @@ func TestNothingIsBelieved(t *testing.T) {
 				test.habit(s)
 				o, notes := serveOdd(t, s, http2)
 				summary, err := Run(context.Background(), o)
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				got := s.files["/dir/film"]
+				got := s.film()
 				switch {
 				case test.fails == "" && (err != nil || !bytes.Equal(got, file)):
 					t.Errorf("%v, %d bytes on the server", err, len(got))
@@ -171,11 +169,11 @@ func TestTheWholeByAnotherLink(t *testing.T) {
 		}
 		o, _ := serveOdd(t, s, false)
 		_, err := Run(context.Background(), o)
-		s.mu.Lock()
-		if err != nil || !bytes.Equal(s.files["/dir/film"], file) || len(s.left()) > 0 || len(broken) != 1 {
+		mu.Lock()
+		if err != nil || !bytes.Equal(s.film(), file) || len(s.left()) > 0 || len(broken) != 1 {
 			t.Errorf("DAV %v: %v, left %v, broken %v", dav, err, s.left(), broken)
 		}
-		s.mu.Unlock()
+		mu.Unlock()
 	}
 }
 
@@ -196,8 +194,8 @@ func TestAMoveWhoseAnswerIsLost(t *testing.T) {
 	}
 	o, _ := serveOdd(t, s, true)
 	_, err := Run(context.Background(), o)
-	if err != nil || !bytes.Equal(s.files["/dir/film"], file) || !lost {
-		t.Errorf("%v, %d bytes, lost %v", err, len(s.files["/dir/film"]), lost)
+	if err != nil || !bytes.Equal(s.film(), file) || !lost {
+		t.Errorf("%v, %d bytes, lost %v", err, len(s.film()), lost)
 	}
 }
 
@@ -215,8 +213,8 @@ func TestAMoveThatFailsInTheEnd(t *testing.T) {
 	o, _ := serveOdd(t, s, true)
 	_, err := Run(context.Background(), o)
 	const want = `does not move it to its name: it answers "403 Forbidden"`
-	if err == nil || !strings.Contains(err.Error(), want) || !bytes.Equal(s.files["/dir/film"], old) || len(s.left()) > 0 {
-		t.Errorf("%v, %d bytes, left %v", err, len(s.files["/dir/film"]), s.left())
+	if err == nil || !strings.Contains(err.Error(), want) || !bytes.Equal(s.film(), old) || len(s.left()) > 0 {
+		t.Errorf("%v, %d bytes, left %v", err, len(s.film()), s.left())
 	}
 }
 
@@ -235,11 +233,9 @@ func TestAnInterruptionLeavesTheOldFile(t *testing.T) {
 		}
 		o, notes := serveOdd(t, s, true)
 		summary, err := Run(ctx, o)
-		s.mu.Lock()
-		if !errors.Is(err, enough) || summary.Outcome != rundir.Interrupted || !bytes.Equal(s.files["/dir/film"], old) || len(s.left()) > 0 || len(*notes) > 0 {
+		if !errors.Is(err, enough) || summary.Outcome != rundir.Interrupted || !bytes.Equal(s.film(), old) || len(s.left()) > 0 || len(*notes) > 0 {
 			t.Errorf("%s: %v, %+v, left %v, notes %v", method, err, summary.Outcome, s.left(), *notes)
 		}
-		s.mu.Unlock()
 	}
 }
 
@@ -262,8 +258,8 @@ func TestQuestionsGoOverTheLinkThatWorks(t *testing.T) {
 	o, _ := serveOdd(t, s, true)
 	o.Links[0].Dial = func(context.Context, string) (link.Socket, error) { return nil, errors.New("no way") }
 	_, err := Run(context.Background(), o)
-	if err != nil || !bytes.Equal(s.files["/dir/film"], file) {
-		t.Errorf("%v, %d bytes", err, len(s.files["/dir/film"]))
+	if err != nil || !bytes.Equal(s.film(), file) {
+		t.Errorf("%v, %d bytes", err, len(s.film()))
 	}
 }
 
@@ -278,8 +274,8 @@ func TestAServerThatBreaksOnOptions(t *testing.T) {
 	}
 	o, _ := serveOdd(t, s, false)
 	_, err := Run(context.Background(), o)
-	if err != nil || !bytes.Equal(s.files["/dir/film"], file) {
-		t.Errorf("%v, %d bytes", err, len(s.files["/dir/film"]))
+	if err != nil || !bytes.Equal(s.film(), file) {
+		t.Errorf("%v, %d bytes", err, len(s.film()))
 	}
 }
 

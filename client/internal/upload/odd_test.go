@@ -118,12 +118,23 @@ func (s *odd) put(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusCreated)
 }
 
+// film is the file of that name on the server.
+func (s *odd) film() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.files["/dir/film"])
+}
+
 // left are the temporary files on the server.
 func (s *odd) left() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return slices.DeleteFunc(slices.Collect(maps.Keys(s.files)), func(path string) bool { return path == "/dir/film" })
 }
 
 // wasAsked reports whether there was a request of that method for a path that begins so.
 func (s *odd) wasAsked(method, path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.asked, func(one string) bool { return strings.HasPrefix(one, method+" "+path) })
 }
