@@ -77,7 +77,7 @@ func TestOddServers(t *testing.T) {
 					what := strings.Join([]string{habit.Name, how, protocol}, ", ")
 					url := base + habit.Name + "/" + strings.NewReplacer(" ", "", "/", "").Replace(how+protocol)
 					begun := time.Now()
-					code, stdout, stderr := run(append([]string{"get", url, "-o", name, "--quiet", "--give-up", "2m"}, flags...)...)
+					code, stdout, stderr := run(append([]string{"get", url, "-o", name, "--quiet", "--give-up", "30s"}, flags...)...)
 					if code != 0 && habit.Differs && (strings.Contains(how, "checksum") || how == "to a pipe") {
 						// Nothing of the other file may be taken, and the server need not have this one.
 						return

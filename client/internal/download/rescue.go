@@ -617,13 +617,16 @@ func (d withRescue) failed(l *linkState, s *session, err error) {
 	case errors.Is(err, transport.ErrNoRanges):
 		// One of several servers behind the name, most likely.
 		d.oneTooMany(l, err, 0, now)
+		d.despair(err, 0, now)
 	case errors.As(err, &mismatch) && mismatch.SameSize:
 		d.differs(l, s, mismatch, now)
 	case errors.As(err, &mismatch), isPermanent(err):
 		d.exclude(l, err)
 	case waits && !tooLong:
 		d.oneTooMany(l, err, status.RetryAfter, now)
-		d.despair(l, err, now)
+		if d.isNoRange(l, status) {
+			d.despair(err, leastDespair, now)
+		}
 	case isStatus && !waits && (s != l.session || s.draining):
 		// An earlier one has told.
 	case isStatus && !waits && l.url != d.URL && l.hops < d.maxHops():

@@ -1,7 +1,6 @@
 package download
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -96,28 +95,31 @@ func (d *download) hasRanges() bool {
 	return slices.ContainsFunc(d.links, func(l *linkState) bool { return l.out == nil && l.link().refused == nil })
 }
 
-// despair tries a plain GET where servers answer the links again and again that they
-// cannot, whatever else goes wrong between. One that says 503 may be busy, if it served
-// ranges before.
-func (d withRescue) despair(l *linkState, err error, now time.Duration) {
-	status := new(transport.StatusError)
-	isRefusal := errors.As(err, &status) && status.RetryAfter == 0 && transport.RefusesRanges(status.Code)
-	if l.first != nil || !isRefusal || d.ranged && status.Code == http.StatusServiceUnavailable {
-		return
-	}
+// despair counts an answer that brings no range, and tries a plain GET where links get
+// such again and again, over whatever connection and whatever else goes wrong between,
+// and for so long nothing has come.
+func (d withRescue) despair(err error, least, now time.Duration) {
 	d.refusals++
 	links := 0
-	for _, other := range d.links {
-		if other.out == nil && other.first == nil && other.refused == nil {
+	for _, l := range d.links {
+		if l.out == nil && l.first == nil && l.refused == nil {
 			links++
 		}
 	}
-	if d.payload != nil && now-d.last >= leastDespair && d.refusals >= mostWhole*links {
+	if d.payload != nil && now-d.last >= least && d.refusals >= mostWhole*links {
 		d.startRace(err)
 	}
 }
 
-// leastDespair is how long nothing must have come until a plain GET is tried.
+// isNoRange reports whether a refusal may be one of ranges. Many of a link's connections
+// may get one of a server that is busy, which says 503 where it served ranges before.
+func (d *download) isNoRange(l *linkState, status *transport.StatusError) bool {
+	isBusy := d.ranged && status.Code == http.StatusServiceUnavailable
+	return l.first == nil && status.RetryAfter == 0 && transport.RefusesRanges(status.Code) && !isBusy
+}
+
+// leastDespair is how long nothing must have come where servers answer with errors, which
+// may pass, until a plain GET is tried.
 const leastDespair = time.Second
 
 // dialed is the address to connect to for a URL.

@@ -29,6 +29,11 @@ var failures = map[string]func(*end){
 	"no HTTP":         says("220 mail.example.org ESMTP\r\n\r\n"),
 	"bad length":      says("HTTP/1.1 206 Partial Content\r\nContent-Length: many\r\n\r\n"),
 	"two lengths":     says("HTTP/1.1 206 Partial Content\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"),
+	"200 and nothing": says("HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: 1000000000\r\n\r\n"),
+	"503": http1(func(c net.Conn, _ *http.Request) {
+		io.WriteString(c, "HTTP/1.1 503 Busy\r\nContent-Length: 2\r\n\r\nno")
+		io.Copy(io.Discard, c)
+	}),
 	"bad chunks":      says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: \"1\"\r\n\r\nxyz\r\n"),
 	"large header":    endless("HTTP/1.1 200 OK\r\n", "X: "+strings.Repeat("y", 1000)+"\r\n"),
 	"endless 103":     endless("", "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"),
