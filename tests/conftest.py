@@ -52,6 +52,28 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")}
 
 
+def called(
+    directory: Path, *arguments: object, timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """How `linklab` ends that is called in a directory."""
+    return subprocess.run(
+        command(*arguments),
+        cwd=directory,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+def json_of(directory: Path, *arguments: object) -> Any:
+    """What `linklab` says in JSON that is called in a directory, and succeeds."""
+    done = called(directory, *arguments, "--json", timeout_s=300)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 def said_inside(done: subprocess.CompletedProcess[str]) -> str:
     """What the program wrote to its standard error, if it failed in the lab."""
     if done.returncode == 0:
@@ -67,15 +89,7 @@ def linklab(tmp_path: Path) -> Linklab:
     """Calls `linklab` in a directory of the test's own."""
 
     def call(*arguments: object) -> Called:
-        done = subprocess.run(
-            command(*arguments),
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        done = called(tmp_path, *arguments, timeout_s=600)
         return Called(done.returncode, done.stdout, done.stderr + said_inside(done))
 
     return call

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from conftest import command, environment
+from conftest import json_of
 from linklab.core.link_state import Direction, LinkState
 from linklab.core.records import EventRecord, LinkRecord, QueueRecord, line
 from linklab.publish.prometheus import COMPARE_UID, HISTORY_UID, LIVE_UID, Published, publish
@@ -309,7 +308,7 @@ def gone(
     """wifi-gone by alg3 and by curl, and what they came to; and the same by alg3 as if somebody
     had done it: by algorithm, run directory, slot and figures."""
     work = tmp_path_factory.mktemp("gone")
-    done = called(work, "compare", "wifi-gone", "-a", "alg3,curl-lte")
+    done = json_of(work, "compare", "wifi-gone", "-a", "alg3,curl-lte")
     runs = {path.name.split("-")[2]: path for path in Path(done["run_dir"]).iterdir()}
     by_hand = changed_by_hand(runs["alg3"], work / "by-hand")
     data = work / "prometheus" / "data"
@@ -324,21 +323,6 @@ def gone(
     }
     with prometheus(work / "prometheus") as server:
         yield server, made
-
-
-def called(work: Path, *words: str) -> Any:
-    """What linklab says of these words, in JSON."""
-    done = subprocess.run(
-        command(*words, "--json"),
-        cwd=work,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def live(

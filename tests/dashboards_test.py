@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import REPOSITORY, command, environment
+from conftest import REPOSITORY, json_of
 from linklab.core.limits import MAX_LATE_S
 from linklab.metrics import about, lab, links, results
 from linklab.metrics.metric import RUN_LABELS, Metric
@@ -391,20 +391,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Promet
         "  - {at: 3500 ms, link: lte2, cap: 4 Mbit/s}\n"
     )
 
-    def call(*words: object) -> Any:
-        done = subprocess.run(
-            command(*words, "--json"),
-            cwd=work,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    made = call("compare", scenario, "-a", "alg3,alg1")
+    made = json_of(work, "compare", scenario, "-a", "alg3,alg1")
     runs = sorted(Path(made["run_dir"]).iterdir())
     runs.append(changed_by_hand(runs[-1], work / "by-hand"))
     moved = Movement("download time", 8.0, 10.0, 1.5)
@@ -412,8 +399,8 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Promet
         beside_baseline.write(run_dir, BesideBaseline("default", (moved,)))
     (work / "prometheus" / "data").mkdir(parents=True)
     target = ("--prometheus-data", work / "prometheus" / "data")
-    slots = call("publish", *runs, *target)
-    again = call("publish", *runs, *target)
+    slots = json_of(work, "publish", *runs, *target)
+    again = json_of(work, "publish", *runs, *target)
     assert [one["before"] for one in slots] == [False, False, False]
     assert again == [{**one, "before": True} for one in slots]
     with prometheus(work / "prometheus") as server:

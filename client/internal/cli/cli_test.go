@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -57,19 +58,20 @@ func run(arguments ...string) (code int, stdout, stderr string) {
 // and the flags that every download from it needs.
 func serve(t *testing.T, handler http.Handler) (url string, flags []string) {
 	t.Helper()
-	return started(t, handler, true)
+	return serveTLS(t, handler, true, nil)
 }
 
 // serveHTTP1 does the same without HTTP/2.
 func serveHTTP1(t *testing.T, handler http.Handler) (url string, flags []string) {
 	t.Helper()
-	return started(t, handler, false)
+	return serveTLS(t, handler, false, nil)
 }
 
-func started(t *testing.T, handler http.Handler, http2 bool) (url string, flags []string) {
+// serveTLS does the same by such TLS, nil is the usual one, and with HTTP/2 or without.
+func serveTLS(t *testing.T, handler http.Handler, http2 bool, config *tls.Config) (url string, flags []string) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
-	server.EnableHTTP2 = http2
+	server.TLS, server.EnableHTTP2 = config, http2
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/tls"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
@@ -17,22 +16,6 @@ import (
 	"testing"
 	"time"
 )
-
-// serveTLS starts a server of such TLS.
-func serveTLS(t *testing.T, handler http.Handler, config *tls.Config) (url string, flags []string) {
-	t.Helper()
-	server := httptest.NewUnstartedServer(handler)
-	server.TLS, server.EnableHTTP2 = config, true
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	authority := filepath.Join(t.TempDir(), "ca.pem")
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := os.WriteFile(authority, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return server.URL + "/file.bin", []string{"--ca-file", authority}
-}
 
 // bothWays answers GET and takes PUT.
 func bothWays(into io.WriterAt) http.Handler {
@@ -58,7 +41,7 @@ func TestEveryCommandReachesTLS12(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer got.Close()
-			url, flags := serveTLS(t, bothWays(got), &tls.Config{MaxVersion: tls.VersionTLS12, NextProtos: protocols})
+			url, flags := serveTLS(t, bothWays(got), true, &tls.Config{MaxVersion: tls.VersionTLS12, NextProtos: protocols})
 			flags = append(flags, "--link", "wifi=lo", "--link", "lte=lo")
 			own := filepath.Join(t.TempDir(), "own")
 			if err := os.WriteFile(own, file, 0o600); err != nil {
@@ -134,10 +117,10 @@ func TestHTTP2WithAForbiddenCipher(t *testing.T) {
 func TestRefusalsOfTLSAreSaidAtOnce(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(content))
 	t.Cleanup(plain.Close)
-	old, flags := serveTLS(t, http.HandlerFunc(content), &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10})
-	wanted, _ := serveTLS(t, http.HandlerFunc(content), &tls.Config{ClientAuth: tls.RequireAnyClientCert})
-	wanted12, _ := serveTLS(t, http.HandlerFunc(content), &tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12})
-	twelve, _ := serveTLS(t, http.HandlerFunc(content), &tls.Config{MaxVersion: tls.VersionTLS12})
+	old, flags := serveTLS(t, http.HandlerFunc(content), true, &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10})
+	wanted, _ := serveTLS(t, http.HandlerFunc(content), true, &tls.Config{ClientAuth: tls.RequireAnyClientCert})
+	wanted12, _ := serveTLS(t, http.HandlerFunc(content), true, &tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12})
+	twelve, _ := serveTLS(t, http.HandlerFunc(content), true, &tls.Config{MaxVersion: tls.VersionTLS12})
 	for name, test := range map[string]struct{ url, min, want string }{
 		"TLS 1.1 alone":                    {old, "1.2", "TLS handshake: remote error: tls: protocol version not supported"},
 		"older than the user wants":        {twelve, "1.3", "protocol version not supported"},

@@ -2,14 +2,8 @@ package link
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/netip"
 	"sync"
@@ -21,19 +15,7 @@ import (
 
 // echo serves TLS, whose handshake is longer than a segment, and echoes what it receives.
 func echo(t *testing.T, listener net.Listener) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	for i := range 200 {
-		template.DNSNames = append(template.DNSNames, fmt.Sprintf("host%d.example", i))
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	config := &tls.Config{Certificates: []tls.Certificate{cabletest.LongCertificate(t)}}
 	var running sync.WaitGroup
 	ctx, end := context.WithCancel(context.Background())
 	running.Go(func() {
