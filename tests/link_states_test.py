@@ -16,7 +16,7 @@ import pytest
 from conftest import PROBES, Linklab, lines
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.records import LinkRecord
-from linklab.lab.topology import SERVER_ADDRESS, link_paths
+from linklab.lab.network.topology import SERVER_ADDRESS, link_paths
 from linklab.scenario import load
 
 SECONDS = 10.0

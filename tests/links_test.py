@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from conftest import PROBES, Linklab, command, environment, lines
 from linklab.core.frames import FRAME_BYTES
-from linklab.lab import control
-from linklab.lab.control import Command
+from linklab.lab.player import control
+from linklab.lab.player.control import Command
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import settings
 
 from linklab import scenario
-from linklab.lab import rtnetlink
-from linklab.lab.namespace import inside, new_network
-from linklab.lab.netlink import Channel
+from linklab.lab.kernel import rtnetlink
+from linklab.lab.kernel.namespace import inside, new_network
+from linklab.lab.kernel.netlink import Channel
 from linklab.scenario import Scenario
 
 # A shell starts background jobs with SIGINT ignored, and whatever is tested would inherit that.

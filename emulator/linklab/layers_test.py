@@ -46,10 +46,10 @@ def test_no_module_names_one_above_it() -> None:
     ("folder", "named", "refused"),
     [
         ("places", "linklab.runs.guest_session", True),
-        ("places", "linklab.lab.shaping", False),
+        ("places", "linklab.lab.shaping.shaping", False),
         ("lab", "linklab.places.choice", True),
         ("live", "linklab.publish.owner", True),
-        ("lab", "linklab.lab.loss_fetching", False),
+        ("lab", "linklab.lab.super_aggregation.loss_fetching", False),
     ],
 )
 def test_what_stands_above_is_refused(folder: str, named: str, refused: bool) -> None:

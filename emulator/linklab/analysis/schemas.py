@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from linklab.core.records import FILES
-from linklab.lab import control
+from linklab.lab.player import control
 from linklab.runs import beside_baseline, job, outcome, summary
 from linklab.runs.beside_baseline import BesideBaseline
 from linklab.runs.job import Job

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from linklab.core import plain_file
-from linklab.lab.services import OwnServer
+from linklab.lab.network.services import OwnServer
 from linklab.runs import job, run_energy
 from linklab.runs.runner import Request
 from linklab.scenario import to_yaml

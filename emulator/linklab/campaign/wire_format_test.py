@@ -7,7 +7,7 @@ import pytest
 
 from linklab.campaign import wire_format
 from linklab.campaign.wire_format import ParcelError
-from linklab.lab.services import OwnServer
+from linklab.lab.network.services import OwnServer
 from linklab.models.trace import Trace
 from linklab.runs.runner import Request
 from linklab.scenario import find, to_yaml

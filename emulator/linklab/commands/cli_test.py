@@ -384,7 +384,7 @@ for module in pkgutil.walk_packages(linklab.__path__, "linklab."):
         text=True,
         env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
     ).stdout.split()
-    assert "linklab.lab.nodes" in need_it
+    assert "linklab.lab.network.nodes" in need_it
     others = {name for name in need_it if not name.startswith("linklab.lab.")}
     assert others == {
         "linklab.runs.execution",

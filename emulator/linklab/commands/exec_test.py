@@ -9,7 +9,7 @@ from linklab.commands import compare, exec, run
 from linklab.commands.conftest import NETWORK, Runs, printed
 from linklab.commands.options import UsageError
 from linklab.display.printing import escaped
-from linklab.lab.services import OwnServer
+from linklab.lab.network.services import OwnServer
 from linklab.runs.programs import ProgramError
 from linklab.runs.runner import Request
 from linklab.runs.shown import ShareError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from linklab.commands.options import add_live_address
-from linklab.lab.control import Command
+from linklab.lab.player.control import Command
 from linklab.live import link_command
 
 

@@ -20,7 +20,7 @@ from linklab.live import address
 from linklab.places.choice import CLOCKS, PLACES
 
 if TYPE_CHECKING:
-    from linklab.lab.services import Outside, OwnServer
+    from linklab.lab.network.services import Outside, OwnServer
     from linklab.scenario import Scenario
 
 RUNS = Path("runs")
@@ -158,7 +158,7 @@ def add_server(parser: argparse.ArgumentParser) -> None:
 
 def server(options: argparse.Namespace) -> OwnServer | None:
     """The server of `add_server`, if one is asked for. UsageError, ProgramError."""
-    from linklab.lab.services import HTTPS_PORT, OwnServer  # YAML is slow to load.
+    from linklab.lab.network.services import HTTPS_PORT, OwnServer  # YAML is slow to load.
     from linklab.runs import programs
     from linklab.runs.job import words
 
@@ -226,7 +226,7 @@ def outside(options: argparse.Namespace, scenario: Scenario, place: str) -> Outs
 
 
 def _port(text: str) -> int:
-    from linklab.lab.services import parse_port  # YAML is slow to load.
+    from linklab.lab.network.services import parse_port  # YAML is slow to load.
 
     try:
         return parse_port(text)

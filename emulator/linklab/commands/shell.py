@@ -19,7 +19,7 @@ from linklab.commands.options import (
     server,
     share,
 )
-from linklab.lab.terminal import Terminal
+from linklab.lab.programs.terminal import Terminal
 from linklab.live import session, shell, user_terminal
 from linklab.runs import programs
 from linklab.runs.job import require_no_credentials

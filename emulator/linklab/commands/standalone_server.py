@@ -17,10 +17,10 @@ from pathlib import Path
 
 from linklab.core.paths import in_cache
 from linklab.core.scratch import scratch_prefix
-from linklab.lab import authority, payload
-from linklab.lab.authority import AuthorityError
-from linklab.lab.h2o import configuration
-from linklab.lab.payload import PayloadError
+from linklab.lab.programs import authority, payload
+from linklab.lab.programs.authority import AuthorityError
+from linklab.lab.programs.h2o import configuration
+from linklab.lab.programs.payload import PayloadError
 from linklab.scenario import Payload
 
 PORT = 8443

@@ -23,7 +23,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from linklab.core.records import RecordError
-from linklab.lab.control import Command
+from linklab.lab.player.control import Command
 from linklab.live import token as livetoken
 from linklab.live.address import is_loopback, shown, without_mapping
 from linklab.live.link_command import GUARD

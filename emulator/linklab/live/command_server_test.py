@@ -15,9 +15,9 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from linklab.core.records import RecordError
-from linklab.lab import rtnetlink
-from linklab.lab.control import Command
-from linklab.lab.netlink import Channel
+from linklab.lab.kernel import rtnetlink
+from linklab.lab.kernel.netlink import Channel
+from linklab.lab.player.control import Command
 from linklab.live.command_server import LiveServer
 from linklab.live.link_command import send
 from linklab.live.token import ENVIRONMENT

@@ -11,7 +11,7 @@ import msgspec
 
 from linklab.core import units
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S, MAX_TIME_S, MIN_LENGTH_S, MIN_RATE_BPS
-from linklab.lab.control import Command
+from linklab.lab.player.control import Command
 from linklab.live import token
 from linklab.live.address import shown
 from linklab.models.roaming import HANDOVERS

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from linklab import scenario
-from linklab.lab.control import Command
+from linklab.lab.player.control import Command
 from linklab.live.link_command import (
     OUTAGE_S,
     REASSOCIATION_S,

@@ -27,9 +27,9 @@ import msgspec
 from linklab.core import plain_file
 from linklab.core.complaint import complain
 from linklab.core.records import FILES, MachineRecord, RecordError, line
-from linklab.lab import control
-from linklab.lab.control import Command
-from linklab.lab.services import Outside
+from linklab.lab.network.services import Outside
+from linklab.lab.player import control
+from linklab.lab.player.control import Command
 from linklab.live.command_server import serving
 from linklab.live.core_load import CoreLoad
 from linklab.live.exporter import Exporter

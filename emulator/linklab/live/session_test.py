@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from linklab.core.records import FILES, MachineRecord, QueueRecord, line
-from linklab.lab.control import FILE, Command
+from linklab.lab.player.control import FILE, Command
 from linklab.live import session as live
 from linklab.live.session import KEPT_RUNS, LiveLab, choose_place, requests
 from linklab.places import choice

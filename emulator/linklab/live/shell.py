@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from linklab.core.complaint import complain
-from linklab.lab import control
-from linklab.lab.control import Command
+from linklab.lab.player import control
+from linklab.lab.player.control import Command
 from linklab.live import user_terminal
 from linklab.live.command_server import serving
 from linklab.live.exporter import Exporter

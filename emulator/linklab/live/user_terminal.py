@@ -1,4 +1,4 @@
-"""The user's terminal, joined to a program in the lab (`lab/terminal.py`)."""
+"""The user's terminal, joined to a program in the lab (`lab/programs/terminal.py`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tty
 from collections.abc import Iterator
 from types import FrameType
 
-from linklab.lab.terminal import (
+from linklab.lab.programs.terminal import (
     MOST_UNTAKEN_BYTES,
     READY,
     Frames,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from linklab.lab.services import Origin, Outside
+from linklab.lab.network.services import Origin, Outside
 from linklab.places.guest import gateway
 from linklab.scenario import Scenario
 

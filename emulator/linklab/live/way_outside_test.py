@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from linklab.lab.services import Origin
+from linklab.lab.network.services import Origin
 from linklab.live import way_outside
 from linklab.places.guest import gateway
 from linklab.scenario import Scenario

@@ -9,7 +9,7 @@ from linklab import scenario
 from linklab.core.frames import goodput_ratio
 from linklab.core.link_state import Direction
 from linklab.core.records import ClientRecord, QueueRecord, Record
-from linklab.lab.terminal import Terminal, Window
+from linklab.lab.programs.terminal import Terminal, Window
 from linklab.metrics.manifest import new_metrics
 from linklab.runs.job import NOBODY, Job
 

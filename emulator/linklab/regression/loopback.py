@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linklab.core.scratch import scratch_prefix
-from linklab.lab import authority
-from linklab.lab.h2o import configuration
+from linklab.lab.programs import authority
+from linklab.lab.programs.h2o import configuration
 
 ADDRESS = "127.0.0.1"
 _IN_MEMORY = Path("/dev/shm")

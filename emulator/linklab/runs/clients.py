@@ -17,8 +17,8 @@ from typing import Final
 from linklab.core.algorithms import TABLE, Algorithm
 from linklab.core.link_kinds import KINDS, LTE, WIFI
 from linklab.core.paths import MULTILINK
-from linklab.lab.path_use import NO_COUPLING, PathUse, link_of_kind, not_one_of_each
-from linklab.lab.topology import SERVER_ADDRESS, link_paths
+from linklab.lab.multipath.path_use import NO_COUPLING, PathUse, link_of_kind, not_one_of_each
+from linklab.lab.network.topology import SERVER_ADDRESS, link_paths
 from linklab.runs import applications
 from linklab.runs.applications import APPLICATIONS
 from linklab.scenario import Scenario
@@ -234,7 +234,7 @@ def _wifi_address(task: Task) -> str:
 
 def _loss_fetching(task: Task) -> list[str]:
     """What TLS encrypts for one connection is of no use on another."""
-    from linklab.lab import loss_fetching  # Few runs need it.
+    from linklab.lab.super_aggregation import loss_fetching  # Few runs need it.
 
     url = f"http://{SERVER_ADDRESS}/{task.url.rpartition('/')[2]}"
     lte = task.scenario.links[link_of_kind(task.scenario.links, LTE)].device

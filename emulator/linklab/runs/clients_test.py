@@ -9,8 +9,8 @@ import pytest
 
 from linklab.core.algorithms import TABLE
 from linklab.core.paths import MULTILINK
-from linklab.lab import loss_fetching
-from linklab.lab.path_use import PathUse
+from linklab.lab.multipath.path_use import PathUse
+from linklab.lab.super_aggregation import loss_fetching
 from linklab.runs import clients
 from linklab.runs.clients import USUAL_LINKS, Task, contestant_of, names
 from linklab.scenario import ClientSettings, Scenario

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from linklab.lab.services import HTTPS_PORT
-from linklab.lab.topology import SERVER_ADDRESS
+from linklab.lab.network.services import HTTPS_PORT
+from linklab.lab.network.topology import SERVER_ADDRESS
 from linklab.runs import job as manifest
 from linklab.runs.clients import Task
 from linklab.runs.job import Job

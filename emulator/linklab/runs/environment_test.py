@@ -3,7 +3,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from linklab.lab.services import OwnServer
+from linklab.lab.network.services import OwnServer
 from linklab.runs import environment
 from linklab.runs.clients import Task
 from linklab.runs.job_test import JOB

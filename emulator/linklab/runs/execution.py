@@ -28,16 +28,17 @@ from linklab.core.link_kinds import LTE, WIFI
 from linklab.core.paths import GUEST_FILES
 from linklab.core.placeholders import filled
 from linklab.core.scratch import scratch_prefix
-from linklab.lab import outside, own_server, program_root, server, terminal
-from linklab.lab.control import Inbox
-from linklab.lab.multipath import Multipath
-from linklab.lab.namespace import inside, write_sysctls
-from linklab.lab.network import Host, Lab, LabError, built
-from linklab.lab.path_use import PathUse, link_of_kind
-from linklab.lab.player import Player
-from linklab.lab.rtnetlink import Interface
-from linklab.lab.shaping import TIMER_SLACK_S
-from linklab.lab.signal_file import SignalFile
+from linklab.lab.kernel.namespace import inside, write_sysctls
+from linklab.lab.kernel.rtnetlink import Interface
+from linklab.lab.multipath.multipath import Multipath
+from linklab.lab.multipath.path_use import PathUse, link_of_kind
+from linklab.lab.network import outside
+from linklab.lab.network.lab import Host, Lab, LabError, built
+from linklab.lab.player.control import Inbox
+from linklab.lab.player.player import Player
+from linklab.lab.player.signal_file import SignalFile
+from linklab.lab.programs import own_server, program_root, server, terminal
+from linklab.lab.shaping.shaping import TIMER_SLACK_S
 from linklab.links.stack import models
 from linklab.places.guest import footing, gateway
 from linklab.places.guest.init import BIND, mount, unmount
@@ -84,7 +85,7 @@ def _use_links(lab: Lab, multipath: Multipath, player: Player, use: PathUse, tas
     if not use.control:
         multipath.use_all(backups_of=first if use.backups else None)
         return
-    from linklab.lab import path_control  # Few runs need them.
+    from linklab.lab.multipath import path_control  # Few runs need them.
     from linklab.runs import run_energy
 
     control: path_control.Control
@@ -112,9 +113,9 @@ def _help_over_lte(
 ) -> None:
     """Has LTE carry what the contestant has it carry for Wi-Fi's connections: their acknowledgements,
     or, where Wi-Fi is silent, what their senders are to be told."""
-    from linklab.lab import path_control  # Few runs need them.
-    from linklab.lab.ack_offload import AckOffload
-    from linklab.lab.blackout_freeze import BlackoutFreeze
+    from linklab.lab.multipath import path_control  # Few runs need them.
+    from linklab.lab.super_aggregation.ack_offload import AckOffload
+    from linklab.lab.super_aggregation.blackout_freeze import BlackoutFreeze
 
     of, over = (link_of_kind(scenario.links, kind) for kind in (WIFI, LTE))
     helper = BlackoutFreeze if contestant.freezes else AckOffload
@@ -124,7 +125,7 @@ def _help_over_lte(
 
 def _aggregate_acks(lab: Lab, scenario: Scenario, scratch: Path) -> None:
     """Has the client acknowledge many packets of Wi-Fi at a time."""
-    from linklab.lab import ack_aggregation  # Few runs need it.
+    from linklab.lab.super_aggregation import ack_aggregation  # Few runs need it.
 
     sysfs = scratch / "sysfs"
     sysfs.mkdir()
@@ -168,7 +169,7 @@ def _watch(
     last sample. In virtual time it does not as much as look at the clock."""
     if job.clock == "virtual":
         return lambda: None
-    from linklab.lab import processes  # psutil is slow to load.
+    from linklab.lab.programs import processes  # psutil is slow to load.
 
     watch = processes.ProcessWatch(run_dir, {"client": client.pid, "server": serving.process.pid})
     stack.callback(watch.close)
@@ -293,7 +294,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
             plain=contestant is not None and contestant.fetches_losses,
         )
         if job.pcap:
-            from linklab.lab import packets  # Few runs need it.
+            from linklab.lab.network import packets  # Few runs need it.
 
             devices = {name: lab.links[name].path.device for name in job.pcap}
             for name in devices:

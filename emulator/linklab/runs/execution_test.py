@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
-from linklab.lab.netlink import NetlinkError
-from linklab.lab.network import Lab, LabError
-from linklab.lab.services import OwnServer
+from linklab.lab.kernel.netlink import NetlinkError
+from linklab.lab.network.lab import Lab, LabError
+from linklab.lab.network.services import OwnServer
 from linklab.runs import execution
 from linklab.runs.job import Job
 from linklab.scenario import ScenarioError

@@ -16,8 +16,8 @@ import msgspec
 
 from linklab.core import plain_file, records
 from linklab.core.bounded import ByName, Few, Name, Seed, Shift, Words
-from linklab.lab.services import Outside, OwnServer
-from linklab.lab.terminal import Terminal
+from linklab.lab.network.services import Outside, OwnServer
+from linklab.lab.programs.terminal import Terminal
 from linklab.scenario import Scenario, load
 
 FORMAT: Final = 1

@@ -15,12 +15,12 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from linklab.lab import name_server
-from linklab.lab.namespace import CLONE_NEWNS, CLONE_NEWUTS, inside, unshare
-from linklab.lab.network import Lab
-from linklab.lab.outside import DNS_ADDRESS, ended, listening
-from linklab.lab.services import Outside
-from linklab.lab.topology import SERVER, SERVER_ADDRESS, SERVER_NAME
+from linklab.lab.kernel.namespace import CLONE_NEWNS, CLONE_NEWUTS, inside, unshare
+from linklab.lab.network import name_server
+from linklab.lab.network.lab import Lab
+from linklab.lab.network.outside import DNS_ADDRESS, ended, listening
+from linklab.lab.network.services import Outside
+from linklab.lab.network.topology import SERVER, SERVER_ADDRESS, SERVER_NAME
 from linklab.places.guest.init import BIND, mount, unmount
 from linklab.runs.job import Job
 

@@ -1,5 +1,5 @@
-from linklab.lab.outside import DNS_ADDRESS
-from linklab.lab.services import Origin, Outside
+from linklab.lab.network.outside import DNS_ADDRESS
+from linklab.lab.network.services import Origin, Outside
 from linklab.runs import names
 
 ORIGIN = Origin("https://mine.example/", "mine.example", "10.0.1.1", 443, ("192.0.2.7", 443))

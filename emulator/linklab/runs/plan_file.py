@@ -18,7 +18,7 @@ from typing import Final
 
 from linklab.core.paths import PROFILES
 from linklab.core.placeholders import filled
-from linklab.lab.services import HTTPS_PORT, OwnServer, parse_port
+from linklab.lab.network.services import HTTPS_PORT, OwnServer, parse_port
 from linklab.runs import clients
 from linklab.runs.job import words
 from linklab.runs.runner import Request

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from linklab.lab.services import OwnServer
+from linklab.lab.network.services import OwnServer
 from linklab.runs import plan_file
 from linklab.runs.plan_file import Entrant, PlanFile
 from linklab.scenario import Scenario, ScenarioError

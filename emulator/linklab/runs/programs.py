@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from linklab.core.paths import MULTILINK
-from linklab.lab.services import OwnServer
+from linklab.lab.network.services import OwnServer
 
 _KEPT: Final = ("LANG", "LC_ALL", "TERM", "VIRTUAL_ENV")
 """What the user's programs get of his environment besides PATH. The rest may hold tokens, and

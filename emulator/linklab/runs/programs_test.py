@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from linklab.core.paths import MULTILINK
-from linklab.lab.services import OwnServer
+from linklab.lab.network.services import OwnServer
 from linklab.runs import programs
 from linklab.runs.programs import ProgramError
 

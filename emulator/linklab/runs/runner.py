@@ -22,10 +22,10 @@ from linklab.core.complaint import complain
 from linklab.core.limits import MAX_SEED
 from linklab.core.paths import MULTILINK, PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
-from linklab.lab import authority, payload
-from linklab.lab import terminal as terminals
-from linklab.lab.services import Outside, OwnServer
-from linklab.lab.terminal import Terminal
+from linklab.lab.network.services import Outside, OwnServer
+from linklab.lab.programs import authority, payload
+from linklab.lab.programs import terminal as terminals
+from linklab.lab.programs.terminal import Terminal
 from linklab.links import held, oracle
 from linklab.places.choice import Place
 from linklab.places.guest import confinement, gateway, homes, image, kernel
@@ -291,7 +291,7 @@ def begin(
 ) -> Running:
     """Starts a prepared run, which counts as hung after `timeout_s`. Close what this returns.
 
-    `channel` is a descriptor of the far end of its terminal's channel (lab/terminal.py).
+    `channel` is a descriptor of the far end of its terminal's channel (lab/programs/terminal.py).
     """
     if place.name == "host":
         return _HostRun(run_dir, timeout_s, channel)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from linklab.lab.services import OwnServer
+from linklab.lab.network.services import OwnServer
 from linklab.models.events import Event
 from linklab.places.choice import Place
 from linklab.places.guest import boot

@@ -13,7 +13,7 @@ from linklab.schema.rows import Row, Table
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """The file that is downloaded: bytes generated from `seed` (see linklab.lab.payload)."""
+    """The file that is downloaded: bytes generated from `seed` (see linklab.lab.programs.payload)."""
 
     size_bytes: int
     seed: int = 1

@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from linklab.lab import authority
+from linklab.lab.programs import authority
 from linklab.places.guest import release
 from linklab.places.guest.release import ReleaseError
 

@@ -1,0 +1,85 @@
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from linklab.lab.kernel import rtnetlink
+from linklab.lab.kernel.namespace import inside, network_of, new_network, write_sysctls
+from linklab.lab.kernel.netlink import Channel
+
+OWN = Path("/proc/thread-self/ns/net")
+
+
+def test_the_block_is_inside_and_the_rest_is_not(namespace: int) -> None:
+    own = OWN.readlink()
+    with inside(namespace):
+        assert OWN.readlink() == Path(f"/proc/self/fd/{namespace}").readlink() != own
+        assert [name for _, name in socket.if_nameindex()] == ["lo"]
+    assert OWN.readlink() == own
+
+
+def test_an_error_in_the_block_leads_out_of_it(namespace: int) -> None:
+    own = OWN.readlink()
+    with pytest.raises(KeyError), inside(namespace):
+        raise KeyError
+    assert OWN.readlink() == own
+
+
+def test_a_process_s_namespace_is_told_by_its_number() -> None:
+    descriptor = network_of(os.getpid())
+    assert Path(f"/proc/self/fd/{descriptor}").readlink() == OWN.readlink()
+    os.close(descriptor)
+    with pytest.raises(FileNotFoundError):
+        network_of(1 << 30)
+
+
+def test_a_new_namespace_is_another_and_nobody_is_moved_there(namespace: int) -> None:
+    own = OWN.readlink()
+    made = new_network()
+    names = {Path(f"/proc/self/fd/{one}").readlink() for one in (made, namespace)}
+    assert len(names | {own}) == 3
+    assert OWN.readlink() == own
+    with inside(made):
+        assert [name for _, name in socket.if_nameindex()] == ["lo"]
+    os.close(made)
+
+
+def test_no_descriptor_is_left_open(namespace: int) -> None:
+    def descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = descriptors()
+    for _ in range(3):
+        with inside(namespace):
+            Channel().close()
+        os.close(new_network())
+    with pytest.raises(OSError, match="setns: Bad file descriptor"), inside(1 << 20):
+        pass
+    assert descriptors() == before
+
+
+def test_netlink_stays_where_it_was_opened(namespace: int) -> None:
+    with inside(namespace):
+        channel = Channel()
+    channel.request(rtnetlink.add_pair("one", "two"))
+    with inside(namespace):
+        assert {name for _, name in socket.if_nameindex()} == {"lo", "one", "two"}
+    assert "one" not in {name for _, name in socket.if_nameindex()}
+    channel.close()
+
+
+def test_sysctls_are_of_the_namespace(namespace: int) -> None:
+    name = Path("/proc/sys/net/ipv4/ip_default_ttl")
+    before = name.read_text()
+    write_sysctls(namespace, {"net.ipv4.ip_default_ttl": "77"})
+    assert name.read_text() == before
+    with inside(namespace):
+        assert name.read_text() == "77\n"
+
+
+def test_a_refused_sysctl_is_named(namespace: int) -> None:
+    with pytest.raises(OSError, match="sysctl net.ipv4.tcp_congestion_control=warp: No such file"):
+        write_sysctls(namespace, {"net.ipv4.tcp_congestion_control": "warp"})
+    with pytest.raises(OSError, match="sysctl net.ipv4.no_such_thing=1: "):
+        write_sysctls(namespace, {"net.ipv4.no_such_thing": "1"})

@@ -1,0 +1,256 @@
+"""Messages that make and change interfaces, addresses, routes, rules and neighbours (rtnetlink(7)).
+
+Layouts are those of linux/rtnetlink.h, if_link.h, if_addr.h, fib_rules.h, neighbour.h and
+if_bridge.h. IPv4 only, as the lab is.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass
+
+from linklab.lab.kernel.netlink import (
+    ACK,
+    CREATE,
+    ECHO,
+    EXCLUSIVE,
+    HEADER_BYTES,
+    REPLACE,
+    attribute,
+    message,
+    number,
+    of_answer,
+    text,
+)
+
+MAIN_TABLE = 254
+
+IS_UP = 6
+"""An interface's operational state: it can carry packets (RFC 2863)."""
+
+_NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
+_NEWADDR, _DELADDR, _NEWROUTE, _NEWNEIGH, _NEWRULE, _DELRULE = 20, 21, 24, 28, 32, 33
+
+_LINK = struct.Struct("=BxHiII")
+_ADDRESS = struct.Struct("=BBBBI")
+_ROUTE = struct.Struct("=BBBBBBBBI")
+_NEIGHBOUR = struct.Struct("=BxxxiHBB")
+_NEW = ACK | CREATE | EXCLUSIVE
+
+_IFF_UP = 1
+_IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MASTER = 1, 3, 10
+_IFLA_GRO_MAX_SIZE = 58
+_IFLA_OPERSTATE, _IFLA_LINKINFO, _IFLA_STATS64, _IFLA_NET_NS_FD = 16, 18, 23, 28
+_INFO_KIND, _INFO_DATA, _INFO_SLAVE_KIND, _INFO_SLAVE_DATA = 1, 2, 4, 5
+_VETH_PEER, _BR_STP_STATE = 1, 5
+_IFLA_BRPORT_STATE, _IFLA_BRPORT_LEARNING = 1, 8
+_BYTES = struct.Struct("=16xQQ")
+
+_IFA_ADDRESS, _IFA_LOCAL = 1, 2
+_STATIC, _UNICAST, _LOCAL, _HOST = 4, 1, 2, 254
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_PREFSRC = 1, 4, 5, 6, 7
+_TO_TABLE = 1
+_FRA_DST, _FRA_SRC, _FRA_PRIORITY, _FRA_OIFNAME = 1, 2, 6, 17
+_FRA_IP_PROTO, _FRA_SPORT_RANGE, _FRA_DPORT_RANGE = 22, 23, 24
+_PORTS = struct.Struct("=HH")
+_NDA_DST, _NDA_LLADDR, _PERMANENT = 1, 2, 0x80
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What the kernel says of an interface."""
+
+    index: int
+    operational_state: int
+    received_bytes: int
+    sent_bytes: int
+
+
+def _link(index: int = 0, flags: int = 0, change: int = 0) -> bytes:
+    return _LINK.pack(socket.AF_UNSPEC, 0, index, flags, change)
+
+
+def _mac(kind: int, address: str) -> bytes:
+    return attribute(kind, bytes.fromhex(address.replace(":", "")))
+
+
+def _info(kind: str, data: bytes) -> bytes:
+    return attribute(_IFLA_LINKINFO, text(_INFO_KIND, kind) + attribute(_INFO_DATA, data))
+
+
+def add_cable(name: str, mac: str, other: str, other_mac: str, namespace: int) -> bytes:
+    """A veth pair: `name` here, `other` in the network namespace that `namespace` has open."""
+    peer = _link() + text(_IFLA_IFNAME, other) + _mac(_IFLA_ADDRESS, other_mac)
+    peer += number(_IFLA_NET_NS_FD, namespace)
+    body = _link() + text(_IFLA_IFNAME, name) + _mac(_IFLA_ADDRESS, mac)
+    return message(_NEWLINK, _NEW, body + _info("veth", attribute(_VETH_PEER, peer)))
+
+
+def add_pair(name: str, other: str) -> bytes:
+    """A veth pair with both ends here."""
+    peer = attribute(_VETH_PEER, _link() + text(_IFLA_IFNAME, other))
+    return message(_NEWLINK, _NEW, _link() + text(_IFLA_IFNAME, name) + _info("veth", peer))
+
+
+def add_bridge(name: str) -> bytes:
+    """A bridge without a spanning tree."""
+    info = _info("bridge", number(_BR_STP_STATE, 0))
+    return message(_NEWLINK, _NEW, _link() + text(_IFLA_IFNAME, name) + info)
+
+
+def delete(index: int) -> bytes:
+    """Removes an interface; of a pair, both."""
+    return message(_DELLINK, ACK, _link(index))
+
+
+def set_up(index: int, *, up: bool) -> bytes:
+    """Sets an interface up or down."""
+    return message(_NEWLINK, ACK, _link(index, _IFF_UP if up else 0, _IFF_UP))
+
+
+def set_receive_size(index: int, size_bytes: int) -> bytes:
+    """Up to how many bytes of IPv4 packets an interface joins into one before TCP sees them; below
+    65536."""
+    return message(_NEWLINK, ACK, _link(index) + number(_IFLA_GRO_MAX_SIZE, size_bytes))
+
+
+def set_master(index: int, bridge: int) -> bytes:
+    """Makes an interface a port of a bridge."""
+    return message(_NEWLINK, ACK, _link(index) + number(_IFLA_MASTER, bridge))
+
+
+def _port(index: int, kind: int, value: int) -> bytes:
+    data = attribute(kind, struct.pack("=B", value))
+    info = text(_INFO_SLAVE_KIND, "bridge") + attribute(_INFO_SLAVE_DATA, data)
+    return message(_NEWLINK, ACK, _link(index) + attribute(_IFLA_LINKINFO, info))
+
+
+def set_port_state(index: int, state: int) -> bytes:
+    """Sets a bridge port's state (linux/if_bridge.h)."""
+    return _port(index, _IFLA_BRPORT_STATE, state)
+
+
+def set_port_learning(index: int, *, learns: bool) -> bytes:
+    """Whether a bridge learns from a port who is there."""
+    return _port(index, _IFLA_BRPORT_LEARNING, int(learns))
+
+
+def get_interface(index: int) -> bytes:
+    """Asks for one interface."""
+    return message(_GETLINK, ECHO, _link(index))
+
+
+def find_interface(name: str) -> bytes:
+    """Asks for the interface of a name."""
+    return message(_GETLINK, ECHO, _link() + text(_IFLA_IFNAME, name))
+
+
+def interface(answer: bytes) -> Interface:
+    """What the answer to `get_interface` or `find_interface` says."""
+    _, _, index, _, _ = _LINK.unpack_from(answer, HEADER_BYTES)
+    found = of_answer(answer, _LINK.size)
+    received, sent = _BYTES.unpack_from(found[_IFLA_STATS64])
+    return Interface(index, found[_IFLA_OPERSTATE][0], received, sent)
+
+
+def _packed(address: str) -> bytes:
+    return socket.inet_aton(address)
+
+
+def _address(kind: int, flags: int, index: int, address: str, prefix_bits: int) -> bytes:
+    here = _packed(address)
+    body = _ADDRESS.pack(socket.AF_INET, prefix_bits, 0, 0, index)
+    body += attribute(_IFA_ADDRESS, here) + attribute(_IFA_LOCAL, here)
+    return message(kind, flags, body)
+
+
+def add_address(index: int, address: str, prefix_bits: int) -> bytes:
+    """Gives an interface an address."""
+    return _address(_NEWADDR, _NEW, index, address, prefix_bits)
+
+
+def delete_address(index: int, address: str, prefix_bits: int) -> bytes:
+    """Takes an address from an interface."""
+    return _address(_DELADDR, ACK, index, address, prefix_bits)
+
+
+def set_route(
+    network: str,
+    gateway: str,
+    index: int,
+    *,
+    table: int = MAIN_TABLE,
+    priority: int | None = None,
+    source: str | None = None,
+) -> bytes:
+    """The route to `network` (`10.1.0.0/24`, or `0.0.0.0/0` for all) through a gateway; takes the
+    place of one that is there. A socket without an address sends from `source`, else from the
+    device's."""
+    destination, _, bits = network.partition("/")
+    body = _ROUTE.pack(socket.AF_INET, int(bits), 0, 0, table, _STATIC, 0, _UNICAST, 0)
+    if int(bits):
+        body += attribute(_RTA_DST, _packed(destination))
+    body += attribute(_RTA_GATEWAY, _packed(gateway)) + number(_RTA_OIF, index)
+    if priority is not None:
+        body += number(_RTA_PRIORITY, priority)
+    if source is not None:
+        body += attribute(_RTA_PREFSRC, _packed(source))
+    return message(_NEWROUTE, ACK | CREATE | REPLACE, body)
+
+
+def set_own(network: str, index: int) -> bytes:
+    """Takes every address of `network` for this host's own, by its loopback device."""
+    destination, _, bits = network.partition("/")
+    body = _ROUTE.pack(socket.AF_INET, int(bits), 0, 0, MAIN_TABLE, _STATIC, _HOST, _LOCAL, 0)
+    if int(bits):
+        body += attribute(_RTA_DST, _packed(destination))
+    return message(_NEWROUTE, ACK | CREATE | REPLACE, body + number(_RTA_OIF, index))
+
+
+def _rule(
+    table: int, priority: int, selector: bytes, *, source_bits: int = 0, destination_bits: int = 0
+) -> bytes:
+    bits = (destination_bits, source_bits)
+    body = _ROUTE.pack(socket.AF_INET, *bits, 0, table, 0, 0, _TO_TABLE, 0)
+    return body + number(_FRA_PRIORITY, priority) + selector
+
+
+def _rule_by_source(network: str, table: int, priority: int) -> bytes:
+    source, _, bits = network.partition("/")
+    return _rule(table, priority, attribute(_FRA_SRC, _packed(source)), source_bits=int(bits))
+
+
+def add_rule_by_source(network: str, table: int, priority: int) -> bytes:
+    """What comes from `network` goes by a table, of 1 to 255."""
+    return message(_NEWRULE, _NEW, _rule_by_source(network, table, priority))
+
+
+def delete_rule_by_source(network: str, table: int, priority: int) -> bytes:
+    """Removes such a rule."""
+    return message(_DELRULE, ACK, _rule_by_source(network, table, priority))
+
+
+def add_rule_by_device(device: str, table: int, priority: int) -> bytes:
+    """What a socket bound to `device` sends goes by a table, of 1 to 255."""
+    rule = _rule(table, priority, text(_FRA_OIFNAME, device))
+    return message(_NEWRULE, _NEW, rule)
+
+
+def add_rule_by_udp_ports(
+    network: str, source: tuple[int, int], to: tuple[int, int], table: int, priority: int
+) -> bytes:
+    """UDP for `network`, from and to ports of these ranges, goes by a table, of 1 to 255."""
+    destination, _, bits = network.partition("/")
+    selector = attribute(_FRA_DST, _packed(destination))
+    selector += attribute(_FRA_IP_PROTO, bytes([socket.IPPROTO_UDP]))
+    selector += attribute(_FRA_SPORT_RANGE, _PORTS.pack(*source))
+    selector += attribute(_FRA_DPORT_RANGE, _PORTS.pack(*to))
+    return message(_NEWRULE, _NEW, _rule(table, priority, selector, destination_bits=int(bits)))
+
+
+def set_neighbour(index: int, address: str, mac: str) -> bytes:
+    """Whoever has `address` behind an interface has this MAC, for good."""
+    body = _NEIGHBOUR.pack(socket.AF_INET, index, _PERMANENT, 0, 0)
+    body += attribute(_NDA_DST, _packed(address))
+    return message(_NEWNEIGH, ACK | CREATE | REPLACE, body + _mac(_NDA_LLADDR, mac))

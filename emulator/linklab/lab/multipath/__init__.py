@@ -1,0 +1,1 @@
+"""Multipath TCP of the kernel, and what decides which links it uses."""

@@ -1,0 +1,190 @@
+"""Multipath TCP of the kernel between the lab's end hosts: which links it uses how, and what its
+subflows have carried.
+
+The client's path manager opens subflows from its endpoints, one address per link; the server has
+one address, so that a full mesh is one subflow per link. The first subflow takes the link of the
+client's best default route (`lab/network/lab.py`).
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from linklab.core.records import FILES, SubflowRecord, line
+from linklab.lab.kernel.namespace import inside
+from linklab.lab.kernel.netlink import GENERIC, SOCK_DIAG, Channel, NetlinkError
+from linklab.lab.multipath import path_manager, sock_diag
+from linklab.lab.multipath.path_manager import Endpoint, Opened
+from linklab.lab.multipath.path_use import NO_COUPLING
+from linklab.lab.multipath.sock_diag import Carried, Subflow
+from linklab.lab.network.lab import Host, Lab, LabError
+
+FILE: Final = "mptcp.json"
+"""In a run directory: what the kernels' Multipath TCP is, and what it has counted."""
+
+_SYSCTLS: Final = (
+    "net/mptcp/scheduler",
+    "net/mptcp/available_schedulers",
+    "net/mptcp/path_manager",
+    "net/mptcp/available_path_managers",
+    "net/ipv4/tcp_congestion_control",
+    "net/ipv4/tcp_available_congestion_control",
+)
+
+
+class Multipath:
+    """Multipath TCP on both end hosts of a lab. `close` it.
+
+    Raises LabError where the kernel has none.
+    """
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._names = {link.path.client.address: name for name, link in lab.links.items()}
+        self._identifiers = {name: number for number, name in enumerate(lab.links, 1)}
+        self._commands = {host.name: _generic(host) for host in (lab.client, lab.server)}
+        try:
+            found = self._commands[lab.client.name].request(path_manager.find_family())
+        except NetlinkError as error:
+            for channel in self._commands.values():
+                channel.close()
+            if error.errno != errno.ENOENT:
+                raise
+            raise LabError(
+                "this kernel has no Multipath TCP (CONFIG_MPTCP); use the guest, whose kernel has"
+            ) from error
+        self._family = path_manager.family(found)
+        most = len(lab.links)
+        for channel in self._commands.values():
+            limits = path_manager.set_limits(self._family, subflows=most, accepted=most)
+            channel.request(limits)
+        with inside(lab.client.node.namespace):
+            self._sockets, self._events, self._gone = (
+                Channel(SOCK_DIAG),
+                Channel(GENERIC),
+                Channel(SOCK_DIAG),
+            )
+        self._left: dict[tuple[str, int], Carried] = {}
+        self._events.join(self._family.events)
+        self._gone.join(sock_diag.DESTROYED)
+
+    def close(self) -> None:
+        """Closes its sockets; subflows and endpoints stay."""
+        for channel in (*self._commands.values(), self._sockets, self._events, self._gone):
+            channel.close()
+
+    def use_all(self, *, backups_of: str | None = None) -> None:
+        """Has connections use all links, or the others as backups of one."""
+        for link in self._lab.links:
+            self.use(link, backup=backups_of is not None and link != backups_of)
+
+    def _client(self, message: bytes) -> None:
+        self._commands[self._lab.client.name].request(message)
+
+    def use(self, link: str, *, backup: bool = False) -> None:
+        """Has connections, open ones too, use a link that they do not use yet."""
+        path = self._lab.links[link].path
+        flags = Endpoint.SUBFLOW | (Endpoint.BACKUP if backup else Endpoint(0))
+        index = self._lab.client.indices[path.device]
+        self._client(
+            path_manager.add_endpoint(
+                self._family, self._identifiers[link], path.client.address, index, flags
+            )
+        )
+
+    def set_backup(self, link: str, *, backup: bool) -> None:
+        """Has the subflows over a link in use carry something only while no other one can, or as
+        much as they can. Both ends know at once (MP_PRIO)."""
+        flags = Endpoint.SUBFLOW | (Endpoint.BACKUP if backup else Endpoint(0))
+        address = self._lab.links[link].path.client.address
+        self._client(path_manager.set_flags(self._family, self._identifiers[link], address, flags))
+
+    def leave(self, link: str) -> None:
+        """Closes the subflows over a link in use, and opens no more."""
+        for one in self.subflows():  # The kernel forgets what a connection's first one carried.
+            if self.link_of(one.tcp.address) == link:
+                self._left[one.tcp.address, one.tcp.port] = one.tcp
+        address = self._lab.links[link].path.client.address
+        self._client(path_manager.delete_endpoint(self._family, self._identifiers[link], address))
+
+    def link_of(self, address: str) -> str:
+        """The link of one of the client's addresses; "" of one that it has leased since."""
+        return self._names.get(address, "")
+
+    def subflows(self) -> Iterator[Subflow]:
+        """The client's subflows as they are now."""
+        for answer in self._sockets.dump(sock_diag.all_connections()):
+            found = sock_diag.subflow(answer)
+            if found is not None:
+                yield found
+
+    def write(self, run_dir: Path, t_s: float) -> None:
+        """Writes `subflows.jsonl`, what every subflow of the run has carried at the client's end,
+        and `mptcp.json`. At the end of a run: until then it has only listened."""
+        there = self._sockets.dump(sock_diag.all_connections())
+        alive = {
+            (one.tcp.address, one.tcp.port): one for one in map(sock_diag.subflow, there) if one
+        }
+        # One that is closed may linger as a plain connection until the peer has acknowledged it.
+        gone = self._left | {
+            (tcp.address, tcp.port): tcp
+            for tcp in map(sock_diag.carried, [*self._gone.heard(), *there])
+            if tcp is not None
+        }
+        with (run_dir / FILES[SubflowRecord]).open("wb") as file:
+            for opened in map(path_manager.opened, self._events.heard()):
+                if opened is not None:
+                    key = opened.address, opened.port
+                    file.write(line(self._record(t_s, opened, alive.get(key), gone.get(key))))
+        told = {host.name: _told(host) for host in (self._lab.client, self._lab.server)}
+        text = msgspec.json.format(msgspec.json.encode({"note": NO_COUPLING, **told}), indent=2)
+        (run_dir / FILE).write_bytes(text + b"\n")
+
+    def _record(
+        self, t_s: float, opened: Opened, alive: Subflow | None, gone: Carried | None
+    ) -> SubflowRecord:
+        state: Literal["open", "backup", "closed"] = "closed"
+        if alive is not None:
+            state = "backup" if alive.is_backup else "open"
+        record = SubflowRecord(
+            t_s=t_s,
+            link=self.link_of(opened.address),
+            connection=opened.token,
+            endpoint=opened.identifier,
+            port=opened.port,
+            state=state,
+        )
+        tcp = gone if alive is None else alive.tcp
+        if tcp is None:
+            return record
+        return msgspec.structs.replace(
+            record,
+            received_bytes=tcp.received_bytes,
+            sent_bytes=tcp.acknowledged_bytes,
+            retransmitted_segments=tcp.retransmitted_segments,
+            rtt_s=tcp.rtt_s,
+        )
+
+
+def _generic(host: Host) -> Channel:
+    with inside(host.node.namespace):
+        return Channel(GENERIC)
+
+
+def _told(host: Host) -> dict[str, Any]:
+    """What the kernel says of Multipath TCP in a host's network namespace."""
+    with inside(host.node.namespace):
+        settings = {name: Path("/proc/sys", name).read_text().strip() for name in _SYSCTLS}
+        counters = Path("/proc/thread-self/net/netstat").read_text()
+    return {"settings": settings, "counters": mptcp_counters(counters)}
+
+
+def mptcp_counters(netstat: str) -> dict[str, int]:
+    """The counters of Multipath TCP that are not 0, of /proc/net/netstat."""
+    names, values = (row.split()[1:] for row in netstat.splitlines() if row.startswith("MPTcpExt:"))
+    return {name: int(value) for name, value in zip(names, values, strict=True) if int(value)}

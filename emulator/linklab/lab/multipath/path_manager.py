@@ -1,0 +1,138 @@
+"""Messages to the kernel's path manager of Multipath TCP, a family of generic netlink.
+
+Layouts are those of linux/genetlink.h and linux/mptcp_pm.h. What an endpoint does is in
+ip-mptcp(8). IPv4 only, as the lab is.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass
+from enum import IntFlag
+
+from linklab.lab.kernel.netlink import (
+    ACK,
+    HEADER_BYTES,
+    attribute,
+    attributes,
+    message,
+    nested,
+    number,
+    of_answer,
+    text,
+)
+
+
+class Endpoint(IntFlag):
+    """What an address of this host is for. `SUBFLOW`: connections get a subflow from it. `BACKUP`:
+    which carries something only while no other one can. `FULLMESH`: one to every address of the
+    peer."""
+
+    SUBFLOW = 0x2
+    BACKUP = 0x4
+    FULLMESH = 0x8
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The numbers by which a kernel knows its path manager, and the group that is told of events."""
+
+    number: int
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A subflow has been established: of which connection (`token`), from which endpoint (0: the
+    connection's first subflow), address and port."""
+
+    token: int
+    identifier: int
+    address: str
+    port: int
+
+
+NAME = "mptcp_pm"
+_EVENTS = "mptcp_pm_events"
+
+_CONTROL = 0x10
+_GET_FAMILY, _FAMILY_ID, _FAMILY_NAME, _GROUPS = 3, 1, 2, 7
+_GROUP_NAME, _GROUP_ID = 1, 2
+_GENERIC = struct.Struct("=BBxx")
+_VERSION = 1
+
+_ADD, _DELETE, _SET_LIMITS, _SET_FLAGS = 1, 2, 5, 7
+_ENDPOINT, _ACCEPTED, _SUBFLOWS = 1, 2, 3
+_FAMILY, _ID, _ADDRESS, _FLAGS, _INTERFACE = 1, 2, 3, 6, 7
+
+_ESTABLISHED, _SUBFLOW_ESTABLISHED = 2, 10
+_TOKEN, _LOCAL_ID, _SOURCE, _SOURCE_PORT = 1, 3, 5, 9
+
+
+def find_family() -> bytes:
+    """Asks for the number of the path manager's family; refused (ENOENT) by a kernel without
+    Multipath TCP."""
+    body = _GENERIC.pack(_GET_FAMILY, _VERSION) + text(_FAMILY_NAME, NAME)
+    return message(_CONTROL, 0, body)
+
+
+def family(answer: bytes) -> Family:
+    """The answer to `find_family`."""
+    found = of_answer(answer, _GENERIC.size)
+    groups = {
+        bytes(group[_GROUP_NAME]).rstrip(b"\0").decode(): struct.unpack("=I", group[_GROUP_ID])[0]
+        for group in map(attributes, attributes(found[_GROUPS]).values())
+    }
+    return Family(struct.unpack("=H", found[_FAMILY_ID])[0], groups[_EVENTS])
+
+
+def _command(family: Family, command: int, body: bytes) -> bytes:
+    return message(family.number, ACK, _GENERIC.pack(command, _VERSION) + body)
+
+
+def set_limits(family: Family, *, subflows: int, accepted: int) -> bytes:
+    """How many subflows a connection may have beside its first one, and how many addresses of the
+    peer's it may use."""
+    return _command(family, _SET_LIMITS, number(_ACCEPTED, accepted) + number(_SUBFLOWS, subflows))
+
+
+def _endpoint(identifier: int, address: str, flags: Endpoint, index: int | None) -> bytes:
+    body = attribute(_FAMILY, struct.pack("=H", socket.AF_INET))
+    body += attribute(_ID, struct.pack("=B", identifier))
+    body += attribute(_ADDRESS, socket.inet_aton(address)) + number(_FLAGS, flags)
+    if index is not None:
+        body += number(_INTERFACE, index)
+    return nested(_ENDPOINT, body)
+
+
+def add_endpoint(
+    family: Family, identifier: int, address: str, index: int, flags: Endpoint
+) -> bytes:
+    """Makes an address of the interface `index` an endpoint, known by a number of 1 to 255. Open
+    connections get their subflow at once."""
+    return _command(family, _ADD, _endpoint(identifier, address, flags, index))
+
+
+def delete_endpoint(family: Family, identifier: int, address: str) -> bytes:
+    """Removes an endpoint and its subflows of all connections."""
+    return _command(family, _DELETE, _endpoint(identifier, address, Endpoint(0), None))
+
+
+def set_flags(family: Family, identifier: int, address: str, flags: Endpoint) -> bytes:
+    """Changes whether an endpoint is BACKUP; the peers of all connections are told (MP_PRIO)."""
+    return _command(family, _SET_FLAGS, _endpoint(identifier, address, flags, None))
+
+
+def opened(event: bytes) -> Opened | None:
+    """The subflow that an event says is established; None where it says something else."""
+    command, _ = _GENERIC.unpack_from(event, HEADER_BYTES)
+    if command not in (_ESTABLISHED, _SUBFLOW_ESTABLISHED):
+        return None
+    found = of_answer(event, _GENERIC.size)
+    return Opened(
+        token=struct.unpack("=I", found[_TOKEN])[0],
+        identifier=found[_LOCAL_ID][0] if command == _SUBFLOW_ESTABLISHED else 0,
+        address=socket.inet_ntoa(found[_SOURCE]),
+        port=struct.unpack(">H", found[_SOURCE_PORT])[0],
+    )

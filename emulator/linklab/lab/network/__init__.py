@@ -1,0 +1,1 @@
+"""Hosts, cables, addresses and routes of the lab, and what lies outside it."""

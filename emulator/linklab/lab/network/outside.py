@@ -1,0 +1,171 @@
+"""The outside of a lab on the real clock, beyond its server host.
+
+    client ═ links ═ server ──── outside ┄┄ relay ┄┄ this machine, and what it reaches
+
+`outside` is a node that takes every address for its own. What connects there is joined, by a relay
+(`relay/relay.py`), to a connection of the machine's: the kernel's TCP carries what goes over the
+emulated links, and a lossless neighbour the rest. In the other direction `multilink proxy` on the
+client host can be reached from the machine's loopback device. To the lab's hosts nothing else is opened; but a program
+that is root in the guest can enter the namespace of its device, from which all is reached that
+slirp4netns reaches (SECURITY.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from linklab.lab.kernel import rtnetlink
+from linklab.lab.kernel.namespace import inside, write_sysctls
+from linklab.lab.kernel.netlink import Channel
+from linklab.lab.network.lab import EVERYWHERE, LOOPBACK, Host, Lab, connect, start_host
+from linklab.lab.network.nodes import Router
+from linklab.lab.network.services import Outside
+from linklab.lab.network.topology import SERVER, Port
+from linklab.relay import relay
+from linklab.relay.relay import Rule
+from linklab.scenario import Scenario
+
+NODE: Final = "outside"
+_SERVER_PORT = Port(SERVER, "server-outside", "10.0.254.1")
+_OWN_PORT = Port(NODE, "outside-server", "10.0.254.2")
+
+DNS_ADDRESS: Final = "10.0.0.53"
+"""Where the lab asks for names, if it may reach everything outside."""
+
+PORTS: Final = (22, 80, 443, 853, 3000, 5000, 8000, 8080, 8443, 8888, 9000)
+"""The TCP ports that lead outside, if everything may be reached; others are refused."""
+
+
+def open_device(name: str, address: str, gateway: str) -> None:
+    """Has this namespace's device up, and leads to its gateway what is not here."""
+    with contextlib.closing(Channel()) as channel:
+        index = rtnetlink.interface(channel.request(rtnetlink.find_interface(name))).index
+        channel.request(rtnetlink.add_address(index, address, 24))
+        channel.request(rtnetlink.set_up(index, up=True))
+        channel.request(rtnetlink.set_route(EVERYWHERE, gateway, index))
+
+
+def _add_node(lab: Lab, scenario: Scenario, stack: contextlib.ExitStack) -> Host:
+    """Joins the outside to the server host, and leads to it what is for nobody in the lab."""
+    outside = start_host(NODE, Router)
+    stack.callback(outside.node.terminate)
+    write_sysctls(outside.node.namespace, scenario.tcp.sysctls())
+    lab.hosts[NODE] = outside
+    connect(lab.hosts, _SERVER_PORT, _OWN_PORT)
+
+    def lead(host: Host, own: Port, other: Port, network: str = EVERYWHERE) -> None:
+        index = host.indices[own.interface]
+        host.channel.request(rtnetlink.set_route(network, other.address, index))
+
+    for link in lab.links.values():
+        path = link.path
+        for access in path.accesses:
+            lead(lab.hosts[access.node], access.up, access.core)
+        lead(lab.hosts[path.core], path.core_up, path.server)
+        lead(outside, _OWN_PORT, _SERVER_PORT, path.client_network)
+    lead(lab.server, _SERVER_PORT, _OWN_PORT)
+    outside.channel.request(rtnetlink.set_own(EVERYWHERE, LOOPBACK))
+    return outside
+
+
+def listening(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
+    """A socket in this namespace, for an address that need not be its own."""
+    sock = socket.socket(socket.AF_INET, kind)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # An origin's address and all others may have the same port; the nearer match gets what comes.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    sock.setsockopt(socket.SOL_IP, socket.IP_TRANSPARENT, 1)
+    sock.bind((address, port))
+    if kind == socket.SOCK_STREAM:
+        sock.listen(1024)
+    return sock
+
+
+def _start_relay(
+    sockets: Sequence[tuple[socket.socket, tuple[str, int] | None]],
+    host: Host | None = None,
+    *,
+    greets: bool = False,
+) -> subprocess.Popen[bytes]:
+    """Starts a relay that connects from `host`, or from here."""
+    rules = [
+        Rule(
+            descriptor=one.fileno(),
+            to=to,
+            udp=one.type == socket.SOCK_DGRAM,
+            greets=greets,
+            lanes=[],
+        )
+        for one, to in sockets
+    ]
+    argv = [sys.executable, "-I", "-S", str(relay.__file__), json.dumps(rules)]
+    before = [] if host is None else ["mnexec", "-a", str(host.pid)]
+    return subprocess.Popen(
+        [*before, *argv],
+        stdin=subprocess.DEVNULL,
+        pass_fds=[one.fileno() for one, _ in sockets],
+    )
+
+
+def ended(process: subprocess.Popen[bytes]) -> None:
+    """Kills a process that nobody needs any more."""
+    process.kill()
+    process.wait()
+
+
+@contextlib.contextmanager
+def joined(
+    lab: Lab, scenario: Scenario, wanted: Outside, multilink: str, way_in: str, log: Path
+) -> Iterator[None]:
+    """The outside is there within the block; `way_in` is the address here at which proxies are
+    reached, and `log` the file in which they say what went wrong."""
+    with contextlib.ExitStack() as stack:
+        outside = _add_node(lab, scenario, stack)
+        ways: list[tuple[socket.socket, tuple[str, int] | None]] = []
+        with inside(outside.node.namespace):
+            for origin in wanted.origins:
+                sock = listening(origin.address, origin.port, socket.SOCK_STREAM)
+                ways.append((sock, origin.to))
+            if wanted.resolver is not None:
+                ways.append((listening(DNS_ADDRESS, 53, socket.SOCK_DGRAM), wanted.resolver))
+                for port in PORTS:
+                    ways.append((listening("0.0.0.0", port, socket.SOCK_STREAM), None))
+        for sock, _ in ways:
+            stack.callback(sock.close)
+        stack.callback(ended, _start_relay(ways))
+        if wanted.proxies:
+            _start_proxies(lab, wanted, multilink, way_in, log, stack)
+        yield
+
+
+def _start_proxies(
+    lab: Lab,
+    wanted: Outside,
+    multilink: str,
+    way_in: str,
+    log: Path,
+    stack: contextlib.ExitStack,
+) -> None:
+    """A proxy on the client host for each port, and the relay that leads to them."""
+    words_of_all = stack.enter_context(log.open("ab"))
+    ways: list[tuple[socket.socket, tuple[str, int] | None]] = []
+    for name, port in wanted.proxies.items():
+        links = lab.links if name == "" else {name: lab.links[name]}
+        words = [
+            word for one, link in links.items() for word in ("--link", f"{one}={link.path.device}")
+        ]
+        dns = ["--dns", DNS_ADDRESS] if wanted.resolver is not None else []
+        algorithm = ["--algorithm", "single"] if len(links) == 1 else []
+        argv = [multilink, "proxy", *words, *algorithm, *dns, "--listen", f"127.0.0.1:{port}"]
+        stack.callback(ended, lab.client.start(argv, stderr=words_of_all))
+        sock = listening(way_in, port, socket.SOCK_STREAM)
+        stack.callback(sock.close)
+        ways.append((sock, ("127.0.0.1", port)))
+    stack.callback(ended, _start_relay(ways, lab.client, greets=way_in != "127.0.0.1"))

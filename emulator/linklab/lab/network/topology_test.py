@@ -1,0 +1,150 @@
+import ipaddress
+from itertools import pairwise
+
+import pytest
+
+from linklab import scenario
+from linklab.core.link_kinds import MAX_LINKS
+from linklab.lab.network.topology import (
+    AIR,
+    CLIENT,
+    LEASES,
+    SERVER,
+    SERVER_ADDRESS,
+    LinkPath,
+    Port,
+    link_paths,
+)
+
+LINK = "down: 1 Mbit/s, up: 1 Mbit/s, rtt: 0 s"
+
+
+def paths_of(*links: str) -> list[LinkPath]:
+    text = f"name: a\npayload: {{size: 1 B}}\nlinks: {{{', '.join(links)}}}\n"
+    return list(link_paths(scenario.parse(text).links).values())
+
+
+def wifi(name: str, *points: str) -> str:
+    named = ", ".join(f"{{name: {point}}}" for point in points)
+    radio = f", radio: {{standard: ac, access_points: [{named}]}}" if points else ""
+    return f"{name}: {{{LINK}, kind: wifi{radio}}}"
+
+
+def lte(name: str) -> str:
+    return f"{name}: {{{LINK}, kind: lte}}"
+
+
+TWO = paths_of(wifi("wifi"), lte("lte"))
+ROAMING = paths_of(wifi("wifi", "ap1", "ap2"), lte("lte"))[0]
+MANY = paths_of(
+    wifi("wifi", "ap1", "ap2"),
+    wifi("b", "longname", "longnam2"),
+    wifi("c"),
+    *(lte(name) for name in ("lte", "d", "e", "f", "g")),
+)
+
+
+def net(port: Port) -> ipaddress.IPv4Network:
+    return ipaddress.IPv4Interface(f"{port.address}/24").network
+
+
+def ports(paths: list[LinkPath]) -> list[Port]:
+    return [port for path in paths for cable in path.cables for port in cable]
+
+
+every = pytest.mark.parametrize("paths", [TWO, MANY], ids=["two", "many"])
+
+
+def test_wifi_and_lte_stand_where_they_always_stood() -> None:
+    assert [path.client.interface for path in TWO] == ["wlan0", "rmnet0"]
+    assert [path.nodes for path in TWO] == [["ap", "isp"], ["enb", "epc"]]
+    assert [path.client.address for path in TWO] == ["10.1.0.2", "10.2.0.2"]
+    assert [path.table for path in TWO] == [101, 102]
+
+
+def test_further_links_have_nodes_devices_and_networks_of_their_own() -> None:
+    assert len(MANY) == MAX_LINKS
+    assert [path.device for path in MANY[:5]] == ["wlan0", "wlan1", "wlan2", "rmnet0", "rmnet1"]
+    assert MANY[1].nodes == ["air-1", "longname", "longnam2", "isp-1"]
+    assert MANY[2].nodes == ["ap-2", "isp-2"]
+    nodes = [node for path in MANY for node in path.nodes]
+    assert len(set(nodes)) == len(nodes)
+
+
+def test_every_link_leads_from_the_client_over_two_nodes_to_the_server() -> None:
+    for path in TWO:
+        nodes = [CLIENT, *path.nodes, SERVER]
+        assert [(one.node, two.node) for one, two in path.cables] == list(pairwise(nodes))
+        for (_, far), (near, _) in pairwise(path.cables):
+            assert far.interface != near.interface
+
+
+def test_rate_and_delay_are_never_shaped_on_one_node() -> None:
+    for path in (*TWO, *MANY):
+        for access in path.accesses:
+            assert access.down.node == access.up.node == access.node
+            assert access.core.node == path.core_up.node == path.core
+            assert access.node != path.core
+            assert {access.node, path.core}.isdisjoint({CLIENT, SERVER, AIR})
+
+
+def test_several_access_points_hang_in_the_air() -> None:
+    assert ROAMING.nodes == [AIR, "ap1", "ap2", "isp"]
+    assert ROAMING.carrier.node == AIR
+    assert [access.air and access.air.node for access in ROAMING.accesses] == [AIR, AIR]
+    # All are one gateway to the client, which only ever sees one of them.
+    assert {access.down.address for access in ROAMING.accesses} == {"10.1.0.1"}
+    assert (ROAMING.client, ROAMING.server) == (TWO[0].client, TWO[0].server)
+    backhauls = [net(one) for one, two in ROAMING.cables if one.address and two.address]
+    assert len(set(backhauls)) == len(backhauls) == 3
+
+
+def test_one_access_point_needs_no_air() -> None:
+    assert paths_of(wifi("wifi", "ap1")) == paths_of(wifi("wifi"))
+
+
+def test_leases_are_addresses_of_the_client_s_network() -> None:
+    for path in MANY:
+        assert path.lease(0) == path.client.address
+        network = ipaddress.IPv4Network(path.client_network)
+        assert all(ipaddress.IPv4Address(path.lease(n)) in network for n in range(600))
+        assert len({path.lease(n) for n in range(600)}) == LEASES
+
+
+@every
+def test_the_kernel_takes_every_name(paths: list[LinkPath]) -> None:
+    assert all(0 < len(port.interface) < 16 for port in ports(paths))  # IFNAMSIZ, linux/if.h
+    named = [(port.node, port.interface) for port in ports(paths)]
+    assert len(set(named)) == len(named)
+
+
+@every
+def test_every_cable_is_a_network_of_its_own(paths: list[LinkPath]) -> None:
+    cables = [
+        (one, two) for path in paths for one, two in path.cables if one.address and two.address
+    ]
+    assert all(net(one) == net(two) and one != two for one, two in cables)
+    assert len({net(one) for one, _ in cables}) == len(cables)
+    addresses = [port.address for cable in cables for port in cable]
+    assert len(set(addresses)) == len(addresses)
+    assert all(ipaddress.IPv4Address(SERVER_ADDRESS) not in net(one) for one, _ in cables)
+
+
+def test_routing_tables_are_distinct_and_free_for_use() -> None:
+    tables = [path.table for path in MANY]
+    assert len(set(tables)) == len(tables)
+    assert all(1 <= table <= 252 for table in tables)  # linux/rtnetlink.h: 253-255 are taken
+
+
+def test_what_names_no_link_takes_the_first_or_the_one_that_is_wanted() -> None:
+    links = scenario.parse(
+        f"name: a\npayload: {{size: 1 B}}\nlinks: {{{wifi('wifi')}, {lte('lte')}}}\n"
+    ).links
+
+    def order(first: str | None) -> list[str]:
+        paths = link_paths(links, first)
+        assert [path.table for path in paths.values()] == [101, 102]
+        return sorted(paths, key=lambda name: paths[name].priority)
+
+    assert order(None) == order("wifi") == ["wifi", "lte"]
+    assert order("lte") == ["lte", "wifi"]

@@ -1,0 +1,1 @@
+"""The player: it applies the link models to the running lab over time."""

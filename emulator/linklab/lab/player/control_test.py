@@ -1,0 +1,75 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from linklab.lab.player import control
+from linklab.lab.player.control import Command, Inbox
+from linklab.models.events import Event
+
+
+def test_commands_arrive_in_order_and_once(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path)
+    assert inbox.read() == []
+    sent = [
+        Command(link="wifi", carrier="down"),
+        Command(next=True),
+        Command(link="lte", rtt_s=0.1),
+    ]
+    control.send(tmp_path, sent[0])
+    control.send(tmp_path, sent[1])
+    assert inbox.read() == sent[:2]
+    assert inbox.read() == []
+    control.send(tmp_path, sent[2])
+    assert inbox.read() == sent[2:]
+
+
+def test_commands_are_not_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / control.FILE).symlink_to("victim")
+    with pytest.raises(OSError, match="plain file"):
+        control.send(tmp_path, control.Command(next=True))
+    assert not (tmp_path / "victim").exists()
+
+
+def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
+    inbox, file = Inbox(tmp_path), tmp_path / control.FILE
+    file.write_bytes(b'{"link":"wifi"}\n{"link":')
+    assert inbox.read() == [Command(link="wifi")]
+    with file.open("ab") as stream:
+        stream.write(b'"lte"}\n')
+    assert inbox.read() == [Command(link="lte")]
+
+
+def test_what_is_no_command_is_named_and_the_next_one_counts(tmp_path: Path) -> None:
+    inbox, file = Inbox(tmp_path), tmp_path / control.FILE
+    file.write_bytes(b'{"lnik":"wifi"}\nnonsense\n\xff\n{"down_rate_bps":"x"}\n{"next":true}\n')
+    *refused, last = inbox.read()
+    assert last == Command(next=True)
+    assert len(refused) == 4
+    assert all(isinstance(one, str) and one.startswith("control.jsonl: ") for one in refused)
+    assert "lnik" in str(refused[0])
+
+
+def test_a_command_is_an_event_for_good_or_for_a_while() -> None:
+    command = Command(link="lte", down_rate_bps=5_000_000, outage=True, handover="ap2")
+    event = Event("lte", down_rate_bps=5_000_000, outage=True, handover="ap2")
+    assert command.event() == event
+    lasting = Command(
+        link="lte", down_rate_bps=5_000_000, outage=True, handover="ap2", duration_s=3
+    )
+    assert lasting.event() == replace(event, duration_s=3)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (Command(link="wifi", carrier="down", duration_s=3.0), "down for 3 s"),
+        (Command(link="wifi", outage=True, duration_s=0.05), "outage for 50 ms"),
+        (Command(link="wifi", handover="next"), "handover"),
+        (Command(link="wifi", handover="ap2"), "handover to ap2"),
+        (Command(link="lte", down_rate_bps=10_000_000, rtt_s=0.08), "rate 10 Mbit/s, RTT 80 ms"),
+        (Command(link="lte", up_rate_bps=2_000_000, loss_ratio=0.0), "uplink 2 Mbit/s, loss 0 %"),
+    ],
+)
+def test_a_command_in_words_begins_each_change_with_its_name(command: Command, words: str) -> None:
+    assert command.in_words() == words

@@ -1,0 +1,110 @@
+"""A server of the user's on the lab's server host, in place of H2O."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from linklab.lab.network.lab import Host, LabError
+from linklab.lab.network.topology import SERVER_ADDRESS
+from linklab.lab.programs.server import START_TIMEOUT_S, Server
+
+LOOK_S = 0.02
+"""How often is looked whether it listens. In virtual time, where computing takes none, it has by
+the second look opened all that it does not wait for."""
+
+_LISTENS = {"tcp": "0A", "udp": "07"}  # include/net/tcp_states.h: TCP_LISTEN; UDP has TCP_CLOSE.
+
+
+@dataclass(frozen=True, order=True)
+class Listening:
+    """A socket that waits for others: `tcp` or `udp`, its address and port."""
+
+    protocol: str
+    address: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.protocol} {self.address}:{self.port}"
+
+    @property
+    def can_be_reached(self) -> bool:
+        """Whether clients of the lab can reach it: all IPv4 addresses, or the server's."""
+        return self.address in ("0.0.0.0", "::", SERVER_ADDRESS, f"::ffff:{SERVER_ADDRESS}")
+
+
+def listening(text: str, protocol: str) -> list[Listening]:
+    """The sockets that wait for others in a table of proc_pid_net(5), such as `net/tcp6`."""
+    found = []
+    for line in text.splitlines()[1:]:
+        _, local, _, state, *_ = line.split()
+        if state == _LISTENS[protocol]:
+            address, _, port = local.partition(":")
+            found.append(Listening(protocol, _address(address), int(port, 16)))
+    return found
+
+
+def _address(words: str) -> str:
+    """An address as the kernel prints it: words of 32 bits in this machine's order."""
+    numbers = [int(words[at : at + 8], 16) for at in range(0, len(words), 8)]
+    packed = b"".join(number.to_bytes(4, sys.byteorder) for number in numbers)
+    if len(packed) == 4:
+        return str(ipaddress.IPv4Address(packed))
+    return socket.inet_ntop(socket.AF_INET6, packed)
+
+
+def all_listening(pid: int) -> list[Listening]:
+    """The sockets that wait for others in the network namespace of a process."""
+    found = []
+    for protocol in _LISTENS:
+        for table in (protocol, f"{protocol}6"):
+            path = Path(f"/proc/{pid}/net/{table}")
+            if path.exists():
+                found += listening(path.read_text(), protocol)
+    return sorted(found)
+
+
+def start(
+    host: Host,
+    argv: Sequence[str],
+    port: int,
+    run_dir: Path,
+    *,
+    environment: dict[str, str],
+    directory: Path,
+) -> Server:
+    """Starts the user's server on `host` and returns once it listens on `port`, by TCP or UDP, and
+    has opened no further socket since the last look. What it prints goes to `server.out` and
+    `server.err`. LabError if it does not listen.
+    """
+    directory.mkdir()
+    others_own = all_listening(host.pid)
+    log = run_dir / "server.err"
+    with (run_dir / "server.out").open("wb") as out, log.open("wb") as err:
+        process = host.start(
+            [*argv], stdout=out, stderr=err, environment=environment, directory=directory
+        )
+    server = Server(process, log, "the server", may_end=True)
+    deadline = time.monotonic() + START_TIMEOUT_S
+    before: list[Listening] = []
+    while True:
+        now = [one for one in all_listening(host.pid) if one not in others_own]
+        if now == before and any(one.port == port and one.can_be_reached for one in now):
+            return server
+        before = now
+        if process.poll() is not None:
+            server.stop()
+            raise LabError(f"{server.end} and never listened on port {port}: {server.last_words}")
+        if time.monotonic() > deadline:
+            server.stop()
+            others = ", ".join(map(str, now)) or "no port"
+            raise LabError(
+                f"the server does not listen on port {port} of {SERVER_ADDRESS}, by TCP or UDP, "
+                f"but on {others}: {server.last_words}"
+            )
+        time.sleep(LOOK_S)

@@ -1,0 +1,136 @@
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from linklab.lab.network.lab import Host, LabError
+from linklab.lab.programs import own_server
+from linklab.lab.programs.own_server import Listening, all_listening, listening
+from linklab.lab.programs.server import Server
+
+TCP = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1
+   1: 0100000A:01BB 0200010A:8E24 01 00000000:00000000 00:00000000 00000000     0        0 2 1
+   2: 0100000A:01BB 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 3 1
+"""
+TCP6 = """\
+  sl  local_address                         remote_address                        st tx_queue
+   0: 00000000000000000000000000000000:01BB 00000000000000000000000000000000:0000 0A 00000000:0
+   1: 0000000000000000FFFF00000100000A:01BB 00000000000000000000000000000000:0000 0A 00000000:0
+"""
+
+
+def test_sockets_that_wait_are_read_as_the_kernel_prints_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "byteorder", "little")
+    assert listening(TCP, "tcp") == [
+        Listening("tcp", "127.0.0.1", 8080),
+        Listening("tcp", "10.0.0.1", 443),
+    ]
+    assert listening(TCP6, "tcp") == [
+        Listening("tcp", "::", 443),
+        Listening("tcp", "::ffff:10.0.0.1", 443),
+    ]
+    reached = [one.can_be_reached for one in (*listening(TCP, "tcp"), *listening(TCP6, "tcp"))]
+    assert reached == [False, True, True, True]
+
+
+def test_what_a_process_can_see_is_found() -> None:
+    before = set(all_listening(os.getpid()))
+    with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+        for one in (tcp, udp):
+            one.bind(("127.0.0.1", 0))
+        tcp.listen()
+        wanted = {
+            Listening("tcp", *tcp.getsockname()),
+            Listening("udp", *udp.getsockname()),
+        }
+        assert wanted <= set(all_listening(os.getpid()))
+    assert not wanted & before
+
+
+class OwnHost:
+    """This machine in place of a host of the lab."""
+
+    pid = os.getpid()
+
+    def start(
+        self, argv: list[str], *, environment: dict[str, str], **words: Any
+    ) -> subprocess.Popen[bytes]:
+        assert environment == {"A": "b"}
+        return subprocess.Popen(argv, cwd=words.pop("directory"), **words)
+
+
+def started(argv: list[str], port: int, run_dir: Path) -> Server:
+    directory = run_dir / "home"
+    return own_server.start(
+        cast(Host, OwnHost()), argv, port, run_dir, environment={"A": "b"}, directory=directory
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+SERVE = """
+import socket, sys, time
+print("here", flush=True)
+time.sleep(0.1)
+one = socket.socket(type=getattr(socket, sys.argv[1]))
+one.bind((sys.argv[2], int(sys.argv[3])))
+if one.type == socket.SOCK_STREAM:
+    one.listen()
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("kind", ["SOCK_STREAM", "SOCK_DGRAM"])
+def test_it_is_started_once_it_listens(tmp_path: Path, kind: str) -> None:
+    port = free_port()
+    server = started([sys.executable, "-c", SERVE, kind, "0.0.0.0", str(port)], port, tmp_path)
+    try:
+        server.check()
+        assert port in [one.port for one in all_listening(os.getpid())]
+        assert (tmp_path / "server.out").read_text() == "here\n"
+    finally:
+        server.stop()
+
+
+def test_a_server_that_cannot_be_reached_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only its own sockets are named, not those that were there before."""
+    monkeypatch.setattr(own_server, "START_TIMEOUT_S", 2)
+    port = free_port()
+    words = rf"does not listen on port {port} of 10.0.0.1, .* but on .*tcp 127.0.0.1:{port}"
+    serve = [sys.executable, "-c", SERVE, "SOCK_STREAM", "127.0.0.1", str(port)]
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        with pytest.raises(LabError, match=words) as told:
+            started(serve, port, tmp_path)
+        assert f":{other.getsockname()[1]}" not in str(told.value)
+
+
+def test_a_server_that_ends_at_once_is_said_in_its_words(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match=r"^the server ended with 3 and never .* port 1: no such"):
+        started(["sh", "-c", "echo no such luck >&2; exit 3"], 1, tmp_path)
+
+
+def test_one_that_has_done_its_work_may_end(tmp_path: Path) -> None:
+    def ended(code: int, *, may_end: bool) -> Server:
+        process = subprocess.Popen(["sh", "-c", f"exit {code}"])
+        process.wait()
+        return Server(process, tmp_path / "log", "the server", may_end=may_end)
+
+    ended(0, may_end=True).check()
+    with pytest.raises(LabError, match=r"^the server ended with 3: it said nothing$"):
+        ended(3, may_end=True).check()
+    with pytest.raises(LabError, match=r"^the server ended with 0"):
+        ended(0, may_end=False).check()

@@ -1,0 +1,1 @@
+"""The mechanisms of super-aggregation (Tsao, Sanadhya, Sivakumar 2015; see REFERENCES.md)."""

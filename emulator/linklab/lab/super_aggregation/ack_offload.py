@@ -1,0 +1,56 @@
+"""Acknowledgements of one link's connections that leave by another link (super-aggregation,
+offloading-ACK).
+
+They are led there by routing: a rule for the address that the connections have on their link. It is
+there while they receive a download, when acknowledgements are all that they send; handshake and
+request go the link's own way. The server's route back to that address is still the link's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from linklab.lab.kernel import rtnetlink
+from linklab.lab.kernel.namespace import inside
+from linklab.lab.kernel.netlink import SOCK_DIAG, Channel
+from linklab.lab.multipath import sock_diag
+from linklab.lab.network.lab import Lab
+from linklab.lab.player.player import Player
+from linklab.models.model import Happening
+
+PERIOD_S: Final = 0.1
+"""How often it is looked for a connection that receives a download."""
+
+_PRIORITY: Final = 50
+"""Before the rules of the links (`lab/network/lab.py`)."""
+
+
+class AckOffload:
+    """Leads the acknowledgements of what comes over the link `of` through the link `over`, as long as
+    that is up."""
+
+    def __init__(self, lab: Lab, player: Player, *, of: str, over: str) -> None:
+        """Links by name."""
+        self._lab, self._player, self._over = lab, player, over
+        self._address = lab.links[of].path.client.address
+        self._rule = (f"{self._address}/32", lab.links[over].path.table, _PRIORITY)
+        self._is_led = False
+        with inside(lab.client.node.namespace):
+            self._sockets = Channel(SOCK_DIAG)
+
+    def look(self, due_s: float) -> float:
+        """Looks and decides; when to look again (`path_control.Control`)."""
+        leads = self._lab.client.is_up(self._lab.links[self._over].path.device) and any(
+            sock_diag.downloads(self._sockets.dump(sock_diag.all_connections()), self._address)
+        )
+        if leads != self._is_led:
+            change = rtnetlink.add_rule_by_source if leads else rtnetlink.delete_rule_by_source
+            self._lab.client.channel.request(change(*self._rule))
+            self._is_led = leads
+            what = "led over it" if leads else "no longer led over it"
+            self._player.write_event(due_s, self._over, Happening("acknowledgements", what))
+        return due_s + PERIOD_S
+
+    def close(self) -> None:
+        """Closes its socket."""
+        self._sockets.close()

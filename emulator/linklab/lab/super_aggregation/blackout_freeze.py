@@ -1,0 +1,126 @@
+"""A sender that keeps trying while a link is silent (super-aggregation, proxying-blackout-freeze).
+
+The study freezes it by a window of 0. Linux' sender then takes what is on its way for lost all the
+same (`tcp_retransmit_timer`), and rightly: an outage loses it. What it need not do is to double its
+timeout with each try, so that it is still waiting when the link is back. So it is told over another link
+that the client is unreachable (ICMP), upon which its timeout is what it was before (RFC 6069).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections import defaultdict, deque
+from typing import Final
+
+from linklab.lab.kernel import socket_options
+from linklab.lab.kernel.namespace import inside
+from linklab.lab.kernel.netlink import SOCK_DIAG, Channel
+from linklab.lab.multipath import sock_diag
+from linklab.lab.network.lab import Lab
+from linklab.lab.network.topology import SERVER_ADDRESS
+from linklab.lab.player.player import Player
+from linklab.lab.super_aggregation import tcp_segment
+from linklab.lab.super_aggregation.tcp_segment import ACK, Segment
+from linklab.models.model import Happening
+
+PERIOD_S: Final = 0.02
+"""How often it is looked whether something came."""
+
+TELLS_S: Final = 0.1
+"""How often the sender is told: no timeout of Linux is shorter than twice that (TCP_RTO_MIN)."""
+
+LAST: Final = 4
+"""Of how many acknowledgements it is told. It believes the one that it saw last, and the link may have
+lost those after it: a delayed one, and what waited in the uplink's queue."""
+
+_ROOM_BYTES: Final = 4 << 20
+_HEADERS_BYTES: Final = 120
+
+
+class BlackoutFreeze:
+    """Tells the senders of what comes over the link `of`, by way of the link `over`, whenever nothing
+    has come for a round trip."""
+
+    def __init__(self, lab: Lab, player: Player, *, of: str, over: str) -> None:
+        """Links by name."""
+        self._lab, self._player, self._of = lab, player, of
+        self._path = lab.links[of].path
+        self._ends = (socket.inet_aton(SERVER_ADDRESS), socket.inet_aton(self._path.client.address))
+        self._last: defaultdict[int, deque[Segment]] = defaultdict(lambda: deque(maxlen=LAST))
+        self._silent: list[Segment] = []
+        self._tell_s = 0.0
+        self._received_bytes = 0
+        self._quiet_from_s = 0.0
+        with inside(lab.client.node.namespace):
+            self._sockets = Channel(SOCK_DIAG)
+            self._leaving = _leaving(self._path.device)
+            self._other = _way(lab.links[over].path.device, self._path.client.address)
+
+    def look(self, due_s: float) -> float:
+        """Looks and decides; when to look again (`path_control.Control`)."""
+        self._read()
+        received_bytes = self._lab.client.received_bytes(self._path.device)
+        if received_bytes != self._received_bytes:
+            self._received_bytes, self._quiet_from_s = received_bytes, due_s
+            if self._silent:
+                self._silent = []
+                self._player.write_event(due_s, self._of, Happening("sender", "goes on"))
+        elif not self._silent:
+            self._find_silent(due_s)
+        if self._silent and due_s >= self._tell_s:
+            self._tell_s = due_s + TELLS_S
+            for one in self._silent:
+                self._other.send(tcp_segment.unreachable(one, *self._ends))
+        return due_s + PERIOD_S
+
+    def _read(self) -> None:
+        """Takes what has been sent since the last look."""
+        while True:
+            try:
+                packet = self._leaving.recv(_HEADERS_BYTES)
+            except BlockingIOError:
+                return
+            with contextlib.suppress(ValueError):  # Of another kind, or longer than its headers.
+                segment = tcp_segment.parsed(packet)
+                if segment.flags == ACK and not segment.payload:
+                    self._last[segment.from_port].append(segment)
+
+    def _find_silent(self, due_s: float) -> None:
+        """Finds the connections that have been silent for a round trip."""
+        answers = self._sockets.dump(sock_diag.all_connections())
+        self._silent = [
+            segment
+            for one in sock_diag.downloads(answers, self._path.client.address)
+            if due_s - self._quiet_from_s >= one.min_rtt_s
+            for segment in self._last[one.port]
+        ]
+        if self._silent:
+            self._player.write_event(due_s, self._of, Happening("sender", "frozen"))
+
+    def close(self) -> None:
+        """Closes its sockets."""
+        self._sockets.close()
+        self._leaving.close()
+        self._other.close()
+
+
+def _leaving(device: str) -> socket.socket:
+    """A socket that gets the first bytes of each packet that leaves by a device, from IP's header on
+    (packet(7))."""
+    packets = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, 0)
+    socket_options.take_leaving(packets, _HEADERS_BYTES)
+    socket_options.give_room(packets, _ROOM_BYTES)
+    packets.bind((device, socket_options.ALL_PROTOCOLS))
+    return packets
+
+
+def _way(device: str, address: str) -> socket.socket:
+    """A socket whose ICMP leaves by a device, from this address to the server (raw(7)). It is never
+    read."""
+    raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+    socket_options.drop_all(raw)
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+    raw.bind((address, 0))
+    raw.connect((SERVER_ADDRESS, 0))
+    return raw

@@ -1,0 +1,198 @@
+"""A connection of TCP that only asks and then receives, on a raw socket (raw(7)): what it acknowledges
+is for a program to decide.
+
+The kernel, which knows of no such connection, would answer with a reset. So a socket listens on the
+port, and drops all that comes. For root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Callable
+from typing import Final
+
+from linklab.core.frames import IPV4_BYTES, MTU_BYTES, SEGMENT_BYTES
+from linklab.lab.kernel import socket_options
+from linklab.lab.super_aggregation import tcp_segment
+from linklab.lab.super_aggregation.tcp_segment import ACK, FIN, RST, SYN, Segment
+
+DELAY_S: Final = 0.04
+"""How long an acknowledgement waits for a second segment at most (Linux TCP_DELACK_MIN)."""
+
+_AT_ONCE: Final = 16
+"""So many of the first segments are acknowledged one by one (Linux TCP_MAX_QUICKACKS)."""
+
+_FIRST_TIMEOUT_S: Final = 1.0
+"""Until what is not acknowledged is sent again; it doubles (RFC 6298 2)."""
+
+_SCALE_BITS: Final = 9
+_WINDOW: Final = 0xFFFF
+_PLAIN_HEADER_BYTES: Final = 20
+_ROOM_BYTES: Final = 16 << 20
+
+
+def _silent(address: str) -> socket.socket:
+    """A socket that listens on a free port and answers nobody."""
+    listening = socket.socket()
+    socket_options.drop_all(listening)
+    listening.bind((address, 0))
+    listening.listen(1)
+    return listening
+
+
+Arrived = Callable[[int, bytes, float, float], bool]
+"""What is told of each segment: its position in the stream, its bytes, how long it took by the clocks
+of both ends, which differ, and when it is (`time.monotonic`). It says whether the sender has to hear
+of it at once."""
+
+
+class RawConnection:
+    """A connection from an address of this host, on which `request` is sent. `acknowledged` says how
+    much of the stream has come, `beyond` what more; both are asked before an acknowledgement is sent.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        server: tuple[str, int],
+        request: bytes,
+        arrived: Arrived,
+        acknowledged: Callable[[], int],
+        beyond: Callable[[], tuple[tuple[int, int], ...]],
+    ) -> None:
+        self._request, self._arrived = request, arrived
+        self._acknowledged, self._beyond = acknowledged, beyond
+        self._silent = _silent(address)
+        self._port: int = self._silent.getsockname()[1]
+        self._server_port = server[1]
+        self._ends = (socket.inet_aton(address), socket.inet_aton(server[0]))
+        self._raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
+        socket_options.give_room(self._raw, _ROOM_BYTES)
+        socket_options.stamp(self._raw)
+        self._raw.setblocking(False)
+        self._raw.bind((address, 0))
+        self._raw.connect((server[0], 0))
+        self._first = int.from_bytes(os.urandom(4), "big")
+        self._is_asked = False
+        self._base: int | None = None
+        self._seen_clock = 0
+        self._shown_clock = 0
+        self._shown = 0
+        self._end: int | None = None
+        self._at_once = _AT_ONCE
+        self._timeout_s = _FIRST_TIMEOUT_S
+        self._delayed_s: float | None = None
+        self._again_s: float | None = 0.0
+
+    def fileno(self) -> int:
+        """Readable when something has come."""
+        return self._raw.fileno()
+
+    @property
+    def due_s(self) -> float | None:
+        """When there is something to do anyway."""
+        return min(
+            (one for one in (self._delayed_s, self._again_s) if one is not None), default=None
+        )
+
+    def look(self, now_s: float) -> None:
+        """Reads what has come, and sends what is due. Raises OSError where the connection is lost."""
+        while True:
+            try:
+                datagram, notes, _, _ = self._raw.recvmsg(1 << 16, socket_options.NOTES_BYTES)
+            except BlockingIOError:
+                break
+            seconds, nanoseconds = socket_options.stamped(notes)
+            self._take(datagram, seconds + nanoseconds / 1e9, now_s)
+        if self._again_s is not None and now_s >= self._again_s:
+            self._again_s = now_s + self._timeout_s
+            self._timeout_s *= 2
+            self._ask()
+        if self._delayed_s is not None and now_s >= self._delayed_s:
+            self._acknowledge()
+
+    def end(self) -> None:
+        """Says that no more is wanted, and forgets the connection."""
+        self._send(FIN | ACK)
+        self._raw.close()
+        self._silent.close()
+
+    def _ask(self) -> None:
+        if self._base is None:
+            options = tcp_segment.opening(MTU_BYTES - IPV4_BYTES - _PLAIN_HEADER_BYTES, _SCALE_BITS)
+            self._send(SYN, options=options)
+        elif not self._is_asked:
+            self._send(ACK, self._request)
+
+    def _take(self, datagram: bytes, came_s: float, now_s: float) -> None:
+        try:
+            segment = tcp_segment.parsed(datagram)
+        except ValueError:  # The kernel would drop it, too.
+            return
+        if (segment.from_port, segment.to_port) != (self._server_port, self._port):
+            return
+        if segment.flags & RST:
+            raise ConnectionResetError("the server has reset the connection")
+        if segment.flags & SYN:
+            self._open(segment, now_s)
+            return
+        if self._base is None:
+            return
+        wanted = self._first + 1 + len(self._request)
+        if tcp_segment.unwrapped(segment.acknowledged, wanted) >= wanted:
+            self._is_asked, self._again_s = True, None
+        if segment.payload or segment.flags & FIN:
+            self._receive(segment, came_s, now_s)
+
+    def _open(self, segment: Segment, now_s: float) -> None:
+        """Asks at the first answer; a repeated one has not been acknowledged."""
+        if self._base is None:
+            self._base = segment.sequence + 1
+            self._seen_clock = self._shown_clock = segment.times[0] if segment.times else 0
+            self._timeout_s = _FIRST_TIMEOUT_S
+            self._again_s = now_s
+        else:
+            self._acknowledge()
+
+    def _receive(self, segment: Segment, came_s: float, now_s: float) -> None:
+        assert self._base is not None
+        near = self._base + self._acknowledged()
+        position = tcp_segment.unwrapped(segment.sequence, near) - self._base
+        if segment.times is not None:
+            self._seen_clock = tcp_segment.unwrapped(segment.times[0], self._seen_clock)
+            if position <= self._shown:  # RFC 7323 4.3
+                self._shown_clock = self._seen_clock
+        at_once = bool(segment.flags & FIN)
+        if segment.flags & FIN:
+            self._end = position + len(segment.payload)
+        if segment.payload:
+            trip_s = came_s - self._seen_clock / 1000
+            at_once |= self._arrived(position, segment.payload, trip_s, now_s)
+        if at_once or self._at_once or self._acknowledged() - self._shown > SEGMENT_BYTES:
+            self._at_once = max(0, self._at_once - 1)
+            self._acknowledge()
+        elif self._delayed_s is None:
+            self._delayed_s = now_s + DELAY_S
+
+    def _acknowledge(self) -> None:
+        assert self._base is not None
+        base = self._base
+        blocks = ((base + begin, base + end) for begin, end in self._beyond())
+        self._send(ACK, options=tcp_segment.selected(blocks))
+
+    def _send(self, flags: int, payload: bytes = b"", options: bytes = b"") -> None:
+        sequence, number = self._first, 0
+        if self._base is not None:
+            self._shown, self._delayed_s = self._acknowledged(), None
+            has_ended = self._end is not None and self._shown >= self._end
+            number = self._base + self._shown + has_ended
+            sequence += 1 + (len(self._request) if self._is_asked else 0)
+        clock = (time.monotonic_ns() // 1_000_000, self._shown_clock)
+        segment = Segment(
+            self._port, self._server_port, sequence, number, flags, _WINDOW, clock, payload
+        )
+        with contextlib.suppress(OSError):  # A link that is down loses it, as any other.
+            self._raw.send(tcp_segment.packed(segment, *self._ends, options))

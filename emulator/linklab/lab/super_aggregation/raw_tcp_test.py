@@ -1,0 +1,61 @@
+"""Tests of raw_tcp.py; that it downloads is seen in tests/loss_fetching_test.py."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from contextlib import ExitStack
+
+from linklab.lab.super_aggregation.raw_tcp import RawConnection
+
+LOOPBACK = "127.0.0.1"
+
+
+class Stream:
+    """What has come of a stream."""
+
+    def __init__(self) -> None:
+        self.content = b""
+
+    def arrived(self, position: int, content: bytes, trip_s: float, now_s: float) -> bool:
+        if position == len(self.content):
+            self.content += content
+        return False
+
+
+def look_until_due(connection: RawConnection, wait_s: float) -> None:
+    select.select([connection.fileno()], [], [], wait_s)
+    connection.look(time.monotonic())
+
+
+def test_it_asks_and_gets_an_answer_and_what_is_no_segment_is_nothing(loopback: ExitStack) -> None:
+    server = loopback.enter_context(socket.socket())
+    server.bind((LOOPBACK, 0))
+    server.listen()
+    server.settimeout(60)
+    raw = loopback.enter_context(socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP))
+    stream = Stream()
+    connection = RawConnection(
+        LOOPBACK,
+        server.getsockname(),
+        b"question",
+        stream.arrived,
+        lambda: len(stream.content),
+        lambda: (),
+    )
+    loopback.callback(connection.end)
+    for cut in (0, 10, 19):
+        raw.sendto(bytes(cut), (LOOPBACK, 0))
+    connection.look(time.monotonic())
+    ends_s = time.monotonic() + 60
+    while not select.select([server], [], [], 0)[0] and time.monotonic() < ends_s:
+        look_until_due(connection, 0.1)
+    accepted = loopback.enter_context(server.accept()[0])
+    accepted.settimeout(60)
+    assert accepted.recv(100) == b"question"
+    accepted.sendall(b"answer" * 1000)
+    while len(stream.content) < 6000 and time.monotonic() < ends_s:
+        look_until_due(connection, 0.1)
+    assert stream.content == b"answer" * 1000
+    accepted.close()
