@@ -16,7 +16,7 @@ import pytest
 from conftest import json_of
 from linklab.core.link_state import Direction, LinkState
 from linklab.core.records import EventRecord, LinkRecord, QueueRecord, line
-from linklab.publish.prometheus import COMPARE_UID, HISTORY_UID, LIVE_UID, Published, publish
+from linklab.publish.prometheus import COMPARE_UID, HISTORY_UID, LIVE_UID, PublishedRun, publish
 from linklab.runs import beside_baseline
 from linklab.runs.beside_baseline import BesideBaseline, Movement
 from prometheus import DASHBOARDS, Prometheus, filled_in, prometheus
@@ -63,7 +63,7 @@ TIMES_S = {
 @pytest.fixture(scope="module")
 def compared(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[Prometheus, dict[Path, Published]]]:
+) -> Iterator[tuple[Prometheus, dict[Path, PublishedRun]]]:
     """Runs that can be compared, and one each of another scenario, size and clock, and one whose
     links somebody changed."""
     work = tmp_path_factory.mktemp("compared")
@@ -91,7 +91,7 @@ def compared(
 
 
 def asked_of(
-    compared: tuple[Prometheus, dict[Path, Published]], expression: str, **chosen: str
+    compared: tuple[Prometheus, dict[Path, PublishedRun]], expression: str, **chosen: str
 ) -> list[tuple[dict[str, str], float]]:
     server, made = compared
     end_s = max(one.slot.end_s for one in made.values())
@@ -100,7 +100,7 @@ def asked_of(
 
 
 def test_medians_are_of_the_same_scenario_size_and_clock_and_of_nothing_changed_by_hand(
-    compared: tuple[Prometheus, dict[Path, Published]],
+    compared: tuple[Prometheus, dict[Path, PublishedRun]],
 ) -> None:
     median, order = expressions("compare-algorithms", "Download time")
     found = {one["algorithm"]: value for one, value in asked_of(compared, median)}
@@ -119,7 +119,7 @@ def test_the_choice_of_scenario_size_and_clock_has_no_all() -> None:
 
 
 def test_every_run_has_its_bar_and_the_spread_its_columns(
-    compared: tuple[Prometheus, dict[Path, Published]],
+    compared: tuple[Prometheus, dict[Path, PublishedRun]],
 ) -> None:
     every, _ = expressions("compare-algorithms", "Download time of every run")
     found = {(one["algorithm"], int(one["seed"])): s for one, s in asked_of(compared, every)}
@@ -133,7 +133,7 @@ def test_every_run_has_its_bar_and_the_spread_its_columns(
 
 
 def test_the_spread_is_in_quarters_around_the_median(
-    compared: tuple[Prometheus, dict[Path, Published]],
+    compared: tuple[Prometheus, dict[Path, PublishedRun]],
 ) -> None:
     second, fastest, third, slowest, order = (
         {one["algorithm"]: value for one, value in asked_of(compared, expression)}
@@ -146,7 +146,7 @@ def test_the_spread_is_in_quarters_around_the_median(
 
 
 def test_the_runs_say_what_is_wrong_with_them_and_where_they_are(
-    compared: tuple[Prometheus, dict[Path, Published]],
+    compared: tuple[Prometheus, dict[Path, PublishedRun]],
 ) -> None:
     began, until, *_, flaws = expressions("compare-algorithms", "Runs")
     by_run = {one.slot.run: one for one in compared[1].values()}
@@ -188,7 +188,7 @@ MOVED = {"alg1": 1.5, "alg2": -2.0, "alg3": 0.4, "naive": None}
 @pytest.fixture(scope="module")
 def suites(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[Prometheus, list[Published]]]:
+) -> Iterator[tuple[Prometheus, list[PublishedRun]]]:
     """Four downloads at a revision that is as the baseline, and published after that at another."""
     work = tmp_path_factory.mktemp("suites")
     data = work / "prometheus" / "data"
@@ -216,7 +216,7 @@ def suites(
 
 
 def history(
-    suites: tuple[Prometheus, list[Published]], title: str
+    suites: tuple[Prometheus, list[PublishedRun]], title: str
 ) -> list[list[tuple[dict[str, str], float]]]:
     """What each query of a panel answers when all is published."""
     server, published = suites
@@ -227,14 +227,14 @@ def history(
 
 
 def test_suites_stand_in_the_order_in_which_they_were_published(
-    suites: tuple[Prometheus, list[Published]],
+    suites: tuple[Prometheus, list[PublishedRun]],
 ) -> None:
     starts = [one.slot.start_s for one in suites[1]]
     assert starts == sorted(starts)
 
 
 def test_the_verdict_says_how_many_are_worse_and_which(
-    suites: tuple[Prometheus, list[Published]],
+    suites: tuple[Prometheus, list[PublishedRun]],
 ) -> None:
     for title, count in (("Worse", 2), ("Better", 1), ("Downloads", 4), ("Failed", 0)):
         assert [value for _, value in history(suites, title)[0]] == [count], title
@@ -246,7 +246,7 @@ def test_the_verdict_says_how_many_are_worse_and_which(
 
 
 def test_a_row_for_each_download_says_what_moved_most_by_the_suites_own_bound(
-    suites: tuple[Prometheus, list[Published]],
+    suites: tuple[Prometheus, list[PublishedRun]],
 ) -> None:
     moved, changed, time, _, revision = history(suites, "Downloads beside the baseline")
     found = {one["algorithm"]: value for one, value in moved}
@@ -265,7 +265,7 @@ def test_a_row_for_each_download_says_what_moved_most_by_the_suites_own_bound(
 
 
 def test_through_time_only_what_left_its_bounds_has_a_row(
-    suites: tuple[Prometheus, list[Published]],
+    suites: tuple[Prometheus, list[PublishedRun]],
 ) -> None:
     server, published = suites
     (expression,) = expressions("regression-history", "Downloads that left their bounds")
@@ -276,7 +276,7 @@ def test_through_time_only_what_left_its_bounds_has_a_row(
     assert stood == pytest.approx({"alg1": 1.5, "alg2": -2.0, "naive": float("inf")})
 
 
-def test_each_revision_has_one_mark(suites: tuple[Prometheus, list[Published]]) -> None:
+def test_each_revision_has_one_mark(suites: tuple[Prometheus, list[PublishedRun]]) -> None:
     server, published = suites
     (expression,) = expressions("regression-history", "Revisions")[:1]
     (mark,) = [
@@ -499,7 +499,7 @@ MANY_S = 36
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prometheus, Published]]:
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prometheus, PublishedRun]]:
     """A run with an outage every three seconds, and a change by hand in between."""
     work = tmp_path_factory.mktemp("many")
     by_hand = (
@@ -541,7 +541,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prometheus,
 
 @pytest.mark.parametrize("step_s", [1, 2, 5, 10, 60])
 def test_nothing_that_happened_is_lost_between_two_steps(
-    many: tuple[Prometheus, Published], step_s: int
+    many: tuple[Prometheus, PublishedRun], step_s: int
 ) -> None:
     server, one = many
 

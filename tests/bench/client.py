@@ -15,7 +15,7 @@ from pathlib import Path
 
 from linklab.core.paths import MULTILINK
 from linklab.regression import loopback
-from linklab.regression.loopback import Cost, Server, measure
+from linklab.regression.loopback import Cost, LoopbackServer, measure
 from linklab.runs.clients import aria2
 
 from bench.common import Bench, Result, check_installed, table, target
@@ -138,7 +138,7 @@ def _show(bench: Bench, costs: dict[str, list[Cost]], size: int) -> dict[str, Re
 _TWO = ("--link", "wifi=lo", "--link", "lte=lo")
 
 
-def _multilink(server: Server, room: Path, name: str, *options: str) -> tuple[object, ...]:
+def _multilink(server: LoopbackServer, room: Path, name: str, *options: str) -> tuple[object, ...]:
     return (
         MULTILINK,
         "get",
@@ -152,7 +152,7 @@ def _multilink(server: Server, room: Path, name: str, *options: str) -> tuple[ob
     )
 
 
-def _proxied(server: Server, room: Path, size: int) -> Cost:
+def _proxied(server: LoopbackServer, room: Path, size: int) -> Cost:
     """A file through the proxy's gateway by curl; the proxy's cost."""
     argv = [
         *map(

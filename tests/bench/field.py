@@ -10,7 +10,7 @@ from pathlib import Path
 
 from linklab.core.link_kinds import KINDS
 from linklab.field import capacity, capture, files, making, recording
-from linklab.field.capacity import Step
+from linklab.field.capacity import CapacityStep
 from linklab.runs import courses
 from linklab.runs.courses import Course
 from linklab.scenario.trace_files import with_trace_files
@@ -136,7 +136,7 @@ def _made(bench: Bench, replay: _Replay, run_dir: Path) -> list[float]:
     ]
 
 
-def _errors(steps: Iterable[Step], true: Course, length_s: float) -> Iterable[float]:
+def _errors(steps: Iterable[CapacityStep], true: Course, length_s: float) -> Iterable[float]:
     steps = tuple(steps)
     for begin_s, true_bps in true:
         parts = [

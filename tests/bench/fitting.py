@@ -20,7 +20,7 @@ from linklab.links.full_load import spans
 from linklab.links.oracle import HORIZON_S
 from linklab.models.between_runs import MAX_RELATIVE_SD, BetweenRunsSettings
 from linklab.models.trace import Trace
-from linklab.report.publication import Cell, Statement, values
+from linklab.report.publication import RunGroup, Statement, values
 from linklab.scenario import Scenario
 
 SEEDS: Final = range(1001, 1201)
@@ -62,7 +62,7 @@ def targets(scenario: Scenario, stated: Iterable[Statement]) -> dict[str, Target
     stated = list(stated)
     found = {link: one for (name, link), one in ASSUMED.items() if name == scenario.name}
     for link in scenario.links:
-        cell = Cell(scenario.name, f"single-{link}")
+        cell = RunGroup(scenario.name, f"single-{link}")
         download_s = values(stated, "download").get(cell)
         rate_bps = values(stated, "link-rate", link).get(cell)
         deviation_bps = values(stated, "link-deviation", link).get(cell)

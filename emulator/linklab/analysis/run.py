@@ -29,7 +29,7 @@ from linklab.core.records import (
 from linklab.energy.account import Power
 from linklab.runs import job, requests, run_energy, summary
 from linklab.runs.job import Job
-from linklab.runs.requests import Request
+from linklab.runs.requests import RangeRequest
 from linklab.runs.run_figures import ClientSummary, FigureError, RunFigures
 from linklab.scenario import Scenario, ScenarioError
 
@@ -128,7 +128,7 @@ class Run:
         return self._series(EventRecord)
 
     @property
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[RangeRequest]:
         """multilink's requests in the order of their ids."""
         return requests.of_records(self._client_records, self._shift_s)
 

@@ -52,7 +52,7 @@ class ClusterError(RuntimeError):
 
 
 @dataclass(eq=False)
-class Task:
+class ClusterTask:
     """A run to be handed out; `tried` are the workers that failed at it."""
 
     label: str
@@ -241,12 +241,12 @@ class Dispatch:
         )
 
     def run_all(
-        self, tasks: Sequence[Task], started: Callable[[str], None] = lambda _: None
+        self, tasks: Sequence[ClusterTask], started: Callable[[str], None] = lambda _: None
     ) -> Iterator[Ended]:
         """Has every task run, and yields each as it ends. What still runs is given up when
         the caller stops early."""
         waiting = deque(tasks)
-        flying: dict[Future[bytes], tuple[Task, str]] = {}
+        flying: dict[Future[bytes], tuple[ClusterTask, str]] = {}
         try:
             while waiting or flying:
                 self._look()
@@ -290,8 +290,8 @@ class Dispatch:
 
     def _hand_out(
         self,
-        waiting: deque[Task],
-        flying: dict[Future[bytes], tuple[Task, str]],
+        waiting: deque[ClusterTask],
+        flying: dict[Future[bytes], tuple[ClusterTask, str]],
         started: Callable[[str], None],
     ) -> None:
         busy = [at for _, at in flying.values()]
@@ -325,7 +325,7 @@ class Dispatch:
             return []
 
     def _take(
-        self, future: Future[bytes], task: Task, at: str, waiting: deque[Task]
+        self, future: Future[bytes], task: ClusterTask, at: str, waiting: deque[ClusterTask]
     ) -> Ended | None:
         try:
             encoded = future.result(timeout=PATIENCE_S)
@@ -348,7 +348,7 @@ class Dispatch:
             reply = msgspec.structs.replace(reply, failure=failure)
         return Ended(task.label, at, reply)
 
-    def _lost(self, task: Task, at: str, waiting: deque[Task]) -> Ended | None:
+    def _lost(self, task: ClusterTask, at: str, waiting: deque[ClusterTask]) -> Ended | None:
         task.losses += 1
         if task.losses < LOSSES:
             self._tell(f"{task.label}: once more, because the worker {at} is gone")

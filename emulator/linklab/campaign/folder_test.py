@@ -9,7 +9,7 @@ from linklab.campaign.folder import FolderError
 from linklab.campaign.wire_format import Parcel
 from linklab.runs import summary
 from linklab.runs.run_figures import RunFigures
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 from linklab.scenario import Payload, Scenario
 
 MACHINE = {"multilink": "1"}
@@ -19,7 +19,7 @@ FIGURES = RunFigures(1.0, 8e6, 0.5, 0.5, None, {}, 0.0)
 @pytest.fixture
 def asked(small: Scenario) -> dict[str, Parcel]:
     """Two runs that are wanted."""
-    requests = [Request(small, "alg3", seed) for seed in (1, 2)]
+    requests = [RunRequest(small, "alg3", seed) for seed in (1, 2)]
     return {one.label: wire_format.wrap(one, None, MACHINE) for one in requests}
 
 
@@ -70,7 +70,7 @@ def test_figures_of_other_programs_or_scenarios_are_not_mixed(
         folder.opened(out, "sweep", {"multilink": "2"}, asked),
     ):
         pass
-    larger = Request(replace(small, payload=Payload(2_000_000, 1)), "alg3", 1)
+    larger = RunRequest(replace(small, payload=Payload(2_000_000, 1)), "alg3", 1)
     changed = {larger.label: wire_format.wrap(larger, None, MACHINE)}
     with (
         pytest.raises(FolderError, match="small-alg3-seed1: was another scenario or command"),

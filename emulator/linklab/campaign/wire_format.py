@@ -14,7 +14,7 @@ import msgspec
 from linklab.core import plain_file
 from linklab.lab.network.services import OwnServer
 from linklab.runs import job, run_energy
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 from linklab.scenario import to_yaml
 from linklab.scenario.trace_files import with_trace_files
 
@@ -54,7 +54,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     files: bytes
 
 
-def wrap(request: Request, timeout_s: float | None, machine: dict[str, str]) -> Parcel:
+def wrap(request: RunRequest, timeout_s: float | None, machine: dict[str, str]) -> Parcel:
     """The request with everything that it needs of this machine's files."""
     traces: dict[str, bytes] = {}
 
@@ -79,12 +79,12 @@ def wrap(request: Request, timeout_s: float | None, machine: dict[str, str]) -> 
     )
 
 
-def unwrap(parcel: Parcel, directory: Path) -> Request:
+def unwrap(parcel: Parcel, directory: Path) -> RunRequest:
     """The request again, its files in `directory`. Raises ScenarioError, ParcelError."""
     for name, content in parcel.traces.items():
         _write(directory, name, content)
     (directory / job.SCENARIO_FILE).write_text(parcel.scenario, encoding="utf-8")
-    return Request(
+    return RunRequest(
         job.scenario_of(directory),
         parcel.contestant,
         parcel.seed,

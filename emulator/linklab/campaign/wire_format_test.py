@@ -9,12 +9,12 @@ from linklab.campaign import wire_format
 from linklab.campaign.wire_format import ParcelError
 from linklab.lab.network.services import OwnServer
 from linklab.models.trace import Trace
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 from linklab.scenario import find, to_yaml
 
 
 def test_a_request_arrives_as_it_was_sent(tmp_path: Path) -> None:
-    sent = Request(find("live"), "alg3", 7, shift_s=0.5)
+    sent = RunRequest(find("live"), "alg3", 7, shift_s=0.5)
     assert any(link.model(Trace) for link in sent.scenario.links.values()), "a scenario with traces"
     encoded = msgspec.msgpack.encode(wire_format.wrap(sent, None, {}))
     got = wire_format.unwrap(msgspec.msgpack.decode(encoded, type=wire_format.Parcel), tmp_path)
@@ -31,7 +31,7 @@ def test_a_request_arrives_as_it_was_sent(tmp_path: Path) -> None:
 
 def test_a_command_of_the_users_arrives(tmp_path: Path) -> None:
     server = OwnServer(("serve", "{port}"), 8080)
-    sent = Request(
+    sent = RunRequest(
         find("static-80-50"),
         None,
         1,

@@ -12,10 +12,10 @@ import pytest
 from linklab.campaign import machine, wire_format, work
 from linklab.campaign.wire_format import Reply
 from linklab.places import choice
-from linklab.places.choice import Place
+from linklab.places.choice import Environment
 from linklab.places.guest import kernel
 from linklab.runs import runner
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 from linklab.scenario import find
 
 
@@ -28,13 +28,13 @@ def test_a_run_may_take_as_long_as_asked_for(
 
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(machine, "facts", dict)
-    monkeypatch.setattr(choice, "choose", lambda *_: Place("guest", "virtual", ""))
+    monkeypatch.setattr(choice, "choose", lambda *_: Environment("guest", "virtual", ""))
     monkeypatch.setattr(work, "obstacle", lambda _: None)
     monkeypatch.setattr(kernel, "ensure", lambda: None)
     monkeypatch.setattr(runner, "watchdog_s", lambda _: 120.0)
     monkeypatch.setattr(runner, "prepare", lambda *_: None)
     monkeypatch.setattr(runner, "begin", begin)
-    parcel = wire_format.wrap(Request(find("static-80-50"), "alg3", 1), asked_s, {})
+    parcel = wire_format.wrap(RunRequest(find("static-80-50"), "alg3", 1), asked_s, {})
     answer = io.BytesIO()
     given = io.BytesIO(msgspec.msgpack.encode(parcel))
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=given))

@@ -17,7 +17,7 @@ from linklab.energy import library
 from linklab.energy.calibration import (
     CalibrationError,
     Fit,
-    Measured,
+    MeasuredEnergy,
     fit,
     parse,
     rounded,
@@ -89,7 +89,7 @@ def _nothing() -> EnergyModel:
 
 
 def _terms(
-    options: argparse.Namespace, rows: list[Measured], start: EnergyModel
+    options: argparse.Namespace, rows: list[MeasuredEnergy], start: EnergyModel
 ) -> tuple[str, ...]:
     if options.terms:
         return tuple(term.strip() for term in options.terms.split(","))

@@ -37,7 +37,7 @@ from linklab.runs.runner import memory_of
 if TYPE_CHECKING:
     from distributed import Client
 
-    from linklab.campaign.cluster import Task
+    from linklab.campaign.cluster import ClusterTask
     from linklab.runs.comparison import Comparison
 
 Results = dict[str, Result]
@@ -144,7 +144,7 @@ def complete(
 
     Raises FolderError, ClusterError.
     """
-    from linklab.campaign.cluster import Task  # Dask is slow to load.
+    from linklab.campaign.cluster import ClusterTask  # Dask is slow to load.
 
     running.choose_place("guest", "virtual")
     facts = machine.facts()
@@ -152,7 +152,7 @@ def complete(
     begun = time.monotonic()
     with folder.opened(out, campaign.name, facts, parcels) as whole:
         results: Results = dict(whole)
-        tasks = [Task(label, one) for label, one in parcels.items() if label not in whole]
+        tasks = [ClusterTask(label, one) for label, one in parcels.items() if label not in whole]
         per_worker = _work(cluster, tasks, facts, out, results) if tasks else {}
     return Completed(results, len(whole), per_worker, time.monotonic() - begun)
 
@@ -178,7 +178,7 @@ def on_this_machine(campaign: Campaign, jobs: int | None) -> AbstractContextMana
 
 def _work(
     cluster: Callable[[], AbstractContextManager[Client]],
-    tasks: list[Task],
+    tasks: list[ClusterTask],
     facts: dict[str, str],
     out: Path,
     results: Results,

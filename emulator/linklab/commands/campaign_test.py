@@ -6,15 +6,15 @@ from linklab.commands import campaign
 from linklab.commands.cli import main
 from linklab.runs.matrix import Campaign
 from linklab.runs.run_figures import RunFigures
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 from linklab.scenario import Scenario
 
 
 def test_programs_of_the_users_have_rows_too(small: Scenario) -> None:
     requests = (
-        Request(small, "alg3", 1),
-        Request(small, None, 1, command=("true",), name="mine"),
-        Request(small, "alg3", 2),
+        RunRequest(small, "alg3", 1),
+        RunRequest(small, None, 1, command=("true",), name="mine"),
+        RunRequest(small, "alg3", 2),
     )
     figures = RunFigures(1.0, 8e6, 0.5, 0.5, None, {}, 0.0)
     results: dict[str, RunFigures | str] = {

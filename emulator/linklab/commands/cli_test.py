@@ -16,7 +16,7 @@ from linklab.commands import cli, compare, doctor, exec, options, reproduce, run
 from linklab.core import scratch
 from linklab.core.paths import PYTHON_PATH
 from linklab.live import user_terminal
-from linklab.places.choice import Place, PlaceError
+from linklab.places.choice import Environment, PlaceError
 from linklab.report import publication
 from linklab.runs import runner
 
@@ -52,7 +52,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     monkeypatch.setattr(running, "choose_place", lambda *words: calls.append(words))
     monkeypatch.setattr(running, "require", lambda *_: None)
     monkeypatch.setattr("linklab.live.session.live", lambda *_, **__: calls.append("live"))
-    monkeypatch.setattr("linklab.live.session.choose_place", lambda _: Place("host", "real", ""))
+    monkeypatch.setattr(
+        "linklab.live.session.choose_place", lambda _: Environment("host", "real", "")
+    )
     monkeypatch.setattr(running, "announce", lambda _: None)
     return calls
 

@@ -24,7 +24,7 @@ from linklab.display import printing
 from linklab.field import recording
 from linklab.report import tables
 from linklab.runs import clients, run_energy
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 from linklab.scenario import Scenario, find
 
 USUAL = "published,adaptive"
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     )
     own, shared = server(options), share(options, for_server=True)
     requests = [
-        Request(
+        RunRequest(
             scenario,
             name,
             options.seed + n,

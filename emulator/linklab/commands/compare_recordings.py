@@ -20,7 +20,7 @@ from linklab.field.prediction import Prediction
 from linklab.field.recording import Recording, RecordingError
 from linklab.report import predictions, tables
 from linklab.runs import run_energy
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 from linklab.scenario import Scenario
 
 
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         running.require([who for _, names in plan for who in names], options.place, options.clock)
         own, shared = server(options), share(options, for_server=True)
         requests = [
-            Request(
+            RunRequest(
                 scenario,
                 who,
                 options.seed + n,

@@ -7,18 +7,18 @@ from linklab.commands import compare, report
 from linklab.commands.conftest import Runs, printed
 from linklab.commands.options import UsageError
 from linklab.field import simulated
-from linklab.field.simulated import Link
-from linklab.runs.runner import Request
+from linklab.field.simulated import SimulatedLink
+from linklab.runs.runner import RunRequest
 
 SIZE = 20_000_000
-BOTH = (Link(), Link("lte", "rmnet0"))
+BOTH = (SimulatedLink(), SimulatedLink("lte", "rmnet0"))
 
 
 @pytest.fixture
 def drive(tmp_path: Path, options: Namespace, runs: Runs) -> Path:
     """A recording of 10 s, and a lab in which everybody takes 11 s."""
 
-    def record(request: Request, run_dir: Path) -> None:
+    def record(request: RunRequest, run_dir: Path) -> None:
         simulated.run_dir(run_dir, BOTH, 11.0, SIZE, rescue=True)
 
     runs.damage = record

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from linklab.places import choice
-from linklab.places.choice import Place
+from linklab.places.choice import Environment
 from linklab.runs import clients, job, runner
 from linklab.runs.job_test import JOB
 from linklab.runs.outcome import Outcome
-from linklab.runs.runner import Finished, Request
+from linklab.runs.runner import Finished, RunRequest
 from linklab.scenario import Scenario, to_yaml
 
 NETWORK = {"wifi": 600_000, "lte": 500_000}
@@ -25,21 +25,21 @@ class Runs:
     seed unless told, and ends as told."""
 
     def __init__(self) -> None:
-        self.requests: list[Request] = []
-        self.elapsed_s: Callable[[Request], float] = lambda request: 0.1 * request.seed
-        self.error: Callable[[Request], str | None] = lambda request: None
-        self.exit_code: Callable[[Request], int] = lambda request: 0
-        self.damage: Callable[[Request, Path], None] = lambda request, run_dir: None
+        self.requests: list[RunRequest] = []
+        self.elapsed_s: Callable[[RunRequest], float] = lambda request: 0.1 * request.seed
+        self.error: Callable[[RunRequest], str | None] = lambda request: None
+        self.exit_code: Callable[[RunRequest], int] = lambda request: 0
+        self.damage: Callable[[RunRequest, Path], None] = lambda request, run_dir: None
 
     def __call__(
         self,
-        requests: Sequence[Request],
-        where: Place,
+        requests: Sequence[RunRequest],
+        where: Environment,
         parent: Path,
         *,
         parallel: int,
         timeout_s: float | None,
-        started: Callable[[Request], None],
+        started: Callable[[RunRequest], None],
     ) -> Iterator[Finished]:
         self.requests += requests
         for request in requests:
@@ -68,7 +68,7 @@ class Runs:
 def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     made = Runs()
     monkeypatch.setattr(runner, "run_all", made)
-    monkeypatch.setattr(choice, "choose", lambda *_: Place("host", "real", "as asked"))
+    monkeypatch.setattr(choice, "choose", lambda *_: Environment("host", "real", "as asked"))
     monkeypatch.setattr(clients, "obstacle", lambda names, place: None)
     return made
 

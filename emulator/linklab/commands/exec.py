@@ -25,7 +25,7 @@ from linklab.core.complaint import complain
 from linklab.places import choice
 from linklab.runs import outcome, programs
 from linklab.runs.job import require_no_credentials
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 from linklab.scenario import find
 
 EPILOG = """\
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(str(error)) from error
     scenario = find(options.scenario)
     reaches = outside(options, scenario, _place(options))
-    request = Request(
+    request = RunRequest(
         scenario,
         None,
         options.seed,

@@ -11,7 +11,7 @@ from linklab.commands.options import UsageError
 from linklab.display.printing import escaped
 from linklab.lab.network.services import OwnServer
 from linklab.runs.programs import ProgramError
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 from linklab.runs.shown import ShareError
 
 
@@ -115,7 +115,7 @@ def test_what_a_program_of_the_user_s_writes_is_passed_on_byte_for_byte(
 def test_the_terminal_does_not_obey_an_outcome_that_the_program_wrote(
     runs: Runs, options: Namespace, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    def write(_: Request, run_dir: Path) -> None:
+    def write(_: RunRequest, run_dir: Path) -> None:
         file = run_dir / "outcome.json"
         file.write_text(
             json.dumps(json.loads(file.read_text()) | {"received_bytes": {"\x1b[2J": 1}})

@@ -5,10 +5,10 @@ import pytest
 
 from linklab.commands import cli
 from linklab.field import capture_test, simulated
-from linklab.field.simulated import Link
+from linklab.field.simulated import SimulatedLink
 from linklab.scenario import load
 
-BOTH = (Link(), Link("lte", "rmnet0", rtt_s=0.05))
+BOTH = (SimulatedLink(), SimulatedLink("lte", "rmnet0", rtt_s=0.05))
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +79,7 @@ def test_json_has_what_is_known_of_each_link(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_kind_is_asked_for_where_nothing_tells_it(capsys: pytest.CaptureFixture[str]) -> None:
-    simulated.run_dir(Path("r"), [Link("home", "eth0")])
+    simulated.run_dir(Path("r"), [SimulatedLink("home", "eth0")])
     words = ("r", "--scenario", "x.yaml")
     assert refused(capsys, *words) == (
         "link 'home' of 'eth0': is it wifi or lte? Needed: --kind home=KIND"
@@ -159,7 +159,7 @@ def test_what_cannot_be_imported_is_said(
     capsys: pytest.CaptureFixture[str], words: str, said: str
 ) -> None:
     simulated.run_dir(Path("r"), BOTH)
-    simulated.run_dir(Path("named"), [Link("Home Wi-Fi")])
+    simulated.run_dir(Path("named"), [SimulatedLink("Home Wi-Fi")])
     Path("there.yaml").write_text("mine")
     Path("bare").mkdir()
     Path("d").mkdir()

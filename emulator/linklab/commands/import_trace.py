@@ -12,7 +12,7 @@ from linklab.commands import import_recordings
 from linklab.commands.options import UsageError, add_json, add_kind, given
 from linklab.core.printable import printable
 from linklab.traces.format import ENDS, Options
-from linklab.traces.importing import Report, import_file
+from linklab.traces.importing import ImportReport, import_file
 from linklab.traces.registry import FORMATS
 from linklab.traces.statistics import Statistics
 from linklab.traces.trace import OPTIONAL, TraceError
@@ -112,7 +112,7 @@ def _of_traces(options: argparse.Namespace) -> list[str]:
     return given(options, *names, "licence")
 
 
-def _import(options: argparse.Namespace) -> Report:
+def _import(options: argparse.Namespace) -> ImportReport:
     (file,) = options.files
     output = options.output or Path(f"{file.stem}.csv")
     return import_file(
@@ -132,7 +132,7 @@ def _import(options: argparse.Namespace) -> Report:
     )
 
 
-def _show(report: Report) -> None:
+def _show(report: ImportReport) -> None:
     what = f"{report.samples} samples from {report.format} {report.source}"
     print(f"{report.destination}: {what}")
     _line("down", report.down)

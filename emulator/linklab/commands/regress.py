@@ -31,12 +31,12 @@ from linklab.regression import baseline as baselines
 from linklab.regression import checking, cost, cost_showing, fingerprint, junit, showing
 from linklab.regression import suite as suites
 from linklab.regression.baseline import Baseline, BaselineError
-from linklab.regression.checking import Measured
+from linklab.regression.checking import MeasuredCell
 from linklab.regression.fingerprint import Fingerprint
 from linklab.regression.suite import Suite
-from linklab.regression.verdict import Report, Status
+from linklab.regression.verdict import Status, SuiteReport
 from linklab.runs import job, outcome, runner
-from linklab.runs.runner import Finished, Request
+from linklab.runs.runner import Finished, RunRequest
 
 EPILOG = """\
 Exit codes: 0 as the baseline or better, 1 something is worse, 2 it could not be
@@ -115,14 +115,14 @@ def run(options: argparse.Namespace) -> int:
     try:
         old = _old(path, suite, prints, update=options.update)
     except BaselineError as error:
-        unfounded = Report(suite.name, str(path), (), 0, 0.0, 0.0, problems=(str(error),))
+        unfounded = SuiteReport(suite.name, str(path), (), 0, 0.0, 0.0, problems=(str(error),))
         _write_reports(options, unfounded)
         raise
     parent = runner.new_directory(options.out or RUNS, time.strftime("%Y%m%d-%H%M%S-regress"))
     parallel = options.jobs or running.most_side_by_side(where)
     finished: list[Finished] = []
 
-    def run_all(requests: Sequence[Request]) -> Sequence[Finished]:
+    def run_all(requests: Sequence[RunRequest]) -> Sequence[Finished]:
         finished.extend(running.run_all(requests, where, parent, parallel, options.timeout))
         return finished
 
@@ -130,7 +130,7 @@ def run(options: argparse.Namespace) -> int:
     measured = checking.measure(suite, run_all, options.shift or 0.0)
     wall_s = time.monotonic() - begun
     problems = _unfounded(suite, old) if old and not options.update else []
-    report = Report(
+    report = SuiteReport(
         suite=suite.name,
         baseline=str(path),
         checked=tuple(checking.check(measured, old.cells if old else {}, suite.bounds_of)),
@@ -150,7 +150,7 @@ def run(options: argparse.Namespace) -> int:
         _page(options, report, path)
 
 
-def _page(options: argparse.Namespace, made: Report, baseline: Path) -> None:
+def _page(options: argparse.Namespace, made: SuiteReport, baseline: Path) -> None:
     """Writes a page of the runs, where one is asked for; each once, also those that were repeated."""
     if options.report is None:
         return
@@ -220,8 +220,8 @@ def _update(
     options: argparse.Namespace,
     path: Path,
     prints: Fingerprint,
-    measured: Sequence[Measured],
-    report: Report,
+    measured: Sequence[MeasuredCell],
+    report: SuiteReport,
     old: Baseline | None,
 ) -> int:
     """Writes the baseline unless a download failed or did not repeat itself."""
@@ -249,7 +249,7 @@ def _update(
     return 0
 
 
-def _tell(options: argparse.Namespace, report: Report) -> None:
+def _tell(options: argparse.Namespace, report: SuiteReport) -> None:
     """Prints the report, and writes it where that was asked for."""
     _write_reports(options, report)
     if options.json:
@@ -263,7 +263,7 @@ def _tell(options: argparse.Namespace, report: Report) -> None:
     print(f"run directories: {_shown(report.run_dir)}")
 
 
-def _write_reports(options: argparse.Namespace, report: Report) -> None:
+def _write_reports(options: argparse.Namespace, report: SuiteReport) -> None:
     """What machines read."""
     if options.junit:
         _write(options.junit, junit.render(report, _now()))

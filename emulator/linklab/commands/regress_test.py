@@ -9,7 +9,7 @@ import pytest
 
 from linklab.commands import cli, report, running
 from linklab.commands.conftest import Runs, printed
-from linklab.places.choice import Place
+from linklab.places.choice import Environment
 from linklab.regression import baseline, fingerprint
 from linklab.regression.fingerprint import Fingerprint
 from linklab.runs import beside_baseline, runner
@@ -32,7 +32,9 @@ def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: Scenario) -> Ru
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(runner, "run_all", made)
     monkeypatch.setattr(
-        running, "choose_place", lambda *_: Place("guest", "virtual", "figures repeat exactly")
+        running,
+        "choose_place",
+        lambda *_: Environment("guest", "virtual", "figures repeat exactly"),
     )
     monkeypatch.setattr(
         fingerprint, "taken", lambda _: Fingerprint({"Go": "go1.26"}, {"small": "a"})

@@ -22,7 +22,7 @@ from linklab.regression import fingerprint, history
 from linklab.regression.figures import Cell
 from linklab.report import html, page, publication, reproduction
 from linklab.report.page import Group, History, Over
-from linklab.report.reproduction import Checked
+from linklab.report.reproduction import CheckedStatement
 from linklab.runs import clients, courses, evidence, job, process_figures, run_energy
 from linklab.runs.courses import Course
 from linklab.runs.evidence import Evidence
@@ -221,7 +221,7 @@ def _used(run: Evidence, rates: dict[str, Course]) -> dict[str, Course]:
     return {name: course for name, course in rates.items() if name in links and links[name].bytes}
 
 
-def _verdicts(groups: Sequence[Group]) -> dict[str, list[Checked]]:
+def _verdicts(groups: Sequence[Group]) -> dict[str, list[CheckedStatement]]:
     """The statements of every publication about scenarios that are there as they ship, or as a
     publication's campaign makes them of those that do."""
     stated = {name: publication.find(name) for name in publication.NAMES}

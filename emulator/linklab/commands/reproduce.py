@@ -30,7 +30,7 @@ from linklab.runs import beginning, clients, evidence, run_energy
 from linklab.runs.evidence import Evidence
 from linklab.runs.matrix import Campaign
 from linklab.runs.run_figures import FigureError
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 
 EPILOG = """\
 What is whole in --out is not run again: after Ctrl-C call it once more.
@@ -123,7 +123,9 @@ def _made(
     }
     seed = 1 if options.seed is None else options.seed
     requests = tuple(
-        Request(scenarios[cell.scenario], cell.contestant, seed + n, energy=energies[cell.scenario])
+        RunRequest(
+            scenarios[cell.scenario], cell.contestant, seed + n, energy=energies[cell.scenario]
+        )
         for n in range(options.runs or stated.runs)
         for cell in stated.cells
     )

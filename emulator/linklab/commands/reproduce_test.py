@@ -14,7 +14,7 @@ from linklab.core import statistics
 from linklab.report import publication
 from linklab.runs import evidence_test, job
 from linklab.runs.matrix import Campaign
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 from linklab.scenario import Scenario
 
 TEXT = """\
@@ -133,7 +133,7 @@ def test_what_statements_need_is_run_as_a_campaign(
     given: list[str],
     first: int,
 ) -> None:
-    asked: list[Request] = []
+    asked: list[RunRequest] = []
 
     def complete(
         planned: Campaign, out: Path, timeout_s: float | None, cluster: Callable[[], Any]

@@ -21,7 +21,7 @@ from linklab.commands.options import (
 )
 from linklab.core.complaint import complain
 from linklab.runs import clients, run_energy, workload_figures
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 from linklab.scenario import find
 
 EPILOG = "example:\n  linklab run hs-s7 -a alg3"
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"run takes one algorithm, not {', '.join(chosen)}: use compare")
     running.require(chosen, options.place, options.clock)
     energy = run_energy.model_for(scenario, options.energy_model)
-    request = Request(
+    request = RunRequest(
         scenario,
         chosen[0],
         options.seed,

@@ -8,7 +8,7 @@ from linklab.commands import run
 from linklab.commands.conftest import Runs, printed
 from linklab.commands.options import UsageError
 from linklab.display.printing import escaped
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 
 
 def test_a_run_for_machines(
@@ -45,7 +45,7 @@ def test_the_terminal_obeys_no_name_of_a_link_or_process(
         {"t_s": t_s, "process": "\x1b[3J", "cpu_s": t_s, "rss_bytes": 1} for t_s in (0.0, 1.0, 2.0)
     ]
 
-    def write(_: Request, run_dir: Path) -> None:
+    def write(_: RunRequest, run_dir: Path) -> None:
         file = run_dir / "outcome.json"
         file.write_text(
             json.dumps(json.loads(file.read_text()) | {"received_bytes": {"\x1b[2J": 1}})

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from linklab.display.progress import progress
 from linklab.places import choice
-from linklab.places.choice import Place
+from linklab.places.choice import Environment
 from linklab.places.guest.__main__ import make_guest
 from linklab.runs import clients, runner, summary
 from linklab.runs.run_figures import FigureError, RunFigures
-from linklab.runs.runner import Finished, Request
+from linklab.runs.runner import Finished, RunRequest
 from linklab.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ Result = RunFigures | str
 """The figures of a run, or why there are none."""
 
 
-def choose_place(wanted: str, clock: str) -> Place:
+def choose_place(wanted: str, clock: str) -> Environment:
     """The place and clock, said in one line on standard error; the guest's image and kernel are there."""
     chosen = choice.choose(wanted, clock)
     announce(chosen)
     return chosen
 
 
-def announce(place: Place) -> None:
+def announce(place: Environment) -> None:
     """Says a place in one line on standard error; has image and kernel made where that is the guest."""
     print(place, file=sys.stderr)
     if place.name == "guest":
@@ -48,14 +48,18 @@ def require(names: Sequence[str], place: str = "guest", clock: str = "auto") -> 
         raise runner.RunError(missing)
 
 
-def most_side_by_side(where: Place) -> int:
+def most_side_by_side(where: Environment) -> int:
     """How many runs at a time: a guest in virtual time per core; runs on the real clock would
     disturb each other."""
     return len(os.sched_getaffinity(0)) if where.clock == "virtual" else 1
 
 
 def run_all(
-    requests: Sequence[Request], where: Place, parent: Path, parallel: int, timeout_s: float | None
+    requests: Sequence[RunRequest],
+    where: Environment,
+    parent: Path,
+    parallel: int,
+    timeout_s: float | None,
 ) -> list[Finished]:
     """Runs all requests with a progress bar where standard error is a terminal. They come back in
     the order asked, however they ended: sums of figures have to repeat to the last digit."""
@@ -65,7 +69,7 @@ def run_all(
         task = bar.add_task("starting", total=len(requests))
         running: list[str] = []
 
-        def started(request: Request) -> None:
+        def started(request: RunRequest) -> None:
             running.append(request.label)
             bar.update(task, description=" ".join(running)[:40])
 
@@ -78,7 +82,7 @@ def run_all(
     return sorted(finished, key=lambda one: numbers[id(one.request)])
 
 
-def run_one(request: Request, options: argparse.Namespace) -> Finished:
+def run_one(request: RunRequest, options: argparse.Namespace) -> Finished:
     """Runs a request as the options of `options.add_run` want it."""
     where = choose_place(options.place, options.clock)
     (finished,) = run_all([request], where, options.out, 1, options.timeout)
@@ -96,7 +100,7 @@ def figures_of(finished: Finished) -> Result:
 
 
 def comparison(
-    scenario: Scenario, names: Iterable[str], results: Iterable[tuple[Request, Result]]
+    scenario: Scenario, names: Iterable[str], results: Iterable[tuple[RunRequest, Result]]
 ) -> Comparison:
     """The runs of one scenario, with the named in this order."""
     from linklab.report import publication  # scipy is slow to load.
@@ -115,14 +119,14 @@ def comparison(
 
 
 @dataclass(frozen=True)
-class Series:
+class RunSeries:
     """Runs that were made side by side, and what each came to."""
 
     options: argparse.Namespace
-    where: Place
+    where: Environment
     parent: Path
     wall_s: float
-    results: list[tuple[Request, Result]]
+    results: list[tuple[RunRequest, Result]]
 
     @property
     def failures(self) -> list[str]:
@@ -152,7 +156,7 @@ class Series:
         )
 
 
-def run_series(requests: Sequence[Request], options: argparse.Namespace, kind: str) -> Series:
+def run_series(requests: Sequence[RunRequest], options: argparse.Namespace, kind: str) -> RunSeries:
     """Runs requests as the options of `add_run`, `--runs` and `--parallel` want it, in a directory
     of their own that is called after the time and `kind`."""
     where = choose_place(options.place, options.clock)
@@ -162,4 +166,4 @@ def run_series(requests: Sequence[Request], options: argparse.Namespace, kind: s
     finished = run_all(requests, where, parent, parallel, options.timeout)
     wall_s = time.monotonic() - begun
     results = [(one.request, figures_of(one)) for one in finished]
-    return Series(options, where, parent, wall_s, results)
+    return RunSeries(options, where, parent, wall_s, results)

@@ -5,14 +5,14 @@ import pytest
 
 from linklab.commands import compare, exec, run, running
 from linklab.commands.conftest import Runs
-from linklab.places.choice import Place
-from linklab.runs.runner import Request
+from linklab.places.choice import Environment
+from linklab.runs.runner import RunRequest
 from linklab.scenario import Scenario
 
 
 def test_runs_on_the_real_clock_go_one_after_the_other() -> None:
-    assert running.most_side_by_side(Place("guest", "virtual", "")) >= 1
-    assert running.most_side_by_side(Place("guest", "real", "")) == 1
+    assert running.most_side_by_side(Environment("guest", "virtual", "")) >= 1
+    assert running.most_side_by_side(Environment("guest", "real", "")) == 1
 
 
 def test_every_command_shifts_its_clients(
@@ -28,7 +28,7 @@ def test_every_command_shifts_its_clients(
 def test_runs_come_back_in_the_order_asked_however_they_end(
     runs: Runs, options: Namespace, tmp_path: Path, small: Scenario
 ) -> None:
-    requests = [Request(small, name, seed) for name in ("alg3", "alg1") for seed in (2, 1, 3)]
-    place = Place("host", "real", "")
+    requests = [RunRequest(small, name, seed) for name in ("alg3", "alg1") for seed in (2, 1, 3)]
+    place = Environment("host", "real", "")
     done = running.run_all(requests, place, tmp_path / "runs", 2, None)
     assert [one.request for one in done] == requests

@@ -23,7 +23,7 @@ from linklab.lab.programs.terminal import Terminal
 from linklab.live import session, shell, user_terminal
 from linklab.runs import programs
 from linklab.runs.job import require_no_credentials
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 from linklab.scenario import find
 
 EPILOG = """\
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     scenario = find(options.scenario)
     where = session.choose_place(options.place)
     running.announce(where)
-    request = Request(
+    request = RunRequest(
         scenario,
         None,
         options.seed,

@@ -56,7 +56,7 @@ class LinkUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredEnergy:
     """A row: `energy_j` of the download, `tail_j` after it (None: not measured)."""
 
     label: str
@@ -116,7 +116,7 @@ _NUMBERS: Final = {
 COLUMNS: Final = ("row", *_NUMBERS)
 
 
-def parse(text: str, shown: str = "<text>") -> list[Measured]:
+def parse(text: str, shown: str = "<text>") -> list[MeasuredEnergy]:
     """Rows from CSV text with a header of `COLUMNS`; those of links may be left out or empty.
 
     Raises CalibrationError with the line.
@@ -141,7 +141,7 @@ def parse(text: str, shown: str = "<text>") -> list[Measured]:
     return rows
 
 
-def _row(cells: dict[str, str], where: str) -> Measured:
+def _row(cells: dict[str, str], where: str) -> MeasuredEnergy:
     numbers = {name: _number(cells.get(name, ""), name, where) for name in _NUMBERS}
     for name, needed in _NUMBERS.items():
         if needed and not numbers[name]:
@@ -162,7 +162,7 @@ def _row(cells: dict[str, str], where: str) -> Measured:
                 f"{where}: {kind}_s: {use.active_s:g} s of a download of {download_s:g} s"
             )
     label = cells.get("row", "").strip() or where.rpartition(":")[2]
-    return Measured(label, download_s, numbers["energy_j"] or 0.0, numbers["tail_j"], links)
+    return MeasuredEnergy(label, download_s, numbers["energy_j"] or 0.0, numbers["tail_j"], links)
 
 
 def _number(text: str, name: str, where: str) -> float | None:
@@ -177,7 +177,7 @@ def _number(text: str, name: str, where: str) -> float | None:
     return value
 
 
-def usual_terms(rows: Sequence[Measured]) -> tuple[str, ...]:
+def usual_terms(rows: Sequence[MeasuredEnergy]) -> tuple[str, ...]:
     """What rows tell of themselves: a link's power and its energy per bit where rows have it, and
     `both` where links ran together. `base` stays as it is: while a link is active throughout, which
     downloads see to, it cannot be told from `both`."""
@@ -192,7 +192,7 @@ def usual_terms(rows: Sequence[Measured]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def fit(rows: Sequence[Measured], start: EnergyModel, terms: Sequence[str]) -> Fit:
+def fit(rows: Sequence[MeasuredEnergy], start: EnergyModel, terms: Sequence[str]) -> Fit:
     """The model with `terms` fitted to the rows and the others as in `start`.
 
     Raises CalibrationError where there are too few rows, or a term cannot be told from others.
@@ -226,7 +226,7 @@ def fit(rows: Sequence[Measured], start: EnergyModel, terms: Sequence[str]) -> F
     return Fit(_with_tails(model, rows, terms), tuple(terms), residuals)
 
 
-def energy_mj(model: EnergyModel, row: Measured) -> float:
+def energy_mj(model: EnergyModel, row: MeasuredEnergy) -> float:
     """What a row's download costs by a model; promotions and tails are not in it."""
     total = sum(getattr(model, name) * _amount(row, term) for term, name in _COMMON.items())
     for kind in row.links:
@@ -239,13 +239,13 @@ def energy_mj(model: EnergyModel, row: Measured) -> float:
     return float(total)
 
 
-def _both_s(row: Measured) -> float:
+def _both_s(row: MeasuredEnergy) -> float:
     """Seconds of further links beside the longest; links of a row are taken to begin together."""
     times = sorted(use.active_s for use in row.links.values())
     return sum(times[:-1])
 
 
-def _amount(row: Measured, term: str) -> float:
+def _amount(row: MeasuredEnergy, term: str) -> float:
     """What a row has of a term: seconds or megabits."""
     if term == "base":
         return row.download_s
@@ -308,7 +308,9 @@ def _with(model: EnergyModel, values: Mapping[str, float]) -> EnergyModel:
     return replace(model, links=in_order, **common)
 
 
-def _with_tails(model: EnergyModel, rows: Sequence[Measured], terms: Sequence[str]) -> EnergyModel:
+def _with_tails(
+    model: EnergyModel, rows: Sequence[MeasuredEnergy], terms: Sequence[str]
+) -> EnergyModel:
     """The powers of the tails scaled so that they come nearest to what was measured; absolute
     errors, because many tails are next to nothing."""
     kinds = [term.removesuffix(".tail") for term in terms if term.endswith(".tail")]
@@ -334,7 +336,7 @@ def _with_tails(model: EnergyModel, rows: Sequence[Measured], terms: Sequence[st
     return replace(model, links=links)
 
 
-def _tail_mj(row: Measured, kind: str, link: LinkEnergy) -> float:
+def _tail_mj(row: MeasuredEnergy, kind: str, link: LinkEnergy) -> float:
     """What is left of a link's tail when the download ends."""
     if kind not in row.links:
         return 0.0

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from linklab.energy import calibration, library
-from linklab.energy.calibration import CalibrationError, LinkUse, Measured
+from linklab.energy.calibration import CalibrationError, LinkUse, MeasuredEnergy
 from linklab.energy.model import EnergyModel, LinkEnergy, TailState
 
 
-def rows_of(name: str) -> list[Measured]:
+def rows_of(name: str) -> list[MeasuredEnergy]:
     return calibration.parse((library.MODELS / f"{name}.csv").read_text(encoding="utf-8"))
 
 
@@ -65,11 +65,11 @@ TRUTH = EnergyModel(
 )
 
 
-def made(n: int) -> Measured:
+def made(n: int) -> MeasuredEnergy:
     wifi = LinkUse(5.0 + n, 100.0 + 7 * n * n % 90, 1.0 + n % 3)
     lte = LinkUse(3.0 + 2 * (n % 4), 40.0 * (1 + n % 5))
     links = {"wifi": wifi, "lte": lte} if n % 3 else {"lte": lte}
-    row = Measured(f"{n}", max(use.active_s for use in links.values()), 1.0, None, links)
+    row = MeasuredEnergy(f"{n}", max(use.active_s for use in links.values()), 1.0, None, links)
     tail_mj = sum(calibration._tail_mj(row, kind, TRUTH.links[kind]) for kind in links)
     return replace(row, energy_j=calibration.energy_mj(TRUTH, row) / 1e3, tail_j=tail_mj / 1e3)
 

@@ -45,7 +45,7 @@ def level(rate_bps: float) -> int:
     return max(0, math.floor(math.log2(max(rate_bps, 1.0) / 62_500)) + 1)
 
 
-class Course:
+class RateChain:
     """How a link's rate goes from second to second, learnt from rates that it had."""
 
     def __init__(self, rates_bps: Sequence[float]) -> None:
@@ -84,7 +84,7 @@ def _cost_j(model: EnergyModel, use: Use, rates_bps: Mapping[str, float], awake:
     return spent_j
 
 
-def schedule(model: EnergyModel, wifi: Course, lte: Course) -> dict[State, Use]:
+def schedule(model: EnergyModel, wifi: RateChain, lte: RateChain) -> dict[State, Use]:
     """What to use in each state, by value iteration. KeyError where the model does not know Wi-Fi or
     LTE."""
     states: list[State] = [

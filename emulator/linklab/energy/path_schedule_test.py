@@ -6,7 +6,7 @@ import pytest
 
 from linklab.core.link_kinds import WIFI
 from linklab.energy import library
-from linklab.energy.path_schedule import Course, Use, by_the_second, level, schedule
+from linklab.energy.path_schedule import RateChain, Use, by_the_second, level, schedule
 
 S3 = library.get("galaxy-s3")
 
@@ -23,7 +23,7 @@ def test_levels_are_octaves() -> None:
 
 
 def test_a_course_is_learnt_from_rates() -> None:
-    course = Course([1e6, 1e6, 10e6, 1e6, 1e6, 12e6])
+    course = RateChain([1e6, 1e6, 10e6, 1e6, 1e6, 12e6])
     slow, fast = level(1e6), level(10e6)
     assert (course.usual, set(course.next)) == (slow, {slow, fast})
     assert course.next[slow] == {slow: 0.5, fast: 0.5}
@@ -31,20 +31,20 @@ def test_a_course_is_learnt_from_rates() -> None:
     assert course.rates_bps == {slow: 1e6, fast: 11e6}
     assert [course.known(rate) for rate in (0.1e6, 1e6, 200e6)] == [slow, slow, fast]
     with pytest.raises(ValueError, match="no rate"):
-        Course([])
+        RateChain([])
 
 
 @pytest.mark.parametrize("wifi", [[12e6], [0.8e6], [1e6] * 40 + [10e6] * 40, [0.0]])
 def test_on_the_paper_s_phone_it_is_wifi_alone_whatever_that_brings(wifi: list[float]) -> None:
     """As the paper found (eMPTCP 4.6), LTE at 8 Mbit/s: its radio is never woken."""
-    found = schedule(S3, Course(wifi), Course([8e6]))
+    found = schedule(S3, RateChain(wifi), RateChain([8e6]))
     assert {use for (*_, awake), use in found.items() if not awake} == {Use.WIFI}
 
 
 def test_where_lte_draws_less_it_is_lte_once_it_pays_to_wake_it() -> None:
     wifi = replace(S3.link(WIFI), active_mw=2000.0)
     hungry = replace(S3, links={**S3.links, "wifi": wifi})
-    found = schedule(hungry, Course([12e6]), Course([1e6]))
+    found = schedule(hungry, RateChain([12e6]), RateChain([1e6]))
     assert set(found.values()) == {Use.LTE}
 
 
@@ -53,7 +53,7 @@ def test_an_lte_that_is_awake_is_kept_for_a_short_while() -> None:
     wifi = replace(S3.link(WIFI), active_mw=600.0, down_mj_per_mbit=300.0)
     hungry = replace(S3, links={**S3.links, "wifi": wifi})
     slow, fast = level(1e6), level(3e6)
-    found = schedule(hungry, Course([1e6, 1e6, 1e6, 3e6] * 20), Course([1e6]))
+    found = schedule(hungry, RateChain([1e6, 1e6, 1e6, 3e6] * 20), RateChain([1e6]))
     assert found[fast, level(1e6), True] is Use.LTE
     assert found[slow, level(1e6), True] is Use.LTE
     assert found[slow, level(1e6), False] is Use.WIFI

@@ -65,7 +65,7 @@ class HoltWinters:
 
 
 @dataclass(slots=True)
-class Prediction:
+class RateForecast:
     """A link's rate to expect: the last forecast, or with `keeps_most` the highest level since it was
     taken into use. After a pause the old estimate counts until there are PHI samples anew: the first ones
     are of a window that still grows."""
@@ -94,7 +94,7 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observation:
     """What a look at the connections has shown. `wifi_bps` and `lte_bps` are the rates since the last
     look, None of a link of which it is not time yet; `has_wifi` is whether Wi-Fi is there at all; `most_bytes` is what the connection has received over Wi-Fi
     that received most, `open_s` how long the oldest one is open; `rtt_s` the round trip of Wi-Fi's
@@ -123,12 +123,12 @@ class PathUsage:
     def __init__(self, model: EnergyModel) -> None:
         """KeyError where the model does not know Wi-Fi or LTE."""
         self._model = model
-        self.wifi, self.lte = Prediction(), Prediction(keeps_most=True)
+        self.wifi, self.lte = RateForecast(), RateForecast(keeps_most=True)
         self.uses_lte = self.has_opened_lte = False
         self._lte_samples: deque[float] = deque(maxlen=3)
         thresholds(model, UNKNOWN_BPS)
 
-    def look(self, seen: Seen) -> bool:
+    def look(self, seen: Observation) -> bool:
         """Whether LTE is to be used from now on. Without Wi-Fi there is nothing else, however young or
         silent the connection is: the paper leaves that to Multipath TCP, whose LTE subflow is there."""
         if seen.wifi_bps is not None:
@@ -178,7 +178,7 @@ class PathUsage:
         rate_bps = self.wifi.known_bps
         return rate_bps <= 0 or rate_bps < self._wifi_only_from_bps() * (1 - MARGIN)
 
-    def _may_use(self, seen: Seen) -> bool:
+    def _may_use(self, seen: Observation) -> bool:
         """A subflow that is there may be used at once, a new one not before κ or τ, nor for a
         connection that is idle (eMPTCP 3.5)."""
         if self.has_opened_lte:

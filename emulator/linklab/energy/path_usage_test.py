@@ -9,9 +9,9 @@ from linklab.energy.path_usage import (
     KAPPA_BYTES,
     PHI,
     HoltWinters,
+    Observation,
     PathUsage,
-    Prediction,
-    Seen,
+    RateForecast,
     settling_s,
 )
 
@@ -27,11 +27,11 @@ def seen(
     most: int = 2 * KAPPA_BYTES,
     open_s: float = 10.0,
     idle: bool = False,
-) -> Seen:
-    return Seen(wifi, lte, most_bytes=most, open_s=open_s, rtt_s=0.1, is_idle=idle)
+) -> Observation:
+    return Observation(wifi, lte, most_bytes=most, open_s=open_s, rtt_s=0.1, is_idle=idle)
 
 
-def after(usage: PathUsage, *looks: Seen) -> bool:
+def after(usage: PathUsage, *looks: Observation) -> bool:
     return [usage.look(one) for one in looks][-1]
 
 
@@ -55,7 +55,7 @@ def test_a_forecast_is_never_below_nothing() -> None:
 
 
 def test_the_old_estimate_counts_until_there_are_enough_samples_anew() -> None:
-    link = Prediction()
+    link = RateForecast()
     for count in range(PHI):
         assert (link.known_bps, link.settled) == (5e6, False), count
         link.add(8e6)
@@ -168,6 +168,8 @@ def test_a_model_that_knows_no_lte_is_refused() -> None:
 def test_without_wi_fi_there_is_nothing_to_wait_for() -> None:
     """A connection that is young, and silent because its link is gone."""
     usage = PathUsage(S3)
-    gone = Seen(None, None, most_bytes=0, open_s=0.1, rtt_s=0.1, is_idle=True, has_wifi=False)
+    gone = Observation(
+        None, None, most_bytes=0, open_s=0.1, rtt_s=0.1, is_idle=True, has_wifi=False
+    )
     assert usage.look(gone)
     assert after(usage, *[seen(10e6, 1e6)] * (PHI + 1)) is False  # It is back, and good.

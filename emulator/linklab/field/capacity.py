@@ -20,7 +20,7 @@ from statistics import fmean, median
 from typing import Final
 
 from linklab.core.frames import FRAME_BYTES
-from linklab.field.course import Connection, LinkCourse, Seen, covered_s
+from linklab.field.course import Connection, LinkCourse, LinkProgress, covered_s
 
 LONG_S: Final = 1.0
 """How long less than the capacity is taken for a passing state of the connection."""
@@ -42,7 +42,7 @@ HELD, LOST, CARRIER = "held", "lost", "carrier"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CapacityStep:
     """From `start_s` to `end_s` the link could carry `rate_bps`, frames with their headers.
     `is_seen` says that it was used up then; else the rate is that of other moments."""
 
@@ -77,7 +77,7 @@ class Capacity:
     `LONG_S`.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[CapacityStep, ...]
     breaks: tuple[Break, ...]
     base_rtts: tuple[tuple[float, float], ...]
     queue_bytes: int
@@ -145,7 +145,7 @@ def of_course(course: LinkCourse, end_s: float) -> Capacity:
 
 def _bins(course: LinkCourse) -> list[_Bin]:
     begin_s = course.coming[0][0] if course.coming else course.seen[0].t_s
-    first = Seen(min(begin_s, course.seen[0].t_s), 0, 0.0, 0.0, 0)
+    first = LinkProgress(min(begin_s, course.seen[0].t_s), 0, 0.0, 0.0, 0)
     bins = []
     for before, after in itertools.pairwise((first, *course.seen)):
         if after.t_s > before.t_s:
@@ -153,7 +153,7 @@ def _bins(course: LinkCourse) -> list[_Bin]:
     return bins
 
 
-def _bin(course: LinkCourse, before: Seen, after: Seen) -> _Bin:
+def _bin(course: LinkCourse, before: LinkProgress, after: LinkProgress) -> _Bin:
     start_s, end_s = before.t_s, after.t_s
     count = after.carried_bytes - before.carried_bytes
     coming_s = covered_s(course.coming, start_s, end_s)
@@ -384,17 +384,17 @@ def _bursts(bins: Sequence[_Bin]) -> dict[int, float]:
     return found
 
 
-def _steps(bins: Sequence[_Bin], end_s: float) -> tuple[Step, ...]:
+def _steps(bins: Sequence[_Bin], end_s: float) -> tuple[CapacityStep, ...]:
     as_seen = {id(one) for run in _unfilled(bins) for one in run}
     known = _bursts(bins)
     for index, one in enumerate(bins):
         if one.state in (FULL, QUIET) or id(one) in as_seen:
             known[index] = one.rate_bps
     if not known:
-        return (Step(0.0, end_s, max(one.rate_bps for one in bins), False),)
+        return (CapacityStep(0.0, end_s, max(one.rate_bps for one in bins), False),)
     indices = sorted(known)
     rates = [known[index] for index in indices]
-    steps: list[Step] = []
+    steps: list[CapacityStep] = []
     at_s = 0.0
     for number, index in enumerate(indices):
         one = bins[index]
@@ -402,7 +402,7 @@ def _steps(bins: Sequence[_Bin], end_s: float) -> tuple[Step, ...]:
             steps += _filled(bins, rates, number, at_s, min(one.start_s, end_s))
         if one.start_s < end_s:
             is_seen = one.state == FULL
-            steps.append(Step(one.start_s, min(one.end_s, end_s), known[index], is_seen))
+            steps.append(CapacityStep(one.start_s, min(one.end_s, end_s), known[index], is_seen))
         at_s = one.end_s
     if at_s < end_s:
         steps += _filled(bins, rates, len(indices), at_s, end_s)
@@ -415,7 +415,7 @@ _BESIDE: Final = 5
 
 def _filled(
     bins: Sequence[_Bin], rates: Sequence[float], next_known: int, from_s: float, to_s: float
-) -> list[Step]:
+) -> list[CapacityStep]:
     """Steps for an unknown time: from the rate before it to the one after it, at least what came."""
     before = rates[max(0, next_known - _BESIDE) : next_known]
     after = rates[next_known : next_known + _BESIDE]
@@ -428,7 +428,7 @@ def _filled(
     for begin_s, stop_s in itertools.pairwise(cuts):
         share = ((begin_s + stop_s) / 2 - from_s) / (to_s - from_s)
         guessed = left + share * (right - left)
-        steps.append(Step(begin_s, stop_s, max(guessed, came.get(begin_s, 0.0)), False))
+        steps.append(CapacityStep(begin_s, stop_s, max(guessed, came.get(begin_s, 0.0)), False))
     return steps
 
 

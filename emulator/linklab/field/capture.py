@@ -20,10 +20,10 @@ from typing import Any, Final
 import dpkt
 
 from linklab.core.frames import ETHERNET_BYTES, MTU_BYTES, SEGMENT_BYTES
-from linklab.field.course import Connection, LinkCourse, Seen, Span, merged
+from linklab.field.course import Connection, LinkCourse, LinkProgress, Span, merged
 from linklab.field.packet_file import MAGIC
 from linklab.field.recording import Recording, RecordingError
-from linklab.field.segments import UNTOLD, Flow, Segment, Segments
+from linklab.field.segments import UNTOLD, CapturedSegment, Flow, Segments
 from linklab.scenario import ClientSettings
 
 _LOOK_S: Final = 0.1
@@ -191,7 +191,7 @@ def _name(file: Path, device: str) -> str:
     return device if device[0].isalpha() else f"dev{device.rpartition(':')[2].replace('.', 'x')}"
 
 
-def _take(link: _Link, one: Segment) -> None:
+def _take(link: _Link, one: CapturedSegment) -> None:
     segment = one.tcp
     up: Flow = (one.source, segment.sport, one.destination, segment.dport)
     down: Flow = (one.destination, segment.dport, one.source, segment.sport)
@@ -406,11 +406,11 @@ def _coming(link: _Link, begin_s: float, base_s: float) -> tuple[Span, ...]:
     return merged([*spans, (since_s - begin_s, before_s - begin_s)])
 
 
-def _seen(link: _Link, begin_s: float, end_s: float, base_s: float) -> Iterator[Seen]:
+def _seen(link: _Link, begin_s: float, end_s: float, base_s: float) -> Iterator[LinkProgress]:
     """Looks in steps of `_LOOK_S`; the round trip is the last one."""
     rtts, behind = iter(link.rtts), iter(link.behind)
     next_rtt, next_behind = next(rtts, None), next(behind, None)
-    now = Seen(0.0, 0, 0.0, base_s)
+    now = LinkProgress(0.0, 0, 0.0, base_s)
     number = 1
     for t_s, size in [*link.came, (end_s + _LOOK_S, 0)]:
         while t_s - begin_s > number * _LOOK_S:

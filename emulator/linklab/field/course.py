@@ -10,14 +10,14 @@ from typing import Final
 from linklab.core.frames import FRAME_BYTES, goodput_ratio
 from linklab.core.records import ClientRecord
 from linklab.runs import requests
-from linklab.runs.requests import Request
+from linklab.runs.requests import RangeRequest
 
 Span = tuple[float, float]
 """From and to, in seconds since the download began."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LinkProgress:
     """Until `t_s` a link has carried `carried_bytes`, frames with their headers. `rtt_s` holds the
     queues of that moment, `base_rtt_s` none; 0 is unknown. `out_of_order` packets came behind a lost
     one so far."""
@@ -53,7 +53,7 @@ class LinkCourse:
     link: str
     device: str
     is_exact: bool
-    seen: tuple[Seen, ...]
+    seen: tuple[LinkProgress, ...]
     asked: tuple[Span, ...]
     coming: tuple[Span, ...]
     held_s: tuple[float, ...] = ()
@@ -119,7 +119,7 @@ def of_records(records: Sequence[ClientRecord], link: str, device: str, end_s: f
     )
 
 
-def _seen(samples: Sequence[ClientRecord]) -> tuple[Seen, ...]:
+def _seen(samples: Sequence[ClientRecord]) -> tuple[LinkProgress, ...]:
     """What was counted: by the kernel, anew with each connection, where it was; else by the client."""
     found = []
     closed, closed_out_of_order, before = 0, 0, 0
@@ -130,7 +130,7 @@ def _seen(samples: Sequence[ClientRecord]) -> tuple[Seen, ...]:
         before = closed_out_of_order
         segments = closed + one.segments
         found.append(
-            Seen(
+            LinkProgress(
                 one.t_s,
                 segments * FRAME_BYTES if segments else round(one.received_bytes / goodput_ratio()),
                 one.rtt_ns / 1e9,
@@ -142,7 +142,7 @@ def _seen(samples: Sequence[ClientRecord]) -> tuple[Seen, ...]:
     return tuple(found)
 
 
-def _first_byte_s(request: Request, rtt_s: float) -> float:
+def _first_byte_s(request: RangeRequest, rtt_s: float) -> float:
     """When a request's body can have come first: the client reads in large parts, and so late."""
     soonest_s = request.start_s + rtt_s
     return soonest_s if request.first_byte_s is None else min(request.first_byte_s, soonest_s)

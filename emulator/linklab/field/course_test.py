@@ -5,10 +5,10 @@ from linklab.core.frames import FRAME_BYTES
 from linklab.core.records import ClientRecord
 from linklab.field import course, simulated
 from linklab.field.course import LinkCourse
-from linklab.field.simulated import Link
+from linklab.field.simulated import SimulatedLink
 
 
-def of(link: Link, end_s: float = 10.0) -> LinkCourse:
+def of(link: SimulatedLink, end_s: float = 10.0) -> LinkCourse:
     return course.of_records(simulated.records([link], end_s), link.name, link.device, end_s)
 
 
@@ -18,10 +18,10 @@ def test_spans_that_touch_are_one() -> None:
 
 
 def test_what_came_is_counted_in_packets_where_the_kernel_did() -> None:
-    exact = of(Link())
+    exact = of(SimulatedLink())
     assert exact.is_exact
     assert exact.carried_bytes == pytest.approx(20e6 * 9.88 / 8, abs=3 * FRAME_BYTES)
-    coarse = of(Link(counts_segments=False))
+    coarse = of(SimulatedLink(counts_segments=False))
     assert not coarse.is_exact
     assert coarse.carried_bytes == pytest.approx(20e6 * 9.88 / 8, abs=2 * FRAME_BYTES)
 
@@ -39,7 +39,7 @@ def test_counts_go_on_over_connections_of_which_each_begins_anew() -> None:
 
 def test_a_body_may_come_a_round_trip_after_it_was_asked_for() -> None:
     """The client reads late what came in time: its word counts only where it is sooner."""
-    found = of(Link(rtt_s=0.2, asked=((1.0, 3.0), (2.5, 4.0), (4.0, 5.0))))
+    found = of(SimulatedLink(rtt_s=0.2, asked=((1.0, 3.0), (2.5, 4.0), (4.0, 5.0))))
     assert found.asked == ((1.0, 5.0),)
     assert found.coming == ((1.2, 4.0), (4.2, 5.0))
 

@@ -68,7 +68,7 @@ _UNREAD: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class InnerPacket:
     """What a packet carries: `name` is TCP or what else. Of TCP `packet` is the innermost packet of
     IP, `length` what it was when whole, and `segment_at` where in it TCP's header begins. `source`
     and `destination` are the outermost addresses of other packets of IP."""
@@ -105,7 +105,7 @@ def linked(link_type: int, content: bytes) -> Linked:
     return Linked()
 
 
-def carried(link_type: int, content: bytes, length: int) -> Carried:
+def carried(link_type: int, content: bytes, length: int) -> InnerPacket:
     """What a packet of `length` bytes, of which `content` was kept, carries. Raises UnreadableError
     for a link type that is not read."""
     begin = _LINKS.get(link_type)
@@ -116,7 +116,7 @@ def carried(link_type: int, content: bytes, length: int) -> Carried:
         kind, at = begin(content)
         return _unwrapped(kind, content, at, length)
     except IndexError:
-        return Carried(CUT)
+        return InnerPacket(CUT)
 
 
 def _ethernet(content: bytes) -> tuple[int, int]:
@@ -157,7 +157,7 @@ def _number(content: bytes, at: int) -> int:
     return content[at] << 8 | content[at + 1]
 
 
-def _unwrapped(kind: int, content: bytes, at: int, length: int) -> Carried:
+def _unwrapped(kind: int, content: bytes, at: int, length: int) -> InnerPacket:
     ends: tuple[bytes, bytes] | None = None
     for _ in range(_MAX_DEPTH):
         if kind in _VLANS:
@@ -174,16 +174,16 @@ def _unwrapped(kind: int, content: bytes, at: int, length: int) -> Carried:
             protocol, header = _header(kind, content, at)
             ends = ends or _ends(kind, content, at)
             if isinstance(protocol, str):
-                return Carried(protocol, source=ends[0], destination=ends[1])
+                return InnerPacket(protocol, source=ends[0], destination=ends[1])
             if protocol == 6:
                 return _tcp(kind, content, at, length, header)
             inner = _inner(protocol, content, at + header)
             if isinstance(inner, str):
-                return Carried(inner, source=ends[0], destination=ends[1])
+                return InnerPacket(inner, source=ends[0], destination=ends[1])
             kind, at = inner
         else:
-            return Carried(_ETHERTYPES.get(kind, "PPP" if kind == _PPP else _type_name(kind)))
-    return Carried("a packet in too many headers")
+            return InnerPacket(_ETHERTYPES.get(kind, "PPP" if kind == _PPP else _type_name(kind)))
+    return InnerPacket("a packet in too many headers")
 
 
 def _type_name(kind: int) -> str:
@@ -208,13 +208,13 @@ def _header(kind: int, content: bytes, at: int) -> tuple[int | str, int]:
     return (FRAGMENT, 0) if protocol == 44 else (protocol, size)
 
 
-def _tcp(kind: int, content: bytes, at: int, length: int, header: int) -> Carried:
+def _tcp(kind: int, content: bytes, at: int, length: int, header: int) -> InnerPacket:
     if len(content) < at + header + 20:
-        return Carried(CUT)
+        return InnerPacket(CUT)
     told = _number(content, at + 2) if kind == IP_4 else _number(content, at + 4)
     # 0: longer than the field can tell, as where the kernel joined packets.
     size = (told + (0 if kind == IP_4 else 40)) if told else length - at
-    return Carried(TCP, content[at:], size, header, *_ends(kind, content, at))
+    return InnerPacket(TCP, content[at:], size, header, *_ends(kind, content, at))
 
 
 def _inner(protocol: int, content: bytes, at: int) -> tuple[int, int] | str:

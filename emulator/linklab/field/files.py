@@ -15,7 +15,7 @@ from linklab.core.scratch import scratch_prefix
 from linklab.field.making import Made, MakingError
 from linklab.scenario import Scenario, load, parse, to_yaml
 from linklab.traces import plain
-from linklab.traces.trace import Sample
+from linklab.traces.trace import TraceSample
 
 
 def write(made: Made, file: Path, sources: Sequence[str], *, overwrite: bool = False) -> Scenario:
@@ -42,7 +42,7 @@ def write(made: Made, file: Path, sources: Sequence[str], *, overwrite: bool = F
     return load(file)
 
 
-def _csv(samples: Sequence[Sample], sources: Sequence[str]) -> str:
+def _csv(samples: Sequence[TraceSample], sources: Sequence[str]) -> str:
     text = io.StringIO()
     columns = ["rtt"] if any(one.rtt_s is not None for one in samples) else []
     plain.write(text, samples, columns, [_origin(sources)])

@@ -8,10 +8,10 @@ import pytest
 from linklab.core.link_kinds import LTE, WIFI
 from linklab.field import files, making, recording, simulated
 from linklab.field.making import Made, MakingError
-from linklab.field.simulated import Link
+from linklab.field.simulated import SimulatedLink
 from linklab.scenario import ScenarioError
 
-BOTH = (Link(), Link("lte", "rmnet0"))
+BOTH = (SimulatedLink(), SimulatedLink("lte", "rmnet0"))
 
 
 @pytest.fixture

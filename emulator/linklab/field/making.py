@@ -15,14 +15,14 @@ from linklab.core import units
 from linklab.core.limits import MAX_RATE_BPS, MIN_LENGTH_S, MIN_RATE_BPS
 from linklab.core.link_kinds import LinkKind, devices, in_order
 from linklab.field import capacity
-from linklab.field.capacity import CARRIER, HELD, LONG_S, LOST, Break, Capacity, Step
+from linklab.field.capacity import CARRIER, HELD, LONG_S, LOST, Break, Capacity, CapacityStep
 from linklab.field.course import LinkCourse
 from linklab.field.recording import Recording
 from linklab.models.between_runs import MAX_RELATIVE_SD, BetweenRunsSettings
 from linklab.models.events import Event
 from linklab.models.trace import Trace, TraceSettings
 from linklab.scenario import LinkSettings, Payload, Scenario, default_queue_bytes
-from linklab.traces.trace import NS_PER_S, Sample
+from linklab.traces.trace import NS_PER_S, TraceSample
 
 _ROUNDED_BPS: Final = 10_000
 """How finely a rate of a step is told."""
@@ -46,7 +46,7 @@ class MakingError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RecordedLink:
     """A link in one recording."""
 
     recording: Recording
@@ -60,13 +60,13 @@ class Made:
     of a link is the one that is played. `notes` are what its recordings do not tell."""
 
     scenario: Scenario
-    traces: Mapping[str, tuple[Sample, ...]]
+    traces: Mapping[str, tuple[TraceSample, ...]]
     notes: tuple[str, ...]
 
 
-def links_of(recordings: Iterable[Recording]) -> dict[str, list[Seen]]:
+def links_of(recordings: Iterable[Recording]) -> dict[str, list[RecordedLink]]:
     """Every link with the recordings that used it. Raises MakingError where one was never used."""
-    found: dict[str, list[Seen]] = {}
+    found: dict[str, list[RecordedLink]] = {}
     unused: dict[str, str] = {}
     for recording in recordings:
         for course in recording.courses:
@@ -75,7 +75,7 @@ def links_of(recordings: Iterable[Recording]) -> dict[str, list[Seen]]:
             except capacity.CapacityError as error:
                 unused[course.link] = f"{recording.source}: link {course.link}: {error}"
             else:
-                found.setdefault(course.link, []).append(Seen(recording, course, known))
+                found.setdefault(course.link, []).append(RecordedLink(recording, course, known))
     for link, why in unused.items():
         if link not in found:
             raise MakingError(
@@ -94,7 +94,7 @@ def scenario(name: str, recordings: Sequence[Recording], kinds: Mapping[str, Lin
     }
     names = in_order({link: kinds[link] for link in links})
     named = dict(zip(names, devices(kinds[link] for link in names), strict=True))
-    traces: dict[str, tuple[Sample, ...]] = {}
+    traces: dict[str, tuple[TraceSample, ...]] = {}
     settings: dict[str, LinkSettings] = {}
     for link in names:
         file = f"{name}-{link}.csv"
@@ -125,7 +125,9 @@ def scenario(name: str, recordings: Sequence[Recording], kinds: Mapping[str, Lin
     )
 
 
-def _base(recordings: Sequence[Recording], links: Mapping[str, Sequence[Seen]]) -> Recording:
+def _base(
+    recordings: Sequence[Recording], links: Mapping[str, Sequence[RecordedLink]]
+) -> Recording:
     """The recording whose links are played as they were together: of those that used the most, the
     one in the middle by what they could carry."""
     rates: dict[int, list[float]] = {}
@@ -136,7 +138,7 @@ def _base(recordings: Sequence[Recording], links: Mapping[str, Sequence[Seen]]) 
     return sorted(full, key=lambda one: sum(rates[id(one)]))[(len(full) - 1) // 2]
 
 
-def _typical(seen: Sequence[Seen]) -> Seen:
+def _typical(seen: Sequence[RecordedLink]) -> RecordedLink:
     """The recording in the middle by the link's mean rate; the lower one of two."""
     return sorted(seen, key=lambda one: one.capacity.mean_bps())[(len(seen) - 1) // 2]
 
@@ -145,9 +147,9 @@ def _link(
     kind: LinkKind,
     device: str,
     file: Path,
-    samples: tuple[Sample, ...],
-    one: Seen,
-    all_seen: Sequence[Seen],
+    samples: tuple[TraceSample, ...],
+    one: RecordedLink,
+    all_seen: Sequence[RecordedLink],
 ) -> LinkSettings:
     known = one.capacity
     mean_bps = min(max(round(known.mean_bps()), MIN_RATE_BPS), MAX_RATE_BPS)
@@ -178,7 +180,7 @@ def _queue_bytes(known: Sequence[Capacity], peak_bps: int) -> int:
     return overflowed or max(default_queue_bytes(peak_bps), round(1.25 * longest))
 
 
-def _spread(seen: Sequence[Seen]) -> float:
+def _spread(seen: Sequence[RecordedLink]) -> float:
     """The standard deviation of the recordings' means by their mean, as far as the lab knows it."""
     if len(seen) < 2:
         return 0.0
@@ -186,7 +188,7 @@ def _spread(seen: Sequence[Seen]) -> float:
     return min(round(stdev(means) / fmean(means), 4), MAX_RELATIVE_SD)
 
 
-def _samples(known: Capacity, length_s: float, lasting: Sequence[str]) -> tuple[Sample, ...]:
+def _samples(known: Capacity, length_s: float, lasting: Sequence[str]) -> tuple[TraceSample, ...]:
     """The steps as a trace, without capacity in breaks of the kinds in `lasting`, and in the ends of
     those that lost packets."""
     dark = [
@@ -207,18 +209,18 @@ def _samples(known: Capacity, length_s: float, lasting: Sequence[str]) -> tuple[
             if 0 <= at_s <= length_s
         }
     )
-    samples: list[Sample] = []
+    samples: list[TraceSample] = []
     for begin_s, end_s in itertools.pairwise(cuts):
         middle_s = (begin_s + end_s) / 2
         is_dark = any(one.start_s <= middle_s < one.end_s for one in dark)
         rate_bps = 0 if is_dark else _rounded(_rate_bps(known.steps, begin_s, end_s))
         rtt_s = _rtt_s(known, middle_s) if has_rtts else None
-        sample = Sample(round((end_s - begin_s) * NS_PER_S), rate_bps, rtt_s=rtt_s)
+        sample = TraceSample(round((end_s - begin_s) * NS_PER_S), rate_bps, rtt_s=rtt_s)
         samples.append(sample)
     seconds, count = _AFTERWARDS
     last_bps = fmean(one.rate_bps for one in known.steps[-count:])
     samples.append(
-        Sample(
+        TraceSample(
             round(seconds * NS_PER_S),
             _rounded(last_bps),
             rtt_s=known.base_rtts[-1][1] if has_rtts else None,
@@ -231,7 +233,7 @@ def _rounded(rate_bps: float) -> int:
     return min(round(rate_bps / _ROUNDED_BPS) * _ROUNDED_BPS, MAX_RATE_BPS)
 
 
-def _rate_bps(steps: Sequence[Step], begin_s: float, end_s: float) -> float:
+def _rate_bps(steps: Sequence[CapacityStep], begin_s: float, end_s: float) -> float:
     """The mean over a time."""
     bits = sum(
         one.rate_bps * max(0.0, min(end_s, one.end_s) - max(begin_s, one.start_s)) for one in steps
@@ -243,9 +245,9 @@ def _rtt_s(known: Capacity, at_s: float) -> float:
     return [rtt_s for since_s, rtt_s in known.base_rtts if since_s <= at_s][-1]
 
 
-def _joined(samples: Iterable[Sample]) -> list[Sample]:
+def _joined(samples: Iterable[TraceSample]) -> list[TraceSample]:
     """The samples, equal neighbours as one."""
-    found: list[Sample] = []
+    found: list[TraceSample] = []
     for one in samples:
         if found and replace(one, length_ns=0) == replace(found[-1], length_ns=0):
             found[-1] = replace(one, length_ns=found[-1].length_ns + one.length_ns)
@@ -278,8 +280,8 @@ def _events(link: str, breaks: Sequence[Break]) -> list[Event]:
 
 def _notes(
     recordings: Sequence[Recording],
-    links: Mapping[str, Sequence[Seen]],
-    played: Mapping[str, Seen],
+    links: Mapping[str, Sequence[RecordedLink]],
+    played: Mapping[str, RecordedLink],
     settings: Mapping[str, LinkSettings],
 ) -> Iterable[str]:
     for recording in recordings:
@@ -335,7 +337,7 @@ def _told(one: Break) -> str:
     return f"{one.start_s:.2f} to {one.end_s:.2f} s ({what[one.kind]})"
 
 
-def _spread_told(link: str, seen: Sequence[Seen], played: Seen) -> str:
+def _spread_told(link: str, seen: Sequence[RecordedLink], played: RecordedLink) -> str:
     means = ", ".join(f"{one.capacity.mean_bps() / 1e6:.2f}" for one in seen)
     spread = _spread(seen)
     capped = " (the most that the lab plays)" if math.isclose(spread, MAX_RELATIVE_SD) else ""

@@ -5,13 +5,13 @@ import pytest
 from linklab.core.link_kinds import KINDS, LTE, WIFI
 from linklab.field import making, recording, simulated
 from linklab.field.making import Made, MakingError
-from linklab.field.simulated import Link
+from linklab.field.simulated import SimulatedLink
 from linklab.models.between_runs import BetweenRunsSettings
 from linklab.models.trace import Trace
 from linklab.traces.statistics import of_downlink
 
 MBIT = 1e6
-LTE_LINK = Link("lte", "rmnet0", rate_bps=lambda _: 50 * MBIT, rtt_s=0.05)
+LTE_LINK = SimulatedLink("lte", "rmnet0", rate_bps=lambda _: 50 * MBIT, rtt_s=0.05)
 ASSUMED = (
     "A download does not show what went up: the uplinks are taken to be as fast as the downlinks."
 )
@@ -23,7 +23,9 @@ def made(*directories: Path) -> Made:
 
 
 def test_links_play_what_was_seen_of_them(tmp_path: Path) -> None:
-    found = made(simulated.run_dir(tmp_path / "1", [LTE_LINK, Link()], size_bytes=80_000_000))
+    found = made(
+        simulated.run_dir(tmp_path / "1", [LTE_LINK, SimulatedLink()], size_bytes=80_000_000)
+    )
     assert list(found.traces) == ["drive-wifi.csv", "drive-lte.csv"]
     scenario = found.scenario
     assert (scenario.name, scenario.payload.size_bytes) == ("drive", 80_000_000)
@@ -46,7 +48,7 @@ def test_links_play_what_was_seen_of_them(tmp_path: Path) -> None:
 
 def test_the_algorithms_settings_are_those_of_the_download(tmp_path: Path) -> None:
     directory = simulated.run_dir(
-        tmp_path, [Link()], padding=0.3, window_ns=2 * 10**9, bandwidth_bps={"wifi": 44e6}
+        tmp_path, [SimulatedLink()], padding=0.3, window_ns=2 * 10**9, bandwidth_bps={"wifi": 44e6}
     )
     scenario = made(directory).scenario
     assert (scenario.client.padding, scenario.client.window_s) == (0.3, 2.0)
@@ -62,7 +64,7 @@ def test_breaks_are_events_where_packets_were_lost_and_zeros_where_they_waited(
     def queued(t_s: float) -> float:
         return 0.4 if 3 <= t_s < 3.2 else 0.05
 
-    found = made(simulated.run_dir(tmp_path, [Link(rate_bps=rate, queued_s=queued)]))
+    found = made(simulated.run_dir(tmp_path, [SimulatedLink(rate_bps=rate, queued_s=queued)]))
     (event,) = found.scenario.events
     assert (event.link, event.outage) == ("wifi", True)
     assert event.at_s == pytest.approx(4.94, abs=0.01)
@@ -84,7 +86,7 @@ def test_a_link_that_is_away_at_the_end_is_back_then(tmp_path: Path) -> None:
         return 0.0 if t_s >= 7 else 20 * MBIT
 
     taken = {"t_ns": 8_000_000_000, "event": "request", "id": 999, "link": "lte", "from": "wifi"}
-    gone = Link(rate_bps=rate, more=(taken,))
+    gone = SimulatedLink(rate_bps=rate, more=(taken,))
     found = made(simulated.run_dir(tmp_path, [gone, LTE_LINK]))
     (event,) = found.scenario.events
     assert event.outage
@@ -99,7 +101,7 @@ def test_a_link_that_is_away_at_the_end_is_back_then(tmp_path: Path) -> None:
 def test_several_recordings_are_traces_and_a_spread(tmp_path: Path) -> None:
     rates = (30, 20, 10)
     directories = [
-        simulated.run_dir(tmp_path / str(n), [Link(rate_bps=lambda _, n=n: n * MBIT)])  # type: ignore[misc]
+        simulated.run_dir(tmp_path / str(n), [SimulatedLink(rate_bps=lambda _, n=n: n * MBIT)])  # type: ignore[misc]
         for n in rates
     ]
     found = made(*directories)
@@ -118,7 +120,8 @@ def test_several_recordings_are_traces_and_a_spread(tmp_path: Path) -> None:
 
 def test_links_that_were_recorded_apart_come_together(tmp_path: Path) -> None:
     found = made(
-        simulated.run_dir(tmp_path / "1", [Link()]), simulated.run_dir(tmp_path / "2", [LTE_LINK])
+        simulated.run_dir(tmp_path / "1", [SimulatedLink()]),
+        simulated.run_dir(tmp_path / "2", [LTE_LINK]),
     )
     assert list(found.scenario.links) == ["wifi", "lte"]
     assert not any("Only one link" in note for note in found.notes)
@@ -128,9 +131,9 @@ def test_links_that_were_recorded_apart_come_together(tmp_path: Path) -> None:
 
 def test_links_that_were_recorded_together_are_played_together(tmp_path: Path) -> None:
     """As `multilink probe` leaves them: each alone, and all."""
-    slow = Link(rate_bps=lambda _: 15 * MBIT)
+    slow = SimulatedLink(rate_bps=lambda _: 15 * MBIT)
     found = made(
-        simulated.run_dir(tmp_path / "wifi", [Link()]),
+        simulated.run_dir(tmp_path / "wifi", [SimulatedLink()]),
         simulated.run_dir(tmp_path / "lte", [LTE_LINK]),
         simulated.run_dir(tmp_path / "all", [slow, LTE_LINK], size_bytes=70_000_000),
     )
@@ -143,8 +146,8 @@ def test_links_that_were_recorded_together_are_played_together(tmp_path: Path) -
 def test_a_link_that_was_never_used_is_refused_unless_another_recording_has_it(
     tmp_path: Path,
 ) -> None:
-    unused = Link("lte", "rmnet0", asked=())
-    half = simulated.run_dir(tmp_path / "half", [Link(), unused])
+    unused = SimulatedLink("lte", "rmnet0", asked=())
+    half = simulated.run_dir(tmp_path / "half", [SimulatedLink(), unused])
     with pytest.raises(MakingError) as caught:
         made(half)
     assert str(caught.value) == (

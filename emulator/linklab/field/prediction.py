@@ -27,7 +27,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RateStep:
     """The rates of a link between two times, in the record and in the lab."""
 
     start_s: float
@@ -44,7 +44,7 @@ class LinkPrediction:
     link: str
     measured: Side
     predicted: Side
-    steps: tuple[Step, ...]
+    steps: tuple[RateStep, ...]
     off_ratio: float
 
 
@@ -86,7 +86,7 @@ def _link(measured: LinkCourse, predicted: LinkCourse, end_s: float) -> LinkPred
     steps = []
     for start_s, stop_s in itertools.pairwise(edges):
         rates = (_rate_bps(one, start_s, stop_s) for one in (measured, predicted))
-        steps.append(Step(start_s, stop_s, *rates))
+        steps.append(RateStep(start_s, stop_s, *rates))
     mean_bps = fmean(one.measured_bps for one in steps)
     off_bps = fmean(abs(one.predicted_bps - one.measured_bps) for one in steps)
     return LinkPrediction(

@@ -5,13 +5,13 @@ import pytest
 from linklab.field import prediction, recording, simulated
 from linklab.field.prediction import Prediction
 from linklab.field.recording import Recording
-from linklab.field.simulated import Link
+from linklab.field.simulated import SimulatedLink
 
 MBIT = 1e6
 
 
 def recorded(directory: Path, end_s: float = 10.0, **link: object) -> Recording:
-    return recording.read(simulated.run_dir(directory, [Link(**link)], end_s))  # type: ignore[arg-type]
+    return recording.read(simulated.run_dir(directory, [SimulatedLink(**link)], end_s))  # type: ignore[arg-type]
 
 
 def beside(measured: Recording, *predicted: Recording) -> Prediction:

@@ -6,9 +6,9 @@ import pytest
 
 from linklab.field import capacity, recording, simulated
 from linklab.field.recording import RecordingError
-from linklab.field.simulated import Link
+from linklab.field.simulated import SimulatedLink
 
-BOTH = (Link(), Link("lte", "rmnet0"))
+BOTH = (SimulatedLink(), SimulatedLink("lte", "rmnet0"))
 
 
 def test_a_download_is_read_back(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_download_is_read_back(tmp_path: Path) -> None:
     ],
 )
 def test_who_does_the_same_in_the_lab(
-    tmp_path: Path, algorithm: str, links: tuple[Link, ...], rescue: bool, contestant: str
+    tmp_path: Path, algorithm: str, links: tuple[SimulatedLink, ...], rescue: bool, contestant: str
 ) -> None:
     directory = simulated.run_dir(tmp_path, links, algorithm=algorithm, rescue=rescue)
     assert recording.read(directory).contestant == contestant
@@ -43,7 +43,7 @@ def test_who_does_the_same_in_the_lab(
 
 def test_what_an_earlier_call_left_is_not_downloaded_again(tmp_path: Path) -> None:
     size = {"t_ns": 1, "event": "size", "bytes": 10_000_000, "resumed_bytes": 4_000_000}
-    directory = simulated.run_dir(tmp_path, [Link(more=(size,))], size_bytes=10_000_000)
+    directory = simulated.run_dir(tmp_path, [SimulatedLink(more=(size,))], size_bytes=10_000_000)
     assert recording.read(directory).size_bytes == 6_000_000
 
 

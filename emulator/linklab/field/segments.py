@@ -16,7 +16,7 @@ from typing import Any, Final
 import dpkt
 
 from linklab.field import encapsulation
-from linklab.field.encapsulation import TCP, Carried, Linked
+from linklab.field.encapsulation import TCP, InnerPacket, Linked
 from linklab.field.packet_file import CaptureError, Packet, PacketFile
 
 Flow = tuple[bytes, int, bytes, int]
@@ -49,7 +49,7 @@ _STRAYED: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class CapturedSegment:
     """A segment and the packet of IP that it came in, of `length` bytes, `payload` of them TCP's.
     `device` is that of its connection."""
 
@@ -107,7 +107,7 @@ class _Once:
         self._before: dict[tuple[bytes, bytes, int], float] = {}
         self._since_s = 0.0
 
-    def is_seen(self, t_s: float, one: Carried) -> bool:
+    def is_seen(self, t_s: float, one: InnerPacket) -> bool:
         """Whether this is the same packet of IP as one before, whatever routers changed in it."""
         packet, at = one.packet, one.segment_at
         size = (packet[at + 12] >> 4) * 4
@@ -141,7 +141,7 @@ class Segments:
         self.is_cut = False
         self.notes: list[str] = []
 
-    def __iter__(self) -> Iterator[Segment]:
+    def __iter__(self) -> Iterator[CapturedSegment]:
         with self._file.open("rb") as opened:
             self._survey = _surveyed(PacketFile(opened))
         with self._file.open("rb") as opened:
@@ -149,7 +149,7 @@ class Segments:
             yield from self._segments(packets)
             self.is_cut = packets.is_cut
 
-    def _segments(self, packets: PacketFile) -> Iterator[Segment]:
+    def _segments(self, packets: PacketFile) -> Iterator[CapturedSegment]:
         in_order, once = InOrder(packets), _Once()
         clients = set().union(*self._survey.clients.values())
         others: Counter[str] = Counter()
@@ -178,7 +178,9 @@ class Segments:
                 came_bytes += one.length
                 strayed_bytes += one.length * (_device(packet, one, up=False) not in (device, ""))
             payload = max(0, one.length - one.segment_at - tcp.off * 4)
-            yield Segment(t_s, device, one.source, one.destination, tcp, one.length, payload)
+            yield CapturedSegment(
+                t_s, device, one.source, one.destination, tcp, one.length, payload
+            )
         if strayed_bytes > _STRAYED * came_bytes:
             raise CaptureError(
                 "its connections came over several devices; allowed: one file for each link"
@@ -251,7 +253,7 @@ UNTOLD: Final = "untold "
 """How devices begin that Linux' older cooked headers do not tell apart by more than an address."""
 
 
-def _device(packet: Packet, one: Carried, *, up: bool) -> str:
+def _device(packet: Packet, one: InnerPacket, *, up: bool) -> str:
     """The device of a packet; "" where that cannot be told of what came (`up` is False)."""
     linked: Linked = encapsulation.linked(packet.link_type, packet.content)
     if linked.sender:

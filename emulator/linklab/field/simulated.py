@@ -17,7 +17,7 @@ TICK_S = 0.001
 
 
 @dataclass(frozen=True)
-class Link:
+class SimulatedLink:
     """A link that carries `rate_bps(t_s)` and whose queue takes `queued_s(t_s)`; bodies are asked for
     in `asked`, spans of time. `more` are further events of its own."""
 
@@ -34,7 +34,7 @@ class Link:
 
 
 def lines(
-    links: Iterable[Link], end_s: float, algorithm: str = "alg3", **options: Any
+    links: Iterable[SimulatedLink], end_s: float, algorithm: str = "alg3", **options: Any
 ) -> list[dict[str, Any]]:
     """The lines of `client.jsonl`."""
     links = list(links)
@@ -49,7 +49,7 @@ def lines(
     return [{**start, "options": options}, *made, done]
 
 
-def _of_link(link: Link, end_s: float, first_id: int) -> list[dict[str, Any]]:
+def _of_link(link: SimulatedLink, end_s: float, first_id: int) -> list[dict[str, Any]]:
     of = {"link": link.name}
     ready_s = link.tcp_s + link.rtt_s
     made: list[dict[str, Any]] = [
@@ -78,13 +78,17 @@ def _of_link(link: Link, end_s: float, first_id: int) -> list[dict[str, Any]]:
     return [*made, *({**of, **one} for one in link.more)]
 
 
-def records(links: Iterable[Link], end_s: float) -> list[ClientRecord]:
+def records(links: Iterable[SimulatedLink], end_s: float) -> list[ClientRecord]:
     """The same as records."""
     return [msgspec.convert(one, ClientRecord) for one in lines(links, end_s)]
 
 
 def run_dir(
-    directory: Path, links: Iterable[Link], end_s: float = 10.0, size_bytes: int = 0, **more: Any
+    directory: Path,
+    links: Iterable[SimulatedLink],
+    end_s: float = 10.0,
+    size_bytes: int = 0,
+    **more: Any,
 ) -> Path:
     """A run directory as `multilink get` leaves it."""
     links = list(links)

@@ -35,10 +35,10 @@ from linklab.live.core_load import CoreLoad
 from linklab.live.exporter import Exporter
 from linklab.live.link_command import feasible, in_words, lasting
 from linklab.places import choice
-from linklab.places.choice import Place
+from linklab.places.choice import Environment
 from linklab.runs import job, runner, summary
 from linklab.runs.run_figures import FigureError, RunFigures
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 from linklab.scenario import Scenario
 
 TICK_S = 1.0
@@ -55,15 +55,15 @@ _SLEEP = ("sleep", "infinity")
 
 def requests(
     scenario: Scenario, algorithms: Sequence[str], seed: int, outside: Outside | None
-) -> list[Request]:
+) -> list[RunRequest]:
     """The runs of a turn: one for each algorithm, or the one in which nobody downloads. RunError
     where an algorithm does not fit."""
     if not algorithms:
-        return [Request(scenario, None, seed, command=_SLEEP, name=job.NOBODY, outside=outside)]
-    return [Request(scenario, name, seed, outside=outside) for name in algorithms]
+        return [RunRequest(scenario, None, seed, command=_SLEEP, name=job.NOBODY, outside=outside)]
+    return [RunRequest(scenario, name, seed, outside=outside) for name in algorithms]
 
 
-def choose_place(wanted: str) -> Place:
+def choose_place(wanted: str) -> Environment:
     """The host where it can be used, since it is faster, else the guest; the real clock.
 
     Raises PlaceError where neither can be had.
@@ -72,9 +72,9 @@ def choose_place(wanted: str) -> Place:
         return choice.choose(wanted, "real")
     obstacle = choice.host_obstacle()
     if obstacle is None:
-        return Place("host", "real", "live, and the host has netem")
+        return Environment("host", "real", "live, and the host has netem")
     guest = choice.choose("guest", "real")
-    return Place(guest.name, guest.clock, f"live, and no host place: {obstacle}")
+    return Environment(guest.name, guest.clock, f"live, and no host place: {obstacle}")
 
 
 class LiveLab:
@@ -83,14 +83,14 @@ class LiveLab:
     The next turn has the next seeds.
     """
 
-    def __init__(self, turn: Sequence[Request], where: Place) -> None:
+    def __init__(self, turn: Sequence[RunRequest], where: Environment) -> None:
         self.exporter = Exporter()
         self._scenario = turn[0].scenario
         self._turn = turn
         self._where = where
         self._lock = threading.Lock()
         self._standing: dict[str, Command] = {}
-        self._running: tuple[Request, Path] | None = None
+        self._running: tuple[RunRequest, Path] | None = None
         self._kept: deque[Path] = deque()
         self._runs = 0
         self._next_asked_at: float | None = None
@@ -156,7 +156,7 @@ class LiveLab:
                     raise runner.RunError("every run has failed: there is nothing to watch")
                 time.sleep(PATIENCE_S)
 
-    def _one(self, request: Request, directory: Path) -> str | None:
+    def _one(self, request: RunRequest, directory: Path) -> str | None:
         """One run; why it failed, or None."""
         run_dir = runner.new_directory(directory, request.label)
         runner.prepare(request, run_dir, self._where, live=True)
@@ -243,9 +243,9 @@ def _figures(run_dir: Path, error: str | None) -> tuple[RunFigures | None, str |
 
 
 def live(
-    turn: Sequence[Request],
+    turn: Sequence[RunRequest],
     *,
-    where: Place,
+    where: Environment,
     parent: Path,
     address: tuple[str, int],
     dashboards: str | None = None,

@@ -15,14 +15,14 @@ from linklab.lab.player.control import FILE, Command
 from linklab.live import session as live
 from linklab.live.session import KEPT_RUNS, LiveLab, choose_place, requests
 from linklab.places import choice
-from linklab.places.choice import Place, PlaceError
+from linklab.places.choice import Environment, PlaceError
 from linklab.runs import job, runner, summary
 from linklab.runs.job import Job
 from linklab.runs.run_figures import RunFigures
-from linklab.runs.runner import Request, RunError
+from linklab.runs.runner import RunError, RunRequest
 from linklab.scenario import Scenario
 
-GUEST = Place("guest", "real", "test")
+GUEST = Environment("guest", "real", "test")
 FIGURES = RunFigures(
     download_s=1.0, goodput_bps=8e6, oracle_s=0.9, efficiency=0.9, link_delta_s=None, links={}
 )
@@ -61,7 +61,7 @@ class Runs:
         self.error: str | None = None
         self.ends = True
 
-    def prepare(self, request: Request, run_dir: Path, _: Place, *, live: bool) -> None:
+    def prepare(self, request: RunRequest, run_dir: Path, _: Environment, *, live: bool) -> None:
         job.write(
             Job(
                 scenario=request.scenario.name,
@@ -85,7 +85,9 @@ class Runs:
             run_dir,
         )
 
-    def begin(self, request: Request, run_dir: Path, _: Place, timeout_s: float) -> FakeRun:
+    def begin(
+        self, request: RunRequest, run_dir: Path, _: Environment, timeout_s: float
+    ) -> FakeRun:
         assert timeout_s == float("inf")
         self.begun.append((request.contestant, request.seed))
         self.directories.append(run_dir)
@@ -214,7 +216,7 @@ def test_old_run_directories_go(lab: LiveLab, runs: Runs, tmp_path: Path) -> Non
 def test_it_says_loudly_when_the_machine_cannot_keep_up_and_not_before_a_figure_suffers(
     lab: LiveLab, runs: Runs, small: Scenario, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    runs.prepare(Request(small, "alg3", 5), tmp_path, GUEST, live=True)
+    runs.prepare(RunRequest(small, "alg3", 5), tmp_path, GUEST, live=True)
     lab.exporter.begin(tmp_path, job.read(tmp_path), small)
     machine = tmp_path / FILES[MachineRecord]
     queues = tmp_path / FILES[QueueRecord]

@@ -16,15 +16,15 @@ from linklab.live import user_terminal
 from linklab.live.command_server import serving
 from linklab.live.exporter import Exporter
 from linklab.live.link_command import feasible, in_words
-from linklab.places.choice import Place
+from linklab.places.choice import Environment
 from linklab.runs import job, outcome, runner
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 
 
 class ShellLab:
     """What a shell's lab answers to others."""
 
-    def __init__(self, request: Request, where: Place) -> None:
+    def __init__(self, request: RunRequest, where: Environment) -> None:
         self.exporter = Exporter()
         self._request = request
         self._where = where
@@ -58,7 +58,7 @@ class ShellLab:
         return in_words(command)
 
 
-def run(request: Request, where: Place, parent: Path, address: tuple[str, int]) -> int:
+def run(request: RunRequest, where: Environment, parent: Path, address: tuple[str, int]) -> int:
     """Runs the request's command on the user's terminal to its end; its exit code, 128 and the
     signal's number where one ended it.
 
@@ -83,7 +83,7 @@ def run(request: Request, where: Place, parent: Path, address: tuple[str, int]) 
     return code if code >= 0 else 128 - code
 
 
-def _attended(request: Request, where: Place, run_dir: Path) -> str | None:
+def _attended(request: RunRequest, where: Environment, run_dir: Path) -> str | None:
     """Why the lab failed, or None."""
     own, far = socket.socketpair()
     with own:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from linklab.metrics.lab import Lab
+from linklab.metrics.lab import LabMetrics
 from linklab.metrics.metric import Metric, Readings, declared, one
 
 
@@ -26,7 +26,7 @@ class About:
     """A run as a whole; `ended_s` is when it ended, in Unix seconds."""
 
     setting: Setting
-    lab: Lab
+    lab: LabMetrics
     ended_s: float | None = None
 
 

@@ -15,7 +15,7 @@ from linklab.metrics.metric import Distribution, Metric, Readings, declared
 
 
 @dataclass
-class Link:
+class ClientLinkMetrics:
     """What is known of one link."""
 
     requests: Counter[float] = field(default_factory=Counter)
@@ -44,7 +44,7 @@ class Client:
 
     def __init__(self, links: Sequence[str], size_bytes: int = 0) -> None:
         self.has_begun = False
-        self.links = {name: Link() for name in links}
+        self.links = {name: ClientLinkMetrics() for name in links}
         self._size_bytes = size_bytes
         self._resumed_bytes = 0
 
@@ -56,7 +56,7 @@ class Client:
             self._resumed_bytes = record.resumed_bytes
         if not record.link:
             return
-        link = self.links.setdefault(record.link, Link())
+        link = self.links.setdefault(record.link, ClientLinkMetrics())
         match record.event:
             case "request":
                 link.in_flight += 1
@@ -84,7 +84,7 @@ class Client:
 
 
 def _per_link(
-    value: Callable[[Link], float | Distribution | None],
+    value: Callable[[ClientLinkMetrics], float | Distribution | None],
 ) -> Callable[[Client], Readings]:
     def read(client: Client) -> Readings:
         for name, link in client.links.items() if client.has_begun else ():

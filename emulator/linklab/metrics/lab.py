@@ -29,7 +29,7 @@ FLAWS = ("by hand", "late", "busy")
 the emulator's core had no time left."""
 
 
-class Lab:
+class LabMetrics:
     """The emulator during a run over `links`, from the records that it has been told so far."""
 
     def __init__(self, links: Sequence[str]) -> None:
@@ -77,7 +77,7 @@ class Lab:
         return self._busy_records >= BUSY_RECORDS
 
 
-def _events(lab: Lab) -> Readings:
+def _events(lab: LabMetrics) -> Readings:
     yield from lab.events.items()
 
 
@@ -89,14 +89,14 @@ EVENTS = Metric(
     ("link", "kind"),
 )
 
-LATENESS = Metric[Lab](
+LATENESS = Metric[LabMetrics](
     "linklab_lateness_seconds",
     "gauge",
     "By how much the emulator came late at the worst in the last 5 seconds.",
     lambda lab: one(lab.lateness_s),
 )
 
-BUSY = Metric[Lab](
+BUSY = Metric[LabMetrics](
     "linklab_busy_ratio",
     "gauge",
     "Busy share of the emulator's core in the last second; 0 in virtual time.",

@@ -24,7 +24,7 @@ class Direction:
 
 
 @dataclass
-class Link:
+class LinkMetrics:
     """What is known of one link."""
 
     state: LinkRecord | None = None
@@ -41,11 +41,11 @@ class Link:
         return self.state is not None and self.state.is_out("down")
 
 
-class Links:
+class AllLinkMetrics:
     """The links of a run, from the records that it has been told so far."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self.links = {name: Link() for name in names}
+        self.links = {name: LinkMetrics() for name in names}
 
     def record(self, record: Record) -> None:
         """Takes in a record."""
@@ -72,12 +72,12 @@ class Links:
             for name, direction in link.directions.items():
                 direction.capacity_bytes += seconds * (_rate_bytes_per_s(link, name) or 0.0)
 
-    def _link(self, name: str) -> Link:
-        return self.links.setdefault(name, Link())
+    def _link(self, name: str) -> LinkMetrics:
+        return self.links.setdefault(name, LinkMetrics())
 
 
-def _per_link(value: Callable[[Link], float | None]) -> Callable[[Links], Readings]:
-    def read(known: Links) -> Readings:
+def _per_link(value: Callable[[LinkMetrics], float | None]) -> Callable[[AllLinkMetrics], Readings]:
+    def read(known: AllLinkMetrics) -> Readings:
         for name, link in known.links.items():
             found = value(link)
             if found is not None:
@@ -86,8 +86,10 @@ def _per_link(value: Callable[[Link], float | None]) -> Callable[[Links], Readin
     return read
 
 
-def _per_direction(value: Callable[[Link, str], float | None]) -> Callable[[Links], Readings]:
-    def read(known: Links) -> Readings:
+def _per_direction(
+    value: Callable[[LinkMetrics, str], float | None],
+) -> Callable[[AllLinkMetrics], Readings]:
+    def read(known: AllLinkMetrics) -> Readings:
         for name, link in known.links.items():
             for direction in DIRECTIONS:
                 found = value(link, direction)
@@ -97,22 +99,22 @@ def _per_direction(value: Callable[[Link, str], float | None]) -> Callable[[Link
     return read
 
 
-def _applied(value: Callable[[LinkRecord], float]) -> Callable[[Links], Readings]:
+def _applied(value: Callable[[LinkRecord], float]) -> Callable[[AllLinkMetrics], Readings]:
     """Of links whose state is known."""
     return _per_link(lambda link: None if link.state is None else value(link.state))
 
 
-def _counted(value: Callable[[QueueRecord], int]) -> Callable[[Links], Readings]:
+def _counted(value: Callable[[QueueRecord], int]) -> Callable[[AllLinkMetrics], Readings]:
     """0 before a queue's first sample."""
 
-    def of(link: Link, direction: str) -> float:
+    def of(link: LinkMetrics, direction: str) -> float:
         queue = link.directions[direction].queue
         return 0 if queue is None else value(queue)
 
     return _per_direction(of)
 
 
-def _rate_bytes_per_s(link: Link, direction: str) -> float | None:
+def _rate_bytes_per_s(link: LinkMetrics, direction: str) -> float | None:
     return None if link.state is None else link.state.rate_bps(direction) / 8
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linklab.core.records import EventRecord
-from linklab.metrics.links import Link, Links
+from linklab.metrics.links import AllLinkMetrics, LinkMetrics
 from linklab.metrics.metric import Metric, Readings, declared
 from linklab.models.events import BY_HAND, BY_HAND_END
 
@@ -30,7 +30,7 @@ class _Mark:
 class Marks:
     """What is otherwise with links now, from the records that it has been told so far."""
 
-    def __init__(self, links: Links) -> None:
+    def __init__(self, links: AllLinkMetrics) -> None:
         self._links = links
         self._now_s = 0.0
         self._out: dict[tuple[str, str], _Mark] = {}
@@ -66,7 +66,7 @@ class Marks:
             elif not link.is_out and name in self._why_out:
                 self._out[name, self._why_out.pop(name)].ended_s = now_s
 
-    def _why(self, name: str, link: Link) -> str:
+    def _why(self, name: str, link: LinkMetrics) -> str:
         for what in ("down", "outage"):
             if (name, what) in self._in_force:
                 return f"{self._in_force[name, what]}, by hand"

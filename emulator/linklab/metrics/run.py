@@ -59,9 +59,9 @@ class RunMetrics:
         self, labels: RunLabels, link_names: Sequence[str], size_bytes: int | None, setting: Setting
     ) -> None:
         self.labels = labels
-        self._links = links.Links(link_names)
+        self._links = links.AllLinkMetrics(link_names)
         self._marks = marks.Marks(self._links)
-        self._lab = lab.Lab(link_names)
+        self._lab = lab.LabMetrics(link_names)
         self._client = client.Client(link_names, size_bytes or 0)
         self._download = download.Download(link_names, self._client, size_bytes, setting.direction)
         self._about = About(setting, self._lab)

@@ -20,7 +20,7 @@ HEADER_BYTES = 26 + 8 + 4 - ETHERNET_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AirCost:
     """What getting at the air costs.
 
     `access_s` is once per access, `aggregate_s` how much air time a sender fills with frames
@@ -57,11 +57,11 @@ class Access:
         ) / self.efficiency
 
 
-ACCESS_G = Access(access_s=28e-6 + 67.5e-6 + 26e-6 + 10e-6 + 34e-6)
+ACCESS_G = AirCost(access_s=28e-6 + 67.5e-6 + 26e-6 + 10e-6 + 34e-6)
 """802.11g among its own: DIFS, 7.5 slots of 9 µs on average, preamble with signal extension,
 SIFS, acknowledgement at 24 Mbit/s (IEEE 802.11 17 and 18)."""
 
-ACCESS_BG = Access(
+ACCESS_BG = AirCost(
     access_s=50e-6 + 150e-6 + 26e-6 + 10e-6 + 34e-6,
     up_access_s=50e-6 + 150e-6 + 192e-6 + 10e-6 + 248e-6,
     up_rate_bps=2e6,
@@ -72,14 +72,14 @@ acknowledgements at 2 Mbit/s with the long preamble. Super-aggregation does not 
 bytes (here 321) and 11.27 Mbit/s won without them (here 11.7, 11.5 to 23.3 Mbit/s). With
 `ACCESS_G` it is 5.6, from 23.9 to 29.5."""
 
-ACCESS_AGGREGATED = Access(
+ACCESS_AGGREGATED = AirCost(
     access_s=43e-6 + 67.5e-6 + 40e-6 + 16e-6 + 32e-6, aggregate_s=4e-3, efficiency=0.79
 )
 """802.11n and ac: the same with AIFS of best effort and block acknowledgement, once per 4 ms of
 frames, about what drivers fill. The efficiency is such that TCP alone gets 65 to 70 % of the PHY
 rate (assumption 2)."""
 
-ACCESS: dict[Standard, Access] = {"g": ACCESS_G, "n": ACCESS_AGGREGATED, "ac": ACCESS_AGGREGATED}
+ACCESS: dict[Standard, AirCost] = {"g": ACCESS_G, "n": ACCESS_AGGREGATED, "ac": ACCESS_AGGREGATED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Air:
     both shrink alike, but not below what equal chances of access give (802.11's DCF).
     """
 
-    def __init__(self, access: Access, step_s: float = STEP_S) -> None:
+    def __init__(self, access: AirCost, step_s: float = STEP_S) -> None:
         self._access = access
         self._steps = Steps(step_s)
         self._seen_s = 0.0

@@ -14,8 +14,8 @@ from linklab.models.air import (
     ACCESS_AGGREGATED,
     ACCESS_BG,
     ACCESS_G,
-    Access,
     Air,
+    AirCost,
 )
 from linklab.models.layer import NO_LOAD, STEP_S, Load
 from linklab.models.phy import Standard
@@ -24,7 +24,7 @@ G_BPS = 54e6
 
 
 def download(
-    access: Access,
+    access: AirCost,
     phy_bps: float,
     acks: float = 0.5,
     until_s: float = 4.0,
@@ -77,11 +77,11 @@ def test_80211g_among_its_own() -> None:
 
 @examples(max_examples=60)
 @given(
-    st.builds(Access, st.floats(5e-5, 1e-3), st.sampled_from((0.0, 4e-3)), st.floats(0.5, 1)),
+    st.builds(AirCost, st.floats(5e-5, 1e-3), st.sampled_from((0.0, 4e-3)), st.floats(0.5, 1)),
     st.floats(6e6, 2e9),
 )
-@example(Access(0.0008186355352976317, 0.0, 0.5), 188563805.0)
-def test_removing_acks_gains_what_super_aggregation_says(access: Access, phy_bps: float) -> None:
+@example(AirCost(0.0008186355352976317, 0.0, 0.5), 188563805.0)
+def test_removing_acks_gains_what_super_aggregation_says(access: AirCost, phy_bps: float) -> None:
     """1 + t_ack / (2 t_data), as far as whole packets fill a step: of 1.7 ms there are 11 in one."""
     t_ack = access.up_packet_s(ACK_BYTES, phy_bps)
     t_data = access.down_packet_s(FRAME_BYTES, phy_bps)
@@ -146,7 +146,7 @@ LOADS = st.lists(
 @examples(deadline=None)
 @given(LOADS, st.floats(1e5, 1e9), st.floats(0.01, 1), st.sampled_from((ACCESS_G, ACCESS_BG)))
 def test_never_nothing_and_never_more_than_the_air(
-    sent: list[tuple[float, int, int]], phy_bps: float, available: float, access: Access
+    sent: list[tuple[float, int, int]], phy_bps: float, available: float, access: AirCost
 ) -> None:
     air = Air(access)
     t_s, down, up = 0.0, 0, 0

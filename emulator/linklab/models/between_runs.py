@@ -10,7 +10,7 @@ from linklab.core import units
 from linklab.core.elementary import normal_quantile
 from linklab.core.link_state import LinkState
 from linklab.models.layer import Load
-from linklab.models.model import Around, Model, Place
+from linklab.models.model import Around, Model, Stage
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import ratio
 from linklab.schema.rows import Mappings, Row
@@ -91,7 +91,7 @@ MODEL: Final = Model(
     BetweenRunsSettings,
     (ROW,),
     layer=lambda settings, made: BetweenRuns(settings.relative_sd, made.quantile("between runs")),
-    place=Place.RUN,
+    place=Stage.RUN,
     summary=lambda settings: [
         (ROW.key, f"±{units.format_ratio(settings.relative_sd)} between runs")
     ],

@@ -19,7 +19,7 @@ from linklab.core.link_kinds import LTE
 from linklab.core.link_state import LinkState
 from linklab.models import draws
 from linklab.models.layer import STEP_S, Load, Steps
-from linklab.models.model import Happening, Model, Place
+from linklab.models.model import Happening, Model, Stage
 from linklab.schema.quantities import choice, count, duration, number, ratio, size
 from linklab.schema.rows import Row, Table
 
@@ -226,7 +226,7 @@ MODEL: Final = Model(
     CarrierSettings,
     (Row("carriers", "carriers", TABLE, "carrier aggregation"),),
     layer=lambda settings, made: Carriers(settings, made.random("carriers"), made.step_s),
-    place=Place.RADIO,
+    place=Stage.RADIO,
     summary=lambda settings: [("carriers", f"{settings.count} carriers")],
     kinds=(LTE,),
     transitions=_transitions,

@@ -19,12 +19,12 @@ from linklab.models.layer import Layer
 from linklab.models.seeds import quantile_for, random_for
 from linklab.schema.mapping import Mapping
 from linklab.schema.rows import Mappings, Row
-from linklab.traces.trace import Sample
+from linklab.traces.trace import TraceSample
 
 S = TypeVar("S")
 
 
-class Place(IntEnum):
+class Stage(IntEnum):
     """Where in the stack a model's layer is; of one place, in the registry's order."""
 
     CAPACITY = 1
@@ -63,7 +63,7 @@ class Making:
         return quantile_for(self.run_seed, self.link, what)
 
 
-FindTrace = Callable[[str], tuple[Path, tuple[Sample, ...]]]
+FindTrace = Callable[[str], tuple[Path, tuple[TraceSample, ...]]]
 """Finds a trace by name or path and reads it, else ValueError."""
 
 
@@ -98,7 +98,7 @@ class Model(Generic[S]):
     settings: type[S]
     rows: tuple[Row, ...]
     layer: Callable[[S, Making], Layer]
-    place: Place
+    place: Stage
     summary: Callable[[S], list[tuple[str, str]]]
     kinds: tuple[LinkKind, ...] = tuple(KINDS.values())
     reader: Callable[[Mapping, Around], S | None] | None = None

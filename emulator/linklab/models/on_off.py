@@ -12,7 +12,7 @@ from linklab.core.link_state import LinkState
 from linklab.models import draws
 from linklab.models.keys import LENGTH
 from linklab.models.layer import Load
-from linklab.models.model import Model, Place
+from linklab.models.model import Model, Stage
 from linklab.schema.quantities import rate
 from linklab.schema.rows import Row, Table
 
@@ -88,7 +88,7 @@ MODEL: Final = Model(
     OnOffSettings,
     (Row("on_off", "on_off", TABLE, "slowed down at random times"),),
     layer=lambda settings, made: OnOff(settings, made.random("on off")),
-    place=Place.LIMIT,
+    place=Stage.LIMIT,
     summary=lambda settings: [
         ("on_off", f"at times {units.format_rate(settings.off_rate_bps)} at most")
     ],

@@ -16,7 +16,7 @@ from typing import Final
 from linklab.core.link_kinds import LTE
 from linklab.core.link_state import CONNECTED, LinkState
 from linklab.models.layer import STEP_S, Load, Steps
-from linklab.models.model import Happening, Model, Place
+from linklab.models.model import Happening, Model, Stage
 from linklab.schema.quantities import duration
 from linklab.schema.rows import Row, Table
 
@@ -140,7 +140,7 @@ MODEL: Final = Model(
     RrcSettings,
     (Row("rrc", "rrc", TABLE, "the radio sleeps and wakes"),),
     layer=lambda settings, made: Rrc(settings, made.step_s),
-    place=Place.RADIO,
+    place=Stage.RADIO,
     summary=lambda settings: [("rrc", "RRC")],
     kinds=(LTE,),
     transitions=_transitions,

@@ -15,11 +15,11 @@ from linklab.core.limits import MAX_RATE_BPS, MAX_TIME_S, MIN_RATE_BPS
 from linklab.core.link_state import LinkState
 from linklab.models.layer import Load
 from linklab.models.loss import check_bursts
-from linklab.models.model import Around, Model, Place
+from linklab.models.model import Around, Model, Stage
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import Quantity, choice, duration
 from linklab.schema.rows import Inner, Row, Table
-from linklab.traces.trace import NS_PER_S, Sample
+from linklab.traces.trace import NS_PER_S, TraceSample
 
 ENDS: Final = ("loop", "hold", "stop")
 
@@ -47,7 +47,7 @@ class Trace:
     """A trace that a link plays: the file it comes from, what is in it, and how it is played."""
 
     file: Path
-    samples: tuple[Sample, ...]
+    samples: tuple[TraceSample, ...]
     settings: TraceSettings
 
     @property
@@ -80,7 +80,7 @@ class TracePlayback:
     wants_connections = False
 
     def __init__(
-        self, samples: Iterable[Sample], settings: TraceSettings, randomness: random.Random
+        self, samples: Iterable[TraceSample], settings: TraceSettings, randomness: random.Random
     ) -> None:
         trace = tuple(samples)
         _check(trace, settings)
@@ -114,7 +114,7 @@ class TracePlayback:
         return (laps * self._length_ns + self._ends_ns[index] - self._start_ns) / NS_PER_S
 
 
-def _check(trace: tuple[Sample, ...], settings: TraceSettings) -> None:
+def _check(trace: tuple[TraceSample, ...], settings: TraceSettings) -> None:
     if not trace or any(sample.length_ns <= 0 for sample in trace):
         raise ValueError("a trace has at least one sample, and each lasts for some time")
     if settings.end not in ENDS:
@@ -135,7 +135,7 @@ def _start_ns(settings: TraceSettings, length_ns: int, randomness: random.Random
     return start_ns
 
 
-def _scaled(trace: tuple[Sample, ...], settings: TraceSettings) -> list[_Change]:
+def _scaled(trace: tuple[TraceSample, ...], settings: TraceSettings) -> list[_Change]:
     down = _scale(trace, lambda sample: sample.down_bps, settings.down_mean_bps, settings.factor)
     up = _scale(trace, lambda sample: sample.up_bps, settings.up_mean_bps, settings.factor)
     changes = []
@@ -152,8 +152,8 @@ def _scaled(trace: tuple[Sample, ...], settings: TraceSettings) -> list[_Change]
 
 
 def _scale(
-    trace: tuple[Sample, ...],
-    rate_of: Callable[[Sample], int | None],
+    trace: tuple[TraceSample, ...],
+    rate_of: Callable[[TraceSample], int | None],
     mean_bps: int | None,
     factor: float,
 ) -> float:
@@ -265,7 +265,7 @@ MODEL: Final = Model(
     Trace,
     (_ROW,),
     layer=lambda trace, made: TracePlayback(trace.samples, trace.settings, made.random("trace")),
-    place=Place.CAPACITY,
+    place=Stage.CAPACITY,
     summary=lambda trace: [(_ROW.key, f"trace {trace.file.stem}")],
     reader=_read,
 )

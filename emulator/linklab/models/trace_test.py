@@ -11,7 +11,7 @@ from linklab.core.link_state import LinkState
 from linklab.models.layer import NO_LOAD
 from linklab.models.trace import ENDS, TracePlayback, TraceSettings
 from linklab.traces import library, plain
-from linklab.traces.trace import NS_PER_S, Sample
+from linklab.traces.trace import NS_PER_S, TraceSample
 
 SECOND = NS_PER_S
 BASE = LinkState(
@@ -24,7 +24,7 @@ BASE = LinkState(
 )
 
 samples = st.builds(
-    Sample,
+    TraceSample,
     length_ns=st.integers(1, 3000).map(lambda ms: ms * 1_000_000),
     down_bps=st.integers(0, 3 * 10**6) | st.integers(0, 2000),
     up_bps=st.none() | st.integers(0, 10**6),
@@ -36,7 +36,7 @@ times_ns = st.integers(0, 100_000).map(lambda ms: ms * 1_000_000)
 ends = st.sampled_from(ENDS)
 
 
-def playback(trace: list[Sample], **settings: object) -> TracePlayback:
+def playback(trace: list[TraceSample], **settings: object) -> TracePlayback:
     return TracePlayback(trace, TraceSettings(**settings), random.Random(1))  # type: ignore[arg-type]
 
 
@@ -44,7 +44,7 @@ def at(layer: TracePlayback, t_ns: int) -> LinkState:
     return layer.apply(t_ns / SECOND, NO_LOAD, BASE)
 
 
-def length_ns(trace: list[Sample]) -> int:
+def length_ns(trace: list[TraceSample]) -> int:
     return sum(sample.length_ns for sample in trace)
 
 
@@ -59,7 +59,9 @@ def changes(layer: TracePlayback, until_s: float) -> list[tuple[float, LinkState
 
 
 def test_rates_delay_and_loss_are_the_traces() -> None:
-    layer = playback([Sample(SECOND, 8_000_000, 2_000_000, 0.08, 0.02), Sample(SECOND, 1)])
+    layer = playback(
+        [TraceSample(SECOND, 8_000_000, 2_000_000, 0.08, 0.02), TraceSample(SECOND, 1)]
+    )
     state = layer.apply(0.5, NO_LOAD, BASE)
     assert state == replace(
         BASE, down_rate_bps=8_000_000, up_rate_bps=2_000_000, delay_s=0.04, loss_ratio=0.02
@@ -68,19 +70,19 @@ def test_rates_delay_and_loss_are_the_traces() -> None:
 
 
 def test_what_the_trace_does_not_tell_stays() -> None:
-    state = at(playback([Sample(SECOND, 8_000_000)]), 0)
+    state = at(playback([TraceSample(SECOND, 8_000_000)]), 0)
     assert state == replace(BASE, down_rate_bps=8_000_000)
 
 
 def test_a_delay_never_strays_below_zero() -> None:
-    assert at(playback([Sample(SECOND, 10**6, rtt_s=0.002)]), 0).jitter_s == 0.001
+    assert at(playback([TraceSample(SECOND, 10**6, rtt_s=0.002)]), 0).jitter_s == 0.001
 
 
 @pytest.mark.parametrize(
     ("rate", "held", "shaped"), [(0, True, 1000), (999, True, 1000), (1000, False, 1000)]
 )
 def test_below_1_kbit_the_queue_is_held(rate: int, held: bool, shaped: int) -> None:
-    state = at(playback([Sample(SECOND, rate, rate)]), 0)
+    state = at(playback([TraceSample(SECOND, rate, rate)]), 0)
     assert (state.hold_down, state.hold_up) == (held, held)
     assert (state.down_rate_bps, state.up_rate_bps) == (shaped, shaped)
     assert state.up
@@ -89,13 +91,13 @@ def test_below_1_kbit_the_queue_is_held(rate: int, held: bool, shaped: int) -> N
 
 def test_a_queue_held_below_stays_held() -> None:
     held = replace(BASE, hold_down=True, hold_up=True)
-    state = playback([Sample(SECOND, 10**6, 10**6)]).apply(0.0, NO_LOAD, held)
+    state = playback([TraceSample(SECOND, 10**6, 10**6)]).apply(0.0, NO_LOAD, held)
     assert (state.hold_down, state.hold_up) == (True, True)
 
 
 def test_a_loop_does_not_drift() -> None:
     """Seventh parts of a second have no exact float; after 100 000 laps it is exact all the same."""
-    trace = [Sample(142_857_143, 10**6), Sample(142_857_143, 2 * 10**6)]
+    trace = [TraceSample(142_857_143, 10**6), TraceSample(142_857_143, 2 * 10**6)]
     layer = playback(trace)
     begin_ns = 100_000 * length_ns(trace)
     assert at(layer, begin_ns - 1).down_rate_bps == 2 * 10**6
@@ -104,14 +106,14 @@ def test_a_loop_does_not_drift() -> None:
 
 
 def test_hold_stays_as_the_last_sample_is() -> None:
-    layer = playback([Sample(SECOND, 10**6), Sample(SECOND, 2 * 10**6)], end="hold")
+    layer = playback([TraceSample(SECOND, 10**6), TraceSample(SECOND, 2 * 10**6)], end="hold")
     assert [state.down_rate_bps for _, state in changes(layer, 100)] == [10**6, 2 * 10**6]
     assert layer.next_s() == math.inf
     assert at(layer, 500 * SECOND).down_rate_bps == 2 * 10**6
 
 
 def test_after_stop_nothing_passes_in_either_direction() -> None:
-    layer = playback([Sample(SECOND, 10**6)], end="stop")
+    layer = playback([TraceSample(SECOND, 10**6)], end="stop")
     seen = changes(layer, 100)
     assert [t_s for t_s, _ in seen] == [0.0, 1.0]
     assert (seen[0][1].hold_down, seen[0][1].hold_up) == (False, False)
@@ -119,9 +121,11 @@ def test_after_stop_nothing_passes_in_either_direction() -> None:
 
 
 def test_equal_neighbours_are_one() -> None:
-    layer = playback([Sample(SECOND, 10**6), Sample(SECOND, 10**6), Sample(SECOND, 2 * 10**6)])
+    layer = playback(
+        [TraceSample(SECOND, 10**6), TraceSample(SECOND, 10**6), TraceSample(SECOND, 2 * 10**6)]
+    )
     assert [t_s for t_s, _ in changes(layer, 6)] == [0.0, 2.0, 3.0, 5.0]
-    assert changes(playback([Sample(SECOND, 10**6)] * 5), math.inf) == [
+    assert changes(playback([TraceSample(SECOND, 10**6)] * 5), math.inf) == [
         (0.0, replace(BASE, down_rate_bps=10**6))
     ]
 
@@ -140,7 +144,7 @@ def test_a_start_is_drawn_from_the_seed() -> None:
 
 def test_a_fixed_start_takes_nothing_from_the_seed() -> None:
     randomness = random.Random(1)
-    TracePlayback([Sample(SECOND, 1)], TraceSettings(), randomness)
+    TracePlayback([TraceSample(SECOND, 1)], TraceSettings(), randomness)
     assert randomness.random() == random.Random(1).random()
 
 
@@ -148,19 +152,39 @@ def test_a_fixed_start_takes_nothing_from_the_seed() -> None:
     ("trace", "settings", "message"),
     [
         ([], {}, "a trace has at least one sample"),
-        ([Sample(0, 1)], {}, "each lasts for some time"),
-        ([Sample(SECOND, 1)], {"end": "x"}, "the end 'x' is unknown; allowed: loop, hold, stop"),
-        ([Sample(SECOND, 1)], {"factor": 0.0}, "a factor of 0.0 is none; allowed: more than 0"),
-        ([Sample(SECOND, 1)], {"factor": math.inf}, "a factor of inf is none"),
-        ([Sample(SECOND, 1)], {"factor": math.nan}, "a factor of nan is none"),
-        ([Sample(SECOND, 1)], {"start_s": 1.0}, "a start of 1.0 s is not in the trace; allowed: 0"),
-        ([Sample(SECOND, 1)], {"start_s": -1.0}, "allowed: 0 s up to less than 1.0 s"),
-        ([Sample(SECOND, 0)], {"down_mean_bps": 5}, "carries nothing cannot be scaled to 5 bit/s"),
-        ([Sample(SECOND, 10**9)], {"factor": 11.0}, "goes up to 11000000000 bit/s; allowed: up to"),
+        ([TraceSample(0, 1)], {}, "each lasts for some time"),
+        (
+            [TraceSample(SECOND, 1)],
+            {"end": "x"},
+            "the end 'x' is unknown; allowed: loop, hold, stop",
+        ),
+        (
+            [TraceSample(SECOND, 1)],
+            {"factor": 0.0},
+            "a factor of 0.0 is none; allowed: more than 0",
+        ),
+        ([TraceSample(SECOND, 1)], {"factor": math.inf}, "a factor of inf is none"),
+        ([TraceSample(SECOND, 1)], {"factor": math.nan}, "a factor of nan is none"),
+        (
+            [TraceSample(SECOND, 1)],
+            {"start_s": 1.0},
+            "a start of 1.0 s is not in the trace; allowed: 0",
+        ),
+        ([TraceSample(SECOND, 1)], {"start_s": -1.0}, "allowed: 0 s up to less than 1.0 s"),
+        (
+            [TraceSample(SECOND, 0)],
+            {"down_mean_bps": 5},
+            "carries nothing cannot be scaled to 5 bit/s",
+        ),
+        (
+            [TraceSample(SECOND, 10**9)],
+            {"factor": 11.0},
+            "goes up to 11000000000 bit/s; allowed: up to",
+        ),
     ],
 )
 def test_what_cannot_be_played_is_refused(
-    trace: list[Sample], settings: dict[str, object], message: str
+    trace: list[TraceSample], settings: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ValueError) as caught:
         playback(trace, **settings)
@@ -168,14 +192,14 @@ def test_what_cannot_be_played_is_refused(
 
 
 @given(traces, times_ns)
-def test_a_loop_is_periodic(trace: list[Sample], t_ns: int) -> None:
+def test_a_loop_is_periodic(trace: list[TraceSample], t_ns: int) -> None:
     layer = playback(trace)
     assert at(layer, t_ns) == at(layer, t_ns + length_ns(trace))
 
 
 @given(traces, ends, st.data(), times_ns)
 def test_starting_later_is_the_same_as_having_waited(
-    trace: list[Sample], end: str, data: st.DataObject, t_ns: int
+    trace: list[TraceSample], end: str, data: st.DataObject, t_ns: int
 ) -> None:
     start_ns = data.draw(st.integers(0, length_ns(trace) // 10**6 - 1)) * 10**6
     late = playback(trace, start_s=start_ns / SECOND, end=end)
@@ -185,7 +209,9 @@ def test_starting_later_is_the_same_as_having_waited(
 
 
 @given(traces, ends, times_ns)
-def test_the_state_is_the_sample_of_that_moment(trace: list[Sample], end: str, t_ns: int) -> None:
+def test_the_state_is_the_sample_of_that_moment(
+    trace: list[TraceSample], end: str, t_ns: int
+) -> None:
     state = at(playback(trace, end=end), t_ns)
     total_ns = length_ns(trace)
     over = t_ns >= total_ns
@@ -203,7 +229,7 @@ def test_the_state_is_the_sample_of_that_moment(trace: list[Sample], end: str, t
 
 @given(traces, ends, st.lists(times_ns, max_size=20).map(sorted))
 def test_it_asks_back_later_and_answers_the_same(
-    trace: list[Sample], end: str, asked_ns: list[int]
+    trace: list[TraceSample], end: str, asked_ns: list[int]
 ) -> None:
     layer = playback(trace, end=end)
     for t_ns in asked_ns:
@@ -218,7 +244,7 @@ def test_it_asks_back_later_and_answers_the_same(
 
 
 @given(traces, ends)
-def test_rates_can_be_shaped_and_never_are_negative(trace: list[Sample], end: str) -> None:
+def test_rates_can_be_shaped_and_never_are_negative(trace: list[TraceSample], end: str) -> None:
     for _, state in changes(playback(trace, end=end), 10):
         assert state.down_rate_bps >= 1000
         assert state.up_rate_bps >= 1000
@@ -227,7 +253,7 @@ def test_rates_can_be_shaped_and_never_are_negative(trace: list[Sample], end: st
 
 
 loud = st.builds(
-    Sample,
+    TraceSample,
     length_ns=st.integers(1, 3000).map(lambda ms: ms * 1_000_000),
     down_bps=st.integers(10**5, 10**7),
     up_bps=st.integers(10**5, 10**7),
@@ -244,7 +270,7 @@ def mean_of(layer: TracePlayback, until_s: float, field: str) -> float:
 
 @given(st.lists(loud, min_size=1, max_size=8), st.integers(10**6, 10**8), st.integers(1, 3))
 def test_a_lap_has_the_mean_that_is_asked_for(
-    trace: list[Sample], mean_bps: int, laps: int
+    trace: list[TraceSample], mean_bps: int, laps: int
 ) -> None:
     until_s = laps * length_ns(trace) / SECOND
     both = {"down_mean_bps": mean_bps, "up_mean_bps": 2 * mean_bps}
@@ -255,7 +281,7 @@ def test_a_lap_has_the_mean_that_is_asked_for(
 
 
 @given(st.lists(loud, min_size=1, max_size=8), st.floats(0.1, 100))
-def test_a_factor_scales_what_has_no_mean(trace: list[Sample], factor: float) -> None:
+def test_a_factor_scales_what_has_no_mean(trace: list[TraceSample], factor: float) -> None:
     until_s = length_ns(trace) / SECOND
     recorded = mean_of(playback(trace), until_s, "up_rate_bps")
     scaled = playback(trace, factor=factor, down_mean_bps=10**6)

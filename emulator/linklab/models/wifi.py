@@ -15,10 +15,10 @@ from typing import Final
 from linklab.core.link_kinds import WIFI
 from linklab.core.link_state import LinkState
 from linklab.models import phy, roaming, stations
-from linklab.models.air import ACCESS, ACCESS_BG, Access, Air
+from linklab.models.air import ACCESS, ACCESS_BG, Air, AirCost
 from linklab.models.layer import STEP_S, Load
 from linklab.models.loss import Losses, check_bursts, combined
-from linklab.models.model import Around, Happening, Model, Place
+from linklab.models.model import Around, Happening, Model, Stage
 from linklab.models.roaming import Roaming, RoamingSettings
 from linklab.models.stations import ALONE, Stations, StationSettings
 from linklab.schema.mapping import Mapping
@@ -47,7 +47,7 @@ class WifiSettings:
     width_mhz: int = 20
     streams: int = 1
     stations: StationSettings = ALONE
-    access: Access | None = None
+    access: AirCost | None = None
     loss_ratio: float = 0.001
     edge_loss_ratio: float = 0.01
     edge_snr_db: float = 9.0
@@ -240,7 +240,7 @@ MODEL: Final = Model(
     WifiSettings,
     (_ROW, _STATIONS),
     layer=lambda settings, made: Wifi(settings, made.random("wifi"), step_s=made.step_s),
-    place=Place.RADIO,
+    place=Stage.RADIO,
     summary=_summary,
     kinds=(WIFI,),
     reader=_read,

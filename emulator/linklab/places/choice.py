@@ -20,7 +20,7 @@ class PlaceError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Place:
+class Environment:
     """Where a run happens: `name` host or guest, `clock` virtual or real."""
 
     name: str
@@ -62,7 +62,7 @@ def guest_obstacle() -> str | None:
     return None
 
 
-def choose(place: str, clock: str) -> Place:
+def choose(place: str, clock: str) -> Environment:
     """The place and clock for a request of `auto` or a name each.
 
     Prefers the guest in virtual time, where figures repeat exactly; takes the host
@@ -79,9 +79,11 @@ def choose(place: str, clock: str) -> Place:
             if no_guest is not None:
                 raise PlaceError(f"neither place can be used; guest: {no_guest}; host: {no_host}")
             raise PlaceError(f"the host place cannot be used: {no_host}; use --place guest")
-        return Place("host", "real", "as asked" if place == "host" else f"no guest: {no_guest}")
+        return Environment(
+            "host", "real", "as asked" if place == "host" else f"no guest: {no_guest}"
+        )
     if no_guest is not None:
         raise PlaceError(f"the guest place cannot be used: {no_guest}")
     if clock == "real":
-        return Place("guest", "real", "the real clock was asked for")
-    return Place("guest", "virtual", "figures repeat exactly")
+        return Environment("guest", "real", "the real clock was asked for")
+    return Environment("guest", "virtual", "figures repeat exactly")

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from linklab.places import choice
-from linklab.places.choice import Place, PlaceError
+from linklab.places.choice import Environment, PlaceError
 
 NO_GUEST, NO_HOST = "no source package", "not root"
 
 
 def choose(
     monkeypatch: pytest.MonkeyPatch, asked: str, clock: str, *, guest: bool, host: bool
-) -> Place:
+) -> Environment:
     monkeypatch.setattr(choice, "guest_obstacle", lambda: None if guest else NO_GUEST)
     monkeypatch.setattr(choice, "host_obstacle", lambda: None if host else NO_HOST)
     return choice.choose(asked, clock)
@@ -22,15 +22,21 @@ def choose(
 @pytest.mark.parametrize(
     ("asked", "clock", "guest", "host", "expected"),
     [
-        ("auto", "auto", True, True, Place("guest", "virtual", "figures repeat exactly")),
-        ("auto", "auto", True, False, Place("guest", "virtual", "figures repeat exactly")),
-        ("auto", "virtual", True, True, Place("guest", "virtual", "figures repeat exactly")),
-        ("auto", "real", True, True, Place("guest", "real", "the real clock was asked for")),
-        ("auto", "auto", False, True, Place("host", "real", f"no guest: {NO_GUEST}")),
-        ("auto", "real", False, True, Place("host", "real", f"no guest: {NO_GUEST}")),
-        ("host", "auto", True, True, Place("host", "real", "as asked")),
-        ("host", "real", False, True, Place("host", "real", "as asked")),
-        ("guest", "real", True, False, Place("guest", "real", "the real clock was asked for")),
+        ("auto", "auto", True, True, Environment("guest", "virtual", "figures repeat exactly")),
+        ("auto", "auto", True, False, Environment("guest", "virtual", "figures repeat exactly")),
+        ("auto", "virtual", True, True, Environment("guest", "virtual", "figures repeat exactly")),
+        ("auto", "real", True, True, Environment("guest", "real", "the real clock was asked for")),
+        ("auto", "auto", False, True, Environment("host", "real", f"no guest: {NO_GUEST}")),
+        ("auto", "real", False, True, Environment("host", "real", f"no guest: {NO_GUEST}")),
+        ("host", "auto", True, True, Environment("host", "real", "as asked")),
+        ("host", "real", False, True, Environment("host", "real", "as asked")),
+        (
+            "guest",
+            "real",
+            True,
+            False,
+            Environment("guest", "real", "the real clock was asked for"),
+        ),
     ],
 )
 def test_what_is_chosen(
@@ -39,7 +45,7 @@ def test_what_is_chosen(
     clock: str,
     guest: bool,
     host: bool,
-    expected: Place,
+    expected: Environment,
 ) -> None:
     assert choose(monkeypatch, asked, clock, guest=guest, host=host) == expected
 
@@ -64,7 +70,7 @@ def test_what_cannot_be_had_is_refused_with_a_remedy_that_works(
 
 
 def test_the_line_that_is_said() -> None:
-    assert str(Place("guest", "virtual", "why")) == "place: guest, clock: virtual (why)"
+    assert str(Environment("guest", "virtual", "why")) == "place: guest, clock: virtual (why)"
 
 
 def test_a_guest_needs_its_processor(monkeypatch: pytest.MonkeyPatch) -> None:

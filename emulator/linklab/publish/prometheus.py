@@ -118,7 +118,7 @@ class FinishedRun:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedRun:
     """What came of one run directory: its slot, and whether it had been there before."""
 
     run_dir: Path
@@ -313,7 +313,7 @@ def publish(
     output: Path | None = None,
     retention_s: float = RETENTION_S,
     now_s: float | None = None,
-) -> list[Published]:
+) -> list[PublishedRun]:
     """Gives each run a slot and writes it into Prometheus' data directory, or into a file of
     OpenMetrics text for promtool elsewhere. One of `data` and `output` must be given.
 
@@ -366,7 +366,7 @@ def publish(
         with acting_as(owner):
             ledger.append(new.values())
     return [
-        Published(
+        PublishedRun(
             run.directory,
             slots[run.digest],
             run.digest in known,
@@ -377,7 +377,7 @@ def publish(
     ]
 
 
-def to_json(one: Published, grafana: str) -> dict[str, object]:
+def to_json(one: PublishedRun, grafana: str) -> dict[str, object]:
     """What came of a run directory, for machines."""
     slot = msgspec.structs.asdict(one.slot)
     return {
@@ -388,18 +388,18 @@ def to_json(one: Published, grafana: str) -> dict[str, object]:
     }
 
 
-def in_words(one: Published, grafana: str) -> str:
+def in_words(one: PublishedRun, grafana: str) -> str:
     """What came of a run directory, for people: where to find it in Grafana."""
     how = "published before" if one.before else "published"
     return f"{one.slot.run}: {how}, {live_url(one, grafana)}"
 
 
-def live_url(one: Published, grafana: str) -> str:
+def live_url(one: PublishedRun, grafana: str) -> str:
     """The dashboard *Live lab* of a Grafana, with a run as it went."""
     return _url(grafana, LIVE_UID, [one.slot], run=one.slot.run)
 
 
-def overviews(published: Iterable[Published], grafana: str) -> dict[str, str]:
+def overviews(published: Iterable[PublishedRun], grafana: str) -> dict[str, str]:
     """Dashboards of a Grafana by what they show, in words: *Compare algorithms* for each scenario,
     size of the file and clock of which several runs were published, *Regression history* for each
     suite."""

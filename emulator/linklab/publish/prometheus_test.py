@@ -19,7 +19,7 @@ from linklab.publish.prometheus import (
     REST_S,
     RETENTION_S,
     ROOM_S,
-    Published,
+    PublishedRun,
     PublishError,
     free_slots,
     in_words,
@@ -86,7 +86,7 @@ def run_dir(path: Path, **changed: object) -> Path:
     return path
 
 
-def publish_text(tmp_path: Path, *run_dirs: Path) -> tuple[list[Published], list[str]]:
+def publish_text(tmp_path: Path, *run_dirs: Path) -> tuple[list[PublishedRun], list[str]]:
     output = tmp_path / "runs.om"
     output.unlink(missing_ok=True)
     made = publish(run_dirs, output=output, now_s=NOW_S)

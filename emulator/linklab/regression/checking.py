@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from linklab.regression import figures, verdict
 from linklab.regression.figures import Bound, Cell, Values
 from linklab.regression.suite import Planned, Suite
-from linklab.regression.verdict import Checked, Status
+from linklab.regression.verdict import CheckedCell, Status
 from linklab.runs import beside_baseline, summary
 from linklab.runs.beside_baseline import BesideBaseline
 from linklab.runs.run_figures import FigureError, RunFigures
-from linklab.runs.runner import Finished, Request
+from linklab.runs.runner import Finished, RunRequest
 
-Runs = Callable[[Sequence[Request]], Sequence[Finished]]
+Runs = Callable[[Sequence[RunRequest]], Sequence[Finished]]
 """Runs requests, and returns what came of each in the same order."""
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCell:
     """A cell's run. Without `figures` either the lab failed (`error`), an unreadable run directory
     included, or the client (`failure`);
     `again` is what a second run of the same came to."""
@@ -44,7 +44,7 @@ class Measured:
         return figures.values(self.figures) if self.figures else None
 
 
-def measure(suite: Suite, run_all: Runs, shift_s: float = 0.0) -> list[Measured]:
+def measure(suite: Suite, run_all: Runs, shift_s: float = 0.0) -> list[MeasuredCell]:
     """Runs every cell, and at the end some of them once more."""
     wanted = [*suite.planned, *suite.verified()]
     requests = [one.entrant.request(one.scenario, one.cell.seed, shift_s) for one in wanted]
@@ -59,7 +59,9 @@ def measure(suite: Suite, run_all: Runs, shift_s: float = 0.0) -> list[Measured]
     ]
 
 
-def _measured(planned: Planned, finished: Finished, second: Measured | None = None) -> Measured:
+def _measured(
+    planned: Planned, finished: Finished, second: MeasuredCell | None = None
+) -> MeasuredCell:
     found: RunFigures | None = None
     error, failure = finished.error or "", ""
     if not error:
@@ -72,20 +74,20 @@ def _measured(planned: Planned, finished: Finished, second: Measured | None = No
     again = None
     if second is not None and (second.figures, second.failure) != (found, failure):
         again = _in_words(second)
-    return Measured(planned, finished, found, error, failure, again)
+    return MeasuredCell(planned, finished, found, error, failure, again)
 
 
-def _in_words(one: Measured) -> str:
+def _in_words(one: MeasuredCell) -> str:
     if one.figures is None:
         return one.error or one.failure
     return f"{one.figures.download_s:.9f} s, {one.figures}"
 
 
 def check(
-    measured: Sequence[Measured],
+    measured: Sequence[MeasuredCell],
     baseline: Mapping[Cell, Values],
     bounds_of: Callable[[Cell], Mapping[str, Bound]],
-) -> list[Checked]:
+) -> list[CheckedCell]:
     """Each cell beside its baseline; cells that have none are left out."""
     return [
         _checked(one, baseline[one.planned.cell], bounds_of(one.planned.cell))
@@ -94,7 +96,7 @@ def check(
     ]
 
 
-def keep(measured: Sequence[Measured], baseline: Mapping[Cell, Values], suite: Suite) -> None:
+def keep(measured: Sequence[MeasuredCell], baseline: Mapping[Cell, Values], suite: Suite) -> None:
     """Writes into each run directory how far the figures are from the baseline's, for `linklab
     publish`; where a run says nothing about the client, or has no baseline, nothing."""
     for one in measured:
@@ -104,7 +106,7 @@ def keep(measured: Sequence[Measured], baseline: Mapping[Cell, Values], suite: S
             beside_baseline.write(one.finished.run_dir, BesideBaseline(suite.name, found))
 
 
-def _checked(one: Measured, then: Values, bounds: Mapping[str, Bound]) -> Checked:
+def _checked(one: MeasuredCell, then: Values, bounds: Mapping[str, Bound]) -> CheckedCell:
     found: tuple[verdict.Deviation, ...] = ()
     reason, status = "", Status.SAME
     if one.trouble:
@@ -114,7 +116,7 @@ def _checked(one: Measured, then: Values, bounds: Mapping[str, Bound]) -> Checke
     else:
         found = verdict.deviations(then, one.values, bounds)
         status = verdict.status(found)
-    return Checked(
+    return CheckedCell(
         cell=one.planned.cell,
         status=status,
         baseline=then,

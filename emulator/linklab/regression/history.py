@@ -31,7 +31,7 @@ class Revision:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class CellHistory:
     """A download through the revisions: seconds and the change against the baseline, None where a
     revision did not have it."""
 
@@ -63,7 +63,7 @@ def of_baseline(name: str, old: Baseline) -> Revision:
     return Revision(name, f"{old.made_on}: {old.reason}", known)
 
 
-def courses(revisions: Sequence[Revision], base: int) -> list[Course]:
+def courses(revisions: Sequence[Revision], base: int) -> list[CellHistory]:
     """Every download of the newest revision, compared with that of the revision at `base`, the
     worst first. Pure."""
     newest, reference = revisions[-1], revisions[base]
@@ -74,7 +74,7 @@ def courses(revisions: Sequence[Revision], base: int) -> list[Course]:
         changes = tuple(
             None if value is None or not accepted else value / accepted - 1 for value in seconds
         )
-        found.append(Course(cell, seconds, changes))
+        found.append(CellHistory(cell, seconds, changes))
     return sorted(found, key=lambda one: (-(one.changes[-1] or 0.0), one.cell))
 
 

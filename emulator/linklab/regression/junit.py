@@ -14,13 +14,13 @@ from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 
 from linklab.regression.cost import CostReport, Gate
 from linklab.regression.figures import FIGURES, Values
-from linklab.regression.verdict import Checked, Report, Status
+from linklab.regression.verdict import CheckedCell, Status, SuiteReport
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold (section 2.2), such as colours of a terminal."""
 
 
-def render(report: Report, made_at: str) -> str:
+def render(report: SuiteReport, made_at: str) -> str:
     """The XML text. A test suite for each scenario, a test case for each cell; `made_at` is an
     ISO 8601 time without an offset. What concerns no cell is an error of its own."""
     suites: dict[str, list[TestCase]] = {}
@@ -80,7 +80,7 @@ def _result(of: type[Error] | type[Failure], kind: str, text: str) -> Error | Fa
     return made
 
 
-def _of_cell(suite: str, one: Checked) -> TestCase:
+def _of_cell(suite: str, one: CheckedCell) -> TestCase:
     cell = one.cell
     words = one.in_words()
     out = [f"baseline: {_figures(one.baseline)}", f"now: {_figures(one.now)}"]

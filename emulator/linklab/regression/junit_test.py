@@ -8,7 +8,7 @@ from linklab.regression.cost import CostReport, Gate
 from linklab.regression.figures import Cell, Values
 from linklab.regression.loopback import Cost
 from linklab.regression.suite import DEFAULT_BOUNDS
-from linklab.regression.verdict import Checked, Report, Status, deviations
+from linklab.regression.verdict import CheckedCell, Status, SuiteReport, deviations
 
 THEN: Values = {
     "download_s": 10.0,
@@ -22,12 +22,14 @@ SLOW: Values = {**THEN, "download_s": 12.0}
 
 def checked(
     scenario: str, seed: int, status: Status, now: Values | None, reason: str = ""
-) -> Checked:
+) -> CheckedCell:
     found = deviations(THEN, now, DEFAULT_BOUNDS) if now else ()
-    return Checked(Cell(scenario, "alg3", seed), status, THEN, now, found, reason, 1.5, "runs/x")
+    return CheckedCell(
+        Cell(scenario, "alg3", seed), status, THEN, now, found, reason, 1.5, "runs/x"
+    )
 
 
-REPORT = Report(
+REPORT = SuiteReport(
     "mine",
     "b.yaml",
     (

@@ -41,7 +41,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Server:
+class LoopbackServer:
     """An H2O on the loopback device. Files in `files` are served; `ca` has signed it."""
 
     port: int
@@ -128,7 +128,7 @@ def room(size: int, fallback: Path | None = None) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def serving(directory: Path) -> Iterator[Server]:
+def serving(directory: Path) -> Iterator[LoopbackServer]:
     """H2O as the lab has it, on the loopback device; what it needs lies in `directory`."""
     files = directory / "files"
     files.mkdir()
@@ -157,7 +157,7 @@ def serving(directory: Path) -> Iterator[Server]:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise LoopbackError(f"H2O does not listen: {log.read_text()[-500:]}")
             time.sleep(0.01)
-        yield Server(port, made.ca_cert, files)
+        yield LoopbackServer(port, made.ca_cert, files)
     finally:
         process.terminate()
         process.wait()

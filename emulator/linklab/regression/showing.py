@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from linklab.regression.figures import Values
-from linklab.regression.verdict import Checked, Report, Status
+from linklab.regression.verdict import CheckedCell, Status, SuiteReport
 from linklab.runs.figures import DOWNLOAD, RunFigure, shown
 
 _STYLES = {Status.WORSE: "red", Status.ERROR: "red", Status.BETTER: "green", Status.SAME: ""}
@@ -18,7 +18,7 @@ _MARKS = {Status.WORSE: "!", Status.ERROR: "?", Status.BETTER: "+", Status.SAME:
 _LISTED = {Status.WORSE: "worse", Status.ERROR: "could not be told", Status.BETTER: "better"}
 
 
-def table(report: Report, width: int) -> RenderableType:
+def table(report: SuiteReport, width: int) -> RenderableType:
     """Changes of the download time in per cent, scenarios by algorithms, for a console that is
     `width` columns wide; below it what deviates, in words. Of several seeds the one that is worst
     is shown."""
@@ -65,7 +65,7 @@ def _fitting(algorithms: Sequence[str], room: int) -> list[Sequence[str]]:
     return [*groups]
 
 
-def _entry(checked: Sequence[Checked], scenario: str, algorithm: str) -> Text:
+def _entry(checked: Sequence[CheckedCell], scenario: str, algorithm: str) -> Text:
     cells = [one for one in checked if one.cell[:2] == (scenario, algorithm)]
     if not cells:
         return Text("")
@@ -77,14 +77,14 @@ def _rank(status: Status) -> int:
     return (Status.SAME, Status.BETTER, Status.ERROR, Status.WORSE).index(status)
 
 
-def change(one: Checked) -> float | None:
+def change(one: CheckedCell) -> float | None:
     """By which share of the baseline's the download took longer."""
     then = one.baseline[DOWNLOAD.key] if one.baseline else None
     now = one.now[DOWNLOAD.key] if one.now else None
     return None if not then or now is None else (now - then) / then
 
 
-def _percent(one: Checked) -> str:
+def _percent(one: CheckedCell) -> str:
     ratio = change(one)
     if ratio is None:
         return "-"
@@ -92,7 +92,7 @@ def _percent(one: Checked) -> str:
     return f"{rounded:+.1f}" if rounded else "0"
 
 
-def markdown(report: Report) -> str:
+def markdown(report: SuiteReport) -> str:
     """A summary for a pull request: the verdict, what deviates, and all figures folded away."""
     title = {0: "no regression", 1: "regression", 2: "could not be told"}[report.exit_code]
     lines = [f"### linklab: {title}", "", report.in_one_line + ".", ""]
@@ -143,7 +143,7 @@ def _number(figure: RunFigure, values: Values | None) -> str:
     return "" if value is None else f"{value * (1 / figure.unit.base):.3f}"
 
 
-def to_json(report: Report) -> dict[str, object]:
+def to_json(report: SuiteReport) -> dict[str, object]:
     """The report as plain data, for json.dump. Keys are stable; units are in the keys.
 
     cells[]: scenario, algorithm, seed, status (same, better, worse, error), baseline{} and now{}

@@ -6,10 +6,10 @@ from rich.console import Console
 from linklab.regression import showing
 from linklab.regression.figures import Cell
 from linklab.regression.junit_test import REPORT, THEN
-from linklab.regression.verdict import Checked, Report, Status
+from linklab.regression.verdict import CheckedCell, Status, SuiteReport
 
 
-def shown(report: Report, width: int = 80) -> str:
+def shown(report: SuiteReport, width: int = 80) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, color_system=None)
     console.print(showing.table(report, width))
@@ -35,10 +35,10 @@ def test_a_table_of_changes_and_what_deviates() -> None:
 def test_many_algorithms_find_room_below_each_other_in_80_columns() -> None:
     names = [*(f"algorithm{n}-rescue" for n in range(9)), "a-very-long-name-of-a-users-program"]
     checked = tuple(
-        Checked(Cell("emptcp-background-3-busy", name, 1), Status.SAME, THEN, THEN)
+        CheckedCell(Cell("emptcp-background-3-busy", name, 1), Status.SAME, THEN, THEN)
         for name in names
     )
-    text = shown(Report("s", "b", checked, 0, 1.0, 1.0))
+    text = shown(SuiteReport("s", "b", checked, 0, 1.0, 1.0))
     assert all(len(line) <= 80 for line in text.splitlines())
     assert text.count("emptcp-background-3-busy") > 1
     assert text.count("  0") == len(names)

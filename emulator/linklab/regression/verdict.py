@@ -46,7 +46,7 @@ class Deviation:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedCell:
     """A cell after its run: status, what deviates, and the reason of a failure or an error.
 
     `wall_s` is how long the run took, `run_dir` where it left its files.
@@ -120,7 +120,7 @@ def status(found: Sequence[Deviation]) -> Status:
 
 
 @dataclass(frozen=True)
-class Report:
+class SuiteReport:
     """A whole suite's outcome.
 
     `virtual_s` are the seconds that all downloads took together, `wall_s` what they took to run.
@@ -128,7 +128,7 @@ class Report:
 
     suite: str
     baseline: str
-    checked: tuple[Checked, ...]
+    checked: tuple[CheckedCell, ...]
     verified: int
     wall_s: float
     virtual_s: float
@@ -136,7 +136,7 @@ class Report:
     problems: tuple[str, ...] = field(default=())
     """What else keeps the suite from saying anything, such as cells without a baseline."""
 
-    def of(self, wanted: Status) -> list[Checked]:
+    def of(self, wanted: Status) -> list[CheckedCell]:
         """The cells of a status."""
         return [one for one in self.checked if one.status is wanted]
 

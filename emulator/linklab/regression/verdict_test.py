@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from linklab.regression import verdict
 from linklab.regression.figures import FIGURES, Bound, Cell, Values
 from linklab.regression.suite import DEFAULT_BOUNDS
-from linklab.regression.verdict import Checked, Report, Status
+from linklab.regression.verdict import CheckedCell, Status, SuiteReport
 
 THEN: Values = {
     "download_s": 10.0,
@@ -128,9 +128,9 @@ def test_wider_bounds_never_find_more(one: Values, other: Values, a: float, b: f
     assert {each.figure for each in verdict.deviations(one, other, wide)} <= found
 
 
-def report(*found: Status, problems: tuple[str, ...] = ()) -> Report:
-    checked = tuple(Checked(Cell("ls", "alg3", n), one) for n, one in enumerate(found))
-    return Report("s", "b", checked, 1, 10.0, 95.0, problems=problems)
+def report(*found: Status, problems: tuple[str, ...] = ()) -> SuiteReport:
+    checked = tuple(CheckedCell(Cell("ls", "alg3", n), one) for n, one in enumerate(found))
+    return SuiteReport("s", "b", checked, 1, 10.0, 95.0, problems=problems)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def report(*found: Status, problems: tuple[str, ...] = ()) -> Report:
         (report(Status.SAME, problems=("x has no baseline",)), 2),
     ],
 )
-def test_exit_codes(made: Report, code: int) -> None:
+def test_exit_codes(made: SuiteReport, code: int) -> None:
     assert made.exit_code == code
 
 

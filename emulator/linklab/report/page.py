@@ -17,7 +17,7 @@ from linklab.core.statistics import LEAST_VALUES, Interval
 from linklab.field.prediction import Prediction
 from linklab.report import charts, reproduction_showing
 from linklab.report.charts import Spec
-from linklab.report.reproduction import Checked
+from linklab.report.reproduction import CheckedStatement
 from linklab.runs.courses import Course, Range
 from linklab.runs.evidence import Evidence
 from linklab.runs.figures import Column, RunFigure, shown
@@ -183,7 +183,7 @@ class Chart:
 def context(
     groups: Sequence[Group],
     over: Mapping[tuple[str, str], Over],
-    verdicts: Mapping[str, Sequence[Checked]],
+    verdicts: Mapping[str, Sequence[CheckedStatement]],
     warnings: Sequence[str],
     command: Sequence[str],
     history: History | None = None,
@@ -477,7 +477,7 @@ def _versions(groups: Sequence[Group]) -> list[tuple[str, str]]:
     return [(name, ", ".join(versions)) for name, versions in found.items()]
 
 
-def _published(name: str, checked: Sequence[Checked]) -> dict[str, Any]:
+def _published(name: str, checked: Sequence[CheckedStatement]) -> dict[str, Any]:
     rows = [
         {
             "title": one.statement.title,

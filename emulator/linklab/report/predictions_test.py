@@ -7,7 +7,7 @@ from rich.console import Console
 from linklab import scenario
 from linklab.field import prediction, recording, simulated
 from linklab.field.prediction import Prediction
-from linklab.field.simulated import Link
+from linklab.field.simulated import SimulatedLink
 from linklab.report import html, page, predictions, vega
 
 HS = scenario.find("hs-s7")
@@ -15,7 +15,7 @@ HS = scenario.find("hs-s7")
 
 @pytest.fixture
 def beside(tmp_path: Path) -> Prediction:
-    links = (Link(), Link("lte", "rmnet0", rate_bps=lambda _: 50e6))
+    links = (SimulatedLink(), SimulatedLink("lte", "rmnet0", rate_bps=lambda _: 50e6))
     return prediction.beside(
         recording.read(simulated.run_dir(tmp_path / "1", links, 30.0)),
         [recording.read(simulated.run_dir(tmp_path / "2", links, 33.0))],

@@ -54,7 +54,7 @@ from linklab.core.paths import PROFILES
 from linklab.models.keys import LENGTH
 from linklab.report.measures import MEASURES, Measure
 from linklab.runs import clients, matrix
-from linklab.runs.comparison import Published
+from linklab.runs.comparison import PublishedFigures
 from linklab.scenario import Scenario, names_in, with_workload, workload_names
 from linklab.scenario import find as find_scenario
 from linklab.scenario.workload_file import JOINED
@@ -77,7 +77,7 @@ Form = Literal["value", "ratio", "difference", "correlation"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Cell:
+class RunGroup:
     """The runs of one contestant in one scenario; where `first_s` is not 0, what they did in so many
     seconds."""
 
@@ -111,17 +111,17 @@ class Statement:
     metric: str
     link: str
     form: Form
-    of: tuple[Cell, ...]
+    of: tuple[RunGroup, ...]
     expected: Expected
     source: str
     kind: Kind = "outcome"
-    to: tuple[Cell, ...] = ()
+    to: tuple[RunGroup, ...] = ()
     other: str = ""
     why: str = ""
     missing: tuple[str, ...] = ()
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[RunGroup, ...]:
         """All whose runs it needs."""
         return tuple(dict.fromkeys((*self.of, *self.to)))
 
@@ -198,7 +198,7 @@ class Publication:
         return tuple(one for one in self.statements if not one.missing)
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[RunGroup]:
         """All that have to be run, in virtual time, each once and to its end, in the order of the
         statements."""
         stated = [one for one in self.checkable if not one.real_clock]
@@ -206,7 +206,7 @@ class Publication:
         return list(dict.fromkeys(cells))
 
     @property
-    def beginnings(self) -> list[Cell]:
+    def beginnings(self) -> list[RunGroup]:
         """The cells of which a part of each run is needed."""
         cells = (cell for one in self.checkable for cell in one.cells)
         return list(dict.fromkeys(cell for cell in cells if cell.first_s))
@@ -248,7 +248,7 @@ def _links_of(name: str) -> str:
     return name.partition(JOINED)[0]
 
 
-def values(statements: Iterable[Statement], metric: str, link: str = "") -> dict[Cell, float]:
+def values(statements: Iterable[Statement], metric: str, link: str = "") -> dict[RunGroup, float]:
     """The single values of a measure."""
     return {
         one.of[0]: one.expected.value
@@ -259,12 +259,12 @@ def values(statements: Iterable[Statement], metric: str, link: str = "") -> dict
     }
 
 
-def figures_for(scenario: Scenario) -> dict[str, Published]:
+def figures_for(scenario: Scenario) -> dict[str, PublishedFigures]:
     """What is published of each contestant in a scenario, to stand beside what was measured."""
     statements = about(scenario)
     deltas = values(statements, "link-delta")
     return {
-        cell.contestant: Published(download_s, deltas.get(cell))
+        cell.contestant: PublishedFigures(download_s, deltas.get(cell))
         for cell, download_s in values(statements, "download").items()
         if cell.scenario == scenario.name
     }
@@ -395,7 +395,7 @@ class _Reader:
                 yield (
                     node.start_mark.line + 1,
                     "value",
-                    (Cell(self._scenario(scenario), who, self._first_s),),
+                    (RunGroup(self._scenario(scenario), who, self._first_s),),
                     (),
                     self._around(item, who, low, high, said, quantity.parse),
                 )
@@ -420,8 +420,8 @@ class _Reader:
                 yield (
                     line,
                     form,
-                    tuple(Cell(one, of, self._first_s) for one in together),
-                    tuple(Cell(one, who, self._first_s) for one in together for who in to),
+                    tuple(RunGroup(one, of, self._first_s) for one in together),
+                    tuple(RunGroup(one, who, self._first_s) for one in together for who in to),
                     expected,
                 )
 
@@ -472,7 +472,7 @@ class _Reader:
         reach = item.get("within", within(units.parse_number, 0.0, 2.0, "0 to 2"))
         rows = item.sub("cells", Keys((), named=self._scenario))
         cells = tuple(
-            Cell(scenario, who, self._first_s)
+            RunGroup(scenario, who, self._first_s)
             for scenario in rows.values
             for who in rows.each(scenario, self._contestant)
         )
@@ -503,7 +503,7 @@ class _Reader:
 
 _OF_BEGINNINGS: Final = ("goodput", "link-share", "link-bytes", "energy-main", "energy-per-byte")
 
-_Read = tuple[int, Form, tuple[Cell, ...], tuple[Cell, ...], Expected]
+_Read = tuple[int, Form, tuple[RunGroup, ...], tuple[RunGroup, ...], Expected]
 
 _BELOW_1: Final = math.nextafter(1.0, 0.0)
 _ABOVE_1: Final = math.nextafter(1.0, 2.0)

@@ -6,7 +6,7 @@ import pytest
 
 from linklab import scenario
 from linklab.report import publication
-from linklab.report.publication import Cell, Publication, Statement
+from linklab.report.publication import Publication, RunGroup, Statement
 from linklab.runs import clients, matrix
 from linklab.schema.document import ScenarioError
 
@@ -32,7 +32,7 @@ def test_values_are_a_statement_each() -> None:
     alg3, naive = read(
         f"metric: download, source: table 1, {VALUES}, within: {{alg3: 10 %, naive: 1 s}}"
     ).statements[1:]
-    assert alg3.of == (Cell("hs-s7", "alg3"),)
+    assert alg3.of == (RunGroup("hs-s7", "alg3"),)
     assert (alg3.expected.low, alg3.expected.high) == pytest.approx((14.895, 18.205))
     assert (alg3.expected.said, alg3.expected.value, alg3.line) == ("16.55 s", 16.55, 7)
     assert (naive.expected.low, naive.expected.high) == pytest.approx((17.99, 19.99))
@@ -73,12 +73,12 @@ def test_comparisons(asked: str, form: str, low: float, high: float) -> None:
 def test_of_the_first_seconds_alone() -> None:
     asked = f"metric: goodput, source: s, first: 250 s, {PAIR}, is: less"
     made = one(asked)
-    assert made.of == (Cell("ts", "alg3", 250.0),)
+    assert made.of == (RunGroup("ts", "alg3", 250.0),)
     assert made.title == "ratio of goodput in the first 250 s"
     assert one(asked) != one(asked.replace(" first: 250 s,", ""))
     both = read(asked, f"metric: download, source: s, {PAIR}, is: less")
-    assert both.beginnings == [Cell("ts", "alg3", 250.0), Cell("ts", "naive", 250.0)]
-    assert both.cells == [Cell("ts", "alg3"), Cell("ts", "naive")]
+    assert both.beginnings == [RunGroup("ts", "alg3", 250.0), RunGroup("ts", "naive", 250.0)]
+    assert both.cells == [RunGroup("ts", "alg3"), RunGroup("ts", "naive")]
     with pytest.raises(
         ScenarioError, match="first: download is of whole runs; allowed: with goodput"
     ):
@@ -94,7 +94,7 @@ def test_each_is_one_for_a_scenario_and_over_one_for_all() -> None:
     asked = "metric: download, source: s, {}: [ts, tm], of: alg3, to: [naive, alg1], is: less"
     assert len(read(asked.format("each")).statements) == 3
     over = one(asked.format("over"))
-    assert over.of == (Cell("ts", "alg3"), Cell("tm", "alg3"))
+    assert over.of == (RunGroup("ts", "alg3"), RunGroup("tm", "alg3"))
     assert over.words == "ts, tm: alg3 to the best of naive, alg1"
     assert len(over.cells) == 6
 
@@ -132,9 +132,9 @@ def test_a_statement_of_a_workload_over_a_scenario_s_links() -> None:
         "to: [direct-wifi], is: less"
     )
     where = "ts+large-page"
-    assert made.cells == (Cell(where, "mptcp"), Cell(where, "direct-wifi"))
+    assert made.cells == (RunGroup(where, "mptcp"), RunGroup(where, "direct-wifi"))
     (other,) = read(f"metric: download, source: s, {PAIR}, is: less").statements[1:]
-    assert other.of == (Cell("ts", "alg3"),)
+    assert other.of == (RunGroup("ts", "alg3"),)
     with pytest.raises(ScenarioError, match="unknown value 'cinema'; allowed: .*large-page"):
         one(f"metric: download, source: s, workload: cinema, {PAIR}, is: less")
 
@@ -164,7 +164,7 @@ def test_a_value_of_a_workload_over_a_scenario_s_links() -> None:
         "metric: page-load, source: s, workload: large-page, within: 1 s, values: "
         "{ts: {mptcp: 3 s}}"
     )
-    assert made.of == (Cell("ts+large-page", "mptcp"),)
+    assert made.of == (RunGroup("ts+large-page", "mptcp"),)
 
 
 def test_what_is_stated_of_links_is_found_whatever_the_workload() -> None:

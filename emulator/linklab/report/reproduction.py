@@ -16,7 +16,7 @@ import numpy as np
 from linklab.core import statistics
 from linklab.core.statistics import Interval, Numbers
 from linklab.report.measures import MEASURES
-from linklab.report.publication import Cell, Publication, Statement
+from linklab.report.publication import Publication, RunGroup, Statement
 from linklab.runs.evidence import Evidence
 
 Verdict = Literal["holds", "fails", "no runs", "not applicable", "not there yet"]
@@ -24,11 +24,11 @@ Verdict = Literal["holds", "fails", "no runs", "not applicable", "not there yet"
 LEVEL: Final = 0.95
 """Of the intervals."""
 
-Runs = Mapping[Cell, Sequence[Evidence]]
+Runs = Mapping[RunGroup, Sequence[Evidence]]
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedStatement:
     """A statement and what runs say of it.
 
     `measured` is of the same form as the statement, None where there is nothing to measure or it is
@@ -79,13 +79,13 @@ class Count:
         return self.holds + self.fails
 
 
-def by_cell(runs: Iterable[Evidence]) -> dict[Cell, list[Evidence]]:
+def by_cell(runs: Iterable[Evidence]) -> dict[RunGroup, list[Evidence]]:
     """Runs with figures, those of a cell in the order of their seeds. Raises ValueError where two
     are the same run, which would count twice."""
-    found: dict[Cell, dict[tuple[int, str, str], Evidence]] = {}
+    found: dict[RunGroup, dict[tuple[int, str, str], Evidence]] = {}
     for one in sorted(runs, key=lambda one: one.job.seed):
         if one.figures is not None:
-            seeds = found.setdefault(Cell(one.scenario.name, one.who, one.first_s), {})
+            seeds = found.setdefault(RunGroup(one.scenario.name, one.who, one.first_s), {})
             key = one.job.seed, one.job.place, one.job.clock
             if key in seeds:
                 raise ValueError(f"the same run twice: {seeds[key].run_dir} and {one.run_dir}")
@@ -93,12 +93,12 @@ def by_cell(runs: Iterable[Evidence]) -> dict[Cell, list[Evidence]]:
     return {cell: list(seeds.values()) for cell, seeds in found.items()}
 
 
-def check(publication: Publication, runs: Runs) -> list[Checked]:
+def check(publication: Publication, runs: Runs) -> list[CheckedStatement]:
     """Every statement of a publication, in its order."""
     return [_check(one, runs) for one in publication.statements]
 
 
-def count(checked: Iterable[Checked]) -> Count:
+def count(checked: Iterable[CheckedStatement]) -> Count:
     """Of those that could be checked."""
     known = [one for one in checked if one.verdict in ("holds", "fails")]
     fails = [one for one in known if one.verdict == "fails"]
@@ -110,19 +110,19 @@ def count(checked: Iterable[Checked]) -> Count:
     )
 
 
-def median_error(checked: Iterable[Checked], *, relative: bool) -> float | None:
+def median_error(checked: Iterable[CheckedStatement], *, relative: bool) -> float | None:
     """The median of the errors of published values, signs aside; None where there are none."""
     errors = _errors(checked, relative=relative)
     return statistics.median(map(abs, errors)) if errors else None
 
 
-def rms_error(checked: Iterable[Checked], *, relative: bool) -> float | None:
+def rms_error(checked: Iterable[CheckedStatement], *, relative: bool) -> float | None:
     """The root of the mean square of the errors of published values; None where there are none."""
     errors = _errors(checked, relative=relative)
     return statistics.rms(errors) if errors else None
 
 
-def _errors(checked: Iterable[Checked], *, relative: bool) -> list[float]:
+def _errors(checked: Iterable[CheckedStatement], *, relative: bool) -> list[float]:
     return [
         error
         for one in checked
@@ -131,7 +131,7 @@ def _errors(checked: Iterable[Checked], *, relative: bool) -> list[float]:
     ]
 
 
-def missing(checked: Iterable[Checked]) -> dict[str, int]:
+def missing(checked: Iterable[CheckedStatement]) -> dict[str, int]:
     """What linklab lacks, with how many statements wait for it, most first."""
     found: dict[str, int] = {}
     for one in checked:
@@ -140,18 +140,18 @@ def missing(checked: Iterable[Checked]) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def _check(statement: Statement, runs: Runs) -> Checked:
+def _check(statement: Statement, runs: Runs) -> CheckedStatement:
     if statement.missing:
-        return Checked(statement, "not there yet")
+        return CheckedStatement(statement, "not there yet")
     table = _Table(statement, runs)
     if not table.is_complete:
-        return Checked(statement, "not applicable" if statement.real_clock else "no runs")
+        return CheckedStatement(statement, "not applicable" if statement.real_clock else "no runs")
     measured = table.value()
     if not math.isfinite(measured):
-        return Checked(statement, "no runs", runs=table.runs)
+        return CheckedStatement(statement, "no runs", runs=table.runs)
     expected = statement.expected
     verdict: Verdict = "holds" if expected.low <= measured <= expected.high else "fails"
-    return Checked(statement, verdict, measured, table.interval(), table.runs)
+    return CheckedStatement(statement, verdict, measured, table.interval(), table.runs)
 
 
 class _Table:
@@ -161,8 +161,8 @@ class _Table:
 
     def __init__(self, statement: Statement, runs: Runs) -> None:
         self._statement = statement
-        self._columns: dict[tuple[str, Cell], Numbers] = {}
-        self._seeds: dict[Cell, tuple[int, ...]] = {}
+        self._columns: dict[tuple[str, RunGroup], Numbers] = {}
+        self._seeds: dict[RunGroup, tuple[int, ...]] = {}
         metrics = [one for one in (statement.metric, statement.other) if one]
         ran = [{_clock_and_place(one) for one in runs.get(cell, ())} for cell in statement.cells]
         allowed = ("real",) if statement.real_clock else ("virtual", "real")
@@ -207,9 +207,9 @@ class _Table:
         return found if math.isfinite(found.low) and math.isfinite(found.high) else None
 
     @property
-    def _groups(self) -> list[list[Cell]]:
+    def _groups(self) -> list[list[RunGroup]]:
         """Cells whose runs belong together: those of a scenario with the same seeds."""
-        groups: dict[tuple[str, tuple[int, ...]], list[Cell]] = {}
+        groups: dict[tuple[str, tuple[int, ...]], list[RunGroup]] = {}
         for cell, seeds in self._seeds.items():
             groups.setdefault((cell.scenario, seeds), []).append(cell)
         return list(groups.values())
@@ -222,7 +222,7 @@ class _Table:
             for cell in group
         }
 
-        def one(metric: str, cell: Cell) -> Any:
+        def one(metric: str, cell: RunGroup) -> Any:
             columns = self._columns[metric, cell]
             return MEASURES[metric].of_many(*columns[:, which[cell]], axis=axis)
 

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from linklab.core.statistics import LEAST_VALUES
 from linklab.report import reproduction
-from linklab.report.publication import KINDS, Cell, Publication
-from linklab.report.reproduction import Checked
+from linklab.report.publication import KINDS, Publication, RunGroup
+from linklab.report.reproduction import CheckedStatement
 from linklab.scenario.workload_file import JOINED
 
 _WIDTH = 80
@@ -25,7 +25,7 @@ _NAME = 30
 _STYLES = {"holds": "green", "fails": "red"}
 
 
-def show(checked: Sequence[Checked], console: Console) -> None:
+def show(checked: Sequence[CheckedStatement], console: Console) -> None:
     """Prints the statements that could be checked, in tables by what they are about; then what
     they come to, and what could not be checked for what reason."""
     width = min(console.width, _WIDTH)
@@ -48,14 +48,14 @@ def tell(line: str, console: Console) -> None:
     console.print(line, markup=False, highlight=False, width=width)
 
 
-def tables(checked: Sequence[Checked]) -> list[list[Checked]]:
+def tables(checked: Sequence[CheckedStatement]) -> list[list[CheckedStatement]]:
     """The statements that could be checked, those together that follow each other and are about the
     same."""
     known = [one for one in checked if one.verdict in ("holds", "fails")]
     return [list(rows) for _, rows in itertools.groupby(known, key=_heading)]
 
 
-def reasons(rows: Sequence[Checked]) -> list[str]:
+def reasons(rows: Sequence[CheckedStatement]) -> list[str]:
     """Why statements of a table fail, each reason once, with whose it is unless it is that of all;
     of those that do not follow also where they hold."""
     found: dict[str, dict[str, None]] = {}
@@ -67,16 +67,16 @@ def reasons(rows: Sequence[Checked]) -> list[str]:
     return [f"why ({'; '.join(whose)}): {why}" for why, whose in found.items() if why]
 
 
-def _heading(one: Checked) -> tuple[str, str, str]:
+def _heading(one: CheckedStatement) -> tuple[str, str, str]:
     return one.statement.title, one.statement.source, one.statement.kind
 
 
-def _of_the_same(rows: Sequence[Checked]) -> bool:
+def _of_the_same(rows: Sequence[CheckedStatement]) -> bool:
     """Whether all compare the same contestants: then that is said above them."""
     return len({one.statement.who for one in rows}) == 1
 
 
-def _label(one: Checked, rows: Sequence[Checked]) -> str:
+def _label(one: CheckedStatement, rows: Sequence[CheckedStatement]) -> str:
     return one.statement.where if _of_the_same(rows) else one.statement.words
 
 
@@ -85,7 +85,7 @@ def _in_lines(label: str) -> str:
     return label.replace(JOINED, f"\n{JOINED}") if len(label) > _NAME else label
 
 
-def _table(rows: Sequence[Checked]) -> Table:
+def _table(rows: Sequence[CheckedStatement]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
     table.add_column("", overflow="fold")
     for header in ("published", "measured", "95 % interval"):
@@ -102,12 +102,12 @@ def _table(rows: Sequence[Checked]) -> Table:
     return table
 
 
-def said(one: Checked) -> str:
+def said(one: CheckedStatement) -> str:
     """The measured value, for people; a dash where there is none."""
     return "-" if one.measured is None else one.statement.say(one.measured)
 
 
-def interval(one: Checked) -> str:
+def interval(one: CheckedStatement) -> str:
     """Its interval, the unit once; a dash where there is none."""
     if one.interval is None:
         return "-"
@@ -115,13 +115,13 @@ def interval(one: Checked) -> str:
     return f"{low.partition(' ')[0]} to {high}"
 
 
-def verdict(one: Checked) -> str:
+def verdict(one: CheckedStatement) -> str:
     """In a word; with a question mark where it is not clear."""
     doubt = "?" if one.verdict in ("holds", "fails") and not one.clear else ""
     return one.verdict + doubt
 
 
-def summary(checked: Sequence[Checked]) -> Iterator[str]:
+def summary(checked: Sequence[CheckedStatement]) -> Iterator[str]:
     """What the verdicts come to, in lines."""
     for kind in KINDS:
         of_kind = [one for one in checked if one.statement.kind == kind]
@@ -157,7 +157,7 @@ def summary(checked: Sequence[Checked]) -> Iterator[str]:
         )
 
 
-def _by_metric(checked: Sequence[Checked]) -> Iterator[str]:
+def _by_metric(checked: Sequence[CheckedStatement]) -> Iterator[str]:
     """For each measure how many values hold and how far off they are, and how many comparisons."""
     for metric, of_metric in _grouped(checked).items():
         values = [one for one in of_metric if one.statement.form == "value"]
@@ -171,7 +171,7 @@ def _by_metric(checked: Sequence[Checked]) -> Iterator[str]:
         yield f"  {metric}: {'; '.join(said)}"
 
 
-def _error(values: Sequence[Checked]) -> str:
+def _error(values: Sequence[CheckedStatement]) -> str:
     """How far off they are; nothing where all are ranges."""
     measure = values[0].statement.measure
     relative = not measure.near_zero
@@ -183,16 +183,16 @@ def _error(values: Sequence[Checked]) -> str:
     return f", median error {said[0]}{'' if len(values) == 1 else f', rms {said[1]}'}"
 
 
-def _grouped(checked: Sequence[Checked]) -> dict[str, list[Checked]]:
+def _grouped(checked: Sequence[CheckedStatement]) -> dict[str, list[CheckedStatement]]:
     """The statements that could be checked, by measure."""
-    found: dict[str, list[Checked]] = {}
+    found: dict[str, list[CheckedStatement]] = {}
     for one in checked:
         if one.verdict in ("holds", "fails"):
             found.setdefault(one.statement.metric, []).append(one)
     return found
 
 
-def to_json(publication: Publication, checked: Sequence[Checked]) -> dict[str, Any]:
+def to_json(publication: Publication, checked: Sequence[CheckedStatement]) -> dict[str, Any]:
     """The verdicts as plain data, for json.dump. Keys are stable; values are in base units: s,
     bit/s, bytes, J, W, ratios.
 
@@ -213,7 +213,7 @@ def to_json(publication: Publication, checked: Sequence[Checked]) -> dict[str, A
     }
 
 
-def _counts(checked: Sequence[Checked]) -> dict[str, Any]:
+def _counts(checked: Sequence[CheckedStatement]) -> dict[str, Any]:
     counted = reproduction.count(checked)
     metrics = {}
     for metric, of_metric in _grouped(checked).items():
@@ -236,12 +236,12 @@ def _counts(checked: Sequence[Checked]) -> dict[str, Any]:
     }
 
 
-def _count(checked: Sequence[Checked]) -> dict[str, int]:
+def _count(checked: Sequence[CheckedStatement]) -> dict[str, int]:
     counted = reproduction.count(checked)
     return {"holds": counted.holds, "fails": counted.fails}
 
 
-def _statement(one: Checked) -> dict[str, Any]:
+def _statement(one: CheckedStatement) -> dict[str, Any]:
     said = one.statement
     return {
         "line": said.line,
@@ -267,7 +267,7 @@ def _statement(one: Checked) -> dict[str, Any]:
     }
 
 
-def _cells(cells: Sequence[Cell]) -> list[str]:
+def _cells(cells: Sequence[RunGroup]) -> list[str]:
     return [f"{one.scenario}/{one.contestant}" for one in cells]
 
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from linklab import scenario
 from linklab.core import statistics
 from linklab.report import publication, reproduction, reproduction_showing
-from linklab.report.publication import Cell, Publication
-from linklab.report.reproduction import Checked
+from linklab.report.publication import Publication, RunGroup
+from linklab.report.reproduction import CheckedStatement
 from linklab.runs import clients
 from linklab.runs.evidence import Evidence
 from linklab.runs.job_test import JOB
@@ -78,7 +78,7 @@ def runs() -> list[Evidence]:
     return made
 
 
-def checked(stated: Publication, evidence: list[Evidence]) -> list[Checked]:
+def checked(stated: Publication, evidence: list[Evidence]) -> list[CheckedStatement]:
     return reproduction.check(stated, reproduction.by_cell(evidence))
 
 
@@ -230,7 +230,7 @@ def test_counts_errors_and_what_is_missing(stated: Publication) -> None:
     assert reproduction.missing(found) == {"the algorithm GreenBag": 1}
 
 
-def shown(found: list[Checked]) -> str:
+def shown(found: list[CheckedStatement]) -> str:
     console = Console(file=io.StringIO(), width=80)
     reproduction_showing.show(found, console)
     assert isinstance(console.file, io.StringIO)
@@ -299,7 +299,7 @@ def test_a_long_name_is_broken_before_its_workload() -> None:
         "     of: gb-100kb, to: [gb-p], is: more}\n",
         "x.yaml",
     ).statements
-    lines = shown([Checked(said, "holds", 1.5)]).splitlines()
+    lines = shown([CheckedStatement(said, "holds", 1.5)]).splitlines()
     begin = lines.index("ratio of time until all is played: gb-100kb to gb-p (s)") + 2
     first, second = (line.split()[0] for line in lines[begin : begin + 2])
     assert (first, second) == ("greenbag-segments-1-1", "+greenbag-40s")
@@ -339,4 +339,4 @@ def test_the_thesis_asks_for_its_35_cells_and_for_a_few_of_what_it_describes() -
     own = {"hs-s6", "hs-s7", "ls", "ts", "tm", "ao"}
     assert sum(one.scenario in own and one.contestant in compared for one in cells) == 35
     assert len(cells) == 44
-    assert Cell("ls", "single-lte") not in cells
+    assert RunGroup("ls", "single-lte") not in cells

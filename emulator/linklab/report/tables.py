@@ -22,7 +22,7 @@ from rich.text import Text
 from linklab.core.link_kinds import link_title
 from linklab.core.printable import printable
 from linklab.runs import figures, workload_figures
-from linklab.runs.comparison import Comparison, EnergyRow, LinkRow, Row, Spread
+from linklab.runs.comparison import Comparison, ComparisonRow, EnergyRow, LinkRow, Spread
 from linklab.runs.figures import DOWNLOAD, EFFICIENCY, ORACLE, RUN_FIGURES, TAIL, WASTED
 from linklab.scenario.workload import WHOLE_FILE
 
@@ -159,7 +159,7 @@ def _width(table: Table, rows: list[list[Text]]) -> int:
     return total
 
 
-def _cells(row: Row, comparison: Comparison, shown: Sequence[str]) -> list[Text]:
+def _cells(row: ComparisonRow, comparison: Comparison, shown: Sequence[str]) -> list[Text]:
     time, *others = (
         _median(row.of(figure), base=figure.unit.base, digits=column.digits)
         for figure, column in _COLUMNS
@@ -296,7 +296,7 @@ def to_json(comparison: Comparison) -> dict[str, object]:
     }
 
 
-def _row_json(row: Row) -> dict[str, object]:
+def _row_json(row: ComparisonRow) -> dict[str, object]:
     metrics = {one.key: row.of(one) for one in RUN_FIGURES if one.in_json}
     return {
         "algorithm": row.algorithm,

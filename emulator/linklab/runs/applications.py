@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from linklab.runs import page_objects
-from linklab.scenario.workload import Paced, Page, Player, Rounds, Workload
+from linklab.scenario.workload import MediaPlayer, Paced, Page, Rounds, Workload
 
 APPLICATIONS: Final = ("player", "page", "rounds", "paced")
 """The workloads that it can do."""
@@ -15,7 +15,7 @@ def flags(workload: Workload, size_bytes: int) -> list[str]:
     """The flags of its command for a workload of so many bytes. Raises ValueError for one that is
     none of `APPLICATIONS`."""
     match getattr(workload, workload.name, None):
-        case Player() as player:
+        case MediaPlayer() as player:
             return _player(player, size_bytes)
         case Page() as page:
             sizes = page_objects.sizes_bytes(page, size_bytes)
@@ -31,7 +31,7 @@ def flags(workload: Workload, size_bytes: int) -> list[str]:
     raise ValueError(f"{workload.name} is no workload of a program in front of a download")
 
 
-def _player(player: Player, size_bytes: int) -> list[str]:
+def _player(player: MediaPlayer, size_bytes: int) -> list[str]:
     words = [
         *("--rate", f"{player.mean_rate_bps(size_bytes):g}bit/s"),
         *("--start", f"{player.starts_with_bytes}B"),

@@ -9,10 +9,10 @@ from linklab.core.paths import MULTILINK
 from linklab.runs import applications, page_objects
 from linklab.runs.applications import APPLICATIONS
 from linklab.scenario import ScenarioError
-from linklab.scenario.workload import NAMES, Paced, Page, Player, Rounds, Upload, Workload
+from linklab.scenario.workload import NAMES, MediaPlayer, Paced, Page, Rounds, Upload, Workload
 
 WORKLOADS = {
-    "player": Workload(player=Player(4_800_000, segment_bytes=500_000)),
+    "player": Workload(player=MediaPlayer(4_800_000, segment_bytes=500_000)),
     "page": Workload(page=Page(objects=3)),
     "rounds": Workload(rounds=Rounds(100_000, 5_000, think_s=0.25)),
     "paced": Workload(paced=Paced(320_000, every_s=5.0)),
@@ -45,7 +45,7 @@ def test_a_scenario_s_player_varies_as_much_as_the_client_s() -> None:
     """One with 3 was valid, and all its runs failed: the client has its own bounds."""
 
     def of(variation: float) -> Workload:
-        return Workload(player=Player(4_800_000, variation=variation))
+        return Workload(player=MediaPlayer(4_800_000, variation=variation))
 
     bounds = re.search(r"allowed is (\S+) to (\S+)$", said_of(of(1e6)), re.M)
     assert bounds
@@ -76,7 +76,7 @@ def test_only_these_have_a_program() -> None:
 
 
 def test_a_player_s_flags() -> None:
-    player = Player(1_000_000, start_bytes=5, segment_s=2.0, variation=0.3, seed=9)
+    player = MediaPlayer(1_000_000, start_bytes=5, segment_s=2.0, variation=0.3, seed=9)
     words = applications.flags(Workload(player=player), 1)
     assert words[words.index("--start") + 1] == "5B"
     assert words[-6:] == ["--segment-duration", "2.0s", "--variation", "0.3", "--seed", "9"]

@@ -14,7 +14,7 @@ from linklab.lab.super_aggregation import loss_fetching
 from linklab.runs import clients
 from linklab.runs.clients import USUAL_LINKS, Task, contestant_of, names
 from linklab.scenario import ClientSettings, Scenario
-from linklab.scenario.workload import Player, Upload, Workload
+from linklab.scenario.workload import MediaPlayer, Upload, Workload
 
 GET = ["/build/multilink", "get", "https://10.0.0.1/payload.bin"]
 WIFI, LTE = ["--link", "wifi=wlan0"], ["--link", "lte=rmnet0"]
@@ -138,7 +138,7 @@ PLAYS = [
 
 
 def playing(scenario: Scenario) -> Scenario:
-    return replace(scenario, workload=Workload(player=Player(rate_bps=800_000)))
+    return replace(scenario, workload=Workload(player=MediaPlayer(rate_bps=800_000)))
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_groups() -> None:
 
 
 def test_what_algorithms_need_of_a_scenario(small: Scenario) -> None:
-    playing = replace(small, workload=Workload(player=Player(rate_bps=5_000_000)))
+    playing = replace(small, workload=Workload(player=MediaPlayer(rate_bps=5_000_000)))
     for name, scenario, has_energy, needed in (
         ("emptcp-http", small, False, "needs an energy model"),
         ("emptcp-http-rescue", small, False, "needs an energy model"),
@@ -282,7 +282,7 @@ def test_what_algorithms_need_of_a_scenario(small: Scenario) -> None:
 
 
 def test_algorithms_are_told_of_the_player(task: Task) -> None:
-    playing = Workload(player=Player(rate_bps=5_000_000, start_bytes=1_000_000))
+    playing = Workload(player=MediaPlayer(rate_bps=5_000_000, start_bytes=1_000_000))
     task = replace(task, scenario=replace(task.scenario, workload=playing))
     words = contestant_of("gb-e").command(task)
     assert words[words.index("--playback-rate") + 1] == "5000000bit/s"

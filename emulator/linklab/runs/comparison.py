@@ -44,7 +44,7 @@ class LinkRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedFigures:
     """What a publication states of a row; None where it does not."""
 
     download_s: float
@@ -66,7 +66,7 @@ class EnergyRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparisonRow:
     """One algorithm's runs in one scenario. `figures` has those of RUN_FIGURES by their keys, None
     where no run has the figure.
 
@@ -106,7 +106,7 @@ class Comparison:
     size_bytes: int
     oracle_s: float
     links: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -142,7 +142,7 @@ def compare(
     scenario: Scenario,
     runs: Mapping[str, Sequence[RunFigures]],
     failures: Mapping[str, Sequence[str]] | None = None,
-    published: Mapping[str, Published] | None = None,
+    published: Mapping[str, PublishedFigures] | None = None,
 ) -> Comparison:
     """A row for each algorithm of `runs` and `failures`, beside its `published` figures.
     `failures` holds the reasons of runs that yielded no figures.
@@ -173,15 +173,15 @@ def _row(
     algorithm: str,
     runs: Sequence[RunFigures],
     failures: tuple[str, ...],
-    published: Published | None,
-) -> Row:
+    published: PublishedFigures | None,
+) -> ComparisonRow:
     figures = {one.key: _spread_or_none(map(one.of, runs)) for one in RUN_FIGURES}
     download = figures[DOWNLOAD.key]
     error = None
     if published is not None and download is not None:
         error = (download.median - published.download_s) / published.download_s
     names = in_order(scenario, dict.fromkeys(name for run in runs for name in run.links))
-    return Row(
+    return ComparisonRow(
         algorithm=algorithm,
         runs=len(runs),
         failures=failures,

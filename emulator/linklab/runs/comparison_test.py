@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from linklab import scenario
 from linklab.models.events import Event
-from linklab.runs.comparison import Published, Spread, compare, spread
+from linklab.runs.comparison import PublishedFigures, Spread, compare, spread
 from linklab.runs.figures import DOWNLOAD
 from linklab.runs.run_figures import LinkFigures, RunFigures
 from linklab.scenario import Scenario
@@ -61,7 +61,11 @@ def test_a_run_whose_oracle_is_not_known_is_compared(small: Scenario) -> None:
 
 def test_compare(hs: Scenario) -> None:
     runs = {"alg3": [run(16.0), run(17.0)], "aria2-2": [run(18.0)]}
-    stated = {"alg3": Published(16.55, 0.5), "naive": Published(18.99), "alg1": Published(1.0)}
+    stated = {
+        "alg3": PublishedFigures(16.55, 0.5),
+        "naive": PublishedFigures(18.99),
+        "alg1": PublishedFigures(1.0),
+    }
     compared = compare(hs, runs, {"naive": ["H2O ended"], "aria2-2": ["hung"]}, stated)
     assert [row.algorithm for row in compared.rows] == ["alg3", "aria2-2", "naive"]
     assert compared.links == ("wifi", "lte")

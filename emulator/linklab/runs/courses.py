@@ -9,7 +9,7 @@ from typing import Final
 
 from linklab.core.link_state import Direction
 from linklab.core.records import ClientRecord, LinkRecord, QueueRecord, Tail
-from linklab.runs.requests import Request, of_records
+from linklab.runs.requests import RangeRequest, of_records
 
 MOST_STEPS: Final = 150
 """How many points a course has at most: as many as can be told apart on a screen."""
@@ -100,7 +100,7 @@ def requests(run_dir: Path, shift_s: float, end_s: float) -> list[Range]:
     return [_range(one, end_s) for one in of_records(records, shift_s)]
 
 
-def _range(one: Request, end_s: float) -> Range:
+def _range(one: RangeRequest, end_s: float) -> Range:
     return Range(
         number=one.id,
         link=one.link,

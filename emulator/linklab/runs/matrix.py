@@ -35,7 +35,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 
 from linklab.runs import plan_file
 from linklab.runs.plan_file import MOST_RUNS, PlanFile
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 from linklab.scenario import Scenario, ScenarioError, parse
 from linklab.schema import document
 from linklab.schema.mapping import Keys, Mapping, integer, within
@@ -56,7 +56,7 @@ class Campaign:
     name: str
     title: str
     path: Path
-    requests: tuple[Request, ...]
+    requests: tuple[RunRequest, ...]
 
     @property
     def scenarios(self) -> list[Scenario]:
@@ -73,7 +73,7 @@ def expand(text: str, path: Path) -> Campaign:
     """The campaign in YAML text; `path` is where it stands. Raises ScenarioError."""
     file = PlanFile(text, path, _ROOT, "campaign")
     root = file.root
-    found: dict[str, Request] = {}
+    found: dict[str, RunRequest] = {}
     scenarios: dict[str, Scenario] = {}
     for matrix in root.items("matrices", _MATRIX):
         for request in _requests(matrix, file):
@@ -90,7 +90,7 @@ def expand(text: str, path: Path) -> Campaign:
     return Campaign(file.name, root.get_or("title", str, ""), path, tuple(found.values()))
 
 
-def _requests(matrix: Mapping, file: PlanFile) -> list[Request]:
+def _requests(matrix: Mapping, file: PlanFile) -> list[RunRequest]:
     """Every seed with every scenario and algorithm: what is done first shows all of them."""
     if matrix.has("runs") and matrix.has("seeds"):
         matrix.fail("seeds", "goes without 'runs', which stands for seeds 1 to so many")

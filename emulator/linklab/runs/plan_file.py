@@ -21,7 +21,7 @@ from linklab.core.placeholders import filled
 from linklab.lab.network.services import HTTPS_PORT, OwnServer, parse_port
 from linklab.runs import clients
 from linklab.runs.job import words
-from linklab.runs.runner import Request
+from linklab.runs.runner import RunRequest
 from linklab.scenario import Scenario, find
 from linklab.scenario.name import FORM
 from linklab.scenario.workload_file import JOINED
@@ -50,10 +50,10 @@ class Entrant:
     server: OwnServer | None = None
     beside: str | None = None
 
-    def request(self, scenario: Scenario, seed: int, shift_s: float = 0.0) -> Request:
+    def request(self, scenario: Scenario, seed: int, shift_s: float = 0.0) -> RunRequest:
         """The run of this in a scenario."""
         own = self.command is not None
-        return Request(
+        return RunRequest(
             scenario,
             None if own else self.name,
             seed,

@@ -10,7 +10,7 @@ import msgspec
 from linklab.core.records import ClientRecord
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class RangeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One range request of multilink. Times in seconds of the scenario; None is what did not come
     to pass. `from_link` is the link that the range was taken from.
 
@@ -37,7 +37,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return self.outcome == "complete" and self.bytes < self.length
 
 
-def of_records(records: Iterable[ClientRecord], shift_s: float = 0.0) -> list[Request]:
+def of_records(records: Iterable[ClientRecord], shift_s: float = 0.0) -> list[RangeRequest]:
     """The requests of a client that began `shift_s` into its scenario, in the order of their ids."""
     found: dict[int, dict[str, Any]] = {}
     for one in records:
@@ -62,4 +62,4 @@ def of_records(records: Iterable[ClientRecord], shift_s: float = 0.0) -> list[Re
                 "outcome": one.outcome,
                 "error": one.error,
             }
-    return [Request(**found[number]) for number in sorted(found)]
+    return [RangeRequest(**found[number]) for number in sorted(found)]

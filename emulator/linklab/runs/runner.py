@@ -27,7 +27,7 @@ from linklab.lab.programs import authority, payload
 from linklab.lab.programs import terminal as terminals
 from linklab.lab.programs.terminal import Terminal
 from linklab.links import held, oracle
-from linklab.places.choice import Place
+from linklab.places.choice import Environment
 from linklab.places.guest import confinement, gateway, homes, image, kernel
 from linklab.places.guest.boot import Guest, memory_bytes, side_by_side
 from linklab.places.versions import versions
@@ -56,7 +56,7 @@ class RunError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """One run that is wanted: a contestant by name, or a command of the user's, which is called
     `name` or like its program. `server` is a program of the user's that serves in place of H2O.
     Packets of the links in `pcap` are recorded, with `tls_keys` what decrypts them too.
@@ -109,7 +109,7 @@ class Request:
 class Finished:
     """A request that has ended: its directory, and its error if it failed."""
 
-    request: Request
+    request: RunRequest
     run_dir: Path
     error: str | None
     wall_s: float
@@ -142,7 +142,7 @@ def _with_traces(scenario: Scenario, run_dir: Path) -> Scenario:
     return with_trace_files(scenario, copied)
 
 
-def prepare(request: Request, run_dir: Path, place: Place, *, live: bool = False) -> None:
+def prepare(request: RunRequest, run_dir: Path, place: Environment, *, live: bool = False) -> None:
     """Fills a new run directory with the scenario as run and the manifest. ProgramError."""
     certificates = _authority(in_cache("authority"))
     served = payload.ensure(request.scenario.payload, in_cache("payloads"))
@@ -190,7 +190,7 @@ def memory_of(scenario: Scenario) -> int:
     )
 
 
-def watchdog_s(request: Request) -> float:
+def watchdog_s(request: RunRequest) -> float:
     """Wall-clock seconds after which a run counts as hung."""
     scenario = request.scenario
     slowest = max(oracle.single_link_s(scenario, link) for link in scenario.links)
@@ -287,7 +287,11 @@ Running = Guest | _HostRun
 
 
 def begin(
-    request: Request, run_dir: Path, place: Place, timeout_s: float, channel: int | None = None
+    request: RunRequest,
+    run_dir: Path,
+    place: Environment,
+    timeout_s: float,
+    channel: int | None = None,
 ) -> Running:
     """Starts a prepared run, which counts as hung after `timeout_s`. Close what this returns.
 
@@ -366,13 +370,13 @@ def _unreadable(run_dir: Path) -> str | None:
 
 
 def run_all(
-    requests: Sequence[Request],
-    place: Place,
+    requests: Sequence[RunRequest],
+    place: Environment,
     parent: Path,
     *,
     parallel: int,
     timeout_s: float | None = None,
-    started: Callable[[Request], None] = lambda _: None,
+    started: Callable[[RunRequest], None] = lambda _: None,
 ) -> Iterator[Finished]:
     """Runs every request, at most `parallel` at a time, and yields each as it ends.
 
@@ -389,7 +393,7 @@ def run_all(
         most = max((memory_of(one.scenario) for one in requests), default=memory_bytes(0))
         parallel = min(parallel, side_by_side(most))
     waiting = list(reversed(requests))
-    running: dict[Running, tuple[Request, float]] = {}
+    running: dict[Running, tuple[RunRequest, float]] = {}
     try:
         while waiting or running:
             while waiting and len(running) < parallel:

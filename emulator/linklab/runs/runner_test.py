@@ -15,17 +15,17 @@ import pytest
 
 from linklab.lab.network.services import OwnServer
 from linklab.models.events import Event
-from linklab.places.choice import Place
+from linklab.places.choice import Environment
 from linklab.places.guest import boot
 from linklab.runs import job, outcome, runner
 from linklab.runs.outcome import Outcome
 from linklab.runs.programs import ProgramError
-from linklab.runs.runner import Request, RunError
+from linklab.runs.runner import RunError, RunRequest
 from linklab.runs.shown import ShareError
 from linklab.scenario import Payload, Scenario, default_queue_bytes, list_all, load, parse
-from linklab.scenario.workload import Paced, Player, Rounds, Upload, Workload
+from linklab.scenario.workload import MediaPlayer, Paced, Rounds, Upload, Workload
 
-HOST = Place("host", "real", "as asked")
+HOST = Environment("host", "real", "as asked")
 
 
 def test_directories_are_always_new(tmp_path: Path) -> None:
@@ -50,19 +50,19 @@ def test_a_name_that_is_used_up_is_said(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_labels(small: Scenario) -> None:
-    assert Request(small, "alg3", 7).label == "small-alg3-seed7"
+    assert RunRequest(small, "alg3", 7).label == "small-alg3-seed7"
     command = ("/usr/bin/curl", "-o", "x", "{url}")
-    assert Request(small, None, 1, command=command).label == "small-curl-seed1"
-    assert Request(small, None, 1).label == "small-exec-seed1"
+    assert RunRequest(small, None, 1, command=command).label == "small-curl-seed1"
+    assert RunRequest(small, None, 1).label == "small-exec-seed1"
 
 
 def test_of_many_runs_none_has_a_seed_beyond_the_last(small: Scenario) -> None:
     with pytest.raises(RunError, match=r"seed 9223372036854775808; allowed: 0 to 2\^63-1"):
-        Request(small, "alg3", 2**63)
+        RunRequest(small, "alg3", 2**63)
 
 
-def asked(scenario: Scenario, shift_s: float = 0.0) -> Request:
-    return Request(scenario, None, 1, command=("true",), shift_s=shift_s)
+def asked(scenario: Scenario, shift_s: float = 0.0) -> RunRequest:
+    return RunRequest(scenario, None, 1, command=("true",), shift_s=shift_s)
 
 
 def test_the_watchdog_leaves_time_for_the_slowest_link(small: Scenario) -> None:
@@ -75,8 +75,8 @@ def test_the_watchdog_leaves_time_for_the_slowest_link(small: Scenario) -> None:
 @pytest.mark.parametrize(
     "workload",
     [
-        Workload(player=Player(length_s=1800.0)),
-        Workload(player=Player(rate_bps=4000)),
+        Workload(player=MediaPlayer(length_s=1800.0)),
+        Workload(player=MediaPlayer(rate_bps=4000)),
         Workload(paced=Paced(rate_bps=4000)),
         Workload(rounds=Rounds(answer_bytes=1000, request_bytes=100, think_s=1.8)),
     ],
@@ -114,7 +114,7 @@ def test_what_ships_has_the_memory_that_its_figures_were_taken_with() -> None:
 
 def test_a_run_directory_is_prepared(small: Scenario, cache: Path, tmp_path: Path) -> None:
     run_dir = runner.new_directory(tmp_path, "run")
-    request = Request(small, None, 3, command=("true", "{url}"), shift_s=1e-6)
+    request = RunRequest(small, None, 3, command=("true", "{url}"), shift_s=1e-6)
     runner.prepare(request, run_dir, HOST)
     assert load(run_dir / "scenario.yaml", any_name=True) == small
     written = job.read(run_dir)
@@ -133,7 +133,7 @@ def test_of_our_own_runs_nothing_of_the_user_s_environment_is_noted(
 ) -> None:
     """Its length would move figures."""
     run_dir = runner.new_directory(tmp_path, "run")
-    runner.prepare(Request(small, "alg3", 3), run_dir, HOST)
+    runner.prepare(RunRequest(small, "alg3", 3), run_dir, HOST)
     assert job.read(run_dir).environment == {}
 
 
@@ -143,7 +143,7 @@ def test_of_our_own_runs_nothing_of_the_user_s_environment_is_noted(
 def test_nothing_begins_where_a_program_of_the_user_s_is_missing(
     small: Scenario, tmp_path: Path, given: dict[str, Any]
 ) -> None:
-    requests = [asked(small), Request(small, None, 2, **given)]
+    requests = [asked(small), RunRequest(small, None, 2, **given)]
     with pytest.raises(ProgramError, match="mytool: no such program; looked in /"):
         next(runner.run_all(requests, HOST, tmp_path / "runs", parallel=1))
     assert not (tmp_path / "runs").exists()
@@ -161,7 +161,7 @@ def test_nothing_begins_where_what_is_to_be_shared_is_missing(
 class Running:
     """A run that ends when the test writes into its pipe, or is ended."""
 
-    def __init__(self, request: Request, run_dir: Path, timeout_s: float) -> None:
+    def __init__(self, request: RunRequest, run_dir: Path, timeout_s: float) -> None:
         self.request = request
         self.run_dir = run_dir
         self.deadline = time.monotonic() + timeout_s
@@ -193,7 +193,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Running]:
     """Every run that was begun; nothing is prepared."""
     runs: list[Running] = []
 
-    def begin(request: Request, run_dir: Path, place: Place, timeout_s: float) -> Running:
+    def begin(request: RunRequest, run_dir: Path, place: Environment, timeout_s: float) -> Running:
         assert place == HOST
         runs.append(Running(request, run_dir, timeout_s))
         return runs[-1]
@@ -203,8 +203,8 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Running]:
     return runs
 
 
-def requests(small: Scenario, count: int) -> list[Request]:
-    return [Request(small, "alg3", seed) for seed in range(count)]
+def requests(small: Scenario, count: int) -> list[RunRequest]:
+    return [RunRequest(small, "alg3", seed) for seed in range(count)]
 
 
 def test_at_most_so_many_run_at_a_time_in_order(

@@ -22,7 +22,7 @@ from linklab.schema import document
 from linklab.schema.document import ScenarioError
 from linklab.schema.mapping import Keys, Mapping, guess, one_of
 from linklab.traces import library, plain
-from linklab.traces.trace import Sample
+from linklab.traces.trace import TraceSample
 
 NODES: Final = (
     "client",
@@ -119,13 +119,13 @@ def _kind_of(maps: Mapping, name: str) -> LinkKind:
     return KINDS[kind]
 
 
-def _find_trace(base: Path | None, name: str) -> tuple[Path, tuple[Sample, ...]]:
+def _find_trace(base: Path | None, name: str) -> tuple[Path, tuple[TraceSample, ...]]:
     file = library.find(name, base)
     return file, _samples(file, file.stat().st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=8)
-def _samples(file: Path, _changed_ns: int) -> tuple[Sample, ...]:
+def _samples(file: Path, _changed_ns: int) -> tuple[TraceSample, ...]:
     """A trace is read once for all the scenarios that play it."""
     return plain.load(file)
 

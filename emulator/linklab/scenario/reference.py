@@ -80,7 +80,7 @@ def _behind(path: str, row: Row) -> Iterator[_Section]:
             yield from _sections(f"{below}[]", listed.table)
         case model.Kinds():
             yield from _sections(f"{below}.KIND", model.LINK)
-        case settings.Links():
+        case settings.LinkMapping():
             yield from _link(f"{below}.NAME")
 
 

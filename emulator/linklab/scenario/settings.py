@@ -45,7 +45,7 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class LinkMapping:
     """A mapping of links by name; `reading.py` reads it, which knows where files are."""
 
     allowed: str = "one to eight links by name, see below"
@@ -76,7 +76,7 @@ TABLE: Final = Table(
             unset=Workload(),
             default="a download of the file",
         ),
-        Row("links", "links", Links(), "what it is downloaded over", needed=True),
+        Row("links", "links", LinkMapping(), "what it is downloaded over", needed=True),
         Row("events", "events", Listed(events.TABLE), "what happens to the links", unset=()),
         Row("step", "step_s", _STEP, "how often models that follow load or movement are asked"),
         Row("sample", "sample_s", _STEP, "how often the queues' counters are written down"),

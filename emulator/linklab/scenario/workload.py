@@ -23,7 +23,7 @@ WHOLE_FILE: Final = "file"
 
 
 @dataclass(frozen=True, slots=True)
-class Player:
+class MediaPlayer:
     """The payload is a stream that plays while it arrives in order (GreenBag II-B): at `rate_bps` on
     average, or for `length_s`; one of them is None.
 
@@ -58,7 +58,7 @@ class Player:
         return self.low_bytes if self.start_bytes is None else self.start_bytes
 
 
-def _check_player(mapping: Mapping, player: Player) -> None:
+def _check_player(mapping: Mapping, player: MediaPlayer) -> None:
     if (player.rate_bps is None) == (player.length_s is None):
         mapping.fail(None, "needs either rate or length")
     for key, value in (("low", player.low_bytes), ("start", player.start_bytes)):
@@ -109,7 +109,7 @@ class Upload:
 class Workload:
     """One of these, or none of them for a download of the file."""
 
-    player: Player | None = None
+    player: MediaPlayer | None = None
     page: Page | None = None
     rounds: Rounds | None = None
     paced: Paced | None = None
@@ -165,7 +165,7 @@ _OBJECTS_VARIATION: Final = number(0, 4)
 _SEED: Final = count(0, 2**63 - 1)
 
 _PLAYER: Final = Table(
-    Player,
+    MediaPlayer,
     (
         Row(
             "rate",

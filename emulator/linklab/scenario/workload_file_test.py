@@ -5,7 +5,7 @@ import pytest
 
 from linklab import scenario
 from linklab.scenario import ScenarioError, ships, workload_names
-from linklab.scenario.workload import Page, Player, Rounds, Workload
+from linklab.scenario.workload import MediaPlayer, Page, Rounds, Workload
 
 LINKS = "links:\n  wifi: {down: 6 Mbit/s, up: 2 Mbit/s, rtt: 20 ms}\n"
 
@@ -135,5 +135,5 @@ def test_a_message_and_its_answer_find_room_in_a_guest(key: str) -> None:
 def test_a_file_s_download_says_nothing_of_a_workload() -> None:
     assert "\nworkload:" not in scenario.to_yaml(scenario.find("hs-s7"))
     video = read("{player: {length: 10 s, segment: 100 kB}}")
-    assert video.workload == Workload(player=Player(length_s=10.0, segment_bytes=100_000))
+    assert video.workload == Workload(player=MediaPlayer(length_s=10.0, segment_bytes=100_000))
     assert scenario.parse(scenario.to_yaml(video)) == video

@@ -18,7 +18,7 @@ from linklab.core.limits import MAX_RTT_S
 from linklab.traces import mahimahi
 from linklab.traces.format import Format, Options
 from linklab.traces.lines import CUT, Lines, shown
-from linklab.traces.trace import MAX_LENGTH_NS, Recording, TraceError
+from linklab.traces.trace import MAX_LENGTH_NS, TraceError, TraceFile
 
 OPPORTUNITY_BYTES: Final = 1400
 """What one line of a heavy trace lets through."""
@@ -65,7 +65,7 @@ def _begins(line: str, where: str) -> bool:
     return False
 
 
-def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> Recording:
+def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
     return mahimahi.read_by(options, OPPORTUNITY_BYTES, file, name)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from linklab.traces.trace import Recording
+from linklab.traces.trace import TraceFile
 
 ENDS: Final = ("client", "server")
 """The ends of a measurement, either of which may have been the phone."""
@@ -50,6 +50,6 @@ class Format:
     name: str
     looks: str
     begins: Callable[[str, str], bool]
-    read: Callable[[BinaryIO, str, Options, bool], Recording]
+    read: Callable[[BinaryIO, str, Options, bool], TraceFile]
     keeps: frozenset[str]
     takes: frozenset[str] = frozenset()

@@ -30,7 +30,7 @@ from typing import Final
 from linklab.core.elementary import exp, expm1, normal_quantile
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.limits import MAX_RATE_BPS
-from linklab.traces.trace import MAX_LENGTH_NS, NS_PER_S, Sample
+from linklab.traces.trace import MAX_LENGTH_NS, NS_PER_S, TraceSample
 
 TICK_S: Final = 0.02
 SPROUT_VOLATILITY: Final = 0.2
@@ -40,7 +40,7 @@ _TICKS_PER_SAMPLE = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class RateProcess:
     """One direction of a link.
 
     `mean_bps` is where the rate is drawn to and begins, `peak_bps` (at least the mean) where it
@@ -66,12 +66,12 @@ class Recipe:
 
     seed: int
     duration_s: int
-    down: Channel
-    up: Channel
+    down: RateProcess
+    up: RateProcess
     coupling: float = 0.5
 
 
-def generate(recipe: Recipe) -> Iterator[Sample]:
+def generate(recipe: Recipe) -> Iterator[TraceSample]:
     """The samples of a recipe, 100 ms each. Raises ValueError for one that cannot be followed."""
     _check(recipe)
     randomness = random.Random(recipe.seed)
@@ -86,7 +86,7 @@ def generate(recipe: Recipe) -> Iterator[Sample]:
             step = _normal(randomness)
             down.move(step)
             up.move(recipe.coupling * step + apart * _normal(randomness))
-        yield Sample(
+        yield TraceSample(
             length_ns=round(sample_s * NS_PER_S),
             down_bps=round(down_packets * FRAME_BYTES * 8 / sample_s),
             up_bps=round(up_packets * FRAME_BYTES * 8 / sample_s),
@@ -118,7 +118,7 @@ def _check(recipe: Recipe) -> None:
 class _Wandering:
     """A channel's rate, tick by tick, in packets per second."""
 
-    def __init__(self, channel: Channel, randomness: random.Random) -> None:
+    def __init__(self, channel: RateProcess, randomness: random.Random) -> None:
         bits = FRAME_BYTES * 8
         self._mean = channel.mean_bps / bits
         self._peak = channel.peak_bps / bits

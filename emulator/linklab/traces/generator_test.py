@@ -7,20 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linklab.traces.generator import Channel, Recipe, _poisson, generate
+from linklab.traces.generator import RateProcess, Recipe, _poisson, generate
 from linklab.traces.statistics import Statistics, of_downlink
-from linklab.traces.trace import Sample
+from linklab.traces.trace import TraceSample
 
 MBIT = 10**6
-SPROUT = Channel(20 * MBIT, 40 * MBIT)
-STILL = Channel(20 * MBIT, 40 * MBIT, volatility=0.0)
+SPROUT = RateProcess(20 * MBIT, 40 * MBIT)
+STILL = RateProcess(20 * MBIT, 40 * MBIT, volatility=0.0)
 
 
-def recipe(down: Channel, seed: int = 1, duration_s: int = 600) -> Recipe:
-    return Recipe(seed=seed, duration_s=duration_s, down=down, up=Channel(5 * MBIT, 10 * MBIT))
+def recipe(down: RateProcess, seed: int = 1, duration_s: int = 600) -> Recipe:
+    return Recipe(seed=seed, duration_s=duration_s, down=down, up=RateProcess(5 * MBIT, 10 * MBIT))
 
 
-def of_seeds(down: Channel, seeds: range) -> list[Statistics]:
+def of_seeds(down: RateProcess, seeds: range) -> list[Statistics]:
     return [of_downlink(generate(recipe(down, seed))) for seed in seeds]
 
 
@@ -46,7 +46,7 @@ def test_a_reflected_brownian_rate_visits_all_rates_equally() -> None:
 def test_a_rate_that_returns_is_an_ornstein_uhlenbeck_process() -> None:
     reversion, cv = 0.5, 0.15
     volatility = cv * math.sqrt(2 * reversion) / 2
-    channel = Channel(80 * MBIT, 160 * MBIT, volatility, reversion)
+    channel = RateProcess(80 * MBIT, 160 * MBIT, volatility, reversion)
     trace = [sample for seed in range(1, 4) for sample in generate(recipe(channel, seed))]
     rates = [sample.down_bps for sample in trace]
     mean = statistics.mean(rates)
@@ -75,7 +75,7 @@ def test_every_touch_of_zero_as_an_outage_is_too_dark() -> None:
 
 def test_directions_are_coupled_as_told() -> None:
     def correlation(coupling: float) -> float:
-        channel = Channel(60 * MBIT, 120 * MBIT, 0.1, 0.5)
+        channel = RateProcess(60 * MBIT, 120 * MBIT, 0.1, 0.5)
         made = Recipe(1, 200, channel, channel, coupling)
         trace = list(generate(made))
         downs, ups = [s.down_bps for s in trace], [s.up_bps or 0 for s in trace]
@@ -87,7 +87,7 @@ def test_directions_are_coupled_as_told() -> None:
 
 
 channels = st.builds(
-    lambda mean, room, **rest: Channel(mean_bps=mean, peak_bps=mean + room, **rest),
+    lambda mean, room, **rest: RateProcess(mean_bps=mean, peak_bps=mean + room, **rest),
     mean=st.integers(1, 50 * MBIT),
     room=st.integers(0, 50 * MBIT),
     volatility=st.floats(0, 2),
@@ -137,9 +137,9 @@ def test_the_series_is_fixed() -> None:
 
 
 FIRST = [
-    Sample(100000000, 19500320, 4602560),
-    Sample(100000000, 21196000, 4723680),
-    Sample(100000000, 24587360, 4360320),
+    TraceSample(100000000, 19500320, 4602560),
+    TraceSample(100000000, 21196000, 4723680),
+    TraceSample(100000000, 24587360, 4360320),
 ]
 
 
@@ -155,9 +155,9 @@ def test_poisson_numbers_have_their_mean_and_variance(mean: float) -> None:
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (recipe(Channel(0, 1)), "a mean of 0 bit/s below a peak of 1 bit/s; allowed: 0 < mean"),
-        (recipe(Channel(3, 2)), "a mean of 3 bit/s below a peak of 2 bit/s"),
-        (recipe(Channel(1, 10**11)), "allowed: 0 < mean <= peak <= 10000000000"),
+        (recipe(RateProcess(0, 1)), "a mean of 0 bit/s below a peak of 1 bit/s; allowed: 0 < mean"),
+        (recipe(RateProcess(3, 2)), "a mean of 3 bit/s below a peak of 2 bit/s"),
+        (recipe(RateProcess(1, 10**11)), "allowed: 0 < mean <= peak <= 10000000000"),
         (recipe(replace(SPROUT, volatility=-1.0)), "volatility, reversion and escape are negative"),
         (recipe(replace(SPROUT, escape_per_s=0.0)), "escape more than 0"),
         (recipe(replace(SPROUT, outage_share=1.1)), "an outage share of 1.1; allowed: 0 to 1"),

@@ -21,11 +21,11 @@ from linklab.traces.format import ENDS, Format, Options
 from linklab.traces.merging import with_rtts, with_uplink
 from linklab.traces.registry import FORMATS, HEAD_BYTES, format_of, that_take
 from linklab.traces.statistics import Counting, Statistics
-from linklab.traces.trace import OPTIONAL, Sample, TraceError
+from linklab.traces.trace import OPTIONAL, TraceError, TraceSample
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ImportReport:
     """What an import wrote, and what should be known about it."""
 
     source: str
@@ -40,7 +40,7 @@ class Report:
 
 def import_file(
     source: Path, destination: Path, options: Options | None = None, *, overwrite: bool = False
-) -> Report:
+) -> ImportReport:
     """Reads the trace in `source` and writes it to `destination` as linklab's CSV.
 
     Raises TraceError, and leaves nothing behind then.
@@ -55,7 +55,7 @@ def import_file(
             opened.comments,
             overwrite,
         )
-        return Report(
+        return ImportReport(
             source=str(source),
             destination=str(destination),
             format=opened.format.name,
@@ -67,7 +67,7 @@ def import_file(
         )
 
 
-def samples(source: Path, options: Options | None = None) -> Iterator[Sample]:
+def samples(source: Path, options: Options | None = None) -> Iterator[TraceSample]:
     """The samples of a file in any format, as a stream. Raises TraceError."""
     with ExitStack() as open_files:
         yield from _Opened(source, options or Options(), open_files).samples
@@ -177,14 +177,14 @@ def _open(path: Path, open_files: ExitStack) -> BufferedReader:
         raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _without(samples: Iterator[Sample], dropped: Collection[str]) -> Iterator[Sample]:
+def _without(samples: Iterator[TraceSample], dropped: Collection[str]) -> Iterator[TraceSample]:
     fields = {"up": "up_bps", "rtt": "rtt_s", "loss": "loss_ratio"}
     changes = {fields[key]: None for key in dropped}
     for sample in samples:
         yield replace(sample, **changes)  # type: ignore[arg-type]
 
 
-def _with_rtts_in_limits(samples: Iterator[Sample], name: str) -> Iterator[Sample]:
+def _with_rtts_in_limits(samples: Iterator[TraceSample], name: str) -> Iterator[TraceSample]:
     """Raises TraceError for an RTT that no trace may have; iperf3 may have measured one."""
     for sample in samples:
         if sample.rtt_s is not None and sample.rtt_s > MAX_RTT_S:
@@ -204,7 +204,7 @@ class _Counting:
         self.up = Counting()
         self.has_up = False
 
-    def through(self, samples: Iterator[Sample]) -> Iterator[Sample]:
+    def through(self, samples: Iterator[TraceSample]) -> Iterator[TraceSample]:
         for sample in samples:
             self.samples += 1
             self.down.add(sample.length_ns, sample.down_bps)
@@ -216,7 +216,7 @@ class _Counting:
 
 def _write(
     destination: Path,
-    samples: Iterator[Sample],
+    samples: Iterator[TraceSample],
     columns: Collection[str],
     comments: list[str],
     overwrite: bool,

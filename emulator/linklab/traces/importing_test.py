@@ -12,7 +12,7 @@ import pytest
 from linklab.traces import plain
 from linklab.traces.format import Options
 from linklab.traces.importing import import_file, samples
-from linklab.traces.trace import Sample, TraceError
+from linklab.traces.trace import TraceError, TraceSample
 
 RECORDINGS = Path(__file__).with_name("recordings")
 CSV = "# licence: CC0\nt,down_mbit,up_mbit,rtt_ms,loss\n0,8,4,50,0.01\n1,0,2,60,0\n2,16,2,70,0\n"
@@ -36,7 +36,7 @@ def destination(tmp_path: Path) -> Path:
 
 def test_what_is_imported_plays_and_says_where_it_is_from(source: Path, destination: Path) -> None:
     report = import_file(source, destination, Options(licence="CC-BY-4.0"))
-    assert plain.load(destination) == (Sample(100_000_000, 12_112_000),) * 10
+    assert plain.load(destination) == (TraceSample(100_000_000, 12_112_000),) * 10
     head = destination.read_text().splitlines()
     assert head[0] == "# licence: CC-BY-4.0"
     assert head[1] == "# bins of 100 ms, 1514 bytes per opportunity"

@@ -45,9 +45,9 @@ from linklab.traces.trace import (
     MAX_LENGTH_NS,
     MIN_SAMPLE_NS,
     NS_PER_S,
-    Recording,
-    Sample,
     TraceError,
+    TraceFile,
+    TraceSample,
 )
 
 _MAX_LENGTH_S = MAX_LENGTH_NS // NS_PER_S
@@ -229,7 +229,7 @@ def _reason(error: Exception) -> str:
     return text.partition("\n")[0].strip().rstrip(".")
 
 
-def read(file: BinaryIO, name: str, device: str = "client", *, only_up: bool = False) -> Recording:
+def read(file: BinaryIO, name: str, device: str = "client", *, only_up: bool = False) -> TraceFile:
     """The trace, one sample per interval. `device` is one of `ENDS`.
 
     With `only_up` a recording of the uplink alone will do; its downlink is zero then. Raises
@@ -246,7 +246,7 @@ def read(file: BinaryIO, name: str, device: str = "client", *, only_up: bool = F
         "rtt": first.rtt_s is not None,
         "loss": reading.has_loss,
     }
-    return Recording(
+    return TraceFile(
         samples=itertools.chain([first], samples),
         columns=frozenset(key for key, present in columns.items() if present),
         comments=reading.comments,
@@ -290,7 +290,7 @@ class _Reading:
         text = value if isinstance(value, str) else str(value)
         raise self._reader.error(f"iperf3 measured nothing: {text}")
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterator[TraceSample]:
         """A sample for every interval that was not omitted."""
         told = False
         total_ns = 0
@@ -345,7 +345,7 @@ class _Reading:
             return stream.sender
         return bool(self._start.test_start.reverse) != self._by_client
 
-    def _sample(self, streams: list[_Stream]) -> Sample:
+    def _sample(self, streams: list[_Stream]) -> TraceSample:
         for stream in streams:
             if not (math.isfinite(stream.seconds) and stream.seconds >= 0 and stream.bytes >= 0):
                 raise self._reader.error(
@@ -374,7 +374,7 @@ class _Reading:
                 f"an interval of {highest_bps / 1e6:.7g} Mbit/s; "
                 f"allowed: up to {MAX_RATE_BPS // 10**6} Mbit/s"
             )
-        return Sample(
+        return TraceSample(
             length_ns=length_ns,
             down_bps=round(down_bps),
             up_bps=round(up_bps) if up else None,
@@ -435,9 +435,9 @@ def _loss_ratio(streams: list[_Stream]) -> float | None:
     return min(lost / packets, 1.0) if packets > 0 else None
 
 
-def _joined(samples: Iterator[Sample]) -> Iterator[Sample]:
+def _joined(samples: Iterator[TraceSample]) -> Iterator[TraceSample]:
     """Adds intervals too short for a sample, which iperf3 may end with, to the one before."""
-    before: Sample | None = None
+    before: TraceSample | None = None
     for sample in samples:
         if before is None or sample.length_ns >= MIN_SAMPLE_NS <= before.length_ns:
             if before is not None:
@@ -449,7 +449,7 @@ def _joined(samples: Iterator[Sample]) -> Iterator[Sample]:
         yield before
 
 
-def _together(one: Sample, other: Sample) -> Sample:
+def _together(one: TraceSample, other: TraceSample) -> TraceSample:
     length_ns = one.length_ns + other.length_ns
 
     def mean(first_bps: int, second_bps: int) -> int:
@@ -459,14 +459,14 @@ def _together(one: Sample, other: Sample) -> Sample:
     up = one.up_bps
     if up is not None and other.up_bps is not None:
         up = mean(up, other.up_bps)
-    return Sample(length_ns, mean(one.down_bps, other.down_bps), up, one.rtt_s, one.loss_ratio)
+    return TraceSample(length_ns, mean(one.down_bps, other.down_bps), up, one.rtt_s, one.loss_ratio)
 
 
 def _begins(line: str, where: str) -> bool:
     return line.startswith("{")
 
 
-def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> Recording:
+def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
     return read(file, name, options.device or "client", only_up=only_up)
 
 

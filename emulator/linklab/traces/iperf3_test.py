@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from linklab.traces import iperf3
-from linklab.traces.trace import Recording, Sample, TraceError
+from linklab.traces.trace import TraceError, TraceFile, TraceSample
 
 # Recorded with iperf3 3.12 between two network namespaces; token buckets let 20 Mbit/s of whole
 # frames down to the client and 8 Mbit/s up.
@@ -20,11 +20,11 @@ def recorded(name: str) -> bytes:
     return (RECORDINGS / f"iperf3-{name}.json").read_bytes()
 
 
-def recording(content: bytes, device: str = "client", *, only_up: bool = False) -> Recording:
+def recording(content: bytes, device: str = "client", *, only_up: bool = False) -> TraceFile:
     return iperf3.read(io.BytesIO(content), "x.json", device, only_up=only_up)
 
 
-def read(content: bytes, device: str = "client", *, only_up: bool = False) -> list[Sample]:
+def read(content: bytes, device: str = "client", *, only_up: bool = False) -> list[TraceSample]:
     return list(recording(content, device, only_up=only_up).samples)
 
 
@@ -55,7 +55,7 @@ def as_events(content: bytes) -> bytes:
     return b"".join(json.dumps(event).encode() + b"\n" for event in events)
 
 
-def mean_bps(trace: list[Sample]) -> float:
+def mean_bps(trace: list[TraceSample]) -> float:
     length_ns = sum(sample.length_ns for sample in trace)
     return sum(sample.down_bps * sample.length_ns for sample in trace) / length_ns
 
@@ -191,12 +191,12 @@ def test_layout_does_not_matter() -> None:
 
 
 def test_payload_becomes_whole_frames() -> None:
-    assert read(encoded(document([[stream(1448 * 1000)]]))) == [Sample(10**9, 1514 * 8 * 1000)]
+    assert read(encoded(document([[stream(1448 * 1000)]]))) == [TraceSample(10**9, 1514 * 8 * 1000)]
     udp = document([[stream(1000 * 1000)]], protocol="UDP", blksize=1000)
-    assert read(encoded(udp)) == [Sample(10**9, 1042 * 8 * 1000)]
+    assert read(encoded(udp)) == [TraceSample(10**9, 1042 * 8 * 1000)]
     # 8 bytes of UDP and 3000 of payload are three fragments of up to 1480.
     fragments = document([[stream(3000 * 1000)]], protocol="UDP", blksize=3000)
-    assert read(encoded(fragments)) == [Sample(10**9, (3000 + 8 + 3 * 34) * 8 * 1000)]
+    assert read(encoded(fragments)) == [TraceSample(10**9, (3000 + 8 + 3 * 34) * 8 * 1000)]
 
 
 def test_all_streams_count() -> None:
@@ -225,7 +225,7 @@ def test_intervals_too_short_for_a_sample_join_the_one_before() -> None:
     instant = read(encoded(document([[stream(1448 * 1000)], [stream(1448, 1e-7)]])))
     assert mean_bps(instant) == pytest.approx(1001 * 1514 * 8, rel=1e-6)
     empty = read(encoded(document([[stream(0, 0)], [stream(1448)]])))
-    assert empty == [Sample(10**9, 1514 * 8)]
+    assert empty == [TraceSample(10**9, 1514 * 8)]
 
 
 def test_a_test_that_broke_off_keeps_what_it_measured() -> None:

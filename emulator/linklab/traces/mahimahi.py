@@ -22,7 +22,7 @@ from linklab.core.frames import FRAME_BYTES
 from linklab.core.limits import MAX_RATE_BPS
 from linklab.traces.format import Format, Options
 from linklab.traces.lines import CUT, MAX_LINE_BYTES, shown
-from linklab.traces.trace import MAX_LENGTH_NS, Recording, Sample, TraceError
+from linklab.traces.trace import MAX_LENGTH_NS, TraceError, TraceFile, TraceSample
 
 OPPORTUNITY_BYTES: Final = FRAME_BYTES
 """What one line lets through: a full packet of 1500 bytes, with the Ethernet header of 14 that a
@@ -43,10 +43,10 @@ def read(
     name: str,
     bin_ms: int = BIN_MS,
     opportunity_bytes: int = OPPORTUNITY_BYTES,
-) -> Recording:
+) -> TraceFile:
     """The trace in bins of `bin_ms`; no opportunity is lost or added. Raises TraceError."""
     comments = [f"bins of {bin_ms} ms, {opportunity_bytes} bytes per opportunity"]
-    recording = Recording(iter(()), frozenset(), comments)
+    recording = TraceFile(iter(()), frozenset(), comments)
     times_ms = _timestamps(file, name, recording.notes)
     recording.samples = _samples(times_ms, name, bin_ms, opportunity_bytes)
     return recording
@@ -54,7 +54,7 @@ def read(
 
 def _samples(
     times_ms: Iterator[list[int]], name: str, bin_ms: int, opportunity_bytes: int
-) -> Iterator[Sample]:
+) -> Iterator[TraceSample]:
     for length_ms, count in _joined(_counts(times_ms, name, bin_ms), bin_ms):
         bits = count * opportunity_bytes * 8
         rate_bps = round(bits * 1000 / length_ms)
@@ -63,7 +63,7 @@ def _samples(
                 f"{name}: {count} opportunities in {length_ms} ms are {rate_bps / 1e6:.0f} Mbit/s; "
                 f"allowed: up to {MAX_RATE_BPS // 10**6} Mbit/s"
             )
-        yield Sample(length_ms * _NS_PER_MS, rate_bps)
+        yield TraceSample(length_ms * _NS_PER_MS, rate_bps)
 
 
 def _counts(blocks: Iterator[list[int]], name: str, bin_ms: int) -> Iterator[tuple[int, int]]:
@@ -176,11 +176,11 @@ def _begins(line: str, where: str) -> bool:
     return line.isascii() and line.isdigit()
 
 
-def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> Recording:
+def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
     return read_by(options, OPPORTUNITY_BYTES, file, name)
 
 
-def read_by(options: Options, opportunity_bytes: int, file: BinaryIO, name: str) -> Recording:
+def read_by(options: Options, opportunity_bytes: int, file: BinaryIO, name: str) -> TraceFile:
     """The trace with the options' bins and opportunities, where it has none of
     `opportunity_bytes`. Raises TraceError."""
     return read(

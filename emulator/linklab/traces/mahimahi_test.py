@@ -8,13 +8,15 @@ from hypothesis import strategies as st
 
 from linklab.traces import mahimahi
 from linklab.traces.lines import MAX_LINE_BYTES
-from linklab.traces.trace import Sample, TraceError
+from linklab.traces.trace import TraceError, TraceSample
 
 NS_PER_MS = 1_000_000
 FRAME = 1514
 
 
-def read(content: bytes | str, bin_ms: int = 100, opportunity_bytes: int = FRAME) -> list[Sample]:
+def read(
+    content: bytes | str, bin_ms: int = 100, opportunity_bytes: int = FRAME
+) -> list[TraceSample]:
     raw = content.encode() if isinstance(content, str) else content
     return list(mahimahi.read(io.BytesIO(raw), "x.up", bin_ms, opportunity_bytes).samples)
 
@@ -23,18 +25,18 @@ def lines(times_ms: list[int]) -> str:
     return "".join(f"{time}\n" for time in times_ms)
 
 
-def opportunities(trace: list[Sample], opportunity_bytes: int = FRAME) -> Fraction:
+def opportunities(trace: list[TraceSample], opportunity_bytes: int = FRAME) -> Fraction:
     bits_ns = sum(sample.down_bps * sample.length_ns for sample in trace)
     return Fraction(bits_ns, 8 * opportunity_bytes * 10**9)
 
 
 def test_one_packet_per_millisecond_is_12_mbit() -> None:
-    assert read(lines(list(range(1, 201)))) == [Sample(100 * NS_PER_MS, 12_112_000)] * 2
+    assert read(lines(list(range(1, 201)))) == [TraceSample(100 * NS_PER_MS, 12_112_000)] * 2
 
 
 def test_a_trace_shorter_than_a_bin_is_its_mean() -> None:
-    assert read("1\n") == [Sample(NS_PER_MS, 12_112_000)]
-    assert read("0\n3\n3\n4\n") == [Sample(4 * NS_PER_MS, 12_112_000)]
+    assert read("1\n") == [TraceSample(NS_PER_MS, 12_112_000)]
+    assert read("0\n3\n3\n4\n") == [TraceSample(4 * NS_PER_MS, 12_112_000)]
 
 
 def test_a_timestamp_closes_its_millisecond() -> None:
@@ -47,15 +49,15 @@ def test_bins_without_opportunities_are_zero() -> None:
 
 def test_the_last_bin_ends_at_the_last_timestamp() -> None:
     halves = read(lines([100, 150]))
-    assert halves == [Sample(100 * NS_PER_MS, 121_120), Sample(50 * NS_PER_MS, 242_240)]
+    assert halves == [TraceSample(100 * NS_PER_MS, 121_120), TraceSample(50 * NS_PER_MS, 242_240)]
     joined = read(lines([100, 149]))
-    assert joined == [Sample(149 * NS_PER_MS, round(2 * FRAME * 8 / 0.149))]
+    assert joined == [TraceSample(149 * NS_PER_MS, round(2 * FRAME * 8 / 0.149))]
 
 
 def test_bins_and_bytes_are_parameters() -> None:
     assert read(lines([20, 20, 40]), bin_ms=20, opportunity_bytes=1400) == [
-        Sample(20 * NS_PER_MS, 1_120_000),
-        Sample(20 * NS_PER_MS, 560_000),
+        TraceSample(20 * NS_PER_MS, 1_120_000),
+        TraceSample(20 * NS_PER_MS, 560_000),
     ]
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from linklab.traces.trace import MAX_LENGTH_NS, Sample
+from linklab.traces.trace import MAX_LENGTH_NS, TraceSample
 
 Series = Callable[[], Iterator[tuple[int, int]]]
 """Begins a series of lengths in ns and rates anew."""
 
 
-def with_uplink(down: Iterable[Sample], uplink: Series) -> Iterator[Sample]:
+def with_uplink(down: Iterable[TraceSample], uplink: Series) -> Iterator[TraceSample]:
     """The samples of `down`, each with the mean of the uplink's rate meanwhile.
 
     An uplink that is shorter begins anew, as Mahimahi's does; what is longer is left out.
@@ -44,8 +44,8 @@ def _first(values: Iterator[tuple[int, int]], count: int) -> Iterator[tuple[int,
 
 
 def with_rtts(
-    samples: Iterable[Sample], rtts: Callable[[], Iterator[tuple[int, float]]]
-) -> Iterator[Sample]:
+    samples: Iterable[TraceSample], rtts: Callable[[], Iterator[tuple[int, float]]]
+) -> Iterator[TraceSample]:
     """The samples, each with the RTT that held when it began; before the first one, that one.
 
     `rtts` begins a series of times in ns and RTTs anew. As CellReplay does, it is repeated from

@@ -33,9 +33,9 @@ from linklab.traces.trace import (
     MIN_SAMPLE_NS,
     NS_PER_S,
     OPTIONAL,
-    Recording,
-    Sample,
     TraceError,
+    TraceFile,
+    TraceSample,
 )
 
 COLUMNS: Final = {"up": "up_mbit", "rtt": "rtt_ms", "loss": "loss"}
@@ -48,7 +48,7 @@ _END = re.compile(r"#\s*end:\s*(.*\S)\s*")
 _MAX_T_S = 100_000_000_000
 
 
-def load(path: Path) -> tuple[Sample, ...]:
+def load(path: Path) -> tuple[TraceSample, ...]:
     """All samples of a file. Raises TraceError."""
     try:
         with path.open("rb") as file:
@@ -63,7 +63,7 @@ def load(path: Path) -> tuple[Sample, ...]:
     return samples
 
 
-def read(file: BinaryIO, name: str) -> Recording:
+def read(file: BinaryIO, name: str) -> TraceFile:
     """The trace in a file that `name` stands for in errors. Raises TraceError."""
     lines = Lines(file, name)
     comments: list[str] = []
@@ -78,7 +78,7 @@ def read(file: BinaryIO, name: str) -> Recording:
     if not names:
         lines.fail(f"the file is empty; needed: a line that names the columns, {_FORM}")
     columns = frozenset(key for key, column in COLUMNS.items() if column in names)
-    recording = Recording(iter(()), columns, comments)
+    recording = TraceFile(iter(()), columns, comments)
     recording.samples = _samples(lines, names, recording.notes)
     return recording
 
@@ -104,10 +104,10 @@ def _fields(lines: Lines, text: str) -> list[str]:
     return lines.fields(text) if '"' in text else text.split(",")
 
 
-def _samples(lines: Lines, names: list[str], notes: list[str]) -> Iterator[Sample]:
+def _samples(lines: Lines, names: list[str], notes: list[str]) -> Iterator[TraceSample]:
     in_time = InTime(lines, "t", notes)
     first_ns = before_ns = length_ns = 0
-    before: Sample | None = None
+    before: TraceSample | None = None
     end_ns: int | None = None
     for line in lines:
         text = line.strip()
@@ -145,8 +145,8 @@ def _samples(lines: Lines, names: list[str], notes: list[str]) -> Iterator[Sampl
     yield _lasting(before, length_ns)
 
 
-def _lasting(sample: Sample, length_ns: int) -> Sample:
-    return Sample(length_ns, sample.down_bps, sample.up_bps, sample.rtt_s, sample.loss_ratio)
+def _lasting(sample: TraceSample, length_ns: int) -> TraceSample:
+    return TraceSample(length_ns, sample.down_bps, sample.up_bps, sample.rtt_s, sample.loss_ratio)
 
 
 def _length_ns(lines: Lines, column: str, from_ns: int, to_ns: int, first_ns: int) -> int:
@@ -171,7 +171,7 @@ def _end_ns(lines: Lines, text: str) -> int:
     return _scaled(lines.decimal("end", text[:-1], 0, _MAX_T_S, "s"), 9)
 
 
-def _sample(lines: Lines, names: list[str], text: str) -> tuple[int, Sample]:
+def _sample(lines: Lines, names: list[str], text: str) -> tuple[int, TraceSample]:
     """The time in a line and what holds from then on, with a length that is not known yet."""
     fields = _fields(lines, text)
     if len(fields) != len(names):
@@ -182,7 +182,7 @@ def _sample(lines: Lines, names: list[str], text: str) -> tuple[int, Sample]:
     values = dict(zip(names, fields, strict=True))
     known = [column for column in names if values[column] and not values[column].isspace()]
     t_ns = _scaled(lines.decimal("t", values["t"], 0, _MAX_T_S, "s"), 9)
-    return t_ns, Sample(
+    return t_ns, TraceSample(
         length_ns=0,
         down_bps=_rate(lines, "down_mbit", values),
         up_bps=_rate(lines, "up_mbit", values) if "up_mbit" in known else None,
@@ -207,7 +207,7 @@ def _scaled(value: Decimal, digits: int) -> int:
 
 
 def write(
-    file: TextIO, samples: Iterable[Sample], columns: Collection[str], comments: Iterable[str]
+    file: TextIO, samples: Iterable[TraceSample], columns: Collection[str], comments: Iterable[str]
 ) -> None:
     """Writes a trace, with the optional columns that are named; reads back as the same."""
     for comment in comments:
@@ -244,7 +244,7 @@ def _begins(line: str, where: str) -> bool:
     return "," in line or ";" in line
 
 
-def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> Recording:
+def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
     return read(file, name)
 
 

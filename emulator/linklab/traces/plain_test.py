@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces import plain
-from linklab.traces.trace import MAX_LENGTH_NS, MIN_SAMPLE_NS, OPTIONAL, Sample, TraceError
+from linklab.traces.trace import MAX_LENGTH_NS, MIN_SAMPLE_NS, OPTIONAL, TraceError, TraceSample
 
 rates = st.integers(0, MAX_RATE_BPS)
 samples = st.lists(
     st.builds(
-        Sample,
+        TraceSample,
         length_ns=st.integers(MIN_SAMPLE_NS, MAX_LENGTH_NS // 100),
         down_bps=rates,
         up_bps=st.none() | rates,
@@ -24,12 +24,12 @@ samples = st.lists(
 )
 
 
-def read(content: bytes | str) -> list[Sample]:
+def read(content: bytes | str) -> list[TraceSample]:
     raw = content.encode() if isinstance(content, str) else content
     return list(plain.read(io.BytesIO(raw), "x.csv").samples)
 
 
-def written(trace: list[Sample], comments: tuple[str, ...] = ()) -> str:
+def written(trace: list[TraceSample], comments: tuple[str, ...] = ()) -> str:
     text = io.StringIO()
     plain.write(text, trace, OPTIONAL, comments)
     return text.getvalue()
@@ -44,8 +44,8 @@ def test_a_sample_holds_until_the_next_and_the_last_until_the_end() -> None:
         "# end: 0.35 s\n"
     )
     assert trace == [
-        Sample(100_000_000, 42_300_000, 9_100_000, 0.048, 0.01),
-        Sample(250_000_000, 0, None, None, None),
+        TraceSample(100_000_000, 42_300_000, 9_100_000, 0.048, 0.01),
+        TraceSample(250_000_000, 0, None, None, None),
     ]
 
 
@@ -64,8 +64,8 @@ def test_only_differences_of_t_count_and_keep_their_precision() -> None:
 
 def test_columns_come_in_any_order_and_comments_anywhere() -> None:
     assert read("# a\n\nUP_mbit, t ,down_mbit\n# b\n1,0,2\n\n3,1,4\n") == [
-        Sample(10**9, 2_000_000, 1_000_000),
-        Sample(10**9, 4_000_000, 3_000_000),
+        TraceSample(10**9, 2_000_000, 1_000_000),
+        TraceSample(10**9, 4_000_000, 3_000_000),
     ]
 
 
@@ -148,8 +148,8 @@ def test_errors_say_line_column_reason_and_what_is_allowed(
 
 def test_fields_may_be_quoted() -> None:
     assert read('"t","down_mbit","loss"\n"0","1","0.5"\n1,"2",\n') == [
-        Sample(10**9, 1_000_000, loss_ratio=0.5),
-        Sample(10**9, 2_000_000),
+        TraceSample(10**9, 1_000_000, loss_ratio=0.5),
+        TraceSample(10**9, 2_000_000),
     ]
 
 
@@ -173,7 +173,7 @@ def test_lines_behind_others_and_a_cut_one_are_left_out_of_an_import_only(tmp_pa
 
 def test_samples_before_a_wrong_line_are_there_already() -> None:
     stream = plain.read(io.BytesIO(b"t,down_mbit\n0,1\n1,2\n2,x\n"), "x.csv").samples
-    assert next(stream) == Sample(10**9, 1_000_000)
+    assert next(stream) == TraceSample(10**9, 1_000_000)
     with pytest.raises(TraceError, match=r"x\.csv:4: down_mbit"):
         next(stream)
 
@@ -185,18 +185,18 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_comments_of_several_lines_stay_comments(tmp_path: Path) -> None:
     file = tmp_path / "x.csv"
-    file.write_text(written([Sample(10**9, 1)], ("one\ntwo", "")))
+    file.write_text(written([TraceSample(10**9, 1)], ("one\ntwo", "")))
     assert file.read_text().startswith("# one\n# two\n#\nt,down_mbit")
-    assert plain.load(file) == (Sample(10**9, 1),)
+    assert plain.load(file) == (TraceSample(10**9, 1),)
 
 
 @given(samples)
-def test_what_is_written_reads_back_as_the_same(trace: list[Sample]) -> None:
+def test_what_is_written_reads_back_as_the_same(trace: list[TraceSample]) -> None:
     assert read(written(trace)) == trace
 
 
 @given(samples)
-def test_reading_and_writing_changes_no_byte(trace: list[Sample]) -> None:
+def test_reading_and_writing_changes_no_byte(trace: list[TraceSample]) -> None:
     text = written(trace, ("licence: none",))
     assert written(read(text), ("licence: none",)) == text
 

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Final
 
 from linklab.core.paths import PROFILES
-from linklab.traces.generator import SPROUT_VOLATILITY, Channel, Recipe, generate
+from linklab.traces.generator import SPROUT_VOLATILITY, RateProcess, Recipe, generate
 from linklab.traces.statistics import of_downlink
-from linklab.traces.trace import Sample
+from linklab.traces.trace import TraceSample
 
 TRACES: Final = PROFILES / "traces"
 """Where the traces that ship lie."""
@@ -67,9 +67,9 @@ def _recipe(
     reversion_per_s: float = 0.0,
     outage_share: float,
 ) -> Recipe:
-    def channel(mean_bps: float) -> Channel:
+    def channel(mean_bps: float) -> RateProcess:
         mean = round(mean_bps)
-        return Channel(mean, 2 * mean, volatility, reversion_per_s, outage_share)
+        return RateProcess(mean, 2 * mean, volatility, reversion_per_s, outage_share)
 
     down = channel(mean_mbit * _MBIT)
     up = channel(mean_mbit * _MBIT * _UPLINK_SHARE)
@@ -144,7 +144,7 @@ def is_generated(file: Path) -> bool:
     return file.parent == TRACES and file.stem in {shipped.name for shipped in SHIPPED}
 
 
-def figures(samples: Iterable[Sample]) -> dict[str, float]:
+def figures(samples: Iterable[TraceSample]) -> dict[str, float]:
     """The figures that targets are about, of the downlink. NaN where there is none."""
     trace = tuple(samples)
     seconds, runs = of_downlink(trace), of_downlink(trace, RUN_S)
@@ -182,7 +182,7 @@ def comments(shipped: Shipped) -> list[str]:
     ]
 
 
-def _channel(channel: Channel) -> str:
+def _channel(channel: RateProcess) -> str:
     return (
         f"mean {channel.mean_bps} bit/s, peak {channel.peak_bps} bit/s, "
         f"volatility {channel.volatility} of the peak per sqrt(s), "

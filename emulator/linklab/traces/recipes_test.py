@@ -4,7 +4,7 @@ import pytest
 
 from linklab.traces import library, plain
 from linklab.traces.recipes import SHIPPED, Shipped, figures
-from linklab.traces.trace import Sample
+from linklab.traces.trace import TraceSample
 
 
 @pytest.mark.parametrize("shipped", SHIPPED, ids=lambda shipped: shipped.name)
@@ -42,6 +42,6 @@ def test_driving_is_published_in_every_figure_but_the_mean() -> None:
 
 
 def test_figures_that_a_trace_is_too_short_for_hold_nowhere() -> None:
-    found = figures([Sample(10**9, 1)])
+    found = figures([TraceSample(10**9, 1)])
     assert math.isnan(found["cv_30s"])
     assert not any(t.holds(found[t.figure]) for t in SHIPPED[1].targets if t.figure == "cv_30s")

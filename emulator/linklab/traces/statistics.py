@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from linklab.traces.trace import NS_PER_S, Sample
+from linklab.traces.trace import NS_PER_S, TraceSample
 
 BIN_S: Final = 1.0
 
@@ -117,7 +117,7 @@ def _moments(values: array[float]) -> tuple[float, float]:
     return mean, math.fsum((value - mean) ** 2 for value in values)
 
 
-def of_downlink(samples: Iterable[Sample], bin_s: float = BIN_S) -> Statistics:
+def of_downlink(samples: Iterable[TraceSample], bin_s: float = BIN_S) -> Statistics:
     """The downlink's statistics. Raises ValueError for no samples."""
     counting = Counting(bin_s)
     for sample in samples:

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.traces.statistics import Counting, Statistics, of_downlink
-from linklab.traces.trace import Sample
+from linklab.traces.trace import TraceSample
 
 SECOND = 10**9
 
 
 def of(*rates: int, length_ns: int = SECOND, bin_s: float = 1.0) -> Statistics:
-    return of_downlink((Sample(length_ns, rate) for rate in rates), bin_s)
+    return of_downlink((TraceSample(length_ns, rate) for rate in rates), bin_s)
 
 
 def test_mean_variation_and_duration() -> None:
@@ -20,7 +20,7 @@ def test_mean_variation_and_duration() -> None:
 
 
 def test_the_mean_is_over_time() -> None:
-    found = of_downlink([Sample(3 * SECOND, 1000), Sample(SECOND, 5000)])
+    found = of_downlink([TraceSample(3 * SECOND, 1000), TraceSample(SECOND, 5000)])
     assert found.mean_bps == 2000
 
 
@@ -30,7 +30,7 @@ def test_variation_is_that_of_seconds() -> None:
 
 
 def test_a_sample_over_several_bins_counts_in_each() -> None:
-    trace = [Sample(3 * SECOND // 2, 2_000_000), Sample(SECOND // 2, 6_000_000)]
+    trace = [TraceSample(3 * SECOND // 2, 2_000_000), TraceSample(SECOND // 2, 6_000_000)]
     assert of_downlink(trace).cv == pytest.approx(1 / 3)  # 2 and 4 Mbit/s
 
 
@@ -56,9 +56,9 @@ def test_what_is_too_short_or_constant_has_no_correlation() -> None:
 def test_gaps_are_longer_than_half_a_second(
     dark_ns: list[int], gaps: int, longest_s: float
 ) -> None:
-    trace = [Sample(SECOND, 5000)]
+    trace = [TraceSample(SECOND, 5000)]
     for length_ns in dark_ns:
-        trace += [Sample(length_ns, 999), Sample(SECOND, 1000)]
+        trace += [TraceSample(length_ns, 999), TraceSample(SECOND, 1000)]
     found = of_downlink(trace)
     assert (found.gaps, found.longest_gap_s) == (gaps, longest_s)
 
@@ -74,16 +74,19 @@ def test_nothing_has_no_statistics() -> None:
 
 
 series = st.lists(
-    st.builds(Sample, st.integers(10**6, 5 * SECOND), st.integers(0, 10**9)), min_size=1
+    st.builds(TraceSample, st.integers(10**6, 5 * SECOND), st.integers(0, 10**9)), min_size=1
 )
 
 
 @given(series, st.data())
-def test_cutting_samples_changes_nothing(trace: list[Sample], data: st.DataObject) -> None:
+def test_cutting_samples_changes_nothing(trace: list[TraceSample], data: st.DataObject) -> None:
     cut = []
     for sample in trace:
         at = data.draw(st.integers(1, sample.length_ns - 1))
-        cut += [Sample(at, sample.down_bps), Sample(sample.length_ns - at, sample.down_bps)]
+        cut += [
+            TraceSample(at, sample.down_bps),
+            TraceSample(sample.length_ns - at, sample.down_bps),
+        ]
     one, other = of_downlink(trace), of_downlink(cut)
     assert (one.duration_s, one.mean_bps, one.gaps, one.longest_gap_s) == (
         other.duration_s,
@@ -95,9 +98,9 @@ def test_cutting_samples_changes_nothing(trace: list[Sample], data: st.DataObjec
 
 
 @given(series, st.integers(2, 50))
-def test_scaling_changes_the_mean_alone(trace: list[Sample], factor: int) -> None:
+def test_scaling_changes_the_mean_alone(trace: list[TraceSample], factor: int) -> None:
     one = of_downlink(trace)
-    other = of_downlink(Sample(s.length_ns, s.down_bps * factor) for s in trace)
+    other = of_downlink(TraceSample(s.length_ns, s.down_bps * factor) for s in trace)
     assert other.mean_bps == pytest.approx(one.mean_bps * factor)
     if one.cv is not None and other.cv is not None:
         assert math.isclose(one.cv, other.cv, rel_tol=1e-6, abs_tol=1e-9)

@@ -20,7 +20,7 @@ class TraceError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class TraceSample:
     """What a link could carry for `length_ns` nanoseconds.
 
     Rates are those that a lab's link is shaped to: whole frames with the Ethernet header.
@@ -36,7 +36,7 @@ class Sample:
 
 
 @dataclass(slots=True)
-class Recording:
+class TraceFile:
     """A file that is being read.
 
     `samples` can be taken once, and raise TraceError where the file is wrong. `columns` are
@@ -45,7 +45,7 @@ class Recording:
     taken.
     """
 
-    samples: Iterator[Sample]
+    samples: Iterator[TraceSample]
     columns: frozenset[str]
     comments: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -19,7 +19,7 @@ from typing import BinaryIO, Final, NoReturn
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces.format import Format, Options
 from linklab.traces.lines import CUT, InTime, Lines, shown
-from linklab.traces.trace import MAX_LENGTH_NS, NS_PER_S, Recording, Sample, TraceError
+from linklab.traces.trace import MAX_LENGTH_NS, NS_PER_S, TraceError, TraceFile, TraceSample
 
 NEEDED: Final = ("Timestamp", "DL_bitrate", "UL_bitrate")
 
@@ -29,7 +29,7 @@ SILENCE_S: Final = 10
 _TIME = re.compile(r"(\d{4})\.(\d\d)\.(\d\d)_(\d\d)\.(\d\d)\.(\d\d)", re.ASCII)
 
 
-def read(file: BinaryIO, name: str) -> Recording:
+def read(file: BinaryIO, name: str) -> TraceFile:
     """The trace, one sample per logged second. Raises TraceError."""
     lines = Lines(file, name)
     header = next(lines, None)
@@ -40,7 +40,7 @@ def read(file: BinaryIO, name: str) -> Recording:
         if needed not in names:
             lines.fail(f"the column {needed!r} is missing; needed: {', '.join(NEEDED)}")
     columns = {"up", "rtt"} if "PINGAVG" in names else {"up"}
-    recording = Recording(iter(()), frozenset(columns))
+    recording = TraceFile(iter(()), frozenset(columns))
     recording.samples = _samples(lines, names, recording.notes)
     return recording
 
@@ -54,7 +54,7 @@ class _Second:
         self.up_bps: int | None = None
         self.rtt_s: float | None = None
 
-    def sample(self, lines: Lines, seconds: float) -> Sample | None:
+    def sample(self, lines: Lines, seconds: float) -> TraceSample | None:
         """What held for so long; nothing as long as no rate was known."""
         if self.down_bps is None:
             return None
@@ -62,10 +62,10 @@ class _Second:
             limit_s = MAX_LENGTH_NS // NS_PER_S
             reason = f"the log was silent for {seconds:.0f} s before; allowed: up to {limit_s} s"
             lines.fail(reason, "Timestamp")
-        return Sample(round(seconds * NS_PER_S), self.down_bps, self.up_bps, self.rtt_s)
+        return TraceSample(round(seconds * NS_PER_S), self.down_bps, self.up_bps, self.rtt_s)
 
 
-def _samples(lines: Lines, names: list[str], notes: list[str]) -> Iterator[Sample]:
+def _samples(lines: Lines, names: list[str], notes: list[str]) -> Iterator[TraceSample]:
     second = _Second()
     in_time = InTime(lines, "Timestamp", notes)
     rows = idle = missing = silences = 0
@@ -169,7 +169,7 @@ def _begins(line: str, where: str) -> bool:
     return "Timestamp" in line and "DL_bitrate" in line
 
 
-def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> Recording:
+def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
     return read(file, name)
 
 

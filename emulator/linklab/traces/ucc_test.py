@@ -3,7 +3,7 @@ import io
 import pytest
 
 from linklab.traces import ucc
-from linklab.traces.trace import Recording, Sample, TraceError
+from linklab.traces.trace import TraceError, TraceFile, TraceSample
 
 # The columns of UCC's 5G set, and rows of the same form.
 HEADER = (
@@ -26,18 +26,18 @@ def row(clock: str, down: str, up: str = "0", ping: str = "-", state: str = "D")
     )
 
 
-def recording(content: bytes | str) -> Recording:
+def recording(content: bytes | str) -> TraceFile:
     raw = content.encode() if isinstance(content, str) else content
     return ucc.read(io.BytesIO(raw), "x.csv")
 
 
-def read(content: bytes | str) -> list[Sample]:
+def read(content: bytes | str) -> list[TraceSample]:
     return list(recording(content).samples)
 
 
 def test_rates_are_in_kbit_and_hold_for_a_second() -> None:
     text = HEADER + row("13.40.04", "72", "20") + row("13.40.05", "3434.5", "55")
-    assert read(text) == [Sample(10**9, 72_000, 20_000), Sample(10**9, 3_434_500, 55_000)]
+    assert read(text) == [TraceSample(10**9, 72_000, 20_000), TraceSample(10**9, 3_434_500, 55_000)]
 
 
 def test_the_last_line_of_a_second_counts() -> None:
@@ -65,7 +65,7 @@ def test_missing_seconds_belong_to_the_line_before_also_over_midnight() -> None:
 def test_a_missing_rate_is_that_of_the_line_before() -> None:
     text = HEADER + row("13.40.03", "-", "-") + row("13.40.04", "5", "7") + row("13.40.05", "-")
     opened = recording(text)
-    assert list(opened.samples) == [Sample(10**9, 5000, 7000), Sample(10**9, 5000, 0)]
+    assert list(opened.samples) == [TraceSample(10**9, 5000, 7000), TraceSample(10**9, 5000, 0)]
     assert "2 of 3 lines have no rate: that of the line before holds" in opened.notes
 
 
@@ -73,7 +73,7 @@ def test_the_4g_set_tells_no_rtt() -> None:
     line = "2017.11.22_10.07.03,-8.5,51.8,4,A,2,LTE,-119,-14,2.0,6,-94,5178,194,D,-,-,-,-,-\n"
     opened = recording(HEADER_4G + line)
     assert opened.columns == {"up"}
-    assert list(opened.samples) == [Sample(10**9, 5_178_000, 194_000)]
+    assert list(opened.samples) == [TraceSample(10**9, 5_178_000, 194_000)]
 
 
 def test_idleness_and_silence_are_noted() -> None:
@@ -114,7 +114,7 @@ def test_a_last_line_that_is_cut_off_is_left_out() -> None:
 
 def test_fields_may_be_quoted() -> None:
     text = HEADER + row("13.40.04", '"72"', "20").replace(",B,", ',"B, C",')
-    assert read(text) == [Sample(10**9, 72_000, 20_000)]
+    assert read(text) == [TraceSample(10**9, 72_000, 20_000)]
 
 
 def test_a_byte_order_mark_and_crlf_pass() -> None:

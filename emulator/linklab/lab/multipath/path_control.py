@@ -13,8 +13,8 @@ from typing import Final, Protocol
 from linklab.core.frames import FRAME_BYTES, goodput_ratio
 from linklab.core.link_kinds import LTE, WIFI
 from linklab.energy.model import EnergyModel
-from linklab.energy.path_schedule import Course, Use, by_the_second, schedule
-from linklab.energy.path_usage import MARGIN, PHI, PathUsage, Seen
+from linklab.energy.path_schedule import RateChain, Use, by_the_second, schedule
+from linklab.energy.path_usage import MARGIN, PHI, Observation, PathUsage
 from linklab.lab.multipath.multipath import Multipath
 from linklab.lab.multipath.path_use import link_of_kind
 from linklab.lab.multipath.sock_diag import Subflow
@@ -125,14 +125,14 @@ class EnergyControl:
         self._looked[link] = (due_s, count + received_bytes)
         return received_bytes * 8 / passed_s * goodput_ratio()
 
-    def _seen(self, subflows: Iterable[tuple[str, Subflow]], due_s: float) -> Seen:
+    def _seen(self, subflows: Iterable[tuple[str, Subflow]], due_s: float) -> Observation:
         over_wifi = [one for link, one in subflows if link == self._wifi]
         received: Counter[int] = Counter()
         for one in over_wifi:
             received[one.token] += one.tcp.received_bytes
         now_s = max((max(one.tcp.receive_rtt_s, one.tcp.rtt_s) for one in over_wifi), default=0.0)
         is_idle = all(one.tcp.quiet_s > now_s for one in over_wifi)
-        return Seen(
+        return Observation(
             wifi_bps=self._rate_bps(self._wifi, due_s),
             lte_bps=self._rate_bps(self._lte, due_s),
             most_bytes=max(received.values(), default=0),
@@ -174,7 +174,7 @@ class ScheduleControl:
         self._lab, self._multipath, self._player = lab, multipath, player
         self._links = {kind.name: link_of_kind(scenario.links, kind) for kind in (WIFI, LTE)}
         learnt = _rates_of_another_run(scenario)
-        self._courses = {kind: Course(learnt[link]) for kind, link in self._links.items()}
+        self._courses = {kind: RateChain(learnt[link]) for kind, link in self._links.items()}
         self._schedule = schedule(model, self._courses[WIFI.name], self._courses[LTE.name])
         self._levels = {kind: course.usual for kind, course in self._courses.items()}
         self._counts = self._received_bytes()
