@@ -22,14 +22,13 @@ from grafana_foundation_sdk.models.dashboard import (
     ThresholdsMode,
 )
 from linklab.core.link_kinds import KINDS
-from linklab.report import link_styles
 
 from boards.query import DATASOURCE, REFS
 
 NAMES = {name: kind.title for name, kind in KINDS.items()}
 """The links that are shown, and how."""
 
-COLOURS = {name: link_styles.COLOURS[name][0] for name in KINDS}
+COLOURS = {name: kind.colours[0] for name, kind in KINDS.items()}
 """A link has one colour everywhere; blue and orange, which every eye tells apart."""
 
 GREEN, RED, GREY, VIOLET, YELLOW = "#73BF69", "#F2495C", "#8e8e8e", "#B877D9", "#FADE2A"

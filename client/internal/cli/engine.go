@@ -218,7 +218,7 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	if parameters.Player, err = f.player(); err != nil {
 		return o, nil, err
 	}
-	if parameters.Model, err = f.energyModel(o.Links); err != nil {
+	if parameters.Model, err = f.energyModel(o.Links, algorithm.Kinds); err != nil {
 		return o, nil, err
 	}
 	for _, needed := range algorithm.Needs {
@@ -274,8 +274,9 @@ func (f *engineFlags) player() (p schedule.Player, err error) {
 	return p, nil
 }
 
-// energyModel reads the model, if there is one, which has to know the links.
-func (f *engineFlags) energyModel(links []download.Link) (*energy.Model, error) {
+// energyModel reads the model, if there is one. It must know each link's kind,
+// and the kinds between which the algorithm decides.
+func (f *engineFlags) energyModel(links []download.Link, kinds []energy.Kind) (*energy.Model, error) {
 	if f.model == "" {
 		return nil, nil
 	}
@@ -283,10 +284,17 @@ func (f *engineFlags) energyModel(links []download.Link) (*energy.Model, error) 
 	if err != nil {
 		return nil, invalid("energy-model", "", "%w", err)
 	}
+	for _, kind := range kinds {
+		if model.Radios[kind] == nil {
+			return nil, invalid("energy-model", f.model, "it says nothing of %s, which %s needs", kind, f.algorithm)
+		}
+	}
 	for _, l := range links {
 		switch kind := energy.KindOf(l.Name, l.Device); {
 		case kind == "":
-			return nil, invalid("link", l.Name+"="+l.Device, "with --energy-model it must tell whether it is Wi-Fi or LTE: allowed are the names wifi and lte, and devices such as wlan0 and rmnet0")
+			return nil, invalid("link", l.Name+"="+l.Device, "with --energy-model %s", energy.KindsWanted())
+		case len(kinds) > 0 && !slices.Contains(kinds, kind):
+			return nil, invalid("algorithm", f.algorithm, "it decides between links of the kinds %v; link %s is of kind %s", kinds, l.Name, kind)
 		case model.Radios[kind] == nil:
 			return nil, invalid("energy-model", f.model, "it says nothing of %s, which link %s is", kind, l.Name)
 		}

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/energy"
 )
 
 // Rescue is told what happens to the links' devices; without it nobody asks.
@@ -26,6 +29,44 @@ func TestLinksAreWatchedForRescue(t *testing.T) {
 			t.Errorf("%s: watched is %v", arguments, got)
 		}
 	}
+}
+
+// An algorithm that decides between kinds of links refuses other kinds, and a
+// model that lacks one of them.
+func TestAlgorithmsRefuseLinksOfOtherKinds(t *testing.T) {
+	wifiOnly := filepath.Join(t.TempDir(), "m.yaml")
+	if err := os.WriteFile(wifiOnly, []byte("name: m\ndevice: d\nsource: s\nlinks: {wifi: {active: 5 mW}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	both := models + "/galaxy-s3.yaml"
+	wifi, lte := download.Link{Name: "wifi"}, download.Link{Name: "b", Device: "rmnet0"}
+	for name, test := range map[string]struct {
+		model string
+		links []download.Link
+		kinds []energy.Kind
+		want  string
+	}{
+		"any links":          {both, []download.Link{wifi, lte}, nil, ""},
+		"the kinds":          {both, []download.Link{wifi, lte}, []energy.Kind{energy.Wifi, energy.LTE}, ""},
+		"another kind":       {both, []download.Link{wifi, lte}, []energy.Kind{energy.Wifi}, "--algorithm a: it decides between links of the kinds [wifi]; link b is of kind lte"},
+		"a model that lacks": {wifiOnly, []download.Link{wifi}, []energy.Kind{energy.Wifi, energy.LTE}, "--energy-model " + wifiOnly + ": it says nothing of lte, which a needs"},
+		"a link unknown":     {wifiOnly, []download.Link{lte}, nil, "--energy-model " + wifiOnly + ": it says nothing of lte, which link b is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := engineFlags{model: test.model, algorithm: "a"}
+			_, err := f.energyModel(test.links, test.kinds)
+			if got := errorText(err); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 func TestKeysAreLoggedWhereTheEnvironmentWantsThem(t *testing.T) {

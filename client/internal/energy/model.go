@@ -8,46 +8,10 @@
 package energy
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
 )
-
-// Kind is what a link is: Wi-Fi or LTE.
-type Kind string
-
-const (
-	Wifi Kind = "wifi"
-	LTE  Kind = "lte"
-)
-
-// kinds are all that a model may know, with the beginnings of their devices'
-// names: systemd's, Qualcomm's, MediaTek's and Samsung's.
-var kinds = []struct {
-	kind    Kind
-	devices []string
-}{
-	{Wifi, []string{"wl"}},
-	{LTE, []string{"rmnet", "wwan", "ccmni", "pdp"}},
-}
-
-// KindOf is what a link is by its name, or else by its device's; "" if neither
-// tells.
-func KindOf(name, device string) Kind {
-	for _, k := range kinds {
-		if name == string(k.kind) {
-			return k.kind
-		}
-	}
-	for _, k := range kinds {
-		if slices.ContainsFunc(k.devices, func(prefix string) bool { return strings.HasPrefix(device, prefix) }) {
-			return k.kind
-		}
-	}
-	return ""
-}
 
 // Model is a device. While links are active it draws BaseMW, SharedMW, BothMW
 // for each link beyond the first (below 0 where links share), and what each

@@ -110,10 +110,12 @@ func (r reader) mapping(n *yaml.Node, fields []field) error {
 
 func (r reader) radios(n *yaml.Node, into map[Kind]*Radio) error {
 	var fields []field
-	for _, k := range kinds {
-		fields = append(fields, field{string(k.kind), false, func(n *yaml.Node) error {
+	var names []string
+	for _, k := range kinds() {
+		names = append(names, string(k.Name))
+		fields = append(fields, field{string(k.Name), false, func(n *yaml.Node) error {
 			radio := &Radio{}
-			into[k.kind] = radio
+			into[k.Name] = radio
 			return r.mapping(n, []field{
 				{"active", false, r.measure(&radio.ActiveMW, "mW", 0)},
 				{"down", false, r.measure(&radio.DownMJ, "mJ/Mbit", 0)},
@@ -128,7 +130,7 @@ func (r reader) radios(n *yaml.Node, into map[Kind]*Radio) error {
 		return err
 	}
 	if len(into) == 0 {
-		return r.errorf(n, "links: says nothing of any link; needed: one or more of wifi, lte")
+		return r.errorf(n, "links: says nothing of any link; needed: one or more of %s", strings.Join(names, ", "))
 	}
 	return nil
 }

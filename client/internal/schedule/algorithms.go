@@ -31,6 +31,8 @@ type Algorithm struct {
 	Options []string `json:"options"`
 	// Needs are those of Options without which it cannot decide.
 	Needs []string `json:"needs"`
+	// Kinds are the kinds of links between which it decides; none: any links.
+	Kinds []energy.Kind `json:"kinds,omitempty"`
 	// OneLink says that it uses one link only.
 	OneLink bool `json:"one_link"`
 	// Rescue says that it is a part of rescue, and nothing without it.
@@ -238,6 +240,7 @@ var Algorithms = []Algorithm{
 		From:    []string{"throughput", "energy model"},
 		Wins:    "small files, and Wi-Fi that is good enough: least energy",
 		Options: []string{"energy-model", "upper-limit", "first-request", "overlap", "window"}, Needs: []string{"energy-model"},
+		Kinds: []energy.Kind{energy.Wifi, energy.LTE},
 		Scheduler: func(p Parameters) Scheduler {
 			return EMPTCP{Sizes: Alg1{UpperLimit: p.UpperLimit, FirstRequests: p.FirstRequests}, Model: p.Model}
 		},

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from linklab.commands.options import UsageError, add_energy_model, add_json
 from linklab.core.complaint import complain
-from linklab.core.link_kinds import KINDS, LTE, link_title
+from linklab.core.link_kinds import LTE, WIFI, link_title
 from linklab.display import printing
 from linklab.energy import information_base, library
 from linklab.energy.account import EnergyFigures
@@ -79,7 +79,7 @@ def _models(*, as_json: bool) -> None:
 
 
 def _thresholds(model: EnergyModel, *, as_json: bool) -> None:
-    if missing := model.unknown(KINDS.values()):
+    if missing := model.unknown((WIFI, LTE)):
         raise UsageError(f"{model.name} does not know {', '.join(missing)}")
     rows = information_base.table(model, [mbps * 1e6 for mbps in _EIB_MBPS])
     if as_json:

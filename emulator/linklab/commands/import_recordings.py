@@ -9,8 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from linklab.commands.options import UsageError
-from linklab.core.link_kinds import KINDS, LinkKind, link_name
-from linklab.energy.activity import kind_of
+from linklab.core.link_kinds import KINDS, LinkKind, kind_of, link_name
 from linklab.field import files, making, recording
 from linklab.field.making import Made, MakingError
 from linklab.field.recording import Recording, RecordingError

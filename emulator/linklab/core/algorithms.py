@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import msgspec
 
-from linklab.core import paths
+from linklab.core import shared_tables
 
 
 class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A row. `alias` says what the algorithm does, and commands take it like the name; "" if
     there is none. `options` are the flags of multilink on which it depends, without their
     dashes, `needs` those without which it cannot decide. `source` is where it is published, "" if
-    it is not. `rescue` says that it is a part of rescue, and nothing without. `compared` says that
+    it is not. `kinds` are the kinds of links between which it decides, empty where any will do. `rescue` says that it is a part of rescue, and nothing without. `compared` says that
     it is a row of the thesis' tables, `uploads` that it decides about uploads too.
     """
 
@@ -26,6 +26,7 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rescue: bool
     compared: bool
     uploads: bool
+    kinds: tuple[str, ...] = ()
 
 
 class Defaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,7 +47,7 @@ class _Shared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     algorithms: tuple[Algorithm, ...]
 
 
-_SHARED = msgspec.json.decode(paths.ALGORITHMS.read_bytes(), type=_Shared)
+_SHARED = msgspec.json.decode(shared_tables.ALGORITHMS, type=_Shared)
 
 DEFAULTS = _SHARED.defaults
 TABLE = _SHARED.algorithms

@@ -1,6 +1,53 @@
+from itertools import permutations
+
 import pytest
 
-from linklab.core.link_kinds import LTE, WIFI, devices, in_order, link_name, link_title
+from linklab.core.link_kinds import (
+    KINDS,
+    LTE,
+    MAX_LINKS,
+    WIFI,
+    LinkKind,
+    devices,
+    in_order,
+    kind_of,
+    link_name,
+    link_title,
+)
+
+LONGEST_INTERFACE = 15
+"""Of Linux, in bytes."""
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
+def test_a_row_fits_the_lab(kind: LinkKind) -> None:
+    assert link_name(kind.name) == kind.name
+    last = MAX_LINKS - 1
+    for node in (kind.access, kind.core):
+        assert len(f"{node}-{last}-{kind.device}{last}") <= LONGEST_INTERFACE
+    assert len(f"{kind.access}-{last}-{kind.core}-{last}") <= LONGEST_INTERFACE
+    assert len(f"server-{kind.core}-{last}") <= LONGEST_INTERFACE
+    assert len(set(kind.colours)) >= MAX_LINKS
+    assert kind_of("x", f"{kind.device}0") is kind
+
+
+def test_rows_are_told_apart() -> None:
+    """Dashboards know a link's kind by the beginning of the link's name."""
+    for one, other in permutations(KINDS.values(), 2):
+        assert not other.name.startswith(one.name)
+        assert not {one.access, one.core, one.device} & {other.access, other.core, other.device}
+        assert not set(one.device_prefixes) & set(other.device_prefixes)
+
+
+def test_kinds_of_links_on_hardware() -> None:
+    for name, device, kind in (
+        ("wifi", "eth0", WIFI),
+        ("lte", "wlan0", LTE),
+        ("a", "wlp3s0", WIFI),
+        ("a", "wwan0", LTE),
+        ("lte2", "eth0", None),
+    ):
+        assert kind_of(name, device) is kind
 
 
 def test_devices_are_numbered_by_kind() -> None:

@@ -27,7 +27,6 @@ DATA = _PACKAGED if INSTALLED else REPOSITORY
 PROFILES = DATA / "profiles"
 SERVER_CONFIGURATION = DATA / "server" / "h2o.conf"
 SERVER_EXCHANGE = DATA / "server" / "exchange.rb"
-ALGORITHMS = (DATA if INSTALLED else DATA / "client" / "internal" / "schedule") / "algorithms.json"
 
 
 def _multilink() -> Path:

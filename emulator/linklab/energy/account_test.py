@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from linklab.core.link_kinds import LTE, WIFI
-from linklab.energy import activity
+from linklab.core.link_kinds import LTE, WIFI, kind_of
 from linklab.energy.account import Account, account
 from linklab.energy.activity import Activity, Counted, RadioState
 from linklab.energy.model import EnergyModel, LinkEnergy, Promotion, TailState
@@ -155,7 +154,7 @@ def test_what_is_no_download_and_what_the_model_does_not_know_is_refused() -> No
 
 def test_devices_tell_their_kind() -> None:
     kinds = {
-        name: activity.kind_of(name, device)
+        name: kind_of(name, device)
         for name, device in [
             ("wifi", "eth7"),
             ("phone", "rmnet_data0"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from linklab.core.link_kinds import KINDS, LinkKind
+from linklab.core.link_kinds import LinkKind
 from linklab.core.link_state import CONNECTED
 from linklab.core.records import ClientRecord, LinkRecord, QueueRecord
 
@@ -83,14 +83,3 @@ def of_client(
         if record.event == "sample" and record.link in counted:
             counted[record.link].append(Counted(record.t_s + shift_s, record.received_bytes, 0))
     return {name: Activity(kind, tuple(counted[name])) for name, kind in kinds.items()}
-
-
-def kind_of(name: str, device: str) -> LinkKind | None:
-    """What kind a link is of that a client on hardware used, by its name or its device's."""
-    if name in KINDS:
-        return KINDS[name]
-    return next((kind for kind in KINDS.values() if device.startswith(_DEVICES[kind.name])), None)
-
-
-_DEVICES = {"wifi": ("wl",), "lte": ("rmnet", "wwan", "ccmni", "pdp")}
-"""How Linux and phones call the devices of a kind: systemd's names, Qualcomm, MediaTek, Samsung."""

@@ -3,7 +3,7 @@ from itertools import combinations
 import pytest
 
 from linklab.core.link_kinds import KINDS, LTE, MAX_LINKS, WIFI, LinkKind
-from linklab.report.link_styles import COLOURS, link_styles
+from linklab.report.link_styles import link_styles
 
 
 def test_wifi_and_lte_look_as_they_always_did() -> None:
@@ -30,6 +30,6 @@ def rgb(colour: str) -> list[int]:
 
 
 def test_colours_are_far_from_each_other() -> None:
-    colours = [colour for kind in KINDS for colour in COLOURS[kind]]
+    colours = [colour for kind in KINDS.values() for colour in kind.colours]
     for one, other in combinations(colours, 2):
         assert sum(abs(a - b) for a, b in zip(rgb(one), rgb(other), strict=True)) > 60

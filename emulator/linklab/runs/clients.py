@@ -59,7 +59,7 @@ class Contestant:
 
     `commands` has what it does for each workload that it can do, by the workload's name. `needs` is
     the Debian package of its program, and `inputs` are the flags of multilink without which it
-    cannot decide. With `multipath` server and client hosts speak Multipath TCP, and use the links
+    cannot decide. It decides only between links of `kinds`, if there are any. With `multipath` server and client hosts speak Multipath TCP, and use the links
     so. With `offloads_acks` what Wi-Fi brings is acknowledged over LTE, with `aggregates_acks` twelve
     packets at a time; with `freezes` its sender is told over LTE when Wi-Fi is silent. With
     `fetches_losses` what Wi-Fi loses comes over LTE, and the server is there without TLS, too.
@@ -74,6 +74,7 @@ class Contestant:
     freezes: bool = False
     fetches_losses: bool = False
     inputs: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
 
     @property
     def changes_tcp(self) -> bool:
@@ -312,7 +313,7 @@ def _over_mptcp(name: str, use: PathUse) -> Contestant:
 
 
 def _way(name: str, way: _Way) -> Contestant:
-    return Contestant(name, way.commands, inputs=way.algorithm.needs)
+    return Contestant(name, way.commands, inputs=way.algorithm.needs, kinds=way.algorithm.kinds)
 
 
 _ONE_LINK = [one for one in TABLE if one.one_link]
@@ -492,6 +493,12 @@ def misfit(name: str, scenario: Scenario, *, has_energy: bool) -> str | None:
         unfit = use.misfit(scenario.links)
     if unfit is not None:
         return f"{scenario.name}: {name} {unfit}"
+    others = {link.kind.name for link in scenario.links.values()}.difference(contestant.kinds)
+    if contestant.kinds and others:
+        return (
+            f"{scenario.name}: {name} decides between links of the kinds "
+            f"{', '.join(contestant.kinds)}, and there is {', '.join(sorted(others))}"
+        )
     if contestant.needs_energy and not has_energy:
         return (
             f"{scenario.name}: {name} needs an energy model to decide by: a scenario with `energy`, "

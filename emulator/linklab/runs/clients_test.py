@@ -5,8 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from shlex import split
 
+import msgspec
 import pytest
 
+from linklab.core import link_kinds
 from linklab.core.algorithms import TABLE
 from linklab.core.paths import MULTILINK
 from linklab.lab.multipath.path_use import PathUse
@@ -279,6 +281,21 @@ def test_what_algorithms_need_of_a_scenario(small: Scenario) -> None:
     ):
         said = clients.misfit(name, scenario, has_energy=has_energy)
         assert said is None if needed is None else needed in str(said)
+
+
+def test_who_decides_between_kinds_refuses_other_kinds(small: Scenario) -> None:
+    ethernet = msgspec.structs.replace(link_kinds.LTE, name="ethernet", title="Ethernet")
+    links = {"wifi": small.links["wifi"], "wire": replace(small.links["lte"], kind=ethernet)}
+    wired = replace(small, links=links)
+    for name, what in (
+        ("emptcp-http", "decides between links of the kinds wifi, lte, and there is ethernet"),
+        ("emptcp-kernel", "needs one link of Wi-Fi and one of LTE, and there are ethernet, wifi"),
+        ("mptcp-mdp", "needs one link of Wi-Fi and one of LTE, and there are ethernet, wifi"),
+    ):
+        assert clients.misfit(name, small, has_energy=True) is None
+        assert clients.misfit(name, wired, has_energy=True) == f"small: {name} {what}"
+    for name in ("adaptive-energy", "alg3", "mptcp"):
+        assert clients.misfit(name, wired, has_energy=True) is None
 
 
 def test_algorithms_are_told_of_the_player(task: Task) -> None:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from linklab.core import records
-from linklab.core.link_kinds import LinkKind
+from linklab.core.link_kinds import KINDS, LinkKind, devices, kind_of
 from linklab.core.records import ClientRecord, QueueRecord, Tail
 from linklab.energy import activity
 from linklab.energy.account import Account
@@ -55,11 +55,13 @@ def _of_client(model: EnergyModel, run_dir: Path) -> Account:
 def _kinds(client: ClientSummary, run_dir: Path) -> dict[str, LinkKind]:
     kinds = {}
     for name, link in client.links.items():
-        kind = activity.kind_of(name, link.device)
+        kind = kind_of(name, link.device)
         if kind is None:
+            titles = " or ".join(one.title for one in KINDS.values())
+            known = " and ".join(devices(KINDS.values()))
             raise FigureError(
-                f"{run_dir}: link {name!r} of {link.device!r}: is it Wi-Fi or LTE? Links called "
-                "wifi or lte, or devices such as wlan0 and rmnet0, tell"
+                f"{run_dir}: link {name!r} of {link.device!r}: is it {titles}? "
+                f"Links called {' or '.join(KINDS)}, or devices such as {known}, tell"
             )
         kinds[name] = kind
     return kinds

@@ -15,13 +15,15 @@ from linklab.models.model import AnyModel
 from linklab.scenario import link, settings
 from linklab.schema.rows import AnyTable, Listed, Row, Table
 
-_HEAD = """\
+_KINDS = " or ".join(f"`{name}`" for name in KINDS)
+
+_HEAD = f"""\
 # Keys of a scenario
 
 A scenario is one YAML file, called after its `name`. Values have units: `80 Mbit/s`, `10 ms`,
 `250 MB`, `0.3 %`. Anchors, aliases and merge keys (`<<`) work; a key given twice is refused.
-Links are in a mapping by name (up to 12 of a-z and 0-9, a letter first): one to eight, of kind `wifi`
-or `lte`; one that is called so is of that kind. `linklab scenarios --keys` prints this document:
+Links are in a mapping by name (up to 12 of a-z and 0-9, a letter first): one to eight, of kind {_KINDS};
+one that is called so is of that kind. `linklab scenarios --keys` prints this document:
 edit the rows in `emulator/linklab`.
 """
 

@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
+from linklab.core import shared_tables
 from linklab.core.paths import (
-    ALGORITHMS,
     MULTILINK,
     PROFILES,
     PYTHON_PATH,
@@ -92,7 +92,7 @@ OWN = (
     PROFILES,
     SERVER_CONFIGURATION,
     SERVER_EXCHANGE,
-    ALGORITHMS,
+    *shared_tables.FILES,
     MULTILINK,
 )
 """What every run reads of linklab itself."""
