@@ -108,92 +108,92 @@ var Algorithms = []Algorithm{
 	{
 		Name: "single", About: "everything, on one link", Source: "thesis 4.3.1",
 		From:    []string{"nothing"},
-		Wins:    "where there is one link, or one only may be used",
+		Wins:    "one link, or only one may be used",
 		Options: []string{}, Needs: []string{}, OneLink: true, Compared: true,
 		Scheduler: func(Parameters) Scheduler { return Single{} },
 	},
 	{
 		Name: "naive", About: "payload / n, once", Source: "thesis 4.3.2",
 		From:    []string{"payload", "number of links"},
-		Wins:    "links of one speed that does not change",
+		Wins:    "links of equal and constant rate",
 		Options: []string{}, Needs: []string{}, Compared: true,
 		Scheduler: func(Parameters) Scheduler { return Naive{} },
 	},
 	{
-		Name: "alg1", Alias: "static-limit", About: "U · r/Σr, with U from `--upper-limit`", Source: "thesis 4.3.3",
+		Name: "alg1", Alias: "static-limit", About: "U · r/Σr. U is `--upper-limit`", Source: "thesis 4.3.3",
 		From:    []string{"throughput"},
-		Wins:    "steady links; as published, slower than one link alone where another one is very slow",
+		Wins:    "steady links. Where one link is very slow, the fast one alone is faster",
 		Options: []string{"upper-limit", "first-request", "overlap", "window"}, Needs: []string{}, Compared: true,
 		Scheduler: func(p Parameters) Scheduler {
 			return Alg1{UpperLimit: p.UpperLimit, FirstRequests: p.FirstRequests}
 		},
 	},
 	{
-		Name: "alg2", Alias: "dynamic-limit", About: "D · r/Σr, with D = payload/n · Σr/ΣB", Source: "thesis 4.3.4",
+		Name: "alg2", Alias: "dynamic-limit", About: "D · r/Σr. D is payload/n · Σr/ΣB", Source: "thesis 4.3.4",
 		From:    []string{"throughput", "bandwidth", "payload", "number of links"},
-		Wins:    "large files on steady links whose bandwidth is known: few requests",
+		Wins:    "large files on steady links of known bandwidth: few requests",
 		Options: []string{"bandwidth", "first-request", "overlap", "window"}, Needs: []string{}, Compared: true,
 		Scheduler: func(p Parameters) Scheduler { return Alg2{FirstRequests: p.FirstRequests} },
 	},
 	{
-		Name: "alg3", Alias: "link-bdp", About: "BDP + f · (what alg2 says − BDP), with f from `--padding`; BDP if alg2 says less. `--plain` is f = 1", Source: "thesis 4.3.5",
+		Name: "alg3", Alias: "link-bdp", About: "BDP + f · (bytes of alg2 − BDP), at least BDP. f is `--padding`, and 1 with `--plain`", Source: "thesis 4.3.5",
 		From:    []string{"throughput", "bandwidth", "payload", "number of links", "round trip time"},
-		Wins:    "the fastest of the thesis on links that change",
+		Wins:    "links that change; the fastest of the thesis",
 		Options: []string{"bandwidth", "padding", "first-request", "overlap", "window"}, Needs: []string{}, Compared: true,
 		Scheduler: func(p Parameters) Scheduler {
 			return Alg3{FirstRequests: p.FirstRequests, Padding: p.Padding}
 		},
 	},
 	{
-		Name: "adaptive", Alias: "", About: "what each of its connections delivers in a quarter of a second; a link has as many connections, up to `--connections`, as bring more while no queue forms", Source: "",
-		From:    []string{"throughput of each connection", "round trip time and its least: the queue", "what arrived", "what each link owes"},
-		Wins:    "random loss, long ways, small files, links that come and go, the end of any file",
+		Name: "adaptive", Alias: "", About: "0.25 s of work for each connection. A link gets more connections, up to `--connections`, while they make it faster and no queue forms", Source: "",
+		From:    []string{"throughput of each connection", "round trip time and its minimum", "bytes received", "bytes outstanding on each link"},
+		Wins:    "random loss, long round trips, small files, links that come and go",
 		Options: []string{"connections"}, Needs: []string{}, Rescue: true,
 		Scheduler: func(Parameters) Scheduler { return Adaptive{} },
 	},
 	{
-		Name: "adaptive-energy", About: "what a link delivers in a second, before a player in a quarter of one, over those links that bring the rest for the least energy in the time that `--slowdown` allows. Also `--objective energy`", Source: "",
-		From:    []string{"throughput", "energy model", "what is left", "what all links could have brought by now", "time to play"},
-		Wins:    "energy, at a price in time that is stated",
+		Name: "adaptive-energy", About: "1 s of work, 0.25 s before a player. It uses the links that finish within `--slowdown` for the least energy", Source: "",
+		From:    []string{"throughput", "energy model", "bytes left", "time that all links would need", "time to play"},
+		Wins:    "least energy within a stated time",
 		Options: []string{"energy-model", "slowdown", "playback-rate", "playback-buffer"}, Needs: []string{"energy-model"}, Rescue: true,
 		Scheduler: func(p Parameters) Scheduler { return Thrifty{Model: p.Model, Slowdown: p.Slowdown, Player: p.Player} },
 	},
 	{
-		Name: "alg1-limited", About: "U · r/Σr, with r/Σr from a tenth to what that leaves of all", Source: "thesis 4.3.3, the optional limit",
+		Name: "alg1-limited", About: "as alg1, with r/Σr at least 0.1", Source: "thesis 4.3.3, the optional limit",
 		From:    []string{"throughput"},
-		Wins:    "one link much slower than the others, which keeps a tenth",
+		Wins:    "one link much slower than the others",
 		Options: []string{"upper-limit", "first-request", "overlap", "window"}, Needs: []string{},
 		Scheduler: func(p Parameters) Scheduler {
 			return Alg1Limited{Alg1{UpperLimit: p.UpperLimit, FirstRequests: p.FirstRequests}}
 		},
 	},
 	{
-		Name: "alg2-limited", About: "what alg2 says, with D at most a twentieth of the payload", Source: "thesis 4.3.4, the optional limit",
+		Name: "alg2-limited", About: "as alg2, with D at most a twentieth of the payload", Source: "thesis 4.3.4, the optional limit",
 		From:    []string{"throughput", "bandwidth", "payload", "number of links"},
-		Wins:    "as alg2, where rates change: smaller requests",
+		Wins:    "as alg2, for rates that change: smaller requests",
 		Options: []string{"bandwidth", "first-request", "overlap", "window"}, Needs: []string{},
 		Scheduler: func(p Parameters) Scheduler { return Alg2Limited{Alg2{FirstRequests: p.FirstRequests}} },
 	},
 	{
-		Name: "alg3-history", About: "what alg3 says with f · (1 − v), where v is the coefficient of variation of r so far", Source: "thesis 4.3.5, f by history",
+		Name: "alg3-history", About: "as alg3, with f · (1 − v). v is the coefficient of variation of r so far", Source: "thesis 4.3.5, f by history",
 		From:    []string{"throughput", "its variation so far", "bandwidth", "payload", "number of links", "round trip time"},
-		Wins:    "as alg3, where rates change",
+		Wins:    "as alg3, for rates that change",
 		Options: []string{"bandwidth", "padding", "first-request", "overlap", "window"}, Needs: []string{},
 		Scheduler: func(p Parameters) Scheduler {
 			return Alg3History{Alg3{FirstRequests: p.FirstRequests, Padding: p.Padding}}
 		},
 	},
 	{
-		Name: "alg3-static", About: "what alg3 says; a link below 100 kB/s loses its requests, and is not used any more", Source: "thesis 8.2.4, static check of slow links",
-		From:    []string{"as alg3", "a fixed least rate"},
-		Wins:    "a link that is worse than none; useless for links that are slow and help",
+		Name: "alg3-static", About: "as alg3. A link below 800 kbit/s loses its requests and is not used again", Source: "thesis 8.2.4, static check of slow links",
+		From:    []string{"as alg3", "a fixed rate"},
+		Wins:    "a link that does harm. It also drops slow links that would help",
 		Options: []string{"bandwidth", "padding", "first-request", "overlap", "window"}, Needs: []string{},
 		Scheduler: func(p Parameters) Scheduler {
 			return SlowLinks{Scheduler: Alg3{FirstRequests: p.FirstRequests, Padding: p.Padding}}
 		},
 	},
 	{
-		Name: "alg3-dynamic", About: "the same below 0.2 · Σr/n", Source: "thesis 8.2.4, dynamic check of slow links",
+		Name: "alg3-dynamic", About: "as alg3-static, for a link below 0.2 · Σr/n", Source: "thesis 8.2.4, dynamic check of slow links",
 		From:    []string{"as alg3", "the mean of all links"},
 		Wins:    "the same beside fast links",
 		Options: []string{"bandwidth", "padding", "first-request", "overlap", "window"}, Needs: []string{},
@@ -202,14 +202,14 @@ var Algorithms = []Algorithm{
 		},
 	},
 	{
-		Name: "gb-p", About: "its part of a segment of `--segment`, so that all links end with it together; another link helps with a part that the player, or the end, would wait for", Source: "GreenBag IV.B, GB-P",
+		Name: "gb-p", About: "its part of a segment (`--segment`), so that all links finish together. Another link helps with a part that would be late", Source: "GreenBag IV.B, GB-P",
 		From:    []string{"goodput of the current part", "time to play"},
-		Wins:    "a film that is watched while it comes",
+		Wins:    "video that plays during the download",
 		Options: []string{"segment", "playback-rate", "playback-buffer"}, Needs: []string{},
 		Scheduler: func(p Parameters) Scheduler { return GreenBag{SegmentSize: p.Segment, Player: p.Player} },
 	},
 	{
-		Name: "gb-e", About: "the same, over one link alone when it brings the rest in time for less energy", Source: "GreenBag IV.B, GB-E",
+		Name: "gb-e", About: "as gb-p, but over one link alone if that is fast enough and needs less energy", Source: "GreenBag IV.B, GB-E",
 		From:    []string{"as gb-p", "energy model"},
 		Wins:    "the same on a battery",
 		Options: []string{"segment", "playback-rate", "playback-buffer", "energy-model"}, Needs: []string{"playback-rate", "energy-model"},
@@ -218,27 +218,27 @@ var Algorithms = []Algorithm{
 		},
 	},
 	{
-		Name: "gb-half", About: "what gb-p says with parts of one size", Source: "GreenBag V-A3, the fixed ratio",
+		Name: "gb-half", About: "as gb-p, with parts of equal size", Source: "GreenBag V-A3, the fixed ratio",
 		From:    []string{"nothing"},
-		Wins:    "the baseline of gb-p",
+		Wins:    "baseline of gb-p",
 		Options: []string{"segment", "playback-rate", "playback-buffer"}, Needs: []string{},
 		Scheduler: func(p Parameters) Scheduler {
 			return GreenBag{SegmentSize: p.Segment, Player: p.Player, Halves: true}
 		},
 	},
 	{
-		Name: "gb-no-recovery", About: "what gb-p says, but every link brings its parts alone", Source: "GreenBag V-A4",
+		Name: "gb-no-recovery", About: "as gb-p, but no link helps another", Source: "GreenBag V-A4",
 		From:    []string{"as gb-p"},
-		Wins:    "the baseline of its recovery",
+		Wins:    "baseline of gb-p's recovery",
 		Options: []string{"segment", "playback-rate", "playback-buffer"}, Needs: []string{},
 		Scheduler: func(p Parameters) Scheduler {
 			return GreenBag{SegmentSize: p.Segment, Player: p.Player, NoRecovery: true}
 		},
 	},
 	{
-		Name: "emptcp-http", About: "what alg1 says, over Wi-Fi first, and LTE too when both cost less energy per byte", Source: "eMPTCP 3, above HTTP",
+		Name: "emptcp-http", About: "as alg1, over Wi-Fi first. LTE joins when both together need less energy per byte", Source: "eMPTCP 3, above HTTP",
 		From:    []string{"throughput", "energy model"},
-		Wins:    "small files, and Wi-Fi that is good enough: least energy",
+		Wins:    "small files, and Wi-Fi that is good enough",
 		Options: []string{"energy-model", "upper-limit", "first-request", "overlap", "window"}, Needs: []string{"energy-model"},
 		Kinds: []energy.Kind{energy.Wifi, energy.LTE},
 		Scheduler: func(p Parameters) Scheduler {
@@ -246,16 +246,16 @@ var Algorithms = []Algorithm{
 		},
 	},
 	{
-		Name: "booster", About: "1 MB, when all of the one before is there; over Wi-Fi alone up to 30 MB", Source: "thesis 2.3.1, Samsung's Download Booster",
+		Name: "booster", About: "1 MB, after the one before is complete. Files up to 30 MB use Wi-Fi alone", Source: "thesis 2.3.1, Samsung's Download Booster",
 		From:    []string{"size of the file"},
-		Wins:    "the baseline of the thesis: parts of one size",
+		Wins:    "baseline of the thesis: parts of one size",
 		Options: []string{}, Needs: []string{},
 		Scheduler: func(Parameters) Scheduler { return Booster{} },
 	},
 	{
 		Name: "dynsub", About: "r/Σr of each segment, which plays for 2 s", Source: "Evensen",
 		From:    []string{"throughput", "playback rate"},
-		Wins:    "a film in segments of one duration",
+		Wins:    "video in segments of one duration",
 		Options: []string{"playback-rate", "window"}, Needs: []string{"playback-rate"},
 		Scheduler: func(p Parameters) Scheduler { return DynSub{Player: p.Player} },
 	},

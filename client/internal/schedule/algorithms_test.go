@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"os"
-	"strings"
 	"testing"
 )
 
@@ -44,22 +42,6 @@ func TestEveryRowIsWhole(t *testing.T) {
 				t.Errorf("two algorithms are called %s", name)
 			}
 			names[name] = true
-		}
-	}
-}
-
-func TestTheReadmeListsTheAlgorithms(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range Algorithms {
-		name := "`" + a.Name + "`"
-		if a.Alias != "" {
-			name += ", `" + a.Alias + "`"
-		}
-		if row := fmt.Sprintf("\n| %s | %s |\n", name, a.About); !strings.Contains(string(readme), row) {
-			t.Errorf("README.md lacks the row%s", row)
 		}
 	}
 }

@@ -23,7 +23,7 @@ const longestGap = 500 * time.Millisecond
 // asymmetry is how much faster downlinks usually are than uplinks at most. What a
 // client sends to begin TLS is as long as the answer, so that the train mostly
 // shows the uplink. Half of it does as well, a quarter and twice as much worse
-// (client/ALGORITHMS.md).
+// (emulator/handbook/experiments/constants.md).
 const asymmetry = 4
 
 // Add takes note of a connection that was made at now, and what it received.
