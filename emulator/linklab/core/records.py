@@ -76,7 +76,7 @@ class EventRecord(msgspec.Struct, frozen=True):
 
 
 class ClientRecord(msgspec.Struct, frozen=True, rename={"from_link": "from"}):
-    """A line of multilink's `client.jsonl` (client/README.md); fields that its event lacks are 0."""
+    """A line of multilink's `client.jsonl` (handbook: client-files.md); fields that its event lacks are 0."""
 
     t_ns: Nanoseconds
     event: Name
