@@ -20,6 +20,7 @@ import (
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/oddserver"
+	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
@@ -41,6 +42,7 @@ func TestOddOrigins(t *testing.T) {
 	server := oddserver.New(content, oddserver.WithRate(8_000_000))
 	var wg sync.WaitGroup
 	room := make(chan struct{}, 48)
+	part := 0
 	for _, protocol := range []string{oddserver.HTTP2, oddserver.HTTP1} {
 		origin, err := server.Start(protocol, "127.0.0.1", "127.0.0.2", "127.0.0.3")
 		if err != nil {
@@ -61,7 +63,12 @@ func TestOddOrigins(t *testing.T) {
 				o.Streams = 64
 			})
 			client, plain := direct(t), origin.Client()
-			for _, habit := range oddserver.Habits {
+			part++
+			for i, habit := range oddserver.Habits {
+				// Beside the race detector each habit meets one of the four proxies.
+				if racedetector.On && i%4 != part%4 {
+					continue
+				}
 				for _, asked := range []string{"", "bytes=1000000-", "bytes=1000000-2999999", "bytes=100-199"} {
 					if asked != "" && name == "alg3" && protocol == oddserver.HTTP1 {
 						continue
