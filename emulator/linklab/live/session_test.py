@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from linklab.core.records import FILES, MachineRecord, QueueRecord, line
@@ -17,7 +18,7 @@ from linklab.live.session import KEPT_RUNS, LiveLab, choose_place, requests
 from linklab.places import choice
 from linklab.places.choice import Environment, PlaceError
 from linklab.runs import job, runner, summary
-from linklab.runs.job import Job
+from linklab.runs.job_test import JOB
 from linklab.runs.run_figures import RunFigures
 from linklab.runs.runner import RunError, RunRequest
 from linklab.scenario import Scenario
@@ -63,24 +64,13 @@ class Runs:
 
     def prepare(self, request: RunRequest, run_dir: Path, _: Environment, *, live: bool) -> None:
         job.write(
-            Job(
+            msgspec.structs.replace(
+                JOB,
                 scenario=request.scenario.name,
                 contestant=request.contestant,
-                command=None,
                 seed=request.seed,
-                place="guest",
                 clock="real",
-                reason="test",
-                shift_s=0.0,
                 live=live,
-                started_at="2026-11-21T06:19:34+00:00",
-                payload="",
-                payload_sha256="",
-                multilink="",
-                certificate_authority="",
-                certificate="",
-                key="",
-                versions={},
             ),
             run_dir,
         )

@@ -12,6 +12,7 @@ from linklab.core.records import ClientRecord, QueueRecord, Record
 from linklab.lab.programs.terminal import Terminal, Window
 from linklab.metrics.manifest import new_metrics
 from linklab.runs.job import NOBODY, Job
+from linklab.runs.job_test import JOB
 
 SIZE_BYTES = 20_000_000
 SCENARIO = f"""name: small
@@ -26,25 +27,8 @@ GOODPUT = "linklab_download_goodput_bytes_per_second"
 
 
 def job(contestant: str | None, name: str | None = None) -> Job:
-    return Job(
-        scenario="small",
-        contestant=contestant,
-        name=name,
-        command=None,
-        seed=1,
-        place="guest",
-        clock="real",
-        reason="",
-        shift_s=0.0,
-        started_at="2026-11-21T06:19:34+00:00",
-        payload="",
-        payload_sha256="",
-        multilink="",
-        certificate_authority="",
-        certificate="",
-        key="",
-        versions={},
-    )
+    changes = {"seed": 1, "clock": "real", "started_at": "2026-11-21T06:19:34+00:00"}
+    return msgspec.structs.replace(JOB, contestant=contestant, name=name, **changes)
 
 
 def wifi(direction: Direction, sent_bytes: int) -> QueueRecord:

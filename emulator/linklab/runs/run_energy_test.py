@@ -13,6 +13,7 @@ from linklab.core.records import FILES, ProcessRecord, line
 from linklab.energy import library
 from linklab.runs import job, outcome, run_energy, summary
 from linklab.runs.directory_energy import of_directory
+from linklab.runs.job_test import JOB
 from linklab.runs.run_figures import FigureError
 from linklab.schema.document import ScenarioError
 
@@ -67,24 +68,7 @@ def lab_run(directory: Path, *, energy: bool) -> Path:
     one = replace(one, payload=replace(one.payload, size_bytes=1_900_000, sha256=None))
     directory.mkdir()
     (directory / job.SCENARIO_FILE).write_text(scenario.to_yaml(one))
-    made = job.Job(
-        scenario=one.name,
-        contestant="curl-wifi",
-        command=None,
-        seed=1,
-        place="guest",
-        clock="virtual",
-        reason="",
-        shift_s=0.0,
-        started_at="",
-        payload="",
-        payload_sha256="",
-        multilink="",
-        certificate_authority="",
-        certificate="",
-        key="",
-        versions={},
-    )
+    made = msgspec.structs.replace(JOB, scenario=one.name, contestant="curl-wifi", seed=1)
     job.write(made, directory)
     (directory / "outcome.json").write_bytes(
         b'{"exit_code":0,"elapsed_ns":2000000000,'
