@@ -7,7 +7,7 @@ PYTHON := $(VENV)/bin/python
 LINKLAB := $(VENV)/bin/linklab
 MULTILINK := build/multilink
 SETUP := emulator/setup
-CLIENT_SOURCES := $(shell find client -name '*.go' -o -name 'go.*' 2>/dev/null)
+CLIENT_SOURCES := $(shell find client -name '*.go' -o -name 'go.*' -o -name link_kinds.json 2>/dev/null)
 
 .PHONY: help
 help: ## what can be made

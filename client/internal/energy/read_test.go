@@ -121,7 +121,7 @@ func TestKindsOfLinks(t *testing.T) {
 		{"a", "wlp3s0"}:   Wifi,
 		{"a", "rmnet1"}:   LTE,
 		{"a", "wwan0"}:    LTE,
-		{"lte2", "eth0"}:  "",
+		{"lte2", "usb0"}:  "",
 		{"wifi2", "usb0"}: "",
 	} {
 		if got := KindOf(link[0], link[1]); got != want {
