@@ -2,13 +2,19 @@
 
 import re
 import shlex
+import sys
 import textwrap
+import types
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from linklab import scenario
 from linklab.commands import cli
+from linklab.core.link_state import LinkState
+from linklab.models.layer import NO_LOAD
+from linklab.models.model import Making
 from linklab.report import publication
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +39,8 @@ EXAMPLES = frozenset(
         "mine.yaml",
         "yesterday.yaml",
         "my-scenario.yaml",
+        "emulator/linklab/models/dips.py",
+        "client/internal/schedule/fixedsize.go",
     }
 )
 """Names that stand for any file, or for one that a user or a run makes."""
@@ -113,10 +121,34 @@ def test_scenarios_in_the_handbook_are_some(tmp_path: Path) -> None:
     text = "\n".join(page.read_text() for page in HANDBOOK)
     shown = re.findall(r"^    cat > (\S+\.yaml) <<'END'\n(.*?)^    END$", text, re.M | re.S)
     scenarios = [(name, textwrap.dedent(one)) for name, one in shown if "links:" in one]
-    assert {name for name, _ in scenarios} == {"my-scenario.yaml", "train.yaml"}
+    assert {name for name, _ in scenarios} == {"my-scenario.yaml", "train.yaml", "dips.yaml"}
     for name, one in scenarios:
+        if name == "dips.yaml":  # It needs the link model of its page.
+            continue
         (tmp_path / name).write_text(one)
         assert scenario.find(str(tmp_path / name)).links
+
+
+def test_the_link_model_in_the_handbook_works() -> None:
+    page = ROOT / "emulator" / "handbook" / "how-to" / "write-a-link-model.md"
+    found = re.search(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+    assert found
+    module = types.ModuleType("dips")
+    sys.modules["dips"] = module  # Where dataclasses look up names.
+    try:
+        exec(found[1], vars(module))
+        settings = module.DipSettings(rate_bps=5_000_000, every_s=3.0, lasts_s=1.0)
+        layer = module.MODEL.layer(settings, Making(run_seed=1, link="wifi", step_s=0.02))
+    finally:
+        del sys.modules["dips"]
+    state = LinkState(
+        up=True, down_rate_bps=60, up_rate_bps=20_000_000, delay_s=0, jitter_s=0, loss_ratio=0
+    )
+    assert layer.apply(0.0, NO_LOAD, state) == state
+    assert layer.next_s() == 2.0
+    assert layer.apply(2.0, NO_LOAD, state) == replace(state, up_rate_bps=5_000_000)
+    assert layer.next_s() == 3.0
+    assert [row.key for row in module.TABLE.flat] == ["rate", "every", "lasts"]
 
 
 def test_the_handbook_s_contents_list_every_page() -> None:
