@@ -41,42 +41,27 @@ func speakHTTP2(t *testing.T, says func(conn *tls.Conn, requests int)) (url stri
 	from := httptest.NewTLSServer(nil) // Its certificate is that of all test servers.
 	defer from.Close()
 	config := &tls.Config{Certificates: from.TLS.Certificates, NextProtos: []string{"h2"}}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			raw, err := listener.Accept()
-			if err != nil {
+	address := accept(t, config, func(conn net.Conn) {
+		if _, err := io.ReadFull(conn, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))); err != nil {
+			return
+		}
+		conn.Write(frame(settingsFrame, 0))
+		says(conn.(*tls.Conn), 0)
+		header := make([]byte, 9)
+		for requests := 0; ; {
+			if _, err := io.ReadFull(conn, header); err != nil {
 				return
 			}
-			go func() {
-				conn := tls.Server(raw, config)
-				defer conn.Close()
-				if _, err := io.ReadFull(conn, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))); err != nil {
-					return
-				}
-				conn.Write(frame(settingsFrame, 0))
-				says(conn, 0)
-				header := make([]byte, 9)
-				for requests := 0; ; {
-					if _, err := io.ReadFull(conn, header); err != nil {
-						return
-					}
-					if _, err := io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(header)>>8)); err != nil {
-						return
-					}
-					if header[3] == headersFrame {
-						requests++
-						says(conn, requests)
-					}
-				}
-			}()
+			if _, err := io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(header)>>8)); err != nil {
+				return
+			}
+			if header[3] == headersFrame {
+				requests++
+				says(conn.(*tls.Conn), requests)
+			}
 		}
-	}()
-	return "https://" + listener.Addr().String() + "/f", flags
+	})
+	return "https://" + address + "/f", flags
 }
 
 // reset ends a connection without a word of TLS or TCP.

@@ -20,9 +20,9 @@ import (
 	"time"
 )
 
-// say starts a server on loopback that answers each connection's first
-// request with the text.
-func say(t *testing.T, config *tls.Config, answer string) (address string) {
+// accept starts a server on loopback that handles each connection, by TLS if there is
+// a configuration, in a goroutine of its own, and then closes it.
+func accept(t *testing.T, config *tls.Config, handle func(net.Conn)) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -35,18 +35,26 @@ func say(t *testing.T, config *tls.Config, answer string) (address string) {
 			if err != nil {
 				return
 			}
+			if config != nil {
+				conn = tls.Server(conn, config)
+			}
 			go func() {
 				defer conn.Close()
-				if config != nil {
-					conn = tls.Server(conn, config)
-				}
-				if _, err := conn.Read(make([]byte, 4096)); err == nil {
-					io.WriteString(conn, answer)
-				}
+				handle(conn)
 			}()
 		}
 	}()
 	return listener.Addr().String()
+}
+
+// say starts a server that answers each connection's first request with the text.
+func say(t *testing.T, config *tls.Config, answer string) (address string) {
+	t.Helper()
+	return accept(t, config, func(conn net.Conn) {
+		if _, err := conn.Read(make([]byte, 4096)); err == nil {
+			io.WriteString(conn, answer)
+		}
+	})
 }
 
 // otherNames is a certificate for names that rename a terminal's window.

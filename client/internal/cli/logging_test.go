@@ -94,35 +94,17 @@ func TestLinesThatAreLeftOutAreCounted(t *testing.T) {
 // that a terminal obeys: net/http's own log tells of them.
 func unasked(t *testing.T, config *tls.Config) (address string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
+	return accept(t, config, func(conn net.Conn) {
+		from := bufio.NewReader(conn)
 		for {
-			conn, err := listener.Accept()
+			request, err := http.ReadRequest(from)
 			if err != nil {
 				return
 			}
-			if config != nil {
-				conn = tls.Server(conn, config)
-			}
-			go func() {
-				defer conn.Close()
-				from := bufio.NewReader(conn)
-				for {
-					request, err := http.ReadRequest(from)
-					if err != nil {
-						return
-					}
-					io.Copy(io.Discard, request.Body)
-					io.WriteString(conn, "HTTP/1.1 404 "+words+"\r\nContent-Length: 0\r\n\r\n"+words+strings.Repeat("y", 3000)+"\r\n\r\n")
-				}
-			}()
+			io.Copy(io.Discard, request.Body)
+			io.WriteString(conn, "HTTP/1.1 404 "+words+"\r\nContent-Length: 0\r\n\r\n"+words+strings.Repeat("y", 3000)+"\r\n\r\n")
 		}
-	}()
-	return listener.Addr().String()
+	})
 }
 
 // Whatever the command, others' words come to the terminal as words.

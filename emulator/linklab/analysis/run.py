@@ -165,14 +165,8 @@ class Run:
             model = run_energy.model_of(self.path)
             if model is None:
                 return []
-            cost = run_energy.of_lab(
-                model,
-                self.scenario,
-                self.path,
-                self.queues,
-                start_s=self._shift_s,
-                download_s=self.figures.download_s,
-                payload_bytes=self.figures.carried_bytes,
+            cost = run_energy.of_download(
+                model, self.scenario, self.path, self.queues, self._shift_s, self.figures
             )
         except (FigureError, OSError, ScenarioError) as error:
             raise LoadError(f"{self.path}: {error}") from error

@@ -17,14 +17,11 @@ from linklab.commands.options import (
     add_server,
     add_side_by_side,
     contestants,
-    server,
-    share,
 )
 from linklab.display import printing
 from linklab.field import recording
 from linklab.report import tables
-from linklab.runs import clients, run_energy
-from linklab.runs.runner import RunRequest
+from linklab.runs import clients
 from linklab.scenario import Scenario, find
 
 USUAL = "published,adaptive"
@@ -89,22 +86,7 @@ def run(options: argparse.Namespace) -> int:
         options.place,
         options.clock,
     )
-    own, shared = server(options), share(options, for_server=True)
-    requests = [
-        RunRequest(
-            scenario,
-            name,
-            options.seed + n,
-            shift_s=options.shift,
-            energy=energy,
-            server=own,
-            share=shared,
-        )
-        for scenario, names in plan
-        for energy in [run_energy.model_for(scenario, options.energy_model)]
-        for name in names
-        for n in range(options.runs)
-    ]
+    requests = running.requests_of(plan, options)
     series = running.run_series(requests, options, "compare")
     comparisons = [series.comparison(scenario, names) for scenario, names in plan]
     if options.json:

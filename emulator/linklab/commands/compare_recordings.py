@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from linklab.commands import import_recordings, report, running
-from linklab.commands.options import UsageError, contestants, server, share
+from linklab.commands.options import UsageError, contestants
 from linklab.core.scratch import scratch_prefix
 from linklab.display import printing
 from linklab.field import files, making, prediction, recording
@@ -19,8 +19,6 @@ from linklab.field.making import MakingError
 from linklab.field.prediction import Prediction
 from linklab.field.recording import Recording, RecordingError
 from linklab.report import predictions, tables
-from linklab.runs import run_energy
-from linklab.runs.runner import RunRequest
 from linklab.scenario import Scenario
 
 
@@ -34,22 +32,7 @@ def run(options: argparse.Namespace) -> int:
             for one, scenario in zip(recordings, scenarios, strict=True)
         ]
         running.require([who for _, names in plan for who in names], options.place, options.clock)
-        own, shared = server(options), share(options, for_server=True)
-        requests = [
-            RunRequest(
-                scenario,
-                who,
-                options.seed + n,
-                shift_s=options.shift,
-                energy=energy,
-                server=own,
-                share=shared,
-            )
-            for scenario, names in plan
-            for energy in [run_energy.model_for(scenario, options.energy_model)]
-            for who in names
-            for n in range(options.runs)
-        ]
+        requests = running.requests_of(plan, options)
         series = running.run_series(requests, options, "compare")
     found: dict[str, tuple[Scenario, Prediction]] = {}
     for one, scenario in zip(recordings, scenarios, strict=True):

@@ -203,14 +203,13 @@ def _power(run: Evidence, models: EnergyModels) -> list[tuple[float, float, dict
     model = models.of_run(run)
     if model is None:
         return []
-    account = run_energy.of_lab(
+    account = run_energy.of_download(
         model,
         run.scenario,
         run.run_dir,
         Tail(run.run_dir, QueueRecord).read(),
-        start_s=run.job.shift_s,
-        download_s=run.figures.download_s,
-        payload_bytes=run.figures.carried_bytes,
+        run.job.shift_s,
+        run.figures,
     )
     return [(one.t_s, one.power_w, one.links_w) for one in account.power]
 

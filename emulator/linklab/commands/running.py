@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from linklab.commands.options import server, share
 from linklab.display.progress import progress
 from linklab.places import choice
 from linklab.places.choice import Environment
 from linklab.places.guest.__main__ import make_guest
-from linklab.runs import clients, runner, summary
+from linklab.runs import clients, run_energy, runner, summary
 from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.runs.runner import Finished, RunRequest
 from linklab.scenario import Scenario
@@ -154,6 +155,29 @@ class RunSeries:
             f"{len(self.results)} runs in {self.wall_s:.0f} s; "
             f"run directories: {self.options.out}/{self.parent.name}"
         )
+
+
+def requests_of(
+    plan: Sequence[tuple[Scenario, Sequence[str]]], options: argparse.Namespace
+) -> list[RunRequest]:
+    """The runs of every scenario by its clients, each with `--runs` seeds from `--seed` on, as the
+    options of `add_run` and `add_server` want them."""
+    own, shared = server(options), share(options, for_server=True)
+    return [
+        RunRequest(
+            scenario,
+            name,
+            options.seed + n,
+            shift_s=options.shift,
+            energy=energy,
+            server=own,
+            share=shared,
+        )
+        for scenario, names in plan
+        for energy in [run_energy.model_for(scenario, options.energy_model)]
+        for name in names
+        for n in range(options.runs)
+    ]
 
 
 def run_series(requests: Sequence[RunRequest], options: argparse.Namespace, kind: str) -> RunSeries:

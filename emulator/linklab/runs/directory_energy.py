@@ -28,15 +28,7 @@ def of_directory(run_dir: Path, model: EnergyModel | None = None) -> Account:
     scenario, made = job.scenario_of(run_dir), job.read(run_dir)
     queues = Tail(run_dir, QueueRecord).read()
     figures = summary.figures_of(run_dir)
-    return run_energy.of_lab(
-        used,
-        scenario,
-        run_dir,
-        queues,
-        start_s=made.shift_s,
-        download_s=figures.download_s,
-        payload_bytes=figures.carried_bytes,
-    )
+    return run_energy.of_download(used, scenario, run_dir, queues, made.shift_s, figures)
 
 
 def _of_client(model: EnergyModel, run_dir: Path) -> Account:

@@ -120,15 +120,7 @@ class Reader:
         queues = [] if model is None else Tail(run_dir, QueueRecord).read()
         if model is None or not queues:
             return figures
-        cost = run_energy.of_lab(
-            model,
-            scenario,
-            run_dir,
-            queues,
-            start_s=shift_s,
-            download_s=figures.download_s,
-            payload_bytes=figures.carried_bytes,
-        )
+        cost = run_energy.of_download(model, scenario, run_dir, queues, shift_s, figures)
         return replace(figures, energy=cost.figures)
 
     def _scenario(self, run_dir: Path) -> Scenario:

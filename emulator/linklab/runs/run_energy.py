@@ -16,7 +16,7 @@ from linklab.energy.account import Account, account
 from linklab.energy.activity import Activity
 from linklab.energy.model import EnergyModel, to_yaml
 from linklab.runs import job
-from linklab.runs.run_figures import FigureError
+from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.scenario import Scenario, ScenarioError
 
 
@@ -63,6 +63,26 @@ def of_lab(
     activities = activity.of_lab(queues, states, kinds)
     processor = [(one.t_s, one.cpu_s) for one in processes if one.process == "client"]
     return of_activities(model, activities, start_s, download_s, payload_bytes, processor)
+
+
+def of_download(
+    model: EnergyModel,
+    scenario: Scenario,
+    run_dir: Path,
+    queues: list[QueueRecord],
+    shift_s: float,
+    figures: RunFigures,
+) -> Account:
+    """What the whole of a run in the lab cost. Raises as `of_lab`."""
+    return of_lab(
+        model,
+        scenario,
+        run_dir,
+        queues,
+        start_s=shift_s,
+        download_s=figures.download_s,
+        payload_bytes=figures.carried_bytes,
+    )
 
 
 def of_activities(

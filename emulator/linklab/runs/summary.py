@@ -120,15 +120,7 @@ def _with_samples(
     model = run_energy.model_of(run_dir)
     if model is None:
         return figures
-    cost = run_energy.of_lab(
-        model,
-        scenario,
-        run_dir,
-        queues,
-        start_s=shift_s,
-        download_s=figures.download_s,
-        payload_bytes=figures.carried_bytes,
-    )
+    cost = run_energy.of_download(model, scenario, run_dir, queues, shift_s, figures)
     return replace(figures, energy=cost.figures)
 
 
