@@ -46,7 +46,7 @@ def test_no_module_names_one_above_it() -> None:
     ("folder", "named", "refused"),
     [
         ("places", "linklab.runs.guest_session", True),
-        ("places", "linklab.lab.shaping.shaping", False),
+        ("places", "linklab.lab.shaping.probe", False),
         ("lab", "linklab.places.choice", True),
         ("live", "linklab.publish.owner", True),
         ("lab", "linklab.lab.super_aggregation.loss_fetching", False),

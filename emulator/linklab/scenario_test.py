@@ -236,8 +236,8 @@ links:
             "dwon: 40 Mbit/s",
             (
                 "x.yaml:6: links.lte: unknown key 'dwon' (did you mean 'down'?); allowed: down, up, "
-                "rtt, kind, jitter, loss, loss_burst, queue, queue_down, queue_up, bandwidth, "
-                "between_runs, trace, on_off, carriers, rrc"
+                "rtt, kind, jitter, loss, loss_burst, queue, queue_down, queue_up, "
+                "queue_discipline, bandwidth, between_runs, trace, on_off, carriers, rrc"
             ),
         ),
         (
@@ -245,7 +245,7 @@ links:
             "",
             (
                 "x.yaml:6: links.lte: 'rtt' is missing; needed: down, up, rtt; optional: kind, jitter, "
-                "loss, loss_burst, queue, queue_down, queue_up, bandwidth, "
+                "loss, loss_burst, queue, queue_down, queue_up, queue_discipline, bandwidth, "
                 "between_runs, trace, on_off, carriers, rrc"
             ),
         ),

@@ -53,7 +53,8 @@ class LinkRecord(LinkState, _Applied):
 class QueueRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A line of `queues.jsonl`: the counters of one direction of a link.
 
-    `late_s` is by how much the sample came after its time, 0 in runs that do not say.
+    `late_s` is by how much the sample came after its time, 0 in runs that do not say. `discipline`
+    has what only the link's queue discipline counts, where that counts more than others.
     """
 
     t_s: Seconds
@@ -64,6 +65,7 @@ class QueueRecord(msgspec.Struct, frozen=True, kw_only=True):
     queue_bytes: Bytes
     dropped_packets: Count
     lost_packets: Count
+    discipline: dict[Name, Count] | msgspec.UnsetType = msgspec.UNSET
 
 
 class EventRecord(msgspec.Struct, frozen=True):

@@ -218,11 +218,17 @@ def test_it_says_loudly_when_the_machine_cannot_keep_up_and_not_before_a_figure_
         return capsys.readouterr().err
 
     def late(t_s: float, late_s: float) -> str:
-        counters = {"sent_bytes": 0, "queue_bytes": 0, "dropped_packets": 0, "lost_packets": 0}
-        return happens(
-            queues,
-            QueueRecord(t_s=t_s, late_s=late_s, link="wifi", direction="down", **counters),
+        sampled = QueueRecord(
+            t_s=t_s,
+            late_s=late_s,
+            link="wifi",
+            direction="down",
+            sent_bytes=0,
+            queue_bytes=0,
+            dropped_packets=0,
+            lost_packets=0,
         )
+        return happens(queues, sampled)
 
     assert late(1.0, 0.1) == ""  # An idle core, and 100 ms of a whole download.
     said = late(2.0, 0.3)

@@ -41,7 +41,7 @@ def host_obstacle() -> str | None:
         return "not root"
     try:
         done = subprocess.run(
-            ["unshare", "--net", sys.executable, "-m", "linklab.lab.shaping.shaping"],
+            ["unshare", "--net", sys.executable, "-m", "linklab.lab.shaping.probe"],
             capture_output=True,
             text=True,
             check=False,

@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -34,7 +35,7 @@ def made(parent: Path, name: str, scenario: Scenario) -> Path:
     job.write(JOB, run_dir)
     (run_dir / job.SCENARIO_FILE).write_text(to_yaml(scenario))
     (run_dir / summary.FILE).write_bytes(msgspec.json.encode(FIGURES))
-    counters = {"queue_bytes": 0, "dropped_packets": 0, "lost_packets": 0}
+    counters: dict[str, Any] = {"queue_bytes": 0, "dropped_packets": 0, "lost_packets": 0}
     with (run_dir / records.FILES[QueueRecord]).open("wb") as file:
         for t_s, sent in ((1.0, 400_000), (2.0, 1_000_000)):
             for direction in ("down", "up"):

@@ -38,7 +38,7 @@ from linklab.lab.player.control import Inbox
 from linklab.lab.player.player import Player
 from linklab.lab.player.signal_file import SignalFile
 from linklab.lab.programs import own_server, program_root, server, terminal
-from linklab.lab.shaping.shaping import TIMER_SLACK_S
+from linklab.lab.shaping.rate_queue import TIMER_SLACK_S
 from linklab.links.stack import models
 from linklab.places.guest import footing, gateway
 from linklab.places.guest.init import BIND, mount, unmount

@@ -13,6 +13,7 @@ from linklab.models import registry
 from linklab.models.keys import BURST, RATE, ROUND_TRIP, SHARE
 from linklab.models.loss import check_bursts
 from linklab.models.model import Around, FindTrace
+from linklab.queues import registry as disciplines
 from linklab.schema.mapping import Keys, Mapping
 from linklab.schema.quantities import one_named, rate, size
 from linklab.schema.rows import Mappings, Row, Table, keys
@@ -25,8 +26,8 @@ class LinkSettings:
     """A link before its first event.
 
     `jitter_s` is the standard deviation of the one-way delay, whose mean is rtt_s/2. `loss_ratio`
-    is the share of downlink packets that are lost before the queue. The queues are
-    drop-tail. `bandwidth_bps` is B_x of thesis 4.3.4 and 4.3.5, what the algorithms take
+    is the share of downlink packets that are lost before the queue. `queue_discipline` has the
+    settings of one of `linklab.queues.registry`. `bandwidth_bps` is B_x of thesis 4.3.4 and 4.3.5, what the algorithms take
     for the link's capacity; 1.3 times the true rate reproduces the thesis' link Δ.
     `models` has the settings of each model that the scenario gives the link, in the order of
     `linklab.models.registry`.
@@ -43,6 +44,7 @@ class LinkSettings:
     queue_down_bytes: int
     queue_up_bytes: int
     bandwidth_bps: int
+    queue_discipline: Any = disciplines.DEFAULT
     models: tuple[Any, ...] = ()
 
     @property
@@ -76,7 +78,7 @@ class LinkSettings:
 
 
 def default_queue_bytes(rate_bps: int) -> int:
-    """Drop-tail queue of max(1 MB, 0.4 s of the rate), an assumption for LTE and Wi-Fi.
+    """Queue of max(1 MB, 0.4 s of the rate), an assumption for LTE and Wi-Fi.
 
     Not more than 1 GB, which only rates above 20 Gbit/s would ask for.
     """
@@ -127,11 +129,19 @@ TABLE: Final = Table(
             "queue",
             "queue_bytes",
             _QUEUE,
-            "drop-tail, in both directions",
+            "size of the queue, in both directions",
             default="0.4 s of the rate, at least 1 MB",
         ),
         Row("queue_down", "queue_down_bytes", _QUEUE, "of the downlink", default="`queue`"),
         Row("queue_up", "queue_up_bytes", _QUEUE, "of the uplink", default="`queue`"),
+        Row(
+            "queue_discipline",
+            "queue_discipline",
+            disciplines.Choice(),
+            "which packets wait and which are dropped, in both directions",
+            unset=disciplines.DEFAULT,
+            default=disciplines.of_settings(disciplines.DEFAULT).name,
+        ),
         Row(
             "bandwidth",
             "bandwidth_bps",

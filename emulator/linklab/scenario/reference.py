@@ -12,6 +12,7 @@ from linklab.core.link_kinds import KINDS
 from linklab.energy import model
 from linklab.models import registry
 from linklab.models.model import AnyModel
+from linklab.queues import registry as disciplines
 from linklab.scenario import link, settings
 from linklab.schema.rows import AnyTable, Listed, Row, Table
 
@@ -84,6 +85,10 @@ def _behind(path: str, row: Row) -> Iterator[_Section]:
             yield from _sections(f"{below}.KIND", model.LINK)
         case settings.LinkMapping():
             yield from _link(f"{below}.NAME")
+        case disciplines.Choice():
+            for one in disciplines.DISCIPLINES:
+                if one.table.rows:
+                    yield from _sections(f"{below}.{one.name}", one.table)
 
 
 def _link(path: str) -> Iterator[_Section]:
@@ -96,7 +101,7 @@ def _link(path: str) -> Iterator[_Section]:
             *((_of_kinds(row, one), row.default or "") for one, row in models),
         ],
     )
-    for _, row in models:
+    for row in (*link.TABLE.flat, *(row for _, row in models)):
         yield from _behind(path, row)
 
 

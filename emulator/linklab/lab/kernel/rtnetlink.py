@@ -10,7 +10,7 @@ import socket
 import struct
 from dataclasses import dataclass
 
-from linklab.lab.kernel.netlink import (
+from linklab.core.netlink_messages import (
     ACK,
     CREATE,
     ECHO,

@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntFlag
 
-from linklab.lab.kernel.netlink import (
+from linklab.core.netlink_messages import (
     ACK,
     HEADER_BYTES,
     attribute,

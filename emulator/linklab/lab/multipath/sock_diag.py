@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from linklab.lab.kernel.netlink import DUMP, HEADER_BYTES, attributes, message, of_answer
+from linklab.core.netlink_messages import DUMP, HEADER_BYTES, attributes, message, of_answer
 
 DESTROYED = 1
 """The group that is told of every TCP socket that goes (SKNLGRP_INET_TCP_DESTROY)."""

@@ -15,7 +15,8 @@ import shutil
 import subprocess
 import time
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import IO
@@ -28,10 +29,11 @@ from linklab.lab.kernel.offload import CHECKSUMS, switch_off
 from linklab.lab.network import topology
 from linklab.lab.network.nodes import Cable, EndHost, Router
 from linklab.lab.network.topology import SERVER_ADDRESS, Access, LinkPath, Port
-from linklab.lab.shaping.shaping import Delay, RateQueue, Transit
+from linklab.lab.shaping.delay import Delay, Transit
+from linklab.lab.shaping.rate_queue import RateQueue
 from linklab.lab.shaping.tc import Counters
 from linklab.models.seeds import seed_for
-from linklab.scenario import Scenario
+from linklab.scenario import LinkSettings, Scenario
 
 _BRIDGE = "air"
 LOOPBACK = 1
@@ -124,7 +126,7 @@ class _Leg:
         access: Access,
         hosts: dict[str, Host],
         state: LinkState,
-        queues: tuple[int, int],
+        settings: LinkSettings,
         seed: int,
         slack_s: float,
     ) -> None:
@@ -133,11 +135,12 @@ class _Leg:
         def rate_queue(port: Port, rate_bps: int, queue_bytes: int) -> RateQueue:
             host = hosts[port.node]
             index = host.indices[port.interface]
-            return RateQueue(host.channel, index, rate_bps, queue_bytes, slack_s)
+            discipline = settings.queue_discipline
+            return RateQueue(host.channel, index, rate_bps, queue_bytes, discipline, slack_s)
 
         self.queues = {
-            "down": rate_queue(access.down, state.down_rate_bps, queues[0]),
-            "up": rate_queue(access.up, state.up_rate_bps, queues[1]),
+            "down": rate_queue(access.down, state.down_rate_bps, settings.queue_down_bytes),
+            "up": rate_queue(access.up, state.up_rate_bps, settings.queue_up_bytes),
         }
         core = hosts[access.core.node]
         self.delay = Delay(
@@ -170,7 +173,7 @@ class ShapedLink:
         path: LinkPath,
         hosts: dict[str, Host],
         state: LinkState,
-        queues: tuple[int, int],
+        settings: LinkSettings,
         seed: int,
         slack_s: float,
     ) -> None:
@@ -180,7 +183,7 @@ class ShapedLink:
         for number, access in enumerate(path.accesses):
             names = () if number == 0 else (access.node,)
             self._legs[access.node] = _Leg(
-                access, hosts, state, queues, seed_for(seed, path.name, "down", *names), slack_s
+                access, hosts, state, settings, seed_for(seed, path.name, "down", *names), slack_s
             )
         self._leg = next(iter(self._legs.values()))
         self._roams = len(self._legs) > 1
@@ -275,6 +278,13 @@ class ShapedLink:
         for leg in self._legs.values():
             for queue in leg.queues.values():
                 queue.settle()
+
+    def own_counters(self, direction: str) -> Mapping[str, int]:
+        """What only a direction's queue discipline counts, over all access points together."""
+        counted = Counter[str]()
+        for leg in self._legs.values():
+            counted.update(leg.queues[direction].own_counters())
+        return counted
 
     def counters(self) -> dict[Direction, tuple[Counters, int]]:
         """By direction the rate queues' counters over all access points, and packets lost."""
@@ -506,7 +516,7 @@ def built(
                 path,
                 hosts,
                 states[name],
-                (settings.queue_down_bytes, settings.queue_up_bytes),
+                settings,
                 seed,
                 slack_s,
             )

@@ -19,6 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from msgspec import UNSET
+
 from linklab.core.frames import goodput_ratio
 from linklab.core.limits import MAX_LATE_S
 from linklab.core.link_state import LinkState
@@ -276,6 +278,7 @@ class Player:
                     queue_bytes=queue.queue_bytes,
                     dropped_packets=queue.dropped_packets,
                     lost_packets=lost_packets,
+                    discipline=dict(link.own_counters(direction)) or UNSET,
                 )
                 self._queues.write(line(sampled))
                 carried_bytes += queue.sent_bytes

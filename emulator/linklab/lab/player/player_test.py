@@ -41,6 +41,7 @@ class Link:
         self.path = SimpleNamespace(device=device, client_network="10.1.0.0/24")
         self.reads = 0
         self.settled = 0
+        self.own: dict[str, int] = {}
         self._count = itertools.count(1)
         self._on_apply = on_apply
 
@@ -55,6 +56,9 @@ class Link:
     def counters(self) -> dict[Direction, tuple[Counters, int]]:
         read = Counters(next(self._count), 0, 7, 1514, 1)
         return {"down": (read, 3), "up": (read, 0)}
+
+    def own_counters(self, direction: str) -> dict[str, int]:
+        return self.own
 
     def queue_counters(self, direction: str) -> Counters:
         self.reads += 1
@@ -186,6 +190,7 @@ def test_until_a_client_starts_later_its_links_change(stage: Stage) -> None:
 
 def test_queues_are_sampled_all_the_time_and_at_the_end(stage: Stage) -> None:
     stage.on_apply = lambda link, state: stage.end_client()
+    stage.links["lte"].own = {"marked_packets": 2}
     took_s = stage.play(rate("wifi", 0.045, 4000), sample_s=0.01)
     lines = stage.lines("queues.jsonl")
     assert len(lines) == 5 * 4  # At 10, 20, 30 and 40 ms and at the end; two links, two directions
@@ -201,6 +206,7 @@ def test_queues_are_sampled_all_the_time_and_at_the_end(stage: Stage) -> None:
     }
     assert (wifi_down[0]["queue_bytes"], wifi_down[0]["dropped_packets"]) == (1514, 7)
     assert wifi_down[0]["lost_packets"] == 3
+    assert [line.get("discipline") for line in lines[:3]] == [None, None, {"marked_packets": 2}]
     assert {link.settled for link in stage.links.values()} == {5}
 
 

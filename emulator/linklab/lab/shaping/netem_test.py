@@ -1,0 +1,63 @@
+import math
+import statistics
+import struct
+from typing import Any
+
+import pytest
+
+from linklab.core.netlink_messages import attributes
+from linklab.lab.shaping import netem
+from linklab.lab.shaping.conftest import ADD, INDEX, ROOT, decoded
+
+
+def netem_message(**changes: Any) -> bytes:
+    given = {
+        "limit_packets": 1000,
+        "delay_s": 0.005,
+        "slot_s": None,
+        "loss_ratio": 0.003,
+        "bursts": None,
+        "rate_bytes_per_s": 125_000,
+        "seed": 2**63 + 5,
+        **changes,
+    }
+    return netem.put(INDEX, ROOT, **given)
+
+
+def test_netem_states_everything() -> None:
+    message = netem_message(new=True)
+    read, options = decoded(message)
+    assert (read["handle"], read["parent"], read["header"]["flags"]) == (ROOT, 0xFFFFFFFF, ADD)
+    assert options["limit"] == 1000
+    assert options["loss"] / 0xFFFFFFFF == pytest.approx(0.003, abs=1e-9)
+    assert options.get_attr("TCA_NETEM_RATE")["rate"] == 125_000  # type: ignore[attr-defined]
+    for kind, form, value in ((10, "=q", 5_000_000), (14, "=Q", 2**63 + 5)):
+        assert struct.pack("=HH", 12, kind) + struct.pack(form, value) in message
+
+
+def slots(message: bytes) -> dict[int, memoryview]:
+    """The attributes behind netem's struct, which says nothing of its own length."""
+    begin = message.index(b"netem\0") + 8 + 4 + 24
+    return attributes(memoryview(message)[begin:])
+
+
+def test_netem_has_moments_with_exponential_distances_where_they_are_asked_for() -> None:
+    assert 12 not in slots(netem_message())
+    options = slots(netem_message(slot_s=0.002))
+    assert struct.unpack("=qqiiqq", options[12]) == (0, 0, 0, 0, 2_000_000, 4_000_000)
+    times = [1 + 2 * one / 8192 for (one,) in struct.iter_unpack("=h", options[13])]
+    assert statistics.fmean(times) == pytest.approx(1, abs=1e-3)
+    assert statistics.pstdev(times) == pytest.approx(1, abs=2e-3)
+    assert statistics.median(times) == pytest.approx(math.log(2), abs=1e-3)
+    assert min(times) >= 0
+    ended = slots(netem_message(slot_s=0.0))
+    assert ended[12] == bytes(40)
+    assert 13 not in ended
+
+
+def test_losses_in_bursts_take_the_place_of_single_ones() -> None:
+    message = netem_message(bursts=(0.25, 0.5))
+    _, options = decoded(message)
+    assert options["loss"] == 0
+    model = struct.pack("=IIII", 0x40000000, 0x80000000, 0, 0)
+    assert struct.pack("=HHHH", 24, 5, 20, 2) + model in message

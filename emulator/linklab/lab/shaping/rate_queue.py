@@ -1,0 +1,180 @@
+"""Rate and queue of one direction of a link, with the kernel's queueing disciplines, over netlink.
+
+The access node's egress holds the rate and the queue: an HFSC class whose upper limit is the rate,
+with a leaf of the link's queue discipline. The core node's egress holds delay, jitter and loss
+(`delay.py`). They are never in one qdisc, because netem's limit counts delayed packets
+(Beshay et al., MASCOTS 2015), and never on an end host, whose TCP would see
+the queue (TCP small queues).
+
+HFSC and not HTB: both charge a packet when it leaves, but HTB counts what is owed for it in
+seconds at the rate of that moment (Linux sch_htb, htb_accnt_tokens). After a change it owes too
+much or too little: at 1 and 3 Mbit/s alternating every 100 ms it carries 0.975 of the capacity, and
+after 10 kbit/s one packet holds the link for 1.2 s. HFSC begins a class' curve anew with every
+change (sch_hfsc, hfsc_change_usc) and forgets what was owed, so that we can say it: the new
+curve begins with a pause as long as the `Debt` takes at the new rate.
+
+A class that no packet goes to has a plug, by which the interface is woken up after a change. Without
+that, what HFSC planned by the old curve would come first. While a link loses everything, the leaf is
+a plug without room: nothing leaves that waited, and nothing that is still under way through netem
+gets in.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from linklab.lab.kernel.netlink import Channel
+from linklab.lab.shaping import hfsc, plug, tc
+from linklab.lab.shaping.debt import Debt
+from linklab.lab.shaping.hfsc import Curve
+from linklab.lab.shaping.tc import Counters
+from linklab.queues import registry
+
+TIMER_SLACK_S = 0.005
+"""How late a timer may come on a real clock without costing rate where the rate changes; without a
+change nothing is lost. A radio's bursts last as long: one A-MPDU takes the air for up to 5.484 ms
+(IEEE 802.11, aPPDUMaxTime)."""
+
+_HELD = Curve(0, 2**32 - 1, 1)
+"""Nothing for 71 minutes, the longest pause of a curve, and then a byte per second."""
+
+_CATCH_UP_BYTES_PER_S = 2**31
+
+_ROOT: Final = 0x10000
+_CLASS, _IDLE_CLASS = 0x10001, 0x10002
+_LEAVES: Final = (0x100000, 0x110000)
+_WAKER: Final = 0x120000
+
+
+class RateQueue:
+    """Rate and queue of one direction, on an access node's interface.
+
+    `channel` is a tc socket in the node's namespace, `index` the interface there. `discipline` has
+    the settings of the queue discipline. `slack_s` is how late a timer may come without costing
+    rate. A held queue sends nothing and drops nothing that it has room for. A shut queue loses what
+    is in it and what comes.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        index: int,
+        rate_bps: int,
+        queue_bytes: int,
+        discipline: Any = registry.DEFAULT,
+        slack_s: float = 0.0,
+    ) -> None:
+        self._channel = channel
+        self._index = index
+        self._get = tc.get_qdisc(index, _ROOT)
+        self._debt = Debt(slack_s)
+        self._pauses = False
+        self._discipline = registry.of_settings(discipline)
+        self._options = self._discipline.options(discipline, queue_bytes)
+        self._leaf, self._other_leaf = _LEAVES
+        self._dropped_packets, self._lost_packets = 0, 0
+        self._own_counters: Counter[str] = Counter()
+        self.rate_bps = rate_bps
+        self.is_held = False
+        self.is_shut = False
+        channel.request(hfsc.add(index, _ROOT, _CLASS & 0xFFFF))
+        for one in (_CLASS, _IDLE_CLASS):
+            channel.request(hfsc.put_class(index, one, _ROOT, self._steady, new=True))
+        channel.request(tc.put_qdisc(index, _WAKER, _IDLE_CLASS, plug.NAME, plug.without_room()))
+        self._put_leaf(self._discipline.kind, self._options)
+        self._debt.pay(time.monotonic_ns(), 0, is_backlogged=False)
+        self._debt.go_on(rate_bps)
+
+    @property
+    def _steady(self) -> Curve:
+        return Curve(0, 0, self.rate_bps // 8)
+
+    def _put_leaf(self, kind: str, options: bytes) -> None:
+        """Puts an empty leaf in the place of what is there."""
+        self._leaf, self._other_leaf = self._other_leaf, self._leaf
+        self._channel.request(tc.put_qdisc(self._index, self._leaf, _CLASS, kind, options))
+
+    def _wake(self) -> None:
+        """Has the interface look at its queue."""
+        self._channel.request(plug.wake(self._index, _WAKER, _IDLE_CLASS))
+
+    def set(self, rate_bps: int, *, is_held: bool, is_shut: bool = False) -> None:
+        """Changes the rate at once; the queue and what is in it stay, unless it is shut. The same
+        again does nothing.
+
+        Somebody has to call `settle` from time to time afterwards.
+        """
+        if (rate_bps, is_held, is_shut) == (self.rate_bps, self.is_held, self.is_shut):
+            return
+        if is_shut != self.is_shut:
+            if is_shut:
+                self._shut()
+            else:
+                self._open()
+        self.rate_bps, self.is_held = rate_bps, is_held
+        counters = self.counters()
+        is_backlogged = counters.queue_packets > 0
+        self._debt.pay(time.monotonic_ns(), counters.sent_bytes, is_backlogged=is_backlogged)
+        self._debt.go_on(0 if is_held else rate_bps)
+        self._begin(_HELD if is_held else self._curve())
+        if is_backlogged:
+            self._wake()
+
+    def _shut(self) -> None:
+        self._dropped_packets = self.counters().dropped_packets
+        self._own_counters.update(self._counted_by_leaf())
+        self.is_shut = True
+        self._put_leaf(plug.NAME, plug.without_room())
+
+    def _open(self) -> None:
+        self._lost_packets = self.counters().lost_packets
+        self.is_shut = False
+        self._put_leaf(self._discipline.kind, self._options)
+
+    def _curve(self) -> Curve:
+        debt_bytes = self._debt.bytes
+        if debt_bytes > 0:
+            return Curve(0, math.ceil(debt_bytes * 8e6 / self.rate_bps), self.rate_bps // 8)
+        if debt_bytes < 0:
+            catch_up_us = math.ceil(-debt_bytes * 1e6 / _CATCH_UP_BYTES_PER_S)
+            return Curve(round(-debt_bytes * 1e6 / catch_up_us), catch_up_us, self.rate_bps // 8)
+        return self._steady
+
+    def _begin(self, curve: Curve) -> None:
+        self._channel.request(hfsc.put_class(self._index, _CLASS, _ROOT, curve))
+        self._pauses = curve.first_us > 0 and not self.is_held
+
+    def settle(self) -> None:
+        """Takes the pause of the last change out of the curve once the queue is empty.
+
+        HFSC would make it again before the first packet after every idle time (rtsc_min).
+        """
+        if self._pauses and self.counters().queue_packets == 0:
+            self._begin(self._steady)
+
+    def counters(self) -> Counters:
+        """What the queue has counted."""
+        counted = tc.counters(self._channel.request(self._get))
+        dropped = (
+            self._dropped_packets if self.is_shut else counted.dropped_packets - self._lost_packets
+        )
+        return replace(
+            counted, dropped_packets=dropped, lost_packets=counted.dropped_packets - dropped
+        )
+
+    def own_counters(self) -> Mapping[str, int]:
+        """What only this queue discipline counts, by name."""
+        counted = Counter(self._own_counters)
+        counted.update(self._counted_by_leaf())
+        return counted
+
+    def _counted_by_leaf(self) -> Mapping[str, int]:
+        if self._discipline.counters is None or self.is_shut:
+            return {}
+        answer = self._channel.request(tc.get_qdisc(self._index, self._leaf))
+        return self._discipline.counters(tc.own_counters(answer))

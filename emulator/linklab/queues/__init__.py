@@ -1,0 +1,1 @@
+"""Queue disciplines: what a link does with packets that have to wait."""
