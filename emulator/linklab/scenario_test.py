@@ -32,6 +32,8 @@ from linklab.scenario import (
 )
 from linklab.scenario.tcp import CONGESTION_CONTROLS
 
+ALL_KINDS = ", ".join(KINDS)
+
 SMALL = """\
 name: small
 payload: {size: 1 MB}
@@ -281,12 +283,13 @@ links:
         (
             "lte:",
             "nr:",
-            "x.yaml:6: links.nr: 'nr' has no kind; needed: kind, of wifi, lte",
+            "x.yaml:6: links.nr: 'nr' has no kind; needed: kind, of " + ALL_KINDS,
         ),
         (
             "lte:",
             "ltr:",
-            "x.yaml:6: links.ltr: 'ltr' (did you mean 'lte'?) has no kind; needed: kind, of wifi, lte",
+            "x.yaml:6: links.ltr: 'ltr' (did you mean 'lte'?) has no kind; needed: kind, of "
+            + ALL_KINDS,
         ),
         (
             "lte:",
@@ -304,7 +307,7 @@ links:
         (
             "    rtt: 40 ms\n",
             "    rtt: 40 ms\n    kind: nr\n",
-            "x.yaml:9: links.lte.kind: unknown value 'nr'; allowed: wifi, lte",
+            "x.yaml:9: links.lte.kind: unknown value 'nr'; allowed: " + ALL_KINDS,
         ),
         (
             "size: 1 MB",
@@ -628,7 +631,7 @@ def link_settings(draw: st.DrawFn, kind: LinkKind, device: str) -> LinkSettings:
         bandwidth_bps=draw(RATES),
         models=tuple(
             settings
-            for one in (BETWEEN_RUNS, ON_OFF, *MODELS_OF[kind.name])
+            for one in (BETWEEN_RUNS, ON_OFF, *MODELS_OF.get(kind.name, ()))
             if (settings := draw(st.none() | one)) is not None
         ),
     )

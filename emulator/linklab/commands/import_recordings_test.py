@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from linklab.commands import cli
+from linklab.core.link_kinds import KINDS
 from linklab.field import capture_test, simulated
 from linklab.field.simulated import SimulatedLink
 from linklab.scenario import load
@@ -79,10 +80,10 @@ def test_json_has_what_is_known_of_each_link(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_kind_is_asked_for_where_nothing_tells_it(capsys: pytest.CaptureFixture[str]) -> None:
-    simulated.run_dir(Path("r"), [SimulatedLink("home", "eth0")])
+    simulated.run_dir(Path("r"), [SimulatedLink("home", "usb0")])
     words = ("r", "--scenario", "x.yaml")
     assert refused(capsys, *words) == (
-        "link 'home' of 'eth0': is it wifi or lte? Needed: --kind home=KIND"
+        f"link 'home' of 'usb0': is it {' or '.join(KINDS)}? Needed: --kind home=KIND"
     )
     assert cli.main(["import", *words, "--kind", "home=wifi"]) == 0
     assert load("x.yaml").links["home"].kind.name == "wifi"
@@ -137,8 +138,8 @@ def test_captures_become_a_scenario(capsys: pytest.CaptureFixture[str]) -> None:
         ("r --scenario x.yaml --bin 1", "--bin: does not go with --scenario; allowed: --kind"),
         ("r --scenario x.yaml --licence CC0-1.0", "--licence: does not go with --scenario"),
         (
-            "r --scenario x.yaml --kind wifi=5g",
-            "--kind wifi=5g: allowed is LINK=KIND, with wifi or lte",
+            "r --scenario x.yaml --kind wifi=6g",
+            "--kind wifi=6g: allowed is LINK=KIND, with " + " or ".join(KINDS),
         ),
         (
             "r --scenario x.yaml --kind eth=lte",

@@ -45,7 +45,7 @@ def test_kinds_of_links_on_hardware() -> None:
         ("lte", "wlan0", LTE),
         ("a", "wlp3s0", WIFI),
         ("a", "wwan0", LTE),
-        ("lte2", "eth0", None),
+        ("lte2", "usb0", None),
     ):
         assert kind_of(name, device) is kind
 

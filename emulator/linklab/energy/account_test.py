@@ -159,7 +159,7 @@ def test_devices_tell_their_kind() -> None:
             ("wifi", "eth7"),
             ("phone", "rmnet_data0"),
             ("air", "wlp3s0"),
-            ("cable", "eth0"),
+            ("cable", "usb0"),
         ]
     }
     assert kinds == {"wifi": WIFI, "phone": LTE, "air": WIFI, "cable": None}

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from linklab import scenario
 from linklab.commands import cli
-from linklab.core.link_kinds import KINDS, LTE
+from linklab.core.link_kinds import LTE, WIFI
 from linklab.core.link_state import LinkState
 from linklab.links import oracle
 from linklab.report import plot_png, plot_terminal, plotting
 from linklab.report.plotting import Outage, Plot, Series
+
+BOTH = {"wifi": WIFI, "lte": LTE}
 
 FAST = LinkState(
     up=True,
@@ -53,7 +55,7 @@ def test_a_scenario_is_drawn_to_a_fifth_past_its_oracle(gone: Plot) -> None:
 def test_a_run_shows_capacity_against_use() -> None:
     states = [(0.0, "wifi", FAST), (2.0, "wifi", replace(FAST, blackout=True))]
     sent = {"wifi": [(1.0, 5_000_000), (2.0, 10_000_000), (3.0, 10_000_000)]}
-    plot = plotting.of_run("a run", states, sent, 2.5, KINDS)
+    plot = plotting.of_run("a run", states, sent, 2.5, BOTH)
     assert plot.end_s == 3.0
     assert plot.outages == [Outage("wifi", 2.0, 3.0)]
     used = plot.panels[0].series[-1]
@@ -62,11 +64,11 @@ def test_a_run_shows_capacity_against_use() -> None:
 
 
 def test_a_run_is_drawn_to_the_end_of_its_download() -> None:
-    assert plotting.of_run("a run", [(0.0, "wifi", FAST)], {}, 2.5, KINDS).end_s == 2.5
+    assert plotting.of_run("a run", [(0.0, "wifi", FAST)], {}, 2.5, BOTH).end_s == 2.5
 
 
 def test_links_that_carry_nothing_are_drawn(tmp_path: Path) -> None:
-    plot = plotting.of_run("a run", [(0.0, "wifi", replace(FAST, up=False))], {}, 2.5, KINDS)
+    plot = plotting.of_run("a run", [(0.0, "wifi", replace(FAST, up=False))], {}, 2.5, BOTH)
     assert [panel.title for panel in plot.panels] == ["capacity, downlink"]
     assert plot.outages == [Outage("wifi", 0.0, 2.5)]
     plot_png.draw(plot, tmp_path / "plot.png")
@@ -76,7 +78,7 @@ def test_links_that_carry_nothing_are_drawn(tmp_path: Path) -> None:
 def test_a_radio_that_sleeps_is_no_outage() -> None:
     asleep = replace(FAST, hold_down=True, hold_up=True, rrc="idle")
     states = [(0.0, "lte", asleep), (1.0, "lte", FAST), (2.0, "lte", replace(FAST, hold_down=True))]
-    plot = plotting.of_run("a run", states, {}, 3.0, KINDS)
+    plot = plotting.of_run("a run", states, {}, 3.0, BOTH)
     assert [series.values for series in plot.panels[0].series] == [[80.0, 0.0]]
     assert [series.values for series in plot.panels[1].series] == [[20.0]]
     assert plot.outages == [Outage("lte", 2.0, 3.0)]
@@ -134,7 +136,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[Any]) -> None
 
 
 def test_three_links_are_told_apart(tmp_path: Path) -> None:
-    kinds = {**KINDS, "lte2": LTE}
+    kinds = {**BOTH, "lte2": LTE}
     states = [(0.0, link, FAST) for link in kinds]
     states.append((1.0, "lte2", replace(FAST, blackout=True)))
     plot = plotting.of_run("a run", states, {}, 2.5, kinds)
@@ -143,7 +145,7 @@ def test_three_links_are_told_apart(tmp_path: Path) -> None:
     assert "lte2 carries nothing once, 1.500 s in all" in drawn
     plot_png.draw(plot, tmp_path / "plot.png")
     with pytest.raises(ValueError, match="of what kind is the link 'lte2'"):
-        plotting.of_run("a run", states, {}, 2.5, KINDS)
+        plotting.of_run("a run", states, {}, 2.5, BOTH)
 
 
 def test_a_scenario_of_one_link_finishes_once() -> None:

@@ -14,10 +14,11 @@ from linklab.core.paths import MULTILINK
 from linklab.lab.multipath.path_use import PathUse
 from linklab.lab.super_aggregation import loss_fetching
 from linklab.runs import clients
-from linklab.runs.clients import USUAL_LINKS, Task, contestant_of, names
+from linklab.runs.clients import Task, contestant_of, names
 from linklab.scenario import ClientSettings, Scenario
 from linklab.scenario.workload import MediaPlayer, Upload, Workload
 
+LINKS = ("wifi", "lte")
 GET = ["/build/multilink", "get", "https://10.0.0.1/payload.bin"]
 WIFI, LTE = ["--link", "wifi=wlan0"], ["--link", "lte=rmnet0"]
 WIFI_B = [*WIFI, "--bandwidth", "wifi=78000000bit/s"]
@@ -87,7 +88,7 @@ COMMANDS = {
     ),
     **{
         name: ["mptcpize", "run", *CURL, *CURL_CA, *CURL_OUT]
-        for name in ("mptcp", *clients.multipath(USUAL_LINKS))
+        for name in ("mptcp", *clients.multipath(LINKS))
     },
     **{
         f"aria2-{n}": [
@@ -202,14 +203,14 @@ CHECKS = split("--ranged --verify=false --ca-file /ca.pem --run-dir /run")
 def test_uploads(task: Task, name: str, words: list[str]) -> None:
     uploading = replace(task.scenario, workload=Workload(upload=Upload()))
     assert contestant_of(name).command(replace(task, scenario=uploading)) == words
-    cannot = set(names(USUAL_LINKS)) - set(clients.able(uploading))
+    cannot = set(names(LINKS)) - set(clients.able(uploading))
     assert {"direct-wifi", "aria2-2"} <= cannot
     assert not {"curl-lte", "mptcp", "alg3", "naive"} & cannot
 
 
 def test_who_can_do_a_workload(small: Scenario) -> None:
     player = playing(small)
-    every = set(names(USUAL_LINKS))
+    every = set(names(LINKS))
     foreign = {"curl-wifi", "curl-lte", *CHANGES_TCP, "aria2-2", "aria2-8", "aria2-16"}
     assert every - set(clients.able(player)) == foreign
     assert every - set(clients.able(small)) == {"direct-wifi", "direct-lte"}
@@ -258,7 +259,7 @@ def test_every_link_has_contestants_of_its_own() -> None:
 
 def test_groups() -> None:
     thesis = ("single-wifi", "single-lte", "naive", "alg1", "alg2", "alg3")
-    assert clients.published(USUAL_LINKS) == thesis
+    assert clients.published(LINKS) == thesis
     assert clients.published(THREE)[:3] == ("single-wifi", "single-lte", "single-lte2")
     assert clients.peers(["b"]) == ("direct-b", "curl-b", "mptcp", "aria2-2", "aria2-8", "aria2-16")
     assert clients.multipath(["a", "b"])[:3] == ("mptcp-a", "mptcp-b", "mptcp-backup")
@@ -315,8 +316,8 @@ def test_names_and_aliases(small: Scenario) -> None:
     assert named("link-bdp-plain") == "alg3-plain"
     assert named("dynamic-limit-rescue") == "alg2-rescue"
     assert named("mine", "mine") == "mine"
-    assert not set(clients.ALIASES) & set(names(USUAL_LINKS))
-    assert set(clients.ALIASES.values()) <= set(names(USUAL_LINKS))
+    assert not set(clients.ALIASES) & set(names(LINKS))
+    assert set(clients.ALIASES.values()) <= set(names(LINKS))
     with pytest.raises(
         ValueError, match=r"'statc-limit' \(did you mean 'static-limit'\?\); for small there are"
     ):
@@ -333,14 +334,14 @@ def test_a_name_has_to_be_known_to_all_the_scenarios(small: Scenario) -> None:
 def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     present = {"mptcpize"}
     monkeypatch.setattr(shutil, "which", lambda name: name if name in present else None)
-    assert clients.missing_packages(names(USUAL_LINKS)) == ["aria2", "curl"]
+    assert clients.missing_packages(names(LINKS)) == ["aria2", "curl"]
     assert clients.missing_packages(["alg3", "mptcp"]) == []
     assert clients.obstacle(["alg3", "aria2-2"], "host") == (
         "missing programs: apt-get install aria2"
     )
     assert clients.obstacle(["aria2-2"], "guest") is None
     present |= {"aria2c", "curl"}  # aria2's program is not called like its package.
-    assert clients.missing_packages(names(USUAL_LINKS)) == []
+    assert clients.missing_packages(names(LINKS)) == []
 
 
 def test_a_client_that_is_not_built_is_said_once(
@@ -397,7 +398,7 @@ def test_who_changes_tcp_needs_one_link_of_each_kind(name: str, small: Scenario)
     assert clients.misfit(name, small, has_energy=False) is None
     words = f"small: {name} needs one link of Wi-Fi and one of LTE, and there are lte, lte, wifi"
     assert clients.misfit(name, three(small), has_energy=True) == words
-    assert name not in clients.peers(USUAL_LINKS)
+    assert name not in clients.peers(LINKS)
 
 
 def test_emptcp_in_the_kernel_needs_an_energy_model(small: Scenario) -> None:

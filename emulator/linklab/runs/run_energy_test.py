@@ -201,5 +201,5 @@ def test_what_a_client_itself_writes_is_read(tmp_path: Path) -> None:
 
 
 def test_a_device_of_no_known_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FigureError, match="'eth0': is it Wi-Fi or LTE"):
-        of_directory(hardware_run(tmp_path / "run", "eth0"), S7)
+    with pytest.raises(FigureError, match="'usb0': is it Wi-Fi or LTE"):
+        of_directory(hardware_run(tmp_path / "run", "usb0"), S7)
