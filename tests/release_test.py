@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.metadata import version
+from importlib.metadata import Distribution, PathDistribution, distribution, version
 from pathlib import Path
 from shlex import split
 
@@ -54,16 +54,9 @@ def build_client(output: Path, version: str) -> None:
     )
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh virtual environment with the wheel and the client beside Python, and nothing of the
-    checkout; what linklab depends on is taken from the environment of the tests, offline."""
-    directory = tmp_path_factory.mktemp("release")
-    wheel = build_wheel(directory / "wheel")
-    venv = directory / "venv"
-    subprocess.run(
-        [sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", venv], check=True
-    )
+def installed_wheel(wheel: Path, venv: Path, *options: str) -> Path:
+    """Makes a virtual environment with the wheel and the client; returns its packages' directory."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", *options, venv], check=True)
     subprocess.run(
         [
             sys.executable,
@@ -74,17 +67,60 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ],
         check=True,
     )
-    site = next((venv / "lib").glob("python3*/site-packages"))
+    shutil.copy(REPOSITORY / "build" / "multilink", venv / "bin" / "multilink")
+    return next((venv / "lib").glob("python3*/site-packages"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    return build_wheel(tmp_path_factory.mktemp("release") / "wheel")
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path) -> Path:
+    """A fresh virtual environment with the wheel and the client beside Python, and nothing of the
+    checkout; what linklab depends on is taken from the environment of the tests, offline."""
+    venv = wheel.parents[1] / "venv"
+    site = installed_wheel(wheel, venv, "--system-site-packages")
     dependencies = next((Path(sys.prefix) / "lib").glob("python3*/site-packages"))
     # A directory that is named in a .pth file is on sys.path, but its own .pth files do nothing.
     (site / "dependencies.pth").write_text(f"{dependencies}\n")
-    shutil.copy(REPOSITORY / "build" / "multilink", venv / "bin" / "multilink")
+    return venv
+
+
+@pytest.fixture(scope="module")
+def lean(wheel: Path) -> Path:
+    """An environment that has nothing but what the wheel needs without extras, as files of the
+    tests' environment."""
+    venv = wheel.parents[1] / "lean"
+    site = installed_wheel(wheel, venv)
+    (metadata,) = site.glob("linklab-*.dist-info")
+    needed: set[str] = set()
+    waiting: list[Distribution] = [PathDistribution(metadata)]
+    while waiting:
+        for line in waiting.pop().requires or ():
+            one = Requirement(line)
+            wanted = one.marker is None or one.marker.evaluate({"extra": ""})
+            if wanted and one.name not in needed:
+                needed.add(one.name)
+                waiting.append(distribution(one.name))
+    for name in needed:
+        for file in distribution(name).files or ():
+            if ".." not in file.parts:
+                (site / file).parent.mkdir(parents=True, exist_ok=True)
+                (site / file).symlink_to(file.locate())
     return venv
 
 
 @pytest.fixture
 def installed(environment: Path, tmp_path: Path) -> Installed:
     """Calls the installed `linklab` in an empty directory."""
+    return caller(environment, tmp_path)
+
+
+def caller(environment: Path, directory: Path) -> Installed:
+    """Calls the `linklab` of an environment in a directory."""
 
     def call(*words: object) -> subprocess.CompletedProcess[str]:
         clean = {
@@ -92,7 +128,7 @@ def installed(environment: Path, tmp_path: Path) -> Installed:
         }
         return subprocess.run(
             [environment / "bin" / "linklab", *map(str, words)],
-            cwd=tmp_path,
+            cwd=directory,
             env=clean,
             capture_output=True,
             text=True,
@@ -138,6 +174,48 @@ def test_the_wheel_runs_what_the_checkout_runs(
     assert "1 run." in file.with_name("report.html").read_text()
 
 
+def test_without_extras_downloads_run_and_are_compared(
+    lean: Path, tmp_path: Path, linklab: Linklab, scenario: Callable[..., Path]
+) -> None:
+    call = caller(lean, tmp_path)
+    file = scenario("short")
+    done = call("run", file, "-a", "alg3", "--json")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)["figures"]
+    assert figures == linklab("run", file, "-a", "alg3", "--json").json["figures"]
+    compared = call("compare", file, "-a", "alg3", "--json")
+    assert compared.returncode == 0, compared.stderr
+    (comparison,) = json.loads(compared.stdout)["comparisons"]
+    assert comparison["rows"][0]["download_s"] == figures["download_s"]
+    done = call("exec", file, "--", "curl", "-s", "-o", "{output}", "{url}")
+    assert done.returncode == 0, done.stderr
+    assert call("completion", "bash").returncode == 0  # Imports every command.
+    assert call("export", "runs", "-o", "runs.csv").returncode == 0
+    assert "pip install 'linklab[export]'\n" in call("export", "runs", "-o", "runs.parquet").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (("report", "runs"), "report"),
+        (("compare", "hs-s7", "--report", "page.html"), "report"),
+        (("regress", "--report", "page.html"), "report"),
+        (("plot", "tm", "-o", "tm.png"), "report"),
+        (("calibrate", "energy", "rows.csv"), "report"),
+        (("reproduce", "thesis"), "report"),
+        (("campaign", REPOSITORY / "profiles" / "campaigns" / "thesis.yaml"), "campaign"),
+    ],
+)
+def test_a_missing_extra_is_named_before_anything_runs(
+    lean: Path, tmp_path: Path, words: tuple[str, ...], extra: str
+) -> None:
+    done = caller(lean, tmp_path)(*words)
+    assert done.returncode == 2
+    assert f"not installed here: pip install 'linklab[{extra}]'\n" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.rglob("run.json")) == []
+
+
 def test_the_wheel_wants_what_it_was_checked_with(environment: Path) -> None:
     """A package that has a pin for each of some Pythons, too: of this one's."""
     (metadata,) = environment.glob("lib/python3*/site-packages/linklab-*.dist-info/METADATA")
@@ -146,7 +224,8 @@ def test_the_wheel_wants_what_it_was_checked_with(environment: Path) -> None:
         for line in metadata.read_text().splitlines()
         if line.startswith("Requires-Dist: ")
     ]
-    here = [one for one in wanted if one.marker is None or one.marker.evaluate()]
+    every = {"extra": "all"}
+    here = [one for one in wanted if one.marker is None or one.marker.evaluate(every)]
     assert {"msgspec", "numpy", "scipy"} <= {one.name for one in here}
     assert len(here) == len({one.name for one in here})
     assert [one for one in here if version(one.name) not in one.specifier] == []

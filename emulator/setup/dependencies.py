@@ -13,7 +13,8 @@ class Dependencies(MetadataHookInterface):
     """Tells hatchling the dependencies."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Adds the pins of what requirements.in names."""
+        """Adds the pins of what requirements.in names, and of what pyproject.toml has as extras;
+        `all` is all extras."""
         directory = Path(self.root)
         lines = Path(directory, "requirements.in").read_text().splitlines()
         pinned = Path(directory, "requirements.txt").read_text()
@@ -21,4 +22,12 @@ class Dependencies(MetadataHookInterface):
         pins: dict[str, list[str]] = {}
         for name, pin in re.findall(r"(?m)^([a-z0-9.-]+)(==.*?) \\$", pinned):
             pins.setdefault(name, []).append(f"{name}{pin}")
-        metadata["dependencies"] = [pin for name in lines[1:] for pin in pins[name]]
+        extras: dict[str, list[str]] = self.config["extras"]
+        optional = sorted({name for names in extras.values() for name in names})
+        metadata["optional-dependencies"] = {
+            extra: [pin for name in names for pin in pins[name]]
+            for extra, names in {**extras, "all": optional}.items()
+        }
+        metadata["dependencies"] = [
+            pin for name in lines[1:] if name not in optional for pin in pins[name]
+        ]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from linklab.analysis.run import LoadError, Run, found
-from linklab.core import whole_file
+from linklab.core import extras, whole_file
 from linklab.energy.account import LinkEnergyFigures
 from linklab.runs.figures import ENERGY_FIGURES, RUN_FIGURES
 
@@ -162,7 +162,8 @@ def write_csv(rows: Iterable[Row], path: Path) -> int:
 
 
 def write_parquet(rows: Iterable[Row], path: Path) -> int:
-    """Writes rows as Parquet; returns how many. Raises OSError."""
+    """Writes rows as Parquet; returns how many. Raises OSError, MissingExtra."""
+    extras.require("export", "Parquet")
     import pyarrow  # Slow to load, and needed for Parquet alone.
     from pyarrow import parquet
 

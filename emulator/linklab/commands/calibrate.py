@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from linklab.commands.options import UsageError, add_json
-from linklab.core import whole_file
+from linklab.core import extras, whole_file
 from linklab.display import printing
 from linklab.energy import library
 from linklab.energy.calibration import (
@@ -62,6 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the fit, and writes the model if asked to; 0."""
+    extras.require("report", "linklab calibrate")
     shown = str(options.rows)
     start = library.get(options.model) if options.model else _nothing()
     try:

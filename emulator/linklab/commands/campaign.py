@@ -25,6 +25,7 @@ from linklab.commands.options import (
     add_timeout,
 )
 from linklab.commands.running import Result
+from linklab.core import extras
 from linklab.core.complaint import complain
 from linklab.display import printing
 from linklab.display.progress import progress
@@ -142,8 +143,9 @@ def complete(
 ) -> Completed:
     """Runs what is not whole in `out`, on a cluster that is started if there is anything.
 
-    Raises FolderError, ClusterError.
+    Raises FolderError, ClusterError, MissingExtra.
     """
+    extras.require("campaign", "running a campaign")
     from linklab.campaign.cluster import ClusterTask  # Dask is slow to load.
 
     running.choose_place("guest", "virtual")

@@ -13,7 +13,7 @@ import pytest
 
 from linklab import scenario
 from linklab.commands import cli, compare, doctor, exec, options, reproduce, run, running
-from linklab.core import scratch
+from linklab.core import extras, scratch
 from linklab.core.paths import PYTHON_PATH
 from linklab.live import user_terminal
 from linklab.places.choice import Environment, PlaceError
@@ -365,11 +365,26 @@ def test_what_runs_something_does_not_wait_for_scipy(module: str) -> None:
     assert {"numpy", "scipy", "linklab.core.statistics"}.isdisjoint(loaded)
 
 
-def test_without_mininet_all_but_the_lab_is_there() -> None:
-    """It is in the guest's image; the host place alone needs it on this machine."""
-    script = """
+@pytest.mark.parametrize("command", ["run", "compare", "exec", "regress"])
+def test_what_runs_something_needs_no_extra(command: str) -> None:
+    """Nor do the modules that a finished run's figures come from."""
+    script = f"import sys, linklab.commands.{command}, linklab.report.publication"
+    loaded = subprocess.run(
+        [sys.executable, "-c", f"{script}, linklab.runs.process_figures; print(*sys.modules)"],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
+    ).stdout.split()
+    assert "linklab.runs.summary" in loaded
+    assert {one for extra in extras.MODULES.values() for one in extra}.isdisjoint(loaded)
+
+
+def modules_that_need(*absent: str) -> set[str]:
+    """The modules of linklab that cannot be imported without these."""
+    script = f"""
 import importlib, pkgutil, sys
-sys.modules["mininet"] = None
+sys.modules.update(dict.fromkeys({absent}))
 import linklab
 for module in pkgutil.walk_packages(linklab.__path__, "linklab."):
     name = module.name.rpartition(".")[2]
@@ -379,13 +394,31 @@ for module in pkgutil.walk_packages(linklab.__path__, "linklab."):
         except ImportError:
             print(module.name)
 """
-    need_it = subprocess.run(
-        [sys.executable, "-c", script],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
-    ).stdout.split()
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", script],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
+        ).stdout.split()
+    )
+
+
+def test_without_extras_every_command_can_be_imported() -> None:
+    """The completion of a shell and every --help import all of them."""
+    assert modules_that_need(*(one for extra in extras.MODULES.values() for one in extra)) == {
+        "linklab.campaign.cluster",
+        "linklab.commands.report_page",
+        "linklab.report.html",
+        "linklab.report.plot_png",
+        "linklab.report.vega",
+    }
+
+
+def test_without_mininet_all_but_the_lab_is_there() -> None:
+    """It is in the guest's image; the host place alone needs it on this machine."""
+    need_it = modules_that_need("mininet")
     assert "linklab.lab.network.nodes" in need_it
     others = {name for name in need_it if not name.startswith("linklab.lab.")}
     assert others == {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from linklab import scenario
 from linklab.commands.options import UsageError, add_seed, given
-from linklab.core import whole_file
+from linklab.core import extras, whole_file
 from linklab.core.link_kinds import KINDS, LinkKind
 from linklab.core.records import FILES, LinkRecord, QueueRecord, Tail
 from linklab.report import plotting
@@ -62,7 +62,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _figure(options: argparse.Namespace) -> int:
     """A chart of a report as a file. UsageError for a name or a file's ending that is none."""
-    from linklab.commands import existing, report_page  # scipy is slow to load.
+    extras.require("report", "--figure")
+    from linklab.commands import existing, report_page  # numpy is slow to load.
     from linklab.report import page, vega
 
     if unused := given(options, "seed", "seconds", "json"):
@@ -90,6 +91,8 @@ def _draw(options: argparse.Namespace) -> int:
     """ScenarioError for an unknown scenario, ValueError for a time that is none."""
     if options.seconds is not None and not 0 < options.seconds <= plotting.MAX_SECONDS:
         raise ValueError(f"--seconds {options.seconds:g}; allowed: up to {plotting.MAX_SECONDS:g}")
+    if options.output is not None:
+        extras.require("report", "a picture")
     directory = Path(options.what)
     if any((directory / name).is_file() for name in (job.FILE, FILES[LinkRecord])):
         if unused := given(options, "seed", "seconds"):

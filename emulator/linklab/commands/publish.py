@@ -9,6 +9,7 @@ from pathlib import Path
 
 from linklab.commands import report
 from linklab.commands.options import add_json, count
+from linklab.core import extras
 from linklab.core.complaint import complain
 from linklab.core.limits import MAX_RETENTION_DAYS
 from linklab.publish import prometheus
@@ -64,6 +65,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Publishes and says where each run is to be found."""
+    if options.reports is not None:
+        extras.require("report", "--reports")
     done = prometheus.publish(
         options.runs,
         data=options.prometheus_data,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from linklab.commands.options import UsageError, add_energy_model
+from linklab.core import extras
 
 if TYPE_CHECKING:
     from linklab.commands.report_page import Predictions
@@ -50,7 +51,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Writes the page; says which runs failed, and is then 1."""
-    from linklab.commands import existing, report_page  # scipy is slow to load.
+    extras.require("report", "linklab report")
+    from linklab.commands import existing, report_page  # numpy is slow to load.
 
     models = existing.EnergyModels(options.energy_model)
     found = existing.read(options.runs, models)
@@ -59,10 +61,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def require_place(output: Path | None, out: Path) -> None:
-    """UsageError where a page that is asked for could not be written once everything has run, in
-    the directory `out`, which is made for that."""
+    """UsageError or MissingExtra where a page that is asked for could not be written once everything
+    has run, in the directory `out`, which is made for that."""
     if output is None:
         return
+    extras.require("report", "--report")
     if output.is_dir():
         raise UsageError(f"--report {output}: is a directory; allowed: a file, such as report.html")
     runs = out.absolute()
@@ -79,7 +82,7 @@ def of_directories(
 ) -> None:
     """Writes a page of the runs in directories, where one is asked for (`options.add_report`)."""
     if output is not None:
-        from linklab.commands import existing, report_page  # scipy is slow to load.
+        from linklab.commands import existing, report_page  # numpy is slow to load.
 
         models = existing.EnergyModels(energy_model)
         report_page.written(existing.read(paths, models), output, models, baseline, predictions)

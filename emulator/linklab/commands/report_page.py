@@ -1,6 +1,6 @@
 """How a report's page comes of runs: grouped, with what they did over time and what publications say.
 
-`commands/report.py` imports this module where a page is asked for: scipy is slow to load.
+`commands/report.py` imports this module where a page is asked for: what it needs is slow to load.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from linklab.commands.options import (
     count,
     given,
 )
+from linklab.core import extras
 from linklab.core.complaint import complain
 from linklab.core.limits import MAX_RUNS
 from linklab.display import printing
@@ -82,6 +83,7 @@ def run(options: argparse.Namespace) -> int:
 
     A statement that does not hold is a finding and no failure.
     """
+    extras.require("report", "linklab reproduce")
     unused = given(options, "runs", "seed", "jobs", "out", "timeout")
     if options.there and unused:
         raise UsageError(f"--from runs nothing: leave out {unused[0]}")

@@ -104,7 +104,7 @@ def comparison(
     scenario: Scenario, names: Iterable[str], results: Iterable[tuple[RunRequest, Result]]
 ) -> Comparison:
     """The runs of one scenario, with the named in this order."""
-    from linklab.report import publication  # scipy is slow to load.
+    from linklab.report import publication  # numpy is slow to load.
     from linklab.runs.comparison import compare
 
     runs: dict[str, list[RunFigures]] = {name: [] for name in names}

@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
 from linklab.core import statistics
 from linklab.core.link_kinds import KINDS
@@ -273,10 +272,15 @@ class _Solver:
         if not len(self._low):
             return np.zeros(0)
         rows = [n for n in range(len(self._wanted)) if n != without]
-        found = optimize.lsq_linear(
-            self._matrix[rows], self._wanted[rows], bounds=(self._low, LARGEST), method="bvls"
-        )
-        return np.asarray(found.x, dtype=np.float64)
+        return _least_squares(self._matrix[rows], self._wanted[rows], self._low, LARGEST)
+
+
+def _least_squares(matrix: Numbers, wanted: Numbers, low: Numbers | float, high: float) -> Numbers:
+    """The values between two bounds with which the matrix comes nearest to what is wanted."""
+    from scipy import optimize  # Slow to load, and an extra.
+
+    found = optimize.lsq_linear(matrix, wanted, bounds=(low, high), method="bvls")
+    return np.asarray(found.x, dtype=np.float64)
 
 
 def _check_rank(matrix: Numbers, terms: Sequence[str]) -> None:
@@ -326,7 +330,7 @@ def _with_tails(
     known = np.array([sum(_tail_mj(row, k, one) for k, one in others.items()) for row in measured])
     matrix = np.array([[_tail_mj(row, k, model.links[k]) for k in kinds] for row in measured])
     wanted = np.array([(row.tail_j or 0.0) * 1e3 for row in measured]) - known
-    scales = optimize.lsq_linear(matrix, wanted, bounds=(0, np.inf), method="bvls").x
+    scales = _least_squares(matrix, wanted, 0.0, np.inf)
     links = dict(model.links)
     for kind, scale in zip(kinds, scales, strict=True):
         tail = tuple(

@@ -3,13 +3,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import correlation
 
 import msgspec
 import pytest
 from rich.console import Console
 
 from linklab import scenario
-from linklab.core import statistics
+from linklab.core.statistics import LEAST_VALUES
 from linklab.report import publication, reproduction, reproduction_showing
 from linklab.report.publication import Publication, RunGroup
 from linklab.report.reproduction import CheckedStatement
@@ -92,7 +93,7 @@ def test_each_statement_has_its_verdict(stated: Publication) -> None:
         ("holds", pytest.approx(21 / 11)),
         ("holds", pytest.approx(2.0)),
         ("holds", pytest.approx(1e6)),
-        ("holds", pytest.approx(statistics.correlation([11, 51, 21], [1 / 11, 1 / 51, 1 / 21]))),
+        ("holds", pytest.approx(correlation([11, 51, 21], [1 / 11, 1 / 51, 1 / 21]))),
         ("not there yet", None),
         ("no runs", None),
     ]
@@ -195,7 +196,7 @@ def test_intervals_are_over_seeds_and_repeat(stated: Publication) -> None:
     assert found[3].clear
 
 
-@pytest.mark.parametrize("count", range(1, statistics.LEAST_VALUES))
+@pytest.mark.parametrize("count", range(1, LEAST_VALUES))
 def test_few_runs_have_no_interval_and_are_never_clear(stated: Publication, count: int) -> None:
     found = checked(stated, [one for one in runs() if one.job.seed <= count])
     assert (found[3].verdict, found[3].runs) == ("holds", count)

@@ -108,7 +108,7 @@ def _with_samples(
     queues = Tail(run_dir, QueueRecord).read()
     processes = Tail(run_dir, ProcessRecord).read()
     if processes:
-        from linklab.runs import process_figures  # scipy is slow to load.
+        from linklab.runs import process_figures  # numpy is slow to load.
 
         figures = replace(figures, processes=process_figures.of_records(processes))
     if not queues:

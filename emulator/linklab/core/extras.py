@@ -1,0 +1,28 @@
+"""Packages that only some commands need: the extras of `pyproject.toml`.
+
+`make setup` installs all of them, `pip install` of the wheel only those that are asked for.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Final
+
+MODULES: Final = {
+    "campaign": ("distributed",),
+    "export": ("pyarrow",),
+    "report": ("matplotlib", "scipy", "vl_convert"),
+}
+"""The modules that are imported of each extra."""
+
+
+class MissingExtra(RuntimeError):
+    """A package of an extra is not installed."""
+
+
+def require(extra: str, what: str) -> None:
+    """Raises MissingExtra, which says what to install, where `what` needs an extra in vain."""
+    if missing := [one for one in MODULES[extra] if importlib.util.find_spec(one) is None]:
+        raise MissingExtra(
+            f"{what} needs {', '.join(missing)}, not installed here: pip install 'linklab[{extra}]'"
+        )
