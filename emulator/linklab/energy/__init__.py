@@ -1,1 +1,1 @@
-"""Energy: what a device draws by a model, from what a run directory says of its links."""
+"""Computes a device's energy by a model, from the links' activity that a run directory records."""

@@ -1,8 +1,8 @@
-"""What a download cost by an energy model: joules, and the power over time. Pure.
+"""Computes the energy of a download, and the power over time, by an energy model. Pure.
 
-The download goes from its client's start to its last byte; what radios draw later, until they are
-idle, is its tail and kept apart (thesis 3.4). Power is a mean over half a second, as often as the
-lab samples; the thesis sampled once a second.
+A download lasts from the client's start to the last byte. The tail is the energy that the radios
+draw after that, until they are idle. It is kept apart (thesis 3.4). Power is a mean over half a
+second, the lab's sampling interval. The thesis sampled once a second.
 """
 
 from __future__ import annotations
@@ -20,17 +20,23 @@ from linklab.energy.model import EnergyModel
 from linklab.energy.phases import Phase, Radio
 
 POWER_STEP_S: Final = 0.5
-"""How far apart values of power over time are."""
+"""The distance between two values of the power over time."""
 
 _J_PER_MJ = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class LinkEnergyFigures:
-    """A link's part. `active_s` is how long it was active, `active_j` what that took beside the
-    `transfer_j` of its bytes, `tail_j` the states of its tail during the download and after it,
-    `idle_j` its sleep during the download. `joules` is the sum. `down_bytes` and `up_bytes` are what
-    it carried then, as the lab counts it: on the wire."""
+    """The energy of one link; `joules` is the sum of the others.
+
+    Attributes:
+        active_s: time in which the link carried something.
+        active_j: energy of that time, without `transfer_j`.
+        transfer_j: energy that depends on the bytes carried.
+        tail_j: energy of the tail states, during the download and after it.
+        idle_j: energy of the idle radio during the download.
+        down_bytes, up_bytes: bytes on the wire during the download.
+    """
 
     joules: Figure
     active_s: Figure
@@ -45,11 +51,19 @@ class LinkEnergyFigures:
 
 @dataclass(frozen=True, slots=True)
 class EnergyFigures:
-    """One run by one model. `joules` is `main_j`, all of the download, and `tail_j`, what the
-    radios drew after it. `base_j`, `shared_j` and `both_j` belong to no link alone, nor does
-    `processor_j`, None where the model has no such term or the run, in virtual time, no processor
-    time; with the links' `joules` they come to `joules`, too. The powers are those of the download; 90 % of its
-    time the device drew no more than `p90_w`."""
+    """The energy of one run by one model.
+
+    `joules` is the sum of `main_j` and `tail_j`. It is also the sum of `base_j`, `shared_j`,
+    `both_j`, `processor_j` and the links' `joules`.
+
+    Attributes:
+        main_j: energy of the download.
+        tail_j: energy that the radios drew after the download.
+        base_j, shared_j, both_j: energy that belongs to no single link.
+        processor_j: None if the model has no such term, or in virtual time.
+        mean_w, p90_w, peak_w: powers of the download. For 90 % of the download the device drew
+            at most `p90_w`.
+    """
 
     model: Name
     joules: Figure
@@ -68,8 +82,10 @@ class EnergyFigures:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """What the device drew on average from `t_s`, since the scenario began, for `length_s`, and
-    what of that each link did."""
+    """The device's mean power from `t_s` (since the scenario began) for `length_s`.
+
+    `links_w` is each link's share.
+    """
 
     t_s: float
     length_s: float
@@ -79,7 +95,7 @@ class Power:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The figures, and the power from the client's start until all radios are idle."""
+    """Holds the figures, and the power from the client's start until all radios are idle."""
 
     figures: EnergyFigures
     power: tuple[Power, ...]
@@ -94,11 +110,12 @@ def account(
     payload_bytes: int,
     processor: Sequence[tuple[float, float]] = (),
 ) -> Account:
-    """What a download of `payload_bytes` from `start_s` to `end_s` cost. `processor` is the time
-    that the client's has used until a time, if known.
+    """Computes the energy of a download of `payload_bytes` from `start_s` to `end_s`.
 
-    Raises ValueError where no time passed, nothing was downloaded, or the model does not know a
-    kind of link.
+    `processor` holds pairs of a time and the processor seconds that the client used until then. It
+    is empty if they are not known.
+
+    Raises ValueError if no time passed, nothing was downloaded, or the model lacks a link kind.
     """
     if end_s <= start_s or payload_bytes <= 0:
         raise ValueError(f"{payload_bytes} bytes in {end_s - start_s:g} s are no download")
@@ -119,7 +136,7 @@ def account(
 
 
 def _steps(from_s: float, to_s: float) -> list[tuple[float, float]]:
-    """From one time to another in steps of power; the last is as long as what is left."""
+    """Divides a time into steps of `POWER_STEP_S`; the last step may be shorter."""
     count = math.ceil((to_s - from_s) / POWER_STEP_S)
     edges = [*(from_s + n * POWER_STEP_S for n in range(count)), to_s]
     return [pair for pair in itertools.pairwise(edges) if pair[0] < pair[1]]
@@ -133,7 +150,7 @@ class _LinkSums:
 
 
 class _Sums:
-    """Adds up millijoules, one stretch after the other in which no power changes."""
+    """Adds up millijoules over stretches of constant power."""
 
     def __init__(
         self,
@@ -153,7 +170,7 @@ class _Sums:
             self.links[name].phases_mj[Phase.PROMOTION] += radio.head_mj
 
     def step(self, stretches: list[tuple[float, float]]) -> Power:
-        """Adds stretches that follow each other; what they come to as power."""
+        """Adds consecutive stretches, and returns their mean power."""
         total_mj = 0.0
         links_mj = dict.fromkeys(self.links, 0.0)
         for from_s, to_s in stretches:
@@ -201,7 +218,7 @@ class _Sums:
 
 
 def _between(sampled: Sequence[tuple[float, float]], t_s: float) -> float:
-    """What was sampled, at a time between two samples in proportion."""
+    """Returns the sampled value at a time, by linear interpolation."""
     after = bisect_right(sampled, t_s, key=lambda one: one[0])
     if after == 0 or after == len(sampled):
         return sampled[min(after, len(sampled) - 1)][1]
@@ -233,7 +250,7 @@ def _figures(
 
 
 def _p90_w(power: list[Power]) -> float:
-    """The least power that is not exceeded for 90 % of the time."""
+    """Returns the least power that is not exceeded for 90 % of the time."""
     left_s = 0.9 * sum(one.length_s for one in power)
     ascending = sorted(power, key=lambda one: one.power_w)
     for one in ascending:

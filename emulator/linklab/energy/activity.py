@@ -1,9 +1,10 @@
-"""What links did over time, as the records of a run directory tell: bytes and radio states. Pure.
+"""Reads each link's activity over time from a run directory: bytes and radio states. Pure.
 
-In the lab the queues' counters tell it, every half second and in both directions, for any program.
-Elsewhere, on hardware, multilink's own samples do, every 100 ms; they know the payload that came and
-not what went. A link counts as active in all of a sample in which it carried anything, unless the
-scenario has the radio's states (`models/rrc.py`), which are noted to the microsecond.
+In the lab the bytes come from the queues' counters, every 0.5 s, in both directions, for any
+client. On hardware they come from multilink's samples, every 100 ms, received payload only.
+
+A link is active for a whole sample if it carried anything in that sample. If the scenario models
+the radio (`models/rrc.py`), its states count instead. They are recorded to the microsecond.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from linklab.core.records import ClientRecord, LinkRecord, QueueRecord
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """All bytes that a link has carried until `t_s` since the scenario began."""
+    """The bytes that a link carried from the scenario's start until `t_s`."""
 
     t_s: float
     down_bytes: int
@@ -27,7 +28,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class RadioState:
-    """From `t_s` on the radio is in `state`, as `LinkState.rrc` has it."""
+    """The state of a radio from `t_s` on, with the names of `LinkState.rrc`."""
 
     t_s: float
     state: str
@@ -35,8 +36,11 @@ class RadioState:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """A link over time. `counted` ascends and begins with nothing carried; `radio` is empty where
-    the scenario has no such layer."""
+    """The activity of a link over time.
+
+    `counted` ascends in time and begins with zero bytes. `radio` is empty if the scenario does not
+    model the radio.
+    """
 
     kind: LinkKind
     counted: tuple[Counted, ...]
@@ -46,7 +50,7 @@ class Activity:
 def of_lab(
     queues: Iterable[QueueRecord], states: Iterable[LinkRecord], kinds: Mapping[str, LinkKind]
 ) -> dict[str, Activity]:
-    """Each link's activity, from `queues.jsonl` and `links.jsonl` of a run in the lab."""
+    """Returns each link's activity, from `queues.jsonl` and `links.jsonl` of a run in the lab."""
     totals: dict[str, dict[float, dict[str, int]]] = {name: {} for name in kinds}
     for record in queues:
         if record.link in totals:
@@ -77,7 +81,10 @@ def of_lab(
 def of_client(
     records: Iterable[ClientRecord], kinds: Mapping[str, LinkKind], shift_s: float = 0.0
 ) -> dict[str, Activity]:
-    """Each link's activity, from multilink's `client.jsonl`, which began `shift_s` late."""
+    """Returns each link's activity, from multilink's `client.jsonl`.
+
+    `shift_s` is the time from the scenario's start to the client's start.
+    """
     counted: dict[str, list[Counted]] = {name: [Counted(shift_s, 0, 0)] for name in kinds}
     for record in records:
         if record.event == "sample" and record.link in counted:

@@ -1,11 +1,11 @@
-"""An energy model fitted to measured rows: least squares of the relative errors. Pure.
+"""Fits an energy model to measured downloads, by least squares of the relative errors. Pure.
 
-A row is a download as a power meter saw it: how long it took, how long each kind of link was active
-and what it carried, and the joules. Powers of a device alone and energies per bit cannot be below 0
-and are kept from it; only what links share, `both`, may be.
+A row is one measured download: its duration, its joules, and each link kind's active time and
+bytes. Powers and energies per bit are kept at 0 or above. Only `both`, the term for links that run
+together, may be negative.
 
-Leave-one-out errors tell what a fit is worth for rows that it has not seen: each row's by the fit to
-all others.
+The leave-one-out error of a row is its error by the fit to all other rows. It tells how good the
+fit is for downloads that were not measured.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _OF_LINKS: Final = {
     "tail": "",
 }
 TERMS: Final = (*_COMMON, *(f"{kind}.{term}" for kind in KINDS for term in _OF_LINKS))
-"""What can be fitted. `KIND.tail` scales the powers of the model's tail to what was measured
-after the downloads."""
+"""The terms that can be fitted. `KIND.tail` scales the powers of the model's tail states to the
+energy measured after the downloads."""
 
 LARGEST: Final = 100_000.0
-"""mW, and mJ per Mbit: more than a phone's battery gives."""
+"""In mW, and in mJ per Mbit. A phone's battery gives less."""
 
 
 class CalibrationError(ValueError):
-    """Rows that no model can be fitted to; the message says which and why."""
+    """No model can be fitted to the rows. The message says to which rows and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkUse:
-    """How long a kind of link was active, from its first to its last byte, and what it carried."""
+    """The use of a link kind: time from its first to its last byte, and the data it carried."""
 
     active_s: float = 0.0
     down_mbit: float = 0.0
@@ -56,7 +56,7 @@ class LinkUse:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredEnergy:
-    """A row: `energy_j` of the download, `tail_j` after it (None: not measured)."""
+    """A measured row: `energy_j` of the download, `tail_j` after it (None if not measured)."""
 
     label: str
     download_s: float
@@ -67,7 +67,8 @@ class MeasuredEnergy:
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """A row beside the model: `energy_j` by the fit to all rows, `left_out_j` to all others."""
+    """A row's energy as measured, by the fit to all rows (`energy_j`), and by the fit to all other
+    rows (`left_out_j`)."""
 
     label: str
     measured_j: float
@@ -76,18 +77,18 @@ class Residual:
 
     @property
     def error(self) -> float:
-        """Of the fit, as a ratio to what was measured."""
+        """The relative error of the fit to all rows."""
         return self.energy_j / self.measured_j - 1
 
     @property
     def left_out_error(self) -> float:
-        """The same of the fit to all others."""
+        """The relative error of the fit to all other rows."""
         return self.left_out_j / self.measured_j - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A model with the terms that were fitted, and its rows."""
+    """A fitted model, the names of the fitted terms, and the rows' residuals."""
 
     model: EnergyModel
     fitted: tuple[str, ...]
@@ -95,12 +96,12 @@ class Fit:
 
     @property
     def rms(self) -> float:
-        """The root of the mean square of the errors, a ratio."""
+        """The root mean square of the relative errors."""
         return statistics.rms(one.error for one in self.residuals)
 
     @property
     def left_out_rms(self) -> float:
-        """The same of the leave-one-out errors."""
+        """The root mean square of the leave-one-out errors."""
         return statistics.rms(one.left_out_error for one in self.residuals)
 
 
@@ -110,15 +111,15 @@ _NUMBERS: Final = {
     "tail_j": False,
     **{f"{kind}_{what}": False for kind in KINDS for what in ("s", "mbit", "up_mbit")},
 }
-"""Columns with numbers, and whether each row needs them."""
+"""Columns with numbers. True if every row needs a value."""
 
 COLUMNS: Final = ("row", *_NUMBERS)
 
 
-def parse(text: str, shown: str = "<text>") -> list[MeasuredEnergy]:
-    """Rows from CSV text with a header of `COLUMNS`; those of links may be left out or empty.
+def parse(text: str, file_name: str = "<text>") -> list[MeasuredEnergy]:
+    """Reads rows from CSV text with a header of `COLUMNS`. Columns of links may be absent or empty.
 
-    Raises CalibrationError with the line.
+    `file_name` names the file in errors. Raises CalibrationError with the line.
     """
     reader = csv.reader(io.StringIO(text))
     header = [name.strip() for name in next(reader, [])]
@@ -127,11 +128,11 @@ def parse(text: str, shown: str = "<text>") -> list[MeasuredEnergy]:
     if unknown or missing or len(set(header)) < len(header):
         what = f"unknown column {unknown[0]!r}" if unknown else "a column is missing or given twice"
         raise CalibrationError(
-            f"{shown}:1: {what}; needed: download_s, energy_j; allowed: {', '.join(COLUMNS)}"
+            f"{file_name}:1: {what}; needed: download_s, energy_j; allowed: {', '.join(COLUMNS)}"
         )
     rows = []
     for cells in reader:
-        where = f"{shown}:{reader.line_num}"
+        where = f"{file_name}:{reader.line_num}"
         if not cells or not "".join(cells).strip():
             continue
         if len(cells) != len(header):
@@ -177,9 +178,12 @@ def _number(text: str, name: str, where: str) -> float | None:
 
 
 def usual_terms(rows: Sequence[MeasuredEnergy]) -> tuple[str, ...]:
-    """What rows tell of themselves: a link's power and its energy per bit where rows have it, and
-    `both` where links ran together. `base` stays as it is: while a link is active throughout, which
-    downloads see to, it cannot be told from `both`."""
+    """Lists the terms that rows determine: power and energy per bit of each link kind that they
+    use, and `both` if links ran together.
+
+    `base` is left out. In a download a link is active all the time, so `base` cannot be told apart
+    from the links' power.
+    """
     found = []
     if any(_both_s(row) > 0 for row in rows):
         found.append("both")
@@ -192,9 +196,9 @@ def usual_terms(rows: Sequence[MeasuredEnergy]) -> tuple[str, ...]:
 
 
 def fit(rows: Sequence[MeasuredEnergy], start: EnergyModel, terms: Sequence[str]) -> Fit:
-    """The model with `terms` fitted to the rows and the others as in `start`.
+    """Fits `terms` to the rows; the other terms stay as in `start`.
 
-    Raises CalibrationError where there are too few rows, or a term cannot be told from others.
+    Raises CalibrationError if there are too few rows, or a term cannot be told from others.
     """
     of_download = [term for term in terms if not term.endswith(".tail")]
     unknown = [term for term in terms if term not in TERMS]
@@ -226,7 +230,7 @@ def fit(rows: Sequence[MeasuredEnergy], start: EnergyModel, terms: Sequence[str]
 
 
 def energy_mj(model: EnergyModel, row: MeasuredEnergy) -> float:
-    """What a row's download costs by a model; promotions and tails are not in it."""
+    """Computes the energy of a row's download by a model, without promotions and tails."""
     total = sum(getattr(model, name) * _amount(row, term) for term, name in _COMMON.items())
     for kind in row.links:
         link = model.links.get(kind, LinkEnergy())
@@ -239,13 +243,13 @@ def energy_mj(model: EnergyModel, row: MeasuredEnergy) -> float:
 
 
 def _both_s(row: MeasuredEnergy) -> float:
-    """Seconds of further links beside the longest; links of a row are taken to begin together."""
+    """Returns the active seconds of all links but the longest. Assumes that links start together."""
     times = sorted(use.active_s for use in row.links.values())
     return sum(times[:-1])
 
 
 def _amount(row: MeasuredEnergy, term: str) -> float:
-    """What a row has of a term: seconds or megabits."""
+    """Returns a row's amount of a term, in seconds or megabits."""
     if term == "base":
         return row.download_s
     if term == "shared":
@@ -258,7 +262,7 @@ def _amount(row: MeasuredEnergy, term: str) -> float:
 
 
 class _Solver:
-    """Least squares of relative errors, with bounds."""
+    """Solves the least squares of the relative errors, with bounds."""
 
     def __init__(
         self, matrix: Numbers, measured: Numbers, known: Numbers, signed: Sequence[bool]
@@ -268,7 +272,7 @@ class _Solver:
         self._low = np.array([-LARGEST if one else 0.0 for one in signed])
 
     def solved(self, without: int | None = None) -> Numbers:
-        """The terms' values, by all rows or all but one."""
+        """Returns the terms' values by all rows, or by all rows but `without`."""
         if not len(self._low):
             return np.zeros(0)
         rows = [n for n in range(len(self._wanted)) if n != without]
@@ -315,8 +319,10 @@ def _with(model: EnergyModel, values: Mapping[str, float]) -> EnergyModel:
 def _with_tails(
     model: EnergyModel, rows: Sequence[MeasuredEnergy], terms: Sequence[str]
 ) -> EnergyModel:
-    """The powers of the tails scaled so that they come nearest to what was measured; absolute
-    errors, because many tails are next to nothing."""
+    """Scales the tails' powers to fit the measured tails.
+
+    It minimises absolute errors, because many tails are nearly zero.
+    """
     kinds = [term.removesuffix(".tail") for term in terms if term.endswith(".tail")]
     if not kinds:
         return model
@@ -341,7 +347,7 @@ def _with_tails(
 
 
 def _tail_mj(row: MeasuredEnergy, kind: str, link: LinkEnergy) -> float:
-    """What is left of a link's tail when the download ends."""
+    """Computes the energy of the part of a link's tail that falls after the download."""
     if kind not in row.links:
         return 0.0
     gone_s = row.download_s - row.links[kind].active_s
@@ -355,8 +361,10 @@ def _left(tail: Sequence[TailState], gone_s: float) -> Iterator[tuple[TailState,
 
 
 def rounded(model: EnergyModel) -> EnergyModel:
-    """The model as it is written: powers to a milliwatt, energies to .01 mJ per Mbit, which no
-    meter tells apart."""
+    """Rounds a model for its file: powers to 1 mW, energies to 0.01 mJ per Mbit.
+
+    No meter measures more precisely.
+    """
     links = {
         kind: replace(
             one,

@@ -1,9 +1,10 @@
-"""The Energy Information Base of eMPTCP: which links cost least per byte, from a model. Pure.
+"""Computes eMPTCP's Energy Information Base: which links cost the least energy per byte. Pure.
 
-eMPTCP 3.3 asks, for a long download over LTE at one rate, below which Wi-Fi rate LTE alone costs
-least per byte, and from which on Wi-Fi alone does; between them both together do. With a model
-whose powers are linear in the rates both follow in closed form: where both links together cost as
-much per byte as the one.
+eMPTCP 3.3 asks this for a long download with a given LTE rate. Below one Wi-Fi rate, LTE alone
+costs least per byte. Above another, Wi-Fi alone does. Between the two, both links together do.
+
+At each threshold both links together cost as much per byte as one alone. The model's powers are
+linear in the rates, so the thresholds have a closed form.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ from linklab.energy.model import EnergyModel
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """A row of the table, rates in bit/s: LTE alone below `lte_only_below_bps` of Wi-Fi, Wi-Fi
-    alone from `wifi_only_from_bps` on (infinity: never), both between."""
+    """The row of the table for an LTE rate; the thresholds are rates of Wi-Fi.
+
+    Attributes:
+        lte_only_below_bps: below this rate LTE alone costs least.
+        wifi_only_from_bps: from this rate on Wi-Fi alone costs least (infinity: never).
+    """
 
     lte_bps: float
     lte_only_below_bps: float
@@ -27,19 +32,19 @@ class Thresholds:
 
 
 def power_mw(model: EnergyModel, rates_bps: dict[LinkKind, float]) -> float:
-    """What a device draws that downloads at these rates over these links at a time."""
+    """Computes a device's power while it downloads over these links at these rates."""
     links = [(model.link(kind), rate / 1e6) for kind, rate in rates_bps.items()]
     active = sum(link.active_mw + link.down_mj_per_mbit * mbps for link, mbps in links)
     return model.base_mw + model.shared_mw + model.both_mw * (len(links) - 1) + active
 
 
 def joules_per_byte(model: EnergyModel, rates_bps: dict[LinkKind, float]) -> float:
-    """What a byte of a long download costs."""
+    """Computes the energy per byte of a long download at these rates."""
     return power_mw(model, rates_bps) * 1e-3 * 8 / sum(rates_bps.values())
 
 
 def thresholds(model: EnergyModel, lte_bps: float) -> Thresholds:
-    """The row for a rate of LTE. Raises KeyError where the model does not know a kind of link."""
+    """Returns the row for an LTE rate. Raises KeyError if the model lacks Wi-Fi or LTE."""
     return Thresholds(
         lte_bps,
         lte_only_below_bps=_worth_adding_from_bps(
@@ -50,21 +55,21 @@ def thresholds(model: EnergyModel, lte_bps: float) -> Thresholds:
 
 
 def table(model: EnergyModel, lte_bps: Sequence[float]) -> list[Thresholds]:
-    """The rows for several rates of LTE."""
+    """Returns the rows for several LTE rates."""
     return [thresholds(model, rate) for rate in lte_bps]
 
 
 def _worth_adding_from_bps(
     model: EnergyModel, kind: LinkKind, alone_mw: float, alone_bps: float
 ) -> float:
-    """The rate from which a further link adds less per megabit than one costs that is there."""
+    """Returns the rate of a second link from which adding it lowers the energy per megabit."""
     added = model.link(kind)
     margin_mj = alone_mw / (alone_bps / 1e6) - added.down_mj_per_mbit
     return (model.both_mw + added.active_mw) / margin_mj * 1e6 if margin_mj > 0 else math.inf
 
 
 def _worth_until_bps(model: EnergyModel, lte_bps: float) -> float:
-    """The rate of Wi-Fi from which a megabit over it alone costs less than LTE adds for its own."""
+    """Returns the Wi-Fi rate from which Wi-Fi alone costs less per megabit than LTE adds."""
     lte, wifi = model.link(LTE), model.link(WIFI)
     added_mj = (model.both_mw + lte.active_mw) / (lte_bps / 1e6) + lte.down_mj_per_mbit
     margin_mj = added_mj - wifi.down_mj_per_mbit

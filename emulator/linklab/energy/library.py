@@ -1,4 +1,4 @@
-"""Energy models: those that ship, by name, and a user's own, by path."""
+"""Finds and loads energy models: by name those that ship with linklab, by path a user's own."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ _FILES: Final = NamedFiles("energy model", (".yaml", ".yml"), ScenarioError)
 
 
 def names() -> list[str]:
-    """The names of the models that ship, sorted."""
+    """Lists the names of the models that ship, sorted."""
     return _FILES.names(MODELS)
 
 
 def find(name_or_path: str, base: Path | None = None) -> Path:
-    """The file of a model: by name, or a path, relative to `base`. Raises ScenarioError."""
+    """Returns the file of a model, by name or by path relative to `base`. Raises ScenarioError."""
     return _FILES.find(name_or_path, MODELS, base)
 
 
-def parse(text: str, shown: str = "<text>", *, stem: str | None = None) -> EnergyModel:
-    """The model in YAML text. `shown` names the file in errors, `stem` must be its name.
+def parse(text: str, file_name: str = "<text>", *, stem: str | None = None) -> EnergyModel:
+    """Reads a model from YAML text.
 
+    `file_name` names the file in errors. If `stem` is given, the model's name must equal it.
     Raises ScenarioError with file, line and key.
     """
-    root = document.compose(text, shown, ", ".join(TABLE.keys.needed))
-    top = Mapping(shown, root, "", TABLE.keys)
+    root = document.compose(text, file_name, ", ".join(TABLE.keys.needed))
+    top = Mapping(file_name, root, "", TABLE.keys)
     model = TABLE.of(top)
     if stem is not None and model.name != stem:
         top.fail("name", f"{model.name!r} differs from the file's name; allowed: {stem!r}")
@@ -43,12 +44,15 @@ def parse(text: str, shown: str = "<text>", *, stem: str | None = None) -> Energ
 
 
 def load(file: Path, *, any_name: bool = False) -> EnergyModel:
-    """The model in a file. Raises ScenarioError. `any_name` is for the copy in a run directory."""
+    """Reads a model from a file. Raises ScenarioError.
+
+    `any_name` is for the copy in a run directory, whose file is not named like the model.
+    """
     if any_name:
         return parse(document.read(file, str(file), opener=plain_file.opened), str(file))
     return parse(document.read(file, str(file)), str(file), stem=file.stem)
 
 
 def get(name_or_path: str, base: Path | None = None) -> EnergyModel:
-    """The model of a name, or of a path relative to `base`. Raises ScenarioError."""
+    """Loads a model, by name or by path relative to `base`. Raises ScenarioError."""
     return load(find(name_or_path, base))

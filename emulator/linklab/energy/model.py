@@ -1,17 +1,17 @@
-"""An energy model: what a device draws while its links carry, wait and sleep. Pure.
+"""Defines energy models: a device's power while its links carry data, wait and sleep. Pure.
 
-Everything in it is a power, or an energy per bit, of one publication's device, read from
-`profiles/energy`. At an instant of a download the device draws
+A model holds powers and energies per bit of one publication's device. Its file is in
+`profiles/energy`. At each instant of a download the device draws
 
     base
-    + processor      · the cores that the client keeps busy, where that was measured
+    + processor       · the cores that the client keeps busy, if that was measured
     + shared          while any link is active
-    + both            for each further link that is active beside it; below 0 where links share
+    + both            for each active link after the first; negative if links share parts
     + for each link:  active, or promotion, or a state of its tail, or idle
                       + down · its downlink rate + up · its uplink rate
 
-which is the form of GreenBag equation 5 (`both`, `shared`, `base` 0), of Huang 5.2, and of the
-model behind the table of eMPTCP 3.3, where the shared part is what makes both links worth it.
+This is the form of GreenBag equation 5 (with `both`, `shared`, `base` 0), of Huang 5.2, and of the
+model behind the table of eMPTCP 3.3. There the shared part makes using both links worthwhile.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PER_BIT: Final = measure("mJ/Mbit", 0, 100_000)
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """What it takes to wake a radio: `power_mw` for `time_s`, before its first packet."""
+    """The wake-up of a radio: `power_mw` for `time_s`, before the first packet."""
 
     power_mw: float
     time_s: float
@@ -42,7 +42,7 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True)
 class TailState:
-    """A state that a radio goes through after its last packet: `power_mw` for `time_s`."""
+    """A state of a radio after its last packet: `power_mw` for `time_s`."""
 
     power_mw: float
     time_s: float
@@ -51,9 +51,14 @@ class TailState:
 
 @dataclass(frozen=True, slots=True)
 class LinkEnergy:
-    """What a kind of link draws. `active_mw` at any rate while it carries something, on top of
-    that `down_mj_per_mbit` and `up_mj_per_mbit` of what it carries; a power of 1 mW per Mbit/s is
-    the same as 1 mJ per Mbit. `tail` are the states after the last packet, one after the other."""
+    """The power of a link kind.
+
+    Attributes:
+        active_mw: power while the link carries anything, at any rate.
+        down_mj_per_mbit, up_mj_per_mbit: energy per data, on top of `active_mw`. 1 mJ per Mbit is
+            1 mW per Mbit/s.
+        tail: the states after the last packet, in order.
+    """
 
     active_mw: float = 0.0
     down_mj_per_mbit: float = 0.0
@@ -64,13 +69,13 @@ class LinkEnergy:
 
     @property
     def tail_s(self) -> float:
-        """How long after its last packet the radio is idle."""
+        """The time from the last packet until the radio is idle."""
         return sum(state.time_s for state in self.tail)
 
 
 @dataclass(frozen=True, slots=True)
 class EnergyModel:
-    """A device. `links` has what it draws by kind of link; all links of a kind are alike."""
+    """The energy model of a device. `links` is by link kind; all links of a kind are alike."""
 
     name: str
     device: str
@@ -83,11 +88,11 @@ class EnergyModel:
     processor_mw: float = 0.0
 
     def link(self, kind: LinkKind) -> LinkEnergy:
-        """What a link of this kind draws; KeyError where the model does not say."""
+        """Returns the power of a link kind. Raises KeyError if the model lacks it."""
         return self.links[kind.name]
 
     def unknown(self, kinds: Iterable[LinkKind]) -> list[str]:
-        """The titles of those kinds that the model says nothing of, sorted."""
+        """Returns the titles of the kinds that the model lacks, sorted."""
         return sorted({kind.title for kind in kinds if kind.name not in self.links})
 
 
@@ -126,7 +131,7 @@ LINK: Final = Table(
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """A mapping from kinds of links to what they draw."""
+    """Reads and writes the mapping from link kinds to their power."""
 
     allowed: str = f"any of {', '.join(KINDS)}, see below"
 
@@ -143,7 +148,7 @@ class Kinds:
 
 
 def _check(mapping: Mapping, model: EnergyModel) -> None:
-    """Links beside each other cannot give energy back."""
+    """Refuses a negative `both` that would give a device negative power."""
     for one in model.links.values():
         if model.both_mw + one.active_mw < 0:
             mapping.fail(
@@ -181,5 +186,5 @@ TABLE: Final = Table(
 
 
 def to_yaml(model: EnergyModel) -> str:
-    """The canonical form: every value written out; `library.parse` reads the same model from it."""
+    """Writes the canonical form, with every value. `library.parse` reads it back."""
     return yaml.safe_dump(TABLE.write(model), sort_keys=False, allow_unicode=True, width=100)

@@ -1,10 +1,11 @@
-"""A schedule of links that costs least energy, as a Markov decision process with one decision a second
-(eMPTCP 4.6, after Pluntke et al.). Pure.
+"""Computes the schedule of links with the least energy, as a Markov decision process. Pure.
 
-Where a link's rate goes next is learnt from its rates in the seconds of other runs. A state is the
-level of each link's rate and whether LTE's radio is awake; what is minimised is the energy of the
-seconds to come, not that of the bytes: such a schedule takes the link that draws less, however little
-it brings.
+There is one decision a second (eMPTCP 4.6, after Pluntke et al.). A state is the level of each
+link's rate, and whether the LTE radio is awake. The transitions of the rates are learnt from other
+runs.
+
+The schedule minimises the energy of the coming seconds, not the energy per byte. So it prefers the
+link that draws less power, even if that link carries little.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from linklab.energy.information_base import power_mw
 from linklab.energy.model import EnergyModel
 
 DISCOUNT: Final = 0.95
-"""What a joule counts for that is spent a second later: some 20 s ahead matter."""
+"""The weight of a joule that is spent one second later. So about 20 s ahead matter."""
 
 _CLOSE_J: Final = 1e-6
 _KINDS: Final[dict[str, LinkKind]] = {kind.name: kind for kind in (WIFI, LTE)}
@@ -29,7 +30,7 @@ _WIFI, _LTE = _KINDS
 
 
 class Use(Enum):
-    """Which links carry."""
+    """The links that carry data."""
 
     WIFI = frozenset({_WIFI})
     LTE = frozenset({_LTE})
@@ -41,15 +42,15 @@ State = tuple[int, int, bool]
 
 
 def level(rate_bps: float) -> int:
-    """Rates of an octave are of one level; 0 is below 62.5 kbit/s."""
+    """Returns the level of a rate: one level an octave, 0 below 62.5 kbit/s."""
     return max(0, math.floor(math.log2(max(rate_bps, 1.0) / 62_500)) + 1)
 
 
 class RateChain:
-    """How a link's rate goes from second to second, learnt from rates that it had."""
+    """A Markov chain of a link's rate from second to second, learnt from recorded rates."""
 
     def __init__(self, rates_bps: Sequence[float]) -> None:
-        """ValueError where there is none."""
+        """Learns the chain. Raises ValueError if there are no rates."""
         if not rates_bps:
             raise ValueError("no rate to learn from")
         levels = [level(one) for one in rates_bps]
@@ -68,12 +69,12 @@ class RateChain:
         }
 
     def known(self, rate_bps: float) -> int:
-        """The level of a rate, or the nearest that was learnt."""
+        """Returns the learnt level that is nearest to a rate."""
         return min(self.next, key=lambda one: abs(one - level(rate_bps)))
 
 
 def _cost_j(model: EnergyModel, use: Use, rates_bps: Mapping[str, float], awake: bool) -> float:
-    """What a second costs, with what it takes to wake LTE or let it fall asleep."""
+    """Computes the energy of a second, with LTE's promotion or tail."""
     used = {_KINDS[name]: rates_bps[name] for name in use.value}
     spent_j = power_mw(model, used) * 1e-3
     lte = model.link(LTE)
@@ -85,8 +86,10 @@ def _cost_j(model: EnergyModel, use: Use, rates_bps: Mapping[str, float], awake:
 
 
 def schedule(model: EnergyModel, wifi: RateChain, lte: RateChain) -> dict[State, Use]:
-    """What to use in each state, by value iteration. KeyError where the model does not know Wi-Fi or
-    LTE."""
+    """Computes the links to use in each state, by value iteration.
+
+    Raises KeyError if the model lacks Wi-Fi or LTE.
+    """
     states: list[State] = [
         (one, other, awake) for one in wifi.next for other in lte.next for awake in (False, True)
     ]
@@ -132,7 +135,10 @@ def _expected(
 
 
 def by_the_second(spans: Iterable[tuple[float, float, float]], length_s: int) -> list[float]:
-    """The mean rates of the first seconds, of spans with their start, end and rate."""
+    """Returns the mean rate of each of the first `length_s` seconds.
+
+    `spans` are tuples of start, end and rate.
+    """
     sums = [0.0] * length_s
     for start_s, end_s, rate_bps in spans:
         if start_s >= length_s:

@@ -1,8 +1,8 @@
-"""Which of Wi-Fi and LTE to use, as eMPTCP decides it from what they carry (eMPTCP 3). Pure.
+"""Decides between Wi-Fi and LTE as eMPTCP does, by the rates that they carry (eMPTCP 3). Pure.
 
-A predictor of each link's rate asks the Energy Information Base which links cost least per byte.
-LTE is opened late, so that small downloads do not wake its radio; from then on it is used or
-suspended, with a margin, so that it is not switched at every sample.
+The controller forecasts each link's rate. The Energy Information Base tells which links cost least
+per byte at these rates. LTE is opened late, so that small downloads do not wake its radio. After
+that LTE is resumed or suspended, with a margin that keeps it from switching at every sample.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from linklab.energy.information_base import thresholds
 from linklab.energy.model import EnergyModel
 
 KAPPA_BYTES: Final = 1_000_000
-"""LTE is not opened before a connection has received so much over Wi-Fi (eMPTCP 4.1) …"""
+"""LTE is opened once a connection has received this much over Wi-Fi (eMPTCP 4.1) …"""
 
 TAU_S: Final = 3.0
-"""… or so much time has passed, if Wi-Fi's rate has settled by then (`settling_s`)."""
+"""… or once this time has passed and Wi-Fi's rate has settled (`settling_s`)."""
 
 PHI: Final = 10
-"""So many samples make an estimate of a link that has just begun to carry (eMPTCP 3.5)."""
+"""The number of samples for a first estimate of a link (eMPTCP 3.5)."""
 
 MARGIN: Final = 0.1
-"""By how much a rate must be beyond a threshold to change what is used (eMPTCP 3.4)."""
+"""A rate must pass a threshold by this share before the links in use change (eMPTCP 3.4)."""
 
 UNKNOWN_BPS: Final = 5e6
-"""What a link is taken for that was never used (eMPTCP 3.2)."""
+"""The assumed rate of a link that was never used (eMPTCP 3.2)."""
 
 FIRST_WINDOW_BYTES: Final = 10 * 1460
-"""What TCP sends in its first round trip (RFC 6928)."""
+"""TCP's initial window (RFC 6928)."""
 
 _LEVEL_WEIGHT: Final = 0.8
 _TREND_WEIGHT: Final = 0.2
-"""Not published; multilink's eMPTCP has the same."""
+"""The paper does not give them. multilink's eMPTCP has the same values."""
 
 
 @dataclass(slots=True)
 class HoltWinters:
-    """A forecast of a rate from samples: a level and a trend, both smoothed, without seasons."""
+    """Forecasts a rate by double exponential smoothing: level and trend, no seasons."""
 
     level_bps: float = 0.0
     trend_bps: float = 0.0
     samples: int = 0
 
     def add(self, sample_bps: float) -> None:
-        """Takes the next sample."""
+        """Adds the next sample."""
         before = self.level_bps
         if self.samples == 0:
             self.level_bps = sample_bps
@@ -60,15 +60,17 @@ class HoltWinters:
 
     @property
     def next_bps(self) -> float:
-        """What to expect, not below 0."""
+        """The forecast of the next sample, at least 0."""
         return max(0.0, self.level_bps + self.trend_bps)
 
 
 @dataclass(slots=True)
 class RateForecast:
-    """A link's rate to expect: the last forecast, or with `keeps_most` the highest level since it was
-    taken into use. After a pause the old estimate counts until there are PHI samples anew: the first ones
-    are of a window that still grows."""
+    """Estimates a link's rate: the last forecast, or the highest level in use if `keeps_most`.
+
+    After a pause the old estimate counts until there are PHI new samples. The first samples come
+    from a congestion window that still grows.
+    """
 
     keeps_most: bool = False
     known_bps: float = UNKNOWN_BPS
@@ -76,29 +78,35 @@ class RateForecast:
     _most_bps: float = 0.0
 
     def add(self, sample_bps: float) -> None:
-        """Takes the next sample of a link in use."""
+        """Adds the next sample of a link in use."""
         self.recent.add(sample_bps)
         self._most_bps = max(self._most_bps, self.recent.level_bps)
         if self.settled:
             self.known_bps = self._most_bps if self.keeps_most else self.recent.next_bps
 
     def pause(self) -> None:
-        """The link is not used for a while."""
+        """Forgets the samples, because the link is suspended."""
         self.recent = HoltWinters()
         self._most_bps = 0.0
 
     @property
     def settled(self) -> bool:
-        """Whether there are samples enough since the link was last taken into use."""
+        """Whether the link has PHI samples since it was last resumed."""
         return self.recent.samples >= PHI
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a look at the connections has shown. `wifi_bps` and `lte_bps` are the rates since the last
-    look, None of a link of which it is not time yet; `has_wifi` is whether Wi-Fi is there at all; `most_bytes` is what the connection has received over Wi-Fi
-    that received most, `open_s` how long the oldest one is open; `rtt_s` the round trip of Wi-Fi's
-    handshake, which is how far samples are apart; `is_idle` that nothing came or went for a round trip."""
+    """One sample of the state of all connections.
+
+    Attributes:
+        wifi_bps, lte_bps: rates since the last sample; None if the link has no new sample yet.
+        most_bytes: the most that any connection has received over Wi-Fi.
+        open_s: age of the oldest connection.
+        rtt_s: round trip of Wi-Fi's handshake, which is also the sampling interval.
+        is_idle: nothing was sent or received for a round trip.
+        has_wifi: the Wi-Fi link is up.
+    """
 
     wifi_bps: float | None
     lte_bps: float | None
@@ -110,47 +118,56 @@ class Observation:
 
 
 def settling_s(rate_bps: float, rtt_s: float) -> float:
-    """How long Wi-Fi takes to leave slow start and give PHI samples, one per round trip (eMPTCP
-    equation 1)."""
+    """Returns the time in which Wi-Fi leaves slow start and gives PHI samples (eMPTCP equation 1).
+
+    There is one sample per round trip.
+    """
     carried_bytes = rate_bps / 8 * rtt_s
     return rtt_s * (math.log2((carried_bytes + FIRST_WINDOW_BYTES) / FIRST_WINDOW_BYTES) + PHI)
 
 
 class PathUsage:
-    """The path usage controller of eMPTCP for connections that begin over Wi-Fi. `uses_lte` says
-    what it has decided, `has_opened_lte` whether it ever has."""
+    """eMPTCP's path usage controller, for connections that start over Wi-Fi.
+
+    `uses_lte` is the last decision. `has_opened_lte` says whether LTE was ever used.
+    """
 
     def __init__(self, model: EnergyModel) -> None:
-        """KeyError where the model does not know Wi-Fi or LTE."""
+        """Raises KeyError if the model lacks Wi-Fi or LTE."""
         self._model = model
         self.wifi, self.lte = RateForecast(), RateForecast(keeps_most=True)
         self.uses_lte = self.has_opened_lte = False
         self._lte_samples: deque[float] = deque(maxlen=3)
         thresholds(model, UNKNOWN_BPS)
 
-    def look(self, seen: Observation) -> bool:
-        """Whether LTE is to be used from now on. Without Wi-Fi there is nothing else, however young or
-        silent the connection is: the paper leaves that to Multipath TCP, whose LTE subflow is there."""
-        if seen.wifi_bps is not None:
-            self.wifi.add(seen.wifi_bps)
-        if seen.lte_bps is not None and self.uses_lte:
-            self._add_lte(seen.lte_bps)
-        if not seen.has_wifi:
+    def look(self, now: Observation) -> bool:
+        """Takes an observation, and decides whether to use LTE from now on.
+
+        Without Wi-Fi the controller uses LTE at once, even for a new or idle connection. The paper
+        leaves that case to Multipath TCP.
+        """
+        if now.wifi_bps is not None:
+            self.wifi.add(now.wifi_bps)
+        if now.lte_bps is not None and self.uses_lte:
+            self._add_lte(now.lte_bps)
+        if not now.has_wifi:
             self.uses_lte = self.has_opened_lte = True
         elif self.uses_lte:
             if self.wifi.known_bps >= self._wifi_only_from_bps() * (1 + MARGIN):
                 self.uses_lte = False
                 self._pause_lte()
-        elif self._may_use(seen) and self._is_worth_it():
+        elif self._may_use(now) and self._is_worth_it():
             self.uses_lte = self.has_opened_lte = True
         return self.uses_lte
 
     def _add_lte(self, sample_bps: float) -> None:
-        """Takes a sample of LTE if it carried something before and after it too. Else the sender had
-        nothing for it, or no room at the receiver: that says nothing of what it could carry. Nor
-        does a time in which it gave it little, which beside a slow Wi-Fi lasts for seconds: what
-        comes over LTE waits for what is on its way over Wi-Fi, until the receiver's buffer is full.
-        Hence the highest level. An LTE that has become slow is found out at its next use."""
+        """Adds an LTE sample if LTE also carried data in the samples before and after it.
+
+        Otherwise the sender had no data for LTE, or the receiver's buffer was full. Then the rate
+        says nothing about LTE's capacity. The same holds for a low rate beside a slow Wi-Fi: data
+        received over LTE waits in the receiver's buffer for data that is still in flight on Wi-Fi.
+        Hence the estimate keeps the highest level. If LTE has become slow, the next use shows it.
+        """
         self._lte_samples.append(sample_bps)
         if len(self._lte_samples) == self._lte_samples.maxlen and all(self._lte_samples):
             self.lte.add(self._lte_samples[1])
@@ -160,30 +177,37 @@ class PathUsage:
         self._lte_samples.clear()
 
     def ended(self) -> None:
-        """All connections are closed: what is known of the links stays, LTE is asleep again."""
+        """Suspends LTE because all connections are closed. The estimates stay."""
         self.wifi.pause()
         self._pause_lte()
         self.uses_lte = self.has_opened_lte = False
 
     def _wifi_only_from_bps(self) -> float:
-        """The rate of Wi-Fi from which on it costs least alone: any, where LTE carries nothing; none,
-        where Wi-Fi does not either."""
+        """Returns the Wi-Fi rate from which Wi-Fi alone costs least.
+
+        It is 0 if LTE carries nothing, and infinite if Wi-Fi carries nothing either.
+        """
         if self.lte.known_bps <= 0:
             return 0.0 if self.wifi.known_bps > 0 else math.inf
         return thresholds(self._model, self.lte.known_bps).wifi_only_from_bps
 
     def _is_worth_it(self) -> bool:
-        """Wi-Fi is slow enough for both to cost less; a Wi-Fi that brings nothing always is. LTE
-        alone is not used: it gains little over both (eMPTCP 3.4)."""
+        """Tells whether both links cost less than Wi-Fi alone. They do if Wi-Fi carries nothing.
+
+        LTE alone is never used. It gains little over both (eMPTCP 3.4).
+        """
         rate_bps = self.wifi.known_bps
         return rate_bps <= 0 or rate_bps < self._wifi_only_from_bps() * (1 - MARGIN)
 
-    def _may_use(self, seen: Observation) -> bool:
-        """A subflow that is there may be used at once, a new one not before κ or τ, nor for a
-        connection that is idle (eMPTCP 3.5)."""
+    def _may_use(self, now: Observation) -> bool:
+        """Tells whether LTE may be used (eMPTCP 3.5).
+
+        An open subflow may be used at once. A new one has to wait for κ or τ, and is not opened
+        for an idle connection.
+        """
         if self.has_opened_lte:
             return True
-        if seen.is_idle or not self.wifi.settled:
+        if now.is_idle or not self.wifi.settled:
             return False
-        waited_s = max(TAU_S, settling_s(self.wifi.known_bps, seen.rtt_s))
-        return seen.most_bytes >= KAPPA_BYTES or seen.open_s >= waited_s
+        waited_s = max(TAU_S, settling_s(self.wifi.known_bps, now.rtt_s))
+        return now.most_bytes >= KAPPA_BYTES or now.open_s >= waited_s

@@ -1,4 +1,4 @@
-"""What a radio draws over time: active, waking, in its tail, idle; from what its link did. Pure."""
+"""Computes a radio's power over time from its link's activity: active, promotion, tail, idle. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MBIT_PER_BYTE = 8e-6
 
 
 class Phase(enum.Enum):
-    """What a radio does."""
+    """The phase of a radio."""
 
     ACTIVE = "active"
     PROMOTION = "promotion"
@@ -35,7 +35,7 @@ class _Span:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """From `from_s` until the next one a radio is in `phase` and draws `power_mw`."""
+    """A radio's phase and power from `from_s` until the next entry."""
 
     from_s: float
     phase: Phase
@@ -45,8 +45,8 @@ class Draw:
 class Radio:
     """A link's radio during a download from `start_s` to `end_s`, and after it until it is idle.
 
-    `head_mj` are promotions for which there is no time in the records: where nothing says what the
-    radio did, it was idle before the download and woke in time.
+    `head_mj` is the energy of promotions before the records begin. If no radio states are
+    recorded, the radio counts as idle before the download, and as awake in time.
     """
 
     def __init__(
@@ -66,21 +66,21 @@ class Radio:
 
     @property
     def marks(self) -> list[float]:
-        """When its power may change; the last is when it is idle for good."""
+        """The times at which the power may change. From the last one on the radio stays idle."""
         return sorted([*self._times, *self._starts])
 
     @property
     def carried(self) -> Counted:
-        """What it carried from start to end."""
+        """The bytes that the link carried during the download."""
         first, last = self._counted[0], self._counted[-1]
         return Counted(last.t_s, last.down_bytes - first.down_bytes, last.up_bytes - first.up_bytes)
 
     def at(self, t_s: float) -> Draw:
-        """What it does, without its bytes."""
+        """Returns phase and power at a time, without the energy of the bytes."""
         return self._draw[bisect_right(self._starts, t_s) - 1]
 
     def transfer_mw(self, t_s: float) -> float:
-        """What its bytes take on top."""
+        """Returns the additional power for the bytes that the link carries at a time."""
         index = bisect_right(self._times, t_s)
         if not 0 < index < len(self._counted):
             return 0.0
@@ -90,8 +90,8 @@ class Radio:
         return (down + up) * _MBIT_PER_BYTE / (after.t_s - before.t_s)
 
     def _draws(self, spans: Sequence[_Span]) -> Iterator[Draw]:
-        """The spans with their powers, and the tail after each that was active, or that is the last
-        and woke the radio."""
+        """Yields the powers of the spans. A tail follows each active span, and a promotion if it is
+        the last span."""
         energy = self._energy
         for span, following in itertools.zip_longest(spans, spans[1:]):
             if span.phase is Phase.PROMOTION:
@@ -114,8 +114,10 @@ class Radio:
             yield Draw(from_s, Phase.IDLE, self._energy.idle_mw)
 
     def _waking(self, spans: Sequence[_Span], start_s: float) -> list[_Span]:
-        """The spans with a promotion before each that finds the radio idle, as far back as there
-        is time for it."""
+        """Inserts a promotion before each span that finds the radio idle.
+
+        The promotion starts as early as the time before the span allows.
+        """
         promotion = self._energy.promotion
         if promotion is None:
             return list(spans)
@@ -134,7 +136,10 @@ class Radio:
 
 
 def _within(counted: Sequence[Counted], start_s: float, end_s: float) -> list[Counted]:
-    """The counters between start and end; what came with a sample across an end came inside."""
+    """Returns the counters between start and end.
+
+    Bytes of a sample that crosses the start or the end count as inside.
+    """
     before = [one for one in counted if one.t_s <= start_s]
     inside = [one for one in counted if start_s < one.t_s < end_s]
     after = [one for one in counted if one.t_s >= end_s]
@@ -148,7 +153,7 @@ def _within(counted: Sequence[Counted], start_s: float, end_s: float) -> list[Co
 
 
 def _by_bytes(counted: Sequence[Counted]) -> list[_Span]:
-    """When a link carried something; samples beside each other are one span."""
+    """Returns the spans in which a link carried something. Adjacent samples form one span."""
     found: list[_Span] = []
     for before, after in itertools.pairwise(counted):
         if (after.down_bytes, after.up_bytes) == (before.down_bytes, before.up_bytes):
@@ -164,8 +169,10 @@ _PHASES = {CONNECTED: Phase.ACTIVE, PROMOTION: Phase.PROMOTION, IDLE: Phase.IDLE
 
 
 def _by_states(radio: Sequence[RadioState], start_s: float, end_s: float) -> list[_Span]:
-    """When a radio was connected, woke or was idle. Discontinuous reception has no span: it is
-    part of the tail of what was before."""
+    """Returns the spans in which a radio was connected, waking or idle.
+
+    Discontinuous reception has no span. It is part of the tail of the span before it.
+    """
     ends = [*(one.t_s for one in radio[1:]), end_s]
     return [
         _Span(max(one.t_s, start_s), min(to_s, end_s), _PHASES[one.state])
