@@ -32,7 +32,7 @@ PARTS = {
         "case false:",
     ),
     "the first bytes at once": Change(
-        "internal/download/lanes.go",
+        "internal/download/growth.go",
         "eager() bool { return d.isNew() }",
         "eager() bool { return false }",
     ),
@@ -40,23 +40,23 @@ PARTS = {
         "internal/download/opening.go", "if isOpening && (", "if false && isOpening && ("
     ),
     "a bound in slow start": Change(
-        "internal/download/link.go", "return min(most, l.startRoom())", "return most"
+        "internal/download/connection.go", "return min(most, c.startRoom())", "return most"
     ),
     "a bound on the queue": Change(
-        "internal/download/link.go", "const mostQueue = 2", "const mostQueue = 1e6"
+        "internal/download/connection.go", "const mostQueue = 2", "const mostQueue = 1e6"
     ),
     "late bytes twice": Change(
         "internal/download/repeat.go", "if thief.Rate == 0 ||", "if true || thief.Rate == 0 ||"
     ),
     "help within a link": Change(
-        "internal/download/steal.go", "if d.isQueued(l.link(), now) {", "if true {"
+        "internal/download/steal.go", "if c.link.isQueued(now) {", "if true {"
     ),
     "asking again soon": Change(
-        "internal/download/rescue.go", "if !l.isLane() || !l.suspect {", "if true {"
+        "internal/download/rescue.go", "if !c.link.hasSeveral() || !c.suspect {", "if true {"
     ),
     "kept connections": Change(
-        "internal/download/lanes.go",
-        "spared := l.leaving &&",
+        "internal/download/growth.go",
+        "spared := c.leaving &&",
         "spared := false &&",
     ),
     "new ones after an outage": Change(
@@ -65,10 +65,10 @@ PARTS = {
         "if anew && left < 0 {",
     ),
     "what connecting shows": Change(
-        "internal/download/rescue.go", "case links[x].shown.Rate() > 0:", "case false:"
+        "internal/download/rescue.go", "case shown > 0:", "case false:"
     ),
     "a rate over two round trips": Change(
-        "internal/download/lanes.go", "max(PaceWindow, 2*l.rtt.Last)", "PaceWindow"
+        "internal/download/growth.go", "max(PaceWindow, 2*c.rtt.Last)", "PaceWindow"
     ),
     "what is behind a lost packet": Change(
         "internal/download/hole.go",

@@ -236,7 +236,7 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 		}
 	}
 	if algorithm.Takes("connections") {
-		o.Lanes = &download.Lanes{Most: f.connections}
+		o.Connections = &download.Connections{Most: f.connections}
 	}
 	o.Rescue = rescue
 	if err = f.parseBandwidths(o.Links); err != nil {
@@ -513,8 +513,8 @@ func (f *engineFlags) startEvent(o download.Options) *rundir.Start {
 			"bandwidth_bps":       map[string]float64{},
 		},
 	}
-	if o.Lanes != nil {
-		start.Options["connections"] = o.Lanes.Most
+	if o.Connections != nil {
+		start.Options["connections"] = o.Connections.Most
 	}
 	if algorithm, err := schedule.Find(f.algorithm); err == nil {
 		if algorithm.Takes("segment") {

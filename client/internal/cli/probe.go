@@ -96,7 +96,7 @@ func runProbe(command *cobra.Command, f *probeFlags, logs *logging) (failed erro
 		}
 		o := together
 		o.Links = together.Links[i : i+1]
-		o.Scheduler, o.Lanes = alone.Scheduler(schedule.Parameters{}), nil
+		o.Scheduler, o.Connections = alone.Scheduler(schedule.Parameters{}), nil
 		if err := f.part(command.Context(), stdout, l.Name, alone.Name, o); err != nil {
 			return err
 		}

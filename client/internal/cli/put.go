@@ -161,7 +161,7 @@ func (f *putFlags) options(rawURL string, flags *pflag.FlagSet) (o upload.Option
 	}
 	o = upload.Options{
 		URL: u, TLS: engine.TLS, Links: engine.Links, Scheduler: engine.Scheduler,
-		Overlap: engine.Overlap, Window: engine.Window, Rescue: engine.Rescue, Lanes: engine.Lanes, GiveUp: engine.GiveUp, LowestRate: engine.LowestRate,
+		Overlap: engine.Overlap, Window: engine.Window, Rescue: engine.Rescue, Connections: engine.Connections, GiveUp: engine.GiveUp, LowestRate: engine.LowestRate,
 	}
 	if r.jar != nil {
 		o.Jar = r.jar

@@ -19,46 +19,46 @@ import (
 )
 
 // keep connects a link, and connects it again when it needs that.
-func (d *download) keep(ctx context.Context, l *linkState) {
-	for d.awaitNeed(ctx, l) {
+func (d *download) keep(ctx context.Context, c *connection) {
+	for d.awaitNeed(ctx, c) {
 		d.mu.Lock()
-		banned := l.notBefore - time.Since(d.start)
-		repeated := l.failures > 1
+		banned := c.notBefore - time.Since(d.start)
+		repeated := c.failures > 1
 		d.mu.Unlock()
 		// After the first failure it is connected at once, and ready when the
 		// ban ends.
 		if repeated && banned > 0 {
-			l.pause(ctx, banned)
+			c.pause(ctx, banned)
 			continue
 		}
-		err := d.connect(ctx, l)
+		err := d.connect(ctx, c)
 		d.mu.Lock()
 		if ctx.Err() != nil {
 			d.mu.Unlock()
 			return
 		}
 		pause, again := link.Wait(err), true
-		if err != nil && pause == 0 && l.needsSession() {
-			pause, again = d.policy.unreachable(l, err)
+		if err != nil && pause == 0 && c.needsSession() {
+			pause, again = d.policy.unreachable(c, err)
 		}
 		if !again {
-			d.Log.Warn("link is not needed any more", "link", l.Name, "error", err)
+			d.Log.Warn("link is not needed any more", "link", c.link.Name, "error", err)
 			d.mu.Unlock()
 			return
 		}
 		d.mu.Unlock()
 		if pause > 0 {
-			l.pause(ctx, pause)
+			c.pause(ctx, pause)
 		}
 	}
 }
 
 // awaitNeed waits until the link needs a connection. It reports false if
 // that will not be.
-func (d *download) awaitNeed(ctx context.Context, l *linkState) bool {
+func (d *download) awaitNeed(ctx context.Context, c *connection) bool {
 	for ctx.Err() == nil {
 		d.mu.Lock()
-		out, needed := l.out != nil, l.needsSession()
+		out, needed := c.out != nil, c.needsSession()
 		d.mu.Unlock()
 		switch {
 		case out:
@@ -68,37 +68,37 @@ func (d *download) awaitNeed(ctx context.Context, l *linkState) bool {
 		}
 		select {
 		case <-ctx.Done():
-		case <-l.need:
+		case <-c.need:
 		}
 	}
 	return false
 }
 
 // connect makes the link ready for requests.
-func (d *download) connect(ctx context.Context, l *linkState) error {
+func (d *download) connect(ctx context.Context, c *connection) error {
 	d.mu.Lock()
-	if l.out != nil {
+	if c.out != nil {
 		// It was given up before this began.
 		d.mu.Unlock()
 		return nil
 	}
 	attempt, cancel := ctx, context.CancelFunc(func() {})
-	timeout, between := l.attemptTimeout(), l.betweenAttempts()
+	timeout, between := c.attemptTimeout(), c.betweenAttempts()
 	switch {
 	case between > 0:
 		attempt, cancel = context.WithTimeoutCause(ctx, mostAttempt, errNoAnswer)
 	case d.policy.timed():
 		attempt, cancel = context.WithTimeoutCause(ctx, timeout, errNoAnswer)
 	}
-	l.abandonAttempt = cancel
-	u := l.url
-	if l.session == nil && l.failures == 0 {
-		if conn := d.Pool.take(l.Name, u); conn != nil && !d.reaches(u, conn) {
+	c.abandonAttempt = cancel
+	u := c.url
+	if c.session == nil && c.failures == 0 {
+		if conn := d.Pool.take(c.link.Name, u); conn != nil && !d.reaches(u, conn) {
 			conn.Close()
 		} else if conn != nil {
 			defer d.mu.Unlock()
 			defer cancel()
-			d.connected(l, u, conn, &rundir.Connected{Protocol: conn.Protocol})
+			d.connected(c, u, conn, &rundir.Connected{Protocol: conn.Protocol})
 			return nil
 		}
 	}
@@ -107,7 +107,7 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 	defer cancel()
 
 	started := time.Since(d.start)
-	dial := func(ctx context.Context) (link.Socket, error) { return l.Dial(ctx, address) }
+	dial := func(ctx context.Context) (link.Socket, error) { return c.link.Dial(ctx, address) }
 	socket, err := Repeated(attempt, dial, between)
 	if err != nil {
 		return attemptError(attempt, err)
@@ -116,11 +116,11 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 	var silent *session
 	if between > 0 {
 		d.mu.Lock()
-		l.link().answers = l.link().answers || connected-started > between
-		if l.suspect && l.session != nil {
+		c.link.answers = c.link.answers || connected-started > between
+		if c.suspect && c.session != nil {
 			// Connections that were kept go on with it while this one is made.
-			silent = l.session
-			d.abandon(l, l.on(silent), lost, connected)
+			silent = c.session
+			d.abandon(c, c.on(silent), lost, connected)
 		}
 		d.policy.tend(connected)
 		d.mu.Unlock()
@@ -131,11 +131,11 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 	conn, err := transport.Open(attempt, socket, dial, d.TLS, u)
 	if err != nil {
 		d.mu.Lock()
-		if silent != nil && l.session == silent {
+		if silent != nil && c.session == silent {
 			// Nothing is asked of it any more by which it could prove itself, and it
 			// may be the one that the server serves at a time.
-			l.session = nil
-			d.close(l, silent, false)
+			c.session = nil
+			d.close(c, silent, false)
 		}
 		d.mu.Unlock()
 		return attemptError(attempt, err)
@@ -143,11 +143,11 @@ func (d *download) connect(ctx context.Context, l *linkState) error {
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if ctx.Err() != nil || !l.needsSession() || l.url != u || address != d.dialed(u) {
+	if ctx.Err() != nil || !c.needsSession() || c.url != u || address != d.dialed(u) {
 		conn.Close()
 		return nil
 	}
-	d.connected(l, u, conn, &rundir.Connected{
+	d.connected(c, u, conn, &rundir.Connected{
 		TCP:      (connected - started).Nanoseconds(),
 		TLS:      (time.Since(d.start) - connected).Nanoseconds(),
 		Protocol: conn.Protocol,
@@ -218,18 +218,18 @@ func Repeated(ctx context.Context, dial func(context.Context) (link.Socket, erro
 }
 
 // connected makes a connection that of the link, and tells of it.
-func (d *download) connected(l *linkState, u *url.URL, conn *transport.Conn, event *rundir.Connected) {
+func (d *download) connected(c *connection, u *url.URL, conn *transport.Conn, event *rundir.Connected) {
 	now := time.Since(d.start)
-	d.install(l, &session{Conn: conn, authority: u.Host, unread: conn.Unread()}, now)
-	if event.TCP > 0 && l.isLane() && l.meter.Total() == 0 {
-		l.link().shown.Add(now, conn.Received())
+	d.install(c, &session{Conn: conn, authority: u.Host, unread: conn.Unread()}, now)
+	if event.TCP > 0 && c.link.hasSeveral() && c.link.meter.Total() == 0 {
+		c.link.shown.Add(now, conn.Received())
 	}
 	if event.TCP > 0 {
-		l.handshake = time.Duration(event.TCP)
+		c.handshake = time.Duration(event.TCP)
 	}
-	event.Link, event.RTT = l.Name, l.rtt.Last.Nanoseconds()
+	event.Link, event.RTT = c.link.Name, c.rtt.Last.Nanoseconds()
 	d.record(now, event)
-	d.proceed(l)
+	d.proceed(c)
 }
 
 // attemptError says of an attempt that ran out of time just that. The names in
@@ -243,136 +243,136 @@ func attemptError(attempt context.Context, err error) error {
 
 // install makes the session that of the link. What an older one has still to
 // deliver is free again, unless the server is just completing it.
-func (d *download) install(l *linkState, s *session, now time.Duration) {
-	if old := l.session; old != nil {
-		completing := old.draining && !l.suspect
+func (d *download) install(c *connection, s *session, now time.Duration) {
+	if old := c.session; old != nil {
+		completing := old.draining && !c.suspect
 		if completing {
-			l.completing = append(l.completing, old)
+			c.completing = append(c.completing, old)
 		} else {
-			d.abandon(l, l.on(old), lost, now)
+			d.abandon(c, c.on(old), lost, now)
 		}
-		l.newest = nil
-		d.close(l, old, completing)
-		for len(l.completing) > mostCompleting {
-			d.giveUpOn(l, l.completing[0], lost, now)
+		c.newest = nil
+		d.close(c, old, completing)
+		for len(c.completing) > mostCompleting {
+			d.giveUpOn(c, c.completing[0], lost, now)
 		}
 	}
-	if l.requests > 0 {
-		if d.isOnly(l) {
-			l.meter.Restart(now)
+	if c.link.requests > 0 {
+		if c.isOnly() {
+			c.link.meter.Restart(now)
 		}
-		l.pace = throughput.NewPace(PaceWindow)
+		c.pace = throughput.NewPace(PaceWindow)
 	}
-	l.session = s
-	l.suspect = false
+	c.session = s
+	c.suspect = false
 	s.since, s.heardAt = now, now
-	l.measure()
-	s.hole.outOfOrder = l.rtt.OutOfOrder // A kept connection had others.
+	c.measure()
+	s.hole.outOfOrder = c.rtt.OutOfOrder // A kept connection had others.
 }
 
 // proceed gives the connected link something to do.
-func (d *download) proceed(l *linkState) {
-	if time.Since(d.start) < l.notBefore {
+func (d *download) proceed(c *connection) {
+	if time.Since(d.start) < c.notBefore {
 		return
 	}
 	switch {
 	case d.race != nil:
-		d.enter(l)
+		d.enter(c)
 	case d.payload != nil:
-		if l.newest == nil {
-			d.request(l)
+		if c.newest == nil {
+			d.request(c)
 		}
 	case d.policy.eager() && d.Resource == nil && !d.isAsked():
-		if l.asking == nil {
-			d.open(l)
+		if c.asking == nil {
+			d.open(c)
 		}
-	case l.asking == nil && !d.isAsked():
-		d.startAsking(l, l.session)
+	case c.asking == nil && !d.isAsked():
+		d.startAsking(c, c.session)
 	}
 }
 
 // close closes a session, if it is completing requests when they have ended.
-func (d *download) close(l *linkState, s *session, completing bool) {
+func (d *download) close(c *connection, s *session, completing bool) {
 	s.closed = true
 	if !completing {
 		s.Conn.Close()
 	}
-	d.settle(l, s)
+	d.settle(c, s)
 }
 
 // leave ends the use of a session at the end of a download. It is kept if it
 // works, and if little that nobody wants is still on its way; not by a plan, which may have
 // to let the radio sleep, and keep-alives would wake it.
-func (d *download) leave(l *linkState, s *session, complete bool) {
+func (d *download) leave(c *connection, s *session, complete bool) {
 	_, planned := d.Scheduler.(schedule.Planner)
-	if planned || !complete || !d.spare(l, s) {
-		d.close(l, s, false)
+	if planned || !complete || !d.spare(c, s) {
+		d.close(c, s, false)
 	}
 }
 
 // spare keeps a session that nobody needs now, if that works.
-func (d *download) spare(l *linkState, s *session) bool {
-	if d.Pool == nil || s != l.session || !l.usable(time.Since(d.start)) || !s.Usable() || s.stale-s.Unread() > mostKeptStale {
+func (d *download) spare(c *connection, s *session) bool {
+	if d.Pool == nil || s != c.session || !c.usable(time.Since(d.start)) || !s.Usable() || s.stale-s.Unread() > mostKeptStale {
 		return false
 	}
-	d.wasted(l, s)
-	d.Pool.put(l.Name, l.url, s.Conn)
+	d.wasted(c, s)
+	d.Pool.put(c.link.Name, c.url, s.Conn)
 	return true
 }
 
 // settle counts the wasted bytes of a closed session.
-func (d *download) settle(l *linkState, s *session) {
+func (d *download) settle(c *connection, s *session) {
 	if !s.closed || s.active > 0 {
 		return
 	}
-	l.completing = slices.DeleteFunc(l.completing, func(other *session) bool { return other == s })
+	c.completing = slices.DeleteFunc(c.completing, func(other *session) bool { return other == s })
 	s.Conn.Close()
-	d.wasted(l, s)
+	d.wasted(c, s)
 }
 
 // giveUpOn ends a session that completes requests; others will.
-func (d *download) giveUpOn(l *linkState, s *session, reason string, now time.Duration) {
-	l.completing = slices.DeleteFunc(l.completing, func(other *session) bool { return other == s })
-	d.abandon(l, l.on(s), reason, now)
-	d.close(l, s, false)
+func (d *download) giveUpOn(c *connection, s *session, reason string, now time.Duration) {
+	c.completing = slices.DeleteFunc(c.completing, func(other *session) bool { return other == s })
+	d.abandon(c, c.on(s), reason, now)
+	d.close(c, s, false)
 }
 
 // wasted counts what a session received and nobody read, since it was told last.
-func (d *download) wasted(l *linkState, s *session) {
+func (d *download) wasted(c *connection, s *session) {
 	if late := s.Unread() - s.unread; late > 0 {
 		s.unread += late
-		l.wasted += late
-		d.record(time.Since(d.start), &rundir.Late{Link: l.Name, Bytes: int64(late)})
+		c.link.wasted += late
+		d.record(time.Since(d.start), &rundir.Late{Link: c.link.Name, Bytes: int64(late)})
 	}
 }
 
 // lose gives up a session that takes no more requests. What it has still to
-// deliver may yet come. Nobody connects a further lane again.
-func (d *download) lose(l *linkState, s *session) {
-	if s != l.session {
+// deliver may yet come. Nobody connects a further connection again.
+func (d *download) lose(c *connection, s *session) {
+	if s != c.session {
 		return
 	}
-	l.newest, l.leaving = nil, l.first != nil
+	c.newest, c.leaving = nil, !c.isFirst()
 	if s.active > 0 {
 		s.draining = true
 	} else {
-		l.session = nil
-		d.close(l, s, false)
+		c.session = nil
+		d.close(c, s, false)
 	}
-	l.wake()
+	c.wake()
 }
 
 // abandon gives up requests of a link; what they have not delivered is free
 // again.
-func (d *download) abandon(l *linkState, requests []*request, reason string, now time.Duration) {
+func (d *download) abandon(c *connection, requests []*request, reason string, now time.Duration) {
 	var bytes quantity.Bytes
 	for _, r := range requests {
-		left := d.drop(l, r, now)
+		left := d.drop(c, r, now)
 		d.release(r, left)
 		bytes += left.Length
 	}
 	if bytes > 0 {
-		d.failedOver(l, nil, bytes, reason, now)
+		d.failedOver(c, nil, bytes, reason, now)
 	}
 }
 

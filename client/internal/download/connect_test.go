@@ -128,12 +128,12 @@ func TestWhoAsksAgainSoon(t *testing.T) {
 		{true, true, 20 * time.Millisecond, period},
 		{true, true, time.Second, 500 * time.Millisecond},
 	} {
-		l := &linkState{rtt: link.RoundTrip{Last: test.rtt}, health: newHealth()}
-		l.suspect = test.suspect
+		c := newLink(0, Link{}, time.Second).first()
+		c.rtt.Last, c.suspect = test.rtt, test.suspect
 		if test.several {
-			l.growth = &schedule.Growth{}
+			c.link.growth = &schedule.Growth{}
 		}
-		if got := l.betweenAttempts(); got != test.want {
+		if got := c.betweenAttempts(); got != test.want {
 			t.Errorf("%+v: %v", test, got)
 		}
 	}

@@ -15,43 +15,47 @@ import (
 
 // deciding is a download in its middle: two links of sixteen connections each,
 // on which a request is in flight, and the connection that asks next.
-func deciding(free quantity.Bytes) (withLanes, *linkState) {
+func deciding(free quantity.Bytes) (withConnections, *connection) {
 	const size = 1e9
-	d := &download{Options: Options{Scheduler: schedule.Adaptive{}, Lanes: &Lanes{Most: 16}}}
+	d := &download{Options: Options{Scheduler: schedule.Adaptive{}, Connections: &Connections{Most: 16}}}
 	d.part = ranges.Range{Length: size}
 	d.payload = ranges.NewPayload(d.part)
 	d.payload.Take(size-free, math.MaxInt64)
-	for x := range 32 {
-		l := &linkState{
-			index: x, session: &session{Conn: &transport.Conn{}},
-			pace: throughput.NewPace(PaceWindow), health: newHealth(),
-			rtt: link.RoundTrip{Last: 40 * time.Millisecond, Min: 30 * time.Millisecond},
-		}
-		if x < 2 {
-			l.account = &account{meter: throughput.NewMeter(time.Second)}
-			l.growth = &schedule.Growth{Most: 16}
-			l.together = throughput.NewPace(PaceWindow)
-		} else {
-			l.first = d.links[x%2]
-			l.account = l.first.account
-		}
-		r := &request{Range: ranges.Range{Length: 1e6}, limit: 1e6, received: 4e5, session: l.session}
-		l.active, l.newest, l.expected = []*request{r}, r, r.left()
-		l.pace.Begin(0, 0)
-		l.pace.Add(time.Second, r.received)
-		d.links = append(d.links, l)
+	for x := range 2 {
+		l := newLink(x, Link{}, time.Second)
+		l.growth = &schedule.Growth{Most: 16}
+		l.together = throughput.NewPace(PaceWindow)
+		d.links, d.connections = append(d.links, l), append(d.connections, l.first())
 	}
-	return withLanes{withRescue{d}, 16}, d.links[20]
+	for x := range 30 {
+		d.connections = append(d.connections, d.links[x%2].newConnection())
+	}
+	for x, c := range d.connections {
+		c.index, c.session = x, &session{Conn: &transport.Conn{}}
+		c.rtt = link.RoundTrip{Last: 40 * time.Millisecond, Min: 30 * time.Millisecond}
+		r := &request{Range: ranges.Range{Length: 1e6}, limit: 1e6, received: 4e5, session: c.session}
+		c.active, c.newest, c.expected = []*request{r}, r, r.left()
+		c.pace.Begin(0, 0)
+		c.pace.Add(time.Second, r.received)
+	}
+	return withConnections{withRescue{d}, 16}, d.connections[20]
+}
+
+// several is a link that may have several connections, with its first one.
+func several() *linkState {
+	l := newLink(0, Link{}, time.Second)
+	l.growth = &schedule.Growth{Most: 16}
+	return l
 }
 
 // Decisions use memory that is there: of what is free, and of what others owe.
 func TestADecisionAllocatesNothing(t *testing.T) {
 	const now = 1050 * time.Millisecond
 	for name, free := range map[string]quantity.Bytes{"of what is free": 5e8, "of what others owe": 0} {
-		d, l := deciding(free)
+		d, c := deciding(free)
 		taken := 0
 		allocations := testing.AllocsPerRun(100, func() {
-			if _, _, ok := d.next(l, now); ok {
+			if _, _, ok := d.next(c, now); ok {
 				taken++
 			}
 		})
@@ -64,77 +68,71 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 // In slow start a connection orders what comes soon; for who reads in order, no
 // more than keeps it at work.
 func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
-	l := &linkState{
-		lane: lane{growth: &schedule.Growth{}, together: throughput.NewPace(PaceWindow)},
-		pace: throughput.NewPace(PaceWindow), rtt: link.RoundTrip{Min: 100 * time.Millisecond},
-	}
+	l := several()
+	c := l.first()
+	l.together, c.rtt.Min = throughput.NewPace(PaceWindow), 100*time.Millisecond
 	l.together.Begin(0, 0)
 	l.together.Add(100*time.Millisecond, 100_000)
-	l.pace.Begin(0, 0)
-	l.pace.Add(100*time.Millisecond, 100_000)
+	c.pace.Begin(0, 0)
+	c.pace.Add(100*time.Millisecond, 100_000)
 	const now = 125 * time.Millisecond // 800 kB/s
-	if got := l.pipe(now); got != schedule.MostOrder(100_000) {
+	if got := c.pipe(now); got != schedule.MostOrder(100_000) {
 		t.Errorf("%d bytes are ordered ahead in slow start", int64(got))
 	}
 	l.little = true
-	if got := l.pipe(now); got != 100_000 {
+	if got := c.pipe(now); got != 100_000 {
 		t.Errorf("%d bytes are ordered ahead for who reads in order, want 1.25 round trips", int64(got))
 	}
-	l.pace.Add(now, 900_000) // Came in a burst, after a lost packet.
-	if got := l.pipe(now); got != 100_000 {
+	c.pace.Add(now, 900_000) // Came in a burst, after a lost packet.
+	if got := c.pipe(now); got != 100_000 {
 		t.Errorf("%d bytes are ordered ahead, want what the link brings in 1.25 round trips", int64(got))
 	}
-	l.rtt.Min = 10 * time.Second
+	c.rtt.Min = 10 * time.Second
 	l.together.Add(now, 900_000)
-	if got := l.pipe(now); got != schedule.MostOrder(1_000_000) {
+	if got := c.pipe(now); got != schedule.MostOrder(1_000_000) {
 		t.Errorf("%d bytes are ordered ahead, want twice what has arrived and a bit", int64(got))
 	}
 }
 
 // A queue that orders have filled does not have more ordered.
 func TestNoMoreIsOrderedTheLongerTheQueue(t *testing.T) {
-	l := &linkState{
-		lane: lane{growth: &schedule.Growth{}}, rtt: link.RoundTrip{Min: 40 * time.Millisecond},
-		idleDelay: 50 * time.Millisecond, leastDelay: 50 * time.Millisecond,
-		pace: throughput.NewPace(PaceWindow),
-	}
-	l.pace.Begin(0, 0)
+	c := several().first()
+	c.rtt.Min, c.idleDelay, c.leastDelay = 40*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
+	c.pace.Begin(0, 0)
 	for now := time.Duration(0); now < 10*time.Second; now += 10 * time.Millisecond {
-		l.pace.Add(now, 10_000) // 1 MB/s
+		c.pace.Add(now, 10_000) // 1 MB/s
 	}
 	for _, test := range []struct {
 		delay time.Duration
 		want  float64
 	}{{80 * time.Millisecond, 100_000}, {100 * time.Millisecond, 125_000}, {400 * time.Millisecond, 125_000}} {
-		l.delays = []time.Duration{test.delay}
-		within(t, "what is ordered ahead, at a delay of "+test.delay.String(), float64(l.pipe(10*time.Second)), 0.98*test.want, 1.02*test.want)
+		c.delays = []time.Duration{test.delay}
+		within(t, "what is ordered ahead, at a delay of "+test.delay.String(), float64(c.pipe(10*time.Second)), 0.98*test.want, 1.02*test.want)
 	}
-	l.idleDelay = 0 // Nothing is known of the link without its queue.
-	within(t, "what is ordered ahead", float64(l.pipe(10*time.Second)), 490_000, 510_000)
+	c.idleDelay = 0 // Nothing is known of the link without its queue.
+	within(t, "what is ordered ahead", float64(c.pipe(10*time.Second)), 490_000, 510_000)
 }
 
 // In slow start a connection orders no more than its part of what the link may carry.
 func TestSlowStartDoesNotOrderMoreThanALinkCarries(t *testing.T) {
-	l := &linkState{
-		account: &account{meter: throughput.NewMeter(time.Second)},
-		lane:    lane{growth: &schedule.Growth{Most: 16}},
-		pace:    throughput.NewPace(PaceWindow), rtt: link.RoundTrip{Min: 100 * time.Millisecond},
-	}
+	l := several()
+	c := l.first()
+	c.rtt.Min = 100 * time.Millisecond
 	connections := quantity.Bytes(l.growth.Begin())
-	l.pace.Begin(0, 0)
-	l.pace.Add(100*time.Millisecond, 16_000)
+	c.pace.Begin(0, 0)
+	c.pace.Add(100*time.Millisecond, 16_000)
 	const now = 125 * time.Millisecond
-	if got := l.pipe(now); got != schedule.MostOrder(16_000) {
+	if got := c.pipe(now); got != schedule.MostOrder(16_000) {
 		t.Errorf("%d bytes are ordered ahead where nothing is known of the link", int64(got))
 	}
 	l.shown.Add(10*time.Millisecond, 0)
 	l.shown.Add(20*time.Millisecond, 2_500) // 2 Mbit/s up, so 8 at most
-	if got := l.pipe(now); got != 200_000/connections {
+	if got := c.pipe(now); got != 200_000/connections {
 		t.Errorf("%d bytes are ordered ahead, want a part of 200 kB", int64(got))
 	}
 	l.meter.Start(0)
 	l.meter.Add(100*time.Millisecond, 200_000)
-	if got := l.pipe(now); got != 400_000/connections {
+	if got := c.pipe(now); got != 400_000/connections {
 		t.Errorf("%d bytes are ordered ahead, want a part of the 400 kB that came once", int64(got))
 	}
 }
@@ -143,18 +141,18 @@ func TestSlowStartDoesNotOrderMoreThanALinkCarries(t *testing.T) {
 func TestALinkIsNoFasterThanItsConnectionsTogether(t *testing.T) {
 	const now = 1050 * time.Millisecond
 	d, _ := deciding(0)
-	link := d.links[0]
-	link.together.Begin(0, 0)
-	link.together.Add(time.Second, 8e5)
+	l := d.links[0]
+	l.together.Begin(0, 0)
+	l.together.Add(time.Second, 8e5)
 	all := d.merged(d.measured(now), now)[0].Rate
-	for _, l := range d.lanes(link)[1:] {
-		l.active = nil
+	for _, c := range l.connections[1:] {
+		c.active = nil
 	}
 	got := d.merged(d.measured(now), now)[0].Rate
-	if want := link.together.Rate(now); got != want || got >= all {
+	if want := l.together.Rate(now); got != want || got >= all {
 		t.Errorf("one of sixteen has work: the link is taken for %.0f bit/s, want %.0f; all had %.0f", float64(got), float64(want), float64(all))
 	}
-	link.together = throughput.NewPace(PaceWindow)
+	l.together = throughput.NewPace(PaceWindow)
 	if got := d.merged(d.measured(now), now)[0].Rate; got != 0 {
 		t.Errorf("nothing comes on the link, which is taken for %.0f bit/s", float64(got))
 	}
@@ -162,31 +160,31 @@ func TestALinkIsNoFasterThanItsConnectionsTogether(t *testing.T) {
 
 // What others have ordered ahead only makes the first byte later.
 func TestTheShortestDelayIsThatOfAnIdleConnection(t *testing.T) {
-	l := &linkState{
-		lane: lane{growth: &schedule.Growth{}}, rtt: link.RoundTrip{Min: 20 * time.Millisecond},
-		idleDelay: 2 * time.Second, leastDelay: 2 * time.Second, // in an outage
-		delays: []time.Duration{300 * time.Millisecond, 40 * time.Millisecond},
-	}
-	if got := l.idle(); got != 40*time.Millisecond {
+	l := several()
+	c := l.first()
+	c.rtt.Min = 20 * time.Millisecond
+	c.idleDelay, c.leastDelay = 2*time.Second, 2*time.Second // in an outage
+	c.delays = []time.Duration{300 * time.Millisecond, 40 * time.Millisecond}
+	if got := c.idle(); got != 40*time.Millisecond {
 		t.Errorf("the first byte is expected after %v, want 40 ms", got)
 	}
 	// It was alone while others of its link filled the queue, which is gone.
-	l.leastDelay, l.delays = 25*time.Millisecond, l.delays[:1]
+	c.leastDelay, c.delays = 25*time.Millisecond, c.delays[:1]
 	for queue, want := range map[time.Duration]time.Duration{
 		10 * time.Millisecond: 35 * time.Millisecond, time.Second: 300 * time.Millisecond,
 	} {
-		l.rtt.Last = l.rtt.Min + queue
-		if got := l.idle(); got != want {
+		c.rtt.Last = c.rtt.Min + queue
+		if got := c.idle(); got != want {
 			t.Errorf("with %v of queue the first byte is expected after %v, want %v", queue, got, want)
 		}
 	}
-	l.delays = []time.Duration{300 * time.Millisecond, 40 * time.Millisecond}
-	l.growth, l.idleDelay, l.leastDelay = nil, 30*time.Millisecond, 30*time.Millisecond
-	if got := l.idle(); got != 40*time.Millisecond {
+	c.delays = []time.Duration{300 * time.Millisecond, 40 * time.Millisecond}
+	l.growth, c.idleDelay, c.leastDelay = nil, 30*time.Millisecond, 30*time.Millisecond
+	if got := c.idle(); got != 40*time.Millisecond {
 		t.Errorf("with much ordered ahead the first byte is expected after %v, want 40 ms", got)
 	}
 	l.little = true
-	if got := l.idle(); got != 30*time.Millisecond {
+	if got := c.idle(); got != 30*time.Millisecond {
 		t.Errorf("with little ordered ahead the first byte is expected after %v, want 30 ms", got)
 	}
 }
@@ -195,7 +193,7 @@ func TestTheShortestDelayIsThatOfAnIdleConnection(t *testing.T) {
 // second's, should the first be given up, too, after the third.
 func TestWhatIsRepeatedTwiceIsNotCountedAsTheFirstRepeats(t *testing.T) {
 	d, _ := deciding(0)
-	late, vain, again := d.links[0].active[0], d.links[2].active[0], d.links[1].active[0]
+	late, vain, again := d.connections[0].active[0], d.connections[2].active[0], d.connections[1].active[0]
 	for _, r := range []*request{vain, again} {
 		r.Range, r.received, r.cancel = ranges.Range{Offset: late.next(), Length: late.left()}, 0, func() {}
 		late.twin, r.twin, r.repeats = r, late, true
@@ -220,23 +218,24 @@ func TestALinkWithLittleOrderedIsNoFasterThanItIs(t *testing.T) {
 	const bytes, each = 16_000, 40 * time.Millisecond // 3.2 Mbit/s
 	d, _ := deciding(0)
 	l := d.links[0]
-	l.little, l.idleDelay, l.leastDelay, l.delays = true, 20*time.Millisecond, 20*time.Millisecond, []time.Duration{300 * time.Millisecond}
-	l.growth, l.together, l.pace = nil, nil, throughput.NewPace(PaceWindow)
-	r := &request{session: l.session}
-	l.active = []*request{r}
-	l.begun(0, 0)
+	c := l.first()
+	l.little, c.idleDelay, c.leastDelay, c.delays = true, 20*time.Millisecond, 20*time.Millisecond, []time.Duration{300 * time.Millisecond}
+	l.growth, l.together, c.pace = nil, nil, throughput.NewPace(PaceWindow)
+	r := &request{session: c.session}
+	c.active = []*request{r}
+	c.begun(0, 0)
 	now := time.Duration(0)
 	for i := range 60 {
 		now += each
-		l.delivered(bytes, now)
+		c.delivered(bytes, now)
 		if i%3 == 2 {
-			next := &request{session: l.session, issued: now - 100*time.Millisecond}
-			l.active = append(l.active, next)
-			d.ended(l, r, now)
+			next := &request{session: c.session, issued: now - 100*time.Millisecond}
+			c.active = append(c.active, next)
+			d.ended(c, r, now)
 			r = next
 		}
 	}
-	if got := l.pace.Rate(now).MegabitsPerSecond(); got < 3.1 || got > 3.5 {
+	if got := c.pace.Rate(now).MegabitsPerSecond(); got < 3.1 || got > 3.5 {
 		t.Errorf("the link is taken for %.2f Mbit/s, want 3.2", got)
 	}
 }
@@ -245,14 +244,14 @@ func TestALinkWithLittleOrderedIsNoFasterThanItIs(t *testing.T) {
 // leaves it to other links.
 func TestAnotherLinkRepeatsWhatOnesOwnRepeatsInVain(t *testing.T) {
 	d, _ := deciding(0)
-	wifi, again, lte := d.links[0], d.links[2], d.links[1]
+	wifi, again, lte := d.connections[0], d.connections[2], d.connections[1]
 	late, twin := wifi.active[0], again.active[0]
 	late.twin, twin.twin, twin.repeats = twin, late, true
 	twin.received = 0
 	if !d.repeatable(late, wifi, lte) {
 		t.Error("another link may not repeat it")
 	}
-	if d.repeatable(late, wifi, d.links[4]) || d.repeatable(twin, again, lte) {
+	if d.repeatable(late, wifi, d.connections[4]) || d.repeatable(twin, again, lte) {
 		t.Error("a third connection of its link may, or the repetition may be repeated")
 	}
 	twin.received = 1
@@ -282,9 +281,9 @@ func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
 	} {
 		d, _ := deciding(0)
 		d.policy = d
-		thief, late := d.links[2], d.links[4]
-		for _, l := range d.links {
-			l.active, l.expected, l.session.heardAt, l.rtt.Last = nil, 0, now, test.rtt
+		thief, late := d.connections[2], d.connections[4]
+		for _, c := range d.connections {
+			c.active, c.expected, c.session.heardAt, c.rtt.Last = nil, 0, now, test.rtt
 		}
 		r := &request{Range: ranges.Range{Length: test.left + test.received}, limit: test.left + test.received, received: test.received, session: late.session}
 		r.issued = now - time.Millisecond
@@ -296,12 +295,12 @@ func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
 		late.pace = throughput.NewPace(PaceWindow)
 		late.pace.Begin(0, 0)
 		late.pace.Add(time.Second, 1e5) // 4e5 of the others.
-		lanes := d.measured(now)
-		taken, _, ok := d.balance(thief, lanes, now)
+		each := d.measured(now)
+		taken, _, ok := d.balance(thief, each, now)
 		if ok != test.takes || ok && (taken.End() != test.left+test.received || taken.Length < test.left/2 || taken.Length >= test.left) {
 			t.Errorf("%s: %v, %+v is taken", name, ok, taken)
 		}
-		if _, _, ok := d.balance(d.links[3], lanes, now); ok {
+		if _, _, ok := d.balance(d.connections[3], each, now); ok {
 			t.Errorf("%s: another link takes it as one of the same", name)
 		}
 	}
@@ -309,12 +308,20 @@ func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
 
 func BenchmarkDecision(b *testing.B) {
 	const now = 1050 * time.Millisecond
-	d, l := deciding(5e8)
+	d, c := deciding(5e8)
 	b.ReportAllocs()
 	for b.Loop() {
-		if r, _, ok := d.next(l, now); ok {
+		if r, _, ok := d.next(c, now); ok {
 			d.payload.Release(r)
 		}
+	}
+}
+
+// alone leaves each link its first connection.
+func alone(d withConnections) {
+	d.connections = d.connections[:2]
+	for _, l := range d.links {
+		l.connections = l.connections[:1]
 	}
 }
 
@@ -322,11 +329,11 @@ func BenchmarkDecision(b *testing.B) {
 // moment, also when it has nothing to deliver by which it could be seen to be silent.
 func TestALinkThatIsDownLosesItsShare(t *testing.T) {
 	d, _ := deciding(5e8)
-	d.links = d.links[:2]
+	alone(d)
 	down, other := d.links[0], d.links[1]
-	for _, l := range d.links {
-		l.growth, l.active, l.newest, l.expected = nil, nil, nil, 0
-		l.pace.End(time.Second)
+	for _, c := range d.connections {
+		c.link.growth, c.active, c.newest, c.expected = nil, nil, nil, 0
+		c.pace.End(time.Second)
 	}
 	down.down, down.downSince = true, time.Second
 	for _, test := range []struct {
@@ -349,13 +356,13 @@ func TestALinkThatIsDownLosesItsShare(t *testing.T) {
 func TestFirstBytesInNoTimeOrderLittle(t *testing.T) {
 	const now = time.Second
 	d, _ := deciding(5e8)
-	d.links = d.links[:2]
-	l := d.links[0]
-	l.growth = nil
-	l.pace = throughput.NewPace(PaceWindow)
-	l.pace.Begin(0, now)
-	l.pace.Add(now+256, 16384)
-	if r, _, ok := d.withRescue.next(l, now+256); !ok || r.Length > schedule.MostOrder(16384) {
+	alone(d)
+	c := d.connections[0]
+	c.link.growth = nil
+	c.pace = throughput.NewPace(PaceWindow)
+	c.pace.Begin(0, now)
+	c.pace.Add(now+256, 16384)
+	if r, _, ok := d.withRescue.next(c, now+256); !ok || r.Length > schedule.MostOrder(16384) {
 		t.Errorf("orders %d bytes after 16384 in 256 ns, want at most %d", r.Length, schedule.MostOrder(16384))
 	}
 }

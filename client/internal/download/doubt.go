@@ -87,7 +87,6 @@ func (d *download) believe(l *linkState, r transport.Resource) error {
 	agreed, open := 0, false
 	for _, other := range d.links {
 		switch {
-		case other.first != nil:
 		case other.claim.says(r):
 			agreed += other.claim.times
 		default:
@@ -102,24 +101,25 @@ func (d *download) believe(l *linkState, r transport.Resource) error {
 
 // mayAnswer reports whether the link may soon say what the URL stands for.
 func (l *linkState) mayAnswer() bool {
-	return l.out == nil && !l.down && !l.portal && (l.alive() || l.session == nil && l.failures < hopeless)
+	c := l.first()
+	return c.out == nil && !l.down && !l.portal && (c.alive() || c.session == nil && c.failures < hopeless)
 }
 
 // doubt leaves a link for later whose answer is not believed. A new connection,
 // to the URL that the user gave, may lead to the server itself.
-func (d withRescue) doubt(l *linkState, s *session, err error, now time.Duration) {
-	l.link().portal = errors.As(err, new(*transport.PortalError))
-	d.Log.Info("link is left for later", "link", l.Name, "error", err)
-	if s == l.session {
-		d.rest(l, err, 0, now)
-		d.goBack(l)
-		d.lose(l, s)
+func (d withRescue) doubt(c *connection, s *session, err error, now time.Duration) {
+	c.link.portal = errors.As(err, new(*transport.PortalError))
+	d.Log.Info("link is left for later", "link", c.link.Name, "error", err)
+	if s == c.session {
+		d.rest(c, err, 0, now)
+		d.goBack(c)
+		d.lose(c, s)
 	}
 	if d.payload != nil || d.race != nil {
 		return
 	}
-	for _, other := range d.links {
-		if other.first == nil && other.out == nil && (other.failures < hopeless || other.session != nil && !other.portal) {
+	for _, l := range d.links {
+		if first := l.first(); first.out == nil && (first.failures < hopeless || first.session != nil && !l.portal) {
 			return
 		}
 	}
@@ -127,8 +127,8 @@ func (d withRescue) doubt(l *linkState, s *session, err error, now time.Duration
 }
 
 // goBack lets the link ask for the URL that the user gave.
-func (d withRescue) goBack(l *linkState) {
-	if l.url != d.URL {
-		l.url, l.hops = d.URL, 0
+func (d withRescue) goBack(c *connection) {
+	if c.url != d.URL {
+		c.url, c.hops = d.URL, 0
 	}
 }

@@ -61,7 +61,7 @@ func behind(t *testing.T, handler http.HandlerFunc, etag string, change func(*Op
 		a.name, b.name, a.cable, b.cable = "wifi", "lte", net.wifi, net.lte
 		o.Links[0].Dial, o.Links[1].Dial = n.dial(a), n.dial(b)
 		o.URL.Path = "/dir/file.bin"
-		o.Rescue, o.GiveUp, o.Scheduler, o.Lanes = true, 5*time.Minute, schedulers["adaptive"], &Lanes{Most: 1}
+		o.Rescue, o.GiveUp, o.Scheduler, o.Connections = true, 5*time.Minute, schedulers["adaptive"], &Connections{Most: 1}
 		if etag != "" {
 			o.Output = withPart(t, o, etag)
 		}

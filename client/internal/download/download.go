@@ -45,8 +45,8 @@ type Options struct {
 	GiveUp time.Duration
 	// LowestRate is what must arrive on all links together, over GiveUp; 0 is nothing.
 	LowestRate quantity.Rate
-	// Lanes lets links have several connections, with Rescue; nil is one each.
-	Lanes *Lanes
+	// Connections lets links have several connections, with Rescue; nil is one each.
+	Connections *Connections
 	// Output opens what the bytes are written to, before anything else.
 	Output func() (Sink, error)
 	// Verified says that Commit compares the whole with a checksum, so that
@@ -94,17 +94,12 @@ var errComplete = errors.New("complete")
 // Run ends with its cause and the outcome is interrupted.
 func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	d := &download{Options: o, start: time.Now(), floor: throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
-	for i, l := range o.Links {
-		d.links = append(d.links, &linkState{
-			Link:    l,
-			account: &account{meter: throughput.NewMeter(o.Window)},
-			index:   i,
-			url:     o.URL,
-			pace:    throughput.NewPace(PaceWindow),
-			health:  newHealth(),
-		})
+	for i, of := range o.Links {
+		l := newLink(i, of, o.Window)
+		l.first().index, l.first().url = i, o.URL
+		d.links, d.connections = append(d.links, l), append(d.connections, l.first())
 	}
-	if o.Lanes != nil && o.Pool == nil {
+	if o.Connections != nil && o.Pool == nil {
 		d.Pool = newPool(forever)
 		defer d.Pool.Close()
 	}
@@ -122,13 +117,7 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 		Links:     map[string]rundir.LinkSummary{},
 	}
 	for _, l := range d.links {
-		if l.first == nil {
-			summary.Links[l.Name] = l.summary()
-		} else if l.first.rtt.Min == 0 {
-			// The first connection was never there.
-			l.first.rtt = l.rtt
-			summary.Links[l.Name] = l.first.summary()
-		}
+		summary.Links[l.Name] = l.summary()
 	}
 	if d.Slice != nil {
 		summary.Size = max(0, d.part.Length)
@@ -173,6 +162,8 @@ type download struct {
 	// mu orders everything below: decisions, accounts and events.
 	mu    sync.Mutex
 	links []*linkState
+	// connections are those of all links, in the order in which they were added.
+	connections []*connection
 	// openings are requests that ask for it with the first bytes; opened is how
 	// many there were.
 	openings []*opening
@@ -242,7 +233,7 @@ func (d *download) transfer(ctx context.Context) error {
 	ctx, d.cancel = context.WithCancelCause(ctx)
 	d.ctx = ctx
 	for _, l := range d.links {
-		d.wg.Go(func() { d.keep(ctx, l) })
+		d.wg.Go(func() { d.keep(ctx, l.first()) })
 		d.policy.watch(ctx, l)
 	}
 	d.policy.begin()
@@ -256,10 +247,10 @@ func (d *download) transfer(ctx context.Context) error {
 	<-ctx.Done()
 	d.wg.Wait()
 	complete := context.Cause(ctx) == errComplete
-	for _, l := range d.links {
-		if l.session != nil {
-			l.measure()
-			d.leave(l, l.session, complete)
+	for _, c := range d.connections {
+		if c.session != nil {
+			c.measure()
+			d.leave(c, c.session, complete)
 		}
 	}
 	if err := context.Cause(ctx); !complete {
@@ -270,24 +261,24 @@ func (d *download) transfer(ctx context.Context) error {
 }
 
 // startAsking asks on the link's session what the URL stands for.
-func (d *download) startAsking(l *linkState, s *session) {
-	l.asks(s)
-	l.head = s
-	target, again := d.target(l), l.link().claim.times > 0
-	d.wg.Go(func() { d.ask(l, s, target, again) })
+func (d *download) startAsking(c *connection, s *session) {
+	c.asks(s)
+	c.head = s
+	target, again := d.target(c), c.link.claim.times > 0
+	d.wg.Go(func() { d.ask(c, s, target, again) })
 }
 
 // isAsked reports whether a link asks by HEAD on the session that it has now, and its
 // server does not take long: else another link may be answered sooner.
 func (d *download) isAsked() bool {
-	return slices.ContainsFunc(d.links, func(l *linkState) bool {
-		return l.head != nil && l.head == l.session && l.head.wait.since == 0
+	return slices.ContainsFunc(d.connections, func(c *connection) bool {
+		return c.head != nil && c.head == c.session && c.head.wait.since == 0
 	})
 }
 
-// ask learns on link l what the URL stands for; again says that the answer was not
+// ask learns on link c what the URL stands for; again says that the answer was not
 // believed before.
-func (d *download) ask(l *linkState, s *session, target transport.Target, again bool) {
+func (d *download) ask(c *connection, s *session, target transport.Target, again bool) {
 	sent := time.Since(d.start)
 	var resource transport.Resource
 	var err error
@@ -299,19 +290,19 @@ func (d *download) ask(l *linkState, s *session, target transport.Target, again 
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l.hasAnswer(s)
-	if l.head == s {
-		l.head = nil
+	c.hasAnswer(s)
+	if c.head == s {
+		c.head = nil
 	}
-	d.answered(l, s, sent, time.Since(d.start))
+	d.answered(c, s, sent, time.Since(d.start))
 	if d.payload != nil || d.race != nil || d.ctx.Err() != nil {
 		return
 	}
 	if err == nil {
-		err = d.begin(l, resource)
+		err = d.begin(c, resource)
 	}
 	if err != nil {
-		d.trouble(l, s, err)
+		d.trouble(c, s, err)
 		return
 	}
 	d.adopt()
@@ -342,9 +333,9 @@ func isRefused(err error) bool {
 	return errors.As(err, &status) && !status.Temporary()
 }
 
-// begin prepares for the resource that the server announced on link l.
-func (d *download) begin(l *linkState, resource transport.Resource) error {
-	if err := d.believe(l.link(), resource); err != nil {
+// begin prepares for the resource that the server announced on link c.
+func (d *download) begin(c *connection, resource transport.Resource) error {
+	if err := d.believe(c.link, resource); err != nil {
 		return err
 	}
 	whole, err := d.policy.accept(resource)
@@ -364,7 +355,7 @@ func (d *download) begin(l *linkState, resource transport.Resource) error {
 		return sinkError{fmt.Errorf("bytes %d-%d are not in the resource of %d bytes", d.part.Offset, d.part.End()-1, resource.Size)}
 	}
 	resource.Verified = d.Verified
-	d.resource, d.origin = resource, origin{l.link(), l.url, resource.Server}
+	d.resource, d.origin = resource, origin{c.link, c.url, resource.Server}
 	if resource.ETag == "" {
 		d.Log.Warn("the server gives no strong ETag: a change of the file during the download may go unnoticed", "last-modified", resource.LastModified)
 	}
@@ -377,7 +368,7 @@ func (d *download) begin(l *linkState, resource transport.Resource) error {
 	if d.Slice != nil {
 		size = d.part.Length
 	}
-	d.record(now, &rundir.Size{Bytes: int64(max(0, size)), ETag: resource.ETag, Link: l.Name, Resumed: int64(d.resumed)})
+	d.record(now, &rundir.Size{Bytes: int64(max(0, size)), ETag: resource.ETag, Link: c.link.Name, Resumed: int64(d.resumed)})
 	if err != nil {
 		return sinkError{err}
 	}
@@ -390,16 +381,16 @@ func (d *download) begin(l *linkState, resource transport.Resource) error {
 	return nil
 }
 
-// target is what link l requests.
-func (d *download) target(l *linkState) transport.Target {
+// target is what link c requests.
+func (d *download) target(c *connection) transport.Target {
 	header := d.Header
-	if header != nil && (l.url.Scheme != d.URL.Scheme || transport.Address(l.url) != transport.Address(d.URL)) {
+	if header != nil && (c.url.Scheme != d.URL.Scheme || transport.Address(c.url) != transport.Address(d.URL)) {
 		header = header.Clone()
 		for _, name := range append([]string{"Authorization", "Cookie", "Host"}, d.Private...) {
 			header.Del(name)
 		}
 	}
-	return transport.Target{URL: l.url, Header: header, Jar: d.Jar, Bare: d.policy.bare(), IsFile: d.wantsFile()}
+	return transport.Target{URL: c.url, Header: header, Jar: d.Jar, Bare: d.policy.bare(), IsFile: d.wantsFile()}
 }
 
 // limit is the offset before which bytes may be requested.
@@ -439,31 +430,31 @@ func (d *download) assign() {
 	if d.payload == nil || d.ctx.Err() != nil {
 		return
 	}
-	for _, l := range d.links {
-		if l.session != nil && l.newest == nil && !d.isOpening(l) {
-			d.request(l)
+	for _, c := range d.connections {
+		if c.session != nil && c.newest == nil && !d.isOpening(c) {
+			d.request(c)
 		}
 	}
 }
 
 // nextSize asks the scheduler, with all that is known at now. A connection of
 // several decides for itself alone.
-func (d *download) nextSize(l *linkState, now time.Duration) quantity.Bytes {
+func (d *download) nextSize(c *connection, now time.Duration) quantity.Bytes {
 	known := schedule.Known{Payload: d.part.Length, Links: d.scratch.known[:0]}
 	if d.window != nil {
 		known.Payload, known.InOrder = min(known.Payload, d.window.Size()), true
 	}
-	if d.Lanes != nil {
-		known.Links = append(known.Links, l.known(now))
+	if d.Connections != nil {
+		known.Links = append(known.Links, c.known(now))
 		d.scratch.known = known.Links
 		return d.Scheduler.Next(0, known)
 	}
-	for _, other := range d.links {
+	for _, other := range d.connections {
 		other.measure()
 		known.Links = append(known.Links, other.known(now))
 	}
 	d.scratch.known = known.Links
-	return d.Scheduler.Next(l.index, known)
+	return d.Scheduler.Next(c.index, known)
 }
 
 func (d *download) completeIfAllArrived(now time.Duration) {
@@ -479,9 +470,7 @@ func (d *download) sample(ctx context.Context) {
 		d.mu.Lock()
 		now := time.Since(d.start)
 		for _, l := range d.links {
-			if l.first == nil {
-				d.sampleLink(l, now)
-			}
+			d.sampleLink(l, now)
 		}
 		d.mu.Unlock()
 	})
@@ -489,10 +478,10 @@ func (d *download) sample(ctx context.Context) {
 
 // sampleLink records the state of a link, if it is connected.
 func (d *download) sampleLink(l *linkState, now time.Duration) {
-	var connected *linkState
+	var connected *connection
 	inFlight := 0
-	for _, one := range d.links {
-		if one.account != l.account || one.session == nil {
+	for _, one := range l.connections {
+		if one.session == nil {
 			continue
 		}
 		if connected == nil {
@@ -517,8 +506,8 @@ func (d *download) sampleLink(l *linkState, now time.Duration) {
 }
 
 // fail ends the transfer; the first failure is the one that is reported.
-func (d *download) fail(l *linkState, err error) {
-	d.cancel(fmt.Errorf("link %s: %w", l.Name, err))
+func (d *download) fail(c *connection, err error) {
+	d.cancel(fmt.Errorf("link %s: %w", c.link.Name, err))
 }
 
 func (d *download) record(t time.Duration, e rundir.Event) {

@@ -19,7 +19,7 @@ import (
 // and a round trip earlier.
 type opening struct {
 	part   ranges.Range
-	link   *linkState
+	link   *connection
 	on     *session
 	sent   time.Duration
 	cancel context.CancelFunc
@@ -35,47 +35,47 @@ type opening struct {
 func (d *download) isNew() bool { return d.Slice == nil && d.earlier == nil }
 
 // open asks on a connected link for the next bytes that nobody has asked for.
-func (d *download) open(l *linkState) { d.openFor(l, schedule.OpeningOrder) }
+func (d *download) open(c *connection) { d.openFor(c, schedule.OpeningOrder) }
 
 // openFor asks for so many.
-func (d *download) openFor(l *linkState, bytes quantity.Bytes) {
+func (d *download) openFor(c *connection, bytes quantity.Bytes) {
 	if len(d.openings) == 0 {
 		d.opened = 0
 	}
 	ctx, cancel := context.WithCancel(d.ctx)
 	o := &opening{
 		part:     ranges.Range{Offset: quantity.Bytes(d.opened) * schedule.OpeningOrder, Length: bytes},
-		link:     l,
-		on:       l.session,
+		link:     c,
+		on:       c.session,
 		sent:     time.Since(d.start),
 		cancel:   cancel,
 		answered: make(chan struct{}),
 	}
 	d.opened++
 	d.openings = append(d.openings, o)
-	if l.asking == nil {
-		l.session.heardAt = o.sent
+	if c.asking == nil {
+		c.session.heardAt = o.sent
 	}
-	l.asks(l.session)
-	target, part := d.target(l), o.part // Which adopt may shorten meanwhile.
+	c.asks(c.session)
+	target, part := d.target(c), o.part // Which adopt may shorten meanwhile.
 	d.wg.Go(func() { d.answer(o, target, part, ctx) })
 }
 
 // asks counts a question about the file on a session of the link.
-func (l *linkState) asks(s *session) {
-	if l.asking != s {
-		l.asking, l.questions = s, 0
+func (c *connection) asks(s *session) {
+	if c.asking != s {
+		c.asking, c.questions = s, 0
 	}
-	l.questions++
+	c.questions++
 }
 
 // hasAnswer counts the answer to one.
-func (l *linkState) hasAnswer(s *session) {
-	if l.asking != s {
+func (c *connection) hasAnswer(s *session) {
+	if c.asking != s {
 		return
 	}
-	if l.questions--; l.questions == 0 {
-		l.asking = nil
+	if c.questions--; c.questions == 0 {
+		c.asking = nil
 	}
 }
 
@@ -85,9 +85,9 @@ func (d *download) answer(o *opening, target transport.Target, part ranges.Range
 	close(o.answered)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := o.link
-	l.hasAnswer(o.on)
-	d.answered(l, o.on, o.sent, time.Since(d.start))
+	c := o.link
+	c.hasAnswer(o.on)
+	d.answered(c, o.on, o.sent, time.Since(d.start))
 	switch {
 	case ctx.Err() != nil:
 		o.drop() // Again, if it was dropped while the answer came.
@@ -98,12 +98,12 @@ func (d *download) answer(o *opening, target transport.Target, part ranges.Range
 	case o.err != nil:
 		o.drop()
 		d.openings = slices.DeleteFunc(d.openings, func(other *opening) bool { return other == o })
-		d.unopened(l, o)
+		d.unopened(c, o)
 	default:
-		if err := d.begin(l, o.resource); err != nil {
+		if err := d.begin(c, o.resource); err != nil {
 			o.drop()
 			d.openings = slices.DeleteFunc(d.openings, func(other *opening) bool { return other == o })
-			d.trouble(l, o.on, err)
+			d.trouble(c, o.on, err)
 			return
 		}
 		d.adopt()
@@ -116,29 +116,29 @@ func (d *download) answer(o *opening, target transport.Target, part ranges.Range
 // longer than the first window, so that the first bytes can only be read a round
 // trip after they have come: to order then would be too late.
 func (d *download) fill() {
-	for _, l := range d.links {
-		isOpening := l.newest != nil && len(l.active) == 1
-		if isOpening && (!l.isLane() || l.startRoom() > schedule.OpeningOrder) {
-			d.request(l)
+	for _, c := range d.connections {
+		isOpening := c.newest != nil && len(c.active) == 1
+		if isOpening && (!c.link.hasSeveral() || c.startRoom() > schedule.OpeningOrder) {
+			d.request(c)
 		}
 	}
 }
 
 // unopened decides what follows from an opening that failed: another question
 // may do better, but not where the server asks to wait or leads elsewhere.
-func (d *download) unopened(l *linkState, o *opening) {
-	l.problem = o.err
+func (d *download) unopened(c *connection, o *opening) {
+	c.problem = o.err
 	status := new(transport.StatusError)
 	switch {
 	case errors.As(o.err, new(*transport.RedirectError)), isDoubtful(o.err),
-		errors.As(o.err, &status) && status.Temporary() && (l.failures < 2 || status.RetryAfter > 0):
-		d.trouble(l, o.on, o.err)
-	case l.first == nil && l.session == o.on && !d.isAsked():
-		d.startAsking(l, o.on)
-	case l.session == o.on:
+		errors.As(o.err, &status) && status.Temporary() && (c.failures < 2 || status.RetryAfter > 0):
+		d.trouble(c, o.on, o.err)
+	case c.isFirst() && c.session == o.on && !d.isAsked():
+		d.startAsking(c, o.on)
+	case c.session == o.on:
 		// Another connection asks, or this is no first one.
-		l.failures++
-		l.notBefore = time.Since(d.start) + l.ban()
+		c.failures++
+		c.notBefore = time.Since(d.start) + c.ban()
 	}
 }
 

@@ -28,14 +28,14 @@ func (o *Outage) Unwrap() error { return o.Err }
 // has answered another one for good before anything arrived.
 func (d *download) outage(err error) error {
 	var waits []time.Duration
-	for _, l := range d.links {
+	for _, c := range d.connections {
 		status := new(transport.StatusError)
 		switch {
-		case l.out == nil:
+		case c.out == nil:
 			waits = append(waits, 0)
-		case errors.As(l.out, &status) && status.Temporary():
+		case errors.As(c.out, &status) && status.Temporary():
 			waits = append(waits, status.RetryAfter)
-		case isPermanent(l.out):
+		case isPermanent(c.out):
 		case d.payload == nil && d.race == nil:
 			return err
 		}
@@ -52,8 +52,8 @@ func (d *download) giveUp(now time.Duration) {
 	if d.race != nil {
 		waiting = !d.race.full
 	}
-	for _, l := range d.links {
-		waiting = waiting || len(l.active) > 0
+	for _, c := range d.connections {
+		waiting = waiting || len(c.active) > 0
 	}
 	if !waiting {
 		d.last = now // the sink takes no more
@@ -76,9 +76,9 @@ func (d *download) giveUp(now time.Duration) {
 
 // received is what has arrived on all links.
 func (d *download) received() (sum quantity.Bytes) {
-	for _, l := range d.links {
-		if l.first == nil {
-			sum += l.meter.Total()
+	for _, c := range d.connections {
+		if c.isFirst() {
+			sum += c.link.meter.Total()
 		}
 	}
 	return sum
@@ -89,14 +89,14 @@ func (d *download) received() (sum quantity.Bytes) {
 func (d *download) problems() error {
 	var errs []error
 	texts := map[string]bool{}
-	for _, l := range d.links {
-		err := cmp.Or(l.out, l.problem)
-		if l.out == nil && l.session != nil && l.session.lives() {
+	for _, c := range d.connections {
+		err := cmp.Or(c.out, c.problem)
+		if c.out == nil && c.session != nil && c.session.lives() {
 			err = errUnanswered
 		}
-		if err != nil && l.first == nil {
+		if err != nil && c.isFirst() {
 			texts[err.Error()] = true
-			errs = append(errs, fmt.Errorf("link %s: %w", l.Name, err))
+			errs = append(errs, fmt.Errorf("link %s: %w", c.link.Name, err))
 		}
 	}
 	switch len(texts) {

@@ -93,17 +93,17 @@ func (w *wire) look(s *session, now time.Duration) {
 const overruling = 2 * time.Second
 
 func newPlanned(d *download, under policy, plan schedule.Plan) policy {
-	p := &planned{policy: under, d: d, plan: plan, use: make([]bool, len(d.links)), work: make([]subsegment, len(d.links))}
+	p := &planned{policy: under, d: d, plan: plan, use: make([]bool, len(d.connections)), work: make([]subsegment, len(d.connections))}
 	p.segments, _ = plan.(schedule.Segmenter)
 	p.pipeline, _ = plan.(schedule.Pipeliner)
 	p.forsaking, _ = plan.(schedule.Forsaker)
 	p.waiter, _ = plan.(schedule.Waiter)
 	_, p.opens = plan.(schedule.Opener)
-	p.scene.Links = make([]schedule.Link, len(d.links))
-	p.scene.Progress = make([]schedule.Progress, len(d.links))
-	for x, l := range d.links {
-		l.little = p.opens
-		p.work[x].kind = energy.KindOf(l.Name, l.Device)
+	p.scene.Links = make([]schedule.Link, len(d.connections))
+	p.scene.Progress = make([]schedule.Progress, len(d.connections))
+	for x, c := range d.connections {
+		c.link.little = p.opens
+		p.work[x].kind = energy.KindOf(c.link.Name, c.link.Device)
 	}
 	p.choose(0)
 	return p
@@ -136,10 +136,10 @@ func (p *planned) look(now time.Duration) {
 // disconnect closes the connections of links that are spared and have nothing
 // to deliver. An open one would wake the link's radio with each keep-alive.
 func (p *planned) disconnect() {
-	for _, l := range p.d.links {
-		if s := l.session; l.spared && s != nil && s.active == 0 && l.asking == nil {
-			l.session = nil
-			p.d.close(l, s, false)
+	for _, c := range p.d.connections {
+		if s := c.session; c.link.spared && s != nil && s.active == 0 && c.asking == nil {
+			c.session = nil
+			p.d.close(c, s, false)
 		}
 	}
 }
@@ -151,21 +151,21 @@ func (p *planned) choose(now time.Duration) {
 	if p.waiter != nil {
 		p.d.waits = p.waiter.Waits(&p.scene)
 	}
-	works := slices.ContainsFunc(p.d.links, func(l *linkState) bool {
-		return p.use[l.index] && !p.work[l.index].forsaken && !p.isTroubled(l, now)
+	works := slices.ContainsFunc(p.d.connections, func(c *connection) bool {
+		return p.use[c.index] && !p.work[c.index].forsaken && !p.isTroubled(c, now)
 	})
 	if p.d.Rescue && !works {
 		p.overruledUntil = now + overruling
 	}
 	overruled := now < p.overruledUntil
-	for x, l := range p.d.links {
+	for x, c := range p.d.connections {
 		spared := !overruled && (!p.use[x] || p.work[x].forsaken)
-		if l.spared != spared {
-			l.spared = spared
-			l.wake()
+		if c.link.spared != spared {
+			c.link.spared = spared
+			c.wake()
 		}
 		p.scene.Links[x].Spared = spared
-		if spared || p.d.Rescue && p.isTroubled(l, now) {
+		if spared || p.d.Rescue && p.isTroubled(c, now) {
 			p.unreserve(x)
 		}
 	}
@@ -173,8 +173,8 @@ func (p *planned) choose(now time.Duration) {
 
 // isTroubled reports whether something is wrong with the link. One that is
 // about to be connected is not troubled.
-func (p *planned) isTroubled(l *linkState, now time.Duration) bool {
-	return l.out != nil || l.refused != nil || l.down || l.suspect || now < l.notBefore || l.failures > 0 && !l.alive()
+func (p *planned) isTroubled(c *connection, now time.Duration) bool {
+	return c.out != nil || c.link.refused != nil || c.link.down || c.suspect || now < c.notBefore || c.failures > 0 && !c.alive()
 }
 
 // unreserve lets others have what the link was to get.
@@ -190,13 +190,13 @@ func (p *planned) forsake(now time.Duration) {
 	if p.forsaking == nil {
 		return
 	}
-	for x, l := range p.d.links {
-		if l.spared || p.work[x].forsaken || len(l.active) == 0 || !p.forsaking.Forsake(x, &p.scene) {
+	for x, c := range p.d.connections {
+		if c.link.spared || p.work[x].forsaken || len(c.active) == 0 || !p.forsaking.Forsake(x, &p.scene) {
 			continue
 		}
-		p.d.Log.Info("link is given up as slow", "link", l.Name)
-		p.work[x].forsaken, l.spared, p.scene.Links[x].Spared = true, true, true
-		p.d.abandon(l, slices.Clone(l.active), slow, now)
+		p.d.Log.Info("link is given up as slow", "link", c.link.Name)
+		p.work[x].forsaken, c.link.spared, p.scene.Links[x].Spared = true, true, true
+		p.d.abandon(c, slices.Clone(c.active), slow, now)
 	}
 }
 
@@ -205,25 +205,25 @@ func (p *planned) observe(now time.Duration) {
 	s, d := &p.scene, p.d
 	s.Now = now
 	var assigned quantity.Bytes
-	for x, l := range d.links {
+	for x, c := range d.connections {
 		w := &p.work[x]
-		s.Links[x] = l.known(now)
-		w.look(l.session, now)
+		s.Links[x] = c.known(now)
+		w.look(c.session, now)
 		progress := schedule.Progress{
 			Kind:       w.kind,
-			Usable:     l.alive() && !l.down,
+			Usable:     c.alive() && !c.link.down,
 			Received:   w.received,
-			Goodput:    w.rate(now, l.meter.Total()),
+			Goodput:    w.rate(now, c.link.meter.Total()),
 			Finished:   w.finished,
-			Unfinished: l.expected,
+			Unfinished: c.expected,
 		}
 		for _, r := range w.reserved {
 			progress.Unfinished += r.Length
 		}
-		if w.first == 0 && len(l.active) > 0 {
-			w.first = l.active[0].issued // An opening, which nobody planned.
+		if w.first == 0 && len(c.active) > 0 {
+			w.first = c.active[0].issued // An opening, which nobody planned.
 		}
-		if l.requests > 0 {
+		if c.link.requests > 0 {
 			progress.Age, progress.Silence = now-w.first, now-max(w.first, w.heard)
 		} else {
 			progress.Silence = math.MaxInt64
@@ -241,8 +241,8 @@ func (p *planned) observe(now time.Duration) {
 	if s.Left == 0 {
 		s.InOrder = d.part.End()
 	}
-	for _, l := range d.links {
-		for _, r := range l.active {
+	for _, c := range d.connections {
+		for _, r := range c.active {
 			if r.Offset <= s.InOrder && s.InOrder < r.next() {
 				s.InOrder = r.next()
 			}
@@ -265,16 +265,16 @@ func (w *subsegment) rate(now time.Duration, total quantity.Bytes) quantity.Rate
 }
 
 // follow takes note of bytes that arrived for a request of the link.
-func (w *subsegment) follow(l *linkState, r *request, now time.Duration) {
+func (w *subsegment) follow(c *connection, r *request, now time.Duration) {
 	if w.current == nil || w.current != r && (w.current.complete() || w.current.dropped) {
 		// What came with the first bytes took a time that is not known, or
 		// belongs to the wait for them.
-		w.begin(l, r, now)
+		w.begin(c, r, now)
 	}
 	if w.current != r || !r.complete() {
 		return
 	}
-	rest, took, pace := l.meter.Total()-w.had, now-w.since, l.pace.Rate(now)
+	rest, took, pace := c.link.meter.Total()-w.had, now-w.since, c.pace.Rate(now)
 	// A small one may be there with its first bytes: the rest says nothing.
 	measured := took >= w.least && 2*rest >= r.received
 	switch {
@@ -288,60 +288,60 @@ func (w *subsegment) follow(l *linkState, r *request, now time.Duration) {
 	// The next one was asked for in time: the link has gone on with it, also
 	// while its bytes wait for one that was lost. One that took too short is
 	// measured with it.
-	if next := l.newest; next != nil && next != r && now-next.issued >= l.rtt.Min {
+	if next := c.newest; next != nil && next != r && now-next.issued >= c.rtt.Min {
 		if measured {
-			w.begin(l, next, now)
+			w.begin(c, next, now)
 		}
 		w.current = next
 	}
 }
 
 // begin measures from now on how fast a request arrives.
-func (w *subsegment) begin(l *linkState, r *request, now time.Duration) {
-	l.measure()
-	w.current, w.since, w.had, w.least = r, now, l.meter.Total(), max(leastMeasured, 2*l.rtt.Last)
+func (w *subsegment) begin(c *connection, r *request, now time.Duration) {
+	c.measure()
+	w.current, w.since, w.had, w.least = r, now, c.link.meter.Total(), max(leastMeasured, 2*c.rtt.Last)
 }
 
-func (p *planned) due(l *linkState, r *request, now time.Duration) bool {
-	p.work[l.index].follow(l, r, now)
+func (p *planned) due(c *connection, r *request, now time.Duration) bool {
+	p.work[c.index].follow(c, r, now)
 	switch {
 	case p.pipeline == nil:
-		return p.policy.due(l, r, now)
-	case l.newest == nil:
+		return p.policy.due(c, r, now)
+	case c.newest == nil:
 		return r.complete()
 	}
-	return r == l.newest && r.left() <= p.pipeline.Ahead(l.pipe(now))
+	return r == c.newest && r.left() <= p.pipeline.Ahead(c.pipe(now))
 }
 
-func (p *planned) ahead(l *linkState) quantity.Bytes {
+func (p *planned) ahead(c *connection) quantity.Bytes {
 	if p.pipeline == nil {
-		return p.policy.ahead(l)
+		return p.policy.ahead(c)
 	}
-	return p.pipeline.Ahead(l.pipe(time.Since(p.d.start)))
+	return p.pipeline.Ahead(c.pipe(time.Since(p.d.start)))
 }
 
 // unreachable ends the download, as published, also where all bytes have been
 // given to links but the link has not asked for its own yet.
-func (p *planned) unreachable(l *linkState, err error) (time.Duration, bool) {
-	if !p.d.Rescue && len(p.work[l.index].reserved) > 0 {
-		p.d.fail(l, err)
+func (p *planned) unreachable(c *connection, err error) (time.Duration, bool) {
+	if !p.d.Rescue && len(p.work[c.index].reserved) > 0 {
+		p.d.fail(c, err)
 		return 0, true
 	}
-	return p.policy.unreachable(l, err)
+	return p.policy.unreachable(c, err)
 }
 
-func (p *planned) next(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool) {
+func (p *planned) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
 	p.choose(now)
 	switch {
-	case l.spared:
+	case c.link.spared:
 		return r, "", false
 	case p.segments != nil:
-		r, from, ok = p.segment(l, now)
+		r, from, ok = p.segment(c, now)
 	default:
-		r, from, ok = p.policy.next(l, now)
+		r, from, ok = p.policy.next(c, now)
 	}
-	if ok && p.work[l.index].first == 0 {
-		p.work[l.index].first = now
+	if ok && p.work[c.index].first == 0 {
+		p.work[c.index].first = now
 	}
 	return r, from, ok
 }
@@ -349,18 +349,18 @@ func (p *planned) next(l *linkState, now time.Duration) (r ranges.Range, from st
 // segment is the link's subsegment: the one that it got when another link asked
 // for a segment, else one of what it recovers of another link, else one of a
 // new segment. When there are no more, rescue has the word, if it is there.
-func (p *planned) segment(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool) {
-	x := l.index
-	if l.session == nil || p.d.Rescue && !l.usable(now) {
+func (p *planned) segment(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
+	x := c.index
+	if c.session == nil || p.d.Rescue && !c.usable(now) {
 		return r, "", false
 	}
 	if len(p.work[x].reserved) == 0 && !p.dividing {
-		from = p.recover(l, now)
+		from = p.recover(c, now)
 	}
 	if len(p.work[x].reserved) == 0 && !p.dividing {
 		size := p.segments.Segment(x, &p.scene)
 		p.choose(now)
-		if l.spared {
+		if c.link.spared {
 			return r, "", false
 		}
 		if whole, ok := p.d.payload.Take(size, p.d.limit()); ok {
@@ -370,7 +370,7 @@ func (p *planned) segment(l *linkState, now time.Duration) (r ranges.Range, from
 	own := &p.work[x].reserved
 	if len(*own) == 0 {
 		if p.d.Rescue && !p.dividing {
-			return p.policy.next(l, now)
+			return p.policy.next(c, now)
 		}
 		return r, "", false
 	}
@@ -400,7 +400,7 @@ func (p *planned) divide(whole ranges.Range, x int) {
 	}
 	p.dividing = true
 	defer func() { p.dividing = false }()
-	for _, other := range p.d.links {
+	for _, other := range p.d.connections {
 		if other.index != x && shares[other.index] > 0 && other.session != nil && other.newest == nil {
 			p.d.request(other)
 		}
@@ -411,13 +411,13 @@ func (p *planned) divide(whole ranges.Range, x int) {
 // order wait for has still to deliver: it is divided anew, and that link begins
 // with a new connection, which is how HTTP/1.1 ends an answer. It returns the
 // name of that link.
-func (p *planned) recover(l *linkState, now time.Duration) (from string) {
-	for _, other := range p.d.links {
-		if other == l || other.spared || p.isAwaited(other, now) {
+func (p *planned) recover(c *connection, now time.Duration) (from string) {
+	for _, other := range p.d.connections {
+		if other == c || other.link.spared || p.isAwaited(other, now) {
 			continue
 		}
 		rest, ok := p.holds(other, p.scene.InOrder)
-		if !ok || !p.segments.Recover(l.index, other.index, rest.Length, &p.scene) {
+		if !ok || !p.segments.Recover(c.index, other.index, rest.Length, &p.scene) {
 			continue
 		}
 		w := &p.work[other.index]
@@ -431,15 +431,15 @@ func (p *planned) recover(l *linkState, now time.Duration) (from string) {
 			}
 		}
 		later = slices.DeleteFunc(later, func(r ranges.Range) bool { return r == rest })
-		p.d.failedOver(other, l, rest.Length, slow, now)
+		p.d.failedOver(other, c, rest.Length, slow, now)
 		if s := other.session; s != nil {
 			other.session = nil
 			p.d.close(other, s, false)
 			other.wake()
 		}
-		p.divide(rest, l.index)
+		p.divide(rest, c.index)
 		w.reserved = append(w.reserved, later...)
-		return other.Name
+		return other.link.Name
 	}
 	return ""
 }
@@ -447,25 +447,25 @@ func (p *planned) recover(l *linkState, now time.Duration) (from string) {
 // isAwaited reports whether the link has a request so new that nothing could
 // have come of it. Links that took it from each other would never get an answer
 // of a server that thinks for long.
-func (p *planned) isAwaited(l *linkState, now time.Duration) bool {
+func (p *planned) isAwaited(c *connection, now time.Duration) bool {
 	var patience time.Duration
-	for _, one := range p.d.links {
+	for _, one := range p.d.connections {
 		patience = max(patience, one.patience())
 	}
-	return slices.ContainsFunc(l.active, func(r *request) bool {
+	return slices.ContainsFunc(c.active, func(r *request) bool {
 		return r.received == 0 && now-r.issued < patience
-	}) && !slices.ContainsFunc(l.active, func(r *request) bool { return r.received > 0 })
+	}) && !slices.ContainsFunc(c.active, func(r *request) bool { return r.received > 0 })
 }
 
 // holds is what a link has still to deliver of the range with the byte at
 // offset in it.
-func (p *planned) holds(l *linkState, offset quantity.Bytes) (ranges.Range, bool) {
-	for _, r := range l.active {
+func (p *planned) holds(c *connection, offset quantity.Bytes) (ranges.Range, bool) {
+	for _, r := range c.active {
 		if left := (ranges.Range{Offset: r.next(), Length: r.left()}); left.Length > 0 && left.Offset == offset {
 			return left, true
 		}
 	}
-	if reserved := p.work[l.index].reserved; len(reserved) > 0 && reserved[0].Offset == offset {
+	if reserved := p.work[c.index].reserved; len(reserved) > 0 && reserved[0].Offset == offset {
 		return reserved[0], true
 	}
 	return ranges.Range{}, false

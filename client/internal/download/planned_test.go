@@ -13,7 +13,6 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/throughput"
 )
 
 // A link that a plan does not use is not connected.
@@ -178,19 +177,20 @@ func TestAForsakenLinkIsBetterThanNone(t *testing.T) {
 // Behind a lost packet nothing comes for a while, and then all at once: the
 // wait is a part of the rate, and no sign of a link that has broken off.
 func TestALostPacketDoesNotChangeARate(t *testing.T) {
-	l := &linkState{account: &account{meter: throughput.NewMeter(time.Second)}, pace: throughput.NewPace(PaceWindow)}
-	l.rtt.Min = 20 * time.Millisecond
+	l := newLink(0, Link{}, time.Second)
+	c := l.first()
+	c.rtt.Min = 20 * time.Millisecond
 	w := &subsegment{}
 	var now time.Duration
 	arrive := func(r *request, bytes quantity.Bytes) {
 		l.meter.Add(now, bytes)
 		r.received += bytes
-		w.follow(l, r, now)
+		w.follow(c, r, now)
 	}
 	at := func(milliseconds time.Duration) { now = milliseconds * time.Millisecond }
 	ask := func(bytes quantity.Bytes) *request {
-		l.newest = &request{Range: ranges.Range{Length: bytes}, limit: bytes, issued: now}
-		return l.newest
+		c.newest = &request{Range: ranges.Range{Length: bytes}, limit: bytes, issued: now}
+		return c.newest
 	}
 	whole := func(name string, want float64) {
 		t.Helper()
@@ -224,7 +224,7 @@ func TestALostPacketDoesNotChangeARate(t *testing.T) {
 	}
 	at(2400)
 	ask(300e3)
-	w.follow(l, l.newest, now)
+	w.follow(c, c.newest, now)
 	at(2900)
 	whole("a link that has broken off", 0)
 }

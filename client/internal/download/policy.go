@@ -33,7 +33,7 @@ type policy interface {
 	timed() bool
 	// unreachable takes note of an attempt to connect that failed, and
 	// returns after which time there is to be another one, if any.
-	unreachable(l *linkState, err error) (pause time.Duration, again bool)
+	unreachable(c *connection, err error) (pause time.Duration, again bool)
 
 	// eager says that the first question is for the first bytes already.
 	eager() bool
@@ -44,31 +44,31 @@ type policy interface {
 
 	// next is the range that the link should request next, and the name of
 	// the link that had it before, if any.
-	next(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool)
+	next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool)
 	// due reports whether the link's next request is, when bytes of r have
 	// arrived.
-	due(l *linkState, r *request, now time.Duration) bool
+	due(c *connection, r *request, now time.Duration) bool
 	// ahead is how many bytes the link should always have to wait for.
-	ahead(l *linkState) quantity.Bytes
+	ahead(c *connection) quantity.Bytes
 
 	// lost takes note of bytes that a failed request of the link did not
 	// deliver.
-	lost(l *linkState, bytes quantity.Bytes, now time.Duration)
+	lost(c *connection, bytes quantity.Bytes, now time.Duration)
 	// freed is called when a request ended early, and its bytes are free.
 	freed()
 	// failed decides what follows from the failure of a request on a session
 	// of the link.
-	failed(l *linkState, s *session, err error)
+	failed(c *connection, s *session, err error)
 	// exclude uses the link no more.
-	exclude(l *linkState, err error)
+	exclude(c *connection, err error)
 }
 
 func newPolicy(d *download) policy {
 	var p policy = asPublished{d}
 	if d.Rescue {
 		rescue := withRescue{d}
-		if d.Lanes != nil {
-			return withLanes{rescue, d.Lanes.Most}
+		if d.Connections != nil {
+			return withConnections{rescue, d.Connections.Most}
 		}
 		p = rescue
 	}
@@ -121,27 +121,27 @@ func (asPublished) tend(time.Duration) {}
 
 func (asPublished) timed() bool { return false }
 
-func (d asPublished) unreachable(l *linkState, err error) (time.Duration, bool) {
+func (d asPublished) unreachable(c *connection, err error) (time.Duration, bool) {
 	if d.payload != nil && d.payload.Free(d.part.End()) == 0 {
 		return 0, false
 	}
-	d.fail(l, err)
+	d.fail(c, err)
 	return 0, true
 }
 
-func (d asPublished) next(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool) {
-	r, ok = d.payload.Take(d.nextSize(l, now), d.limit())
+func (d asPublished) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
+	r, ok = d.payload.Take(d.nextSize(c, now), d.limit())
 	return r, "", ok
 }
 
-func (d asPublished) due(l *linkState, r *request, _ time.Duration) bool { return d.overlapped(l, r) }
+func (d asPublished) due(c *connection, r *request, _ time.Duration) bool { return d.overlapped(c, r) }
 
-func (asPublished) ahead(*linkState) quantity.Bytes { return 0 }
+func (asPublished) ahead(*connection) quantity.Bytes { return 0 }
 
-func (asPublished) lost(*linkState, quantity.Bytes, time.Duration) {}
+func (asPublished) lost(*connection, quantity.Bytes, time.Duration) {}
 
 func (asPublished) freed() {}
 
-func (d asPublished) failed(l *linkState, _ *session, err error) { d.fail(l, err) }
+func (d asPublished) failed(c *connection, _ *session, err error) { d.fail(c, err) }
 
-func (d asPublished) exclude(l *linkState, err error) { d.fail(l, err) }
+func (d asPublished) exclude(c *connection, err error) { d.fail(c, err) }

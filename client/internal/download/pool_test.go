@@ -193,7 +193,7 @@ func TestAKeptConnectionBeginsWithoutAHole(t *testing.T) {
 			for range 2 {
 				_, events, _, err := partOf(t, pool, 1_000_000, func(o *Options) {
 					o.Links = []Link{{Name: "wifi", Dial: network.dial(way)}}
-					o.Scheduler, o.Lanes = schedule.Adaptive{}, &Lanes{Most: 2}
+					o.Scheduler, o.Connections = schedule.Adaptive{}, &Connections{Most: 2}
 				})
 				if err != nil {
 					t.Error(err)

@@ -25,8 +25,8 @@ const unprovenEnd = "the file may be cut short: the server told no length, and t
 // If it fails, there is another race, from the beginning.
 type race struct {
 	// runners are the requests that take part.
-	runners map[*linkState]*request
-	winner  *linkState
+	runners map[*connection]*request
+	winner  *connection
 	// dethroned says that the winner was told to end.
 	dethroned bool
 	// have is what the sink has.
@@ -41,19 +41,19 @@ type race struct {
 }
 
 // by reports whether the link takes part.
-func (r *race) by(l *linkState) bool {
+func (r *race) by(c *connection) bool {
 	if r == nil {
 		return false
 	}
-	_, runs := r.runners[l]
+	_, runs := r.runners[c]
 	return runs
 }
 
 // on reports whether the link takes part on the session.
-func (r *race) on(l *linkState, s *session) bool { return r.by(l) && r.runners[l].session == s }
+func (r *race) on(c *connection, s *session) bool { return r.by(c) && r.runners[c].session == s }
 
 // waits reports whether the link waits for the sink.
-func (r *race) waits(l *linkState) bool { return r != nil && r.full && r.winner == l }
+func (r *race) waits(c *connection) bool { return r != nil && r.full && r.winner == c }
 
 // proceed says that the sink has more room.
 func (r *race) proceed() { notify(r.grown) }
@@ -69,11 +69,11 @@ func (r *race) keep(part ranges.Range) {
 // requested is wanted any more, on whatever session. What was written stays if its
 // validator, or a checksum, will prove that it is the same.
 func (d *download) startRace(why error) {
-	d.race = &race{runners: map[*linkState]*request{}, grown: make(chan struct{}, 1), have: ranges.NewSet()}
+	d.race = &race{runners: map[*connection]*request{}, grown: make(chan struct{}, 1), have: ranges.NewSet()}
 	now := time.Since(d.start)
-	for _, l := range d.links {
-		d.abandon(l, slices.Clone(l.active), lost, now)
-		l.refused = nil
+	for _, c := range d.connections {
+		d.abandon(c, slices.Clone(c.active), lost, now)
+		c.link.refused = nil
 	}
 	if d.payload != nil && d.isProven() {
 		d.race.keeps, d.race.have = true, d.payload.Have(d.part)
@@ -84,9 +84,9 @@ func (d *download) startRace(why error) {
 	} else {
 		d.Log.Warn("ranges cannot be used: only the fastest link is used from now on", "error", why)
 	}
-	for _, l := range d.links {
-		if l.usable(now) {
-			d.enter(l)
+	for _, c := range d.connections {
+		if c.usable(now) {
+			d.enter(c)
 		}
 	}
 }
@@ -95,50 +95,50 @@ func (d *download) startRace(why error) {
 func (d *download) isProven() bool { return d.resource.HasValidator() || d.Verified }
 
 // enter lets a link take part.
-func (d *download) enter(l *linkState) {
-	s := l.session
-	if l.first != nil || d.race.winner != nil || d.race.by(l) || s.draining {
+func (d *download) enter(c *connection) {
+	s := c.session
+	if !c.isFirst() || d.race.winner != nil || d.race.by(c) || s.draining {
 		return
 	}
 	d.requests++
 	r := &request{Range: ranges.Range{Length: max(0, d.resource.Size)}, id: d.requests, session: s}
 	ctx, cancel := context.WithCancel(d.ctx)
 	r.cancel = cancel
-	d.race.runners[l] = r
-	l.requests++
+	d.race.runners[c] = r
+	c.link.requests++
 	s.requests++
 	s.active++
 	now := time.Since(d.start)
 	s.heardAt = now
-	l.meter.Start(now)
-	l.pace.Begin(now, l.rtt.Min)
-	d.record(now, &rundir.Request{Link: l.Name, ID: r.id, Length: int64(r.Length)})
-	target, resource := d.target(l), d.resource // Whose size may be learnt meanwhile.
+	c.link.meter.Start(now)
+	c.pace.Begin(now, c.rtt.Min)
+	d.record(now, &rundir.Request{Link: c.link.Name, ID: r.id, Length: int64(r.Length)})
+	target, resource := d.target(c), d.resource // Whose size may be learnt meanwhile.
 	d.wg.Go(func() {
 		defer cancel()
-		d.run1(ctx, l, r, target, resource)
+		d.run1(ctx, c, r, target, resource)
 	})
 }
 
 // run1 receives the resource as a whole on one link.
-func (d *download) run1(ctx context.Context, l *linkState, r *request, target transport.Target, resource transport.Resource) {
-	err := d.receiveWhole(ctx, l, r, target, resource)
+func (d *download) run1(ctx context.Context, c *connection, r *request, target transport.Target, resource transport.Resource) {
+	err := d.receiveWhole(ctx, c, r, target, resource)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Since(d.start)
 	s := r.session
 	s.active--
-	defer d.settle(l, s)
-	delete(d.race.runners, l)
-	l.pace.End(now)
+	defer d.settle(c, s)
+	delete(d.race.runners, c)
+	c.pace.End(now)
 	wasted := r.received - r.used
-	end := &rundir.End{Link: l.Name, ID: r.id, Bytes: int64(r.used), Wasted: int64(wasted), Outcome: rundir.Complete}
-	won := d.race.winner == l
+	end := &rundir.End{Link: c.link.Name, ID: r.id, Bytes: int64(r.used), Wasted: int64(wasted), Outcome: rundir.Complete}
+	won := d.race.winner == c
 	if won {
 		d.race.winner = nil
 	}
-	l.wasted += wasted
-	l.raced += wasted
+	c.link.wasted += wasted
+	c.link.raced += wasted
 	switch {
 	case err == nil && won:
 		d.record(now, end)
@@ -155,12 +155,12 @@ func (d *download) run1(ctx context.Context, l *linkState, r *request, target tr
 	}
 	d.record(now, end)
 	if end.Outcome == rundir.Failed {
-		d.trouble(l, s, err)
+		d.trouble(c, s, err)
 	}
 }
 
 // receiveWhole receives the resource; it writes once the link has won.
-func (d *download) receiveWhole(ctx context.Context, l *linkState, r *request, target transport.Target, resource transport.Resource) error {
+func (d *download) receiveWhole(ctx context.Context, c *connection, r *request, target transport.Target, resource transport.Resource) error {
 	body, err := r.session.Whole(ctx, target, resource)
 	if err != nil {
 		return err
@@ -179,14 +179,14 @@ func (d *download) receiveWhole(ctx context.Context, l *linkState, r *request, t
 		d.mu.Lock()
 		r.received += quantity.Bytes(n)
 		if n > 0 {
-			d.arrived(l, r, quantity.Bytes(n), time.Since(d.start))
+			d.arrived(c, r, quantity.Bytes(n), time.Since(d.start))
 		}
 		offset := r.received - quantity.Bytes(n)
 		data := memory[:n]
 		if !won {
 			lead = append(lead, data...)
 			offset, data = 0, lead
-			won = d.win(l, ended, len(lead))
+			won = d.win(c, ended, len(lead))
 		}
 		d.mu.Unlock()
 		if won {
@@ -203,7 +203,7 @@ func (d *download) receiveWhole(ctx context.Context, l *linkState, r *request, t
 				return nil
 			}
 			if body.Unproven() {
-				d.doubt(l, r.received)
+				d.doubt(c, r.received)
 			}
 			return d.resize(r.received)
 		}
@@ -211,25 +211,25 @@ func (d *download) receiveWhole(ctx context.Context, l *linkState, r *request, t
 }
 
 // doubt warns of a file that may have been cut, unless a checksum will tell.
-func (d *download) doubt(l *linkState, bytes quantity.Bytes) {
+func (d *download) doubt(c *connection, bytes quantity.Bytes) {
 	if d.Verified || d.resource.SHA256 != nil {
 		return
 	}
 	d.mu.Lock()
 	d.warning = unprovenEnd
 	d.mu.Unlock()
-	d.Log.Warn(unprovenEnd, "link", l.Name, "bytes", bytes)
+	d.Log.Warn(unprovenEnd, "link", c.link.Name, "bytes", bytes)
 }
 
 // win reports whether the link has won: nobody else has, and it has enough.
-func (d *download) win(l *linkState, ended bool, bytes int) bool {
-	alone := len(d.links) == 1
+func (d *download) win(c *connection, ended bool, bytes int) bool {
+	alone := len(d.connections) == 1
 	if d.race.winner != nil || !ended && !alone && bytes < raceLength {
 		return false
 	}
-	d.race.winner, d.race.dethroned = l, false
+	d.race.winner, d.race.dethroned = c, false
 	for other, r := range d.race.runners {
-		if other != l {
+		if other != c {
 			r.cancel()
 		}
 	}
@@ -244,9 +244,9 @@ func (d *download) dethrone(now time.Duration) {
 	if winner == nil || !winner.suspect || d.race.dethroned || d.window != nil && !d.isProven() && d.race.have.Bytes() > 0 {
 		return
 	}
-	for _, l := range d.links {
-		if l.usable(now) {
-			d.failedOver(winner, l, d.race.have.Bytes(), stalled, now)
+	for _, c := range d.connections {
+		if c.usable(now) {
+			d.failedOver(winner, c, d.race.have.Bytes(), stalled, now)
 			d.race.dethroned = true
 			d.race.runners[winner].cancel()
 			return

@@ -34,8 +34,8 @@ func TestAServerThatTakesFewRequestsAtATime(t *testing.T) {
 						slowly(w, r)
 					}
 					summary, _ := rescued(t, schedulers[algorithm], http.HandlerFunc(handler), "", func(o *Options, _ *network) {
-						if o.Lanes != nil {
-							o.Lanes.Most = 6
+						if o.Connections != nil {
+							o.Connections.Most = 6
 						}
 					})
 					// The server sends 200 kB/s for each request.
@@ -61,7 +61,7 @@ func TestAServerThatRefusesAllIsBelieved(t *testing.T) {
 					content(w, r)
 				}
 				summary, events := rescued(t, schedulers["adaptive"], http.HandlerFunc(handler), "the server answers", func(o *Options, _ *network) {
-					o.Lanes.Most = 6
+					o.Connections.Most = 6
 				})
 				within(t, "time until the failure", seconds(summary.Download), 0, 1)
 				if n := len(of[*rundir.Request](events)); n > 60 {

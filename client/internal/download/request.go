@@ -1,394 +1,73 @@
 package download
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"slices"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/block"
-	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/rundir"
-	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// sinkError is a failure on this side, which no link can make up for.
-type sinkError struct{ error }
-
-func (e sinkError) Unwrap() error { return e.error }
-
-// usualRedirects is how many redirects are followed in a row, and NoRedirects is
-// Options.Redirects for none.
-const (
-	usualRedirects = 10
-	NoRedirects    = -1
-)
-
-// maxHops is how many redirects are followed in a row.
-func (d *download) maxHops() int { return max(0, cmp.Or(d.Redirects, usualRedirects)) }
-
-// delaySamples is how many requests tell how soon a server answers.
-const delaySamples = 4
-
-// request issues the link's next request, if there is one for it.
-func (d *download) request(l *linkState) {
-	now := time.Since(d.start)
-	assigned, from, ok := d.policy.next(l, now)
-	if !ok {
-		return
-	}
-	if d.requests > 0 && !d.resource.HasValidator() && !d.Verified {
-		d.fail(l, errors.New("the server gives neither a strong ETag nor Last-Modified, so that nothing proves that several ranges are of one file: give its checksum, or use the algorithm single"))
-		return
-	}
-	d.issue(l, assigned, from, nil, now)
+// request is a range request.
+type request struct {
+	ranges.Range
+	id      int
+	session *session
+	// limit is the end of what is still wanted: other links may have taken
+	// over the rest.
+	limit    quantity.Bytes
+	received quantity.Bytes
+	wasted   quantity.Bytes
+	// used is how much of a resource that comes only as a whole was written.
+	used   quantity.Bytes
+	issued time.Duration
+	// first is when the first bytes came.
+	first time.Duration
+	// heard is what the session had received when it was issued, and before what that
+	// had to bring first.
+	heard, before quantity.Bytes
+	// alone says that the connection had nothing else to deliver when it was
+	// issued.
+	alone bool
+	// dropped says that nothing more is wanted.
+	dropped bool
+	// twin, if any, is a request on another connection for the rest of this
+	// one, which it repeats; or the one that this one repeats.
+	twin    *request
+	repeats bool
+	// hedged says that the first bytes of one of both end the other.
+	hedged bool
+	// surplus says that of what was received only the first needed bytes count:
+	// the twin brings the rest.
+	surplus bool
+	needed  quantity.Bytes
+	cancel  context.CancelFunc
 }
 
-// issue sends a request, or goes on with the one that opened is about. from is
-// the link that the range was taken from, if any.
-func (d *download) issue(l *linkState, assigned ranges.Range, from string, opened *opening, now time.Duration) {
-	d.requests++
-	s := l.session
-	r := &request{Range: assigned, id: d.requests, limit: assigned.End(), session: s, issued: now, alone: len(l.active) == 0,
-		heard: s.Received(), before: l.expected + max(0, s.stale-s.Unread())}
-	ctx, cancel := context.WithCancel(d.ctx)
-	r.cancel = cancel
-	if len(l.active) == 0 {
-		l.begun(l.delay(), now)
-	}
-	if len(l.on(s)) == 0 {
-		s.heardAt = now
-	}
-	l.newest = r
-	l.requests++
-	s.requests++
-	s.active++
-	l.active = append(l.active, r)
-	l.expected += assigned.Length
-	d.await(l)
-	l.meter.Start(now)
-	d.record(now, &rundir.Request{
-		Link:   l.Name,
-		ID:     r.id,
-		Offset: int64(r.Offset),
-		Length: int64(r.Length),
-		Rate:   float64(l.meter.Rate(now)),
-		From:   from,
-	})
-	if opened != nil {
-		r.issued = opened.sent
-		r.cancel = func() { cancel(); opened.cancel() }
-	}
-	d.fetches.Add(1)
-	d.wg.Go(func() { d.fetch(ctx, l, r, opened) })
+// next is the offset of the next byte that is to arrive.
+func (r *request) next() quantity.Bytes { return r.Offset + r.received }
+
+// left is what is still wanted and has not arrived.
+func (r *request) left() quantity.Bytes { return r.limit - r.next() }
+
+// coming is what the session has received since the request was sent, and what it
+// has still to bring until that is complete. A body is read a record of TLS at a time,
+// of which a slow link may have brought nearly all while nothing could be read.
+func (r *request) coming() (came, due quantity.Bytes) {
+	came = r.session.Received() - r.heard
+	due = r.before + r.wanted() - came
+	return came, min(max(due, r.left()-recordSize, 0), r.before+r.left())
 }
 
-// fetch receives one request to its end.
-func (d *download) fetch(ctx context.Context, l *linkState, r *request, opened *opening) {
-	defer d.fetches.Done()
-	err := d.receive(ctx, l, r, opened)
-	r.cancel()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s := r.session
-	s.active--
-	defer d.settle(l, s)
-	now := time.Since(d.start)
-	if r.complete() {
-		if errors.Is(err, transport.ErrTooLong) {
-			d.fail(l, err)
-		}
-		return
-	}
-	cancelled := d.ctx.Err() != nil || r.dropped && !errors.As(err, new(sinkError))
-	if !r.dropped {
-		left := d.drop(l, r, now)
-		d.release(r, left)
-		if !cancelled {
-			d.policy.lost(l, left.Length, now)
-		}
-	}
-	l.counted(r)
-	end := &rundir.End{Link: l.Name, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: rundir.Cancelled}
-	if !cancelled {
-		err = fmt.Errorf("bytes %d-%d: %w", int64(r.Offset), int64(r.End()-1), err)
-		end.Outcome, end.Error = rundir.Failed, err.Error()
-	}
-	l.wasted += r.wasted
-	d.record(now, end)
-	if d.payload != nil {
-		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
-		d.completeIfAllArrived(now)
-	} else {
-		d.race.keep(ranges.Range{Offset: r.Offset, Length: r.received})
-	}
-	if !cancelled {
-		d.trouble(l, s, err)
-	}
-	d.policy.freed()
-}
+// recordSize is how much of a body TLS holds back at most until all of it has come
+// (RFC 8446 5.1), in bytes.
+const recordSize = 1 << 14
 
-// trouble decides what follows from the failure of a request on a session of
-// a link.
-func (d *download) trouble(l *linkState, s *session, err error) {
-	redirect := new(transport.RedirectError)
-	switch {
-	case d.ctx.Err() != nil:
-	case errors.As(err, new(sinkError)):
-		d.cancel(err)
-	case errors.As(err, &redirect) && l.first != nil:
-		d.remove(l, time.Since(d.start))
-	case errors.As(err, &redirect):
-		for _, other := range d.lanes(l) {
-			if other != l {
-				d.remove(other, time.Since(d.start))
-			}
-		}
-		d.redirect(l, s, redirect)
-	case errors.Is(err, transport.ErrTooLong):
-		d.fail(l, err)
-	default:
-		d.policy.failed(l, s, err)
-	}
-}
+// wanted is the number of bytes that are wanted of all of the request.
+func (r *request) wanted() quantity.Bytes { return r.limit - r.Offset }
 
-// redirect lets the link go on where the server sends it.
-func (d *download) redirect(l *linkState, s *session, to *transport.RedirectError) {
-	if l.hops++; l.hops > d.maxHops() {
-		d.policy.exclude(l, fmt.Errorf("the server redirects more than %d times, at last to %s", d.maxHops(), printable.Text(to.Location.String())))
-		return
-	}
-	if s != l.session {
-		return
-	}
-	// The request that was redirected did not happen.
-	if s.requests > 0 {
-		s.requests--
-	}
-	l.url = to.Location
-	if l.url.Host != s.authority || l.url.Scheme != d.URL.Scheme {
-		d.lose(l, s)
-		return
-	}
-	d.proceed(l)
-}
+// tail is how much may arrive of what is not wanted any more.
+func (r *request) tail() quantity.Bytes { return min(r.End()-r.limit, maxStale) }
 
-// drop gives a request up, and returns what it has not delivered.
-func (d *download) drop(l *linkState, r *request, now time.Duration) ranges.Range {
-	left := ranges.Range{Offset: r.next(), Length: r.left()}
-	d.shrink(l, r, left.Length)
-	r.dropped = true
-	r.cancel()
-	d.ended(l, r, now)
-	return left
-}
-
-// failedOver records that a link lost work; to is nil if it is not known yet
-// who does it.
-func (d *download) failedOver(l, to *linkState, bytes quantity.Bytes, reason string, now time.Duration) {
-	l.failovers++
-	event := &rundir.Failover{Link: l.Name, Bytes: int64(bytes), Reason: reason}
-	if to != nil {
-		event.To = to.Name
-	}
-	d.record(now, event)
-}
-
-// release makes bytes free that were assigned to a request, unless its twin
-// brings them.
-func (d *download) release(r *request, left ranges.Range) {
-	if r.part() != nil {
-		return
-	}
-	if d.payload != nil {
-		d.payload.Release(left)
-	}
-}
-
-// shrink takes the last bytes off what is wanted of a request.
-func (d *download) shrink(l *linkState, r *request, bytes quantity.Bytes) {
-	r.limit -= bytes
-	l.expected -= bytes
-}
-
-// ended takes a request off those in flight.
-func (d *download) ended(l *linkState, r *request, now time.Duration) {
-	l.active = slices.DeleteFunc(l.active, func(other *request) bool { return other == r })
-	if tail := r.tail(); tail > 0 {
-		r.session.stale, r.session.lateAt = r.session.Unread()+tail, now
-	}
-	if l.newest == r && r.dropped {
-		l.newest = nil
-	}
-	for _, other := range l.active {
-		if other.received > 0 {
-			return
-		}
-	}
-	// What is in flight still waits for the server.
-	l.pace.End(now)
-	if all := l.link().together; all != nil && !d.isBusy(l.link()) {
-		all.End(now)
-	}
-	if len(l.active) > 0 {
-		delay := l.delay()
-		if l.little && !l.isLane() {
-			delay = l.idle() // The last bytes were in its way, which the link brought.
-		}
-		l.begun(max(0, l.active[0].issued+delay-now), now)
-	}
-}
-
-// receive copies the body of a request to the sink. Each byte counts as
-// arrived when it was read, and the last ones when they are written.
-func (d *download) receive(ctx context.Context, l *linkState, r *request, opened *opening) error {
-	body, err := d.body(ctx, l, r, opened)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	unit := writeSize
-	if d.window != nil {
-		unit = 1
-	}
-	var memory *block.Block
-	defer func() {
-		if memory != nil {
-			block.Put(memory)
-		}
-	}()
-	filled, offset := 0, r.Offset
-	for {
-		if memory == nil {
-			// With HTTP/2 this waits until there is something: of many requests
-			// in flight few need memory at a time.
-			_, _ = body.Read(nil)
-			memory = block.Get()
-		}
-		n, readErr := body.Read(memory[filled:])
-		kept, last := d.take(r, n)
-		filled += kept
-		if filled > 0 && (filled >= unit || last || readErr != nil) {
-			if _, err := d.sink.WriteAt(memory[:filled], int64(offset)); err != nil {
-				return d.unwritten(r, filled, err)
-			}
-			offset += quantity.Bytes(filled)
-			filled = 0
-		}
-		if filled == 0 {
-			block.Put(memory)
-			memory = nil
-		}
-		if kept > 0 {
-			d.progress(l, r, quantity.Bytes(kept))
-		}
-		switch {
-		case readErr == io.EOF && !last:
-			return io.ErrUnexpectedEOF
-		case readErr == io.EOF:
-			return nil
-		case readErr != nil:
-			return readErr
-		case n > kept || last && r.limit < r.End():
-			return nil
-		}
-	}
-}
-
-// body is that of the answer to the request.
-func (d *download) body(ctx context.Context, l *linkState, r *request, opened *opening) (io.ReadCloser, error) {
-	d.mu.Lock()
-	target, resource := d.target(l), d.resource
-	d.mu.Unlock()
-	if opened != nil {
-		return opened.result(ctx, resource)
-	}
-	return r.session.Get(ctx, target, resource, r.Range)
-}
-
-// take decides how many of n bytes that arrived are wanted, and whether they
-// are the last.
-func (d *download) take(r *request, n int) (kept int, last bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	kept = int(min(quantity.Bytes(n), r.left()))
-	r.received += quantity.Bytes(kept)
-	r.wasted += quantity.Bytes(n - kept)
-	return kept, r.left() == 0
-}
-
-// unwritten takes bytes back that were counted and could not be written.
-func (d *download) unwritten(r *request, bytes int, err error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	r.received -= quantity.Bytes(bytes)
-	return sinkError{err}
-}
-
-// progress takes account of bytes that arrived, and issues the link's next
-// request when enough of its newest has.
-func (d *download) progress(l *linkState, r *request, bytes quantity.Bytes) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now := time.Since(d.start)
-	d.arrived(l, r, bytes, now)
-	if r.dropped {
-		return
-	}
-	l.expected -= bytes
-	if r.hedged {
-		d.endHedge(r, now)
-	}
-	if r.complete() {
-		d.ended(l, r, now)
-		l.wasted += r.wasted
-		d.record(now, &rundir.End{Link: l.Name, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: rundir.Complete})
-		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
-		d.ousted(r, now)
-		d.completeIfAllArrived(now)
-	}
-	if d.policy.due(l, r, now) {
-		l.newest = nil
-		d.request(l)
-	}
-	d.await(l)
-}
-
-// overlapped reports whether so much of the link's newest request arrived,
-// which is r or another one, that the next may be issued.
-func (d *download) overlapped(l *linkState, r *request) bool {
-	return r == l.newest && float64(r.received) >= d.Overlap*float64(r.wanted())
-}
-
-// arrived counts bytes of a body.
-func (d *download) arrived(l *linkState, r *request, bytes quantity.Bytes, now time.Duration) {
-	if r.received == bytes {
-		r.first = now
-		d.record(now, &rundir.FirstByte{Link: l.Name, ID: r.id})
-		l.delays = append(l.delays[max(0, len(l.delays)-delaySamples+1):], now-r.issued)
-		d.answered(l, r.session, r.issued, now)
-		if r.alone {
-			l.idleDelay = now - r.issued
-			if l.leastDelay == 0 || l.idleDelay < l.leastDelay {
-				l.leastDelay = l.idleDelay
-			}
-		}
-	}
-	l.last, d.last, d.refusals = now, now, 0
-	l.meter.Add(now, bytes)
-	if added := r.session.hole.deliver(bytes); added > 0 {
-		l.delivered(added, now)
-	}
-	if r.session.wait.since > 0 {
-		r.session.heardAt, r.session.wait = now, wait{}
-	}
-	r.session.delivered, d.ranged = true, true
-	if r.session == l.session {
-		l.recovered()
-	}
-}
+// complete reports whether all that is wanted has arrived.
+func (r *request) complete() bool { return !r.dropped && r.left() == 0 }

@@ -83,13 +83,8 @@ type health struct {
 	need, hurry chan struct{}
 	// abandonAttempt ends the present attempt to connect.
 	abandonAttempt context.CancelFunc
-	// out is why the link is not used any more, and refused why it gets no ranges: it
-	// is used again where only a plain GET is left.
-	out, refused error
-	// down says that the device has no carrier or is gone, and downSince since
-	// when.
-	down      bool
-	downSince time.Duration
+	// out is why it is not used any more.
+	out error
 	// suspect says that nothing arrives though it should.
 	suspect bool
 	// failures counts what went wrong since bytes arrived; problem is the
@@ -100,8 +95,6 @@ type health struct {
 	notBefore time.Duration
 	// slowSince is since when the link is slow; 0 if it is not.
 	slowSince time.Duration
-	// spared says that a plan does not use the link now.
-	spared bool
 }
 
 func newHealth() health {
@@ -109,38 +102,38 @@ func newHealth() health {
 }
 
 // needsSession reports whether the link should be connected.
-func (l *linkState) needsSession() bool {
-	return l.out == nil && !l.down && !l.spared && (l.session == nil || l.suspect || l.session.draining)
+func (c *connection) needsSession() bool {
+	return c.out == nil && !c.link.down && !c.link.spared && (c.session == nil || c.suspect || c.session.draining)
 }
 
 // alive reports whether nothing speaks against the link's session.
-func (l *linkState) alive() bool {
-	return l.session != nil && !l.session.draining && l.out == nil && !l.suspect
+func (c *connection) alive() bool {
+	return c.session != nil && !c.session.draining && c.out == nil && !c.suspect
 }
 
 // sessions are all that the link has.
-func (l *linkState) sessions() []*session {
-	all := slices.Clone(l.completing)
-	if l.session != nil {
-		all = append(all, l.session)
+func (c *connection) sessions() []*session {
+	all := slices.Clone(c.completing)
+	if c.session != nil {
+		all = append(all, c.session)
 	}
 	return all
 }
 
 // usable reports whether the link can take requests.
-func (l *linkState) usable(now time.Duration) bool {
-	return l.alive() && !l.down && !l.spared && now >= l.notBefore && l.link().refused == nil
+func (c *connection) usable(now time.Duration) bool {
+	return c.alive() && !c.link.down && !c.link.spared && now >= c.notBefore && c.link.refused == nil
 }
 
 // interrupted reports whether the link has no carrier since so short a time
 // that it may go on at any moment, as after a handover. One that has nothing to
 // deliver is not noticed to be silent.
-func (l *linkState) interrupted(now time.Duration) bool {
-	return l.alive() && l.down && !l.spared && now-l.downSince <= l.silence(l.session)
+func (c *connection) interrupted(now time.Duration) bool {
+	return c.alive() && c.link.down && !c.link.spared && now-c.link.downSince <= c.silence(c.session)
 }
 
 // wake lets keep look at the link.
-func (l *linkState) wake() { notify(l.need) }
+func (c *connection) wake() { notify(c.need) }
 
 func notify(c chan struct{}) {
 	select {
@@ -150,22 +143,22 @@ func notify(c chan struct{}) {
 }
 
 // pause waits until it is time, or worth it, to try again.
-func (l *linkState) pause(ctx context.Context, pause time.Duration) {
+func (c *connection) pause(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
-	case <-l.hurry:
+	case <-c.hurry:
 	}
 }
 
 // recovered says that bytes arrived.
-func (l *linkState) recovered() {
-	l.failures, l.hops, l.portal = 0, 0, false
-	if l.suspect && !l.down {
-		l.suspect = false
-		l.abandonAttempt()
+func (c *connection) recovered() {
+	c.failures, c.hops, c.link.portal = 0, 0, false
+	if c.suspect && !c.link.down {
+		c.suspect = false
+		c.abandonAttempt()
 	}
 }
 
@@ -174,39 +167,39 @@ func doubled(least time.Duration, times int, most time.Duration) time.Duration {
 	return min(least<<min(max(times, 0), 20), most)
 }
 
-func (l *linkState) attemptTimeout() time.Duration {
+func (c *connection) attemptTimeout() time.Duration {
 	least := firstAttempt
-	if l.rtt.Last > 0 {
-		least = max(leastAttempt, attemptTrips*l.rtt.Last)
+	if c.rtt.Last > 0 {
+		least = max(leastAttempt, attemptTrips*c.rtt.Last)
 	}
-	return doubled(least, l.failures, mostAttempt)
+	return doubled(least, c.failures, mostAttempt)
 }
 
 // betweenAttempts is how long a connection of several waits for an answer at first
 // until it asks again, where nothing came any more: half a round trip, with the
 // queue that there was. Else it is 0.
-func (l *linkState) betweenAttempts() time.Duration {
-	if !l.isLane() || !l.suspect {
+func (c *connection) betweenAttempts() time.Duration {
+	if !c.link.hasSeveral() || !c.suspect {
 		return 0
 	}
-	if l.rtt.Last == 0 {
+	if c.rtt.Last == 0 {
 		return leastBan
 	}
-	return max(period, l.rtt.Last/2)
+	return max(period, c.rtt.Last/2)
 }
 
 // ban is for how long the link is left alone after its failures.
-func (l *linkState) ban() time.Duration { return doubled(leastBan, l.failures-1, mostBan) }
+func (c *connection) ban() time.Duration { return doubled(leastBan, c.failures-1, mostBan) }
 
 // silence is how long nothing may arrive on a session.
-func (l *linkState) silence(s *session) time.Duration {
-	least := max(firstSilence, 2*l.delay())
-	for _, r := range l.on(s) {
+func (c *connection) silence(s *session) time.Duration {
+	least := max(firstSilence, 2*c.delay())
+	for _, r := range c.on(s) {
 		if r.received > 0 {
 			least = LeastSilence
 		}
 	}
-	return doubled(max(least, SilentTrips*l.rtt.Last), l.failures, max(mostSilence, SilentTrips*l.rtt.Last))
+	return doubled(max(least, SilentTrips*c.rtt.Last), c.failures, max(mostSilence, SilentTrips*c.rtt.Last))
 }
 
 // withRescue is the engine with Rescue: any server that sends files will do, and
@@ -226,7 +219,7 @@ func (d withRescue) accept(r transport.Resource) (whole bool, err error) {
 
 func (d withRescue) watch(ctx context.Context, l *linkState) {
 	if l.Watch != nil {
-		d.wg.Go(func() { l.Watch(ctx, func(c link.Change) { d.changed(l, c) }) })
+		d.wg.Go(func() { l.Watch(ctx, func(change link.Change) { d.changed(l, change) }) })
 	}
 }
 
@@ -237,11 +230,11 @@ func (d withRescue) supervise(ctx context.Context) {
 func (withRescue) timed() bool { return true }
 
 // due keeps the link at work, and lets one that had nothing to do ask again.
-func (d withRescue) due(l *linkState, r *request, now time.Duration) bool {
-	if l.newest == nil {
+func (d withRescue) due(c *connection, r *request, now time.Duration) bool {
+	if c.newest == nil {
 		return r.complete()
 	}
-	return d.overlapped(l, r) || l.expected < l.pipe(now)
+	return d.overlapped(c, r) || c.expected < c.pipe(now)
 }
 
 func (withRescue) eager() bool { return false }
@@ -250,10 +243,10 @@ func (withRescue) begin() {}
 
 func (withRescue) tend(time.Duration) {}
 
-func (d withRescue) ahead(l *linkState) quantity.Bytes { return l.pipe(time.Since(d.start)) }
+func (d withRescue) ahead(c *connection) quantity.Bytes { return c.pipe(time.Since(d.start)) }
 
-func (d withRescue) lost(l *linkState, bytes quantity.Bytes, now time.Duration) {
-	d.failedOver(l, nil, bytes, lost, now)
+func (d withRescue) lost(c *connection, bytes quantity.Bytes, now time.Duration) {
+	d.failedOver(c, nil, bytes, lost, now)
 }
 
 func (d withRescue) freed() { d.assign() }
@@ -263,16 +256,16 @@ func (d withRescue) look(ctx context.Context) {
 	regularly.Do(ctx, period, func() {
 		d.mu.Lock()
 		now := time.Since(d.start)
-		for _, l := range d.links {
-			d.check(l, now)
+		for _, c := range d.connections {
+			d.check(c, now)
 		}
 		d.rate(now)
 		d.askAgain(now)
 		if d.race != nil {
 			d.dethrone(now)
-			for _, l := range d.links {
-				if l.usable(now) {
-					d.enter(l)
+			for _, c := range d.connections {
+				if c.usable(now) {
+					d.enter(c)
 				}
 			}
 		}
@@ -290,74 +283,74 @@ func (d withRescue) askAgain(now time.Duration) {
 	if d.payload != nil || d.race != nil {
 		return
 	}
-	for _, l := range d.links {
-		if l.asking != l.session {
-			l.asking = nil
+	for _, c := range d.connections {
+		if c.asking != c.session {
+			c.asking = nil
 		}
 	}
-	for _, l := range d.links {
-		if l.usable(now) && !d.isAsked() {
-			d.proceed(l)
+	for _, c := range d.connections {
+		if c.usable(now) && !d.isAsked() {
+			d.proceed(c)
 		}
 	}
 }
 
 // check finds out whether the link's sessions still work.
-func (d withRescue) check(l *linkState, now time.Duration) {
-	for _, s := range slices.Clone(l.completing) {
-		if d.listen(l, s, now); l.isDead(s, now) {
-			d.giveUpOn(l, s, stalled, now)
+func (d withRescue) check(c *connection, now time.Duration) {
+	for _, s := range slices.Clone(c.completing) {
+		if d.listen(c, s, now); c.isDead(s, now) {
+			d.giveUpOn(c, s, stalled, now)
 		}
 	}
-	s := l.session
-	if s == nil || l.out != nil {
+	s := c.session
+	if s == nil || c.out != nil {
 		return
 	}
 	// Without requests it is what others were cancelled for.
-	if d.listen(l, s, now) && l.suspect && !l.down && len(l.on(s)) > 0 {
-		l.suspect = false
-		l.abandonAttempt()
+	if d.listen(c, s, now) && c.suspect && !c.link.down && len(c.on(s)) > 0 {
+		c.suspect = false
+		c.abandonAttempt()
 	}
 	switch {
 	case !s.draining && !s.Usable():
-		if !s.delivered && now-s.since < shortLife && now >= l.notBefore {
-			l.failures++
-			l.notBefore = now + l.ban()
-			l.problem = errGoodbye
+		if !s.delivered && now-s.since < shortLife && now >= c.notBefore {
+			c.failures++
+			c.notBefore = now + c.ban()
+			c.problem = errGoodbye
 			if ended := s.Ended(); ended != nil {
-				l.problem = fmt.Errorf("%w: %w", errGoodbye, ended)
+				c.problem = fmt.Errorf("%w: %w", errGoodbye, ended)
 			}
-			l.broken()
+			c.broken()
 		}
-		d.lose(l, s)
-	case !l.suspect && l.isDead(s, now):
-		l.suspect = true
-		l.failures++
-		l.problem = fmt.Errorf("nothing arrived for %v", (now - s.heardAt).Round(time.Millisecond))
+		d.lose(c, s)
+	case !c.suspect && c.isDead(s, now):
+		c.suspect = true
+		c.failures++
+		c.problem = fmt.Errorf("nothing arrived for %v", (now - s.heardAt).Round(time.Millisecond))
 		s.wait = wait{}
-		d.Log.Info("link is silent", "link", l.Name)
-		l.asking, l.head = nil, nil
-		l.wake()
+		d.Log.Info("link is silent", "link", c.link.Name)
+		c.asking, c.head = nil, nil
+		c.wake()
 	}
 }
 
 // listen takes note of what a session received. It is not silent while nothing
 // is awaited of it, or it is not read.
-func (d withRescue) listen(l *linkState, s *session, now time.Duration) (heard bool) {
+func (d withRescue) listen(c *connection, s *session, now time.Duration) (heard bool) {
 	received := s.Received()
 	heard = received != s.heard
-	awaited := len(l.on(s)) > 0 || l.asking == s || d.race.on(l, s)
+	awaited := len(c.on(s)) > 0 || c.asking == s || d.race.on(c, s)
 	switch {
 	case heard:
 		s.lateAt = now
-	case !awaited && now-s.lateAt > l.silence(s):
+	case !awaited && now-s.lateAt > c.silence(s):
 		s.stale = s.Unread() // The server had not sent the rest yet.
 	}
 	switch {
 	case heard && s.wait.since > 0:
 		// The answer of the other end, or the beginning of the server's.
 		s.heard, s.wait.there = received, now
-	case heard || !awaited || s.Held() || d.race.waits(l):
+	case heard || !awaited || s.Held() || d.race.waits(c):
 		s.heard, s.heardAt, s.wait = received, now, wait{}
 	}
 	return heard
@@ -366,40 +359,48 @@ func (d withRescue) listen(l *linkState, s *session, now time.Duration) (heard b
 // rate finds out which links are slow.
 func (d withRescue) rate(now time.Duration) {
 	works := d.merged(d.measured(now), now)
-	for _, l := range d.links {
+	for _, c := range d.connections {
 		switch {
-		case len(l.active) == 0 || !schedule.Slow(l.link().index, works):
-			l.slowSince = 0
-		case l.slowSince == 0:
-			l.slowSince = now
+		case len(c.active) == 0 || !schedule.Slow(c.link.index, works):
+			c.slowSince = 0
+		case c.slowSince == 0:
+			c.slowSince = now
 		}
 	}
 }
 
 // onTrial reports whether the link failed, and nothing has come since.
-func (l *linkState) onTrial() bool { return l.failovers > 0 && l.pace.Total() == 0 }
+func (c *connection) onTrial() bool { return c.link.failovers > 0 && c.pace.Total() == 0 }
 
 // patience is how long a request that was just sent is left to the link.
-func (l *linkState) patience() time.Duration { return max(leastSlow, 2*l.delay()) }
+func (c *connection) patience() time.Duration { return max(leastSlow, 2*c.delay()) }
 
 // isSlow reports whether the link is slow for longer than by chance.
-func (l *linkState) isSlow(now time.Duration) bool {
-	return l.slowSince > 0 && now-l.slowSince >= max(leastSlow, slowTrips*l.rtt.Min)
+func (c *connection) isSlow(now time.Duration) bool {
+	return c.slowSince > 0 && now-c.slowSince >= max(leastSlow, slowTrips*c.rtt.Min)
 }
 
 // works is what the links have to do, as far as it is known.
 func (d withRescue) works(now time.Duration) []schedule.Work {
 	works := d.measured(now)
-	guess(works, func(x int) bool { return d.links[x].isFresh() }, d.links)
+	guessRates(works, func(x int) (isFresh bool, bandwidth, shown quantity.Rate) {
+		c := d.connections[x]
+		if c.isFirst() {
+			shown = c.link.shown.Rate()
+		}
+		return c.isFresh(), c.link.Bandwidth, shown
+	})
 	return works
 }
 
 // isFresh reports whether the link does nothing by which its rate could be
 // known.
-func (l *linkState) isFresh() bool { return len(l.active) == 0 || l.pace.Total() == 0 }
+func (c *connection) isFresh() bool { return len(c.active) == 0 || c.pace.Total() == 0 }
 
-// guess gives links of which nothing is known a rate. They are not trusted much.
-func guess(works []schedule.Work, isFresh func(x int) bool, links []*linkState) {
+// guessRates gives what has not shown a rate one: its known bandwidth, else what the link
+// has shown, else half of the others' mean, because it is not trusted much. It asks of
+// the work x whether it is fresh, and these two rates, 0 if they are not known.
+func guessRates(works []schedule.Work, of func(x int) (isFresh bool, bandwidth, shown quantity.Rate)) {
 	var sum quantity.Rate
 	var known int
 	for _, w := range works {
@@ -410,12 +411,15 @@ func guess(works []schedule.Work, isFresh func(x int) bool, links []*linkState) 
 	}
 	for x := range works {
 		w := &works[x]
-		if w.Usable && w.Rate == 0 && isFresh(x) {
+		if !w.Usable || w.Rate > 0 {
+			continue
+		}
+		if isFresh, bandwidth, shown := of(x); isFresh {
 			switch {
-			case links[x].Bandwidth > 0:
-				w.Rate = links[x].Bandwidth
-			case links[x].shown.Rate() > 0:
-				w.Rate = links[x].shown.Rate()
+			case bandwidth > 0:
+				w.Rate = bandwidth
+			case shown > 0:
+				w.Rate = shown
 			case known > 0:
 				w.Rate = sum / quantity.Rate(known) / 2
 			}
@@ -425,31 +429,31 @@ func guess(works []schedule.Work, isFresh func(x int) bool, links []*linkState) 
 
 // measured is what the links have to do, and how fast they have been.
 func (d withRescue) measured(now time.Duration) []schedule.Work {
-	works := cleared(&d.scratch.works, len(d.links))
-	for x, l := range d.links {
+	works := cleared(&d.scratch.works, len(d.connections))
+	for x, c := range d.connections {
 		w := &works[x]
 		*w = schedule.Work{
-			Usable:    l.usable(now) || l.interrupted(now),
-			Left:      l.expected,
-			Delay:     l.idle(),
-			RTT:       l.rtt.Min,
-			Arrived:   l.pace.Total(),
-			Bandwidth: l.Bandwidth,
+			Usable:    c.usable(now) || c.interrupted(now),
+			Left:      c.expected,
+			Delay:     c.idle(),
+			RTT:       c.rtt.Min,
+			Arrived:   c.pace.Total(),
+			Bandwidth: c.link.Bandwidth,
 		}
-		if l.session == nil || l.suspect {
+		if c.session == nil || c.suspect {
 			continue
 		}
-		w.Left += max(0, l.session.stale-l.session.Unread())
-		for _, r := range l.active {
+		w.Left += max(0, c.session.stale-c.session.Unread())
+		for _, r := range c.active {
 			// The server sends one after the other, or so it may.
 			w.Left += w.Tail
 			w.Tail = r.tail()
 		}
-		w.Rate = l.pace.Rate(now)
-		if d.window != nil && len(l.active) == 0 && now-l.session.lateAt > firstSilence {
+		w.Rate = c.pace.Rate(now)
+		if d.window != nil && len(c.active) == 0 && now-c.session.lateAt > firstSilence {
 			w.Rate = 0 // What it was when it was left to others does not keep them from it for ever.
 		}
-		if kept := l.session.hole.kept; kept > 0 {
+		if kept := c.session.hole.kept; kept > 0 {
 			w.Left = max(min(w.Left, schedule.SegmentSize), w.Left-kept)
 		}
 	}
@@ -459,30 +463,30 @@ func (d withRescue) measured(now time.Duration) []schedule.Work {
 // next is what a sink waits for, else what the scheduler gives the link of
 // what nobody has begun, at most its share, else a part of what another link
 // has to deliver.
-func (d withRescue) next(l *linkState, now time.Duration) (r ranges.Range, from string, ok bool) {
-	if !l.usable(now) {
+func (d withRescue) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
+	if !c.usable(now) {
 		return r, "", false
 	}
 	before := d.requests
-	if r, from, ok = d.urgent(l, now); ok || d.requests > before {
+	if r, from, ok = d.urgent(c, now); ok || d.requests > before {
 		return r, from, ok
 	}
 	works := d.works(now)
 	free := d.payload.Free(d.limit())
 	if free == 0 {
-		return d.steal(l, works, now)
+		return d.steal(c, works, now)
 	}
-	size := d.nextSize(l, now)
-	share := schedule.Share(l.index, works, free)
-	if size <= 0 || l.takesLong {
+	size := d.nextSize(c, now)
+	share := schedule.Share(c.index, works, free)
+	if size <= 0 || c.link.takesLong {
 		size = share
 	}
-	size = min(max(size, l.pipe(now)), share)
-	if l.onTrial() {
+	size = min(max(size, c.pipe(now)), share)
+	if c.onTrial() {
 		size = min(size, trial)
 	}
 	if size < schedule.MinimumRequest {
-		if !schedule.Largest(l.index, works, free) {
+		if !schedule.Largest(c.index, works, free) {
 			return r, "", false
 		}
 		size = schedule.MinimumRequest
@@ -492,18 +496,18 @@ func (d withRescue) next(l *linkState, now time.Duration) (r ranges.Range, from 
 }
 
 // urgent takes what a sink needs next from a link that keeps it waiting.
-func (d withRescue) urgent(l *linkState, now time.Duration) (ranges.Range, string, bool) {
+func (d withRescue) urgent(c *connection, now time.Duration) (ranges.Range, string, bool) {
 	if d.window == nil {
 		return ranges.Range{}, "", false
 	}
 	first := d.payload.Missing().Offset
-	for _, other := range d.links {
+	for _, other := range d.connections {
 		reason := ""
 		switch {
-		case other == l:
-		case other.suspect || other.down:
+		case other == c:
+		case other.suspect || other.link.down:
 			reason = stalled
-		case other.isSlow(now) && !l.isSlow(now):
+		case other.isSlow(now) && !c.isSlow(now):
 			reason = slow
 		}
 		if reason == "" {
@@ -514,14 +518,14 @@ func (d withRescue) urgent(l *linkState, now time.Duration) (ranges.Range, strin
 			// of it would come.
 			young := reason == slow && now-r.issued < other.patience()
 			if r.Offset <= first && first < r.limit && r.left() > 0 && !young && r.twin == nil &&
-				(reason != slow || d.isSooner(l, r, now)) {
+				(reason != slow || d.isSooner(c, r, now)) {
 				if reason == slow && r.isHedgeable() {
-					d.hedge(l, other, r, now)
+					d.hedge(c, other, r, now)
 					return ranges.Range{}, "", false
 				}
 				left := d.drop(other, r, now)
-				d.failedOver(other, l, left.Length, reason, now)
-				return left, other.Name, true
+				d.failedOver(other, c, left.Length, reason, now)
+				return left, other.link.Name, true
 			}
 		}
 	}
@@ -531,32 +535,32 @@ func (d withRescue) urgent(l *linkState, now time.Duration) (ranges.Range, strin
 // isSooner reports whether a connection brings the rest of another one's request
 // sooner than that one does, by what has come there since it was sent, and sooner than
 // a reader would miss it.
-func (d withRescue) isSooner(l *linkState, r *request, now time.Duration) bool {
+func (d withRescue) isSooner(c *connection, r *request, now time.Duration) bool {
 	came, due := r.coming()
 	late := schedule.Work{Rate: came.Per(now - r.issued), Left: due}
-	end, thief := late.Late(true), d.works(now)[l.index]
+	end, thief := late.Late(true), d.works(now)[c.index]
 	return end >= d.waits && thief.Rate > 0 && thief.Sooner(r.left(), end)
 }
 
 // unreachable takes note of an attempt to connect that failed, and returns
 // for how long the link is banned.
-func (d withRescue) unreachable(l *linkState, err error) (pause time.Duration, again bool) {
-	l.problem = err
+func (d withRescue) unreachable(c *connection, err error) (pause time.Duration, again bool) {
+	c.problem = err
 	if isPermanent(err) {
-		d.exclude(l, err)
+		d.exclude(c, err)
 		return 0, true
 	}
-	l.failures++
+	c.failures++
 	if IsRefusal(err) {
-		l.failures = max(l.failures, hopeless)
-		d.goBack(l) // A captive portal may have led it there.
+		c.failures = max(c.failures, hopeless)
+		d.goBack(c) // A captive portal may have led it there.
 	}
-	ban := l.ban()
+	ban := c.ban()
 	now := time.Since(d.start)
-	d.record(now, &rundir.Ban{Link: l.Name, Error: err.Error(), Retry: ban.Nanoseconds()})
-	d.Log.Info("link is banned", "link", l.Name, "error", err, "for", ban)
+	d.record(now, &rundir.Ban{Link: c.link.Name, Error: err.Error(), Retry: ban.Nanoseconds()})
+	d.Log.Info("link is banned", "link", c.link.Name, "error", err, "for", ban)
 	if d.payload == nil && d.race == nil {
-		for _, other := range d.links {
+		for _, other := range d.connections {
 			if other.out == nil && (other.failures < hopeless || other.session != nil) {
 				return ban, true
 			}
@@ -567,32 +571,30 @@ func (d withRescue) unreachable(l *linkState, err error) (pause time.Duration, a
 }
 
 // exclude uses the link no more.
-func (d withRescue) exclude(l *linkState, err error) {
+func (d withRescue) exclude(c *connection, err error) {
 	now := time.Since(d.start)
-	if l.first != nil {
-		l = l.first
-	}
-	if l.out != nil {
+	c = c.link.first()
+	if c.out != nil {
 		return
 	}
-	l.out = err
-	for _, other := range d.lanes(l) {
+	c.out = err
+	for _, other := range c.link.connections {
 		d.remove(other, now)
 	}
-	d.abandon(l, slices.Clone(l.active), excluded, now)
-	for len(l.completing) > 0 {
-		d.giveUpOn(l, l.completing[0], excluded, now)
+	d.abandon(c, slices.Clone(c.active), excluded, now)
+	for len(c.completing) > 0 {
+		d.giveUpOn(c, c.completing[0], excluded, now)
 	}
-	if s := l.session; s != nil {
-		l.session = nil
-		d.close(l, s, false)
+	if s := c.session; s != nil {
+		c.session = nil
+		d.close(c, s, false)
 	}
-	l.wake()
+	c.wake()
 	if d.hasRanges() {
-		d.Log.Warn("link is not used any more", "link", l.Name, "error", err)
+		d.Log.Warn("link is not used any more", "link", c.link.Name, "error", err)
 		return
 	}
-	if d.payload != nil && slices.ContainsFunc(d.links, func(other *linkState) bool { return other.refused != nil }) {
+	if d.payload != nil && slices.ContainsFunc(d.connections, func(other *connection) bool { return other.link.refused != nil }) {
 		d.startRace(err)
 		return
 	}
@@ -601,130 +603,128 @@ func (d withRescue) exclude(l *linkState, err error) {
 
 // failed leaves the link alone, connects it again, or excludes it, as the
 // failure of the request deserves.
-func (d withRescue) failed(l *linkState, s *session, err error) {
+func (d withRescue) failed(c *connection, s *session, err error) {
 	now := time.Since(d.start)
 	status, mismatch := new(transport.StatusError), new(transport.MismatchError)
 	isStatus := errors.As(err, &status)
 	waits := isStatus && status.Temporary()
 	tooLong := waits && d.GiveUp > 0 && status.RetryAfter > d.GiveUp
-	l.problem = err
+	c.problem = err
 	switch {
 	case isDoubtful(err):
-		d.doubt(l, s, err, now)
+		d.doubt(c, s, err, now)
 	case errors.Is(err, transport.ErrNoRanges) && d.payload == nil:
-	case errors.Is(err, transport.ErrNoRanges) && (!d.ranged || l.failures >= mostWhole-1):
+	case errors.Is(err, transport.ErrNoRanges) && (!d.ranged || c.failures >= mostWhole-1):
 		d.startRace(err)
 	case errors.Is(err, transport.ErrNoRanges):
 		// One of several servers behind the name, most likely.
-		d.oneTooMany(l, err, 0, now)
+		d.oneTooMany(c, err, 0, now)
 		d.despair(err, 0, now)
 	case errors.As(err, &mismatch) && mismatch.SameSize:
-		d.differs(l, s, mismatch, now)
+		d.differs(c, s, mismatch, now)
 	case errors.As(err, &mismatch), isPermanent(err):
-		d.exclude(l, err)
+		d.exclude(c, err)
 	case waits && !tooLong:
-		d.oneTooMany(l, err, status.RetryAfter, now)
-		if d.isNoRange(l, status) {
+		d.oneTooMany(c, err, status.RetryAfter, now)
+		if d.isNoRange(c, status) {
 			d.despair(err, leastDespair, now)
 		}
-	case isStatus && !waits && (s != l.session || s.draining):
+	case isStatus && !waits && (s != c.session || s.draining):
 		// An earlier one has told.
-	case isStatus && !waits && l.url != d.URL && l.hops < d.maxHops():
+	case isStatus && !waits && c.url != d.URL && c.hops < d.maxHops():
 		// What a redirect led to may have expired.
-		l.url = d.URL
-		l.hops++
-		d.lose(l, s)
-	case isStatus && d.hasOthers(l, waits):
-		d.oneTooMany(l, err, 0, now)
+		c.url = d.URL
+		c.hops++
+		d.lose(c, s)
+	case isStatus && d.hasOthers(c, waits):
+		d.oneTooMany(c, err, 0, now)
 	case tooLong:
-		d.exclude(l, fmt.Errorf("%w, and asks to wait for %v", err, status.RetryAfter))
+		d.exclude(c, fmt.Errorf("%w, and asks to wait for %v", err, status.RetryAfter))
 	case isStatus && d.payload != nil && transport.RefusesRanges(status.Code):
-		d.refuse(l, err)
+		d.refuse(c.link, err)
 	case isStatus:
-		d.exclude(l, err)
+		d.exclude(c, err)
 	default:
 		// The requests of one session fail together.
-		if s != l.session || s.draining {
+		if s != c.session || s.draining {
 			return
 		}
-		if !s.delivered || l.failures > 0 {
-			l.failures++
-			l.notBefore = now + l.ban()
+		if !s.delivered || c.failures > 0 {
+			c.failures++
+			c.notBefore = now + c.ban()
 		}
 		s.delivered = false
 		if !s.Usable() {
-			l.broken()
-			d.lose(l, s)
+			c.broken()
+			d.lose(c, s)
 		}
 	}
 }
 
 // hasOthers reports whether the link asks for something else meanwhile, on any of its
 // connections, or, before the size is known, may get it there.
-func (d withRescue) hasOthers(l *linkState, mayOpen bool) bool {
-	return slices.ContainsFunc(d.lanes(l.link()), func(lane *linkState) bool {
-		return len(lane.active) > 0 || mayOpen && lane.asking != nil
+func (d withRescue) hasOthers(c *connection, mayOpen bool) bool {
+	return slices.ContainsFunc(c.link.connections, func(one *connection) bool {
+		return len(one.active) > 0 || mayOpen && one.asking != nil
 	})
 }
 
 // oneTooMany takes a refusal for one of so many requests at a time, and not of
 // the file: others of the link are still served. The last one is believed, and left
 // alone for at least so long.
-func (d withRescue) oneTooMany(l *linkState, err error, least, now time.Duration) {
-	if l.first == nil || len(l.active) > 0 {
-		d.rest(l, err, least, now)
+func (d withRescue) oneTooMany(c *connection, err error, least, now time.Duration) {
+	if c.isFirst() || len(c.active) > 0 {
+		d.rest(c, err, least, now)
 		return
 	}
-	l.first.growth.Lost()
-	d.remove(l, now)
+	c.link.growth.Lost()
+	d.remove(c, now)
 }
 
 // rest leaves the link alone for as long as its failures tell, and at least
 // for so long.
-func (d withRescue) rest(l *linkState, err error, least, now time.Duration) {
-	l.failures++
-	d.pause(l, err, max(least, l.ban()), now)
+func (d withRescue) rest(c *connection, err error, least, now time.Duration) {
+	c.failures++
+	d.pause(c, err, max(least, c.ban()), now)
 }
 
 // pause leaves the link alone for so long.
-func (d withRescue) pause(l *linkState, err error, pause, now time.Duration) {
-	l.notBefore = now + pause
-	d.record(now, &rundir.Ban{Link: l.Name, Error: err.Error(), Retry: pause.Nanoseconds()})
+func (d withRescue) pause(c *connection, err error, pause, now time.Duration) {
+	c.notBefore = now + pause
+	d.record(now, &rundir.Ban{Link: c.link.Name, Error: err.Error(), Retry: pause.Nanoseconds()})
 }
 
 // changed takes note of what the link's device reports.
-func (d withRescue) changed(l *linkState, c link.Change) {
+func (d withRescue) changed(l *linkState, change link.Change) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.Log.Info("link changed", "link", l.Name, "change", c)
-	switch c {
+	d.Log.Info("link changed", "link", l.Name, "change", change)
+	c := l.first()
+	switch change {
 	case link.Down:
 		// Its work is not taken away before it was silent for long: that would
 		// be wasted at every handover.
-		for _, lane := range d.lanes(l) {
-			lane.down, lane.downSince = true, time.Since(d.start)
-		}
-		l.problem = errors.New("the device has no carrier")
+		l.down, l.downSince = true, time.Since(d.start)
+		c.problem = errors.New("the device has no carrier")
 	case link.Up:
-		l.failures = 0
-		l.answers = true
-		for _, lane := range d.lanes(l) {
-			lane.down = false
-			for _, s := range lane.sessions() {
+		c.failures = 0
+		l.answers, l.down = true, false
+		for _, one := range l.connections {
+			for _, s := range one.sessions() {
 				s.heardAt = time.Since(d.start)
 			}
 		}
-		notify(l.hurry)
-		l.wake()
+		notify(c.hurry)
+		c.wake()
 	case link.Better:
-		if l.needsSession() {
-			l.failures = 0
-			notify(l.hurry)
-			l.wake()
+		if c.needsSession() {
+			c.failures = 0
+			notify(c.hurry)
+			c.wake()
 		} else {
 			return
 		}
 	}
-	l.abandonAttempt()
+	c.abandonAttempt()
 	d.assign()
 }

@@ -110,7 +110,7 @@ func rescued(t *testing.T, s schedule.Scheduler, handler http.Handler, want stri
 		o.Scheduler = s
 		if _, ok := s.(schedule.Adaptive); ok {
 			// A simLink is as fast for each of its connections.
-			o.Lanes = &Lanes{Most: 1}
+			o.Connections = &Connections{Most: 1}
 		}
 		if change != nil {
 			change(o, net)

@@ -9,43 +9,43 @@ import (
 )
 
 // steal takes over a part of what the link that ends last has to deliver.
-func (d withRescue) steal(l *linkState, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+func (d withRescue) steal(c *connection, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
 	victims := d.victims(len(works))
-	for _, other := range d.links {
-		x := other.link().index
+	for _, other := range d.connections {
+		x := other.link.index
 		for _, r := range other.active {
 			victims.add(x, victim{other, r, r.left()}, works[x], now)
 		}
 	}
-	return d.take(l, l.link().index, victims, works, now)
+	return d.take(c, c.link.index, victims, works, now)
 }
 
 // onItsWay is how many round trips' worth of bytes the server may have sent
 // already, or is about to, and a connection of the same link would bring later.
 const onItsWay = 4
 
-// balance is as steal, between the connections of a link, whose work lanes are.
+// balance is as steal, between the connections of a link; each is the work of every connection.
 // Where packets wait at the link, each brings what the others do not.
-func (d withLanes) balance(l *linkState, lanes []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
-	if d.isQueued(l.link(), now) {
+func (d withConnections) balance(c *connection, each []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+	if c.link.isQueued(now) {
 		return ranges.Range{}, "", false
 	}
-	victims := d.victims(len(lanes))
-	for x, other := range d.links {
-		if other.link() != l.link() {
+	victims := d.victims(len(each))
+	for x, other := range d.connections {
+		if other.link != c.link {
 			continue
 		}
-		sent := quantity.Bytes((onItsWay * lanes[x].Rate).Over(other.rtt.Last))
+		sent := quantity.Bytes((onItsWay * each[x].Rate).Over(other.rtt.Last))
 		for _, r := range other.active {
-			victims.add(x, victim{other, r, r.left() - sent}, lanes[x], now)
+			victims.add(x, victim{other, r, r.left() - sent}, each[x], now)
 		}
 	}
-	return d.take(l, l.index, victims, lanes, now)
+	return d.take(c, c.index, victims, each, now)
 }
 
 // victim is a request of which others may take so much.
 type victim struct {
-	of    *linkState
+	of    *connection
 	r     *request
 	bytes quantity.Bytes
 }
@@ -64,9 +64,9 @@ func (d *download) victims(n int) victims {
 func (v victims) add(x int, offered victim, work schedule.Work, now time.Duration) {
 	// A request that is just sent is not taken over because nothing came yet: it
 	// would be taken back for the same reason.
-	l, age := offered.of, now-offered.r.issued
+	c, age := offered.of, now-offered.r.issued
 	unknown := work.Usable && work.Rate == 0
-	if offered.r.received == 0 && (unknown && age < l.patience() || l.isLane() && age < l.delay()) {
+	if offered.r.received == 0 && (unknown && age < c.patience() || c.link.hasSeveral() && age < c.delay()) {
 		return
 	}
 	if offered.bytes > v.largest[x] && offered.r.twin == nil {
@@ -76,22 +76,22 @@ func (v victims) add(x int, offered victim, work schedule.Work, now time.Duratio
 
 // take gives the connection, which is x, a part of what the one that ends last has
 // to deliver.
-func (d withRescue) take(l *linkState, x int, from victims, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+func (d withRescue) take(c *connection, x int, from victims, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
 	y, bytes := schedule.Steal(x, works, from.largest)
 	if bytes == 0 {
 		return ranges.Range{}, "", false
 	}
-	if l.onTrial() {
+	if c.onTrial() {
 		bytes = min(bytes, trial)
 	}
 	other, r := from.of[y].of, from.of[y].r
-	if l.takesLong && works[y].Usable && (len(l.active) > 0 || r.received > 0 && now-r.first < PaceWindow) {
+	if c.link.takesLong && works[y].Usable && (len(c.active) > 0 || r.received > 0 && now-r.first < PaceWindow) {
 		// It would be taken back before it came, or how fast the other one is, is not
 		// known yet.
 		return ranges.Range{}, "", false
 	}
 	if bytes == r.left() && r.isHedgeable() {
-		d.hedge(l, other, r, now)
+		d.hedge(c, other, r, now)
 		return ranges.Range{}, "", false
 	}
 	stolen := ranges.Range{Offset: r.limit - bytes, Length: bytes}
@@ -103,7 +103,7 @@ func (d withRescue) take(l *linkState, x int, from victims, works []schedule.Wor
 	}
 	switch {
 	case !works[y].Usable || works[y].Rate == 0:
-		d.failedOver(other, l, bytes, stalled, now)
+		d.failedOver(other, c, bytes, stalled, now)
 		if len(other.active) == 0 && other.session != nil && !other.suspect {
 			// It has nothing any more by which it could prove itself.
 			other.suspect = true
@@ -111,7 +111,7 @@ func (d withRescue) take(l *linkState, x int, from victims, works []schedule.Wor
 			other.wake()
 		}
 	case other.isSlow(now):
-		d.failedOver(other, l, bytes, slow, now)
+		d.failedOver(other, c, bytes, slow, now)
 	}
-	return stolen, other.Name, true
+	return stolen, other.link.Name, true
 }

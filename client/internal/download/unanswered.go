@@ -2,7 +2,6 @@ package download
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/ranges"
@@ -36,8 +35,8 @@ var errUnanswered = errors.New("the server is there, and has not answered")
 func (s *session) lives() bool { return s.wait.there > 0 }
 
 // awaitsFirst reports whether nothing has come of what the session was asked for.
-func (l *linkState) awaitsFirst(s *session) bool {
-	for _, r := range l.active {
+func (c *connection) awaitsFirst(s *session) bool {
+	for _, r := range c.active {
 		if r.session == s && r.received > 0 {
 			return false
 		}
@@ -47,9 +46,9 @@ func (l *linkState) awaitsFirst(s *session) bool {
 
 // isDead reports whether nothing comes on a session for too long, and nobody there says
 // that something will.
-func (l *linkState) isDead(s *session, now time.Duration) bool {
-	limit := l.silence(s)
-	if !l.awaitsFirst(s) {
+func (c *connection) isDead(s *session, now time.Duration) bool {
+	limit := c.silence(s)
+	if !c.awaitsFirst(s) {
 		return now-s.heardAt > limit
 	}
 	w := &s.wait
@@ -95,17 +94,15 @@ func (d *download) openRest() {
 
 // answered takes note of the time that the server took for what was sent then. A slow
 // link takes as long, but brings something meanwhile, on whatever connection.
-func (d *download) answered(l *linkState, s *session, sent, now time.Duration) {
-	brings := slices.ContainsFunc(d.links, func(lane *linkState) bool {
-		return lane.account == l.account && lane.last > sent && lane.last < now
-	})
-	l.takesLong = now-sent >= firstSilence && !brings && (l.takesLong || s.wait.since > 0)
+func (d *download) answered(c *connection, s *session, sent, now time.Duration) {
+	brings := c.link.last > sent && c.link.last < now
+	c.link.takesLong = now-sent >= firstSilence && !brings && (c.link.takesLong || s.wait.since > 0)
 }
 
 // hedge has a link ask again for what another one waits for. The first answer ends the
 // other request.
-func (d *download) hedge(l, of *linkState, r *request, now time.Duration) {
-	d.duplicate(l, of, r, now)
+func (d *download) hedge(c, of *connection, r *request, now time.Duration) {
+	d.duplicate(c, of, r, now)
 	r.hedged, r.twin.hedged = true, true
 }
 
@@ -117,8 +114,8 @@ func (d *download) endHedge(r *request, now time.Duration) {
 		return
 	}
 	r.twin, twin.twin, r.repeats, twin.repeats = nil, nil, false, false
-	if l := d.of(twin); l != nil {
-		d.drop(l, twin, now)
+	if c := d.of(twin); c != nil {
+		d.drop(c, twin, now)
 	}
 }
 

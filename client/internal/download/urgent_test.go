@@ -14,7 +14,6 @@ import (
 	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -80,7 +79,7 @@ func TestBothLinksAreSlow(t *testing.T) {
 func TestASlowLinkIsLeftWhatItHasNearlyBrought(t *testing.T) {
 	drop := newCable()
 	summary, events := streamed(t, content, func(r io.Reader) { io.Copy(io.Discard, r) }, func(o *Options, n *simNet) {
-		o.Scheduler, o.Lanes = schedule.Adaptive{}, &Lanes{Most: 1}
+		o.Scheduler, o.Connections = schedule.Adaptive{}, &Connections{Most: 1}
 		o.Links[0].Dial = n.dial(simLink{rate: 4e6, rtt: 60 * time.Millisecond, cable: drop})
 		o.Links[1].Dial = n.dial(simLink{rate: 2e6, rtt: 120 * time.Millisecond})
 		time.AfterFunc(2*time.Second, func() { drop.set(0.078) })
@@ -104,20 +103,18 @@ func TestNothingIsNotUrgent(t *testing.T) {
 	if _, err := window.Begin(transport.Resource{Size: 1000}, part); err != nil {
 		t.Fatal(err)
 	}
-	waiting := func() *linkState {
-		return &linkState{account: &account{meter: throughput.NewMeter(time.Second)}, pace: throughput.NewPace(PaceWindow), health: newHealth()}
-	}
-	l, other := waiting(), waiting()
+	waiting := func() *connection { return newLink(0, Link{}, time.Second).first() }
+	c, other := waiting(), waiting()
 	other.suspect = true
 	r := &request{Range: part, limit: 1000, received: 1000, session: &session{Conn: &transport.Conn{}}, cancel: func() {}}
 	other.active = []*request{r}
-	d := &download{links: []*linkState{l, other}, window: window, payload: ranges.NewPayload(part)}
+	d := &download{connections: []*connection{c, other}, window: window, payload: ranges.NewPayload(part)}
 	rescue := withRescue{d}
-	if taken, _, ok := rescue.urgent(l, time.Second); ok {
+	if taken, _, ok := rescue.urgent(c, time.Second); ok {
 		t.Errorf("%+v is taken over", taken)
 	}
 	r.received = 900
-	if taken, _, ok := rescue.urgent(l, time.Second); !ok || taken != (ranges.Range{Offset: 900, Length: 100}) {
+	if taken, _, ok := rescue.urgent(c, time.Second); !ok || taken != (ranges.Range{Offset: 900, Length: 100}) {
 		t.Errorf("%+v is taken over, want the last 100 bytes", taken)
 	}
 }

@@ -28,26 +28,26 @@ type origin struct {
 // differs decides what follows from an answer of the right size with another
 // validator. All links go to the server that the download began with; if that itself
 // says different things, the file comes as a whole.
-func (d withRescue) differs(l *linkState, s *session, err *transport.MismatchError, now time.Duration) {
-	elsewhere := err.Server != d.origin.server || l.url.String() != d.origin.url.String()
+func (d withRescue) differs(c *connection, s *session, err *transport.MismatchError, now time.Duration) {
+	elsewhere := err.Server != d.origin.server || c.url.String() != d.origin.url.String()
 	known := err.Server != "" && d.origin.server != ""
 	switch {
-	case d.race != nil && l.failures < mostDiffering:
+	case d.race != nil && c.failures < mostDiffering:
 		// The next one to answer may be the right one.
-		l.failures++
-		d.pause(l, err, leastBan, now)
+		c.failures++
+		d.pause(c, err, leastBan, now)
 	case d.race != nil:
-		d.exclude(l, err)
+		d.exclude(c, err)
 	case known && elsewhere:
 		if !d.pinned {
 			d.pinned = true
-			d.Log.Warn("servers of the file differ: all links use the one that began", "server", d.origin.server, "link", l.Name, "error", err)
+			d.Log.Warn("servers of the file differ: all links use the one that began", "server", d.origin.server, "link", c.link.Name, "error", err)
 		}
-		l.url = d.origin.url
-		d.lose(l, s)
-	case l.link() != d.origin.link && d.origin.link.out == nil:
+		c.url = d.origin.url
+		d.lose(c, s)
+	case c.link != d.origin.link && d.origin.link.first().out == nil:
 		// The same address, and somebody else there.
-		d.refuse(l, err)
+		d.refuse(c.link, err)
 	default:
 		d.startAnew(err)
 	}
@@ -62,9 +62,7 @@ func (d withRescue) startAnew(why error) {
 		d.resource = transport.Resource{Size: d.resource.Size}
 		d.resumed = 0
 		for _, l := range d.links {
-			if l.first == nil {
-				l.wasted, l.raced = l.wasted+l.meter.Total()-l.raced, l.meter.Total()
-			}
+			l.wasted, l.raced = l.wasted+l.meter.Total()-l.raced, l.meter.Total()
 		}
 	}
 	d.startRace(why)
@@ -75,16 +73,14 @@ func (d withRescue) startAnew(why error) {
 // tried.
 func (d withRescue) refuse(l *linkState, err error) {
 	now := time.Since(d.start)
-	first := l.link()
-	first.refused = err
-	for _, other := range d.lanes(first) {
-		if other != first {
-			d.remove(other, now)
-		}
+	first := l.first()
+	l.refused = err
+	for _, other := range l.connections[1:] {
+		d.remove(other, now)
 	}
 	d.abandon(first, slices.Clone(first.active), excluded, now)
 	if d.hasRanges() {
-		d.Log.Warn("link is not used any more", "link", first.Name, "error", err)
+		d.Log.Warn("link is not used any more", "link", l.Name, "error", err)
 		return
 	}
 	d.startRace(err)
@@ -92,7 +88,7 @@ func (d withRescue) refuse(l *linkState, err error) {
 
 // hasRanges reports whether a link may still get ranges.
 func (d *download) hasRanges() bool {
-	return slices.ContainsFunc(d.links, func(l *linkState) bool { return l.out == nil && l.link().refused == nil })
+	return slices.ContainsFunc(d.connections, func(c *connection) bool { return c.out == nil && c.link.refused == nil })
 }
 
 // despair counts an answer that brings no range, and tries a plain GET where links get
@@ -102,7 +98,7 @@ func (d withRescue) despair(err error, least, now time.Duration) {
 	d.refusals++
 	links := 0
 	for _, l := range d.links {
-		if l.out == nil && l.first == nil && l.refused == nil {
+		if l.first().out == nil && l.refused == nil {
 			links++
 		}
 	}
@@ -113,9 +109,9 @@ func (d withRescue) despair(err error, least, now time.Duration) {
 
 // isNoRange reports whether a refusal may be one of ranges. Many of a link's connections
 // may get one of a server that is busy, which says 503 where it served ranges before.
-func (d *download) isNoRange(l *linkState, status *transport.StatusError) bool {
+func (d *download) isNoRange(c *connection, status *transport.StatusError) bool {
 	isBusy := d.ranged && status.Code == http.StatusServiceUnavailable
-	return l.first == nil && status.RetryAfter == 0 && transport.RefusesRanges(status.Code) && !isBusy
+	return c.isFirst() && status.RetryAfter == 0 && transport.RefusesRanges(status.Code) && !isBusy
 }
 
 // leastDespair is how long nothing must have come where servers answer with errors, which

@@ -57,7 +57,7 @@ func TestOddOrigins(t *testing.T) {
 				o.Engine.TLS = &tls.Config{RootCAs: roots}
 				o.Engine.Scheduler = scheduler
 				if name == "adaptive" {
-					o.Engine.Lanes = &download.Lanes{Most: 4}
+					o.Engine.Connections = &download.Connections{Most: 4}
 				}
 				o.Engine.Links[0].Dial, o.Engine.Links[1].Dial = at("127.0.0.2"), at("127.0.0.3")
 				o.Streams = 64

@@ -275,7 +275,7 @@ func TestALinkWithNothingToDoStaysAsItIs(t *testing.T) {
 func TestConnectionsOfALinkEndTogether(t *testing.T) {
 	link := Work{Rate: 40e6, Left: 300}
 	for _, test := range []struct {
-		lane  Work
+		one   Work
 		share quantity.Bytes
 		want  quantity.Bytes
 	}{
@@ -284,8 +284,8 @@ func TestConnectionsOfALinkEndTogether(t *testing.T) {
 		{Work{Rate: 30e6, Left: 0}, 700, 700},
 		{Work{}, 700, 700}, // unknown
 	} {
-		if got := LaneShare(test.lane, link, test.share); got != test.want {
-			t.Errorf("of %d bytes %+v takes %d, want %d", int64(test.share), test.lane, int64(got), int64(test.want))
+		if got := ConnectionShare(test.one, link, test.share); got != test.want {
+			t.Errorf("of %d bytes %+v takes %d, want %d", int64(test.share), test.one, int64(got), int64(test.want))
 		}
 	}
 }
@@ -295,11 +295,11 @@ func TestConnectionsOfALinkEndTogether(t *testing.T) {
 func TestNewConnectionsDivideTheShare(t *testing.T) {
 	link := Work{Rate: 40e6, Connections: 3}
 	for share, want := range map[quantity.Bytes]quantity.Bytes{300_000: 100_000, 30_000: MinimumRequest, 9_000: 9_000} {
-		if got := LaneShare(Work{}, link, share); got != want {
+		if got := ConnectionShare(Work{}, link, share); got != want {
 			t.Errorf("of %d bytes a new connection takes %d, want %d", int64(share), int64(got), int64(want))
 		}
 	}
-	if got := LaneShare(Work{Left: 90_000}, Work{Rate: 40e6, Connections: 3, Left: 90_000}, 210_000); got != MinimumRequest {
+	if got := ConnectionShare(Work{Left: 90_000}, Work{Rate: 40e6, Connections: 3, Left: 90_000}, 210_000); got != MinimumRequest {
 		t.Errorf("one that has its part already takes %d", int64(got))
 	}
 }

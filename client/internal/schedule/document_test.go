@@ -101,7 +101,7 @@ var constants = []chosen{
 	{of: "adaptive", what: "work per request", name: "orderTime", unit: "s", from: "ours"},
 	{of: "adaptive", what: "largest request", value: "64 KiB and twice the bytes received", file: "adaptive.go", expression: "return FirstOrder + 2*arrived", from: "TCP doubles its window in a round trip"},
 	{of: "adaptive", what: "smallest request of a slow link, for a reader in order", name: "MinimumRequest", unit: "B", from: "ours"},
-	{of: "adaptive", what: "bytes requested ahead", value: "1.25 times what a connection delivers in its delay", file: "../download/link.go", expression: "(1.25 * rate).Over(delay)", from: "ours, compared for energy"},
+	{of: "adaptive", what: "bytes requested ahead", value: "1.25 times what a connection delivers in its delay", file: "../download/connection.go", expression: "(1.25 * rate).Over(delay)", from: "ours, compared for energy"},
 	{of: "adaptive", what: "longest delay that counts for them", name: "download.mostQueue", unit: "times the delay without a queue", from: "ours"},
 	{of: "adaptive", what: "bytes received after which slow start has ended", name: "startTrips", unit: "round trips at the present rate", from: "ours"},
 	{of: "adaptive", what: "bytes requested ahead in slow start, at most", value: "what the link carries in 2 round trips", file: "adaptive.go", expression: "(2*most).Over(trip)", from: "ours"},

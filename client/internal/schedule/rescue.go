@@ -50,18 +50,18 @@ func (w *Work) Join(other Work) {
 	}
 }
 
-// LaneShare is how many of the bytes that its link should take a connection
-// should, so that all of the link end together.
-func LaneShare(lane, link Work, share quantity.Bytes) quantity.Bytes {
+// ConnectionShare is how many bytes of its link's share a connection should take, so
+// that all connections of the link end together.
+func ConnectionShare(one, link Work, share quantity.Bytes) quantity.Bytes {
 	if link.Rate == 0 {
 		return share
 	}
-	if lane.Rate == 0 {
+	if one.Rate == 0 {
 		// In slow start all connections of a link are alike.
-		return min(max(MinimumRequest, (link.Left+share)/quantity.Bytes(max(1, link.Connections))-lane.Left), share)
+		return min(max(MinimumRequest, (link.Left+share)/quantity.Bytes(max(1, link.Connections))-one.Left), share)
 	}
-	part := float64(lane.Rate) / float64(max(link.Rate, lane.Rate))
-	return min(max(0, quantity.Bytes(part*float64(link.Left+share))-lane.Left), share)
+	part := float64(one.Rate) / float64(max(link.Rate, one.Rate))
+	return min(max(0, quantity.Bytes(part*float64(link.Left+share))-one.Left), share)
 }
 
 // idle is when the link could begin to deliver more, in seconds.

@@ -141,7 +141,7 @@ func options(n *network, algorithm string, rescue bool, most int) download.Optio
 		Log:    slog.New(slog.DiscardHandler),
 	}
 	if most > 0 {
-		o.Lanes = &download.Lanes{Most: most}
+		o.Connections = &download.Connections{Most: most}
 	}
 	if algorithm == "single" {
 		o.Links = o.Links[:1]
@@ -161,7 +161,7 @@ func puts(algorithm string, rescue bool, most int) func(*testing.T, context.Cont
 		upload.Run(ctx, upload.Options{
 			Ranged: true,
 			URL:    o.URL, File: &noFile{}, Size: 1 << 30, TLS: o.TLS, Links: o.Links, Scheduler: o.Scheduler,
-			Overlap: o.Overlap, Window: o.Window, Rescue: o.Rescue, Lanes: o.Lanes, GiveUp: o.GiveUp,
+			Overlap: o.Overlap, Window: o.Window, Rescue: o.Rescue, Connections: o.Connections, GiveUp: o.GiveUp,
 		})
 	}
 }

@@ -38,7 +38,7 @@ var (
 type asker struct {
 	upload *upload
 	// conn is nil while there is none; by is its link, or that of the last one.
-	conn connection
+	conn httpConn
 	by   *linkState
 	// unsure says that the last question was asked more than once: an earlier one may
 	// have been done.
@@ -56,7 +56,7 @@ func (a *asker) ask(ctx context.Context, patience time.Duration, q transport.Que
 				return answer, err
 			}
 		}
-		err = a.do(ctx, patience, func(ctx context.Context, conn connection) (err error) {
+		err = a.do(ctx, patience, func(ctx context.Context, conn httpConn) (err error) {
 			answer, err = conn.Exchange(ctx, a.upload.as(q))
 			return err
 		})
@@ -69,7 +69,7 @@ func (a *asker) ask(ctx context.Context, patience time.Duration, q transport.Que
 
 // do has something done over a connection, and over another one if that fails. It gives
 // up when it failed a few times, or no connection was made for as long as the user allows.
-func (a *asker) do(ctx context.Context, patience time.Duration, what func(context.Context, connection) error) error {
+func (a *asker) do(ctx context.Context, patience time.Duration, what func(context.Context, httpConn) error) error {
 	u := a.upload
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if u.GiveUp > 0 {
@@ -118,7 +118,7 @@ func isHopeless(err error) bool {
 }
 
 // attempt has something done over the connection, which it closes on failure.
-func (a *asker) attempt(ctx context.Context, patience time.Duration, what func(context.Context, connection) error) error {
+func (a *asker) attempt(ctx context.Context, patience time.Duration, what func(context.Context, httpConn) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
 	defer cancel()
 	err := what(ctx, a.conn)

@@ -113,7 +113,7 @@ var (
 // keeps reports whether the server takes a short file.
 func (a *asker) keeps(ctx context.Context, at *url.URL, content []byte) bool {
 	taken := false
-	err := a.do(ctx, answerPatience, func(ctx context.Context, conn connection) error {
+	err := a.do(ctx, answerPatience, func(ctx context.Context, conn httpConn) error {
 		answer, err := conn.Exchange(ctx, a.upload.as(transport.Question{
 			Method: http.MethodPut, Target: transport.Target{URL: at},
 			Body: bytes.NewReader(content), Size: quantity.Bytes(len(content)),
@@ -130,7 +130,7 @@ func (a *asker) takesRanges(ctx context.Context, at *url.URL, pause time.Duratio
 	size := quantity.Bytes(len(trialRanges))
 	parts := []ranges.Range{{Offset: size / 2, Length: size - size/2}, {Length: size / 2}}
 	codes := make([]int, len(parts))
-	err := a.do(ctx, answerPatience, func(ctx context.Context, conn connection) error {
+	err := a.do(ctx, answerPatience, func(ctx context.Context, conn httpConn) error {
 		release := make(chan struct{})
 		failures := make([]error, len(parts))
 		var begun, ended sync.WaitGroup

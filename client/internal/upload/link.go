@@ -18,8 +18,8 @@ type linkState struct {
 	download.Link
 	upload *upload
 	index  int
-	// lanes are the link's connections, one at least.
-	lanes []*lane
+	// connections are the link's connections, one at least.
+	connections []*connection
 	// growth decides how many there are; nil where there is one.
 	growth *schedule.Growth
 	// shown is what making them has shown.
@@ -57,10 +57,10 @@ func (u *upload) newLink(index int, of download.Link) *linkState {
 
 // begin gives the link the connections that it begins with.
 func (l *linkState) begin() {
-	l.lanes, l.growth = nil, nil
+	l.connections, l.growth = nil, nil
 	count := 1
-	if l.upload.Lanes != nil && !l.upload.whole {
-		l.growth = &schedule.Growth{Most: l.upload.Lanes.Most}
+	if l.upload.Connections != nil && !l.upload.whole {
+		l.growth = &schedule.Growth{Most: l.upload.Connections.Most}
 		count = l.growth.Begin()
 	}
 	for range count {
@@ -70,28 +70,28 @@ func (l *linkState) begin() {
 
 // add gives the link another connection.
 func (l *linkState) add() {
-	one := &lane{link: l, pace: throughput.NewPace(download.PaceWindow)}
-	l.lanes = append(l.lanes, one)
+	one := &connection{link: l, pace: throughput.NewPace(download.PaceWindow)}
+	l.connections = append(l.connections, one)
 	one.connect()
 }
 
 // remove takes a connection away; what it owes others will send.
-func (l *linkState) remove(one *lane) {
+func (l *linkState) remove(one *connection) {
 	one.gone = true
 	if one.connecting {
 		one.abandon()
 	}
 	one.close(errGone)
-	l.lanes = slices.DeleteFunc(l.lanes, func(other *lane) bool { return other == one })
+	l.connections = slices.DeleteFunc(l.connections, func(other *connection) bool { return other == one })
 }
 
 // tend looks after the link's connections.
 func (l *linkState) tend(now time.Duration) {
 	u := l.upload
-	l.lanes[0].leaving = false // The one that was the first may have failed.
+	l.connections[0].leaving = false // The one that was the first may have failed.
 	flow := schedule.Flow{Total: l.together.Total(), Busy: u.free.Bytes() > 0}
 	var hears, silent bool
-	for i, one := range slices.Clone(l.lanes) {
+	for i, one := range slices.Clone(l.connections) {
 		one.look(now)
 		if one.leaving && len(one.active) == 0 {
 			l.remove(one)
@@ -110,7 +110,7 @@ func (l *linkState) tend(now time.Duration) {
 	l.together.Average(max(download.PaceWindow, 2*l.rtt))
 	if !hears {
 		l.away = l.away || silent
-		for _, one := range l.lanes {
+		for _, one := range l.connections {
 			one.leave(now)
 		}
 		return
@@ -123,10 +123,10 @@ func (l *linkState) tend(now time.Duration) {
 		l.growth.Back(0, true)
 	}
 	count := l.growth.Count(now, flow)
-	for len(l.lanes) < count {
+	for len(l.connections) < count {
 		l.add()
 	}
-	if surplus := len(l.lanes) - count; surplus > 0 {
+	if surplus := len(l.connections) - count; surplus > 0 {
 		for _, one := range l.slowest(now)[:surplus] {
 			one.leaving = true
 		}
@@ -134,20 +134,20 @@ func (l *linkState) tend(now time.Duration) {
 }
 
 // slowest is the link's connections but the first, those first that are given up first.
-func (l *linkState) slowest(now time.Duration) []*lane {
-	lanes := slices.Clone(l.lanes[1:])
-	schedule.GivenUpFirst(lanes,
-		func(one *lane) bool { return one.leaving },
-		func(one *lane) quantity.Rate { return one.pace.Rate(now) })
-	return lanes
+func (l *linkState) slowest(now time.Duration) []*connection {
+	connections := slices.Clone(l.connections[1:])
+	schedule.GivenUpFirst(connections,
+		func(one *connection) bool { return one.leaving },
+		func(one *connection) quantity.Rate { return one.pace.Rate(now) })
+	return connections
 }
 
 // work is what the link has to do.
 func (l *linkState) work(now time.Duration) (work schedule.Work) {
-	for _, one := range l.lanes {
+	for _, one := range l.connections {
 		work.Join(one.work(now))
 	}
-	if len(l.lanes) > 1 {
+	if len(l.connections) > 1 {
 		work.Rate = l.together.Rate(now)
 	}
 	return work
@@ -177,7 +177,7 @@ func (l *linkState) changed(c link.Change) {
 		return // It may be back before anybody misses it.
 	}
 	l.waits, l.failures = 0, 0
-	for _, one := range l.lanes {
+	for _, one := range l.connections {
 		if one.connecting {
 			one.abandon()
 		}

@@ -13,14 +13,14 @@ import (
 
 // next is the range that a connection sends next, and from whom it takes that over,
 // if from anybody.
-func (u *upload) next(n *lane, now time.Duration) (r ranges.Range, from string, ok bool) {
+func (u *upload) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
 	first := u.free.First()
 	if first.Length == 0 {
-		return u.late(n, now)
+		return u.late(c, now)
 	}
 	size := u.Size
 	if !u.whole {
-		size = u.size(n, now)
+		size = u.size(c, now)
 	}
 	if size <= 0 {
 		return r, "", false
@@ -32,13 +32,13 @@ func (u *upload) next(n *lane, now time.Duration) (r ranges.Range, from string, 
 // size is how much a connection sends next: what the scheduler says, with rescue
 // not more than its part of the rest, so that all end together. A scheduler that
 // has no more for the link would leave it idle: it gets its part.
-func (u *upload) size(n *lane, now time.Duration) quantity.Bytes {
+func (u *upload) size(c *connection, now time.Duration) quantity.Bytes {
 	known := schedule.Known{Payload: u.Size}
 	x := 0
-	if n.link.growth != nil {
-		known.Links = append(known.Links, n.known(now))
+	if c.link.growth != nil {
+		known.Links = append(known.Links, c.known(now))
 	} else {
-		x = n.link.index
+		x = c.link.index
 		for _, l := range u.links {
 			known.Links = append(known.Links, l.known(now))
 		}
@@ -48,9 +48,9 @@ func (u *upload) size(n *lane, now time.Duration) quantity.Bytes {
 		return size
 	}
 	works, free := u.works(now), u.free.Bytes()
-	share := schedule.Share(n.link.index, works, free)
-	if n.link.growth != nil {
-		share = schedule.LaneShare(n.work(now), works[n.link.index], share)
+	share := schedule.Share(c.link.index, works, free)
+	if c.link.growth != nil {
+		share = schedule.ConnectionShare(c.work(now), works[c.link.index], share)
 	}
 	switch {
 	case size <= 0 && u.awaits():
@@ -60,7 +60,7 @@ func (u *upload) size(n *lane, now time.Duration) quantity.Bytes {
 	}
 	size = min(size, share)
 	if size < schedule.MinimumRequest {
-		if len(n.open(now)) > 0 || !schedule.Largest(n.link.index, works, free) {
+		if len(c.open(now)) > 0 || !schedule.Largest(c.link.index, works, free) {
 			return 0
 		}
 		size = schedule.MinimumRequest
@@ -71,7 +71,7 @@ func (u *upload) size(n *lane, now time.Duration) quantity.Bytes {
 // awaits reports whether a link connects for the first time.
 func (u *upload) awaits() bool {
 	return slices.ContainsFunc(u.links, func(l *linkState) bool {
-		return l.problem == nil && !slices.ContainsFunc(l.lanes, func(n *lane) bool { return n.sockets != nil })
+		return l.problem == nil && !slices.ContainsFunc(l.connections, func(c *connection) bool { return c.sockets != nil })
 	})
 }
 
@@ -106,22 +106,22 @@ func (u *upload) works(now time.Duration) []schedule.Work {
 // late is a range that another connection will have sent last, if this one, which
 // expects nothing more, would bring it sooner: both send it, and who is confirmed
 // first has done it. Its own it sends once more only if that is lost.
-func (u *upload) late(n *lane, now time.Duration) (r ranges.Range, from string, ok bool) {
-	if !u.Rescue || u.whole || n.isStalled(now) || n.expects(now) {
+func (u *upload) late(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
+	if !u.Rescue || u.whole || c.isStalled(now) || c.expects(now) {
 		return r, "", false
 	}
-	thief := n.work(now)
+	thief := c.work(now)
 	if thief.Rate == 0 {
-		thief.Rate = u.works(now)[n.link.index].Rate / quantity.Rate(len(n.link.lanes))
+		thief.Rate = u.works(now)[c.link.index].Rate / quantity.Rate(len(c.link.connections))
 	}
 	latest := 0.0
 	for _, l := range u.links {
-		for _, other := range l.lanes {
+		for _, other := range l.connections {
 			for _, one := range other.active {
-				if l == n.link && !other.isStalled(now) && !other.isLost(one, now) {
+				if l == c.link && !other.isStalled(now) && !other.isLost(one, now) {
 					continue
 				}
-				end := u.ends(one.Range, n, now)
+				end := u.ends(one.Range, c, now)
 				if end > latest && thief.Sooner(one.Length, end) {
 					latest, r, from, ok = end, one.Range, l.Name, true
 				}
@@ -134,19 +134,19 @@ func (u *upload) late(n *lane, now time.Duration) (r ranges.Range, from string, 
 // ends is in how many seconds the first of those that send a range has brought it;
 // 0 if a connection sends it itself, or another one repeats it for which there is
 // hope.
-func (u *upload) ends(r ranges.Range, but *lane, now time.Duration) float64 {
+func (u *upload) ends(r ranges.Range, but *connection, now time.Duration) float64 {
 	ends, count := math.Inf(1), 0
 	for _, l := range u.links {
-		for _, n := range l.lanes {
-			for i, one := range n.active {
+		for _, c := range l.connections {
+			for i, one := range c.active {
 				if one.Range != r {
 					continue
 				}
-				if n == but && !n.isLost(one, now) {
+				if c == but && !c.isLost(one, now) {
 					return 0
 				}
 				count++
-				ends = min(ends, n.ends(i, now))
+				ends = min(ends, c.ends(i, now))
 			}
 		}
 	}
@@ -158,34 +158,34 @@ func (u *upload) ends(r ranges.Range, but *lane, now time.Duration) float64 {
 
 // isStalled reports whether what it has to send does not get through for longer than
 // usual.
-func (n *lane) isStalled(now time.Duration) bool {
-	return n.conn == nil || n.left() > 0 && now-n.heard > max(download.LeastSilence/2, 2*n.rtt)
+func (c *connection) isStalled(now time.Duration) bool {
+	return c.conn == nil || c.left() > 0 && now-c.heard > max(download.LeastSilence/2, 2*c.rtt)
 }
 
 // isUnanswered reports whether the server has said nothing of the newest request for
 // long.
-func (n *lane) isUnanswered(now time.Duration) bool {
-	open := n.open(now)
-	return len(open) > 0 && n.isOverdue(open[len(open)-1], n.patience(), now)
+func (c *connection) isUnanswered(now time.Duration) bool {
+	open := c.open(now)
+	return len(open) > 0 && c.isOverdue(open[len(open)-1], c.patience(), now)
 }
 
-// ends is in how many seconds the lane has brought its request of that number.
-func (n *lane) ends(number int, now time.Duration) float64 {
-	one := n.active[number]
-	left := n.left()
-	for _, later := range n.active[number+1:] {
+// ends is in how many seconds the connection has brought its request of that number.
+func (c *connection) ends(number int, now time.Duration) float64 {
+	one := c.active[number]
+	left := c.left()
+	for _, later := range c.active[number+1:] {
 		left -= later.Length
 	}
 	left = max(left, 0)
 	switch {
-	case n.isStalled(now), n.isUnanswered(now), n.isLost(one, now):
+	case c.isStalled(now), c.isUnanswered(now), c.isLost(one, now):
 		return math.Inf(1)
-	case n.pace.Rate(now) == 0:
-		first, age := n.work(now).First(left), (now - one.issued).Seconds()
+	case c.pace.Rate(now) == 0:
+		first, age := c.work(now).First(left), (now - one.issued).Seconds()
 		if age > 2*first {
 			return math.Inf(1)
 		}
-		return max(n.leastRTT.Seconds(), first-age)
+		return max(c.leastRTT.Seconds(), first-age)
 	}
-	return n.leastRTT.Seconds() + float64(left)/n.pace.Rate(now).BytesPerSecond()
+	return c.leastRTT.Seconds() + float64(left)/c.pace.Rate(now).BytesPerSecond()
 }

@@ -51,8 +51,8 @@ type Options struct {
 	// Rescue makes up for links that fail or fall behind; else the first
 	// failure ends the upload, and nobody but the scheduler decides.
 	Rescue bool
-	// Lanes lets links have several connections, with Rescue; nil is one each.
-	Lanes *download.Lanes
+	// Connections lets links have several connections, with Rescue; nil is one each.
+	Connections *download.Connections
 	// GiveUp is how long no link may get anything to the server.
 	GiveUp time.Duration
 	// LowestRate is what all must get there together, over GiveUp; 0 is nothing.
@@ -208,7 +208,7 @@ func (u *upload) run(ctx context.Context, whole bool) error {
 	u.running.Wait()
 	u.mu.Lock() // net/http may still read a body.
 	for _, l := range u.links {
-		for _, one := range l.lanes {
+		for _, one := range l.connections {
 			one.close(errComplete)
 		}
 	}
@@ -263,59 +263,59 @@ func (u *upload) record(e rundir.Event) {
 // fill gives every connection the requests that it may have.
 func (u *upload) fill() {
 	for _, l := range u.links {
-		for _, one := range slices.Clone(l.lanes) {
+		for _, one := range slices.Clone(l.connections) {
 			u.supply(one)
 		}
 	}
 }
 
 // supply gives a connection the requests that it may have.
-func (u *upload) supply(n *lane) {
+func (u *upload) supply(c *connection) {
 	now := u.now()
-	for u.ctx.Err() == nil && n.wants(now) {
-		r, from, ok := u.next(n, now)
+	for u.ctx.Err() == nil && c.wants(now) {
+		r, from, ok := u.next(c, now)
 		if !ok {
 			break
 		}
-		u.send(n, r, from, now)
+		u.send(c, r, from, now)
 	}
 }
 
 // request is a range on its way.
 type request struct {
 	ranges.Range
-	id   int
-	to   *url.URL
-	lane *lane
+	id         int
+	to         *url.URL
+	connection *connection
 	// taken is how much of it the connection has taken.
 	taken  quantity.Bytes
 	issued time.Duration
 	// moved is when it took something last.
 	moved time.Duration
-	// dropped says that it is not one of the lane's any more.
+	// dropped says that it is not one of the connection's any more.
 	dropped bool
 	cancel  context.CancelCauseFunc
 }
 
 // send begins a request; what comes of it is for finish.
-func (u *upload) send(n *lane, r ranges.Range, from string, now time.Duration) {
-	l := n.link
+func (u *upload) send(c *connection, r ranges.Range, from string, now time.Duration) {
+	l := c.link
 	if u.free.Remove(r) > 0 && u.free.Bytes() == 0 {
 		u.hurry()
 	}
 	u.requests++
 	ctx, cancel := context.WithCancelCause(u.ctx)
-	one := &request{Range: r, id: u.requests, to: u.to.next(u.whole), lane: n, issued: now, moved: now, cancel: cancel}
-	n.active = append(n.active, one)
+	one := &request{Range: r, id: u.requests, to: u.to.next(u.whole), connection: c, issued: now, moved: now, cancel: cancel}
+	c.active = append(c.active, one)
 	l.requests++
 	l.meter.Start(now)
-	n.pace.Begin(now, n.leastRTT)
-	l.together.Begin(now, n.leastRTT)
+	c.pace.Begin(now, c.leastRTT)
+	l.together.Begin(now, c.leastRTT)
 	u.record(&rundir.Request{
 		Link: l.Name, ID: one.id, Offset: int64(r.Offset), Length: int64(r.Length),
 		Rate: float64(l.meter.Rate(now)), From: from,
 	})
-	conn := n.conn
+	conn := c.conn
 	u.running.Go(func() {
 		err := u.put(ctx, conn, one)
 		cancel(nil)
@@ -328,9 +328,9 @@ func (u *upload) send(n *lane, r ranges.Range, from string, now time.Duration) {
 // hurry has all connections send what they have at once.
 func (u *upload) hurry() {
 	for _, l := range u.links {
-		for _, n := range l.lanes {
-			if n.conn != nil {
-				n.sockets.hurry()
+		for _, c := range l.connections {
+			if c.conn != nil {
+				c.sockets.hurry()
 			}
 		}
 	}
@@ -348,7 +348,7 @@ func (u *upload) as(q transport.Question) transport.Question {
 }
 
 // put makes the request.
-func (u *upload) put(ctx context.Context, conn connection, one *request) error {
+func (u *upload) put(ctx context.Context, conn httpConn, one *request) error {
 	body := &body{SectionReader: io.NewSectionReader(u.File, int64(one.Offset), int64(one.Length)), request: one, upload: u}
 	part := one.Range
 	if u.whole {
@@ -400,24 +400,24 @@ func (r *refusal) passesWhole() bool { return r.passes() || r.code == http.Statu
 // drop ends a request, and lets others have its range.
 func (u *upload) drop(one *request, err error) {
 	one.dropped = true
-	one.lane.active = slices.DeleteFunc(one.lane.active, func(r *request) bool { return r == one })
+	one.connection.active = slices.DeleteFunc(one.connection.active, func(r *request) bool { return r == one })
 	one.cancel(err)
 	u.giveBack(one)
 }
 
 // finish takes note of what came of a request.
 func (u *upload) finish(one *request, err error) {
-	n, l := one.lane, one.lane.link
-	n.active = slices.DeleteFunc(n.active, func(r *request) bool { return r == one })
+	c, l := one.connection, one.connection.link
+	c.active = slices.DeleteFunc(c.active, func(r *request) bool { return r == one })
 	if !one.dropped {
-		n.measure(u.now())
+		c.measure(u.now())
 	}
 	end := &rundir.End{Link: l.Name, ID: one.id, Bytes: int64(one.Length), Outcome: rundir.Complete}
 	switch {
 	case u.ctx.Err() != nil && err != nil:
 		end.Outcome, end.Bytes = rundir.Cancelled, int64(one.taken)
 	case err == nil:
-		n.confirmed(one)
+		c.confirmed(one)
 	case errors.Is(err, errTaken):
 		end.Outcome, end.Bytes, end.Wasted = rundir.Cancelled, 0, int64(one.taken)
 		l.wasted += one.taken
@@ -426,7 +426,7 @@ func (u *upload) finish(one *request, err error) {
 		l.wasted += one.taken
 		if !one.dropped {
 			u.giveBack(one)
-			u.failed(n, err)
+			u.failed(c, err)
 		}
 	}
 	u.record(end)
@@ -437,9 +437,9 @@ func (u *upload) finish(one *request, err error) {
 var errTaken = errors.New("another link has sent it")
 
 // confirmed takes note of a range that the server has.
-func (n *lane) confirmed(one *request) {
-	l, u := n.link, n.link.upload
-	n.answered = max(n.answered, one.id)
+func (c *connection) confirmed(one *request) {
+	l, u := c.link, c.link.upload
+	c.answered = max(c.answered, one.id)
 	news := u.missing.Remove(one.Range)
 	if u.to.isBeside() && !u.whole {
 		u.kept = append(u.kept, one.Range)
@@ -459,8 +459,8 @@ func (n *lane) confirmed(one *request) {
 // others are the requests for the same range.
 func (u *upload) others(r ranges.Range) (all []*request) {
 	for _, l := range u.links {
-		for _, n := range l.lanes {
-			for _, one := range n.active {
+		for _, c := range l.connections {
+			for _, one := range c.active {
 				if one.Range == r {
 					all = append(all, one)
 				}
@@ -471,7 +471,7 @@ func (u *upload) others(r ranges.Range) (all []*request) {
 }
 
 // failed decides what follows from the failure of a request.
-func (u *upload) failed(n *lane, err error) {
+func (u *upload) failed(c *connection, err error) {
 	refused := new(refusal)
 	isRefusal := errors.As(err, &refused)
 	switch {
@@ -482,27 +482,27 @@ func (u *upload) failed(n *lane, err error) {
 	case u.Rescue && isRefusal && u.refuses():
 		u.end(fmt.Errorf("the server has taken nothing for %s: it answers %s", u.GiveUp, refused.said()))
 	case u.Rescue && isRefusal:
-		n.link.pause(err) // Its connections are in order, and what else they send may be taken.
+		c.link.pause(err) // Its connections are in order, and what else they send may be taken.
 	default:
-		u.broken(n, err)
+		u.broken(c, err)
 	}
 }
 
 // broken takes note of a connection that failed, or could not be made. Of several
 // the others have to do, else the link is left alone for a while.
-func (u *upload) broken(n *lane, err error) {
-	l := n.link
+func (u *upload) broken(c *connection, err error) {
+	l := c.link
 	switch {
-	case n.gone:
+	case c.gone:
 	case !u.Rescue:
 		u.end(fmt.Errorf("%s: %w", l.Name, err))
-	case len(l.lanes) > 1:
+	case len(l.connections) > 1:
 		if !link.IsCrowded(err) {
 			l.growth.Lost()
 		}
-		l.remove(n)
+		l.remove(c)
 	default:
-		n.close(err)
+		c.close(err)
 		l.pause(err)
 	}
 	if download.IsRefusal(err) {
@@ -552,7 +552,7 @@ type body struct {
 // request sent when this one is as far as that needs.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.SectionReader.Read(p)
-	u, lane := b.upload, b.request.lane
+	u, c := b.upload, b.request.connection
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if at, _ := b.Seek(0, io.SeekCurrent); err == io.EOF && at < b.Size() {
@@ -564,10 +564,10 @@ func (b *body) Read(p []byte) (int, error) {
 	if n > 0 {
 		b.request.taken += quantity.Bytes(n)
 		b.request.moved = u.now()
-		lane.link.meter.Add(b.request.moved, quantity.Bytes(n))
+		c.link.meter.Add(b.request.moved, quantity.Bytes(n))
 		if !b.request.dropped {
-			lane.measure(b.request.moved)
-			u.supply(lane)
+			c.measure(b.request.moved)
+			u.supply(c)
 		}
 	}
 	return n, err

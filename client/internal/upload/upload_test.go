@@ -226,7 +226,7 @@ func TestSeveralConnectionsOfALink(t *testing.T) {
 		o := several(serve(t, s, http2))
 		s.first = func(_ int, _ http.ResponseWriter, r *http.Request) bool {
 			s.mu.Lock()
-			if from[r.RemoteAddr] = true; len(from) >= 2*o.Lanes.Most {
+			if from[r.RemoteAddr] = true; len(from) >= 2*o.Connections.Most {
 				begun()
 			}
 			s.mu.Unlock()
@@ -242,7 +242,7 @@ func TestSeveralConnectionsOfALink(t *testing.T) {
 		s.mu.Lock() // The server may still take what was sent twice.
 		connections := len(from)
 		s.mu.Unlock()
-		if summary.Links["wifi"].Bytes == 0 || summary.Links["lte"].Bytes == 0 || connections < 2*o.Lanes.Most {
+		if summary.Links["wifi"].Bytes == 0 || summary.Links["lte"].Bytes == 0 || connections < 2*o.Connections.Most {
 			t.Errorf("HTTP/2 %v: %d connections sent %+v", http2, connections, summary.Links)
 		}
 	}
@@ -250,7 +250,7 @@ func TestSeveralConnectionsOfALink(t *testing.T) {
 
 // several lets links have several connections.
 func several(o Options) Options {
-	o.Rescue, o.Scheduler, o.Lanes = true, schedule.Adaptive{}, &download.Lanes{Most: 4}
+	o.Rescue, o.Scheduler, o.Connections = true, schedule.Adaptive{}, &download.Connections{Most: 4}
 	return o
 }
 
@@ -350,12 +350,12 @@ func TestRescueMakesUpForFailures(t *testing.T) {
 	t.Run("all", func(t *testing.T) {
 		for name, harm := range tests {
 			for _, http2 := range []bool{true, false} {
-				for _, lanes := range []bool{true, false} {
-					t.Run(fmt.Sprintf("%s, HTTP/2 %v, several connections %v", name, http2, lanes), func(t *testing.T) {
+				for _, connections := range []bool{true, false} {
+					t.Run(fmt.Sprintf("%s, HTTP/2 %v, several connections %v", name, http2, connections), func(t *testing.T) {
 						t.Parallel()
 						s := &store{}
 						o := serve(t, s, http2)
-						if o.Rescue = true; lanes {
+						if o.Rescue = true; connections {
 							o = several(o)
 						}
 						released := make(chan struct{})
@@ -439,17 +439,17 @@ func TestAServerThatRefusesWhatGotThere(t *testing.T) {
 	u := &upload{Options: Options{Rescue: true, GiveUp: time.Minute}, start: time.Now(), missing: ranges.NewSet(ranges.Range{Length: 2})}
 	u.ctx, u.end = context.WithCancelCause(context.Background())
 	defer u.end(nil)
-	n := &lane{link: &linkState{upload: u}}
+	c := &connection{link: &linkState{upload: u}}
 	refused := func(after time.Duration) error {
 		u.start = u.start.Add(-after)
 		u.moved = u.now()
-		u.failed(n, &refusal{503, "503 Service Unavailable"})
+		u.failed(c, &refusal{503, "503 Service Unavailable"})
 		return context.Cause(u.ctx)
 	}
 	if err := errors.Join(refused(0), refused(50*time.Second)); err != nil {
 		t.Error(err)
 	}
-	n.confirmed(&request{lane: n, Range: ranges.Range{Length: 1}})
+	c.confirmed(&request{connection: c, Range: ranges.Range{Length: 1}})
 	if err := errors.Join(refused(50*time.Second), refused(50*time.Second)); err != nil {
 		t.Error(err)
 	}

@@ -30,14 +30,14 @@ func (w *wire) DiscardUnsent() error               { w.discarded = true; return 
 func (w *wire) Close() error                       { return nil }
 
 // still is a connection that is there.
-type still struct{ connection }
+type still struct{ httpConn }
 
 func (still) Usable() bool { return true }
 func (still) Close() error { return nil }
 
 // scene is an upload that nobody runs, of so many bytes, over links with so many
 // connections each.
-func scene(size quantity.Bytes, lanes ...int) *upload {
+func scene(size quantity.Bytes, connections ...int) *upload {
 	all := ranges.Range{Length: size}
 	u := &upload{
 		Options: Options{Rescue: true, Size: size, Scheduler: schedule.Adaptive{}, Window: time.Second},
@@ -45,11 +45,11 @@ func scene(size quantity.Bytes, lanes ...int) *upload {
 		free:    ranges.NewSet(all), missing: ranges.NewSet(all),
 	}
 	u.ctx, u.end = context.WithCancelCause(context.Background())
-	for i, count := range lanes {
+	for i, count := range connections {
 		l := u.newLink(i, download.Link{Name: []string{"wifi", "lte"}[i]})
 		l.growth = &schedule.Growth{Most: count}
 		for range l.growth.Begin() {
-			l.lanes = append(l.lanes, &lane{
+			l.connections = append(l.connections, &connection{
 				link: l, conn: still{}, sockets: &sockets{},
 				pace: throughput.NewPace(download.PaceWindow), rtt: 20 * time.Millisecond, leastRTT: 20 * time.Millisecond,
 			})
@@ -60,19 +60,19 @@ func scene(size quantity.Bytes, lanes ...int) *upload {
 }
 
 // gives has the connection send a range, of which all was taken and nothing got through.
-func (n *lane) gives(r ranges.Range, at time.Duration) *request {
-	one := &request{Range: r, lane: n, taken: r.Length, issued: at, moved: at, cancel: func(error) {}}
-	n.link.upload.free.Remove(r)
-	n.active = append(n.active, one)
-	n.pending, n.heard = n.pending+r.Length, at
+func (c *connection) gives(r ranges.Range, at time.Duration) *request {
+	one := &request{Range: r, connection: c, taken: r.Length, issued: at, moved: at, cancel: func(error) {}}
+	c.link.upload.free.Remove(r)
+	c.active = append(c.active, one)
+	c.pending, c.heard = c.pending+r.Length, at
 	return one
 }
 
 // brings has the connection be as fast as that.
-func (n *lane) brings(rate quantity.Rate, now time.Duration) {
-	n.pace.Begin(now-time.Second, 0)
+func (c *connection) brings(rate quantity.Rate, now time.Duration) {
+	c.pace.Begin(now-time.Second, 0)
 	for at := now - time.Second; at <= now; at += 50 * time.Millisecond {
-		n.pace.Add(at, quantity.Bytes(rate.Over(50*time.Millisecond)))
+		c.pace.Add(at, quantity.Bytes(rate.Over(50*time.Millisecond)))
 	}
 }
 
@@ -80,26 +80,26 @@ func (n *lane) brings(rate quantity.Rate, now time.Duration) {
 // gets through on one is enough.
 func TestAConnectionIsSilentOverWhichNothingGetsThrough(t *testing.T) {
 	for _, gets := range []bool{true, false} {
-		n := scene(1000, 1).links[0].lanes[0]
+		c := scene(1000, 1).links[0].connections[0]
 		busy, idle := &wire{told: link.RoundTrip{Acknowledged: 100, Sending: 20 * time.Millisecond}}, &wire{}
-		n.sockets.all = []*socket{{Socket: idle}, {Socket: busy}}
-		n.sockets.all[1].written.Store(1000)
+		c.sockets.all = []*socket{{Socket: idle}, {Socket: busy}}
+		c.sockets.all[1].written.Store(1000)
 		now := 10 * time.Second
-		n.look(now)
+		c.look(now)
 		if gets {
 			busy.told.Acknowledged += 100
 		}
-		n.look(now + download.LeastSilence + time.Millisecond)
-		if n.silent == gets {
-			t.Errorf("something gets through %v: silent %v", gets, n.silent)
+		c.look(now + download.LeastSilence + time.Millisecond)
+		if c.silent == gets {
+			t.Errorf("something gets through %v: silent %v", gets, c.silent)
 		}
 		busy.told.Acknowledged += 100
-		if n.look(now + time.Minute); n.silent {
+		if c.look(now + time.Minute); c.silent {
 			t.Error("it is silent, though something got through again")
 		}
 		busy.told.Acknowledged = 1000
-		n.look(now + 2*time.Minute)
-		if n.look(now + 3*time.Minute); n.silent || n.left() != 0 {
+		c.look(now + 2*time.Minute)
+		if c.look(now + 3*time.Minute); c.silent || c.left() != 0 {
 			t.Error("it is silent, though there is nothing to send")
 		}
 	}
@@ -142,7 +142,7 @@ func TestAStalledConnectionRepeatsNothing(t *testing.T) {
 	now := 10 * time.Second
 	for _, stalled := range []bool{true, false} {
 		u := scene(100_000, 1, 1)
-		owing, idle := u.links[0].lanes[0], u.links[1].lanes[0]
+		owing, idle := u.links[0].connections[0], u.links[1].connections[0]
 		owing.gives(ranges.Range{Length: 100_000}, now-time.Second)
 		idle.brings(8e6, now)
 		idle.heard = now
@@ -161,12 +161,12 @@ func TestOthersSendWhatASilentLinkHas(t *testing.T) {
 	for _, gone := range []bool{true, false} {
 		u := scene(1000, 2)
 		l := u.links[0]
-		for i, n := range l.lanes {
-			n.connecting, n.abandon = true, func() {}
-			n.sockets.all = []*socket{{Socket: &wire{told: link.RoundTrip{Sending: 20 * time.Millisecond}}}}
+		for i, c := range l.connections {
+			c.connecting, c.abandon = true, func() {}
+			c.sockets.all = []*socket{{Socket: &wire{told: link.RoundTrip{Sending: 20 * time.Millisecond}}}}
 			if i == 0 || gone {
-				n.sockets.all[0].written.Store(300)
-				n.gives(ranges.Range{Offset: quantity.Bytes(300 * i), Length: 300}, time.Second)
+				c.sockets.all[0].written.Store(300)
+				c.gives(ranges.Range{Offset: quantity.Bytes(300 * i), Length: 300}, time.Second)
 			}
 		}
 		owed := 1000 - u.free.Bytes()
@@ -183,14 +183,14 @@ func TestOthersSendWhatASilentLinkHas(t *testing.T) {
 func TestTheKernelSendsNoMoreOfAConnectionThatIsGivenUp(t *testing.T) {
 	for _, owes := range []bool{true, false} {
 		u := scene(1000, 1)
-		n := u.links[0].lanes[0]
+		c := u.links[0].connections[0]
 		w := &wire{}
-		n.sockets.all = []*socket{{Socket: w}}
+		c.sockets.all = []*socket{{Socket: w}}
 		if owes {
-			n.gives(ranges.Range{Length: 1000}, 0)
+			c.gives(ranges.Range{Length: 1000}, 0)
 		}
-		if n.close(errSilent); w.discarded != owes || n.conn != nil || len(n.active) > 0 || u.free.Bytes() != 1000 {
-			t.Errorf("owes %v: discarded %v, active %d, free %d bytes", owes, w.discarded, len(n.active), int64(u.free.Bytes()))
+		if c.close(errSilent); w.discarded != owes || c.conn != nil || len(c.active) > 0 || u.free.Bytes() != 1000 {
+			t.Errorf("owes %v: discarded %v, active %d, free %d bytes", owes, w.discarded, len(c.active), int64(u.free.Bytes()))
 		}
 	}
 }
@@ -200,32 +200,32 @@ func TestWhatIsLateIsSentAgain(t *testing.T) {
 	now := 10 * time.Second
 	all := ranges.Range{Length: size}
 	tests := map[string]struct {
-		harm func(owing, idle *lane)
+		harm func(owing, idle *connection)
 		want bool
 	}{
-		"the other one is as fast": {func(owing, _ *lane) { owing.brings(8e6, now) }, false},
-		"it is slow":               {func(owing, _ *lane) { owing.brings(1e6, now) }, true},
-		"it is stalled":            {func(owing, _ *lane) { owing.brings(8e6, now); owing.heard = now - 200*time.Millisecond }, true},
-		"nothing comes any more": {func(owing, _ *lane) {
+		"the other one is as fast": {func(owing, _ *connection) { owing.brings(8e6, now) }, false},
+		"it is slow":               {func(owing, _ *connection) { owing.brings(1e6, now) }, true},
+		"it is stalled":            {func(owing, _ *connection) { owing.brings(8e6, now); owing.heard = now - 200*time.Millisecond }, true},
+		"nothing comes any more": {func(owing, _ *connection) {
 			owing.pace.Begin(0, 0)
 			owing.pace.Add(100*time.Millisecond, 1000)
 			owing.heard, owing.active[0].issued = now, 0
 		}, true},
-		"it has just begun":   {func(owing, _ *lane) { owing.active[0].issued, owing.heard = now, now }, false},
-		"the server is quiet": {func(owing, _ *lane) { owing.pending, owing.active[0].moved = 0, now-2*patience }, true},
-		"of the idle one nothing is known but that the other is stalled": {func(owing, idle *lane) {
+		"it has just begun":   {func(owing, _ *connection) { owing.active[0].issued, owing.heard = now, now }, false},
+		"the server is quiet": {func(owing, _ *connection) { owing.pending, owing.active[0].moved = 0, now-2*patience }, true},
+		"of the idle one nothing is known but that the other is stalled": {func(owing, idle *connection) {
 			owing.brings(8e6, now)
 			owing.heard = now - 200*time.Millisecond
 			idle.pace = throughput.NewPace(download.PaceWindow)
 		}, true},
-		"the idle one has something to do": {func(owing, idle *lane) {
+		"the idle one has something to do": {func(owing, idle *connection) {
 			owing.brings(1e6, now)
 			idle.gives(ranges.Range{Offset: size, Length: 1}, now)
 		}, false},
 	}
 	for name, test := range tests {
 		u := scene(size, 1, 1)
-		owing, idle := u.links[0].lanes[0], u.links[1].lanes[0]
+		owing, idle := u.links[0].connections[0], u.links[1].connections[0]
 		owing.gives(all, now)
 		idle.brings(8e6, now)
 		test.harm(owing, idle)
@@ -240,7 +240,7 @@ func TestWhatIsLateOnTheSameLink(t *testing.T) {
 	now := time.Second
 	for _, stalled := range []bool{true, false} {
 		u := scene(100_000, 2)
-		owing, idle := u.links[0].lanes[0], u.links[0].lanes[1]
+		owing, idle := u.links[0].connections[0], u.links[0].connections[1]
 		owing.gives(ranges.Range{Length: 100_000}, now)
 		owing.brings(1e6, now)
 		idle.brings(8e6, now)
@@ -260,24 +260,24 @@ func TestWhatIsLostIsSentOnceMore(t *testing.T) {
 	sent := 10 * time.Second
 	u := scene(all.Length, 1, 1)
 	for _, l := range u.links {
-		l.lanes[0].brings(8e6, sent)
-		l.lanes[0].gives(all, sent)
-		l.lanes[0].pending = 0
-		l.lanes[0].pace.End(sent)
+		l.connections[0].brings(8e6, sent)
+		l.connections[0].gives(all, sent)
+		l.connections[0].pending = 0
+		l.connections[0].pace.End(sent)
 	}
-	n := u.links[0].lanes[0]
+	c := u.links[0].connections[0]
 	for range 3 {
-		last := n.active[len(n.active)-1].moved
-		due := last + patience<<len(n.active)
-		if _, _, ok := u.next(n, due); ok {
-			t.Errorf("%v after it was sent for the %d. time it is sent again", due-last, len(n.active))
+		last := c.active[len(c.active)-1].moved
+		due := last + patience<<len(c.active)
+		if _, _, ok := u.next(c, due); ok {
+			t.Errorf("%v after it was sent for the %d. time it is sent again", due-last, len(c.active))
 		}
 		due += time.Millisecond
-		if r, from, ok := u.next(n, due); !n.wants(due) || !ok || r != all || from == "" {
-			t.Errorf("%v after it was sent for the %d. time: %v from %q, %v", due-last, len(n.active), r, from, ok)
+		if r, from, ok := u.next(c, due); !c.wants(due) || !ok || r != all || from == "" {
+			t.Errorf("%v after it was sent for the %d. time: %v from %q, %v", due-last, len(c.active), r, from, ok)
 		}
-		n.gives(all, due)
-		n.pending = 0
+		c.gives(all, due)
+		c.pending = 0
 	}
 }
 
@@ -286,7 +286,7 @@ func TestWhatIsLostIsSentOnceMore(t *testing.T) {
 func TestTheRestIsNotForALinkThatIsNotAnswered(t *testing.T) {
 	u := scene(103_000, 1, 1)
 	now := u.now()
-	hung, idle := u.links[0].lanes[0], u.links[1].lanes[0]
+	hung, idle := u.links[0].connections[0], u.links[1].connections[0]
 	hung.brings(80e6, now)
 	u.links[0].together = hung.pace
 	idle.brings(8e6, now)
@@ -307,12 +307,12 @@ func TestTheRestIsNotForALinkThatIsNotAnswered(t *testing.T) {
 func TestWhatIsConfirmedIsNotSentAgain(t *testing.T) {
 	now := time.Second
 	u := scene(200_000, 1, 1)
-	owing, idle := u.links[0].lanes[0], u.links[1].lanes[0]
+	owing, idle := u.links[0].connections[0], u.links[1].connections[0]
 	late := owing.gives(ranges.Range{Length: 100_000}, 0)
 	var cancelled error
 	late.cancel = func(err error) { cancelled = err }
 	idle.brings(8e6, now)
-	again := &request{Range: late.Range, lane: idle, cancel: func(error) {}}
+	again := &request{Range: late.Range, connection: idle, cancel: func(error) {}}
 	idle.confirmed(again)
 	if _, _, ok := u.late(idle, now); ok || cancelled != errTaken || u.free.Bytes() != 100_000 {
 		t.Errorf("sent again %v, the other request ends by %v, %d bytes are free", ok, cancelled, int64(u.free.Bytes()))
@@ -323,11 +323,11 @@ func TestWhatIsConfirmedIsNotSentAgain(t *testing.T) {
 func TestALinkKeepsAConnection(t *testing.T) {
 	u := scene(1000, 2)
 	l := u.links[0]
-	l.lanes[1].leaving = true
-	l.lanes[0].conn, l.lanes[1].conn = nil, nil
-	u.broken(l.lanes[0], errors.New("broken"))
-	l.lanes[0].connecting = true
-	if l.tend(time.Second); len(l.lanes) == 0 {
+	l.connections[1].leaving = true
+	l.connections[0].conn, l.connections[1].conn = nil, nil
+	u.broken(l.connections[0], errors.New("broken"))
+	l.connections[0].connecting = true
+	if l.tend(time.Second); len(l.connections) == 0 {
 		t.Error("a link has no connection any more")
 	}
 }
@@ -335,7 +335,7 @@ func TestALinkKeepsAConnection(t *testing.T) {
 func TestEveryConnectionTakesItsShare(t *testing.T) {
 	now := time.Second
 	u := scene(1_000_000, 1, 1)
-	fast, slow := u.links[0].lanes[0], u.links[1].lanes[0]
+	fast, slow := u.links[0].connections[0], u.links[1].connections[0]
 	fast.brings(9e6, now)
 	slow.brings(1e6, now)
 	if size := u.size(fast, now); math.Abs(float64(size)-281_250) > 30_000 {
@@ -359,12 +359,12 @@ func TestALinkThatConnectsKeepsItsPart(t *testing.T) {
 	there, connects := u.links[0], u.links[1]
 	there.growth, connects.growth = nil, nil
 	there.requests = 1
-	connects.lanes[0].sockets = nil
-	if size := u.size(there.lanes[0], time.Second); size != 0 {
+	connects.connections[0].sockets = nil
+	if size := u.size(there.connections[0], time.Second); size != 0 {
 		t.Errorf("a link takes %d bytes of another one's part", int64(size))
 	}
 	connects.problem = errSilent
-	if size := u.size(there.lanes[0], time.Second); size < 1000 {
+	if size := u.size(there.connections[0], time.Second); size < 1000 {
 		t.Errorf("a link takes %d bytes of what nobody sends", int64(size))
 	}
 }
@@ -372,21 +372,21 @@ func TestALinkThatConnectsKeepsItsPart(t *testing.T) {
 func TestAConnectionHasSomethingToSendAhead(t *testing.T) {
 	now := time.Second
 	u := scene(10_000_000, 1)
-	n := u.links[0].lanes[0]
-	n.brings(8e6, now)
-	most := n.pipe(now)
-	if most < quantity.Bytes(quantity.Rate(8e6).Over(n.rtt)) || most > 200_000 {
+	c := u.links[0].connections[0]
+	c.brings(8e6, now)
+	most := c.pipe(now)
+	if most < quantity.Bytes(quantity.Rate(8e6).Over(c.rtt)) || most > 200_000 {
 		t.Errorf("it is to have %d bytes to send", int64(most))
 	}
-	one := n.gives(ranges.Range{Length: most + 1}, now)
-	if n.wants(now) {
+	one := c.gives(ranges.Range{Length: most + 1}, now)
+	if c.wants(now) {
 		t.Error("it wants more than it has to have")
 	}
-	n.pending = most - 1
-	if !n.wants(now) {
+	c.pending = most - 1
+	if !c.wants(now) {
 		t.Error("it wants nothing, and will run dry")
 	}
-	if one.taken = 0; n.wants(now) {
+	if one.taken = 0; c.wants(now) {
 		t.Error("it wants more than it can take")
 	}
 }

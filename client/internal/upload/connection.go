@@ -44,8 +44,8 @@ var (
 	errInsecure = errors.New("nothing came for TLS")
 )
 
-// connection is a transport.Conn.
-type connection interface {
+// httpConn is a transport.Conn.
+type httpConn interface {
 	Put(ctx context.Context, t transport.Target, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error)
 	Exchange(ctx context.Context, q transport.Question) (transport.Answer, error)
 	Usable() bool
@@ -53,12 +53,13 @@ type connection interface {
 	Close() error
 }
 
-// lane is a connection of a link, or over HTTP/1.1 a few.
-type lane struct {
+// connection is one of a link's connections to the server, which is made again when it
+// breaks.
+type connection struct {
 	link *linkState
 	// conn is nil while there is none.
-	conn connection
-	// sockets are its network connections.
+	conn httpConn
+	// sockets are its TCP connections: one, or over HTTP/1.1 a few.
 	sockets *sockets
 	// connecting says that a connection is made, if there is a silent one beside
 	// that; abandon ends it.
@@ -84,7 +85,7 @@ type lane struct {
 	rtt, leastRTT time.Duration
 }
 
-// sockets are the network connections of a lane.
+// sockets are the TCP connections of a connection.
 type sockets struct {
 	mu  sync.Mutex
 	all []*socket
@@ -145,38 +146,38 @@ func (s *sockets) abort() {
 }
 
 // connect has a connection made.
-func (n *lane) connect() {
-	l, u := n.link, n.link.upload
-	n.connecting = true
+func (c *connection) connect() {
+	l, u := c.link, c.link.upload
+	c.connecting = true
 	between := time.Duration(0)
 	switch {
-	case u.Rescue && n.rtt > 0:
-		between = max(look, n.rtt/2)
+	case u.Rescue && c.rtt > 0:
+		between = max(look, c.rtt/2)
 	case u.Rescue:
 		between = firstPause
 	}
 	ctx, cancel := u.attempt(l.failures)
-	n.abandon = cancel
-	tries := n.tries
+	c.abandon = cancel
+	tries := c.tries
 	u.running.Go(func() {
 		defer cancel()
 		conn, opened, err := l.open(ctx, between, tries)
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		n.connecting = false
-		switch needed := u.ctx.Err() == nil && !n.gone && n.isMissing(); {
+		c.connecting = false
+		switch needed := u.ctx.Err() == nil && !c.gone && c.isMissing(); {
 		case err == nil && needed:
-			n.install(conn, opened)
+			c.install(conn, opened)
 		case err == nil:
 			conn.Close()
 		case !needed || errors.Is(context.Cause(ctx), context.Canceled):
 			// Nobody wants it any more, or not before another attempt.
 		case errors.Is(err, errInsecure):
-			n.tries++
-		case n.conn != nil && u.Rescue:
+			c.tries++
+		case c.conn != nil && u.Rescue:
 			l.pause(cmp.Or(context.Cause(ctx), err)) // The silent one may go on.
 		default:
-			u.broken(n, cmp.Or(context.Cause(ctx), err))
+			u.broken(c, cmp.Or(context.Cause(ctx), err))
 		}
 		u.fill()
 	})
@@ -193,7 +194,7 @@ func (u *upload) attempt(failures int) (context.Context, context.CancelFunc) {
 
 // open makes a connection, and asks again that often if there is no answer. So many
 // tries before were not answered any more once TCP was connected.
-func (l *linkState) open(ctx context.Context, between time.Duration, tries int) (connection, *sockets, error) {
+func (l *linkState) open(ctx context.Context, between time.Duration, tries int) (httpConn, *sockets, error) {
 	opened := &sockets{}
 	dial := func(ctx context.Context) (link.Socket, error) {
 		below, err := l.Dial(ctx, transport.Address(l.upload.URL))
@@ -234,121 +235,121 @@ func (l *linkState) open(ctx context.Context, between time.Duration, tries int) 
 	return conn, opened, err
 }
 
-// install makes the connection that of the lane. What an older one, which is
-// silent, has to send others may.
-func (n *lane) install(conn connection, opened *sockets) {
-	n.close(errSilent)
-	now := n.link.upload.now()
-	n.conn, n.sockets, n.tries = conn, opened, 0
-	n.pace = throughput.NewPace(download.PaceWindow)
+// install has the connection use conn. What an older one, which is silent, has to send
+// others may.
+func (c *connection) install(conn httpConn, opened *sockets) {
+	c.close(errSilent)
+	now := c.link.upload.now()
+	c.conn, c.sockets, c.tries = conn, opened, 0
+	c.pace = throughput.NewPace(download.PaceWindow)
 	opened.look() // What came for TLS is nothing of the file.
-	n.heard = now
-	n.measure(now)
-	if n.link.upload.free.Bytes() == 0 {
+	c.heard = now
+	c.measure(now)
+	if c.link.upload.free.Bytes() == 0 {
 		opened.hurry()
 	}
-	n.link.shown.Add(now, conn.Received())
+	c.link.shown.Add(now, conn.Received())
 }
 
-// close ends the lane's connection, if there is one, and its requests.
-func (n *lane) close(err error) {
-	owes := n.left() > 0
-	n.silent, n.pending = false, 0
-	for _, one := range slices.Clone(n.active) {
-		n.link.upload.drop(one, err)
+// close closes the connection, if it is there, and ends its requests.
+func (c *connection) close(err error) {
+	owes := c.left() > 0
+	c.silent, c.pending = false, 0
+	for _, one := range slices.Clone(c.active) {
+		c.link.upload.drop(one, err)
 	}
-	if n.conn != nil {
+	if c.conn != nil {
 		if owes {
-			n.sockets.abort()
+			c.sockets.abort()
 		}
-		n.conn.Close()
-		n.conn = nil
+		c.conn.Close()
+		c.conn = nil
 	}
 }
 
 // measure takes note of what the server's kernel has got.
-func (n *lane) measure(now time.Duration) {
-	if n.conn == nil {
+func (c *connection) measure(now time.Duration) {
+	if c.conn == nil {
 		return
 	}
-	came, pending, rtt := n.sockets.look()
-	n.pending = pending
+	came, pending, rtt := c.sockets.look()
+	c.pending = pending
 	if rtt.Sending > 0 {
-		n.rtt, n.leastRTT = rtt.Sending, rtt.Min
-		n.link.rtt, n.link.leastRTT = n.rtt, n.leastRTT
+		c.rtt, c.leastRTT = rtt.Sending, rtt.Min
+		c.link.rtt, c.link.leastRTT = c.rtt, c.leastRTT
 	}
 	if came > 0 {
-		if n.silent {
-			n.silent, n.link.waits, n.link.failures = false, 0, 0
+		if c.silent {
+			c.silent, c.link.waits, c.link.failures = false, 0, 0
 		}
-		n.got, n.heard, n.link.upload.moved = now, now, now
-		n.link.upload.got += came
-		n.pace.Add(now, came)
-		n.link.together.Add(now, came)
+		c.got, c.heard, c.link.upload.moved = now, now, now
+		c.link.upload.got += came
+		c.pace.Add(now, came)
+		c.link.together.Add(now, came)
 	}
-	if n.left() == 0 {
-		n.heard = now
-		n.pace.End(now)
-		if !slices.ContainsFunc(n.link.lanes, func(other *lane) bool { return other.left() > 0 }) {
-			n.link.together.End(now)
+	if c.left() == 0 {
+		c.heard = now
+		c.pace.End(now)
+		if !slices.ContainsFunc(c.link.connections, func(other *connection) bool { return other.left() > 0 }) {
+			c.link.together.End(now)
 		}
 	}
 }
 
 // look takes note of what has come, and whether anything does.
-func (n *lane) look(now time.Duration) {
-	if n.conn == nil {
+func (c *connection) look(now time.Duration) {
+	if c.conn == nil {
 		return
 	}
-	n.measure(now)
-	if n.link.upload.Rescue && now-n.heard > max(download.LeastSilence, download.SilentTrips*n.rtt) {
-		n.silent = true
+	c.measure(now)
+	if c.link.upload.Rescue && now-c.heard > max(download.LeastSilence, download.SilentTrips*c.rtt) {
+		c.silent = true
 	}
 }
 
 // leave lets others have what a connection owes that is silent for long.
-func (n *lane) leave(now time.Duration) {
-	for now-n.heard > n.patience() && len(n.active) > 0 {
-		n.link.upload.drop(n.active[0], errSilent)
+func (c *connection) leave(now time.Duration) {
+	for now-c.heard > c.patience() && len(c.active) > 0 {
+		c.link.upload.drop(c.active[0], errSilent)
 	}
 }
 
 // untaken is what its requests have not handed out yet.
-func (n *lane) untaken() (sum quantity.Bytes) {
-	for _, one := range n.active {
+func (c *connection) untaken() (sum quantity.Bytes) {
+	for _, one := range c.active {
 		sum += one.Length - one.taken
 	}
 	return sum
 }
 
 // left is what it has still to bring.
-func (n *lane) left() quantity.Bytes { return n.untaken() + n.pending }
+func (c *connection) left() quantity.Bytes { return c.untaken() + c.pending }
 
 // isUsable reports whether it takes requests.
-func (n *lane) isUsable(now time.Duration) bool {
-	return n.conn != nil && !n.silent && !n.leaving && now >= n.link.waits && n.conn.Usable()
+func (c *connection) isUsable(now time.Duration) bool {
+	return c.conn != nil && !c.silent && !c.leaving && now >= c.link.waits && c.conn.Usable()
 }
 
 // isMissing reports whether it needs a connection: it has none, or one that is
 // silent, or that takes no more requests.
-func (n *lane) isMissing() bool {
-	return n.conn == nil || n.silent || !n.conn.Usable() && len(n.active) == 0
+func (c *connection) isMissing() bool {
+	return c.conn == nil || c.silent || !c.conn.Usable() && len(c.active) == 0
 }
 
 // wants reports whether it may have another request.
-func (n *lane) wants(now time.Duration) bool {
-	u, open := n.link.upload, n.open(now)
+func (c *connection) wants(now time.Duration) bool {
+	u, open := c.link.upload, c.open(now)
 	switch {
-	case !n.isUsable(now):
+	case !c.isUsable(now):
 		return false
 	case len(open) == 0:
 		return !u.whole || u.free.Bytes() > 0
 	case u.whole:
 		return false
 	case u.Rescue && u.free.Bytes() == 0:
-		return !n.expects(now)
-	case n.link.growth != nil:
-		return n.untaken() == 0 && n.left() < n.pipe(now)
+		return !c.expects(now)
+	case c.link.growth != nil:
+		return c.untaken() == 0 && c.left() < c.pipe(now)
 	}
 	newest := open[len(open)-1]
 	return len(open) < mostRequests && float64(newest.taken) >= u.Overlap*float64(newest.Length)
@@ -357,71 +358,71 @@ func (n *lane) wants(now time.Duration) bool {
 // isLost reports whether the server may never answer a request: it has confirmed a
 // later one, or this one is overdue for twice as long as usual, and twice that for
 // each time that the connection repeats the range.
-func (n *lane) isLost(one *request, now time.Duration) bool {
+func (c *connection) isLost(one *request, now time.Duration) bool {
 	switch {
-	case !n.link.upload.Rescue || now-one.moved <= n.patience():
+	case !c.link.upload.Rescue || now-one.moved <= c.patience():
 		return false
-	case one.id < n.answered:
+	case one.id < c.answered:
 		return true
 	}
 	sent := 0
-	for _, other := range n.active {
+	for _, other := range c.active {
 		if other.Range == one.Range {
 			sent++
 		}
 	}
-	return n.isOverdue(one, n.patience()<<min(sent, 10), now)
+	return c.isOverdue(one, c.patience()<<min(sent, 10), now)
 }
 
 // isOverdue reports whether all that it sent is there, and the server does not say so
 // of this request for longer than that.
-func (n *lane) isOverdue(one *request, patience, now time.Duration) bool {
-	return n.left() == 0 && now-max(one.moved, n.got) > patience
+func (c *connection) isOverdue(one *request, patience, now time.Duration) bool {
+	return c.left() == 0 && now-max(one.moved, c.got) > patience
 }
 
 // expects reports whether it has a request that the server may confirm soon.
-func (n *lane) expects(now time.Duration) bool {
-	return slices.ContainsFunc(n.open(now), func(one *request) bool { return !n.isOverdue(one, n.patience(), now) })
+func (c *connection) expects(now time.Duration) bool {
+	return slices.ContainsFunc(c.open(now), func(one *request) bool { return !c.isOverdue(one, c.patience(), now) })
 }
 
 // patience is how long the server may take to confirm what it has got.
-func (n *lane) patience() time.Duration { return max(patience, download.SilentTrips*n.rtt) }
+func (c *connection) patience() time.Duration { return max(patience, download.SilentTrips*c.rtt) }
 
 // open are its requests that are not lost, the oldest first.
-func (n *lane) open(now time.Duration) []*request {
-	isLost := func(one *request) bool { return n.isLost(one, now) }
-	if !slices.ContainsFunc(n.active, isLost) {
-		return n.active
+func (c *connection) open(now time.Duration) []*request {
+	isLost := func(one *request) bool { return c.isLost(one, now) }
+	if !slices.ContainsFunc(c.active, isLost) {
+		return c.active
 	}
-	return slices.DeleteFunc(slices.Clone(n.active), isLost)
+	return slices.DeleteFunc(slices.Clone(c.active), isLost)
 }
 
 // pipe is how much it should have to send at least. Before anything got through, one
 // request is enough: what other links could send is not theirs any more.
-func (n *lane) pipe(now time.Duration) quantity.Bytes {
-	rate, most := n.pace.Rate(now), schedule.MostOrder(n.pace.Total())
-	if schedule.IsStarting(n.pace.Total(), rate, n.leastRTT) {
-		return min(most, schedule.StartRoom(n.link.shown.Most(), len(n.link.lanes), n.rtt))
+func (c *connection) pipe(now time.Duration) quantity.Bytes {
+	rate, most := c.pace.Rate(now), schedule.MostOrder(c.pace.Total())
+	if schedule.IsStarting(c.pace.Total(), rate, c.leastRTT) {
+		return min(most, schedule.StartRoom(c.link.shown.Most(), len(c.link.connections), c.rtt))
 	}
-	return min(most, quantity.Bytes((ahead*rate).Over(min(n.rtt, mostQueue*n.leastRTT))+rate.Over(look)))
+	return min(most, quantity.Bytes((ahead*rate).Over(min(c.rtt, mostQueue*c.leastRTT))+rate.Over(look)))
 }
 
 // work is what it has to do.
-func (n *lane) work(now time.Duration) schedule.Work {
+func (c *connection) work(now time.Duration) schedule.Work {
 	w := schedule.Work{
-		Usable: n.isUsable(now) && !n.isUnanswered(now), Delay: n.leastRTT, RTT: n.leastRTT,
-		Arrived: n.pace.Total(), Bandwidth: n.link.Bandwidth, Connections: 1,
+		Usable: c.isUsable(now) && !c.isUnanswered(now), Delay: c.leastRTT, RTT: c.leastRTT,
+		Arrived: c.pace.Total(), Bandwidth: c.link.Bandwidth, Connections: 1,
 	}
-	if n.conn != nil && !n.silent {
-		w.Left, w.Rate = n.left(), n.pace.Rate(now)
+	if c.conn != nil && !c.silent {
+		w.Left, w.Rate = c.left(), c.pace.Rate(now)
 	}
 	return w
 }
 
 // known is what the scheduler is told of one of several. It begins with little, as
 // one of which nothing is known.
-func (n *lane) known(now time.Duration) schedule.Link {
-	known := n.link.known(now)
-	known.Requests, known.Pace, known.Arrived = 1, n.pace.Rate(now), n.pace.Total()
+func (c *connection) known(now time.Duration) schedule.Link {
+	known := c.link.known(now)
+	known.Requests, known.Pace, known.Arrived = 1, c.pace.Rate(now), c.pace.Total()
 	return known
 }

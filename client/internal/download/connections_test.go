@@ -25,11 +25,11 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// withConnections downloads by adaptive with that many connections at most.
-func withConnections(t *testing.T, most int, handler http.HandlerFunc, change func(*Options, *network)) (rundir.Summary, *log) {
+// withSeveral downloads by adaptive with that many connections at most.
+func withSeveral(t *testing.T, most int, handler http.HandlerFunc, change func(*Options, *network)) (rundir.Summary, *log) {
 	t.Helper()
 	return rescued(t, schedule.Adaptive{}, handler, "", func(o *Options, n *network) {
-		o.Lanes.Most = most
+		o.Connections.Most = most
 		if change != nil {
 			change(o, n)
 		}
@@ -42,7 +42,7 @@ func TestALinkThatIsNotFullGetsConnections(t *testing.T) {
 	for _, most := range []int{1, 2, 6} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
 			var cables []*cable
-			summary, events := withConnections(t, most, slowly, func(_ *Options, n *network) { cables = []*cable{n.wifi, n.lte} })
+			summary, events := withSeveral(t, most, slowly, func(_ *Options, n *network) { cables = []*cable{n.wifi, n.lte} })
 			for _, c := range cables {
 				if c.most != most {
 					t.Errorf("a link had %d connections at a time, want %d", c.most, most)
@@ -62,7 +62,7 @@ func TestALinkThatIsNotFullGetsConnections(t *testing.T) {
 // What the URL stands for is learnt with the first bytes, by no other request.
 func TestTheFirstBytesTellTheSize(t *testing.T) {
 	var heads atomic.Int32
-	summary, events := withConnections(t, 3, func(w http.ResponseWriter, r *http.Request) {
+	summary, events := withSeveral(t, 3, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {
 			heads.Add(1)
 		}
@@ -87,7 +87,7 @@ func TestTheFirstBytesTellTheSize(t *testing.T) {
 func TestLastBytesComeTwiceRatherThanLate(t *testing.T) {
 	for at := 100; at <= 500; at += 50 {
 		t.Run(fmt.Sprintf("%d ms", at), func(t *testing.T) {
-			summary, _ := withConnections(t, 1, content, func(_ *Options, n *network) {
+			summary, _ := withSeveral(t, 1, content, func(_ *Options, n *network) {
 				time.AfterFunc(time.Duration(at)*time.Millisecond, func() { n.wifi.set(0) })
 			})
 			// lte alone takes 1.2 s for all.
@@ -105,7 +105,7 @@ func TestRandomFaultsWithConnections(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			summary, events := withConnections(t, 1+random.IntN(6), content, func(_ *Options, n *network) {
+			summary, events := withSeveral(t, 1+random.IntN(6), content, func(_ *Options, n *network) {
 				n.harm(random, 600*time.Millisecond)
 			})
 			within(t, "download time", seconds(summary.Download), 0.1, 10)
@@ -141,7 +141,7 @@ func TestADiskThatPauses(t *testing.T) {
 	for _, most := range []int{1, 4} {
 		for ms := 50; ms <= 800; ms *= 2 {
 			t.Run(fmt.Sprintf("%d connections, %d ms", most, ms), func(t *testing.T) {
-				summary, events := withConnections(t, most, content, func(o *Options, _ *network) {
+				summary, events := withSeveral(t, most, content, func(o *Options, _ *network) {
 					pause(o, func() time.Duration { return time.Duration(ms) * time.Millisecond })
 				})
 				within(t, "download time", seconds(summary.Download), 0.1, 60)
@@ -156,7 +156,7 @@ func TestADiskThatPauses(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 17))
 		t.Run(fmt.Sprintf("at times, %d", seed), func(t *testing.T) {
-			summary, _ := withConnections(t, 1+random.IntN(6), content, func(o *Options, n *network) {
+			summary, _ := withSeveral(t, 1+random.IntN(6), content, func(o *Options, n *network) {
 				var mu sync.Mutex
 				times := rand.New(rand.NewPCG(seed, 3))
 				pause(o, func() time.Duration {
@@ -181,7 +181,7 @@ func TestADiskThatPauses(t *testing.T) {
 func TestALinkThatIsBackGetsNewConnections(t *testing.T) {
 	for _, test := range []struct{ away, most int }{{100, 0}, {600, 5}} {
 		back := time.Duration(100+test.away) * time.Millisecond
-		_, events := withConnections(t, 16, content, func(_ *Options, n *network) {
+		_, events := withSeveral(t, 16, content, func(_ *Options, n *network) {
 			time.AfterFunc(100*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0.1); n.wifiChange <- link.Down })
 			time.AfterFunc(back, func() { n.wifi.set(1); n.wifiChange <- link.Up })
 		})
@@ -195,7 +195,7 @@ func TestALinkThatIsBackGetsNewConnections(t *testing.T) {
 // connect the first again.
 func TestALinkBeginsAnewOnce(t *testing.T) {
 	const back = 3900 * time.Millisecond
-	_, events := withConnections(t, 16, slowly, func(o *Options, n *network) {
+	_, events := withSeveral(t, 16, slowly, func(o *Options, n *network) {
 		far := wifi
 		far.rtt, far.cable = 250*time.Millisecond, n.wifi
 		o.Links[0].Dial = n.dial(far)
@@ -226,7 +226,7 @@ func (s full) RoundTrip() (link.RoundTrip, error) {
 func TestALinkThatIsBackGoesOnWithKeptConnections(t *testing.T) {
 	const gone, back = 1500 * time.Millisecond, 2500 * time.Millisecond
 	var before, after int
-	_, events := withConnections(t, 6, slowly, func(o *Options, n *network) {
+	_, events := withSeveral(t, 6, slowly, func(o *Options, n *network) {
 		n.lte.set(0.001)
 		way := wifi
 		way.cable = n.wifi
@@ -281,7 +281,7 @@ func connectionsOf(events *log, name string, after, before time.Duration) (n int
 
 // A carrier that goes for a moment while the connections are made costs the link none.
 func TestACarrierThatFlapsWhileConnecting(t *testing.T) {
-	summary, events := withConnections(t, 6, slowly, func(_ *Options, n *network) {
+	summary, events := withSeveral(t, 6, slowly, func(_ *Options, n *network) {
 		n.lte.set(0.002)
 		time.AfterFunc(15*time.Millisecond, func() { n.wifiChange <- link.Down })
 		time.AfterFunc(50*time.Millisecond, func() { n.wifiChange <- link.Up })
@@ -306,7 +306,7 @@ func TestConnectionsWhoseServerSaysGoodbye(t *testing.T) {
 		mu.Unlock()
 		content(&slowBody{w}, r)
 	}
-	summary, events := withConnections(t, 6, slow, func(_ *Options, n *network) { n.lte.set(0.002) })
+	summary, events := withSeveral(t, 6, slow, func(_ *Options, n *network) { n.lte.set(0.002) })
 	if n := connectionsOf(events, "wifi", 0, time.Hour); n < 10 {
 		t.Errorf("%d connections, want six, and one for each that was ended", n)
 	}
@@ -322,7 +322,7 @@ func TestConnectionsThatAreClosedWhileAReaderPauses(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r)
 	}, func(o *Options, n *simNet) {
 		n.server.IdleTimeout = 3 * time.Second
-		o.Scheduler, o.Lanes = schedule.Adaptive{}, &Lanes{Most: 6}
+		o.Scheduler, o.Connections = schedule.Adaptive{}, &Connections{Most: 6}
 	})
 	for _, name := range []string{"wifi", "lte"} {
 		// Another first one is made each time, since it has to hear of the end.
@@ -337,7 +337,7 @@ func TestConnectionsThatAreClosedWhileAReaderPauses(t *testing.T) {
 func TestConnectionsThatAreRefused(t *testing.T) {
 	var got bytes.Buffer
 	streamed(t, content, func(r io.Reader) { got.ReadFrom(r) }, func(o *Options, n *simNet) {
-		o.Scheduler, o.Lanes = schedule.Adaptive{}, &Lanes{Most: 8}
+		o.Scheduler, o.Connections = schedule.Adaptive{}, &Connections{Most: 8}
 	})
 	if !bytes.Equal(got.Bytes(), file) {
 		t.Errorf("%d bytes, or others", got.Len())
@@ -347,7 +347,7 @@ func TestConnectionsThatAreRefused(t *testing.T) {
 // A link whose server serves another file is not used any more, with all of
 // its connections.
 func TestOneLinkServesAnotherFileToItsConnections(t *testing.T) {
-	summary, _ := withConnections(t, 4, func(w http.ResponseWriter, r *http.Request) {
+	summary, _ := withSeveral(t, 4, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.RemoteAddr, "lte") {
 			content(&editedHeader{w, func(h http.Header) { h.Set("ETag", `"other"`) }}, r)
 			return
@@ -367,16 +367,16 @@ func TestOneLinkServesAnotherFileToItsConnections(t *testing.T) {
 // leaving anyway before all.
 func TestTheSlowestConnectionIsGivenUpFirst(t *testing.T) {
 	d, _ := deciding(0)
-	lanes := d.lanes(d.links[0])
-	for x, l := range lanes {
-		l.pace.Add(time.Second, quantity.Bytes(1e6-1e4*x))
+	l := d.links[0]
+	for x, c := range l.connections {
+		c.pace.Add(time.Second, quantity.Bytes(1e6-1e4*x))
 	}
-	lanes[1].leaving = true
-	got := d.slowest(d.links[0], time.Second)
-	want := append([]*linkState{lanes[1]}, lanes[2:]...)
+	l.connections[1].leaving = true
+	got := l.slowest(time.Second)
+	want := append([]*connection{l.connections[1]}, l.connections[2:]...)
 	slices.Reverse(want[1:])
 	if !slices.Equal(got, want) {
-		t.Errorf("another order than by rate: %d lanes", len(got))
+		t.Errorf("another order than by rate: %d connections", len(got))
 	}
 }
 
@@ -397,7 +397,7 @@ func (w waiting) Read(p []byte) (int, error) {
 // A server that serves one connection of a client at a time, and closes others, still
 // serves that one after an outage.
 func TestAServerThatClosesAnotherConnectionGoesOnWithTheFirst(t *testing.T) {
-	summary, _ := withConnections(t, 1, content, func(o *Options, n *network) {
+	summary, _ := withSeveral(t, 1, content, func(o *Options, n *network) {
 		start := time.Now()
 		o.GiveUp = time.Minute
 		o.Links = o.Links[:1]
@@ -426,7 +426,7 @@ func TestAServerThatClosesAnotherConnectionGoesOnWithTheFirst(t *testing.T) {
 }
 
 // keeping has a download with a connection of a link, and how that is cabled, tested.
-func keeping(t *testing.T, test func(t *testing.T, d withLanes, conn *transport.Conn, u *url.URL, c *cable)) {
+func keeping(t *testing.T, test func(t *testing.T, d withConnections, conn *transport.Conn, u *url.URL, c *cable)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := newSimNet(http.HandlerFunc(content))
@@ -451,13 +451,13 @@ func keeping(t *testing.T, test func(t *testing.T, d withLanes, conn *transport.
 
 // Who is given up while it is about to be connected takes no kept connection along.
 func TestWhoIsGivenUpTakesNoKeptConnection(t *testing.T) {
-	keeping(t, func(t *testing.T, d withLanes, conn *transport.Conn, u *url.URL, c *cable) {
-		first := d.links[0]
-		first.url = u
-		d.Pool.put(first.Name, u, conn)
+	keeping(t, func(t *testing.T, d withConnections, conn *transport.Conn, u *url.URL, c *cable) {
+		l := d.links[0]
+		l.first().url = u
+		d.Pool.put(l.Name, u, conn)
 		d.mu.Lock()
-		d.add(first)
-		d.remove(d.links[len(d.links)-1], time.Second)
+		d.add(l)
+		d.remove(d.connections[len(d.connections)-1], time.Second)
 		d.mu.Unlock()
 		d.wg.Wait()
 		d.Pool.Close()
@@ -475,14 +475,14 @@ func TestWhoIsGivenUpTakesNoKeptConnection(t *testing.T) {
 // count it.
 func TestAConnectionIsKeptWhenNothingIsToCome(t *testing.T) {
 	for _, stale := range []quantity.Bytes{0, 400_000} {
-		keeping(t, func(t *testing.T, d withLanes, conn *transport.Conn, u *url.URL, _ *cable) {
-			l := d.links[2]
-			l.url, l.active, l.leaving = u, nil, true
-			l.session = &session{Conn: conn, stale: stale}
+		keeping(t, func(t *testing.T, d withConnections, conn *transport.Conn, u *url.URL, _ *cable) {
+			c := d.connections[2]
+			c.url, c.active, c.leaving = u, nil, true
+			c.session = &session{Conn: conn, stale: stale}
 			d.mu.Lock()
-			d.remove(l, time.Second)
+			d.remove(c, time.Second)
 			d.mu.Unlock()
-			if kept := d.Pool.take(l.Name, u) != nil; kept != (stale == 0) {
+			if kept := d.Pool.take(c.link.Name, u) != nil; kept != (stale == 0) {
 				t.Errorf("with %d bytes to come it is kept: %v", int64(stale), kept)
 			}
 			conn.Close()
@@ -494,15 +494,15 @@ func TestAConnectionIsKeptWhenNothingIsToCome(t *testing.T) {
 // like when it was left to others is not known for ever: it is asked again. A film was
 // interrupted for a minute and a half while Wi-Fi, which had been slow, had nothing to do.
 func TestALinkThatWasSlowIsAskedAgain(t *testing.T) {
-	keeping(t, func(t *testing.T, d withLanes, conn *transport.Conn, _ *url.URL, _ *cable) {
+	keeping(t, func(t *testing.T, d withConnections, conn *transport.Conn, _ *url.URL, _ *cable) {
 		defer conn.Close()
-		l := d.links[0]
-		l.active, l.newest, l.expected = nil, nil, 0
-		l.session = &session{Conn: conn, stale: 50_000}
+		c := d.connections[0]
+		c.active, c.newest, c.expected = nil, nil, 0
+		c.session = &session{Conn: conn, stale: 50_000}
 		now := 10 * time.Second
-		d.listen(l, l.session, now) // The handshake has come.
-		l.pace.Add(now, 1000)
-		l.pace.End(now)
+		d.listen(c, c.session, now) // The handshake has come.
+		c.pace.Add(now, 1000)
+		c.pace.End(now)
 		for _, step := range []struct {
 			after        time.Duration
 			stale        quantity.Bytes
@@ -512,9 +512,9 @@ func TestALinkThatWasSlowIsAskedAgain(t *testing.T) {
 			{firstSilence + 100*time.Millisecond, 0, true, false},
 			{firstSilence + 100*time.Millisecond, 0, false, true},
 		} {
-			d.listen(l, l.session, now+step.after)
-			if l.session.stale != step.stale {
-				t.Errorf("%v after the last byte %d are still to come, want %d", step.after, l.session.stale, step.stale)
+			d.listen(c, c.session, now+step.after)
+			if c.session.stale != step.stale {
+				t.Errorf("%v after the last byte %d are still to come, want %d", step.after, c.session.stale, step.stale)
 			}
 			d.window = nil
 			if step.reads {
