@@ -43,7 +43,7 @@ PARTS = {
         "internal/download/connection.go", "return min(most, c.startRoom())", "return most"
     ),
     "a bound on the queue": Change(
-        "internal/download/connection.go", "const mostQueue = 2", "const mostQueue = 1e6"
+        "internal/transfer/rates.go", "\tMostQueue = 2\n", "\tMostQueue = 1e6\n"
     ),
     "late bytes twice": Change(
         "internal/download/repeat.go", "if thief.Rate == 0 ||", "if true || thief.Rate == 0 ||"
@@ -52,7 +52,7 @@ PARTS = {
         "internal/download/steal.go", "if c.link.isQueued(now) {", "if true {"
     ),
     "asking again soon": Change(
-        "internal/download/rescue.go", "if !c.link.hasSeveral() || !c.suspect {", "if true {"
+        "internal/download/rescue.go", "if !c.link.HasSeveral() || !c.suspect {", "if true {"
     ),
     "kept connections": Change(
         "internal/download/growth.go",
@@ -64,11 +64,9 @@ PARTS = {
         "g.count = min(g.count+left, g.Most)\n\tif anew {",
         "if anew && left < 0 {",
     ),
-    "what connecting shows": Change(
-        "internal/download/rescue.go", "case shown > 0:", "case false:"
-    ),
+    "what connecting shows": Change("internal/transfer/rates.go", "case shown > 0:", "case false:"),
     "a rate over two round trips": Change(
-        "internal/download/growth.go", "max(PaceWindow, 2*c.rtt.Last)", "PaceWindow"
+        "internal/transfer/rates.go", "max(PaceWindow, 2*rtt)", "PaceWindow"
     ),
     "what is behind a lost packet": Change(
         "internal/download/hole.go",

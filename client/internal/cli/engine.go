@@ -26,6 +26,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // defaultAlgorithm is what downloads, and withoutRescue what does where rescue,
@@ -236,7 +237,7 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 		}
 	}
 	if algorithm.Takes("connections") {
-		o.Connections = &download.Connections{Most: f.connections}
+		o.Connections = &transfer.Connections{Most: f.connections}
 	}
 	o.Rescue = rescue
 	if err = f.parseBandwidths(o.Links); err != nil {
@@ -276,7 +277,7 @@ func (f *engineFlags) player() (p schedule.Player, err error) {
 
 // energyModel reads the model, if there is one. It must know each link's kind,
 // and the kinds between which the algorithm decides.
-func (f *engineFlags) energyModel(links []download.Link, kinds []energy.Kind) (*energy.Model, error) {
+func (f *engineFlags) energyModel(links []transfer.Link, kinds []energy.Kind) (*energy.Model, error) {
 	if f.model == "" {
 		return nil, nil
 	}
@@ -302,7 +303,7 @@ func (f *engineFlags) energyModel(links []download.Link, kinds []energy.Kind) (*
 	return model, nil
 }
 
-func (f *engineFlags) parseLinks() (links []download.Link, err error) {
+func (f *engineFlags) parseLinks() (links []transfer.Link, err error) {
 	if len(f.links) == 0 {
 		return nil, errors.New("at least one --link is needed, as NAME=DEVICE or DEVICE")
 	}
@@ -317,10 +318,10 @@ func (f *engineFlags) parseLinks() (links []download.Link, err error) {
 		if err := link.CheckDevice(device); err != nil && !f.resident {
 			return nil, invalid("link", text, "%w", err)
 		}
-		if slices.ContainsFunc(links, func(l download.Link) bool { return l.Name == name }) {
+		if slices.ContainsFunc(links, func(l transfer.Link) bool { return l.Name == name }) {
 			return nil, invalid("link", text, "the name %s is taken, every link needs its own", name)
 		}
-		links = append(links, download.Link{Name: name, Device: device})
+		links = append(links, transfer.Link{Name: name, Device: device})
 	}
 	family, err := f.family()
 	if err != nil {
@@ -369,7 +370,7 @@ func (f *engineFlags) family() (string, error) {
 }
 
 // nameServers are those that link i is to ask.
-func (f *engineFlags) nameServers(links []download.Link, i int) (servers []netip.AddrPort, err error) {
+func (f *engineFlags) nameServers(links []transfer.Link, i int) (servers []netip.AddrPort, err error) {
 	for _, text := range f.dns {
 		of, address := i, text
 		if strings.Contains(text, "=") {
@@ -388,7 +389,7 @@ func (f *engineFlags) nameServers(links []download.Link, i int) (servers []netip
 	return servers, nil
 }
 
-func (f *engineFlags) parseBandwidths(links []download.Link) error {
+func (f *engineFlags) parseBandwidths(links []transfer.Link) error {
 	for _, text := range f.bandwidths {
 		i, rate, err := ofLink(links, "bandwidth", text, "NAME=RATE such as wifi=80Mbit/s")
 		if err != nil {
@@ -404,7 +405,7 @@ func (f *engineFlags) parseBandwidths(links []download.Link) error {
 }
 
 // ofLink reads NAME=VALUE and finds the link called NAME.
-func ofLink(links []download.Link, flag, text, form string) (i int, value string, err error) {
+func ofLink(links []transfer.Link, flag, text, form string) (i int, value string, err error) {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok {
 		return 0, "", invalid(flag, text, "allowed is %s", form)
@@ -420,7 +421,7 @@ func ofLink(links []download.Link, flag, text, form string) (i int, value string
 }
 
 // limit makes the links keep to --cap and --rate-limit.
-func (f *engineFlags) limit(links []download.Link) (quotas []*quota.Link, err error) {
+func (f *engineFlags) limit(links []transfer.Link) (quotas []*quota.Link, err error) {
 	limits := make([]quota.Link, len(links))
 	for i, l := range links {
 		limits[i].Name, limits[i].Period = l.Name, f.capPeriod

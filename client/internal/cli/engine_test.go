@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/energy"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // Rescue is told what happens to the links' devices; without it nobody asks.
@@ -39,18 +39,18 @@ func TestAlgorithmsRefuseLinksOfOtherKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	both := models + "/galaxy-s3.yaml"
-	wifi, lte := download.Link{Name: "wifi"}, download.Link{Name: "b", Device: "rmnet0"}
+	wifi, lte := transfer.Link{Name: "wifi"}, transfer.Link{Name: "b", Device: "rmnet0"}
 	for name, test := range map[string]struct {
 		model string
-		links []download.Link
+		links []transfer.Link
 		kinds []energy.Kind
 		want  string
 	}{
-		"any links":          {both, []download.Link{wifi, lte}, nil, ""},
-		"the kinds":          {both, []download.Link{wifi, lte}, []energy.Kind{energy.Wifi, energy.LTE}, ""},
-		"another kind":       {both, []download.Link{wifi, lte}, []energy.Kind{energy.Wifi}, "--algorithm a: it decides between links of the kinds [wifi]; link b is of kind lte"},
-		"a model that lacks": {wifiOnly, []download.Link{wifi}, []energy.Kind{energy.Wifi, energy.LTE}, "--energy-model " + wifiOnly + ": it says nothing of lte, which a needs"},
-		"a link unknown":     {wifiOnly, []download.Link{lte}, nil, "--energy-model " + wifiOnly + ": it says nothing of lte, which link b is"},
+		"any links":          {both, []transfer.Link{wifi, lte}, nil, ""},
+		"the kinds":          {both, []transfer.Link{wifi, lte}, []energy.Kind{energy.Wifi, energy.LTE}, ""},
+		"another kind":       {both, []transfer.Link{wifi, lte}, []energy.Kind{energy.Wifi}, "--algorithm a: it decides between links of the kinds [wifi]; link b is of kind lte"},
+		"a model that lacks": {wifiOnly, []transfer.Link{wifi}, []energy.Kind{energy.Wifi, energy.LTE}, "--energy-model " + wifiOnly + ": it says nothing of lte, which a needs"},
+		"a link unknown":     {wifiOnly, []transfer.Link{lte}, nil, "--energy-model " + wifiOnly + ": it says nothing of lte, which link b is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := engineFlags{model: test.model, algorithm: "a"}

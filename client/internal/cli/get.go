@@ -24,6 +24,7 @@ import (
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/progress"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/weburl"
 )
 
@@ -157,7 +158,7 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 	return err
 }
 
-func printSummary(w io.Writer, name string, links []download.Link, s rundir.Summary) {
+func printSummary(w io.Writer, name string, links []transfer.Link, s rundir.Summary) {
 	took := time.Duration(s.Download)
 	arrived := s.Size - s.Resumed
 	whole := ""

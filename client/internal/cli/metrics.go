@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/metrics"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/unixsocket"
 )
 
@@ -33,7 +33,7 @@ func (f *metricsFlags) register(flags *pflag.FlagSet) {
 
 // start serves metrics until stop is called; they are nil if nobody asked
 // for them.
-func (f *metricsFlags) start(algorithm string, links []download.Link) (m *metrics.Metrics, stop func(), err error) {
+func (f *metricsFlags) start(algorithm string, links []transfer.Link) (m *metrics.Metrics, stop func(), err error) {
 	labels, err := f.parseLabels()
 	if err != nil || f.address == "" {
 		return nil, func() {}, err

@@ -18,6 +18,7 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 	"github.com/linklab/linklab/client/internal/weburl"
 )
@@ -168,7 +169,7 @@ func (f *probeFlags) part(ctx context.Context, w io.Writer, name, algorithm stri
 	of := f.engineFlags
 	of.algorithm = algorithm
 	dir.Record(0, of.startEvent(o))
-	o.Recorders = []download.Recorder{dir}
+	o.Recorders = []transfer.Recorder{dir}
 	o.Output = func() (download.Sink, error) { return nowhere{}, nil }
 	limited, cancel := context.WithTimeoutCause(ctx, f.time, errProbed)
 	defer cancel()

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/proxy"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // proxyFlags are the flags of "multilink proxy" as the user wrote them.
@@ -106,7 +106,7 @@ func runProxy(command *cobra.Command, f *proxyFlags, logs *logging) error {
 	}
 	if exported != nil {
 		o.Count = exported.Received
-		o.NewRecorder = func() download.Recorder { return exported.Download() }
+		o.NewRecorder = func() transfer.Recorder { return exported.Download() }
 	}
 	fmt.Fprintf(command.OutOrStdout(), "%shttp://%s\n", proxyGreeting, listener.Addr())
 	return proxy.New(o).Serve(ctx, listener)

@@ -18,6 +18,7 @@ import (
 	"github.com/linklab/linklab/client/internal/partfile"
 	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/unixsocket"
 )
 
@@ -225,8 +226,8 @@ func preparer(options download.Options, request *request, directory string, expo
 		o.Output = func() (download.Sink, error) {
 			return partfile.Create(partfile.Options{Name: name, Checksum: checksum, Resume: true, URL: resumeURL(o.URL), NoReplace: true, Log: o.Log})
 		}
-		return func(ctx context.Context, to download.Recorder) (rundir.Summary, error) {
-			o.Recorders = []download.Recorder{to}
+		return func(ctx context.Context, to transfer.Recorder) (rundir.Summary, error) {
+			o.Recorders = []transfer.Recorder{to}
 			if exported != nil {
 				o.Recorders = append(o.Recorders, exported.Download())
 			}

@@ -20,11 +20,12 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // A Run downloads; when its context ends it returns soon, and can be started
 // again later.
-type Run func(ctx context.Context, r download.Recorder) (rundir.Summary, error)
+type Run func(ctx context.Context, r transfer.Recorder) (rundir.Summary, error)
 
 // Options says how a queue works.
 type Options struct {

@@ -19,6 +19,7 @@ import (
 	"github.com/linklab/linklab/client/internal/partfile"
 	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // A server lingers for half a second before it closes a connection whose
@@ -38,7 +39,7 @@ func takes(r *Request) (Run, error) {
 	if r.Output == "" {
 		r.Output = r.URL
 	}
-	return func(ctx context.Context, to download.Recorder) (rundir.Summary, error) {
+	return func(ctx context.Context, to transfer.Recorder) (rundir.Summary, error) {
 		to.Record(0, &rundir.Size{Bytes: 1000})
 		to.Record(0, &rundir.Sample{Link: "wifi", Received: 300, Throughput: 8000})
 		select {
@@ -228,7 +229,7 @@ func TestTheQueueWaitsForTheNextPeriodWhenAllCapsAreReached(t *testing.T) {
 			o.Links = []*quota.Link{lte}
 			o.Prepare = func(r *Request) (Run, error) {
 				run, err := takes(r)
-				return func(ctx context.Context, to download.Recorder) (rundir.Summary, error) {
+				return func(ctx context.Context, to transfer.Recorder) (rundir.Summary, error) {
 					if err := lte.Err(); err != nil {
 						return rundir.Summary{}, fmt.Errorf("link lte: %w", err)
 					}
@@ -266,7 +267,7 @@ var outage = errors.Join(&download.Outage{Err: errors.New("link wifi: no such de
 func offline(err func() error, starts *[]time.Time) func(*Request) (Run, error) {
 	return func(r *Request) (Run, error) {
 		run, prepareErr := takes(r)
-		return func(ctx context.Context, to download.Recorder) (rundir.Summary, error) {
+		return func(ctx context.Context, to transfer.Recorder) (rundir.Summary, error) {
 			*starts = append(*starts, time.Now())
 			if err := err(); err != nil {
 				return rundir.Summary{}, err
@@ -372,7 +373,7 @@ func TestBytesShortenTheNextWait(t *testing.T) {
 		q, stop := open(t, t.TempDir(), func(o *Options) {
 			o.Prepare = func(r *Request) (Run, error) {
 				r.Output = "file"
-				return func(_ context.Context, to download.Recorder) (rundir.Summary, error) {
+				return func(_ context.Context, to transfer.Recorder) (rundir.Summary, error) {
 					starts = append(starts, time.Since(begin))
 					if len(starts) == 4 {
 						to.Record(0, &rundir.Sample{Link: "wifi", Received: 300})
@@ -399,7 +400,7 @@ func TestACapWithoutAPeriodFailsDownloads(t *testing.T) {
 			o.Links = []*quota.Link{lte}
 			o.Prepare = func(r *Request) (Run, error) {
 				r.Output = "file"
-				return func(context.Context, download.Recorder) (rundir.Summary, error) {
+				return func(context.Context, transfer.Recorder) (rundir.Summary, error) {
 					return rundir.Summary{}, lte.Err()
 				}, nil
 			}

@@ -1,10 +1,8 @@
 package download
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"net"
 	"net/url"
 	"slices"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -22,13 +21,13 @@ import (
 func (d *download) keep(ctx context.Context, c *connection) {
 	for d.awaitNeed(ctx, c) {
 		d.mu.Lock()
-		banned := c.notBefore - time.Since(d.start)
+		backoff := c.notBefore - time.Since(d.start)
 		repeated := c.failures > 1
 		d.mu.Unlock()
 		// After the first failure it is connected at once, and ready when the
-		// ban ends.
-		if repeated && banned > 0 {
-			c.pause(ctx, banned)
+		// backoff ends.
+		if repeated && backoff > 0 {
+			c.pause(ctx, backoff)
 			continue
 		}
 		err := d.connect(ctx, c)
@@ -108,7 +107,7 @@ func (d *download) connect(ctx context.Context, c *connection) error {
 
 	started := time.Since(d.start)
 	dial := func(ctx context.Context) (link.Socket, error) { return c.link.Dial(ctx, address) }
-	socket, err := Repeated(attempt, dial, between)
+	socket, err := transfer.Dial(attempt, dial, between)
 	if err != nil {
 		return attemptError(attempt, err)
 	}
@@ -157,72 +156,12 @@ func (d *download) connect(ctx context.Context, c *connection) error {
 
 var errNoAnswer = errors.New("no answer in time")
 
-// errOverdue ends an attempt beside which others go on.
-var errOverdue = errors.New("others were made meanwhile")
-
-// Repeated dials again for as long as there is no answer, after that time, and
-// later after a part of all that has passed, and returns the first connection.
-// A link that is back is noticed that soon: TCP itself would ask again after a
-// second, then after two. No attempt is left under way for longer than a link that
-// is back may take to answer. Of 0, it dials once.
-func Repeated(ctx context.Context, dial func(context.Context) (link.Socket, error), between time.Duration) (link.Socket, error) {
-	if between == 0 {
-		return dial(ctx)
-	}
-	type answer struct {
-		socket link.Socket
-		err    error
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	answers := make(chan answer)
-	start, dialing := time.Now(), 0
-	defer func() {
-		cancel()
-		for range dialing {
-			if late := <-answers; late.err == nil {
-				late.socket.Close()
-			}
-		}
-	}()
-	for {
-		passed := time.Since(start)
-		dialing++
-		go func() {
-			// No deadline, which a dialer takes for its own, and reports as such.
-			call, end := context.WithCancelCause(ctx)
-			patience := time.AfterFunc(max(attemptTrips*between, passed/2), func() { end(errOverdue) })
-			socket, err := dial(call)
-			patience.Stop()
-			if err != nil {
-				err = cmp.Or(context.Cause(call), err)
-			}
-			end(nil)
-			answers <- answer{socket, err}
-		}()
-		timer := time.NewTimer(max(between, passed/askedAgain))
-	wait:
-		for {
-			select {
-			case first := <-answers:
-				dialing--
-				if first.err == errOverdue {
-					continue
-				}
-				timer.Stop()
-				return first.socket, first.err
-			case <-timer.C:
-				break wait
-			}
-		}
-	}
-}
-
 // connected makes a connection that of the link, and tells of it.
 func (d *download) connected(c *connection, u *url.URL, conn *transport.Conn, event *rundir.Connected) {
 	now := time.Since(d.start)
 	d.install(c, &session{Conn: conn, authority: u.Host, unread: conn.Unread()}, now)
-	if event.TCP > 0 && c.link.hasSeveral() && c.link.meter.Total() == 0 {
-		c.link.shown.Add(now, conn.Received())
+	if event.TCP > 0 && c.link.HasSeveral() && c.link.Meter.Total() == 0 {
+		c.link.Shown.Add(now, conn.Received())
 	}
 	if event.TCP > 0 {
 		c.handshake = time.Duration(event.TCP)
@@ -235,7 +174,7 @@ func (d *download) connected(c *connection, u *url.URL, conn *transport.Conn, ev
 // attemptError says of an attempt that ran out of time just that. The names in
 // a certificate, or of where a redirect leads, are the server's.
 func attemptError(attempt context.Context, err error) error {
-	if attempt.Err() != nil && !errors.As(err, new(permanent)) {
+	if attempt.Err() != nil && !transfer.IsPermanent(err) {
 		return context.Cause(attempt)
 	}
 	return printable.Error(err)
@@ -257,11 +196,11 @@ func (d *download) install(c *connection, s *session, now time.Duration) {
 			d.giveUpOn(c, c.completing[0], lost, now)
 		}
 	}
-	if c.link.requests > 0 {
+	if c.link.Requests > 0 {
 		if c.isOnly() {
-			c.link.meter.Restart(now)
+			c.link.Meter.Restart(now)
 		}
-		c.pace = throughput.NewPace(PaceWindow)
+		c.pace = throughput.NewPace(transfer.PaceWindow)
 	}
 	c.session = s
 	c.suspect = false
@@ -341,7 +280,7 @@ func (d *download) giveUpOn(c *connection, s *session, reason string, now time.D
 func (d *download) wasted(c *connection, s *session) {
 	if late := s.Unread() - s.unread; late > 0 {
 		s.unread += late
-		c.link.wasted += late
+		c.link.Wasted += late
 		d.record(time.Since(d.start), &rundir.Late{Link: c.link.Name, Bytes: int64(late)})
 	}
 }
@@ -374,22 +313,4 @@ func (d *download) abandon(c *connection, requests []*request, reason string, no
 	if bytes > 0 {
 		d.failedOver(c, nil, bytes, reason, now)
 	}
-}
-
-// permanent is an error after which trying again is of no use.
-type permanent interface {
-	error
-	Permanent() bool
-}
-
-func isPermanent(err error) bool {
-	var p permanent
-	return errors.As(err, &p) && p.Permanent()
-}
-
-// IsRefusal reports whether an error to connect will most likely come again:
-// the server is not there, it is the wrong one, or no TLS suits both sides.
-func IsRefusal(err error) bool {
-	dns, handshake := new(net.DNSError), new(transport.HandshakeError)
-	return errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &handshake) && handshake.IsFinal() || isPermanent(err)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // connection is one of a link's connections to the server, which is made again when it
@@ -56,7 +57,7 @@ type connection struct {
 // newConnection gives the link another connection, which the download does not know yet.
 // What is known of the first one is expected of it.
 func (l *linkState) newConnection() *connection {
-	c := &connection{link: l, pace: throughput.NewPace(PaceWindow), health: newHealth()}
+	c := &connection{link: l, pace: throughput.NewPace(transfer.PaceWindow), health: newHealth()}
 	if len(l.connections) > 0 {
 		first := l.first()
 		c.url, c.rtt, c.delays = first.url, first.rtt, slices.Clone(first.delays)
@@ -88,17 +89,12 @@ func (c *connection) delay() time.Duration {
 // connections of the link had ordered: it is not more than the least and what waits
 // at the link now.
 func (c *connection) idle() time.Duration {
-	if (c.link.hasSeveral() || c.link.little) && c.idleDelay > 0 {
+	if (c.link.HasSeveral() || c.link.little) && c.idleDelay > 0 {
 		queued := c.leastDelay + max(0, c.rtt.Last-c.rtt.Min)
 		return min(c.delay(), max(c.rtt.Min, min(c.idleDelay, queued)))
 	}
 	return c.delay()
 }
-
-// mostQueue is how many times as long as without a queue a connection's delay counts at
-// most. What is ordered ahead fills the link's queue, which makes the delay longer,
-// by which more would be ordered ahead until packets are lost.
-const mostQueue = 2
 
 // pipe is how many bytes must be awaited so that the link is never idle. First
 // bytes may come just when they were expected, which is in no time at all: they
@@ -108,17 +104,17 @@ func (c *connection) pipe(now time.Duration) quantity.Bytes {
 	switch {
 	case c.link.little:
 		delay = c.idle()
-		if all := c.link.together; all != nil {
+		if all := c.link.Together; all != nil {
 			// A burst makes a connection look faster than its link.
 			rate = min(rate, all.Rate(now))
 		}
-	case c.link.hasSeveral() && schedule.IsStarting(c.pace.Total(), rate, delay):
+	case c.link.HasSeveral() && schedule.IsStarting(c.pace.Total(), rate, delay):
 		return min(most, c.startRoom())
 	}
-	if c.link.hasSeveral() {
-		delay = min(delay, mostQueue*c.idle())
+	if c.link.HasSeveral() {
+		delay = min(delay, transfer.MostQueue*c.idle())
 	}
-	return min(quantity.Bytes((1.25 * rate).Over(delay)), most)
+	return min(transfer.Ahead(rate, delay, 0), most)
 }
 
 // measure updates the round trip time. It keeps the last known one if the
@@ -134,18 +130,14 @@ func (c *connection) measure() {
 
 // known is what a scheduler may know of the link at now.
 func (c *connection) known(now time.Duration) schedule.Link {
-	bandwidth := c.link.Bandwidth
-	if bandwidth == 0 {
-		bandwidth = c.link.meter.Peak()
-	}
 	known := schedule.Link{
-		Throughput: c.link.meter.Rate(now),
+		Throughput: c.link.Meter.Rate(now),
 		Pace:       c.pace.Rate(now),
 		Arrived:    c.pace.Total(),
-		Bandwidth:  bandwidth,
+		Bandwidth:  c.link.Peak(c.link.Bandwidth),
 		RTT:        c.rtt.Min,
 		Handshake:  c.handshake,
-		Variation:  c.link.meter.Variation(),
+		Variation:  c.link.Meter.Variation(),
 		Spared:     c.link.spared,
 	}
 	// A link that came back begins as it did at first.
@@ -168,7 +160,7 @@ func (c *connection) on(s *session) (requests []*request) {
 // delivered counts what has come on the link.
 func (c *connection) delivered(bytes quantity.Bytes, now time.Duration) {
 	c.pace.Add(now, bytes)
-	if all := c.link.together; all != nil {
+	if all := c.link.Together; all != nil {
 		all.Add(now, bytes)
 	}
 }
@@ -177,7 +169,7 @@ func (c *connection) delivered(bytes quantity.Bytes, now time.Duration) {
 // before the delay.
 func (c *connection) begun(delay, now time.Duration) {
 	c.pace.Begin(now, delay)
-	if all := c.link.together; all != nil {
+	if all := c.link.Together; all != nil {
 		all.Begin(now, delay)
 	}
 }
@@ -185,7 +177,7 @@ func (c *connection) begun(delay, now time.Duration) {
 // isSilent reports whether nothing has come for longer than usual, where others
 // of the link may do better.
 func (c *connection) isSilent(now time.Duration) bool {
-	return c.session == nil || now-c.session.heardAt > max(LeastSilence/2, 2*c.rtt.Last)
+	return c.session == nil || transfer.IsQuiet(now-c.session.heardAt, c.rtt.Last)
 }
 
 // hears reports whether something comes of what the connection asked for. One that asked
@@ -194,11 +186,11 @@ func (c *connection) hears(now time.Duration) bool { return len(c.active) > 0 &&
 
 // startRoom is what the connection can bring in slow start until its next order comes.
 func (c *connection) startRoom() quantity.Bytes {
-	most := c.link.shown.Most()
+	most := c.link.Shown.Most()
 	if most > 0 {
-		most = max(most, c.link.meter.Peak())
+		most = max(most, c.link.Meter.Peak())
 	}
-	return schedule.StartRoom(most, c.link.growth.Connections(), c.delay())
+	return schedule.StartRoom(most, c.link.Growth.Connections(), c.delay())
 }
 
 // broken says that the connection failed. A further one is gone then.

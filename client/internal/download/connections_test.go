@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,6 +24,7 @@ import (
 	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -322,7 +325,7 @@ func TestConnectionsThatAreClosedWhileAReaderPauses(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r)
 	}, func(o *Options, n *simNet) {
 		n.server.IdleTimeout = 3 * time.Second
-		o.Scheduler, o.Connections = schedule.Adaptive{}, &Connections{Most: 6}
+		o.Scheduler, o.Connections = schedule.Adaptive{}, &transfer.Connections{Most: 6}
 	})
 	for _, name := range []string{"wifi", "lte"} {
 		// Another first one is made each time, since it has to hear of the end.
@@ -337,7 +340,7 @@ func TestConnectionsThatAreClosedWhileAReaderPauses(t *testing.T) {
 func TestConnectionsThatAreRefused(t *testing.T) {
 	var got bytes.Buffer
 	streamed(t, content, func(r io.Reader) { got.ReadFrom(r) }, func(o *Options, n *simNet) {
-		o.Scheduler, o.Connections = schedule.Adaptive{}, &Connections{Most: 8}
+		o.Scheduler, o.Connections = schedule.Adaptive{}, &transfer.Connections{Most: 8}
 	})
 	if !bytes.Equal(got.Bytes(), file) {
 		t.Errorf("%d bytes, or others", got.Len())
@@ -372,13 +375,33 @@ func TestTheSlowestConnectionIsGivenUpFirst(t *testing.T) {
 		c.pace.Add(time.Second, quantity.Bytes(1e6-1e4*x))
 	}
 	l.connections[1].leaving = true
-	got := l.slowest(time.Second)
+	got := l.surplus(1, time.Second)
 	want := append([]*connection{l.connections[1]}, l.connections[2:]...)
 	slices.Reverse(want[1:])
 	if !slices.Equal(got, want) {
 		t.Errorf("another order than by rate: %d connections", len(got))
 	}
 }
+
+// closedSocket is a connection that is closed already.
+type closedSocket struct{ link.Socket }
+
+func (closedSocket) Await(quantity.Bytes, quantity.Bytes)   {}
+func (closedSocket) Owes(bool)                              {}
+func (closedSocket) Trial() *link.Trial                     { return nil }
+func (closedSocket) Ask() error                             { return nil }
+func (closedSocket) Answered() (time.Duration, bool, error) { return 0, false, errors.ErrUnsupported }
+func (closedSocket) RoundTrip() (link.RoundTrip, error) {
+	return link.RoundTrip{}, errors.ErrUnsupported
+}
+func (closedSocket) Read([]byte) (int, error)         { return 0, net.ErrClosed }
+func (closedSocket) Write([]byte) (int, error)        { return 0, net.ErrClosed }
+func (closedSocket) LocalAddr() net.Addr              { return nil }
+func (closedSocket) RemoteAddr() net.Addr             { return nil }
+func (closedSocket) SetDeadline(time.Time) error      { return nil }
+func (closedSocket) SetReadDeadline(time.Time) error  { return nil }
+func (closedSocket) SetWriteDeadline(time.Time) error { return nil }
+func (closedSocket) Close() error                     { return nil }
 
 // waiting is a connection on which nothing comes between two times.
 type waiting struct {
@@ -419,7 +442,7 @@ func TestAServerThatClosesAnotherConnectionGoesOnWithTheFirst(t *testing.T) {
 				return dial(ctx, address)
 			}
 			time.Sleep(30 * time.Millisecond)
-			return fromSilent{&silent{}}, nil
+			return closedSocket{}, nil
 		}
 	})
 	within(t, "download time", seconds(summary.Download), 8, 14)

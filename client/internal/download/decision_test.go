@@ -10,6 +10,7 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -17,14 +18,14 @@ import (
 // on which a request is in flight, and the connection that asks next.
 func deciding(free quantity.Bytes) (withConnections, *connection) {
 	const size = 1e9
-	d := &download{Options: Options{Scheduler: schedule.Adaptive{}, Connections: &Connections{Most: 16}}}
+	d := &download{Options: Options{Scheduler: schedule.Adaptive{}, Connections: &transfer.Connections{Most: 16}}}
 	d.part = ranges.Range{Length: size}
 	d.payload = ranges.NewPayload(d.part)
 	d.payload.Take(size-free, math.MaxInt64)
 	for x := range 2 {
-		l := newLink(x, Link{}, time.Second)
-		l.growth = &schedule.Growth{Most: 16}
-		l.together = throughput.NewPace(PaceWindow)
+		l := newLink(x, transfer.Link{}, time.Second)
+		l.Growth = &schedule.Growth{Most: 16}
+		l.Together = throughput.NewPace(transfer.PaceWindow)
 		d.links, d.connections = append(d.links, l), append(d.connections, l.first())
 	}
 	for x := range 30 {
@@ -43,8 +44,8 @@ func deciding(free quantity.Bytes) (withConnections, *connection) {
 
 // several is a link that may have several connections, with its first one.
 func several() *linkState {
-	l := newLink(0, Link{}, time.Second)
-	l.growth = &schedule.Growth{Most: 16}
+	l := newLink(0, transfer.Link{}, time.Second)
+	l.Growth = &schedule.Growth{Most: 16}
 	return l
 }
 
@@ -70,9 +71,9 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
 	l := several()
 	c := l.first()
-	l.together, c.rtt.Min = throughput.NewPace(PaceWindow), 100*time.Millisecond
-	l.together.Begin(0, 0)
-	l.together.Add(100*time.Millisecond, 100_000)
+	l.Together, c.rtt.Min = throughput.NewPace(transfer.PaceWindow), 100*time.Millisecond
+	l.Together.Begin(0, 0)
+	l.Together.Add(100*time.Millisecond, 100_000)
 	c.pace.Begin(0, 0)
 	c.pace.Add(100*time.Millisecond, 100_000)
 	const now = 125 * time.Millisecond // 800 kB/s
@@ -88,7 +89,7 @@ func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
 		t.Errorf("%d bytes are ordered ahead, want what the link brings in 1.25 round trips", int64(got))
 	}
 	c.rtt.Min = 10 * time.Second
-	l.together.Add(now, 900_000)
+	l.Together.Add(now, 900_000)
 	if got := c.pipe(now); got != schedule.MostOrder(1_000_000) {
 		t.Errorf("%d bytes are ordered ahead, want twice what has arrived and a bit", int64(got))
 	}
@@ -118,20 +119,20 @@ func TestSlowStartDoesNotOrderMoreThanALinkCarries(t *testing.T) {
 	l := several()
 	c := l.first()
 	c.rtt.Min = 100 * time.Millisecond
-	connections := quantity.Bytes(l.growth.Begin())
+	connections := quantity.Bytes(l.Growth.Begin())
 	c.pace.Begin(0, 0)
 	c.pace.Add(100*time.Millisecond, 16_000)
 	const now = 125 * time.Millisecond
 	if got := c.pipe(now); got != schedule.MostOrder(16_000) {
 		t.Errorf("%d bytes are ordered ahead where nothing is known of the link", int64(got))
 	}
-	l.shown.Add(10*time.Millisecond, 0)
-	l.shown.Add(20*time.Millisecond, 2_500) // 2 Mbit/s up, so 8 at most
+	l.Shown.Add(10*time.Millisecond, 0)
+	l.Shown.Add(20*time.Millisecond, 2_500) // 2 Mbit/s up, so 8 at most
 	if got := c.pipe(now); got != 200_000/connections {
 		t.Errorf("%d bytes are ordered ahead, want a part of 200 kB", int64(got))
 	}
-	l.meter.Start(0)
-	l.meter.Add(100*time.Millisecond, 200_000)
+	l.Meter.Start(0)
+	l.Meter.Add(100*time.Millisecond, 200_000)
 	if got := c.pipe(now); got != 400_000/connections {
 		t.Errorf("%d bytes are ordered ahead, want a part of the 400 kB that came once", int64(got))
 	}
@@ -142,17 +143,17 @@ func TestALinkIsNoFasterThanItsConnectionsTogether(t *testing.T) {
 	const now = 1050 * time.Millisecond
 	d, _ := deciding(0)
 	l := d.links[0]
-	l.together.Begin(0, 0)
-	l.together.Add(time.Second, 8e5)
+	l.Together.Begin(0, 0)
+	l.Together.Add(time.Second, 8e5)
 	all := d.merged(d.measured(now), now)[0].Rate
 	for _, c := range l.connections[1:] {
 		c.active = nil
 	}
 	got := d.merged(d.measured(now), now)[0].Rate
-	if want := l.together.Rate(now); got != want || got >= all {
+	if want := l.Together.Rate(now); got != want || got >= all {
 		t.Errorf("one of sixteen has work: the link is taken for %.0f bit/s, want %.0f; all had %.0f", float64(got), float64(want), float64(all))
 	}
-	l.together = throughput.NewPace(PaceWindow)
+	l.Together = throughput.NewPace(transfer.PaceWindow)
 	if got := d.merged(d.measured(now), now)[0].Rate; got != 0 {
 		t.Errorf("nothing comes on the link, which is taken for %.0f bit/s", float64(got))
 	}
@@ -179,7 +180,7 @@ func TestTheShortestDelayIsThatOfAnIdleConnection(t *testing.T) {
 		}
 	}
 	c.delays = []time.Duration{300 * time.Millisecond, 40 * time.Millisecond}
-	l.growth, c.idleDelay, c.leastDelay = nil, 30*time.Millisecond, 30*time.Millisecond
+	l.Growth, c.idleDelay, c.leastDelay = nil, 30*time.Millisecond, 30*time.Millisecond
 	if got := c.idle(); got != 40*time.Millisecond {
 		t.Errorf("with much ordered ahead the first byte is expected after %v, want 40 ms", got)
 	}
@@ -220,7 +221,7 @@ func TestALinkWithLittleOrderedIsNoFasterThanItIs(t *testing.T) {
 	l := d.links[0]
 	c := l.first()
 	l.little, c.idleDelay, c.leastDelay, c.delays = true, 20*time.Millisecond, 20*time.Millisecond, []time.Duration{300 * time.Millisecond}
-	l.growth, l.together, c.pace = nil, nil, throughput.NewPace(PaceWindow)
+	l.Growth, l.Together, c.pace = nil, nil, throughput.NewPace(transfer.PaceWindow)
 	r := &request{session: c.session}
 	c.active = []*request{r}
 	c.begun(0, 0)
@@ -291,8 +292,8 @@ func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
 			r.issued = 0
 		}
 		late.active, late.newest, late.expected = []*request{r}, r, test.left
-		late.session.Conn.Socket = fromSilent{}
-		late.pace = throughput.NewPace(PaceWindow)
+		late.session.Conn.Socket = closedSocket{}
+		late.pace = throughput.NewPace(transfer.PaceWindow)
 		late.pace.Begin(0, 0)
 		late.pace.Add(time.Second, 1e5) // 4e5 of the others.
 		each := d.measured(now)
@@ -332,7 +333,7 @@ func TestALinkThatIsDownLosesItsShare(t *testing.T) {
 	alone(d)
 	down, other := d.links[0], d.links[1]
 	for _, c := range d.connections {
-		c.link.growth, c.active, c.newest, c.expected = nil, nil, nil, 0
+		c.link.Growth, c.active, c.newest, c.expected = nil, nil, nil, 0
 		c.pace.End(time.Second)
 	}
 	down.down, down.downSince = true, time.Second
@@ -358,8 +359,8 @@ func TestFirstBytesInNoTimeOrderLittle(t *testing.T) {
 	d, _ := deciding(5e8)
 	alone(d)
 	c := d.connections[0]
-	c.link.growth = nil
-	c.pace = throughput.NewPace(PaceWindow)
+	c.link.Growth = nil
+	c.pace = throughput.NewPace(transfer.PaceWindow)
 	c.pace.Begin(0, now)
 	c.pace.Add(now+256, 16384)
 	if r, _, ok := d.withRescue.next(c, now+256); !ok || r.Length > schedule.MostOrder(16384) {

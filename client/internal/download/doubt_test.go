@@ -18,6 +18,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -61,7 +62,7 @@ func behind(t *testing.T, handler http.HandlerFunc, etag string, change func(*Op
 		a.name, b.name, a.cable, b.cable = "wifi", "lte", net.wifi, net.lte
 		o.Links[0].Dial, o.Links[1].Dial = n.dial(a), n.dial(b)
 		o.URL.Path = "/dir/file.bin"
-		o.Rescue, o.GiveUp, o.Scheduler, o.Connections = true, 5*time.Minute, schedulers["adaptive"], &Connections{Most: 1}
+		o.Rescue, o.GiveUp, o.Scheduler, o.Connections = true, 5*time.Minute, schedulers["adaptive"], &transfer.Connections{Most: 1}
 		if etag != "" {
 			o.Output = withPart(t, o, etag)
 		}

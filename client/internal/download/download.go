@@ -23,13 +23,14 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // Options says what to download and how.
 type Options struct {
 	URL       *url.URL
-	Links     []Link
+	Links     []transfer.Link
 	Scheduler schedule.Scheduler
 	// Overlap is the part of a link's newest request that must have arrived
 	// before the link's next request is issued: above 0 to 1. It is
@@ -46,7 +47,7 @@ type Options struct {
 	// LowestRate is what must arrive on all links together, over GiveUp; 0 is nothing.
 	LowestRate quantity.Rate
 	// Connections lets links have several connections, with Rescue; nil is one each.
-	Connections *Connections
+	Connections *transfer.Connections
 	// Output opens what the bytes are written to, before anything else.
 	Output func() (Sink, error)
 	// Verified says that Commit compares the whole with a checksum, so that
@@ -75,19 +76,11 @@ type Options struct {
 	Log  *slog.Logger
 	// Recorders are told of every event, one event at a time. Links are
 	// sampled only if there is one.
-	Recorders []Recorder
-}
-
-// A Recorder takes the events of a download; t is the time since its start.
-type Recorder interface {
-	Record(t time.Duration, e rundir.Event)
+	Recorders []transfer.Recorder
 }
 
 // writeSize is how many bytes of a request's body are worth a write to the sink.
 const writeSize = 64 << 10
-
-// errComplete ends a transfer in which every byte has arrived.
-var errComplete = errors.New("complete")
 
 // Run downloads into the sink. The summary is also valid if there is an error;
 // it lacks what only the program knows (version, algorithm). When ctx ends,
@@ -246,7 +239,7 @@ func (d *download) transfer(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	d.wg.Wait()
-	complete := context.Cause(ctx) == errComplete
+	complete := context.Cause(ctx) == transfer.ErrComplete
 	for _, c := range d.connections {
 		if c.session != nil {
 			c.measure()
@@ -460,7 +453,7 @@ func (d *download) nextSize(c *connection, now time.Duration) quantity.Bytes {
 func (d *download) completeIfAllArrived(now time.Duration) {
 	if d.payload.Complete() {
 		d.end = now
-		d.cancel(errComplete)
+		d.cancel(transfer.ErrComplete)
 	}
 }
 
@@ -495,8 +488,8 @@ func (d *download) sampleLink(l *linkState, now time.Duration) {
 	}
 	d.record(now, &rundir.Sample{
 		Link:       l.Name,
-		Received:   int64(l.meter.Total()),
-		Throughput: float64(l.meter.Rate(now)),
+		Received:   int64(l.Meter.Total()),
+		Throughput: float64(l.Meter.Rate(now)),
 		RTT:        connected.rtt.Last.Nanoseconds(),
 		MinRTT:     connected.rtt.Min.Nanoseconds(),
 		InFlight:   inFlight,

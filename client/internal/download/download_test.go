@@ -26,6 +26,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // The links of the tests: 10 and 5 MB/s, without any loss or slow start.
@@ -120,7 +121,7 @@ func try(t *testing.T, handler http.Handler, change func(*Options, *simNet)) (ru
 		}))
 		o := Options{
 			URL: &url.URL{Scheme: "https", Host: "server", Path: "/file"},
-			Links: []Link{
+			Links: []transfer.Link{
 				{Name: "wifi", Device: "wlan0", Dial: network.dial(wifi)},
 				{Name: "lte", Device: "rmnet0", Dial: network.dial(lte)},
 			},
@@ -130,7 +131,7 @@ func try(t *testing.T, handler http.Handler, change func(*Options, *simNet)) (ru
 			Output:    fileSink(directory, nil),
 			TLS:       &tls.Config{RootCAs: authority},
 			Log:       slog.New(slog.DiscardHandler),
-			Recorders: []Recorder{events},
+			Recorders: []transfer.Recorder{events},
 		}
 		if change != nil {
 			change(&o, network)
@@ -580,14 +581,14 @@ func TestInterrupted(t *testing.T) {
 				events := &log{}
 				summary, err := Run(ctx, Options{
 					URL:       &url.URL{Scheme: "https", Host: "server", Path: "/file"},
-					Links:     []Link{{Name: "wifi", Dial: network.dial(wifi)}, {Name: "lte", Dial: network.dial(lte)}},
+					Links:     []transfer.Link{{Name: "wifi", Dial: network.dial(wifi)}, {Name: "lte", Dial: network.dial(lte)}},
 					Scheduler: schedule.Naive{},
 					Overlap:   0.6,
 					Window:    time.Second,
 					Output:    fileSink(directory, nil),
 					TLS:       &tls.Config{RootCAs: authority},
 					Log:       slog.New(slog.DiscardHandler),
-					Recorders: []Recorder{events},
+					Recorders: []transfer.Recorder{events},
 				})
 				if !errors.Is(err, interrupt) || summary.Outcome != rundir.Interrupted || summary.Download != after.Nanoseconds() {
 					t.Errorf("error %v, summary %+v", err, summary)

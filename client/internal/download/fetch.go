@@ -65,19 +65,19 @@ func (d *download) issue(c *connection, assigned ranges.Range, from string, open
 		s.heardAt = now
 	}
 	c.newest = r
-	c.link.requests++
+	c.link.Requests++
 	s.requests++
 	s.active++
 	c.active = append(c.active, r)
 	c.expected += assigned.Length
 	d.await(c)
-	c.link.meter.Start(now)
+	c.link.Meter.Start(now)
 	d.record(now, &rundir.Request{
 		Link:   c.link.Name,
 		ID:     r.id,
 		Offset: int64(r.Offset),
 		Length: int64(r.Length),
-		Rate:   float64(c.link.meter.Rate(now)),
+		Rate:   float64(c.link.Meter.Rate(now)),
 		From:   from,
 	})
 	if opened != nil {
@@ -119,7 +119,7 @@ func (d *download) fetch(ctx context.Context, c *connection, r *request, opened 
 		err = fmt.Errorf("bytes %d-%d: %w", int64(r.Offset), int64(r.End()-1), err)
 		end.Outcome, end.Error = rundir.Failed, err.Error()
 	}
-	c.link.wasted += r.wasted
+	c.link.Wasted += r.wasted
 	d.record(now, end)
 	if d.payload != nil {
 		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
@@ -232,12 +232,12 @@ func (d *download) ended(c *connection, r *request, now time.Duration) {
 	}
 	// What is in flight still waits for the server.
 	c.pace.End(now)
-	if all := c.link.together; all != nil && !c.link.isBusy() {
+	if all := c.link.Together; all != nil && !c.link.isBusy() {
 		all.End(now)
 	}
 	if len(c.active) > 0 {
 		delay := c.delay()
-		if c.link.little && !c.link.hasSeveral() {
+		if c.link.little && !c.link.HasSeveral() {
 			delay = c.idle() // The last bytes were in its way, which the link brought.
 		}
 		c.begun(max(0, c.active[0].issued+delay-now), now)
@@ -346,7 +346,7 @@ func (d *download) progress(c *connection, r *request, bytes quantity.Bytes) {
 	}
 	if r.complete() {
 		d.ended(c, r, now)
-		c.link.wasted += r.wasted
+		c.link.Wasted += r.wasted
 		d.record(now, &rundir.End{Link: c.link.Name, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: rundir.Complete})
 		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
 		d.ousted(r, now)
@@ -379,8 +379,8 @@ func (d *download) arrived(c *connection, r *request, bytes quantity.Bytes, now 
 			}
 		}
 	}
-	c.link.last, d.last, d.refusals = now, now, 0
-	c.link.meter.Add(now, bytes)
+	c.link.Last, d.last, d.refusals = now, now, 0
+	c.link.Meter.Add(now, bytes)
 	if added := r.session.hole.deliver(bytes); added > 0 {
 		c.delivered(added, now)
 	}

@@ -1,7 +1,6 @@
 package download
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -10,17 +9,8 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
-
-// Connections lets links have several connections.
-type Connections struct {
-	// Most is how many a link may have, over HTTP/1.1 three times as many: a connection
-	// there cannot be asked for the next bytes before it has brought the last.
-	Most int
-}
-
-// errGone is why a connection that was given up takes no more requests.
-var errGone = errors.New("the connection is not used any more")
 
 // remove gives a further connection up. What it owed is free again. The connection of one
 // that was only not needed is kept: an outage does it no harm, while TCP waits ever
@@ -30,7 +20,7 @@ func (d *download) remove(c *connection, now time.Duration) {
 		return
 	}
 	spared := c.leaving && c.session != nil && c.session.isIdle() && d.spare(c, c.session)
-	c.out = errGone
+	c.out = transfer.ErrGone
 	d.abandon(c, slices.Clone(c.active), lost, now)
 	c.abandonAttempt()
 	for len(c.completing) > 0 {
@@ -114,14 +104,14 @@ func (d *download) merged(each []schedule.Work, now time.Duration) []schedule.Wo
 	}
 	for _, c := range d.connections {
 		// The idle connections' share of the bandwidth is already counted for the busy ones.
-		if l := c.link; l.together != nil && len(c.active) == 0 && c.pace.Total() > 0 && l.isBusy() {
-			works[l.index].Rate = min(works[l.index].Rate, l.together.Rate(now))
+		if l := c.link; l.Together != nil && len(c.active) == 0 && c.pace.Total() > 0 && l.isBusy() {
+			works[l.index].Rate = min(works[l.index].Rate, l.Together.Rate(now))
 		}
 	}
 	d.scratch.links = works
-	guessRates(works, func(x int) (isFresh bool, bandwidth, shown quantity.Rate) {
+	transfer.GuessRates(works, func(x int) (isFresh bool, bandwidth, shown quantity.Rate) {
 		l := d.links[x]
-		return l.isFresh(), l.Bandwidth, l.shown.Rate()
+		return l.isFresh(), l.Bandwidth, l.Shown.Rate()
 	})
 	return works
 }
@@ -131,10 +121,10 @@ func (d withConnections) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, l := range d.links {
-		l.growth = &schedule.Growth{Most: d.most}
-		l.together = throughput.NewPace(PaceWindow)
+		l.Growth = &schedule.Growth{Most: d.most}
+		l.Together = throughput.NewPace(transfer.PaceWindow)
 		l.little = d.window != nil
-		for range l.growth.Begin() - 1 {
+		for range l.Growth.Begin() - 1 {
 			d.add(l)
 		}
 	}
@@ -154,14 +144,14 @@ func (d withConnections) tend(now time.Duration) {
 }
 
 func (d withConnections) tendLink(l *linkState, now time.Duration) {
-	flow := schedule.Flow{Total: l.meter.Total(), Busy: d.payload.Free(d.limit()) > 0}
+	flow := schedule.Flow{Total: l.Meter.Total(), Busy: d.payload.Free(d.limit()) > 0}
 	hears := slices.ContainsFunc(l.connections, func(c *connection) bool { return c.hears(now) })
 	for _, c := range l.connections {
 		switch {
 		case c.isFirst():
 		case c.suspect:
 			if hears {
-				l.growth.Lost()
+				l.Growth.Lost()
 			}
 			d.remove(c, now)
 			continue
@@ -175,19 +165,19 @@ func (d withConnections) tendLink(l *linkState, now time.Duration) {
 				c.delivered(came, now)
 			}
 			// It was chosen before what is behind a lost packet counted as it comes.
-			c.pace.Average(max(PaceWindow, 2*c.rtt.Last))
+			c.pace.Average(transfer.Averaged(c.rtt.Last))
 			flow.Add(c.rtt.Last, c.rtt.Min, c.pace.Rate(now), c.isFirst())
 		}
 	}
 	first := l.first()
-	l.together.Average(max(PaceWindow, 2*first.rtt.Last))
+	l.Together.Average(transfer.Averaged(first.rtt.Last))
 	usable := first.usable(now)
 	if !usable && l.away == 0 && first.session != nil {
 		l.away, l.answers, l.isBack = now, false, false
 	}
-	begins := (usable || l.answers) && l.away > 0 && !l.isBack && now-l.away > LeastSilence
+	begins := (usable || l.answers) && l.away > 0 && !l.isBack && now-l.away > transfer.LeastSilence
 	if begins {
-		l.growth.Back(len(l.connections)-1, l.answers)
+		l.Growth.Back(len(l.connections)-1, l.answers)
 		l.isBack = true
 	}
 	switch {
@@ -196,16 +186,14 @@ func (d withConnections) tendLink(l *linkState, now time.Duration) {
 	case !begins:
 		return
 	}
-	count := l.growth.Count(now, flow)
+	count := l.Growth.Count(now, flow)
 	// While a reader pauses, who is idle is closed by the server, again and again; and
 	// a link that is silent would only silence them, too.
 	for len(l.connections) < count && (hears || begins) && (flow.Busy || d.window == nil) {
 		d.add(l)
 	}
-	if surplus := len(l.connections) - count; surplus > 0 {
-		for _, c := range l.slowest(now)[:surplus] {
-			c.leaving = true
-		}
+	for _, c := range l.surplus(count, now) {
+		c.leaving = true
 	}
 }
 
@@ -222,7 +210,7 @@ func (d withConnections) add(l *linkState) {
 			return
 		}
 		if err != nil && !link.IsCrowded(err) {
-			l.growth.Lost()
+			l.Growth.Lost()
 		}
 		d.remove(c, time.Since(d.start))
 	})

@@ -1,7 +1,6 @@
 package download
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -10,32 +9,29 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
-
-// Link is a way to the server.
-type Link struct {
-	Name, Device string
-	// Bandwidth is B_x; if 0, it is the highest throughput seen.
-	Bandwidth quantity.Rate
-	// Dial connects to a TCP address through the link.
-	Dial func(ctx context.Context, address string) (link.Socket, error)
-	// Watch, if set, reports changes of the link until ctx ends.
-	Watch func(ctx context.Context, report func(link.Change))
-}
 
 // linkState is a link in a download, with all that its connections share.
 type linkState struct {
-	Link
+	transfer.Link
 	// index is the link's place among the links.
 	index int
 	// connections are those of the link. The first one is there always, and connects
 	// again. A further one that fails is removed.
 	connections []*connection
-	account
+	transfer.Account
+	transfer.Growing
+	presence
+	failovers int
+	// raced is the part of the wasted bytes that the meter has counted.
+	raced quantity.Bytes
+	// takesLong says that the server took long to answer the link last, so that to ask
+	// for little at a time would cost as long again and again.
+	takesLong bool
 	// little says that little is ordered ahead on the link: somebody reads in order
 	// what that would hold up, or the link may soon do without its radio.
 	little bool
-	growing
 	// claim is what the link said of the resource and was not believed, and portal
 	// says that a captive portal answered.
 	claim  claim
@@ -51,30 +47,9 @@ type linkState struct {
 	spared bool
 }
 
-// account is what came over a link, on whatever connection.
-type account struct {
-	meter     *throughput.Meter
-	requests  int
-	failovers int
-	wasted    quantity.Bytes
-	// raced is the part of wasted that the meter has counted.
-	raced quantity.Bytes
-	// takesLong says that the server took long to answer the link last, so that to ask
-	// for little at a time would cost as long again and again.
-	takesLong bool
-	// last is when the last byte arrived.
-	last time.Duration
-}
-
-// growing is what a link that may have several connections knows of their number.
-type growing struct {
-	// growth decides how many there are; nil where there is one. shown is what making
-	// them has shown.
-	growth *schedule.Growth
-	shown  schedule.Shown
-	// together is what all connections deliver.
-	together *throughput.Pace
-	// away is since when the link cannot be used; 0 if it can.
+// presence is whether a link with several connections can be used.
+type presence struct {
+	// away is since when it cannot be used; 0 if it can.
 	away time.Duration
 	// answers says that the link, which was away, has its carrier again, or that
 	// somebody answers who did not at first; isBack that it was given new connections
@@ -83,17 +58,14 @@ type growing struct {
 }
 
 // newLink returns a link with its first connection.
-func newLink(index int, of Link, window time.Duration) *linkState {
-	l := &linkState{Link: of, index: index, account: account{meter: throughput.NewMeter(window)}}
+func newLink(index int, of transfer.Link, window time.Duration) *linkState {
+	l := &linkState{Link: of, index: index, Account: transfer.NewAccount(window)}
 	l.newConnection()
 	return l
 }
 
 // first is the link's first connection.
 func (l *linkState) first() *connection { return l.connections[0] }
-
-// hasSeveral reports whether the link may have several connections.
-func (l *linkState) hasSeveral() bool { return l.growth != nil }
 
 // isBusy reports whether a connection of the link has something to deliver.
 func (l *linkState) isBusy() bool {
@@ -118,13 +90,11 @@ func (l *linkState) isFresh() bool {
 	return !slices.ContainsFunc(l.connections, func(c *connection) bool { return !c.isFresh() })
 }
 
-// slowest is the link's further connections, those first that are given up first.
-func (l *linkState) slowest(now time.Duration) []*connection {
-	further := slices.Clone(l.connections[1:])
-	schedule.GivenUpFirst(further,
+// surplus is which connections are too many for the count.
+func (l *linkState) surplus(count int, now time.Duration) []*connection {
+	return transfer.Surplus(l.connections, count,
 		func(c *connection) bool { return c.leaving },
-		func(c *connection) quantity.Rate { return c.pace.Rate(now) })
-	return further
+		func(c *connection) *throughput.Pace { return c.pace }, now)
 }
 
 // roundTrip is that of the first connection, or of a further one if that was never
@@ -140,15 +110,7 @@ func (l *linkState) roundTrip() (rtt link.RoundTrip) {
 
 func (l *linkState) summary() rundir.LinkSummary {
 	rtt := l.roundTrip()
-	return rundir.LinkSummary{
-		Device:    l.Device,
-		Bytes:     l.meter.Total() - l.raced,
-		Finish:    l.last.Nanoseconds(),
-		Requests:  l.requests,
-		MinRTT:    rtt.Min.Nanoseconds(),
-		LastRTT:   rtt.Last.Nanoseconds(),
-		Peak:      l.meter.Peak(),
-		Wasted:    l.wasted,
-		Failovers: l.failovers,
-	}
+	summary := l.Summary(l.Device, l.Meter.Total()-l.raced, rtt.Min, rtt.Last)
+	summary.Failovers = l.failovers
+	return summary
 }

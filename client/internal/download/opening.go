@@ -10,6 +10,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -118,7 +119,7 @@ func (d *download) answer(o *opening, target transport.Target, part ranges.Range
 func (d *download) fill() {
 	for _, c := range d.connections {
 		isOpening := c.newest != nil && len(c.active) == 1
-		if isOpening && (!c.link.hasSeveral() || c.startRoom() > schedule.OpeningOrder) {
+		if isOpening && (!c.link.HasSeveral() || c.startRoom() > schedule.OpeningOrder) {
 			d.request(c)
 		}
 	}
@@ -138,7 +139,7 @@ func (d *download) unopened(c *connection, o *opening) {
 	case c.session == o.on:
 		// Another connection asks, or this is no first one.
 		c.failures++
-		c.notBefore = time.Since(d.start) + c.ban()
+		c.notBefore = time.Since(d.start) + transfer.Backoff(c.failures)
 	}
 }
 

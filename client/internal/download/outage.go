@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -35,7 +36,7 @@ func (d *download) outage(err error) error {
 			waits = append(waits, 0)
 		case errors.As(c.out, &status) && status.Temporary():
 			waits = append(waits, status.RetryAfter)
-		case isPermanent(c.out):
+		case transfer.IsPermanent(c.out):
 		case d.payload == nil && d.race == nil:
 			return err
 		}
@@ -78,7 +79,7 @@ func (d *download) giveUp(now time.Duration) {
 func (d *download) received() (sum quantity.Bytes) {
 	for _, c := range d.connections {
 		if c.isFirst() {
-			sum += c.link.meter.Total()
+			sum += c.link.Meter.Total()
 		}
 	}
 	return sum

@@ -11,6 +11,7 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // planned is another policy with a plan over it: links that the plan spares
@@ -213,7 +214,7 @@ func (p *planned) observe(now time.Duration) {
 			Kind:       w.kind,
 			Usable:     c.alive() && !c.link.down,
 			Received:   w.received,
-			Goodput:    w.rate(now, c.link.meter.Total()),
+			Goodput:    w.rate(now, c.link.Meter.Total()),
 			Finished:   w.finished,
 			Unfinished: c.expected,
 		}
@@ -223,7 +224,7 @@ func (p *planned) observe(now time.Duration) {
 		if w.first == 0 && len(c.active) > 0 {
 			w.first = c.active[0].issued // An opening, which nobody planned.
 		}
-		if c.link.requests > 0 {
+		if c.link.Requests > 0 {
 			progress.Age, progress.Silence = now-w.first, now-max(w.first, w.heard)
 		} else {
 			progress.Silence = math.MaxInt64
@@ -253,7 +254,7 @@ func (p *planned) observe(now time.Duration) {
 // leastMeasured is how long a subsegment must have arrived for its rate to
 // mean something: that, and two round trips as they are with the queue. Behind
 // a lost packet nothing comes for one, and then all at once.
-const leastMeasured = LeastSilence
+const leastMeasured = transfer.LeastSilence
 
 // rate is the mean over the present subsegment, or the last one while the
 // present one is young. total is what has come over the link.
@@ -274,7 +275,7 @@ func (w *subsegment) follow(c *connection, r *request, now time.Duration) {
 	if w.current != r || !r.complete() {
 		return
 	}
-	rest, took, pace := c.link.meter.Total()-w.had, now-w.since, c.pace.Rate(now)
+	rest, took, pace := c.link.Meter.Total()-w.had, now-w.since, c.pace.Rate(now)
 	// A small one may be there with its first bytes: the rest says nothing.
 	measured := took >= w.least && 2*rest >= r.received
 	switch {
@@ -299,7 +300,7 @@ func (w *subsegment) follow(c *connection, r *request, now time.Duration) {
 // begin measures from now on how fast a request arrives.
 func (w *subsegment) begin(c *connection, r *request, now time.Duration) {
 	c.measure()
-	w.current, w.since, w.had, w.least = r, now, c.link.meter.Total(), max(leastMeasured, 2*c.rtt.Last)
+	w.current, w.since, w.had, w.least = r, now, c.link.Meter.Total(), max(leastMeasured, 2*c.rtt.Last)
 }
 
 func (p *planned) due(c *connection, r *request, now time.Duration) bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // A link that a plan does not use is not connected.
@@ -177,13 +178,13 @@ func TestAForsakenLinkIsBetterThanNone(t *testing.T) {
 // Behind a lost packet nothing comes for a while, and then all at once: the
 // wait is a part of the rate, and no sign of a link that has broken off.
 func TestALostPacketDoesNotChangeARate(t *testing.T) {
-	l := newLink(0, Link{}, time.Second)
+	l := newLink(0, transfer.Link{}, time.Second)
 	c := l.first()
 	c.rtt.Min = 20 * time.Millisecond
 	w := &subsegment{}
 	var now time.Duration
 	arrive := func(r *request, bytes quantity.Bytes) {
-		l.meter.Add(now, bytes)
+		l.Meter.Add(now, bytes)
 		r.received += bytes
 		w.follow(c, r, now)
 	}
@@ -194,7 +195,7 @@ func TestALostPacketDoesNotChangeARate(t *testing.T) {
 	}
 	whole := func(name string, want float64) {
 		t.Helper()
-		within(t, name, float64(w.rate(now, l.meter.Total()))/8, 0.98*want, 1.02*want)
+		within(t, name, float64(w.rate(now, l.Meter.Total()))/8, 0.98*want, 1.02*want)
 	}
 	// A million bytes a second; the next request is always on its way.
 	first := ask(1e6 + 1000)

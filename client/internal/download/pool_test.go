@@ -20,6 +20,7 @@ import (
 	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -44,7 +45,7 @@ func partOf(t *testing.T, pool *Pool, part quantity.Bytes, set func(*Options)) (
 		Pool:      pool,
 		TLS:       &tls.Config{RootCAs: authority},
 		Log:       slog.New(slog.DiscardHandler),
-		Recorders: []Recorder{events},
+		Recorders: []transfer.Recorder{events},
 	}
 	set(&o)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -74,7 +75,7 @@ func inARow(t *testing.T, handler http.HandlerFunc, http2 *http.HTTP2Config, tim
 				between(pool, a.cable, b.cable)
 			}
 			summary, events, got, err := partOf(t, pool, part, func(o *Options) {
-				o.Links = []Link{{Name: "wifi", Dial: network.dial(a)}, {Name: "lte", Dial: network.dial(b)}}
+				o.Links = []transfer.Link{{Name: "wifi", Dial: network.dial(a)}, {Name: "lte", Dial: network.dial(b)}}
 				o.Scheduler = schedule.Alg3{FirstRequests: 1e6, Padding: 0.1}
 			})
 			if err != nil || !bytes.Equal(got, file[:part]) {
@@ -192,8 +193,8 @@ func TestAKeptConnectionBeginsWithoutAHole(t *testing.T) {
 			defer pool.Close()
 			for range 2 {
 				_, events, _, err := partOf(t, pool, 1_000_000, func(o *Options) {
-					o.Links = []Link{{Name: "wifi", Dial: network.dial(way)}}
-					o.Scheduler, o.Connections = schedule.Adaptive{}, &Connections{Most: 2}
+					o.Links = []transfer.Link{{Name: "wifi", Dial: network.dial(way)}}
+					o.Scheduler, o.Connections = schedule.Adaptive{}, &transfer.Connections{Most: 2}
 				})
 				if err != nil {
 					t.Error(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -105,12 +106,12 @@ func (d *download) enter(c *connection) {
 	ctx, cancel := context.WithCancel(d.ctx)
 	r.cancel = cancel
 	d.race.runners[c] = r
-	c.link.requests++
+	c.link.Requests++
 	s.requests++
 	s.active++
 	now := time.Since(d.start)
 	s.heardAt = now
-	c.link.meter.Start(now)
+	c.link.Meter.Start(now)
 	c.pace.Begin(now, c.rtt.Min)
 	d.record(now, &rundir.Request{Link: c.link.Name, ID: r.id, Length: int64(r.Length)})
 	target, resource := d.target(c), d.resource // Whose size may be learnt meanwhile.
@@ -137,7 +138,7 @@ func (d *download) run1(ctx context.Context, c *connection, r *request, target t
 	if won {
 		d.race.winner = nil
 	}
-	c.link.wasted += wasted
+	c.link.Wasted += wasted
 	c.link.raced += wasted
 	switch {
 	case err == nil && won:
@@ -146,7 +147,7 @@ func (d *download) run1(ctx context.Context, c *connection, r *request, target t
 		if d.resource.Size < 0 {
 			d.resource.Size = r.received
 		}
-		d.cancel(errComplete)
+		d.cancel(transfer.ErrComplete)
 		return
 	case ctx.Err() != nil || err == nil:
 		end.Outcome = rundir.Cancelled

@@ -19,6 +19,7 @@ import (
 	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // noRanges serves the file as a whole only.
@@ -37,7 +38,7 @@ func streamed(t *testing.T, handler http.HandlerFunc, read func(r io.Reader), ch
 		window := reorder.NewWindow(1 << 20)
 		o := Options{
 			URL: &url.URL{Scheme: "https", Host: "server", Path: "/file"},
-			Links: []Link{
+			Links: []transfer.Link{
 				{Name: "wifi", Device: "wlan0", Dial: network.dial(wifi)},
 				{Name: "lte", Device: "rmnet0", Dial: network.dial(lte)},
 			},
@@ -49,7 +50,7 @@ func streamed(t *testing.T, handler http.HandlerFunc, read func(r io.Reader), ch
 			Output:    func() (Sink, error) { return window, nil },
 			TLS:       &tls.Config{RootCAs: authority},
 			Log:       slog.New(slog.DiscardHandler),
-			Recorders: []Recorder{events},
+			Recorders: []transfer.Recorder{events},
 		}
 		if change != nil {
 			change(&o, network)

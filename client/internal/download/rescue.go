@@ -14,37 +14,25 @@ import (
 	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
 var errGoodbye = errors.New("the server says goodbye before it has answered")
 
 const (
-	// PaceWindow is the time over which rescue takes a link's throughput: a
-	// few round trips. The exported ones are of uploads, too.
-	PaceWindow = 500 * time.Millisecond
-	// period is the time between two looks at all links.
-	period = 50 * time.Millisecond
 	// maxStale is how much of a cancelled body still arrives at most: the
 	// server's send queue.
 	maxStale = 1 << 20
 
-	// A link is suspect when nothing arrived for LeastSilence, or for
+	// A link is suspect when nothing arrived for transfer.LeastSilence, or for
 	// firstSilence if nothing of the present requests has come yet, and not
-	// for SilentTrips round trips.
-	LeastSilence = 300 * time.Millisecond
+	// for transfer.SilentTrips round trips.
 	firstSilence = time.Second
-	SilentTrips  = 4
 	mostSilence  = 10 * time.Second
 
-	// A banned link is tried again after leastBan, then after twice as long.
-	leastBan = 250 * time.Millisecond
-	mostBan  = 8 * time.Second
-	// Later a silent link is asked again after one part of askedAgain of its silence.
-	askedAgain = 32
-	// An attempt to connect may take attemptTrips round trips, not less than
+	// An attempt to connect may take transfer.AttemptTrips round trips, not less than
 	// leastAttempt, or firstAttempt while none is known, and more each time.
-	attemptTrips = 8
 	leastAttempt = 500 * time.Millisecond
 	firstAttempt = 5 * time.Second
 	mostAttempt  = 20 * time.Second
@@ -162,44 +150,36 @@ func (c *connection) recovered() {
 	}
 }
 
-// doubled is least · 2^times, at most most.
-func doubled(least time.Duration, times int, most time.Duration) time.Duration {
-	return min(least<<min(max(times, 0), 20), most)
-}
-
 func (c *connection) attemptTimeout() time.Duration {
 	least := firstAttempt
 	if c.rtt.Last > 0 {
-		least = max(leastAttempt, attemptTrips*c.rtt.Last)
+		least = max(leastAttempt, transfer.AttemptTrips*c.rtt.Last)
 	}
-	return doubled(least, c.failures, mostAttempt)
+	return transfer.Doubled(least, c.failures, mostAttempt)
 }
 
 // betweenAttempts is how long a connection of several waits for an answer at first
 // until it asks again, where nothing came any more: half a round trip, with the
 // queue that there was. Else it is 0.
 func (c *connection) betweenAttempts() time.Duration {
-	if !c.link.hasSeveral() || !c.suspect {
+	if !c.link.HasSeveral() || !c.suspect {
 		return 0
 	}
 	if c.rtt.Last == 0 {
-		return leastBan
+		return transfer.LeastBackoff
 	}
-	return max(period, c.rtt.Last/2)
+	return max(transfer.CheckInterval, c.rtt.Last/2)
 }
-
-// ban is for how long the link is left alone after its failures.
-func (c *connection) ban() time.Duration { return doubled(leastBan, c.failures-1, mostBan) }
 
 // silence is how long nothing may arrive on a session.
 func (c *connection) silence(s *session) time.Duration {
 	least := max(firstSilence, 2*c.delay())
 	for _, r := range c.on(s) {
 		if r.received > 0 {
-			least = LeastSilence
+			least = transfer.LeastSilence
 		}
 	}
-	return doubled(max(least, SilentTrips*c.rtt.Last), c.failures, max(mostSilence, SilentTrips*c.rtt.Last))
+	return transfer.Doubled(transfer.Silence(least, c.rtt.Last), c.failures, transfer.Silence(mostSilence, c.rtt.Last))
 }
 
 // withRescue is the engine with Rescue: any server that sends files will do, and
@@ -253,7 +233,7 @@ func (d withRescue) freed() { d.assign() }
 
 // look looks at all links at regular times.
 func (d withRescue) look(ctx context.Context) {
-	regularly.Do(ctx, period, func() {
+	regularly.Do(ctx, transfer.CheckInterval, func() {
 		d.mu.Lock()
 		now := time.Since(d.start)
 		for _, c := range d.connections {
@@ -315,7 +295,7 @@ func (d withRescue) check(c *connection, now time.Duration) {
 	case !s.draining && !s.Usable():
 		if !s.delivered && now-s.since < shortLife && now >= c.notBefore {
 			c.failures++
-			c.notBefore = now + c.ban()
+			c.notBefore = now + transfer.Backoff(c.failures)
 			c.problem = errGoodbye
 			if ended := s.Ended(); ended != nil {
 				c.problem = fmt.Errorf("%w: %w", errGoodbye, ended)
@@ -383,10 +363,10 @@ func (c *connection) isSlow(now time.Duration) bool {
 // works is what the links have to do, as far as it is known.
 func (d withRescue) works(now time.Duration) []schedule.Work {
 	works := d.measured(now)
-	guessRates(works, func(x int) (isFresh bool, bandwidth, shown quantity.Rate) {
+	transfer.GuessRates(works, func(x int) (isFresh bool, bandwidth, shown quantity.Rate) {
 		c := d.connections[x]
 		if c.isFirst() {
-			shown = c.link.shown.Rate()
+			shown = c.link.Shown.Rate()
 		}
 		return c.isFresh(), c.link.Bandwidth, shown
 	})
@@ -396,36 +376,6 @@ func (d withRescue) works(now time.Duration) []schedule.Work {
 // isFresh reports whether the link does nothing by which its rate could be
 // known.
 func (c *connection) isFresh() bool { return len(c.active) == 0 || c.pace.Total() == 0 }
-
-// guessRates gives what has not shown a rate one: its known bandwidth, else what the link
-// has shown, else half of the others' mean, because it is not trusted much. It asks of
-// the work x whether it is fresh, and these two rates, 0 if they are not known.
-func guessRates(works []schedule.Work, of func(x int) (isFresh bool, bandwidth, shown quantity.Rate)) {
-	var sum quantity.Rate
-	var known int
-	for _, w := range works {
-		if w.Rate > 0 {
-			sum += w.Rate
-			known++
-		}
-	}
-	for x := range works {
-		w := &works[x]
-		if !w.Usable || w.Rate > 0 {
-			continue
-		}
-		if isFresh, bandwidth, shown := of(x); isFresh {
-			switch {
-			case bandwidth > 0:
-				w.Rate = bandwidth
-			case shown > 0:
-				w.Rate = shown
-			case known > 0:
-				w.Rate = sum / quantity.Rate(known) / 2
-			}
-		}
-	}
-}
 
 // measured is what the links have to do, and how fast they have been.
 func (d withRescue) measured(now time.Duration) []schedule.Work {
@@ -543,31 +493,31 @@ func (d withRescue) isSooner(c *connection, r *request, now time.Duration) bool 
 }
 
 // unreachable takes note of an attempt to connect that failed, and returns
-// for how long the link is banned.
+// for how long it backs off.
 func (d withRescue) unreachable(c *connection, err error) (pause time.Duration, again bool) {
 	c.problem = err
-	if isPermanent(err) {
+	if transfer.IsPermanent(err) {
 		d.exclude(c, err)
 		return 0, true
 	}
 	c.failures++
-	if IsRefusal(err) {
+	if transfer.IsRefusal(err) {
 		c.failures = max(c.failures, hopeless)
 		d.goBack(c) // A captive portal may have led it there.
 	}
-	ban := c.ban()
+	pause = transfer.Backoff(c.failures)
 	now := time.Since(d.start)
-	d.record(now, &rundir.Ban{Link: c.link.Name, Error: err.Error(), Retry: ban.Nanoseconds()})
-	d.Log.Info("link is banned", "link", c.link.Name, "error", err, "for", ban)
+	d.record(now, &rundir.Ban{Link: c.link.Name, Error: err.Error(), Retry: pause.Nanoseconds()})
+	d.Log.Info("link backs off", "link", c.link.Name, "error", err, "for", pause)
 	if d.payload == nil && d.race == nil {
 		for _, other := range d.connections {
 			if other.out == nil && (other.failures < hopeless || other.session != nil) {
-				return ban, true
+				return pause, true
 			}
 		}
 		d.cancel(d.outage(d.problems()))
 	}
-	return ban, true
+	return pause, true
 }
 
 // exclude uses the link no more.
@@ -622,7 +572,7 @@ func (d withRescue) failed(c *connection, s *session, err error) {
 		d.despair(err, 0, now)
 	case errors.As(err, &mismatch) && mismatch.SameSize:
 		d.differs(c, s, mismatch, now)
-	case errors.As(err, &mismatch), isPermanent(err):
+	case errors.As(err, &mismatch), transfer.IsPermanent(err):
 		d.exclude(c, err)
 	case waits && !tooLong:
 		d.oneTooMany(c, err, status.RetryAfter, now)
@@ -651,7 +601,7 @@ func (d withRescue) failed(c *connection, s *session, err error) {
 		}
 		if !s.delivered || c.failures > 0 {
 			c.failures++
-			c.notBefore = now + c.ban()
+			c.notBefore = now + transfer.Backoff(c.failures)
 		}
 		s.delivered = false
 		if !s.Usable() {
@@ -677,7 +627,7 @@ func (d withRescue) oneTooMany(c *connection, err error, least, now time.Duratio
 		d.rest(c, err, least, now)
 		return
 	}
-	c.link.growth.Lost()
+	c.link.Growth.Lost()
 	d.remove(c, now)
 }
 
@@ -685,7 +635,7 @@ func (d withRescue) oneTooMany(c *connection, err error, least, now time.Duratio
 // for so long.
 func (d withRescue) rest(c *connection, err error, least, now time.Duration) {
 	c.failures++
-	d.pause(c, err, max(least, c.ban()), now)
+	d.pause(c, err, max(least, transfer.Backoff(c.failures)), now)
 }
 
 // pause leaves the link alone for so long.

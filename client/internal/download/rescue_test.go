@@ -23,6 +23,7 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // parameters are those of all algorithms: small requests for a small file.
@@ -110,7 +111,7 @@ func rescued(t *testing.T, s schedule.Scheduler, handler http.Handler, want stri
 		o.Scheduler = s
 		if _, ok := s.(schedule.Adaptive); ok {
 			// A simLink is as fast for each of its connections.
-			o.Connections = &Connections{Most: 1}
+			o.Connections = &transfer.Connections{Most: 1}
 		}
 		if change != nil {
 			change(o, net)

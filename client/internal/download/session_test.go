@@ -114,7 +114,7 @@ func TestGoodbyesDuringAPause(t *testing.T) {
 	if !bytes.Equal(got.Bytes(), file) {
 		t.Errorf("%d bytes, want the file", got.Len())
 	}
-	// One in mostBan for each link.
+	// One in transfer.MostBackoff for each link.
 	if n := dials.Load(); n > 200 {
 		t.Errorf("%d connections in 10 minutes", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // steal takes over a part of what the link that ends last has to deliver.
@@ -66,7 +67,7 @@ func (v victims) add(x int, offered victim, work schedule.Work, now time.Duratio
 	// would be taken back for the same reason.
 	c, age := offered.of, now-offered.r.issued
 	unknown := work.Usable && work.Rate == 0
-	if offered.r.received == 0 && (unknown && age < c.patience() || c.link.hasSeveral() && age < c.delay()) {
+	if offered.r.received == 0 && (unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay()) {
 		return
 	}
 	if offered.bytes > v.largest[x] && offered.r.twin == nil {
@@ -85,7 +86,7 @@ func (d withRescue) take(c *connection, x int, from victims, works []schedule.Wo
 		bytes = min(bytes, trial)
 	}
 	other, r := from.of[y].of, from.of[y].r
-	if c.link.takesLong && works[y].Usable && (len(c.active) > 0 || r.received > 0 && now-r.first < PaceWindow) {
+	if c.link.takesLong && works[y].Usable && (len(c.active) > 0 || r.received > 0 && now-r.first < transfer.PaceWindow) {
 		// It would be taken back before it came, or how fast the other one is, is not
 		// known yet.
 		return ranges.Range{}, "", false

@@ -95,7 +95,7 @@ func (d *download) openRest() {
 // answered takes note of the time that the server took for what was sent then. A slow
 // link takes as long, but brings something meanwhile, on whatever connection.
 func (d *download) answered(c *connection, s *session, sent, now time.Duration) {
-	brings := c.link.last > sent && c.link.last < now
+	brings := c.link.Last > sent && c.link.Last < now
 	c.link.takesLong = now-sent >= firstSilence && !brings && (c.link.takesLong || s.wait.since > 0)
 }
 

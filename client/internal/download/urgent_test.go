@@ -14,6 +14,7 @@ import (
 	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -79,7 +80,7 @@ func TestBothLinksAreSlow(t *testing.T) {
 func TestASlowLinkIsLeftWhatItHasNearlyBrought(t *testing.T) {
 	drop := newCable()
 	summary, events := streamed(t, content, func(r io.Reader) { io.Copy(io.Discard, r) }, func(o *Options, n *simNet) {
-		o.Scheduler, o.Connections = schedule.Adaptive{}, &Connections{Most: 1}
+		o.Scheduler, o.Connections = schedule.Adaptive{}, &transfer.Connections{Most: 1}
 		o.Links[0].Dial = n.dial(simLink{rate: 4e6, rtt: 60 * time.Millisecond, cable: drop})
 		o.Links[1].Dial = n.dial(simLink{rate: 2e6, rtt: 120 * time.Millisecond})
 		time.AfterFunc(2*time.Second, func() { drop.set(0.078) })
@@ -103,7 +104,7 @@ func TestNothingIsNotUrgent(t *testing.T) {
 	if _, err := window.Begin(transport.Resource{Size: 1000}, part); err != nil {
 		t.Fatal(err)
 	}
-	waiting := func() *connection { return newLink(0, Link{}, time.Second).first() }
+	waiting := func() *connection { return newLink(0, transfer.Link{}, time.Second).first() }
 	c, other := waiting(), waiting()
 	other.suspect = true
 	r := &request{Range: part, limit: 1000, received: 1000, session: &session{Conn: &transport.Conn{}}, cancel: func() {}}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -35,7 +36,7 @@ func (d withRescue) differs(c *connection, s *session, err *transport.MismatchEr
 	case d.race != nil && c.failures < mostDiffering:
 		// The next one to answer may be the right one.
 		c.failures++
-		d.pause(c, err, leastBan, now)
+		d.pause(c, err, transfer.LeastBackoff, now)
 	case d.race != nil:
 		d.exclude(c, err)
 	case known && elsewhere:
@@ -62,7 +63,7 @@ func (d withRescue) startAnew(why error) {
 		d.resource = transport.Resource{Size: d.resource.Size}
 		d.resumed = 0
 		for _, l := range d.links {
-			l.wasted, l.raced = l.wasted+l.meter.Total()-l.raced, l.meter.Total()
+			l.Wasted, l.raced = l.Wasted+l.Meter.Total()-l.raced, l.Meter.Total()
 		}
 	}
 	d.startRace(why)

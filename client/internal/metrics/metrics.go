@@ -117,7 +117,7 @@ func (m *Metrics) ratio() float64 {
 	return m.progress
 }
 
-// Download counts the events of one download. It is a download.Recorder.
+// Download counts the events of one download. It is a transfer.Recorder.
 type Download struct {
 	metrics *Metrics
 	links   map[string]*linkCount

@@ -10,14 +10,14 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
-	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // Bars shows a bar for each link: its part of the file and its throughput, and
-// one for what an earlier call left. They are a download.Recorder.
+// one for what an earlier call left. They are a transfer.Recorder.
 type Bars struct {
 	container *mpb.Progress
 	links     map[string]*linkBar
@@ -32,7 +32,7 @@ type linkBar struct {
 }
 
 // New starts bars for the links on the terminal w.
-func New(w io.Writer, links []download.Link) *Bars {
+func New(w io.Writer, links []transfer.Link) *Bars {
 	b := &Bars{
 		container: mpb.New(mpb.WithOutput(w), mpb.WithAutoRefresh(), mpb.WithRefreshRate(2*rundir.SampleInterval)),
 		links:     map[string]*linkBar{},

@@ -8,9 +8,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/overheard"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,7 +29,7 @@ func seen(t *testing.T, screen *overheard.Text, words ...string) {
 
 func TestBarsShowEveryLinkAndEnd(t *testing.T) {
 	var screen overheard.Text
-	b := New(&screen, []download.Link{{Name: "wifi"}, {Name: "lte"}})
+	b := New(&screen, []transfer.Link{{Name: "wifi"}, {Name: "lte"}})
 	b.Record(0, &rundir.Size{Bytes: 10_000_000})
 	b.Record(0, &rundir.Sample{Link: "wifi", Received: 2_500_000, Throughput: 80e6})
 	seen(t, &screen, "wifi", "lte", "80.0 Mbit/s", "2.5 MB of 10.0 MB")
@@ -42,7 +42,7 @@ func TestBarsShowEveryLinkAndEnd(t *testing.T) {
 func TestBarsShowWhatIsThereAlready(t *testing.T) {
 	for _, resumed := range []int64{6_000_000, 10_000_000} {
 		var screen overheard.Text
-		b := New(&screen, []download.Link{{Name: "wifi"}})
+		b := New(&screen, []transfer.Link{{Name: "wifi"}})
 		b.Record(0, &rundir.Size{Bytes: 10_000_000, Resumed: resumed})
 		seen(t, &screen, "earlier", fmt.Sprintf("%.1f MB of 10.0 MB", float64(resumed)/1e6))
 		b.Close()

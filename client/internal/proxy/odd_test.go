@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/oddserver"
 	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // at dials a name at an address of loopback.
@@ -57,7 +57,7 @@ func TestOddOrigins(t *testing.T) {
 				o.Engine.TLS = &tls.Config{RootCAs: roots}
 				o.Engine.Scheduler = scheduler
 				if name == "adaptive" {
-					o.Engine.Connections = &download.Connections{Most: 4}
+					o.Engine.Connections = &transfer.Connections{Most: 4}
 				}
 				o.Engine.Links[0].Dial, o.Engine.Links[1].Dial = at("127.0.0.2"), at("127.0.0.3")
 				o.Streams = 64

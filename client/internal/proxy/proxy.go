@@ -24,6 +24,7 @@ import (
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // Options says how a proxy works.
@@ -42,7 +43,7 @@ type Options struct {
 	// Count, if set, is told what links receive outside the engine.
 	Count func(link string, bytes quantity.Bytes)
 	// NewRecorder, if set, makes a recorder for each download of the engine.
-	NewRecorder func() download.Recorder
+	NewRecorder func() transfer.Recorder
 	Log         *slog.Logger
 }
 
@@ -62,7 +63,7 @@ const bufferSize = 128 << 10
 // New returns a proxy, which is to Serve once.
 func New(o Options) *Proxy {
 	p := &Proxy{Options: o, name: "multilink-" + rand.Text(), serving: serving{ending: make(chan struct{})}}
-	links := make([]download.Link, len(o.Engine.Links))
+	links := make([]transfer.Link, len(o.Engine.Links))
 	for i, l := range o.Engine.Links {
 		l.Dial = p.guarded(l.Dial)
 		links[i] = l

@@ -28,6 +28,7 @@ import (
 	"github.com/linklab/linklab/client/internal/overheard"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // A server lingers for half a second before it closes a connection whose
@@ -149,7 +150,7 @@ func start(t *testing.T, o *origin, change func(*Options)) (address string, coun
 	counts = &sync.Map{}
 	options := Options{
 		Engine: download.Options{
-			Links:     []download.Link{{Name: "wifi", Device: "lo", Dial: dial}, {Name: "lte", Device: "lo", Dial: dial}},
+			Links:     []transfer.Link{{Name: "wifi", Device: "lo", Dial: dial}, {Name: "lte", Device: "lo", Dial: dial}},
 			Scheduler: schedule.Alg3{FirstRequests: 1e6, Padding: 0.1},
 			Rescue:    true,
 			GiveUp:    5 * time.Minute,

@@ -18,13 +18,14 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // route sends requests over one link, on connections that are kept for a
 // while.
 type route struct {
-	download.Link
+	transfer.Link
 	transport *http.Transport
 	owed      owed
 
@@ -54,7 +55,7 @@ const silence = 3 * time.Second
 var errSilent = errors.New("the connection is dead: nothing was acknowledged for " + silence.String())
 
 // dialSoon connects over a link, if need be as soon as the server's failures allow.
-func dialSoon(ctx context.Context, l download.Link, address string) (net.Conn, error) {
+func dialSoon(ctx context.Context, l transfer.Link, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	until, _ := ctx.Deadline()
@@ -106,7 +107,7 @@ func (r *routes) newOfOne() *routes {
 	return own
 }
 
-func (r *routes) route(l download.Link) *route {
+func (r *routes) route(l transfer.Link) *route {
 	by := transport.Bounded()
 	by.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) {
 		conn, err := dialSoon(ctx, l, address)

@@ -15,6 +15,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/reorder"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -31,7 +32,7 @@ type splitter struct {
 	engine  download.Options
 	window  quantity.Bytes
 	streams chan struct{}
-	newLog  func() download.Recorder
+	newLog  func() transfer.Recorder
 }
 
 func (s *splitter) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -177,7 +178,7 @@ func (s *splitter) stream(request *http.Request, resource transport.Resource, pa
 	o.Resource, o.Part = &resource, part
 	o.Output = func() (download.Sink, error) { return window, nil }
 	if s.newLog != nil {
-		o.Recorders = []download.Recorder{s.newLog()}
+		o.Recorders = []transfer.Recorder{s.newLog()}
 	}
 	ctx, cancel := context.WithCancel(request.Context())
 	body := &streamBody{Window: window, cancel: cancel}

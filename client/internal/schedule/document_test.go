@@ -101,8 +101,8 @@ var constants = []chosen{
 	{of: "adaptive", what: "work per request", name: "orderTime", unit: "s", from: "ours"},
 	{of: "adaptive", what: "largest request", value: "64 KiB and twice the bytes received", file: "adaptive.go", expression: "return FirstOrder + 2*arrived", from: "TCP doubles its window in a round trip"},
 	{of: "adaptive", what: "smallest request of a slow link, for a reader in order", name: "MinimumRequest", unit: "B", from: "ours"},
-	{of: "adaptive", what: "bytes requested ahead", value: "1.25 times what a connection delivers in its delay", file: "../download/connection.go", expression: "(1.25 * rate).Over(delay)", from: "ours, compared for energy"},
-	{of: "adaptive", what: "longest delay that counts for them", name: "download.mostQueue", unit: "times the delay without a queue", from: "ours"},
+	{of: "adaptive", what: "bytes requested ahead", value: "1.25 times what a connection delivers in its delay", file: "../transfer/rates.go", expression: "ahead = 1.25", from: "ours, compared for energy"},
+	{of: "adaptive", what: "longest delay that counts for them", name: "transfer.MostQueue", unit: "times the delay without a queue", from: "ours"},
 	{of: "adaptive", what: "bytes received after which slow start has ended", name: "startTrips", unit: "round trips at the present rate", from: "ours"},
 	{of: "adaptive", what: "bytes requested ahead in slow start, at most", value: "what the link carries in 2 round trips", file: "adaptive.go", expression: "(2*most).Over(trip)", from: "ours"},
 	{of: "adaptive", what: "assumed rate of a link in slow start", name: "asymmetry", unit: "times the rate of its handshakes", from: "ours, compared"},
@@ -114,7 +114,7 @@ var constants = []chosen{
 	{of: "adaptive", what: "doubled connections stay if the link becomes", name: "worth", unit: "times as fast", from: "ours"},
 	{of: "adaptive", what: "nothing changes while a link becomes", name: "steady", unit: "times as fast in a round", from: "ours"},
 	{of: "adaptive", what: "pause after a doubling without effect", value: "8 rounds, then twice as many each time", file: "adaptive.go", expression: "g.rests = max(8, 2*g.rests)", from: "ours"},
-	{of: "adaptive", what: "retry on a silent link after", value: "half a round trip, later 1/32 of its silence", file: "../download/rescue.go", expression: "askedAgain = 32", from: "ours, compared"},
+	{of: "adaptive", what: "retry on a silent link after", value: "half a round trip, later 1/32 of its silence", file: "../transfer/dial.go", expression: "askedAgain = 32", from: "ours, compared"},
 	{of: "adaptive", what: "largest hedged request, as work", name: "download.repeatTime", unit: "s", from: "ours"},
 	{of: "adaptive", what: "not taken from a connection of the same link: what arrives within", name: "download.onItsWay", unit: "round trips", from: "ours, compared"},
 	{of: "adaptive", what: "proxy and serve keep idle connections for", name: "download.keepTime", unit: "s", from: "ours"},
@@ -161,13 +161,13 @@ var constants = []chosen{
 	{of: "booster", what: "a segment", name: "boosterSegment", unit: "B", from: notSaid},
 	{of: "dynsub", what: "playback time of a segment", name: "dynSubSegment", unit: "s", from: "ours; services take 2 to 10 s"},
 
-	{of: rescued, what: "check interval", name: "download.period", unit: "s", from: "ours"},
-	{of: rescued, what: "a link (in uploads a connection) is silent after", name: "download.SilentTrips", unit: "round trips", from: "ours"},
-	{of: rescued, what: "but not before", name: "download.LeastSilence", unit: "s", from: "ours"},
+	{of: rescued, what: "check interval", name: "transfer.CheckInterval", unit: "s", from: "ours"},
+	{of: rescued, what: "a link (in uploads a connection) is silent after", name: "transfer.SilentTrips", unit: "round trips", from: "ours"},
+	{of: rescued, what: "but not before", name: "transfer.LeastSilence", unit: "s", from: "ours"},
 	{of: rescued, what: "and before its first byte not before", name: "download.firstSilence", unit: "s", from: "ours"},
 	{of: rescued, what: "both double with each failure, up to", name: "download.mostSilence", unit: "s", from: "ours"},
-	{of: rescued, what: "backoff of a failed link", name: "download.leastBan", unit: "s", from: "ours"},
-	{of: rescued, what: "it doubles each time, up to", name: "download.mostBan", unit: "s", from: "ours"},
+	{of: rescued, what: "backoff of a failed link", name: "transfer.LeastBackoff", unit: "s", from: "ours"},
+	{of: rescued, what: "it doubles each time, up to", name: "transfer.MostBackoff", unit: "s", from: "ours"},
 	{of: rescued, what: "first request of a link that failed", name: "download.trial", unit: "B", from: "ours"},
 	{of: rescued, what: "work moves to another link if the end comes earlier by", name: "leastGain", unit: "s", from: "ours"},
 	{of: rescued, what: "smallest range that moves", name: "leastSteal", unit: "B", from: "ours"},
@@ -176,14 +176,14 @@ var constants = []chosen{
 	{of: rescued, what: "and for", name: "download.leastSlow", unit: "s", from: "ours"},
 	{of: rescued, what: "after all chosen links failed, the others are used for", name: "download.overruling", unit: "s", from: "ours"},
 
-	{of: "uploads", what: "check interval", name: "upload.look", unit: "s", from: "ours"},
+	{of: "uploads", what: "check interval", name: "transfer.CheckInterval", unit: "s", from: "ours"},
 	{of: "uploads", what: "unsent bytes in the kernel, at most", name: "upload.unsent", unit: "B", from: "ours, compared"},
-	{of: "uploads, adaptive", what: "bytes ahead", name: "upload.ahead", unit: "times the bytes of a round trip, and those until the next check", from: "ours, compared"},
-	{of: "uploads, adaptive", what: "longest round trip that counts for them", name: "upload.mostQueue", unit: "times the delay without a queue", from: "ours, compared"},
+	{of: "uploads, adaptive", what: "bytes ahead", name: "transfer.ahead", unit: "times the bytes of a round trip, and those until the next check", from: "ours, compared"},
+	{of: "uploads, adaptive", what: "longest round trip that counts for them", name: "transfer.MostUploadQueue", unit: "times the delay without a queue", from: "ours, compared"},
 	{of: "uploads, others", what: "requests of a link at a time", name: "upload.mostRequests", unit: "", from: "ours"},
 	{of: "uploads, rescue", what: "a link is silent after at least; least time for a confirmation", name: "upload.patience", unit: "s", from: "ours, compared"},
-	{of: "uploads, rescue", what: "backoff of a failed link", name: "upload.firstPause", unit: "s", from: "ours"},
-	{of: "uploads, rescue", what: "it doubles each time, up to", name: "upload.longestPause", unit: "s", from: "ours"},
+	{of: "uploads, rescue", what: "backoff of a failed link", name: "transfer.LeastBackoff", unit: "s", from: "ours"},
+	{of: "uploads, rescue", what: "it doubles each time, up to", name: "transfer.MostBackoff", unit: "s", from: "ours"},
 	{of: "uploads, rescue", what: "time limit to connect", name: "upload.connectPatience", unit: "s, after failures up to four times that", from: "ours"},
 	{of: "uploads, rescue", what: "time limit for TLS", name: "upload.securePatience", unit: "s or 8 round trips; it doubles each time", from: "ours"},
 }
@@ -257,7 +257,7 @@ type goConstants map[string]ast.Expr
 
 func readConstants(t *testing.T) goConstants {
 	known := goConstants{}
-	for _, folder := range []string{"schedule", "download", "upload", "transport", "energy"} {
+	for _, folder := range []string{"schedule", "transfer", "download", "upload", "transport", "energy"} {
 		files, err := filepath.Glob("../" + folder + "/*.go")
 		if err != nil {
 			t.Fatal(err)

@@ -17,9 +17,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // rtt is that of all links.
@@ -47,9 +47,9 @@ func newNetwork(serve func(*end)) *network {
 }
 
 // links are two that lead to the server.
-func (n *network) links() (links []download.Link) {
+func (n *network) links() (links []transfer.Link) {
 	for _, name := range []string{"wifi", "lte"} {
-		links = append(links, download.Link{Name: name, Device: "lo", Dial: n.pacer.Dialer(name, n.dial)})
+		links = append(links, transfer.Link{Name: name, Device: "lo", Dial: n.pacer.Dialer(name, n.dial)})
 	}
 	return links
 }

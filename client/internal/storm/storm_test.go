@@ -24,6 +24,7 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 	"github.com/linklab/linklab/client/internal/upload"
 )
@@ -141,7 +142,7 @@ func options(n *network, algorithm string, rescue bool, most int) download.Optio
 		Log:    slog.New(slog.DiscardHandler),
 	}
 	if most > 0 {
-		o.Connections = &download.Connections{Most: most}
+		o.Connections = &transfer.Connections{Most: most}
 	}
 	if algorithm == "single" {
 		o.Links = o.Links[:1]
@@ -175,9 +176,9 @@ func serves(t *testing.T, ctx context.Context, n *network) {
 	q, err := daemon.Open(daemon.Options{
 		StateDirectory: directory, Directory: directory, Parallel: 2, Log: o.Log,
 		Prepare: func(r *daemon.Request) (daemon.Run, error) {
-			return func(ctx context.Context, to download.Recorder) (rundir.Summary, error) {
+			return func(ctx context.Context, to transfer.Recorder) (rundir.Summary, error) {
 				o := o
-				o.Recorders = []download.Recorder{to}
+				o.Recorders = []transfer.Recorder{to}
 				return download.Run(ctx, o)
 			}, nil
 		},

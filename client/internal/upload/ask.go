@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -52,7 +52,7 @@ func (a *asker) ask(ctx context.Context, patience time.Duration, q transport.Que
 	for try := range mostTries {
 		if try > 0 {
 			a.unsure = true
-			if err := sleep(ctx, firstPause<<try); err != nil {
+			if err := sleep(ctx, transfer.LeastBackoff<<try); err != nil {
 				return answer, err
 			}
 		}
@@ -78,7 +78,7 @@ func (a *asker) do(ctx context.Context, patience time.Duration, what func(contex
 	defer cancel()
 	broken := 0
 	var last error
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for pause := transfer.LeastBackoff; ; pause = min(2*pause, transfer.MostBackoff) {
 		err := a.connect(limited)
 		if err == nil {
 			if err = a.attempt(limited, patience, what); err == nil {
@@ -114,7 +114,7 @@ func (a *asker) do(ctx context.Context, patience time.Duration, what func(contex
 // would meet too.
 func isHopeless(err error) bool {
 	var of failures
-	return errors.As(err, &of) && !slices.ContainsFunc(of, func(err error) bool { return !download.IsRefusal(err) })
+	return errors.As(err, &of) && !slices.ContainsFunc(of, func(err error) bool { return !transfer.IsRefusal(err) })
 }
 
 // attempt has something done over the connection, which it closes on failure.
@@ -171,7 +171,7 @@ func (a *asker) connect(ctx context.Context) error {
 func (a *asker) race(ctx context.Context, links []*linkState) error {
 	between := time.Duration(0)
 	if a.upload.Rescue {
-		between = firstPause
+		between = transfer.LeastBackoff
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, connectPatience, errSilent)
 	defer cancel()

@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -30,15 +30,9 @@ const (
 	// round trips if these are more, and twice as long each time: TCP asks later and later.
 	securePatience = time.Second
 	secureTrips    = 8
-	// ahead is how much more than a round trip brings a connection has to send at
-	// least.
-	ahead = 1.25
-	// mostQueue is how many round trips without a queue count at most as one.
-	mostQueue = 4
 )
 
 var (
-	errGone   = errors.New("the connection is not used any more")
 	errSilent = errors.New("the link gets nothing to the server")
 	// errInsecure ends an attempt beside which TCP would go on to wait.
 	errInsecure = errors.New("nothing came for TLS")
@@ -103,7 +97,7 @@ func (s *socket) Write(p []byte) (int, error) {
 	return s.Socket.Write(p)
 }
 
-// look is what has come since the last look, and what is still to come.
+// look is what has come since the last transfer.CheckInterval, and what is still to come.
 func (s *sockets) look() (came, pending quantity.Bytes, rtt link.RoundTrip) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,9 +146,9 @@ func (c *connection) connect() {
 	between := time.Duration(0)
 	switch {
 	case u.Rescue && c.rtt > 0:
-		between = max(look, c.rtt/2)
+		between = max(transfer.CheckInterval, c.rtt/2)
 	case u.Rescue:
-		between = firstPause
+		between = transfer.LeastBackoff
 	}
 	ctx, cancel := u.attempt(l.failures)
 	c.abandon = cancel
@@ -217,7 +211,7 @@ func (l *linkState) open(ctx context.Context, between time.Duration, tries int) 
 		}
 		return below, err
 	}
-	first, err := kept(download.Repeated(ctx, dial, between))
+	first, err := kept(transfer.Dial(ctx, dial, between))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -241,14 +235,14 @@ func (c *connection) install(conn httpConn, opened *sockets) {
 	c.close(errSilent)
 	now := c.link.upload.now()
 	c.conn, c.sockets, c.tries = conn, opened, 0
-	c.pace = throughput.NewPace(download.PaceWindow)
+	c.pace = throughput.NewPace(transfer.PaceWindow)
 	opened.look() // What came for TLS is nothing of the file.
 	c.heard = now
 	c.measure(now)
 	if c.link.upload.free.Bytes() == 0 {
 		opened.hurry()
 	}
-	c.link.shown.Add(now, conn.Received())
+	c.link.Shown.Add(now, conn.Received())
 }
 
 // close closes the connection, if it is there, and ends its requests.
@@ -285,13 +279,13 @@ func (c *connection) measure(now time.Duration) {
 		c.got, c.heard, c.link.upload.moved = now, now, now
 		c.link.upload.got += came
 		c.pace.Add(now, came)
-		c.link.together.Add(now, came)
+		c.link.Together.Add(now, came)
 	}
 	if c.left() == 0 {
 		c.heard = now
 		c.pace.End(now)
 		if !slices.ContainsFunc(c.link.connections, func(other *connection) bool { return other.left() > 0 }) {
-			c.link.together.End(now)
+			c.link.Together.End(now)
 		}
 	}
 }
@@ -302,7 +296,7 @@ func (c *connection) look(now time.Duration) {
 		return
 	}
 	c.measure(now)
-	if c.link.upload.Rescue && now-c.heard > max(download.LeastSilence, download.SilentTrips*c.rtt) {
+	if c.link.upload.Rescue && now-c.heard > transfer.Silence(transfer.LeastSilence, c.rtt) {
 		c.silent = true
 	}
 }
@@ -348,7 +342,7 @@ func (c *connection) wants(now time.Duration) bool {
 		return false
 	case u.Rescue && u.free.Bytes() == 0:
 		return !c.expects(now)
-	case c.link.growth != nil:
+	case c.link.HasSeveral():
 		return c.untaken() == 0 && c.left() < c.pipe(now)
 	}
 	newest := open[len(open)-1]
@@ -386,7 +380,7 @@ func (c *connection) expects(now time.Duration) bool {
 }
 
 // patience is how long the server may take to confirm what it has got.
-func (c *connection) patience() time.Duration { return max(patience, download.SilentTrips*c.rtt) }
+func (c *connection) patience() time.Duration { return transfer.Silence(patience, c.rtt) }
 
 // open are its requests that are not lost, the oldest first.
 func (c *connection) open(now time.Duration) []*request {
@@ -402,9 +396,9 @@ func (c *connection) open(now time.Duration) []*request {
 func (c *connection) pipe(now time.Duration) quantity.Bytes {
 	rate, most := c.pace.Rate(now), schedule.MostOrder(c.pace.Total())
 	if schedule.IsStarting(c.pace.Total(), rate, c.leastRTT) {
-		return min(most, schedule.StartRoom(c.link.shown.Most(), len(c.link.connections), c.rtt))
+		return min(most, schedule.StartRoom(c.link.Shown.Most(), len(c.link.connections), c.rtt))
 	}
-	return min(most, quantity.Bytes((ahead*rate).Over(min(c.rtt, mostQueue*c.leastRTT))+rate.Over(look)))
+	return min(most, transfer.Ahead(rate, min(c.rtt, transfer.MostUploadQueue*c.leastRTT), transfer.CheckInterval))
 }
 
 // work is what it has to do.

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // wire is a socket of which the kernel tells what a test says.
@@ -46,12 +46,12 @@ func scene(size quantity.Bytes, connections ...int) *upload {
 	}
 	u.ctx, u.end = context.WithCancelCause(context.Background())
 	for i, count := range connections {
-		l := u.newLink(i, download.Link{Name: []string{"wifi", "lte"}[i]})
-		l.growth = &schedule.Growth{Most: count}
-		for range l.growth.Begin() {
+		l := u.newLink(i, transfer.Link{Name: []string{"wifi", "lte"}[i]})
+		l.Growth = &schedule.Growth{Most: count}
+		for range l.Growth.Begin() {
 			l.connections = append(l.connections, &connection{
 				link: l, conn: still{}, sockets: &sockets{},
-				pace: throughput.NewPace(download.PaceWindow), rtt: 20 * time.Millisecond, leastRTT: 20 * time.Millisecond,
+				pace: throughput.NewPace(transfer.PaceWindow), rtt: 20 * time.Millisecond, leastRTT: 20 * time.Millisecond,
 			})
 		}
 		u.links = append(u.links, l)
@@ -89,7 +89,7 @@ func TestAConnectionIsSilentOverWhichNothingGetsThrough(t *testing.T) {
 		if gets {
 			busy.told.Acknowledged += 100
 		}
-		c.look(now + download.LeastSilence + time.Millisecond)
+		c.look(now + transfer.LeastSilence + time.Millisecond)
 		if c.silent == gets {
 			t.Errorf("something gets through %v: silent %v", gets, c.silent)
 		}
@@ -216,7 +216,7 @@ func TestWhatIsLateIsSentAgain(t *testing.T) {
 		"of the idle one nothing is known but that the other is stalled": {func(owing, idle *connection) {
 			owing.brings(8e6, now)
 			owing.heard = now - 200*time.Millisecond
-			idle.pace = throughput.NewPace(download.PaceWindow)
+			idle.pace = throughput.NewPace(transfer.PaceWindow)
 		}, true},
 		"the idle one has something to do": {func(owing, idle *connection) {
 			owing.brings(1e6, now)
@@ -288,9 +288,9 @@ func TestTheRestIsNotForALinkThatIsNotAnswered(t *testing.T) {
 	now := u.now()
 	hung, idle := u.links[0].connections[0], u.links[1].connections[0]
 	hung.brings(80e6, now)
-	u.links[0].together = hung.pace
+	u.links[0].Together = hung.pace
 	idle.brings(8e6, now)
-	u.links[1].together = idle.pace
+	u.links[1].Together = idle.pace
 	hung.gives(ranges.Range{Length: 100_000}, now)
 	hung.pending = 0
 	hung.pace.End(now)
@@ -357,8 +357,8 @@ func TestALinkThatConnectsKeepsItsPart(t *testing.T) {
 	u := scene(1000, 1, 1)
 	u.Scheduler = schedule.Naive{}
 	there, connects := u.links[0], u.links[1]
-	there.growth, connects.growth = nil, nil
-	there.requests = 1
+	there.Growth, connects.Growth = nil, nil
+	there.Requests = 1
 	connects.connections[0].sockets = nil
 	if size := u.size(there.connections[0], time.Second); size != 0 {
 		t.Errorf("a link takes %d bytes of another one's part", int64(size))
@@ -394,11 +394,11 @@ func TestAConnectionHasSomethingToSendAhead(t *testing.T) {
 // What alg3-history asks for depends on how much the link varied.
 func TestTheSchedulerIsToldOfTheVariation(t *testing.T) {
 	l := scene(1000, 1).links[0]
-	l.meter.Start(0)
+	l.Meter.Start(0)
 	for i := range 10 {
-		l.meter.Add(time.Duration(i+1)*time.Second, quantity.Bytes(1000*(i%2+1)))
+		l.Meter.Add(time.Duration(i+1)*time.Second, quantity.Bytes(1000*(i%2+1)))
 	}
-	if v := l.known(10 * time.Second).Variation; v == 0 || v != l.meter.Variation() {
-		t.Errorf("the scheduler is told of a variation of %v, %v was measured", v, l.meter.Variation())
+	if v := l.known(10 * time.Second).Variation; v == 0 || v != l.Meter.Variation() {
+		t.Errorf("the scheduler is told of a variation of %v, %v was measured", v, l.Meter.Variation())
 	}
 }

@@ -4,35 +4,26 @@ import (
 	"slices"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // linkState is a link in an upload.
 type linkState struct {
-	download.Link
+	transfer.Link
 	upload *upload
 	index  int
 	// connections are the link's connections, one at least.
 	connections []*connection
-	// growth decides how many there are; nil where there is one.
-	growth *schedule.Growth
-	// shown is what making them has shown.
-	shown schedule.Shown
-	// meter counts what the connections take, and together what the server's kernel
-	// has got, while they had something to send.
-	meter    *throughput.Meter
-	together *throughput.Pace
-
-	requests int
-	bytes    quantity.Bytes
-	wasted   quantity.Bytes
-	last     time.Duration
+	transfer.Account
+	transfer.Growing
+	// bytes is what the server has confirmed.
+	bytes quantity.Bytes
 	// rtt and leastRTT are round trip times, with the queue and without.
 	rtt, leastRTT time.Duration
 
@@ -48,20 +39,20 @@ type linkState struct {
 	away bool
 }
 
-func (u *upload) newLink(index int, of download.Link) *linkState {
+func (u *upload) newLink(index int, of transfer.Link) *linkState {
 	return &linkState{
 		Link: of, upload: u, index: index,
-		meter: throughput.NewMeter(u.Window), together: throughput.NewPace(download.PaceWindow),
+		Account: transfer.NewAccount(u.Window), Growing: transfer.Growing{Together: throughput.NewPace(transfer.PaceWindow)},
 	}
 }
 
 // begin gives the link the connections that it begins with.
 func (l *linkState) begin() {
-	l.connections, l.growth = nil, nil
+	l.connections, l.Growth = nil, nil
 	count := 1
 	if l.upload.Connections != nil && !l.upload.whole {
-		l.growth = &schedule.Growth{Most: l.upload.Connections.Most}
-		count = l.growth.Begin()
+		l.Growth = &schedule.Growth{Most: l.upload.Connections.Most}
+		count = l.Growth.Begin()
 	}
 	for range count {
 		l.add()
@@ -70,7 +61,7 @@ func (l *linkState) begin() {
 
 // add gives the link another connection.
 func (l *linkState) add() {
-	one := &connection{link: l, pace: throughput.NewPace(download.PaceWindow)}
+	one := &connection{link: l, pace: throughput.NewPace(transfer.PaceWindow)}
 	l.connections = append(l.connections, one)
 	one.connect()
 }
@@ -81,7 +72,7 @@ func (l *linkState) remove(one *connection) {
 	if one.connecting {
 		one.abandon()
 	}
-	one.close(errGone)
+	one.close(transfer.ErrGone)
 	l.connections = slices.DeleteFunc(l.connections, func(other *connection) bool { return other == one })
 }
 
@@ -89,7 +80,7 @@ func (l *linkState) remove(one *connection) {
 func (l *linkState) tend(now time.Duration) {
 	u := l.upload
 	l.connections[0].leaving = false // The one that was the first may have failed.
-	flow := schedule.Flow{Total: l.together.Total(), Busy: u.free.Bytes() > 0}
+	flow := schedule.Flow{Total: l.Together.Total(), Busy: u.free.Bytes() > 0}
 	var hears, silent bool
 	for i, one := range slices.Clone(l.connections) {
 		one.look(now)
@@ -98,7 +89,7 @@ func (l *linkState) tend(now time.Duration) {
 			continue
 		}
 		if one.conn != nil && !one.silent && one.pace.Total() > 0 {
-			one.pace.Average(max(download.PaceWindow, 2*one.rtt))
+			one.pace.Average(transfer.Averaged(one.rtt))
 			flow.Add(one.rtt, one.leastRTT, one.pace.Rate(now), i == 0)
 		}
 		hears = hears || one.conn != nil && !one.silent
@@ -107,7 +98,7 @@ func (l *linkState) tend(now time.Duration) {
 			one.connect()
 		}
 	}
-	l.together.Average(max(download.PaceWindow, 2*l.rtt))
+	l.Together.Average(transfer.Averaged(l.rtt))
 	if !hears {
 		l.away = l.away || silent
 		for _, one := range l.connections {
@@ -115,31 +106,27 @@ func (l *linkState) tend(now time.Duration) {
 		}
 		return
 	}
-	if l.growth == nil {
+	if !l.HasSeveral() {
 		return
 	}
 	if l.away {
 		l.away = false
-		l.growth.Back(0, true)
+		l.Growth.Back(0, true)
 	}
-	count := l.growth.Count(now, flow)
+	count := l.Growth.Count(now, flow)
 	for len(l.connections) < count {
 		l.add()
 	}
-	if surplus := len(l.connections) - count; surplus > 0 {
-		for _, one := range l.slowest(now)[:surplus] {
-			one.leaving = true
-		}
+	for _, one := range l.surplus(count, now) {
+		one.leaving = true
 	}
 }
 
-// slowest is the link's connections but the first, those first that are given up first.
-func (l *linkState) slowest(now time.Duration) []*connection {
-	connections := slices.Clone(l.connections[1:])
-	schedule.GivenUpFirst(connections,
-		func(one *connection) bool { return one.leaving },
-		func(one *connection) quantity.Rate { return one.pace.Rate(now) })
-	return connections
+// surplus is which connections are too many for the count.
+func (l *linkState) surplus(count int, now time.Duration) []*connection {
+	return transfer.Surplus(l.connections, count,
+		func(c *connection) bool { return c.leaving },
+		func(c *connection) *throughput.Pace { return c.pace }, now)
 }
 
 // work is what the link has to do.
@@ -148,7 +135,7 @@ func (l *linkState) work(now time.Duration) (work schedule.Work) {
 		work.Join(one.work(now))
 	}
 	if len(l.connections) > 1 {
-		work.Rate = l.together.Rate(now)
+		work.Rate = l.Together.Rate(now)
 	}
 	return work
 }
@@ -164,8 +151,8 @@ func (l *linkState) pause(err error) {
 	}
 	pause := link.Wait(err) // Too early is no other failure.
 	if pause == 0 {
-		pause = min(firstPause<<min(l.failures, 10), longestPause)
 		l.failures++
+		pause = transfer.Backoff(l.failures)
 	}
 	l.waits = now + pause
 	l.upload.record(&rundir.Ban{Link: l.Name, Error: printable.Message(err.Error()), Retry: pause.Nanoseconds()})
@@ -186,21 +173,13 @@ func (l *linkState) changed(c link.Change) {
 
 // known is what the scheduler is told.
 func (l *linkState) known(now time.Duration) schedule.Link {
-	bandwidth := l.Bandwidth
-	if bandwidth == 0 {
-		bandwidth = l.meter.Peak()
-	}
-	rate := l.meter.Rate(now)
+	rate := l.Meter.Rate(now)
 	return schedule.Link{
-		Requests: l.requests, Throughput: rate, Pace: rate, Bandwidth: bandwidth,
-		Arrived: l.bytes, RTT: l.leastRTT, Variation: l.meter.Variation(),
+		Requests: l.Requests, Throughput: rate, Pace: rate, Bandwidth: l.Peak(l.Bandwidth),
+		Arrived: l.bytes, RTT: l.leastRTT, Variation: l.Meter.Variation(),
 	}
 }
 
 func (l *linkState) summary() rundir.LinkSummary {
-	return rundir.LinkSummary{
-		Device: l.Device, Bytes: l.bytes, Finish: l.last.Nanoseconds(), Requests: l.requests,
-		MinRTT: l.leastRTT.Nanoseconds(), LastRTT: l.rtt.Nanoseconds(),
-		Peak: l.meter.Peak(), Wasted: l.wasted,
-	}
+	return l.Summary(l.Device, l.bytes, l.leastRTT, l.rtt)
 }

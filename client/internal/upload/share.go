@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // next is the range that a connection sends next, and from whom it takes that over,
@@ -35,7 +35,7 @@ func (u *upload) next(c *connection, now time.Duration) (r ranges.Range, from st
 func (u *upload) size(c *connection, now time.Duration) quantity.Bytes {
 	known := schedule.Known{Payload: u.Size}
 	x := 0
-	if c.link.growth != nil {
+	if c.link.HasSeveral() {
 		known.Links = append(known.Links, c.known(now))
 	} else {
 		x = c.link.index
@@ -49,7 +49,7 @@ func (u *upload) size(c *connection, now time.Duration) quantity.Bytes {
 	}
 	works, free := u.works(now), u.free.Bytes()
 	share := schedule.Share(c.link.index, works, free)
-	if c.link.growth != nil {
+	if c.link.HasSeveral() {
 		share = schedule.ConnectionShare(c.work(now), works[c.link.index], share)
 	}
 	switch {
@@ -79,27 +79,12 @@ func (u *upload) awaits() bool {
 // much.
 func (u *upload) works(now time.Duration) []schedule.Work {
 	works := make([]schedule.Work, len(u.links))
-	var sum quantity.Rate
-	known := 0
 	for x, l := range u.links {
 		works[x] = l.work(now)
-		if works[x].Rate > 0 {
-			sum += works[x].Rate
-			known++
-		}
 	}
-	for x, l := range u.links {
-		if w := &works[x]; w.Usable && w.Rate == 0 {
-			switch {
-			case l.Bandwidth > 0:
-				w.Rate = l.Bandwidth
-			case l.shown.Rate() > 0:
-				w.Rate = l.shown.Rate()
-			case known > 0:
-				w.Rate = sum / quantity.Rate(known) / 2
-			}
-		}
-	}
+	transfer.GuessRates(works, func(x int) (isFresh bool, bandwidth, shown quantity.Rate) {
+		return true, u.links[x].Bandwidth, u.links[x].Shown.Rate()
+	})
 	return works
 }
 
@@ -159,7 +144,7 @@ func (u *upload) ends(r ranges.Range, but *connection, now time.Duration) float6
 // isStalled reports whether what it has to send does not get through for longer than
 // usual.
 func (c *connection) isStalled(now time.Duration) bool {
-	return c.conn == nil || c.left() > 0 && now-c.heard > max(download.LeastSilence/2, 2*c.rtt)
+	return c.conn == nil || c.left() > 0 && transfer.IsQuiet(now-c.heard, c.rtt)
 }
 
 // isUnanswered reports whether the server has said nothing of the newest request for

@@ -16,7 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -25,6 +24,7 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -38,7 +38,7 @@ type Options struct {
 	Jar    http.CookieJar
 	TLS    *tls.Config
 	// Links, Scheduler, Overlap and Window are as for a download.
-	Links     []download.Link
+	Links     []transfer.Link
 	Scheduler schedule.Scheduler
 	Overlap   float64
 	Window    time.Duration
@@ -52,7 +52,7 @@ type Options struct {
 	// failure ends the upload, and nobody but the scheduler decides.
 	Rescue bool
 	// Connections lets links have several connections, with Rescue; nil is one each.
-	Connections *download.Connections
+	Connections *transfer.Connections
 	// GiveUp is how long no link may get anything to the server.
 	GiveUp time.Duration
 	// LowestRate is what all must get there together, over GiveUp; 0 is nothing.
@@ -61,20 +61,15 @@ type Options struct {
 	// it may be nil.
 	Check func() error
 	// Recorder gets the events; it may be nil.
-	Recorder download.Recorder
+	Recorder transfer.Recorder
 }
 
 const (
 	// mostRequests is how many requests a link of one connection has in flight at a
 	// time.
 	mostRequests = 4
-	// look is how often links are looked at.
-	look = 50 * time.Millisecond
-	// firstPause and longestPause are how long a link that failed is left alone.
-	firstPause   = 250 * time.Millisecond
-	longestPause = 8 * time.Second
 	// patience is the least time that a server has to confirm what it has got; it is
-	// download.SilentTrips round trips if these are more.
+	// transfer.SilentTrips round trips if these are more.
 	patience = time.Second
 )
 
@@ -179,8 +174,6 @@ type upload struct {
 	running sync.WaitGroup
 }
 
-var errComplete = errors.New("complete")
-
 // run sends all. It returns errWhole if the server refuses the first ranges.
 func (u *upload) run(ctx context.Context, whole bool) error {
 	all := ranges.Range{Length: u.Size}
@@ -209,11 +202,11 @@ func (u *upload) run(ctx context.Context, whole bool) error {
 	u.mu.Lock() // net/http may still read a body.
 	for _, l := range u.links {
 		for _, one := range l.connections {
-			one.close(errComplete)
+			one.close(transfer.ErrComplete)
 		}
 	}
 	u.mu.Unlock()
-	if err := context.Cause(u.ctx); !errors.Is(err, errComplete) {
+	if err := context.Cause(u.ctx); !errors.Is(err, transfer.ErrComplete) {
 		return err
 	}
 	return nil
@@ -221,7 +214,7 @@ func (u *upload) run(ctx context.Context, whole bool) error {
 
 // supervise looks after the links until the end.
 func (u *upload) supervise() {
-	regularly.Do(u.ctx, look, func() {
+	regularly.Do(u.ctx, transfer.CheckInterval, func() {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		now := u.now()
@@ -307,13 +300,13 @@ func (u *upload) send(c *connection, r ranges.Range, from string, now time.Durat
 	ctx, cancel := context.WithCancelCause(u.ctx)
 	one := &request{Range: r, id: u.requests, to: u.to.next(u.whole), connection: c, issued: now, moved: now, cancel: cancel}
 	c.active = append(c.active, one)
-	l.requests++
-	l.meter.Start(now)
+	l.Requests++
+	l.Meter.Start(now)
 	c.pace.Begin(now, c.leastRTT)
-	l.together.Begin(now, c.leastRTT)
+	l.Together.Begin(now, c.leastRTT)
 	u.record(&rundir.Request{
 		Link: l.Name, ID: one.id, Offset: int64(r.Offset), Length: int64(r.Length),
-		Rate: float64(l.meter.Rate(now)), From: from,
+		Rate: float64(l.Meter.Rate(now)), From: from,
 	})
 	conn := c.conn
 	u.running.Go(func() {
@@ -420,10 +413,10 @@ func (u *upload) finish(one *request, err error) {
 		c.confirmed(one)
 	case errors.Is(err, errTaken):
 		end.Outcome, end.Bytes, end.Wasted = rundir.Cancelled, 0, int64(one.taken)
-		l.wasted += one.taken
+		l.Wasted += one.taken
 	default:
 		end.Outcome, end.Bytes, end.Error, end.Wasted = rundir.Failed, 0, printable.Message(err.Error()), int64(one.taken)
-		l.wasted += one.taken
+		l.Wasted += one.taken
 		if !one.dropped {
 			u.giveBack(one)
 			u.failed(c, err)
@@ -445,14 +438,14 @@ func (c *connection) confirmed(one *request) {
 		u.kept = append(u.kept, one.Range)
 	}
 	l.bytes += news
-	l.wasted += one.Length - news
-	l.last, u.moved, u.refused, l.failures, l.problem, l.refusal = u.now(), u.now(), 0, 0, nil, nil
+	l.Wasted += one.Length - news
+	l.Last, u.moved, u.refused, l.failures, l.problem, l.refusal = u.now(), u.now(), 0, 0, nil, nil
 	for _, rival := range u.others(one.Range) {
 		u.drop(rival, errTaken)
 	}
 	if u.missing.Bytes() == 0 {
 		u.stored = one.to
-		u.end(errComplete)
+		u.end(transfer.ErrComplete)
 	}
 }
 
@@ -498,14 +491,14 @@ func (u *upload) broken(c *connection, err error) {
 		u.end(fmt.Errorf("%s: %w", l.Name, err))
 	case len(l.connections) > 1:
 		if !link.IsCrowded(err) {
-			l.growth.Lost()
+			l.Growth.Lost()
 		}
 		l.remove(c)
 	default:
 		c.close(err)
 		l.pause(err)
 	}
-	if download.IsRefusal(err) {
+	if transfer.IsRefusal(err) {
 		l.refusal = err
 	}
 	if u.isHopeless() {
@@ -564,7 +557,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if n > 0 {
 		b.request.taken += quantity.Bytes(n)
 		b.request.moved = u.now()
-		c.link.meter.Add(b.request.moved, quantity.Bytes(n))
+		c.link.Meter.Add(b.request.moved, quantity.Bytes(n))
 		if !b.request.dropped {
 			c.measure(b.request.moved)
 			u.supply(c)

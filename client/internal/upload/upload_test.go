@@ -21,12 +21,12 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -135,7 +135,7 @@ func serve(t *testing.T, s http.Handler, http2 bool) Options {
 		Scheduler: schedule.Alg1{UpperLimit: 400_000, FirstRequests: 200_000}, GiveUp: 10 * time.Second, Ranged: true,
 	}
 	for _, name := range []string{"wifi", "lte"} {
-		o.Links = append(o.Links, download.Link{Name: name, Device: "lo", Dial: link.Dialer{Device: "lo"}.Dial})
+		o.Links = append(o.Links, transfer.Link{Name: name, Device: "lo", Dial: link.Dialer{Device: "lo"}.Dial})
 	}
 	return o
 }
@@ -250,7 +250,7 @@ func TestSeveralConnectionsOfALink(t *testing.T) {
 
 // several lets links have several connections.
 func several(o Options) Options {
-	o.Rescue, o.Scheduler, o.Connections = true, schedule.Adaptive{}, &download.Connections{Most: 4}
+	o.Rescue, o.Scheduler, o.Connections = true, schedule.Adaptive{}, &transfer.Connections{Most: 4}
 	return o
 }
 

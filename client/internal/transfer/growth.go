@@ -1,0 +1,35 @@
+package transfer
+
+import (
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/throughput"
+)
+
+// Growing is what a link knows of the number of its connections.
+type Growing struct {
+	// Growth decides how many there are; nil where there is one.
+	Growth *schedule.Growth
+	// Shown is what making connections has shown of the link's rate.
+	Shown schedule.Shown
+	// Together is what all connections transfer.
+	Together *throughput.Pace
+}
+
+// HasSeveral reports whether the link may have several connections.
+func (g *Growing) HasSeveral() bool { return g.Growth != nil }
+
+// Surplus returns which of a link's connections are too many for the count: the slowest,
+// and those that leave anyway before all. The first connection stays.
+func Surplus[C any](connections []C, count int, isLeaving func(C) bool, pace func(C) *throughput.Pace, now time.Duration) []C {
+	surplus := len(connections) - count
+	if surplus <= 0 {
+		return nil
+	}
+	further := slices.Clone(connections[1:])
+	schedule.GivenUpFirst(further, isLeaving, func(c C) quantity.Rate { return pace(c).Rate(now) })
+	return further[:surplus]
+}

@@ -1,0 +1,66 @@
+package transfer
+
+import (
+	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/schedule"
+)
+
+// PaceWindow is the time over which a connection's throughput is averaged: a few round
+// trips.
+const PaceWindow = 500 * time.Millisecond
+
+// Averaged returns the time over which throughput is averaged for decisions about the
+// number of connections: what is behind a lost packet comes a round trip late.
+func Averaged(rtt time.Duration) time.Duration { return max(PaceWindow, 2*rtt) }
+
+// GuessRates gives usable work without a measured rate an estimate: the bandwidth if it is
+// known, else the rate that the link has shown, else half of the others' mean, because
+// an unknown link is not trusted much. For the work x, of returns whether it is fresh
+// (only fresh work gets an estimate) and both rates, 0 if unknown.
+func GuessRates(works []schedule.Work, of func(x int) (isFresh bool, bandwidth, shown quantity.Rate)) {
+	var sum quantity.Rate
+	var known int
+	for _, w := range works {
+		if w.Rate > 0 {
+			sum += w.Rate
+			known++
+		}
+	}
+	for x := range works {
+		w := &works[x]
+		if !w.Usable || w.Rate > 0 {
+			continue
+		}
+		isFresh, bandwidth, shown := of(x)
+		switch {
+		case !isFresh:
+		case bandwidth > 0:
+			w.Rate = bandwidth
+		case shown > 0:
+			w.Rate = shown
+		case known > 0:
+			w.Rate = sum / quantity.Rate(known) / 2
+		}
+	}
+}
+
+const (
+	// ahead is how many times what a connection transfers in its delay it has to do at
+	// least.
+	ahead = 1.25
+	// MostQueue is how many times as long as without a queue the delay of a download
+	// counts at most. What is ordered ahead fills the link's queue, which makes the delay
+	// longer, by which more would be ordered ahead until packets are lost.
+	MostQueue = 2
+	// MostUploadQueue is the same for an upload. Its delay is the round trip of TCP
+	// alone, where that of a download has the server's time in it.
+	MostUploadQueue = 4
+)
+
+// Ahead returns how many bytes a connection should have to transfer so that it is never
+// idle in its delay and the pause that follows.
+func Ahead(rate quantity.Rate, delay, pause time.Duration) quantity.Bytes {
+	return quantity.Bytes((ahead * rate).Over(delay) + rate.Over(pause))
+}
