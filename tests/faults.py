@@ -128,8 +128,8 @@ def able(names: Sequence[str], program: str) -> list[str]:
     return [
         one
         for one in names
-        if name in clients.contestant_of(one).commands
-        and (player or "playback-rate" not in clients.contestant_of(one).inputs)
+        if name in clients.client_of(one).commands
+        and (player or "playback-rate" not in clients.client_of(one).inputs)
     ]
 
 

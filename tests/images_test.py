@@ -60,15 +60,20 @@ def installed(text: str) -> set[str]:
     }
 
 
-def import_there(text: str, directory: Path, present: str, *modules: str) -> str:
-    """What goes wrong where only the files of a stage are, and these packages."""
+def lay_out(text: str, directory: Path) -> Path:
+    """Copies the files of a stage. Returns where Python finds linklab there."""
     for source, target in copied(text):
         (directory / target).mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, directory / target, dirs_exist_ok=True)
         else:
             shutil.copy(source, directory / target)
-    python_path = directory / "emulator" if (directory / "emulator").is_dir() else directory
+    return directory / "emulator" if (directory / "emulator").is_dir() else directory
+
+
+def import_there(text: str, directory: Path, present: str, *modules: str) -> str:
+    """What goes wrong where only the files of a stage are, and these packages."""
+    python_path = lay_out(text, directory)
     ran = subprocess.run(
         [sys.executable, "-P", "-c", IMPORT, str(directory), present, *modules],
         cwd=directory,
@@ -95,8 +100,17 @@ def test_the_server_s_image_has_what_it_imports(tmp_path: Path) -> None:
     assert import_there(image, tmp_path, present, "linklab.commands.standalone_server") == ""
 
 
-def test_the_image_has_every_contestant() -> None:
-    peers = [clients.contestant_of(name) for name in clients.peers(clients.USUAL_LINKS)]
-    needed = {one.needs for one in peers if one.needs is not None}
-    assert needed
-    assert needed <= installed(EMULATOR)
+def test_the_image_has_every_peer(tmp_path: Path) -> None:
+    python_path = lay_out(stage(EMULATOR, "peers"), tmp_path)
+    printed = subprocess.run(
+        [sys.executable, "-P", "-m", "linklab.runs.clients"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(python_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert printed.stdout.split() == clients.packages()
+    image = EMULATOR.rpartition("\nFROM ")[2]
+    assert "COPY --from=peers /peers /opt/linklab/peers\n" in image
+    assert {"$(cat", "/opt/linklab/peers)"} <= installed(image)

@@ -181,7 +181,7 @@ def _contestants(scenario: Scenario, asked: Sequence[str] | None) -> list[str]:
     return [
         name
         for name in clients.names(scenario.links)
-        if scenario.workload.name in clients.contestant_of(name).commands
+        if scenario.workload.name in clients.client_of(name).commands
         and clients.misfit(name, scenario, has_energy=scenario.energy is not None) is None
         and name not in {f"single-{link}" for link in scenario.links}
         and (not asked or name in asked)

@@ -53,7 +53,7 @@ def client(bench: Bench) -> Result:
                 server.url("file"),
             ),
             "aria2c -x2": (
-                *aria2(
+                *aria2.command(
                     server.url("file"),
                     connections=2,
                     devices=["lo"],

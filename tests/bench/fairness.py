@@ -33,7 +33,7 @@ BESIDE: dict[str, Sequence[str]] = {
     "nothing": (),
     "curl": ("curl", "-s", "--cacert", "{ca}", "-o", "beside", "--interface", "wlan0", "{url}"),
     **{
-        f"aria2-{n}": aria2(
+        f"aria2-{n}": aria2.command(
             "{url}", connections=n, devices=["wlan0"], ca_file="{ca}", output="beside"
         )
         for n in (8, 16)

@@ -75,11 +75,11 @@ def test_nobody_who_uses_several_links_is_left_out() -> None:
     """Programs of other people, and ways that change TCP, were."""
     tried = {*SURE, *UNSURE}
     names = clients.names(clients.USUAL_LINKS)
-    others = [one for one in names if clients.contestant_of(one).needs or one in SUPER_AGGREGATION]
+    others = [one for one in names if clients.client_of(one).program or one in SUPER_AGGREGATION]
     one_link = {"curl-wifi", "curl-lte"}
     same = {"mptcp-wifi"}  # As mptcp.
     assert set(others) - tried == one_link | same
-    changing = [one for one in names if clients.contestant_of(one).changes_tcp]
+    changing = [one for one in names if clients.client_of(one).changes_tcp]
     assert sorted(changing) == sorted(SUPER_AGGREGATION)
     assert len(tried) == len(SURE) + len(UNSURE)
 

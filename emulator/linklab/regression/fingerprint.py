@@ -27,7 +27,7 @@ from linklab.places.guest import image, kernel
 from linklab.places.versions import versions
 from linklab.regression.suite import Planned, Suite
 from linklab.runs import run_energy
-from linklab.runs.clients import contestant_of
+from linklab.runs.clients import client_of
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.trace_files import with_trace_files
 
@@ -47,7 +47,7 @@ def taken(suite: Suite) -> Fingerprint:
     model that is not there, or does not know a link."""
     programs = {"guest image": image.path("guest").name, "guest kernel": kernel.key()}
     names = {one.entrant.name for one in suite.planned if one.entrant.command is None}
-    if any(contestant_of(name).needs is None for name in names):
+    if any(client_of(name).program is None for name in names):
         programs["Go"] = _go(versions()["multilink"])
     scenarios = {one.name: of_scenario(one) for one in suite.scenarios}
     deciding = {one.scenario.name: one.scenario for one in suite.planned if _needs_energy(one)}
@@ -66,7 +66,7 @@ def of_scenario(scenario: Scenario) -> str:
 
 def _needs_energy(planned: Planned) -> bool:
     who = planned.entrant
-    return who.command is None and contestant_of(who.name).needs_energy
+    return who.command is None and client_of(who.name).needs_energy
 
 
 def _of_energy_model(text: str) -> str:

@@ -44,7 +44,7 @@ from linklab.places.guest import footing, gateway
 from linklab.places.guest.init import BIND, mount, unmount
 from linklab.runs import environment, names, outcome
 from linklab.runs import job as manifest
-from linklab.runs.clients import Contestant, Task, contestant_of
+from linklab.runs.clients import ClientUnderTest, Task, client_of
 from linklab.runs.job import Job
 from linklab.runs.outcome import Outcome
 from linklab.scenario import Scenario, ScenarioError
@@ -71,7 +71,7 @@ StartServer = Callable[[], server.Server]
 _SILENCE_S: Final = 1000.0
 
 
-def _path_use(scenario: Scenario, contestant: Contestant | None) -> PathUse | None:
+def _path_use(scenario: Scenario, contestant: ClientUnderTest | None) -> PathUse | None:
     """How Multipath TCP is to use the links; None for plain TCP."""
     if contestant is not None and contestant.multipath is not None:
         return contestant.multipath
@@ -109,7 +109,7 @@ def _help_over_lte(
     lab: Lab,
     player: Player,
     scenario: Scenario,
-    contestant: Contestant,
+    contestant: ClientUnderTest,
 ) -> None:
     """Has LTE carry what the contestant has it carry for Wi-Fi's connections: their acknowledgements,
     or, where Wi-Fi is silent, what their senders are to be told."""
@@ -243,7 +243,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
     as_written = manifest.read(run_dir)
     job = _held(host_root, as_written)
     scenario = manifest.scenario_of(run_dir)
-    contestant = contestant_of(job.contestant) if job.contestant else None
+    contestant = client_of(job.contestant) if job.contestant else None
     with contextlib.ExitStack() as stack:
         scratch = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix=scratch_prefix("run")))
@@ -471,7 +471,7 @@ def _patience_s(job: Job, scenario: Scenario) -> float:
 def _is_for_the_lab_to_check(job: Job) -> bool:
     """Whether a peer's program writes the file: nobody has told that what is in it. Our own compare
     it with the SHA-256 that they are told, and a program of the user's may write what it wants."""
-    return job.contestant is not None and contestant_of(job.contestant).needs is not None
+    return job.contestant is not None and client_of(job.contestant).program is not None
 
 
 def _sha256(path: Path) -> str | None:

@@ -13,8 +13,9 @@ from linklab.core.algorithms import TABLE
 from linklab.core.paths import MULTILINK
 from linklab.lab.multipath.path_use import PathUse
 from linklab.lab.super_aggregation import loss_fetching
+from linklab.places.guest import locked
 from linklab.runs import clients
-from linklab.runs.clients import Task, contestant_of, names
+from linklab.runs.clients import Task, client_of, names, registry
 from linklab.scenario import ClientSettings, Scenario
 from linklab.scenario.workload import MediaPlayer, Upload, Workload
 
@@ -126,7 +127,7 @@ def task(small: Scenario) -> Task:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_command_of_every_contestant(task: Task, name: str) -> None:
-    assert contestant_of(name).command(task) == COMMANDS[name]
+    assert client_of(name).command(task) == COMMANDS[name]
 
 
 def test_everybody_that_can_download_a_file_has_a_command(small: Scenario) -> None:
@@ -171,7 +172,7 @@ def test_a_player_s_requests_take_the_contestant_s_way(
     task: Task, name: str, way: list[str]
 ) -> None:
     task = replace(task, scenario=playing(task.scenario))
-    assert contestant_of(name).command(task) == [*PLAYS, *way]
+    assert client_of(name).command(task) == [*PLAYS, *way]
 
 
 PUT = ["/build/multilink", "put", "/payload.bin", GET[2]]
@@ -202,7 +203,7 @@ CHECKS = split("--ranged --verify=false --ca-file /ca.pem --run-dir /run")
 )
 def test_uploads(task: Task, name: str, words: list[str]) -> None:
     uploading = replace(task.scenario, workload=Workload(upload=Upload()))
-    assert contestant_of(name).command(replace(task, scenario=uploading)) == words
+    assert client_of(name).command(replace(task, scenario=uploading)) == words
     cannot = set(names(LINKS)) - set(clients.able(uploading))
     assert {"direct-wifi", "aria2-2"} <= cannot
     assert not {"curl-lte", "mptcp", "alg3", "naive"} & cannot
@@ -235,12 +236,12 @@ def three(small: Scenario) -> Scenario:
 
 def test_commands_of_three_links(task: Task, small: Scenario) -> None:
     task = replace(task, scenario=three(small))
-    assert "wlan0,rmnet0,rmnet1" in contestant_of("aria2-2").command(task)[6]
-    assert contestant_of("curl-lte2").command(task)[-4] == "rmnet1"
-    words = contestant_of("alg3").command(task)
+    assert "wlan0,rmnet0,rmnet1" in client_of("aria2-2").command(task)[6]
+    assert client_of("curl-lte2").command(task)[-4] == "rmnet1"
+    words = client_of("alg3").command(task)
     assert "lte2=rmnet1" in words
     assert "lte2=1000000bit/s" in words
-    assert "wifi=wlan0" not in contestant_of("single-lte2").command(task)
+    assert "wifi=wlan0" not in client_of("single-lte2").command(task)
 
 
 def test_every_link_has_contestants_of_its_own() -> None:
@@ -250,11 +251,11 @@ def test_every_link_has_contestants_of_its_own() -> None:
         "curl-lte2",
         "mptcp-lte2",
     }
-    over_mptcp = {name for name in names(THREE) if contestant_of(name).multipath}
+    over_mptcp = {name for name in names(THREE) if client_of(name).multipath}
     assert over_mptcp == {"mptcp", *clients.multipath(THREE)}
-    assert [contestant_of(name).name for name in names(THREE)] == list(names(THREE))
+    assert [client_of(name).name for name in names(THREE)] == list(names(THREE))
     with pytest.raises(KeyError):
-        contestant_of("alg4-rescue")
+        client_of("alg4-rescue")
 
 
 def test_groups() -> None:
@@ -302,10 +303,10 @@ def test_who_decides_between_kinds_refuses_other_kinds(small: Scenario) -> None:
 def test_algorithms_are_told_of_the_player(task: Task) -> None:
     playing = Workload(player=MediaPlayer(rate_bps=5_000_000, start_bytes=1_000_000))
     task = replace(task, scenario=replace(task.scenario, workload=playing))
-    words = contestant_of("gb-e").command(task)
+    words = client_of("gb-e").command(task)
     assert words[words.index("--playback-rate") + 1] == "5000000bit/s"
     assert words[words.index("--playback-buffer") + 1] == "1000000B"
-    assert "--playback-rate" not in contestant_of("alg3").command(task)
+    assert "--playback-rate" not in client_of("alg3").command(task)
 
 
 def test_names_and_aliases(small: Scenario) -> None:
@@ -331,6 +332,12 @@ def test_a_name_has_to_be_known_to_all_the_scenarios(small: Scenario) -> None:
         clients.known_to([three(small), small])("single-lte2")
 
 
+def test_the_guest_has_every_peer() -> None:
+    locked_packages = {one.name for one in locked.lock().packages["guest"]}
+    assert clients.packages() == ["aria2", "curl", "mptcpize"]
+    assert set(clients.packages()) <= locked_packages
+
+
 def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     present = {"mptcpize"}
     monkeypatch.setattr(shutil, "which", lambda name: name if name in present else None)
@@ -348,7 +355,7 @@ def test_a_client_that_is_not_built_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: name)
-    monkeypatch.setattr(clients, "MULTILINK", tmp_path / "multilink")
+    monkeypatch.setattr(registry, "MULTILINK", tmp_path / "multilink")
     assert "multilink; make setup builds it" in (clients.obstacle(["curl-lte", "alg3"]) or "")
     assert clients.obstacle(["curl-lte", "aria2-8"]) is None
     (tmp_path / "multilink").touch()
@@ -377,7 +384,7 @@ def test_the_client_has_the_lab_s_defaults_of_the_algorithms() -> None:
 
 
 def test_ways_to_use_links_by_multipath_tcp() -> None:
-    use = {name: contestant_of(name).multipath for name in ("mptcp", "mptcp-lte", "mptcp-backup")}
+    use = {name: client_of(name).multipath for name in ("mptcp", "mptcp-lte", "mptcp-backup")}
     assert use == {
         "mptcp": PathUse(),
         "mptcp-lte": PathUse(first="lte"),
@@ -394,7 +401,7 @@ def test_no_figure_of_multipath_tcp_without_what_it_lacks() -> None:
 
 @pytest.mark.parametrize("name", CHANGES_TCP)
 def test_who_changes_tcp_needs_one_link_of_each_kind(name: str, small: Scenario) -> None:
-    assert contestant_of(name).changes_tcp
+    assert client_of(name).changes_tcp
     assert clients.misfit(name, small, has_energy=False) is None
     words = f"small: {name} needs one link of Wi-Fi and one of LTE, and there are lte, lte, wifi"
     assert clients.misfit(name, three(small), has_energy=True) == words

@@ -1,0 +1,53 @@
+"""What may download in a run: linklab's algorithms and the peers they are compared with.
+
+A client under test is a name, and a command for each workload that it can do. A file is downloaded
+by the programs themselves. A player, a browser and the like are `multilink workload`, the same
+program for all: it makes its requests through a proxy that runs an algorithm, over one link, or by
+Multipath TCP. Each program has a file here; `registry.py` lists them.
+"""
+
+from linklab.runs.clients.client import ClientUnderTest, Task
+from linklab.runs.clients.multilink import ALIASES, TLS
+from linklab.runs.clients.registry import (
+    GROUPS,
+    USUAL_LINKS,
+    able,
+    chosen,
+    client_of,
+    is_taken,
+    known_to,
+    misfit,
+    missing_packages,
+    multipath,
+    named,
+    names,
+    notes,
+    obstacle,
+    packages,
+    peers,
+    published,
+)
+
+__all__ = [
+    "ALIASES",
+    "GROUPS",
+    "TLS",
+    "USUAL_LINKS",
+    "ClientUnderTest",
+    "Task",
+    "able",
+    "chosen",
+    "client_of",
+    "is_taken",
+    "known_to",
+    "misfit",
+    "missing_packages",
+    "multipath",
+    "named",
+    "names",
+    "notes",
+    "obstacle",
+    "packages",
+    "peers",
+    "published",
+]

@@ -1,0 +1,52 @@
+"""aria2 as a client, with several connections over all links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from linklab.runs.clients.client import (
+    ClientFamily,
+    ClientUnderTest,
+    Command,
+    PeerProgram,
+    Task,
+)
+from linklab.scenario.workload import WHOLE_FILE
+
+PROGRAM: Final = PeerProgram(package="aria2", executable="aria2c")
+
+
+def command(
+    url: str, *, connections: int, devices: Iterable[str], ca_file: str, output: str
+) -> list[str]:
+    """aria2, with so many connections over all devices together."""
+    file = Path(output)
+    return [
+        *("aria2c", "--no-conf", "--quiet", "--file-allocation=none", "--console-log-level=error"),
+        *(f"--ca-certificate={ca_file}", f"--multiple-interface={','.join(devices)}"),
+        *("-s", str(connections), "-x", str(connections), "-k", "1M"),
+        *("-d", str(file.parent), "-o", file.name, url),
+    ]
+
+
+def _download(connections: int) -> Command:
+    def download(task: Task) -> list[str]:
+        return command(
+            task.url,
+            connections=connections,
+            devices=[link.device for link in task.scenario.links.values()],
+            ca_file=task.ca_file,
+            output=task.output,
+        )
+
+    return download
+
+
+FAMILY: Final = ClientFamily(
+    tuple(
+        ClientUnderTest(f"aria2-{n}", {WHOLE_FILE: _download(n)}, program=PROGRAM)
+        for n in (2, 8, 16)
+    )
+)

@@ -1,0 +1,55 @@
+"""The kernel's Multipath TCP as a client: curl, or a workload's program, with ways to use the links."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from linklab.lab.multipath.path_use import PathUse
+from linklab.runs.applications import APPLICATIONS
+from linklab.runs.clients import curl, multilink
+from linklab.runs.clients.client import ClientFamily, ClientUnderTest, PeerProgram, Task
+from linklab.scenario.workload import UPLOAD, WHOLE_FILE
+
+PROGRAM: Final = PeerProgram(package="mptcpize", executable="mptcpize")
+
+
+def _download(task: Task) -> list[str]:
+    return [
+        "mptcpize",
+        "run",
+        "curl",
+        "--silent",
+        "--show-error",
+        "--fail",
+        "--cacert",
+        task.ca_file,
+        "--output",
+        task.output,
+        task.url,
+    ]
+
+
+def _upload(task: Task) -> list[str]:
+    return ["mptcpize", "run", *curl.upload(task)]
+
+
+def _application(task: Task) -> list[str]:
+    return [*multilink.application(task), "--mptcp"]
+
+
+def _client(name: str, use: PathUse) -> ClientUnderTest:
+    applications = dict.fromkeys(APPLICATIONS, _application)
+    commands = {WHOLE_FILE: _download, UPLOAD: _upload, **applications}
+    return ClientUnderTest(name, commands, program=PROGRAM, multipath=use)
+
+
+FAMILY: Final = ClientFamily(
+    (
+        _client("mptcp", PathUse()),
+        _client("mptcp-backup", PathUse(backups=True)),
+        _client("mptcp-single-path", PathUse(control="single-path")),
+        _client("mptcp-mdp", PathUse(control="schedule")),
+        _client("emptcp-kernel", PathUse(control="energy")),
+    ),
+    {"mptcp": lambda link: _client(f"mptcp-{link}", PathUse(first=link))},
+)

@@ -1,0 +1,167 @@
+"""multilink as a client: a way for each of its algorithms, and a workload's program without help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from linklab.core.algorithms import TABLE, Algorithm
+from linklab.runs import applications
+from linklab.runs.applications import APPLICATIONS
+from linklab.runs.clients.client import ClientFamily, ClientUnderTest, Command, Task
+from linklab.scenario.workload import UPLOAD, WHOLE_FILE
+
+TLS: Final = ("--min-tls-version", "1.3")
+"""What figures were measured with: to offer 1.2 as well makes the first packet longer."""
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How multilink downloads: by an algorithm as published, where nobody but that decides, or with
+    rescue; on one link, or on all. `plain` is without padding. `segment` is in the place of the
+    scenario's."""
+
+    algorithm: Algorithm
+    link: str | None = None
+    rescue: bool = False
+    plain: bool = False
+    segment: str | None = None
+
+    def flags(self, task: Task) -> list[str]:
+        """The flags that say so to a command of multilink."""
+        options = [one for one in self.algorithm.options if not (self.plain and one == "padding")]
+        words = ["--algorithm", self.algorithm.name]
+        for name in task.scenario.links if self.link is None else [self.link]:
+            settings = task.scenario.links[name]
+            words += ["--link", f"{name}={settings.device}"]
+            if "bandwidth" in options:
+                words += ["--bandwidth", f"{name}={settings.bandwidth_bps}bit/s"]
+        for option in options:
+            if option == "segment" and self.segment is not None:
+                words += ["--segment", self.segment]
+            else:
+                words += _flag(option, task)
+        if self.plain:
+            words.append("--plain")
+        rescue = ["--rescue", "--wireless-file", task.wireless]
+        words += rescue if self.rescue else ["--no-rescue"]
+        return [*words, *TLS]
+
+    def get(self, task: Task) -> list[str]:
+        """A download."""
+        return [
+            *(task.multilink, "get", task.url, *self.flags(task)),
+            *([] if self.rescue else ["--resume=false"]),
+            *("--ca-file", task.ca_file, "--checksum", f"sha-256={task.sha256}"),
+            *("--run-dir", task.run_dir, "-o", task.output),
+        ]
+
+    def put(self, task: Task) -> list[str]:
+        """An upload. The lab's server takes ranges (`exchange.rb`), and a run asks nothing else."""
+        return [
+            *(task.multilink, "put", task.payload, task.url, *self.flags(task)),
+            *("--ranged", "--verify=false"),
+            *("--ca-file", task.ca_file, "--run-dir", task.run_dir),
+        ]
+
+    def application(self, task: Task) -> list[str]:
+        """A workload's program, before a proxy. An algorithm that follows the player keeps what
+        the player does not take yet, as GreenBag's middleware does (GreenBag IV-A)."""
+        follows = "playback-rate" in self.algorithm.options
+        kept = ["--buffer", f"{task.scenario.payload.size_bytes}B"] if follows else []
+        return [
+            *(*application(task), "--", "proxy", *self.flags(task), *kept),
+            *("--ca-file", task.ca_file),
+        ]
+
+    @property
+    def commands(self) -> Mapping[str, Command]:
+        applications = dict.fromkeys(APPLICATIONS, self.application)
+        uploads = {UPLOAD: self.put} if self.algorithm.uploads else {}
+        return {WHOLE_FILE: self.get, **uploads, **applications}
+
+
+def application(task: Task) -> list[str]:
+    """The program of a workload, without the way of its requests."""
+    size_bytes = task.scenario.payload.size_bytes
+    return [
+        *(task.multilink, "workload", task.scenario.workload.name, task.url),
+        *("--size", f"{size_bytes}B", *applications.flags(task.scenario.workload, size_bytes)),
+        *("--ca-file", task.ca_file, "--checksum", f"sha-256={task.sha256}"),
+        *("--run-dir", task.run_dir),
+    ]
+
+
+def _flag(option: str, task: Task) -> list[str]:
+    """A flag of multilink and its value, nothing where its own default is to stand."""
+    match option:
+        case "energy-model":
+            return ["--energy-model", task.energy]
+        case "playback-rate" | "playback-buffer":
+            player = task.scenario.workload.player
+            if player is None:
+                return []
+            if option == "playback-rate":
+                return [
+                    "--playback-rate",
+                    f"{player.mean_rate_bps(task.scenario.payload.size_bytes):.0f}bit/s",
+                ]
+            return ["--playback-buffer", f"{player.starts_with_bytes}B"]
+    if option in task.scenario.client.flags:
+        return [f"--{option}", task.scenario.client.flag(option)]
+    return []
+
+
+def _direct(link: str) -> ClientUnderTest:
+    """A workload's program on one link, without help."""
+
+    def command(task: Task) -> list[str]:
+        return [*application(task), "--device", task.scenario.links[link].device]
+
+    return ClientUnderTest(f"direct-{link}", dict.fromkeys(APPLICATIONS, command))
+
+
+def _way(name: str, way: _Way) -> ClientUnderTest:
+    return ClientUnderTest(
+        name, way.commands, inputs=way.algorithm.needs, kinds=way.algorithm.kinds
+    )
+
+
+def _one_link_of(algorithm: Algorithm) -> Callable[[str], ClientUnderTest]:
+    return lambda link: _way(f"{algorithm.name}-{link}", _Way(algorithm, link))
+
+
+ONE_LINK: Final = [one for one in TABLE if one.one_link]
+ALL_LINKS: Final = [one for one in TABLE if not one.one_link]
+
+_ON_ALL = (
+    *(_way(one.name, _Way(one, rescue=one.rescue)) for one in ALL_LINKS),
+    *(_way(f"{one.name}-rescue", _Way(one, rescue=True)) for one in ALL_LINKS if not one.rescue),
+    *(
+        _way(f"gb-{n}kb", _Way(one, segment=f"{n}KiB"))
+        for one in ALL_LINKS
+        if one.name == "gb-p"
+        for n in (20, 100, 1000, 2000)
+    ),
+    *(
+        _way(f"{one.name}-plain", _Way(one, plain=True))
+        for one in ALL_LINKS
+        if one.compared and "padding" in one.options
+    ),
+)
+
+FAMILY: Final = ClientFamily(_ON_ALL, {one.name: _one_link_of(one) for one in ONE_LINK})
+
+DIRECT: Final = ClientFamily(on_one={"direct": _direct})
+
+_NAMES = {one.name for one in _ON_ALL}
+
+ALIASES = {
+    f"{one.alias}{variant}": f"{one.name}{variant}"
+    for one in ALL_LINKS
+    if one.alias
+    for variant in ("", "-rescue", "-plain")
+    if f"{one.name}{variant}" in _NAMES
+}
+"""Names that say what an algorithm does, and the client that each stands for."""

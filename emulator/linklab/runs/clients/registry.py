@@ -1,0 +1,196 @@
+"""All clients under test, by name. One file of this folder for each program; a line here for each file."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final
+
+from linklab.core.link_kinds import KINDS
+from linklab.core.paths import MULTILINK
+from linklab.lab.multipath.path_use import NO_COUPLING, PathUse, not_one_of_each
+from linklab.runs.clients import aria2, curl, mptcp, multilink, super_aggregation
+from linklab.runs.clients.client import ClientFamily, ClientUnderTest
+from linklab.runs.clients.multilink import ALIASES
+from linklab.scenario import Scenario
+from linklab.schema.mapping import guess
+
+FAMILIES: Final[tuple[ClientFamily, ...]] = (
+    multilink.FAMILY,
+    multilink.DIRECT,
+    curl.FAMILY,
+    mptcp.FAMILY,
+    super_aggregation.FAMILY,
+    aria2.FAMILY,
+)
+"""In the order in which lists have them."""
+
+_ON_ONE = {who: made for family in FAMILIES for who, made in family.on_one.items()}
+_ON_ALL = {one.name: one for family in FAMILIES for one in family.on_all}
+
+USUAL_LINKS = tuple(KINDS)
+"""The links of most scenarios, for what is said before a scenario is known."""
+
+
+def client_of(name: str) -> ClientUnderTest:
+    """The client of a name that `names` has for some links. Raises KeyError."""
+    if name in _ON_ALL:
+        return _ON_ALL[name]
+    who, _, link = name.rpartition("-")
+    return _ON_ONE[who](link)
+
+
+def names(links: Iterable[str]) -> tuple[str, ...]:
+    """The names of all clients for a scenario's links."""
+    return (*(f"{who}-{link}" for who in _ON_ONE for link in links), *_ON_ALL)
+
+
+def published(links: Iterable[str]) -> tuple[str, ...]:
+    """The algorithms whose figures the thesis published: on two links its six rows."""
+    return (
+        *(f"{one.name}-{link}" for one in multilink.ONE_LINK if one.compared for link in links),
+        *(one.name for one in multilink.ALL_LINKS if one.compared),
+    )
+
+
+def peers(links: Iterable[str]) -> tuple[str, ...]:
+    """Programs of other people on the same links, and one link without any."""
+    direct = [f"{who}-{link}" for who in multilink.DIRECT.on_one for link in links]
+    return (*direct, *(name for name in names(links) if client_of(name).is_peer))
+
+
+def multipath(links: Iterable[str]) -> tuple[str, ...]:
+    """Ways to use links by Multipath TCP."""
+    return (
+        *(f"mptcp-{link}" for link in links),
+        *(name for name, one in _ON_ALL.items() if one.multipath not in (None, PathUse())),
+    )
+
+
+GROUPS: dict[str, Callable[[Iterable[str]], tuple[str, ...]]] = {
+    "published": published,
+    "peers": peers,
+    "multipath": multipath,
+}
+"""Words that stand for several clients, by a scenario's links: for those of them that can do
+its workload."""
+
+
+def able(scenario: Scenario) -> list[str]:
+    """The names of the clients that can do a scenario's workload over its links."""
+    return [one for one in names(scenario.links) if _can(one, scenario)]
+
+
+def _can(name: str, scenario: Scenario) -> bool:
+    return scenario.workload.name in client_of(name).commands
+
+
+def named(text: str, scenario: Scenario, others: Collection[str] = ()) -> str:
+    """The scenario's client, or one of others, of that name or alias. Raises ValueError, also
+    for a client that cannot do the scenario's workload."""
+    known = (*able(scenario), *others)
+    name = ALIASES.get(text, text)
+    if name in names(scenario.links) and name not in known:
+        raise ValueError(
+            f"{name} cannot do the workload of {scenario.name}, {scenario.workload.name}; "
+            f"these can: {', '.join(known)}"
+        )
+    if name not in known:
+        meant = guess(text, (*known, *ALIASES))
+        raise ValueError(
+            f"no algorithm is called {text!r}{meant}; "
+            f"for {scenario.name} there are: {', '.join(known)}"
+        )
+    return name
+
+
+def known_to(scenarios: Sequence[Scenario], others: Collection[str] = ()) -> Callable[[str], str]:
+    """`named` for several scenarios, each of which has to know the name."""
+
+    def convert(text: str) -> str:
+        for scenario in scenarios:
+            text = named(text, scenario, others)
+        return text
+
+    return convert
+
+
+def chosen(text: str, scenario: Scenario) -> list[str]:
+    """The scenario's clients in a comma-separated list, `GROUPS` expanded. Raises ValueError."""
+    found: list[str] = []
+    for word in (part.strip() for part in text.split(",")):
+        if word in GROUPS:
+            found += [one for one in GROUPS[word](scenario.links) if _can(one, scenario)]
+        else:
+            found.append(named(word, scenario))
+    return list(dict.fromkeys(found))
+
+
+def misfit(name: str, scenario: Scenario, *, has_energy: bool) -> str | None:
+    """Why a client cannot download in a scenario, and what is needed; None if it can.
+    `has_energy` is whether there is an energy model."""
+    client = client_of(name)
+    use = client.multipath
+    unfit = not_one_of_each(scenario.links) if client.changes_tcp else None
+    if use is not None:
+        unfit = use.misfit(scenario.links)
+    if unfit is not None:
+        return f"{scenario.name}: {name} {unfit}"
+    others = {link.kind.name for link in scenario.links.values()}.difference(client.kinds)
+    if client.kinds and others:
+        return (
+            f"{scenario.name}: {name} decides between links of the kinds "
+            f"{', '.join(client.kinds)}, and there is {', '.join(sorted(others))}"
+        )
+    if client.needs_energy and not has_energy:
+        return (
+            f"{scenario.name}: {name} needs an energy model to decide by: a scenario with `energy`, "
+            "or --energy-model"
+        )
+    if "playback-rate" in client.inputs and scenario.workload.player is None:
+        return (
+            f"{scenario.name}: {name} needs to know at what rate the payload plays: a scenario with "
+            "a player as its `workload`"
+        )
+    return None
+
+
+def notes(wanted: Iterable[str]) -> list[str]:
+    """What has to stand beside figures of the named clients; others are programs of the user's."""
+    over_mptcp = [name for name in wanted if _speaks_mptcp(name)]
+    return [f"{', '.join(over_mptcp)}: {NO_COUPLING}"] if over_mptcp else []
+
+
+def _speaks_mptcp(name: str) -> bool:
+    try:
+        return client_of(name).multipath is not None
+    except KeyError:
+        return False
+
+
+def is_taken(name: str) -> bool:
+    """Whether a client of the usual links is called so."""
+    return name in names(USUAL_LINKS) or name in ALIASES
+
+
+def obstacle(wanted: Sequence[str], place: str = "guest") -> str | None:
+    """Why the named clients cannot run in a place, and what to do; None if they can. The guest
+    has the programs of others in its image."""
+    packages = missing_packages(wanted) if place == "host" else []
+    if packages:
+        return f"missing programs: apt-get install {' '.join(packages)}"
+    if not MULTILINK.exists() and any(client_of(name).program is None for name in wanted):
+        return f"the client is not there: {MULTILINK}; make setup builds it, or name one in LINKLAB_MULTILINK"
+    return None
+
+
+def missing_packages(wanted: Sequence[str]) -> list[str]:
+    """Debian packages that the named clients need and this machine lacks."""
+    needed = {program for name in wanted if (program := client_of(name).program) is not None}
+    return sorted(one.package for one in needed if not shutil.which(one.executable))
+
+
+def packages() -> list[str]:
+    """The Debian packages of all peers, for the guest's image and the container's."""
+    programs = {client_of(name).program for name in names(USUAL_LINKS)}
+    return sorted(one.package for one in programs if one is not None)

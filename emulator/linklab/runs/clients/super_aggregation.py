@@ -1,0 +1,39 @@
+"""Super-aggregation's mechanisms as clients: curl over Wi-Fi, where LTE helps Wi-Fi's TCP connection."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from linklab.core.link_kinds import LTE, WIFI
+from linklab.lab.multipath.path_use import link_of_kind
+from linklab.lab.network.topology import SERVER_ADDRESS, link_paths
+from linklab.runs.clients import curl
+from linklab.runs.clients.client import ClientFamily, ClientUnderTest, Task
+from linklab.scenario.workload import WHOLE_FILE
+
+
+def _wifi_address(task: Task) -> str:
+    """A socket bound to the device could send by that alone."""
+    links = task.scenario.links
+    return link_paths(links)[link_of_kind(links, WIFI)].client.address
+
+
+def _loss_fetching(task: Task) -> list[str]:
+    """What TLS encrypts for one connection is of no use on another."""
+    from linklab.lab.super_aggregation import loss_fetching  # Few runs need it.
+
+    url = f"http://{SERVER_ADDRESS}/{task.url.rpartition('/')[2]}"
+    lte = task.scenario.links[link_of_kind(task.scenario.links, LTE)].device
+    return loss_fetching.command(url, _wifi_address(task), lte, task.output, task.sha256)
+
+
+_OVER_WIFI = {WHOLE_FILE: curl.download(_wifi_address)}
+
+FAMILY: Final = ClientFamily(
+    (
+        ClientUnderTest("offloading-ack", _OVER_WIFI, program=curl.PROGRAM, offloads_acks=True),
+        ClientUnderTest("aggregating-ack", _OVER_WIFI, program=curl.PROGRAM, aggregates_acks=True),
+        ClientUnderTest("freeze", _OVER_WIFI, program=curl.PROGRAM, freezes=True),
+        ClientUnderTest("loss-fetching", {WHOLE_FILE: _loss_fetching}, fetches_losses=True),
+    )
+)
