@@ -203,7 +203,7 @@ def test_scenarios_cite_by_key(name: str) -> None:
     assert not one.source or one.source.startswith((*KEYS, "Own design: "))
 
 
-@pytest.mark.parametrize("name", publication.NAMES)
+@pytest.mark.parametrize("name", publication.names())
 def test_publications_are_cited_by_key(name: str) -> None:
     assert publication.find(name).source in KEYS
 

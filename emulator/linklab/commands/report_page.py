@@ -223,7 +223,7 @@ def _used(run: Evidence, rates: dict[str, Course]) -> dict[str, Course]:
 def _verdicts(groups: Sequence[Group]) -> dict[str, list[CheckedStatement]]:
     """The statements of every publication about scenarios that are there as they ship, or as a
     publication's campaign makes them of those that do."""
-    stated = {name: publication.find(name) for name in publication.NAMES}
+    stated = {name: publication.find(name) for name in publication.names()}
     swept = {name: one for each in stated.values() for name, one in each.swept.items()}
 
     def is_as_now(then: Scenario) -> bool:

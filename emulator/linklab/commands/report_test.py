@@ -343,7 +343,7 @@ def test_why_a_statement_fails_is_said_and_escaped(
         f"  - {{metric: download, source: s, within: 1 %, why: '{why}', values: {{hs-s7: {{alg3: 9 s}}}}}}\n",
         "ours.yaml",
     )
-    monkeypatch.setattr(publication, "NAMES", ("ours",))
+    monkeypatch.setattr(publication, "names", lambda: ["ours"])
     monkeypatch.setattr(publication, "find", lambda _: stated)
     made(tmp_path / "runs", "alg3", 1, scenario.find("hs-s7"), 16.0)
     text = page(tmp_path / "runs")

@@ -48,7 +48,7 @@ Processor and memory are of the real clock, which another command runs:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `linklab reproduce`."""
-    parser.add_argument("publication", choices=publication.NAMES)
+    parser.add_argument("publication", choices=publication.names())
     parser.add_argument(
         "--runs",
         type=count(MAX_RUNS),

@@ -34,7 +34,7 @@ statements:
 def ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A publication of a few runs instead of hundreds."""
     (tmp_path / "ours.yaml").write_text(TEXT)
-    monkeypatch.setattr(publication, "NAMES", ("ours",))
+    monkeypatch.setattr(publication, "names", lambda: ["ours"])
     monkeypatch.setattr(publication, "find", lambda name: publication.parse(TEXT, f"{name}.yaml"))
 
 

@@ -59,15 +59,14 @@ from linklab.scenario import Scenario, names_in, with_workload, workload_names
 from linklab.scenario import find as find_scenario
 from linklab.scenario.workload_file import JOINED
 from linklab.schema import document
+from linklab.schema.document import ScenarioError
 from linklab.schema.mapping import Keys, Mapping, integer, one_of, within
+from linklab.schema.named_files import NamedFiles
 from linklab.schema.quantities import TEXT, WORDS
 
 DIRECTORY: Final = PROFILES / "publications"
 
 CAMPAIGNS: Final = PROFILES / "campaigns"
-
-NAMES: Final = ("thesis", "greenbag", "mptcp", "emptcp", "super-aggregation")
-"""The publications there are, whose files lie in DIRECTORY."""
 
 Kind = Literal["calibration", "outcome", "does not follow"]
 
@@ -223,6 +222,11 @@ _STATEMENT = Keys(("metric", "source"), (*_COMMON, *(k for keys in _FORMS.values
 _ANY = Keys((), named=str)
 
 
+def names(directory: Path = DIRECTORY) -> list[str]:
+    """Lists the names of the publications whose files are in a directory, sorted."""
+    return NamedFiles("publication", (".yaml",), ScenarioError).names(directory)
+
+
 def find(name: str, directory: Path = DIRECTORY) -> Publication:
     """The publication of a name. Raises ScenarioError."""
     path = directory / f"{name}.yaml"
@@ -237,7 +241,7 @@ def about(scenario: Scenario) -> list[Statement]:
         return []
     return [
         statement
-        for name in NAMES
+        for name in names()
         for statement in find(name).statements
         if {_links_of(cell.scenario) for cell in statement.cells} == {own}
     ]

@@ -251,14 +251,14 @@ def test_what_nobody_needs_is_no_need() -> None:
         publication.parse(text, "x.yaml")
 
 
-@pytest.mark.parametrize("name", publication.NAMES)
+@pytest.mark.parametrize("name", publication.names())
 def test_those_that_ship_are_read(name: str) -> None:
     found = publication.find(name)
     assert found.checkable
     assert {one.kind for one in found.checkable} <= set(publication.KINDS)
 
 
-@pytest.mark.parametrize("name", publication.NAMES)
+@pytest.mark.parametrize("name", publication.names())
 def test_who_is_in_those_that_ship_can_do_what_is_stated(name: str) -> None:
     """GreenBag's algorithms need a player, which its scenarios are without."""
     stated = publication.find(name)
@@ -270,9 +270,13 @@ def test_who_is_in_those_that_ship_can_do_what_is_stated(name: str) -> None:
     assert [one for one in misfits if one is not None] == []
 
 
-def test_all_files_are_listed() -> None:
-    names = {path.stem for path in publication.DIRECTORY.glob("*.yaml")}
-    assert names == set(publication.NAMES)
+def test_a_publication_is_found_in_its_folder(tmp_path: Path) -> None:
+    assert set(publication.names()) >= {"thesis", "emptcp"}
+    for name in ("b", "a"):
+        text = f"name: {name}\ntitle: t\nsource: s\nstatements:\n  - {{metric: download, source: s, {PAIR}, is: less}}\n"
+        (tmp_path / f"{name}.yaml").write_text(text)
+    assert publication.names(tmp_path) == ["a", "b"]
+    assert [publication.find(one, tmp_path).name for one in ("a", "b")] == ["a", "b"]
 
 
 def test_the_thesis_campaign_is_every_published_figure_ten_times() -> None:
