@@ -24,6 +24,7 @@ import (
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/socks"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
@@ -100,7 +101,9 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 		ErrorLog:          slog.NewLogLogger(p.Log.Handler(), slog.LevelWarn),
 	}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
-	err := server.Serve(&bothListener{listener, ctx, p})
+	err := server.Serve(&socks.Listener{Listener: listener, Serve: func(client *net.TCPConn, from io.Reader) {
+		p.socks(ctx, client, from)
+	}})
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}
