@@ -9,7 +9,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-func TestAdaptiveOrdersAQuarterOfASecond(t *testing.T) {
+func TestAdaptiveRequestsAQuarterOfASecond(t *testing.T) {
 	for _, test := range []struct {
 		pace    quantity.Rate
 		arrived quantity.Bytes
@@ -27,8 +27,8 @@ func TestAdaptiveOrdersAQuarterOfASecond(t *testing.T) {
 	}
 }
 
-// grown is how many connections a link comes to have in the course of rounds,
-// which delivers rate(n) with n of them.
+// grown returns the number of connections after each round of a link that delivers rate(n)
+// with n connections.
 func grown(most, rounds int, queue time.Duration, rate func(n int) quantity.Rate) (counts []int) {
 	g := &Growth{Most: most}
 	n := g.Begin()
@@ -49,7 +49,7 @@ func grown(most, rounds int, queue time.Duration, rate func(n int) quantity.Rate
 
 func last(counts []int) int { return counts[len(counts)-1] }
 
-func TestMoreConnectionsWhereEachBringsMore(t *testing.T) {
+func TestGrowthAddsConnectionsWhileEachDeliversMore(t *testing.T) {
 	each := func(n int) quantity.Rate { return quantity.Rate(n) * 5e6 }
 	if got := grown(16, 20, 0, each); last(got) != 16 {
 		t.Errorf("a link on which all are as fast as one alone has %v connections, want 16 at last", got)
@@ -62,30 +62,29 @@ func TestMoreConnectionsWhereEachBringsMore(t *testing.T) {
 	}
 }
 
-func TestNoMoreConnectionsWhereAQueueIs(t *testing.T) {
+func TestGrowthAddsNoConnectionsToAQueue(t *testing.T) {
 	each := func(n int) quantity.Rate { return quantity.Rate(n) * 5e6 }
 	if got := grown(16, 20, 30*time.Millisecond, each); slices.Max(got) > startConnections {
 		t.Errorf("a link with a queue has %v connections", got)
 	}
 }
 
-// A queue that stands whatever is given up needs one connection.
-func TestConnectionsThatOnlyQueueAreGivenUp(t *testing.T) {
+// A queue stands with any number of connections, so one is enough.
+func TestGrowthClosesConnectionsThatOnlyQueue(t *testing.T) {
 	got := grown(16, 20, 30*time.Millisecond, func(int) quantity.Rate { return 30e6 })
 	if last(got) != 1 {
 		t.Errorf("connections are %v, want 1 at last", got)
 	}
-	// Be it that they bring less then: behind a lost packet nothing comes for as long as
-	// the queue is, and a queue of others is theirs, too.
+	// Closing goes on even if fewer connections deliver less. Behind a lost packet nothing
+	// arrives for as long as the queue is, and the queue may come from other traffic.
 	got = grown(16, 20, 30*time.Millisecond, func(n int) quantity.Rate { return quantity.Rate(min(n, 3)) * 10e6 })
 	if last(got) != 1 || !slices.IsSortedFunc(got, func(a, b int) int { return b - a }) {
 		t.Errorf("connections are %v, want 1 at last, and none taken back", got)
 	}
 }
 
-// The server may be what holds a link back: no queue forms, and more
-// connections bring nothing.
-func TestConnectionsThatBringNothingAreDropped(t *testing.T) {
+// The server may limit a link. Then no queue forms, and further connections bring nothing.
+func TestGrowthUndoesADoublingWithoutEffect(t *testing.T) {
 	got := grown(16, 40, 0, func(int) quantity.Rate { return 30e6 })
 	if last(got) != startConnections {
 		t.Errorf("connections are %v, want %d at last", got, startConnections)
@@ -101,8 +100,8 @@ func TestConnectionsThatBringNothingAreDropped(t *testing.T) {
 	}
 }
 
-// simulated is a link with a round trip time of 20 ms, about whose connections
-// g decides in rounds.
+// simulated is a link with a round trip time of 20 ms. g decides in rounds how many
+// connections it has.
 type simulated struct {
 	g     *Growth
 	n     int
@@ -147,18 +146,18 @@ func TestNewConnectionsHaveTimeForSlowStart(t *testing.T) {
 	}
 }
 
-// That more connections brought nothing is not tried again at once, and less and less often.
-func TestMoreThatBroughtNothingRest(t *testing.T) {
+// A doubling without effect is repeated only after a pause, and each pause is longer.
+func TestGrowthPausesAfterADoublingWithoutEffect(t *testing.T) {
 	s := begun(t)
 	for range 5 {
 		s.round(30e6, 0)
 	}
-	if s.n != startConnections || s.g.rest < 4 {
-		t.Fatalf("%d connections, %d rounds of rest: more have not failed", s.n, s.g.rest)
+	if s.n != startConnections || s.g.pause < 4 {
+		t.Fatalf("%d connections, %d rounds of pause: more have not failed", s.n, s.g.pause)
 	}
-	for s.g.rest > 0 {
+	for s.g.pause > 0 {
 		if s.round(30e6, 0); s.n != startConnections {
-			t.Fatalf("%d connections, and %d rounds of rest left", s.n, s.g.rest)
+			t.Fatalf("%d connections, and %d rounds of pause left", s.n, s.g.pause)
 		}
 	}
 	if s.round(30e6, 0); s.n != 2*startConnections {
@@ -167,14 +166,14 @@ func TestMoreThatBroughtNothingRest(t *testing.T) {
 	for range 5 {
 		s.round(30e6, 0)
 	}
-	if s.g.rest <= 8 {
-		t.Errorf("%d rounds of rest after the second failure", s.g.rest)
+	if s.g.pause <= 8 {
+		t.Errorf("%d rounds of pause after the second failure", s.g.pause)
 	}
 }
 
-// Connections that were there in an outage begin anew with a small window. What
-// new ones bring besides is seen later.
-func TestALinkThatIsBackHasTwiceAsMany(t *testing.T) {
+// Connections that survive an outage start again with a small window. Rounds after it show
+// what new ones add.
+func TestALinkGetsNewConnectionsAfterAnOutage(t *testing.T) {
 	s := begun(t)
 	s.round(30e6, 0)
 	s.g.Back(startConnections, false)
@@ -182,7 +181,7 @@ func TestALinkThatIsBackHasTwiceAsMany(t *testing.T) {
 		t.Fatalf("%d connections of a link that is back, want %d", s.n, 2*startConnections)
 	}
 	if s.round(30e6, 0); s.n < 2*startConnections {
-		t.Errorf("%d connections, though nobody has seen what more bring", s.n)
+		t.Errorf("%d connections, though nothing shows that more help", s.n)
 	}
 	for range 40 {
 		s.round(30e6, 50*time.Millisecond)
@@ -205,8 +204,8 @@ func TestALinkThatIsBackHasTwiceAsMany(t *testing.T) {
 	}
 }
 
-// A queue outlasts the connection that is given up too much.
-func TestTheLastConnectionIsTakenBackWhenTheQueueIsGone(t *testing.T) {
+// The queue stays until one connection too many is closed.
+func TestGrowthRestoresTheLastConnectionWhenTheQueueIsGone(t *testing.T) {
 	s := begun(t)
 	for range 4 {
 		s.round(30e6, 30*time.Millisecond)
@@ -226,19 +225,18 @@ func TestTheLastConnectionIsTakenBackWhenTheQueueIsGone(t *testing.T) {
 	}
 }
 
-// Where a queue forms, the new connections have filled the link, even if that
-// has made it no faster.
-func TestConnectionsThatFillTheLinkHaveNotFailed(t *testing.T) {
+// If a queue forms, the new connections fill the link, even if it is no faster.
+func TestGrowthKeepsConnectionsThatFillTheLink(t *testing.T) {
 	s := begun(t)
 	s.round(30e6, 0)
 	s.round(30e6, 0)
 	more := s.n
-	if s.round(31e6, 30*time.Millisecond); s.n != more || s.g.rest > 0 {
-		t.Errorf("%d connections of %d, %d rounds of rest", s.n, more, s.g.rest)
+	if s.round(31e6, 30*time.Millisecond); s.n != more || s.g.pause > 0 {
+		t.Errorf("%d connections of %d, %d rounds of pause", s.n, more, s.g.pause)
 	}
 }
 
-func TestAConnectionIsGivenUpWhereTheOthersFillTheLink(t *testing.T) {
+func TestGrowthClosesAConnectionIfTheOthersFillTheLink(t *testing.T) {
 	for _, test := range []struct {
 		first, other quantity.Rate
 		rtt          time.Duration
@@ -258,7 +256,7 @@ func TestAConnectionIsGivenUpWhereTheOthersFillTheLink(t *testing.T) {
 	}
 }
 
-func TestALinkWithNothingToDoStaysAsItIs(t *testing.T) {
+func TestGrowthIgnoresAnIdleLink(t *testing.T) {
 	g := &Growth{Most: 16}
 	n := g.Begin()
 	for i := range 50 {
@@ -275,23 +273,22 @@ func TestALinkWithNothingToDoStaysAsItIs(t *testing.T) {
 func TestConnectionsOfALinkEndTogether(t *testing.T) {
 	link := Work{Rate: 40e6, Left: 300}
 	for _, test := range []struct {
-		one   Work
-		share quantity.Bytes
-		want  quantity.Bytes
+		connection Work
+		share      quantity.Bytes
+		want       quantity.Bytes
 	}{
 		{Work{Rate: 10e6, Left: 100}, 700, 150}, // a quarter of 1000
 		{Work{Rate: 10e6, Left: 250}, 700, 0},
 		{Work{Rate: 30e6, Left: 0}, 700, 700},
 		{Work{}, 700, 700}, // unknown
 	} {
-		if got := ConnectionShare(test.one, link, test.share); got != test.want {
-			t.Errorf("of %d bytes %+v takes %d, want %d", int64(test.share), test.one, int64(got), int64(test.want))
+		if got := ConnectionShare(test.connection, link, test.share); got != test.want {
+			t.Errorf("of %d bytes %+v takes %d, want %d", int64(test.share), test.connection, int64(got), int64(test.want))
 		}
 	}
 }
 
-// Connections that nothing has come on yet divide a link's share; no part is
-// less than a request.
+// Connections without a first byte divide a link's share. No part is below MinimumRequest.
 func TestNewConnectionsDivideTheShare(t *testing.T) {
 	link := Work{Rate: 40e6, Connections: 3}
 	for share, want := range map[quantity.Bytes]quantity.Bytes{300_000: 100_000, 30_000: MinimumRequest, 9_000: 9_000} {
@@ -304,15 +301,15 @@ func TestNewConnectionsDivideTheShare(t *testing.T) {
 	}
 }
 
-func TestFirstBytesComeNoSoonerThanSlowStartBringsThem(t *testing.T) {
+func TestFirstBytesTakeSlowStart(t *testing.T) {
 	w := Work{RTT: 100 * time.Millisecond}
-	// The first round trip brings one initial window, the next two.
+	// The first round trip delivers one initial window, the next one two.
 	if got := w.First(3 * initialWindow); math.Abs(got-0.3) > 1e-9 {
 		t.Errorf("three initial windows take %v s, want .3", got)
 	}
 }
 
-func TestALinkIsAsFarAsItsConnectionsThatWork(t *testing.T) {
+func TestJoinIgnoresUnusableConnections(t *testing.T) {
 	w := Work{RTT: 0, Delay: 0}
 	w.Join(Work{Usable: true, RTT: 80 * time.Millisecond, Delay: 90 * time.Millisecond})
 	w.Join(Work{})
@@ -321,7 +318,7 @@ func TestALinkIsAsFarAsItsConnectionsThatWork(t *testing.T) {
 	}
 }
 
-func TestJoinedWorkIsThatOfTheLink(t *testing.T) {
+func TestJoinAddsConnections(t *testing.T) {
 	w := Work{Usable: true, Rate: 10e6, Left: 5, Tail: 1, Delay: 30 * time.Millisecond, RTT: 20 * time.Millisecond, Arrived: 7}
 	w.Join(Work{Usable: true, Rate: 5e6, Left: 6, Tail: 2, Delay: 20 * time.Millisecond, RTT: 25 * time.Millisecond, Arrived: 8})
 	want := Work{Usable: true, Rate: 15e6, Left: 11, Tail: 3, Delay: 20 * time.Millisecond, RTT: 20 * time.Millisecond, Arrived: 15}
@@ -340,7 +337,7 @@ func BenchmarkAdaptive(b *testing.B) {
 	}
 }
 
-func TestWhatAConnectionBringsInSlowStart(t *testing.T) {
+func TestStartRoom(t *testing.T) {
 	for _, test := range []struct {
 		most quantity.Rate
 		trip time.Duration
@@ -356,8 +353,7 @@ func TestWhatAConnectionBringsInSlowStart(t *testing.T) {
 	}
 }
 
-// The second order of a connection that has brought nothing yet is as small as
-// the first.
+// A connection without a first byte requests as little the second time as the first time.
 func TestAdaptiveFillsTheFirstWindows(t *testing.T) {
 	for _, test := range []struct {
 		link Link
@@ -373,9 +369,9 @@ func TestAdaptiveFillsTheFirstWindows(t *testing.T) {
 	}
 }
 
-// What a slow link is asked for of what somebody reads in order must come before
-// another one takes it over.
-func TestAdaptiveOrdersLessOfWhatIsReadInOrder(t *testing.T) {
+// For a reader in order a slow link requests only what arrives before another link takes it
+// over.
+func TestAdaptiveRequestsLessForAReaderInOrder(t *testing.T) {
 	for _, test := range []struct {
 		link Link
 		want quantity.Bytes

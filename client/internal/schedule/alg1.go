@@ -2,10 +2,10 @@ package schedule
 
 import "github.com/linklab/linklab/client/internal/quantity"
 
-// Alg1 shares a static upper limit among the links in proportion to their
-// throughput (thesis 4.3.3).
+// Alg1 divides a static upper limit among the links in proportion to their throughput
+// (thesis 4.3.3).
 type Alg1 struct {
-	// UpperLimit is U, the bytes shared by one request of every link.
+	// UpperLimit is U, the sum of one request of every link.
 	UpperLimit quantity.Bytes
 	// FirstRequests is the sum of the first requests of all links.
 	FirstRequests quantity.Bytes

@@ -2,8 +2,8 @@ package schedule
 
 import "github.com/linklab/linklab/client/internal/quantity"
 
-// Alg2 is Alg1 with an upper limit that grows with the share of the links'
-// bandwidth that is in use (thesis 4.3.4).
+// Alg2 is Alg1 with a dynamic upper limit. The limit grows with the used part of the
+// links' bandwidth (thesis 4.3.4).
 type Alg2 struct {
 	// FirstRequests is the sum of the first requests of all links.
 	FirstRequests quantity.Bytes
@@ -17,9 +17,9 @@ func (a Alg2) Next(x int, known Known) quantity.Bytes {
 	return requestSize(dynamicShare(x, known))
 }
 
-// dynamicShare is s_x = D · r_x/Σr in bytes, with the dynamic upper limit
-// D = payload/n · Σr/ΣB (thesis figures 4.8 and 4.9). It is 0 while nothing is known
-// of any link.
+// dynamicShare returns s_x = D · r_x/Σr in bytes, with the dynamic upper limit
+// D = payload/n · Σr/ΣB (thesis figures 4.8 and 4.9). It returns 0 while no
+// throughput or bandwidth is known.
 func dynamicShare(x int, known Known) float64 {
 	throughput, bandwidth := totalThroughput(known.Links), totalBandwidth(known.Links)
 	if throughput == 0 || bandwidth == 0 {

@@ -2,15 +2,14 @@ package schedule
 
 import "github.com/linklab/linklab/client/internal/quantity"
 
-// Alg3 is Alg2 with the bandwidth-delay product of the link as the lower
-// limit (thesis 4.3.5).
+// Alg3 is Alg2 with the link's bandwidth-delay product as the lower limit (thesis 4.3.5).
 type Alg3 struct {
 	// FirstRequests is the sum of the first requests of all links.
 	FirstRequests quantity.Bytes
-	// Padding is f, the part of what Alg2 would request beyond the
-	// bandwidth-delay product that is requested: above 0 to 1. Below 1 it
-	// keeps requests small when the links run at their bandwidth, where Alg2
-	// approaches the naive split; 1 is the plain algorithm.
+	// Padding is f, above 0 and at most 1: the part of the request of Alg2 beyond the
+	// bandwidth-delay product that Alg3 requests. Links at full bandwidth bring Alg2
+	// close to the naive split, and f below 1 keeps their requests small. With 1 it
+	// is the plain algorithm.
 	Padding float64
 }
 

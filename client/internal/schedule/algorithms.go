@@ -10,85 +10,84 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// Algorithm is a row of the table that multilink, linklab and the documents
-// share. The algorithm itself is a file of this package.
+// Algorithm is a row of the table that multilink, linklab and the documents share. The
+// code of an algorithm is in another file of this package.
 type Algorithm struct {
-	// Name is what commands, run files and metrics call it, and Alias says
-	// what it does; commands take both.
+	// Name stands in commands, run files and metrics. Alias describes the algorithm;
+	// commands accept it, too.
 	Name  string `json:"name"`
 	Alias string `json:"alias"`
-	// About is how many bytes a link requests next.
+	// About says how many bytes a link requests next.
 	About string `json:"about"`
-	// From is what it decides from (thesis table 4.1), and Wins where it does
-	// well or what it is for.
+	// From lists the inputs of a decision (thesis table 4.1). Wins says where the
+	// algorithm does well, or its purpose.
 	From []string `json:"-"`
 	Wins string   `json:"-"`
-	// Source is where it is published.
+	// Source is the publication.
 	Source string `json:"source"`
-	// Options are the flags of multilink on which it depends. With rescue what is
-	// known of links, and when the next request is due, depends on --bandwidth, --window and
-	// --overlap for each.
+	// Options are the flags of multilink that change its decisions. With rescue, every
+	// algorithm also depends on --bandwidth, --window and --overlap: they change the
+	// estimates of links and the time of the next request.
 	Options []string `json:"options"`
-	// Needs are those of Options without which it cannot decide.
+	// Needs are those of Options that are required.
 	Needs []string `json:"needs"`
-	// Kinds are the kinds of links between which it decides; none: any links.
+	// Kinds are the kinds of links that it needs. Without entries any links will do.
 	Kinds []energy.Kind `json:"kinds,omitempty"`
-	// OneLink says that it uses one link only.
+	// OneLink is true if it uses only one link.
 	OneLink bool `json:"one_link"`
-	// Rescue says that it is a part of rescue, and nothing without it.
+	// Rescue is true if it works only with rescue.
 	Rescue bool `json:"rescue"`
-	// Compared says that it is one of the rows of the thesis' tables, which
-	// linklab's word "published" stands for.
+	// Compared is true for the algorithms in the thesis' tables. linklab's word
+	// "published" stands for these.
 	Compared bool `json:"compared"`
-	// Uploads says that it can also decide how much a link sends: it has no
-	// plan of its own for a download.
+	// Uploads is true if it can also divide an upload: it has no Plan.
 	Uploads bool `json:"uploads"`
-	// Scheduler is the algorithm with these parameters.
+	// Scheduler returns the algorithm with these parameters.
 	Scheduler func(Parameters) Scheduler `json:"-"`
 }
 
-// Parameters are what users may set of algorithms.
+// Parameters are the settings of the algorithms that users can change.
 type Parameters struct {
-	// UpperLimit is U of Alg1, and FirstRequests the sum of the first
-	// requests of all links.
+	// UpperLimit is U of Alg1. FirstRequests is the sum of the first requests of all
+	// links.
 	UpperLimit, FirstRequests quantity.Bytes
 	// Padding is f of Alg3.
 	Padding float64
 	// Segment is the size of GreenBag's segments.
 	Segment quantity.Bytes
-	// Player is who plays the payload, if anybody does.
+	// Player plays the payload. The zero value means no player.
 	Player Player
-	// Model is what links draw, if that is known.
+	// Model is the energy model of the radios, nil if unknown.
 	Model *energy.Model
-	// Slowdown is that of Thrifty.
+	// Slowdown is that of EnergySaving.
 	Slowdown float64
 }
 
-// Settings are the parameters of the algorithms, and those of how requests
-// follow each other, which all algorithms share.
+// Settings holds the parameters of the algorithms, and the settings that all of them
+// share.
 type Settings struct {
 	// See Parameters.
 	UpperLimit    quantity.Bytes `json:"upper_limit_bytes"`
 	Padding       float64        `json:"padding"`
 	FirstRequests quantity.Bytes `json:"first_request_bytes"`
-	// Overlap is the part of a link's newest request after which the next is
-	// sent, and Window the time over which throughput is averaged.
+	// Overlap is the part of a link's newest request that arrives before the next request
+	// is sent. Window is the time over which throughput is averaged.
 	Overlap float64       `json:"overlap"`
 	Window  time.Duration `json:"window_ns"`
-	// Connections is how many a link may have.
+	// Connections is the largest number of connections of a link.
 	Connections int `json:"connections"`
-	// Segment is that of Parameters.
+	// Segment is the size of GreenBag's segments.
 	Segment quantity.Bytes `json:"segment_bytes"`
 }
 
-// Defaults are the settings of multilink and of linklab's scenarios where
-// nothing else is said. Thesis 4.2.2 gives an overlap of 60 %. f (0.3 in an
-// example of thesis 4.3.5), window and U are ours: 1.2 MB reproduces its results
-// best over all its scenarios. The first requests together are about as large
-// as one round of alg1: every link starts with requests of the size that it
-// would get later, and its first estimate covers several round trips. GreenBag's
-// segments have the size that served it in emulation, 500 KB of 1024 B (GreenBag
-// V-A2).
+// Defaults are the default settings of multilink and of linklab's scenarios.
+//
+// Thesis 4.2.2 gives an overlap of 60 %. f (0.3 in an example of thesis 4.3.5), Window
+// and U are ours: 1.2 MB reproduces the results of the thesis best over all its
+// scenarios. The first requests together are about as large as one round of alg1. So
+// every link starts with requests of their later size, and its first estimate covers
+// several round trips. GreenBag's segments have the best size of its emulation, 500 KB
+// of 1024 B (GreenBag V-A2).
 var Defaults = Settings{
 	UpperLimit: 1_200_000, Padding: 0.1, FirstRequests: 1_000_000,
 	Overlap: 0.6, Window: time.Second, Connections: 16, Segment: 500 << 10,
@@ -101,9 +100,9 @@ func init() {
 	}
 }
 
-// Algorithms is the table of all. What linklab and the documents read of it,
-// and of Defaults, is algorithms.json, which "go test ./internal/schedule
-// -update" writes.
+// Algorithms is the table of all algorithms. linklab and the documents read
+// algorithms.json, which holds this table and Defaults. The command "go test
+// ./internal/schedule -update" writes that file.
 var Algorithms = []Algorithm{
 	{
 		Name: "single", About: "everything, on one link", Source: "thesis 4.3.1",
@@ -156,7 +155,9 @@ var Algorithms = []Algorithm{
 		From:    []string{"throughput", "energy model", "bytes left", "time that all links would need", "time to play"},
 		Wins:    "least energy within a stated time",
 		Options: []string{"energy-model", "slowdown", "playback-rate", "playback-buffer"}, Needs: []string{"energy-model"}, Rescue: true,
-		Scheduler: func(p Parameters) Scheduler { return Thrifty{Model: p.Model, Slowdown: p.Slowdown, Player: p.Player} },
+		Scheduler: func(p Parameters) Scheduler {
+			return EnergySaving{Model: p.Model, Slowdown: p.Slowdown, Player: p.Player}
+		},
 	},
 	{
 		Name: "alg1-limited", About: "as alg1, with r/Σr at least 0.1", Source: "thesis 4.3.3, the optional limit",
@@ -264,7 +265,7 @@ var Algorithms = []Algorithm{
 // Takes reports whether the algorithm depends on a flag.
 func (a Algorithm) Takes(option string) bool { return slices.Contains(a.Options, option) }
 
-// String is the name, and the alias behind it.
+// String returns the name, with the alias in parentheses.
 func (a Algorithm) String() string {
 	if a.Alias == "" {
 		return a.Name
@@ -272,7 +273,7 @@ func (a Algorithm) String() string {
 	return a.Name + " (" + a.Alias + ")"
 }
 
-// Find is the algorithm of that name or alias. The error says which there are.
+// Find returns the algorithm with that name or alias. The error lists all of them.
 func Find(name string) (Algorithm, error) {
 	var known []string
 	for _, a := range Algorithms {
@@ -291,7 +292,7 @@ func Find(name string) (Algorithm, error) {
 	return Algorithm{}, fmt.Errorf("%sallowed are %s", meant, List(Algorithms))
 }
 
-// List names algorithms, with commas between.
+// List returns the names of algorithms, separated by commas.
 func List(algorithms []Algorithm) string {
 	names := make([]string, len(algorithms))
 	for i, a := range algorithms {
@@ -300,8 +301,8 @@ func List(algorithms []Algorithm) string {
 	return strings.Join(names, ", ")
 }
 
-// closest are those of known that differ from the text in the fewest letters,
-// if that is a third of them at most.
+// closest returns the known names with the fewest differing letters. At most a third of
+// the letters may differ.
 func closest(text string, known []string) (found []string) {
 	least := 1 + len(text)/3
 	for _, name := range known {
@@ -316,7 +317,7 @@ func closest(text string, known []string) (found []string) {
 	return found
 }
 
-// editDistance is the number of letters to insert, delete or replace
+// editDistance counts the letters to insert, delete or replace to make b from a
 // (Levenshtein 1966).
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)

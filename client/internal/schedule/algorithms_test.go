@@ -10,7 +10,7 @@ import (
 
 var update = flag.Bool("update", false, "write algorithms.json anew")
 
-func TestTheTableForOthersIsThis(t *testing.T) {
+func TestAlgorithmsFileIsUpToDate(t *testing.T) {
 	var want bytes.Buffer
 	encoder := json.NewEncoder(&want)
 	encoder.SetIndent("", "  ")

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// The document's tables, between these lines, are made from Algorithms and from constants.
+// The document's tables, between these lines, are made from Algorithms and constants.
 const (
 	document   = "../../../emulator/handbook/reference/algorithms.md"
 	tableBegin = "<!-- made by go test ./internal/schedule -update -->\n"
 	tableEnd   = "<!-- end of what is made -->\n"
 )
 
-// usual is the default of a flag that stands for a constant, "" if it has none.
+// usual returns the default of a flag, "" if it stands for no constant.
 func usual(option string) string {
 	switch option {
 	case "upper-limit":
@@ -63,14 +63,14 @@ func row(a Algorithm) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", name, a.About, strings.Join(a.From, "; "), strings.Join(constants, "; "), source, a.Wins)
 }
 
-// chosen is a constant of an algorithm. Its value is that of the Go constant of that name, or
-// what is said here of an expression that must be in the file.
+// chosen is a constant of an algorithm. Its value is that of the Go constant with this name,
+// or value if the file contains the expression.
 type chosen struct {
 	of, what string
-	// name is that of the constant, with its package unless that is schedule, and unit "s", "B",
-	// "bit/s", or what follows the number.
+	// name is the Go constant, with its package unless that is schedule. unit is "s", "B",
+	// "bit/s", or text that follows the number.
 	name, unit string
-	// value is what the expression in the file comes to.
+	// value describes the expression in the file.
 	value, file, expression string
 	from                    string
 }
@@ -113,25 +113,25 @@ var constants = []chosen{
 	{of: "adaptive", what: "and by", name: "leastQueue", unit: "s", from: "ours"},
 	{of: "adaptive", what: "doubled connections stay if the link becomes", name: "worth", unit: "times as fast", from: "ours"},
 	{of: "adaptive", what: "nothing changes while a link becomes", name: "steady", unit: "times as fast in a round", from: "ours"},
-	{of: "adaptive", what: "pause after a doubling without effect", value: "8 rounds, then twice as many each time", file: "adaptive.go", expression: "g.rests = max(8, 2*g.rests)", from: "ours"},
+	{of: "adaptive", what: "pause after a doubling without effect", value: "8 rounds, then twice as many each time", file: "adaptive.go", expression: "g.lastPause = max(8, 2*g.lastPause)", from: "ours"},
 	{of: "adaptive", what: "retry on a silent link after", value: "half a round trip, later 1/32 of its silence", file: "../transfer/dial.go", expression: "askedAgain = 32", from: "ours, compared"},
 	{of: "adaptive", what: "largest hedged request, as work", name: "download.repeatTime", unit: "s", from: "ours"},
 	{of: "adaptive", what: "not taken from a connection of the same link: what arrives within", name: "download.onItsWay", unit: "round trips", from: "ours, compared"},
 	{of: "adaptive", what: "proxy and serve keep idle connections for", name: "download.keepTime", unit: "s", from: "ours"},
 	{of: "adaptive", what: "unwanted bytes that may still arrive on a connection that is reused", name: "download.mostKeptStale", unit: "B", from: "ours"},
 
-	{of: saving, what: "check interval", name: "thriftyPeriod", unit: "s", from: "ours"},
+	{of: saving, what: "check interval", name: "savingPeriod", unit: "s", from: "ours"},
 	{of: saving, what: "work per request, without a player", name: "aloneTime", unit: "s", from: "ours"},
-	{of: saving, what: "smallest request in slow start, without a player", value: bytesText(float64(Defaults.FirstRequests)), file: "thrifty.go", expression: "max(size, Defaults.FirstRequests)", from: "ours"},
-	{of: saving, what: "a set of links is chosen if it needs at most", name: "thriftyMargin", unit: "of the time", from: "ours"},
+	{of: saving, what: "smallest request in slow start, without a player", value: bytesText(float64(Defaults.FirstRequests)), file: "energysaving.go", expression: "max(size, Defaults.FirstRequests)", from: "ours"},
+	{of: saving, what: "a set of links is chosen if it needs at most", name: "savingMargin", unit: "of the time", from: "ours"},
 	{of: saving, what: "waking links later may cost more by", name: "energy.Hysteresis", unit: "of it", from: "eMPTCP 3.4"},
 	{of: saving, what: "a link that was never used is probed if that costs at most", name: "probePart", unit: "of the energy for the rest", from: "ours"},
 	{of: saving, what: "assumed rate of a link that was never used", name: "unknownRate", unit: "bit/s", from: "eMPTCP 3.2"},
-	{of: saving, what: "length of a probe", name: "lookTime", unit: "s", from: "ours"},
+	{of: saving, what: "length of a probe", name: "probeTime", unit: "s", from: "ours"},
 	{of: saving, what: "assumed time to connect a link", name: "connectTime", unit: "s", from: "ours"},
 	{of: saving, what: "other links wait while the chosen ones suffice for", name: "leastAlone", unit: "s", from: "ours"},
 	{of: saving, what: "the same before a player", name: "leastPlayed", unit: "s", from: "ours"},
-	{of: saving, what: "the rate of a new link does not count for", name: "beginTrips", unit: "round trips", from: "ours"},
+	{of: saving, what: "the rate of a new link does not count for", name: "startupTrips", unit: "round trips", from: "ours"},
 	{of: saving, what: "shortest window of a mean rate", name: "shortestMean", unit: "s", from: "ours"},
 	{of: saving, what: "all sets are compared for at most", name: "mostSets", unit: "links", from: "ours"},
 	{of: saving, what: "time allowed beyond that of all links", name: "UsualSlowdown", unit: "times that", from: "ours: one of two equal links"},
@@ -155,7 +155,7 @@ var constants = []chosen{
 	{of: http, what: "Holt-Winters: weight of a sample in the level", name: "levelWeight", from: notSaid},
 	{of: http, what: "Holt-Winters: weight of a step in the trend", name: "trendWeight", from: notSaid},
 	{of: http, what: "smallest sample, unless φ round trips have passed", name: "leastSample", unit: "B", from: "ours: ten packets"},
-	{of: http, what: "check interval", name: "looking", unit: "s", from: "ours"},
+	{of: http, what: "check interval", name: "emptcpPeriod", unit: "s", from: "ours"},
 
 	{of: "booster", what: "all links are used for files above", name: "boosterFile", unit: "B", from: "thesis 2.3.1"},
 	{of: "booster", what: "a segment", name: "boosterSegment", unit: "B", from: notSaid},
@@ -252,7 +252,7 @@ func decimalText(number float64, unit string) string {
 	return fmt.Sprintf("%g %s", number, unit)
 }
 
-// goConstants are the expressions of constants, by package and name.
+// goConstants holds the expressions of constants by package and name.
 type goConstants map[string]ast.Expr
 
 func readConstants(t *testing.T) goConstants {
@@ -327,7 +327,7 @@ func (k goConstants) evaluated(t *testing.T, folder string, e ast.Expr) constant
 	return nil
 }
 
-func TestTheDocumentOfTheAlgorithmsIsOfThisTable(t *testing.T) {
+func TestTheDocumentIsUpToDate(t *testing.T) {
 	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)

@@ -6,39 +6,39 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// DynSub divides segments of constant duration into subsegments by the links'
+// DynSub divides segments of constant playback time in proportion to the links'
 // throughput (Evensen; thesis 2.2.2).
 type DynSub struct {
-	// Player is who plays the payload: Rate turns durations into bytes.
+	// Player plays the payload. Its Rate turns playback time into bytes.
 	Player Player
 }
 
-// dynSubSegment is how long a segment plays. Services take 2 to 10 s; the
-// shortest asks least of the player's buffer.
+// dynSubSegment is the playback time of a segment. Services use 2 to 10 s. The
+// shortest time needs the smallest buffer.
 const dynSubSegment = 2 * time.Second
 
-// Next makes it a Scheduler. Links get subsegments instead.
+// Next returns 0: links get parts of segments instead.
 func (DynSub) Next(int, Known) quantity.Bytes { return 0 }
 
-// Plan makes it a Planner.
+// Plan implements Planner.
 func (d DynSub) Plan() Plan { return d }
 
-// Every is rare: nothing depends on time.
+// Every returns a long interval, because no decision depends on time.
 func (DynSub) Every() time.Duration { return time.Second }
 
 // Use uses all links.
 func (DynSub) Use(_ *Scene, use []bool) { useAll(use) }
 
-// Segment is what plays for a segment's duration.
+// Segment returns the bytes that play for dynSubSegment.
 func (d DynSub) Segment(int, *Scene) quantity.Bytes {
 	return quantity.Bytes(d.Player.Rate.Over(dynSubSegment))
 }
 
-// Ahead sends a link's next request a little before its present one ends.
+// Ahead returns pipe, so that the link never waits for the next answer.
 func (DynSub) Ahead(pipe quantity.Bytes) quantity.Bytes { return pipe }
 
-// Share is in proportion to throughput; in equal parts before anything is known
-// of a link.
+// Share divides a segment in proportion to the throughput. If the throughput of one
+// link is unknown, all links get equal parts.
 func (DynSub) Share(x int, segment quantity.Bytes, s *Scene, shares []quantity.Bytes) {
 	var sum quantity.Rate
 	used, known := 0, true
@@ -67,5 +67,5 @@ func (DynSub) Share(x int, segment quantity.Bytes, s *Scene, shares []quantity.B
 	shares[x] = left
 }
 
-// Recover leaves every subsegment to its link.
+// Recover returns false: every link keeps its subsegments.
 func (DynSub) Recover(int, int, quantity.Bytes, *Scene) bool { return false }

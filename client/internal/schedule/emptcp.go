@@ -8,63 +8,63 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// EMPTCP is eMPTCP (eMPTCP 3) above HTTP: Wi-Fi alone at first, LTE when it has
-// shown that it is worth waking, and then whatever the Energy Information Base
-// says costs less per byte. The links that are used get requests as in Alg1,
-// small enough to leave a link soon.
+// EMPTCP is eMPTCP above HTTP (eMPTCP 3). It begins with Wi-Fi alone and adds LTE when that
+// is worth waking the radio. Then it uses the links that need the least energy per byte by
+// the Energy Information Base. The links in use get requests of Alg1, so small that a link
+// can be left soon.
 type EMPTCP struct {
-	// Sizes are those of the requests.
+	// Sizes decides the sizes of requests.
 	Sizes Alg1
-	// Model is what links draw.
+	// Model is the energy model of the radios.
 	Model *energy.Model
 }
 
 const (
-	// delayBytes is κ: LTE is not used before Wi-Fi has brought that much, or
-	// delayTime, τ, has passed (eMPTCP 4.1).
+	// delayBytes is κ and delayTime is τ: LTE is not used before Wi-Fi has delivered κ
+	// bytes, or τ has passed (eMPTCP 4.1).
 	delayBytes quantity.Bytes = 1_000_000
 	delayTime                 = 3 * time.Second
-	// samples is φ, how many samples of Wi-Fi τ must leave time for, one each
-	// round trip, and firstWindow what TCP sends in the first round trip, in bytes.
+	// samples is φ: τ must leave time for so many samples of Wi-Fi, one each round trip.
+	// firstWindow is what TCP sends in the first round trip, in bytes.
 	samples     = 10
 	firstWindow = initialWindow
-	// unknownRate is what a link is taken for that was never used (eMPTCP 3.2).
+	// unknownRate is the assumed rate of a link that was never used (eMPTCP 3.2).
 	unknownRate quantity.Rate = 5e6
-	// looking is the time between looks at the links.
-	looking = 50 * time.Millisecond
-	// leastSample is ten packets. A sample of fewer is not as exact as the margin
-	// that it is held against, and waits for more, up to φ round trips.
+	// emptcpPeriod is the check interval.
+	emptcpPeriod = 50 * time.Millisecond
+	// leastSample is the smallest sample, ten packets. A smaller sample is less exact
+	// than the hysteresis, so sampling goes on for up to φ round trips.
 	leastSample quantity.Bytes = 10 * SegmentSize
 )
 
-// Next is what Alg1 says of the links that are used.
+// Next returns the size of Alg1 among the links in use.
 func (e EMPTCP) Next(x int, known Known) quantity.Bytes {
 	at, used := known.usedOnly(x)
 	return e.Sizes.Next(at, used)
 }
 
-// Plan makes it a Planner.
+// Plan implements Planner.
 func (e EMPTCP) Plan() Plan { return &emptcp{EMPTCP: e} }
 
 type emptcp struct {
 	EMPTCP
 	choice energy.Choice
-	// opened says that LTE was used.
+	// opened is true if LTE was used.
 	opened bool
 	links  []sampled
 }
 
-// sampled is a link of which the rate is predicted.
+// sampled holds the predicted rate of a link, and its last sample.
 type sampled struct {
 	holtWinters
-	// since is when it was last without work.
+	// since is the last time at which the link had no work.
 	since time.Duration
-	// at is when the last sample was taken, and received what had come then.
+	// at is the time of the last sample. received counts the bytes up to then.
 	at       time.Duration
 	received quantity.Bytes
 }
 
-func (*emptcp) Every() time.Duration { return looking }
+func (*emptcp) Every() time.Duration { return emptcpPeriod }
 
 func (e *emptcp) Use(s *Scene, use []bool) {
 	if e.links == nil {
@@ -76,7 +76,7 @@ func (e *emptcp) Use(s *Scene, use []bool) {
 	wifi, lte := e.rate(energy.Wifi, s), e.rate(energy.LTE, s)
 	next := e.Model.Thresholds(lte).Next(e.choice, wifi)
 	if next == energy.LTEOnly {
-		next = energy.Both // it gains little over both (eMPTCP 3.4)
+		next = energy.Both // LTE alone saves little compared to both (eMPTCP 3.4).
 	}
 	if next == energy.Both && !e.opened && !e.mayOpen(s, wifi) {
 		next = energy.WifiOnly
@@ -90,8 +90,8 @@ func (e *emptcp) Use(s *Scene, use []bool) {
 	useAll(use)
 }
 
-// sample adds a sample of a link that is at work for some round trips: what
-// comes before is slow start, and would have a link left as soon as it is used.
+// sample adds a sample of a link that has been busy for some round trips. Earlier samples
+// would measure slow start, and the link would be left as soon as it is used.
 func (e *emptcp) sample(x int, s *Scene) {
 	l, p, rtt := &e.links[x], s.Progress[x], s.Links[x].period()
 	idle := s.Links[x].Spared || p.Unfinished == 0
@@ -110,11 +110,11 @@ func (e *emptcp) sample(x int, s *Scene) {
 	l.at, l.received = s.Now, p.Received
 }
 
-// period is how far samples are apart: the round trip of the handshake (eMPTCP
-// 3.2), which for LTE has the radio's promotion in it.
+// period returns the time between two samples: the round trip of the handshake (eMPTCP
+// 3.2). For LTE that includes the promotion of the radio.
 func (l Link) period() time.Duration { return max(l.Handshake, l.RTT) }
 
-// rate is the sum of what the links of a kind are predicted to deliver.
+// rate returns the sum of the predicted rates of the links of a kind.
 func (e *emptcp) rate(kind energy.Kind, s *Scene) (sum quantity.Rate) {
 	for x, p := range s.Progress {
 		switch {
@@ -128,8 +128,7 @@ func (e *emptcp) rate(kind energy.Kind, s *Scene) (sum quantity.Rate) {
 	return sum
 }
 
-// mayOpen reports whether LTE has waited long enough, and there is something
-// to do for it (eMPTCP 3.5).
+// mayOpen reports whether LTE has waited long enough, and Wi-Fi is busy (eMPTCP 3.5).
 func (e *emptcp) mayOpen(s *Scene, wifi quantity.Rate) bool {
 	for x, p := range s.Progress {
 		if p.Kind != energy.Wifi {
@@ -139,16 +138,16 @@ func (e *emptcp) mayOpen(s *Scene, wifi quantity.Rate) bool {
 		if idle := p.Silence > rtt || p.Unfinished == 0; idle || !e.links[x].known {
 			return false
 		}
-		if p.Received >= delayBytes || p.Age >= max(delayTime, settled(wifi, rtt)) {
+		if p.Received >= delayBytes || p.Age >= max(delayTime, sampleTime(wifi, rtt)) {
 			return true
 		}
 	}
 	return false
 }
 
-// settled is the time until there are enough samples of a link that begins in
-// slow start (eMPTCP equation 1).
-func settled(rate quantity.Rate, rtt time.Duration) time.Duration {
+// sampleTime returns the time until a link that begins in slow start has enough samples
+// (eMPTCP equation 1).
+func sampleTime(rate quantity.Rate, rtt time.Duration) time.Duration {
 	trips := math.Log2((rate.Over(rtt)+firstWindow)/firstWindow) + samples
 	return time.Duration(trips * float64(rtt))
 }

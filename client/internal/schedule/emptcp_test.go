@@ -10,15 +10,14 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// s3 is eMPTCP's phone, as in profiles/energy: with LTE of 8 Mbit/s both links
-// cost least from 1.2 to 4.3 Mbit/s of Wi-Fi, with 5 Mbit/s until 2.67.
+// s3 is eMPTCP's phone, as in profiles/energy. With LTE of 8 Mbit/s both links together cost
+// least for Wi-Fi of 1.2 to 4.3 Mbit/s; with LTE of 5 Mbit/s up to 2.67 Mbit/s.
 var s3 = &energy.Model{SharedMW: 322, Radios: map[energy.Kind]*energy.Radio{
 	energy.Wifi: {ActiveMW: 193.2, DownMJ: 51.97},
 	energy.LTE:  {ActiveMW: 966, DownMJ: 51.97},
 }}
 
-// over drives a plan through a time in which links bring their rates, if they
-// are used, and returns when which were.
+// over runs a plan over links with these rates and returns each change of the used links.
 type use struct {
 	at   time.Duration
 	both bool
@@ -43,7 +42,7 @@ func over(plan Plan, s *Scene, took time.Duration, wifi, lte quantity.Rate) (use
 	return uses
 }
 
-func TestEMPTCPWakesLTEWhenItIsWorthIt(t *testing.T) {
+func TestEMPTCPWakesLTEWhenThatPays(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		wifi, lte quantity.Rate
@@ -67,7 +66,7 @@ func TestEMPTCPWakesLTEWhenItIsWorthIt(t *testing.T) {
 	}
 }
 
-// At 2.5 Mbit/s, 1 MB are there after 3.2 s; at 2.69 after 2.97.
+// At 2.5 Mbit/s, 1 MB arrives in 3.2 s; at 2.69 Mbit/s in 2.97 s.
 func TestEMPTCPWaitsForAMegabyte(t *testing.T) {
 	s := scene(0, 0)
 	plan := EMPTCP{Model: s3}.Plan()
@@ -96,8 +95,8 @@ func TestEMPTCPDoesNotWakeLTEForAnIdleConnection(t *testing.T) {
 	}
 }
 
-// The border is 4.3 Mbit/s of Wi-Fi with LTE of 8 Mbit/s, and 10 % beyond it
-// the choice changes. Steps are small, since the predictor overshoots.
+// The threshold is 4.3 Mbit/s of Wi-Fi with LTE of 8 Mbit/s, and the choice changes 10 %
+// beyond it. Steps are small, because the predictor overshoots.
 func TestEMPTCPChangesItsChoice(t *testing.T) {
 	s := scene(0, 0)
 	plan := EMPTCP{Model: s3}.Plan()
@@ -112,8 +111,8 @@ func TestEMPTCPChangesItsChoice(t *testing.T) {
 	}
 }
 
-// Between two requests a link may bring little for some round trips. Sampled that
-// often, LTE would be taken for slow and left, and being left not be sampled again.
+// Between two requests a link may deliver little for some round trips. With a sample each
+// round trip, LTE would count as slow, be left, and never be sampled again.
 func TestEMPTCPSamplesOncePerHandshake(t *testing.T) {
 	s := scene(0, 0)
 	plan := EMPTCP{Model: s3}.Plan()
@@ -126,7 +125,7 @@ func TestEMPTCPSamplesOncePerHandshake(t *testing.T) {
 	}
 }
 
-// Between two looks seven packets come, and then none.
+// Seven packets arrive between two checks, and then none.
 func TestEMPTCPSamplesTenPackets(t *testing.T) {
 	s := scene(0, 0)
 	plan := EMPTCP{Model: s3}.Plan().(*emptcp)
@@ -140,18 +139,18 @@ func TestEMPTCPSamplesTenPackets(t *testing.T) {
 	}
 }
 
-// eMPTCP 4.1: in its setting equation 1 is 2.67 s.
-func TestTheTimeUntilThereAreSamples(t *testing.T) {
+// In the setting of eMPTCP 4.1 equation 1 gives 2.67 s.
+func TestSampleTime(t *testing.T) {
 	// 10 Mbit/s and 200 ms: 200 ms · (log2((250 kB + 14.48 kB)/14.48 kB) + 10).
-	if got := settled(10e6, 200*time.Millisecond).Seconds(); math.Abs(got-2.838) > 0.001 {
+	if got := sampleTime(10e6, 200*time.Millisecond).Seconds(); math.Abs(got-2.838) > 0.001 {
 		t.Errorf("%g s", got)
 	}
-	if got := settled(0, 20*time.Millisecond); got != 200*time.Millisecond {
+	if got := sampleTime(0, 20*time.Millisecond); got != 200*time.Millisecond {
 		t.Errorf("%v for ten samples", got)
 	}
 }
 
-// The links that are used get requests as if there were no others.
+// The links in use get requests as if there were no others.
 func TestEMPTCPSizes(t *testing.T) {
 	e := EMPTCP{Sizes: Alg1{UpperLimit: 1_000_000, FirstRequests: 400_000}}
 	known := Known{Payload: 1e9, Links: []Link{{Requests: 1, Throughput: 3e6}, {Requests: 1, Throughput: 1e6}}}
@@ -246,8 +245,8 @@ func TestTheOptionalLimits(t *testing.T) {
 	}
 }
 
-// Thesis 4.3.5: with a BDP of 2000 kB, a request of 9000 kB and f = .3 it
-// requests 4100 kB; with a history that varies by half, 3050.
+// Thesis 4.3.5: with a BDP of 2000 kB, a size of 9000 kB in Alg2 and f = 0.3 the request is
+// 4100 kB. With a history that varies by half it is 3050 kB.
 func TestThePaddingFollowsHistory(t *testing.T) {
 	link := Link{Requests: 1, Throughput: 80e6, Bandwidth: 80e6, RTT: 200 * time.Millisecond}
 	known := Known{Payload: 18_000_000, Links: []Link{link, link}}
@@ -260,8 +259,8 @@ func TestThePaddingFollowsHistory(t *testing.T) {
 	}
 }
 
-// Thesis 8.2.4, and what it comes to in its scenario ls, where Wi-Fi of 7.19
-// Mbit/s is below a fifth of the mean.
+// Thesis 8.2.4, and its result in scenario ls, where Wi-Fi of 7.19 Mbit/s is below 0.2 of
+// the mean.
 func TestSlowLinksAreForsaken(t *testing.T) {
 	for _, test := range []struct {
 		name      string

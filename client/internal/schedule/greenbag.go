@@ -8,50 +8,49 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// GreenBag streams over two links (GreenBag IV.B; here over any number): it
-// divides each segment so that all links end with it together, has the link
-// that ends first recover what holds up the bytes in order, and, if it is to
-// save energy, goes on with as few links as the playback needs.
+// GreenBag streams over two links, here over any number (GreenBag IV.B). It divides each
+// segment so that all links finish it together. The link that finishes first recovers the
+// bytes that hold up the order. To save energy, it uses only the links that the playback
+// needs.
 type GreenBag struct {
 	// SegmentSize is Z.
 	SegmentSize quantity.Bytes
-	// Player is who plays the payload. Without one, what must not be missed is
-	// the time at which all links end.
+	// Player plays the payload. Without a player, the deadline is the time at which all
+	// links end.
 	Player Player
-	// Model is what links draw. With it GreenBag saves energy (GB-E), without
-	// it is as fast as it can (GB-P).
+	// Model is the energy model of the radios. With it GreenBag saves energy (GB-E),
+	// without it uses all links (GB-P).
 	Model *energy.Model
-	// Halves gives each link the same share of every segment, and NoRecovery
-	// leaves every subsegment to its link: what the paper compares itself with.
+	// Halves gives each link an equal share of every segment. NoRecovery leaves every
+	// subsegment to its link. The paper compares GreenBag with these variants.
 	Halves, NoRecovery bool
 }
 
 const (
-	// recoveryWeight is w_r and modeWeight w_e, which are not published: a
-	// recovery when the playback would stop, and all links again when the
-	// present segment takes four fifths of the time until then.
+	// recoveryWeight is w_r and modeWeight is w_e; both are not published. A recovery
+	// begins when the playback would stall. All links are used again when the present
+	// segment takes 0.8 of the time until then.
 	recoveryWeight = 1.0
 	modeWeight     = 0.8
-	// modeMargin is how much of the time that the playback leaves one link may
-	// take for the rest when it is chosen. It goes on until it would take all of
-	// it: otherwise a small change of its goodput would wake the other one.
+	// modeMargin is the part of the playback's time in which one link must deliver the
+	// rest to be chosen. A chosen link may need all of the time: otherwise a small change
+	// of its goodput would wake the other link.
 	modeMargin = 0.8
 	// goodputWeight is α of the predictor (GreenBag IV.B).
 	goodputWeight = 0.3
-	// recoveryTrips is what a recovery costs, in round trips of the link that
-	// loses its connection: those of TCP, TLS and the request, and one until
-	// the close has reached the server.
+	// recoveryTrips is the cost of a recovery, in round trips of the link that loses its
+	// connection: TCP, TLS and the request, and one until the close reaches the server.
 	recoveryTrips = 4
-	// leastShare is the least of a segment that a link gets: a packet.
+	// leastShare is the smallest share of a segment, one packet.
 	leastShare = SegmentSize
-	// greenBagPeriod is how often the chosen mode is checked.
+	// greenBagPeriod is the check interval of the mode.
 	greenBagPeriod = 100 * time.Millisecond
 )
 
-// Next makes it a Scheduler. Links get subsegments instead.
+// Next returns 0: links get parts of segments instead.
 func (GreenBag) Next(int, Known) quantity.Bytes { return 0 }
 
-// Plan makes it a Planner.
+// Plan implements Planner.
 func (g GreenBag) Plan() Plan {
 	return &greenBag{GreenBag: g, player: playback{Player: g.Player}, alone: all}
 }
@@ -59,28 +58,28 @@ func (g GreenBag) Plan() Plan {
 type greenBag struct {
 	GreenBag
 	player playback
-	// predicted is Ĝ of each link, from its first finished subsegments.
+	// predicted is Ĝ of each link, 0 before its first finished subsegment.
 	predicted []quantity.Rate
 	finished  []int
-	// alone is the link that is used alone; all if there is none.
+	// alone is the only link in use, or all.
 	alone int
-	// arranging says that the next look is for a new segment: only then fewer
-	// links may be chosen.
+	// arranging is true if the next check is for a new segment. Only then the number of
+	// links in use may decrease.
 	arranging bool
 }
 
 func (*greenBag) Every() time.Duration { return greenBagPeriod }
 
-// Ahead sends a link's next request a little before its present one ends.
+// Ahead returns pipe, so that the link never waits for the next answer.
 func (*greenBag) Ahead(pipe quantity.Bytes) quantity.Bytes { return pipe }
 
-// Segment begins to arrange a segment: the mode may change.
+// Segment returns the segment size. The mode may change at the next check.
 func (g *greenBag) Segment(int, *Scene) quantity.Bytes {
 	g.arranging = true
 	return g.SegmentSize
 }
 
-// observe follows the player and the links.
+// observe updates the player and the predicted goodput of the links.
 func (g *greenBag) observe(s *Scene) {
 	if g.Player.Rate > 0 && s.Payload > 0 {
 		g.player.observe(s.Now, s.InOrder-s.Start, s.Left == 0)
@@ -101,7 +100,7 @@ func (g *greenBag) observe(s *Scene) {
 	}
 }
 
-// Use is the mode: all links, or one that brings the rest in time for less.
+// Use sets the mode: all links, or one link that delivers the rest in time for less energy.
 func (g *greenBag) Use(s *Scene, use []bool) {
 	g.observe(s)
 	if g.Model == nil {
@@ -122,8 +121,8 @@ func (g *greenBag) Use(s *Scene, use []bool) {
 	}
 }
 
-// isLate reports whether the links in use no longer bring the rest, or the
-// segment that the playback is to have next, in time.
+// isLate reports whether the links in use no longer deliver the rest, or the next segment
+// of the playback, in time.
 func (g *greenBag) isLate(s *Scene, use []bool) bool {
 	var predicted, goodput quantity.Rate
 	var segment quantity.Bytes
@@ -137,15 +136,15 @@ func (g *greenBag) isLate(s *Scene, use []bool) bool {
 	return !g.isInTime(1, s.Left, predicted) || modeWeight*g.player.lasts(0) <= seconds(segment, goodput)
 }
 
-// isInTime reports whether so many bytes come at a rate in a part of the time
-// until the playback needs the last of them. What is so of the last one is so of
-// all before: the buffer shrinks or grows steadily.
+// isInTime reports whether so many bytes arrive at a rate within a part of the time until
+// the playback needs the last of them. The buffer grows or shrinks steadily, so all earlier
+// bytes are in time, too.
 func (g *greenBag) isInTime(part float64, bytes quantity.Bytes, rate quantity.Rate) bool {
 	return part*g.player.lasts(bytes) > seconds(bytes, rate)
 }
 
-// choose is the link that brings the rest for the least energy without an
-// interruption, or all.
+// choose returns the link that delivers the rest for the least energy without a stall, or
+// all.
 func (g *greenBag) choose(s *Scene) int {
 	if !g.player.playing {
 		return all
@@ -164,8 +163,8 @@ func (g *greenBag) choose(s *Scene) int {
 	return best
 }
 
-// margin is the part of the time that link x may take: one that is used alone
-// already may take all.
+// margin returns the part of the time that link x may need. The only link in use may need
+// all of it.
 func (g *greenBag) margin(x int) float64 {
 	if g.alone == x {
 		return 1
@@ -173,13 +172,12 @@ func (g *greenBag) margin(x int) float64 {
 	return modeMargin
 }
 
-// all stands for all links together, where else there is one.
+// all stands for all links in place of the index of one.
 const all = -1
 
-// joules is what it costs to bring the rest over one link, or over all: while
-// they transmit, and in the tails of those that do or are not asleep yet. What
-// the device draws anyhow does not count. It is not known before every link has
-// brought a subsegment.
+// joules returns the energy for the rest over one link, or over all: while they transmit,
+// and for the tails of all radios that are or were awake. The base power of the device does
+// not count. known is false until every link has finished a subsegment.
 func (g *greenBag) joules(only int, s *Scene) (joules float64, known bool) {
 	loads := make([]energy.Load, 0, len(s.Progress))
 	var rate quantity.Rate
@@ -199,10 +197,9 @@ func (g *greenBag) joules(only int, s *Scene) (joules float64, known bool) {
 	return joules + (g.Model.PowerMW(loads...)-g.Model.BaseMW)*1e-3*seconds(s.Left, rate), true
 }
 
-// Share is what makes the links that are used end with the segment together
-// (GreenBag equations 3 and 4), by the goodput of their present subsegments. A
-// link of which nothing is known is taken for as fast as the mean of the
-// others.
+// Share divides a segment so that the links in use finish it together (GreenBag equations 3
+// and 4). It uses the goodput of their present subsegments. A link of unknown goodput gets
+// the mean of the others.
 func (g *greenBag) Share(x int, segment quantity.Bytes, s *Scene, shares []quantity.Bytes) {
 	rates := make([]float64, len(shares))
 	var sum float64
@@ -251,7 +248,7 @@ func (g *greenBag) Share(x int, segment quantity.Bytes, s *Scene, shares []quant
 	shares[x] = left
 }
 
-// Recover compares what the playback has with what the rest takes.
+// Recover reports whether the rest takes longer than the playback can wait.
 func (g *greenBag) Recover(_, other int, rest quantity.Bytes, s *Scene) bool {
 	if g.NoRecovery || g.alone != all {
 		return false
@@ -259,7 +256,7 @@ func (g *greenBag) Recover(_, other int, rest quantity.Bytes, s *Scene) bool {
 	price := recoveryTrips * s.Links[other].RTT
 	slow := s.Progress[other]
 	if slow.Goodput == 0 && slow.Silence <= price {
-		return false // nothing is known of it yet
+		return false // The goodput of the link is not known yet.
 	}
 	needed := seconds(rest, slow.Goodput)
 	if needed < price.Seconds() {
@@ -268,8 +265,8 @@ func (g *greenBag) Recover(_, other int, rest quantity.Bytes, s *Scene) bool {
 	return recoveryWeight*g.spare(s) <= needed
 }
 
-// spare is how long the bytes in order may wait, in seconds: until the playback
-// stops, or all links have nothing else to do.
+// spare returns how long the bytes in order may wait, in seconds: until the playback
+// stalls, or without a player until no byte is free.
 func (g *greenBag) spare(s *Scene) float64 {
 	if g.Player.Rate > 0 {
 		return g.player.lasts(0)
@@ -281,7 +278,7 @@ func (g *greenBag) spare(s *Scene) float64 {
 	return seconds(s.Free, sum)
 }
 
-// seconds is how long bytes take at a rate.
+// seconds returns how long bytes take at a rate.
 func seconds(bytes quantity.Bytes, rate quantity.Rate) float64 {
 	if bytes == 0 {
 		return 0

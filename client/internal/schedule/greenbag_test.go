@@ -18,7 +18,7 @@ var s2 = &energy.Model{Radios: map[energy.Kind]*energy.Radio{
 	},
 }}
 
-// scene has Wi-Fi and LTE at these goodputs, connected and at work.
+// scene returns busy Wi-Fi and LTE links with these goodputs.
 func scene(wifi, lte quantity.Rate) *Scene {
 	s := &Scene{
 		Known: Known{Payload: 100_000_000, Links: []Link{
@@ -44,8 +44,8 @@ func TestGreenBagSharesSegments(t *testing.T) {
 		want       [2]quantity.Bytes
 	}{
 		{"in proportion", 3e6, 1e6, 0, false, [2]quantity.Bytes{300_000, 100_000}},
-		{"less for who is late", 2e6, 2e6, 100_000, false, [2]quantity.Bytes{250_000, 150_000}},
-		{"nothing for who is later", 2e6, 2e6, 500_000, false, [2]quantity.Bytes{400_000, 0}},
+		{"less for a link that is late", 2e6, 2e6, 100_000, false, [2]quantity.Bytes{250_000, 150_000}},
+		{"nothing for a link that is later", 2e6, 2e6, 500_000, false, [2]quantity.Bytes{400_000, 0}},
 		{"nothing is known", 0, 0, 0, false, [2]quantity.Bytes{200_000, 200_000}},
 		{"one is not known: the mean of the others", 4e6, 0, 0, false, [2]quantity.Bytes{200_000, 200_000}},
 		{"one to one", 3e6, 1e6, 100_000, true, [2]quantity.Bytes{200_000, 200_000}},
@@ -61,7 +61,7 @@ func TestGreenBagSharesSegments(t *testing.T) {
 	}
 }
 
-func TestGreenBagSharesAmongWhoIsThere(t *testing.T) {
+func TestGreenBagSharesAmongUsableLinks(t *testing.T) {
 	for what, change := range map[string]func(*Scene){
 		"not connected": func(s *Scene) { s.Progress[1].Usable = false },
 		"spared":        func(s *Scene) { s.Links[1].Spared = true },
@@ -76,8 +76,8 @@ func TestGreenBagSharesAmongWhoIsThere(t *testing.T) {
 	}
 }
 
-// A recovery is due when the playback would stop before the rest is there, and
-// costs four round trips, 240 ms over LTE.
+// A recovery is due when the playback would stall before the rest arrives. It costs four
+// round trips, 240 ms over LTE.
 func TestGreenBagRecovers(t *testing.T) {
 	const rate = 8e6 // 1 MB/s
 	for _, test := range []struct {
@@ -109,7 +109,7 @@ func TestGreenBagRecovers(t *testing.T) {
 	}
 }
 
-// Without a player nobody waits for bytes in order before the end.
+// Without a player the order of bytes does not matter before the end.
 func TestGreenBagWithoutAPlayerRecoversAtTheEnd(t *testing.T) {
 	plan := GreenBag{}.Plan().(*greenBag)
 	s := scene(6e6, 1e6)
@@ -122,7 +122,7 @@ func TestGreenBagWithoutAPlayerRecoversAtTheEnd(t *testing.T) {
 	}
 }
 
-// Ĝ = .3 G + .7 Ĝ (GreenBag IV.B).
+// Ĝ = 0.3 G + 0.7 Ĝ (GreenBag IV.B).
 func TestGreenBagPredicts(t *testing.T) {
 	plan := GreenBag{}.Plan().(*greenBag)
 	s := scene(4e6, 2e6)
@@ -139,8 +139,8 @@ func TestGreenBagPredicts(t *testing.T) {
 	}
 }
 
-// GreenBag's field scenario: a video of 6.1 Mbit/s over Wi-Fi of 3.85. Wi-Fi
-// alone is enough when what is left of 89.2 MB needs less than .8 of its time.
+// GreenBag's field scenario: a video of 6.1 Mbit/s over Wi-Fi of 3.85 Mbit/s. Wi-Fi alone is
+// enough when the rest of 89.2 MB needs less than 0.8 of its time.
 func TestGreenBagGoesOnWithWifiAlone(t *testing.T) {
 	const rate = 6.1e6
 	for _, test := range []struct {
@@ -169,8 +169,8 @@ func TestGreenBagGoesOnWithWifiAlone(t *testing.T) {
 	}
 }
 
-// One link goes on alone until it would take all of the time that the playback
-// leaves, or four fifths of it for the present segment.
+// One link stays alone until it needs all of the playback's time, or 0.8 of that time for
+// the present segment.
 func TestGreenBagFallsBack(t *testing.T) {
 	for name, change := range map[string]func(*Scene){
 		"the rest would be late":    func(s *Scene) { s.Left = 40_000_000 },

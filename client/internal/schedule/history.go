@@ -7,31 +7,33 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// history is what a link carried while it was at work: means over the last
-// shortestMean, over twice as long, and so on; over all, where that is less.
+// history holds mean rates of a link over its busy time: over the last shortestMean,
+// over twice that time, and so on. A mean over more time than the link was busy is
+// the mean over all of its busy time.
 type history struct {
 	worked time.Duration
 	means  [12]quantity.Rate
 }
 
-// shortestMean is the least time over which a rate is averaged: links waver, and
-// to wake a radio costs as much as to use it for seconds.
+// shortestMean is the shortest window of a mean. Rates vary, and waking a radio costs
+// as much energy as some seconds of its use.
 const shortestMean = 2 * time.Second
 
-// add says what the link carried for a time.
+// add records the rate of the link during a time.
 func (h *history) add(rate quantity.Rate, time time.Duration) {
 	h.worked += time
 	over := shortestMean
 	for k := range h.means {
-		// Where less is known than the mean is over, all counts alike.
+		// While the link was busy for less than the window, all of that time counts equally.
 		weight := max(1-math.Exp(-time.Seconds()/over.Seconds()), time.Seconds()/h.worked.Seconds())
 		h.means[k] += quantity.Rate(weight * float64(rate-h.means[k]))
 		over *= 2
 	}
 }
 
-// over is what the link may carry on average in a time ahead: in each stretch of it
-// what it carried in as long a time past, its first seconds as the last ones.
+// over returns the mean rate to expect for a time ahead. Each stretch of that time is
+// expected to repeat a past stretch of the same length: the next seconds the last
+// seconds, the next minutes the last minutes.
 func (h *history) over(ahead time.Duration) quantity.Rate {
 	if ahead <= 0 {
 		return h.means[0]

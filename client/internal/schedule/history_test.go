@@ -7,9 +7,9 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// The next seconds are taken to be as the last ones, the next minutes as the last
+// The next seconds are expected to repeat the last seconds, the next minutes the last
 // minutes.
-func TestHistoryIsOverAsMuchAsIsAsked(t *testing.T) {
+func TestHistoryMatchesTheTimeAhead(t *testing.T) {
 	var h history
 	add := func(rate quantity.Rate, lasts time.Duration) {
 		for range lasts / (100 * time.Millisecond) {
@@ -27,8 +27,8 @@ func TestHistoryIsOverAsMuchAsIsAsked(t *testing.T) {
 	near(time.Hour, 10e6)
 	add(1e6, 30*time.Second)
 	near(0, 1e6)
-	// What is forgotten with 2, 4, 8, 16 and 32 s, 1 + 9/e^(30/8) and so on, is worth
-	// 1, 1, 1.2, 2.4 and 4.5: for 4, 4, 8, 16 and 28 s.
+	// The means over 2, 4, 8, 16 and 32 s, 1 + 9/e^(30/8) and so on, are 1, 1, 1.2, 2.4 and 4.5.
+	// They count for 4, 4, 8, 16 and 28 s.
 	near(time.Minute, 3.0e6)
 	near(time.Hour, 5.6e6) // All there is; its beginning counts for two seconds.
 	near(1<<62, 5.6e6)

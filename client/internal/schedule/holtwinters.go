@@ -2,14 +2,14 @@ package schedule
 
 import "github.com/linklab/linklab/client/internal/quantity"
 
-// holtWinters predicts a rate from samples: a level and a trend, both smoothed
+// holtWinters predicts a rate from samples. It smooths a level and a trend
 // (Holt 1957, Winters 1960, without seasons).
 type holtWinters struct {
 	known        bool
 	level, trend float64
 }
 
-// The weights of level and trend are not published (eMPTCP 3.2). These follow a
+// The weights of level and trend are not published (eMPTCP 3.2). These values follow a
 // change within a few samples.
 const (
 	levelWeight = 0.8
@@ -27,5 +27,5 @@ func (h *holtWinters) add(sample quantity.Rate) {
 	h.trend = trendWeight*(h.level-before) + (1-trendWeight)*h.trend
 }
 
-// next is the rate to expect, not below 0.
+// next returns the predicted rate, at least 0.
 func (h *holtWinters) next() quantity.Rate { return quantity.Rate(max(0, h.level+h.trend)) }

@@ -2,8 +2,7 @@ package schedule
 
 import "github.com/linklab/linklab/client/internal/quantity"
 
-// Naive divides the payload into equal parts, one for each link
-// (thesis 4.3.2).
+// Naive divides the payload into n equal parts, one for each link (thesis 4.3.2).
 type Naive struct{}
 
 // Next returns payload/n once for each link.

@@ -7,99 +7,99 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// A Planner is a Scheduler that decides more than sizes: which links are used,
-// at least. Every download has a Plan of its own, which remembers.
+// A Planner is a Scheduler that also decides which links are used. Every download
+// has its own Plan, which keeps state.
 type Planner interface {
 	Scheduler
 	Plan() Plan
 }
 
-// A Plan decides for one download. It may also be a Segmenter, a Pipeliner or
-// a Forsaker.
+// A Plan decides for one download. It can also be a Segmenter, a Pipeliner, a
+// Forsaker, an Opener or a Waiter.
 type Plan interface {
-	// Every is the time between two looks at the links.
+	// Every returns the interval between two checks of the links.
 	Every() time.Duration
-	// Use says of each link whether it is used from now on: one that is not
-	// gets no requests, and is not connected. It is asked with every look, and
-	// before every decision, from the time before the size is known on.
+	// Use sets use[x] if link x is used from now on. An unused link gets no requests
+	// and is not connected. The engine calls Use at every check and before every
+	// decision, also before the size is known.
 	Use(s *Scene, use []bool)
 }
 
-// A Segmenter gives links parts of segments instead of sizes.
+// A Segmenter divides segments among the links instead of choosing sizes.
 type Segmenter interface {
-	// Segment is the size of the next segment, which link x asks for.
+	// Segment returns the size of the next segment, which link x requests.
 	Segment(x int, s *Scene) quantity.Bytes
-	// Share divides a segment that link x asks for. What it gives to no link
-	// is x's.
+	// Share divides a segment that link x requests. Link x gets the rest that
+	// shares gives to no other link.
 	Share(x int, segment quantity.Bytes, s *Scene, shares []quantity.Bytes)
-	// Recover says whether link x, which is about to have nothing to do, is to
-	// help with rest bytes that another one has still to deliver, and that the
-	// next byte in order is one of. That costs the other one its connection.
+	// Recover reports whether link x, which is about to be idle, helps link other
+	// with rest outstanding bytes. The next byte in order is one of these. Help
+	// costs link other its connection.
 	Recover(x, other int, rest quantity.Bytes, s *Scene) bool
 }
 
-// A Pipeliner says when a link's next request is sent: when that many bytes of
-// its newest are left. pipe is what keeps the link at work until the answer
-// begins.
+// A Pipeliner decides when a link sends its next request: when Ahead bytes of the
+// newest request are left. pipe is the number of bytes that keeps the link busy
+// until the answer begins.
 type Pipeliner interface {
 	Ahead(pipe quantity.Bytes) quantity.Bytes
 }
 
-// A Forsaker gives links up for good.
+// A Forsaker stops the use of links for good.
 type Forsaker interface {
-	// Forsake says whether link x, which has work, is to lose it to others and
-	// not to be used any more.
+	// Forsake reports whether the busy link x hands its work to other links and is
+	// not used again.
 	Forsake(x int, s *Scene) bool
 }
 
-// An Opener begins with a question for the first bytes, which a server answers a
-// round trip earlier than one for the size alone.
+// An Opener begins with a request for the first bytes. Its answer brings data one
+// round trip earlier than a request for the size alone.
 type Opener interface {
 	Opens()
 }
 
-// A Waiter knows for how long who reads in order can do without the next bytes.
+// A Waiter knows how long a reader in order can wait for the next bytes.
 type Waiter interface {
-	// Waits is that time, in seconds.
+	// Waits returns this time in seconds.
 	Waits(s *Scene) float64
 }
 
-// Scene is what a Plan may base a decision on.
+// Scene holds everything that a Plan may base a decision on.
 type Scene struct {
-	// Known has the payload's size, 0 before it is known.
+	// Known has a Payload of 0 until the size is known.
 	Known
 	Now time.Duration
-	// Left is what has not arrived, and Free what of that no link was given.
+	// Left counts the missing bytes. Free counts those of them that no link has requested.
 	Left, Free quantity.Bytes
-	// Start is the offset of the payload in the resource, and InOrder that of
-	// the first byte which has not arrived.
+	// Start is the offset of the payload in the resource. InOrder is the offset of
+	// the first missing byte.
 	Start, InOrder quantity.Bytes
-	// Progress is that of each link of Known.
+	// Progress has one entry for each link of Known.
 	Progress []Progress
 }
 
-// Progress is what a link has done.
+// Progress describes what a link has done so far.
 type Progress struct {
-	// Kind is what the link is, if that is known.
+	// Kind is the kind of the link, if known.
 	Kind energy.Kind
-	// Usable says that it is connected, and nothing speaks against it.
+	// Usable is true if the link is connected and may take requests.
 	Usable bool
-	// Received is what the network has brought for it.
+	// Received counts the bytes that arrived over the link.
 	Received quantity.Bytes
-	// Age is the time since its first request, and Silence that since its last
-	// byte, or its first request.
+	// Age is the time since the first request. Silence is the time since the last
+	// byte, or since the first request if no byte has arrived.
 	Age, Silence time.Duration
-	// Goodput is the mean over its present subsegment, or the last one; 0 if
-	// nothing is known.
+	// Goodput is the mean rate of the present subsegment, or of the last one. It is
+	// 0 if unknown.
 	Goodput quantity.Rate
-	// Finished counts the subsegments of which that was the goodput.
+	// Finished counts the finished subsegments.
 	Finished int
-	// Unfinished is what it was given and has not brought.
+	// Unfinished counts the bytes that were assigned to the link and are missing.
 	Unfinished quantity.Bytes
 }
 
-// usedOnly is what is known of the links that are used, and where link x is
-// among them.
+// usedOnly returns k without the links that the plan does not use, and the index of
+// link x in it. Link x itself always stays.
 func (k Known) usedOnly(x int) (int, Known) {
 	used := Known{Payload: k.Payload}
 	at := 0
@@ -121,7 +121,7 @@ func useAll(use []bool) {
 	}
 }
 
-// useKind uses the links of a kind alone, or the first link if there is none.
+// useKind uses only the links of one kind, or the first link if there is none.
 func useKind(kind energy.Kind, s *Scene, use []bool) {
 	found := false
 	for x, p := range s.Progress {

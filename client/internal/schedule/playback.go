@@ -6,19 +6,18 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// Player is who plays the payload while it arrives. It begins, and goes on
-// after an interruption, when Buffer has arrived beyond what it has played, or
-// all (GreenBag II.B). The zero value is none.
+// Player describes a program that plays the payload during the download. It starts,
+// and resumes after a stall, when Buffer bytes ahead or the whole payload have arrived
+// (GreenBag II.B). The zero value means no player.
 type Player struct {
 	Rate   quantity.Rate
 	Buffer quantity.Bytes
 }
 
-// PlayerBuffer is how much is buffered before the playback begins (GreenBag
-// IV.C).
+// PlayerBuffer is the default of Player.Buffer (GreenBag IV.C).
 const PlayerBuffer quantity.Bytes = 4_000_000
 
-// playback is what a player has done, from what has arrived.
+// playback follows a player by the bytes that have arrived.
 type playback struct {
 	Player
 	at      time.Duration
@@ -27,7 +26,8 @@ type playback struct {
 	playing bool
 }
 
-// observe takes note of how much has arrived in order, and whether that is all.
+// observe records the bytes that have arrived in order at now, and whether the payload
+// is complete.
 func (p *playback) observe(now time.Duration, arrived quantity.Bytes, all bool) {
 	if p.playing {
 		p.played += p.Rate.Over(now - p.at)
@@ -41,11 +41,11 @@ func (p *playback) observe(now time.Duration, arrived quantity.Bytes, all bool) 
 	}
 }
 
-// buffered is what has arrived and was not played, in bytes.
+// buffered returns the bytes that have arrived and were not played.
 func (p *playback) buffered() float64 { return float64(p.arrived) - p.played }
 
-// lasts is how long the player can go on with so many bytes more than it has,
-// in seconds.
+// lasts returns for how many seconds the player can play what it has and so many bytes
+// more.
 func (p *playback) lasts(more quantity.Bytes) float64 {
 	return (p.buffered() + float64(more)) / p.Rate.BytesPerSecond()
 }

@@ -7,15 +7,14 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// kB are the thesis' kilobytes.
+// kB is the kilobyte of the thesis.
 const kB = 1000
 
 func link(throughput, bandwidth float64, rtt time.Duration) Link {
 	return Link{Requests: 1, Throughput: quantity.Rate(8 * throughput * kB), Bandwidth: quantity.Rate(8 * bandwidth * kB), RTT: rtt}
 }
 
-// The expectations are the thesis' worked examples, which it truncates to
-// whole kilobytes.
+// The expected sizes are the thesis' worked examples, truncated to whole kilobytes.
 func TestWorkedExamples(t *testing.T) {
 	for _, example := range []struct {
 		name      string
@@ -61,7 +60,7 @@ func TestWorkedExamples(t *testing.T) {
 			[]quantity.Bytes{4400},
 		},
 		{
-			// The thesis calculates on with 9000: 2000 + 0.3 · 7000.
+			// The thesis continues with 9000: 2000 + 0.3 · 7000.
 			"algorithm 3, example of padding in thesis 4.3.5, with 9000 - 2000 = 7000",
 			Alg3{Padding: 0.3},
 			Known{Payload: 18_000 * kB, Links: []Link{
@@ -129,8 +128,7 @@ func TestSingleRequestsAll(t *testing.T) {
 	}
 }
 
-// Nothing measured, or a link that all but stands still, must not lead to a
-// flood of tiny requests.
+// An unmeasured or almost stalled link must not cause a flood of tiny requests.
 func TestRequestsHaveAMinimum(t *testing.T) {
 	silent := Known{Payload: 250_000 * kB, Links: []Link{{Requests: 1}, {Requests: 1}}}
 	crawling := Known{Payload: 250_000 * kB, Links: []Link{link(0.001, 10_000, 0), link(10_000, 10_000, 0)}}

@@ -6,30 +6,30 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// SlowLinks is an algorithm with the fail-over of slow links as the thesis
-// proposes it (thesis 8.2.4): a link that is slow loses its requests, and is
-// not used any more. Rescue checks the same limits and is kinder.
+// SlowLinks adds the failover of slow links of thesis 8.2.4 to an algorithm: a slow
+// link loses its requests and is not used again. Rescue checks the same limits, but
+// uses the link again later.
 type SlowLinks struct {
 	Scheduler
-	// Dynamic compares the link with the others, instead of with 100 kB/s.
+	// Dynamic compares a link with the mean of all links instead of with 100 kB/s.
 	Dynamic bool
 }
 
-// slowLinkPeriod is how often links are checked.
+// slowLinkPeriod is the check interval.
 const slowLinkPeriod = 100 * time.Millisecond
 
-// Plan makes it a Planner.
+// Plan implements Planner.
 func (a SlowLinks) Plan() Plan { return slowLinks{a} }
 
 type slowLinks struct{ SlowLinks }
 
 func (slowLinks) Every() time.Duration { return slowLinkPeriod }
 
-// Use uses all links that were not given up.
+// Use uses every link. The engine itself leaves out forsaken links.
 func (slowLinks) Use(_ *Scene, use []bool) { useAll(use) }
 
-// Forsake gives a link up that is below the limit, but never the last one.
-// What is measured of it is a mean over a whole second first.
+// Forsake reports whether link x is below the limit. The last link always stays. In
+// its first second a link has no mean rate yet, so it stays, too.
 func (a slowLinks) Forsake(x int, s *Scene) bool {
 	var sum quantity.Rate
 	n := 0

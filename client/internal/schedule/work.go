@@ -9,32 +9,32 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// Work is what a link has to do, and how fast it does it.
+// Work describes the outstanding work of a link or connection, and its rate.
 type Work struct {
-	// Usable says that the link can take requests.
+	// Usable is true if the link can take requests.
 	Usable bool
-	// Rate is what the link delivers while it has work; 0 if nothing arrives.
+	// Rate is the rate of the link while it has work, 0 if nothing arrives.
 	Rate quantity.Rate
-	// Left is what its requests in flight have still to deliver,
-	// with the wasted bytes that arrive before.
+	// Left counts the outstanding bytes of the requests in flight, and the wasted
+	// bytes that arrive before them.
 	Left quantity.Bytes
-	// Tail is what is wasted after that: the ends of requests that others
-	// took over.
+	// Tail counts the wasted bytes that arrive after Left: the ends of requests that
+	// another link took over.
 	Tail quantity.Bytes
-	// Delay is the time until a new request would bring its first byte if
-	// nothing else were in flight.
+	// Delay is the time from a new request to its first byte, if nothing else is in
+	// flight.
 	Delay time.Duration
 	// RTT is the round trip time without queues.
 	RTT time.Duration
-	// Arrived is what the link's connection has brought so far.
+	// Arrived counts the bytes that have arrived on the link's connection.
 	Arrived quantity.Bytes
-	// Bandwidth is what the link can deliver at most; 0 if that is not known.
+	// Bandwidth is the highest rate of the link, 0 if unknown.
 	Bandwidth quantity.Rate
-	// Connections is how many the link has.
+	// Connections is the number of connections of the link.
 	Connections int
 }
 
-// Join adds another connection of the same link.
+// Join adds the work of another connection of the same link.
 func (w *Work) Join(other Work) {
 	w.Connections += other.Connections
 	w.Rate += other.Rate
@@ -50,27 +50,27 @@ func (w *Work) Join(other Work) {
 	}
 }
 
-// ConnectionShare is how many bytes of its link's share a connection should take, so
-// that all connections of the link end together.
-func ConnectionShare(one, link Work, share quantity.Bytes) quantity.Bytes {
+// ConnectionShare returns the part of the link's share that one connection should take,
+// so that all connections of the link end together.
+func ConnectionShare(connection, link Work, share quantity.Bytes) quantity.Bytes {
 	if link.Rate == 0 {
 		return share
 	}
-	if one.Rate == 0 {
-		// In slow start all connections of a link are alike.
-		return min(max(MinimumRequest, (link.Left+share)/quantity.Bytes(max(1, link.Connections))-one.Left), share)
+	if connection.Rate == 0 {
+		// In slow start all connections of a link get equal parts.
+		return min(max(MinimumRequest, (link.Left+share)/quantity.Bytes(max(1, link.Connections))-connection.Left), share)
 	}
-	part := float64(one.Rate) / float64(max(link.Rate, one.Rate))
-	return min(max(0, quantity.Bytes(part*float64(link.Left+share))-one.Left), share)
+	part := float64(connection.Rate) / float64(max(link.Rate, connection.Rate))
+	return min(max(0, quantity.Bytes(part*float64(link.Left+share))-connection.Left), share)
 }
 
-// idle is when the link could begin to deliver more, in seconds.
+// idle returns the time until the link can start to deliver further bytes, in seconds.
 func (w Work) idle() float64 { return max(w.after(w.Left+w.Tail), w.Delay.Seconds()) }
 
-// end is when the link has delivered what it has to, in seconds.
+// end returns the time until the link has delivered its outstanding bytes, in seconds.
 func (w Work) end() float64 { return w.after(w.Left) }
 
-// after is how long the link needs for bytes that are under way, in seconds.
+// after returns how long the link needs for bytes in flight, in seconds.
 func (w Work) after(bytes quantity.Bytes) float64 {
 	switch {
 	case bytes == 0:
@@ -81,32 +81,32 @@ func (w Work) after(bytes quantity.Bytes) float64 {
 	return float64(bytes) / w.Rate.BytesPerSecond()
 }
 
-// startTrips is how many round trips count as slow start, which doubles the
-// rate with each, from initialWindow bytes on (RFC 5681 3.1; RFC 6928).
+// startTrips is the number of round trips that count as slow start. Slow start begins
+// with initialWindow bytes and doubles the rate with each (RFC 5681 3.1; RFC 6928).
 const (
 	startTrips    = 4
 	initialWindow = 10 * SegmentSize
 )
 
-// IsStarting reports whether a connection has not yet brought what it would in
-// startTrips round trips at its present rate.
+// IsStarting reports whether a connection has received less than it would in startTrips
+// round trips at its present rate.
 func IsStarting(arrived quantity.Bytes, rate quantity.Rate, rtt time.Duration) bool {
 	return float64(arrived) < (startTrips * rate).Over(rtt)
 }
 
 func (w Work) isStarting() bool { return IsStarting(w.Arrived, w.Rate, w.RTT) }
 
-// slowStart is how long bytes take in slow start, in seconds.
+// slowStart returns how long the bytes take in slow start, in seconds.
 func (w Work) slowStart(bytes quantity.Bytes) float64 {
 	return w.RTT.Seconds() * math.Log2(1+float64(bytes)/float64(w.Arrived+initialWindow))
 }
 
-// First is how long a new connection needs from its first request until it has
-// brought the bytes, in seconds.
+// First returns the time from the first request of a new connection until the bytes have
+// arrived, in seconds.
 func (w Work) First(bytes quantity.Bytes) float64 { return w.RTT.Seconds() + w.slowStart(bytes) }
 
-// soonest is when the link has delivered what it has to, in seconds, if it
-// becomes as fast as it may.
+// soonest returns the earliest time at which the link can have delivered its outstanding
+// bytes, in seconds: a link in slow start becomes faster.
 func (w Work) soonest() float64 {
 	if !w.isStarting() {
 		return w.end()
@@ -118,7 +118,7 @@ func (w Work) soonest() float64 {
 	return min(w.end(), soonest)
 }
 
-// takes is how long the link needs to deliver more bytes, in seconds.
+// takes returns how long the link needs to deliver further bytes, in seconds.
 func (w Work) takes(bytes quantity.Bytes) float64 {
 	needed := float64(bytes) / w.Rate.BytesPerSecond()
 	if w.isStarting() {
@@ -127,16 +127,16 @@ func (w Work) takes(bytes quantity.Bytes) float64 {
 	return needed
 }
 
-// The least worth of taking work from a link: below that many bytes, or if
-// the end comes no earlier than by that time, the link keeps it, since the
-// server may have sent the bytes already, which are lost then.
+// A link keeps its work if fewer than leastSteal bytes would move, or if the end would
+// come earlier by less than leastGain. The server may have sent these bytes already, and
+// then they are wasted.
 const (
 	leastSteal = MinimumRequest
 	leastGain  = 20 * time.Millisecond
 )
 
-// Late is when the link has delivered what it has to, in seconds; never, if
-// nothing comes that is due.
+// Late returns the time until the link has delivered its outstanding bytes, in seconds.
+// It returns infinity if comes is false, because then no outstanding byte arrives.
 func (w Work) Late(comes bool) float64 {
 	if !comes {
 		return math.Inf(1)
@@ -144,17 +144,17 @@ func (w Work) Late(comes bool) float64 {
 	return w.end()
 }
 
-// Sooner reports whether the link, which has nothing else to do, can deliver
-// the bytes before that time in seconds, by a gain.
+// Sooner reports whether the link, idle otherwise, can deliver the bytes at least
+// leastGain before than, a time in seconds.
 func (w Work) Sooner(bytes quantity.Bytes, than float64) bool {
 	return w.idle()+w.takes(bytes) < than-leastGain.Seconds()
 }
 
-// Share is how many of the free bytes link x should take so that all usable
-// links end together, at their present rates. It is 0 if others deliver all
-// of them before x could help, and all of them if no rate is known.
+// Share returns how many of the free bytes link x should take so that all usable links
+// end together at their present rates. It returns 0 if the other links deliver all free
+// bytes before link x could start. It returns all of them if no rate is known.
 func Share(x int, works []Work, free quantity.Bytes) quantity.Bytes {
-	var few [8]Work // As many links need no memory of their own.
+	var few [8]Work // Up to 8 links need no allocation.
 	links := few[:0]
 	for _, w := range works {
 		if w.Usable && w.Rate > 0 && !math.IsInf(w.idle(), 1) {
@@ -167,8 +167,8 @@ func Share(x int, works []Work, free quantity.Bytes) quantity.Bytes {
 	if !works[x].Usable || works[x].Rate == 0 {
 		return 0
 	}
-	// Links join, the one that is idle first at the beginning, until they end
-	// before the next one would be idle.
+	// Add links in the order in which they become idle. Stop when the added links finish
+	// before the next link becomes idle.
 	slices.SortFunc(links, func(a, b Work) int { return cmp.Compare(a.idle(), b.idle()) })
 	var end, rate, offset float64
 	for i, w := range links {
@@ -182,7 +182,7 @@ func Share(x int, works []Work, free quantity.Bytes) quantity.Bytes {
 	return quantity.Bytes(math.Ceil(max(0, works[x].Rate.BytesPerSecond()*(end-works[x].idle()))))
 }
 
-// Largest reports whether no link should take more than x of the free bytes.
+// Largest reports whether link x gets the largest share of the free bytes.
 func Largest(x int, works []Work, free quantity.Bytes) bool {
 	share := Share(x, works, free)
 	for y, w := range works {
@@ -193,11 +193,10 @@ func Largest(x int, works []Work, free quantity.Bytes) bool {
 	return true
 }
 
-// Steal is how much link x should take from which other link when no bytes
-// are free: from the one that ends last, so much that both end together. It
-// is 0 if that would gain too little, or if the robbed one, be it still
-// starting, could deliver all as soon. For each link largest is the most that
-// can be taken from it at once.
+// Steal decides how many bytes link x should take from another link when no bytes are
+// free. The victim is the link with the latest end, and both should end together.
+// largest limits for each link how many bytes can be taken at once. Steal returns 0 if
+// the gain is too small, or if a victim in slow start could finish as early by itself.
 func Steal(x int, works []Work, largest []quantity.Bytes) (victim int, bytes quantity.Bytes) {
 	if !works[x].Usable || works[x].Rate == 0 {
 		return 0, 0
@@ -211,7 +210,7 @@ func Steal(x int, works []Work, largest []quantity.Bytes) (victim int, bytes qua
 	if latest == 0 {
 		return 0, 0
 	}
-	// The thief delivers from idle on, the victim all the time, until end.
+	// Until end the victim always delivers, and the thief from its idle time on.
 	thief, robbed := works[x], works[victim]
 	rate := thief.Rate.BytesPerSecond()
 	end := (float64(robbed.Left) + rate*thief.idle()) / (rate + robbed.Rate.BytesPerSecond())
@@ -229,14 +228,14 @@ func Steal(x int, works []Work, largest []quantity.Bytes) (victim int, bytes qua
 	return victim, bytes
 }
 
-// A link is slow below 100 kB/s, or below a part of the links' mean throughput
+// A link is slow below 100 kB/s, or below 0.2 of the links' mean throughput
 // (thesis 8.2.4).
 const slowRate quantity.Rate = 800e3
 
 const slowPart = 0.2
 
-// Slow reports whether link x is slow by the static or the dynamic check. The
-// only link is not.
+// Slow reports whether link x is slow by the static or the dynamic check. A single
+// link is never slow.
 func Slow(x int, works []Work) bool {
 	var sum quantity.Rate
 	var n int

@@ -22,11 +22,11 @@ func TestShare(t *testing.T) {
 		want  []quantity.Bytes // kB
 	}{
 		{"in proportion to the rates", []Work{work(3000, 0, 0), work(1000, 0, 0)}, 4000, []quantity.Bytes{3000, 1000}},
-		{"less to who is at work", []Work{work(1000, 500, 0), work(1000, 0, 0)}, 1500, []quantity.Bytes{500, 1000}},
-		{"less to who begins late", []Work{work(1000, 0, 0), work(1000, 0, 500*ms)}, 1500, []quantity.Bytes{1000, 500}},
-		{"nothing to who would end late", []Work{work(1000, 0, 0), work(1000, 5000, 0)}, 1000, []quantity.Bytes{1000, 0}},
-		{"nothing to who is out", []Work{work(1000, 0, 0), {Rate: 8 * 1000 * kB}}, 1000, []quantity.Bytes{1000, 0}},
-		{"nothing to who stands still", []Work{work(1000, 0, 0), work(0, 100, 0)}, 1000, []quantity.Bytes{1000, 0}},
+		{"less to a link that is at work", []Work{work(1000, 500, 0), work(1000, 0, 0)}, 1500, []quantity.Bytes{500, 1000}},
+		{"less to a link that begins late", []Work{work(1000, 0, 0), work(1000, 0, 500*ms)}, 1500, []quantity.Bytes{1000, 500}},
+		{"nothing to a link that would end late", []Work{work(1000, 0, 0), work(1000, 5000, 0)}, 1000, []quantity.Bytes{1000, 0}},
+		{"nothing to a link that is out", []Work{work(1000, 0, 0), {Rate: 8 * 1000 * kB}}, 1000, []quantity.Bytes{1000, 0}},
+		{"nothing to a link that stands still", []Work{work(1000, 0, 0), work(0, 100, 0)}, 1000, []quantity.Bytes{1000, 0}},
 		{"all while nothing is known", []Work{work(0, 0, 0), work(0, 0, 0)}, 1000, []quantity.Bytes{1000, 1000}},
 	} {
 		for x, want := range test.want {
@@ -46,15 +46,15 @@ func TestSteal(t *testing.T) {
 	}{
 		{"half from an equal", []Work{work(1000, 0, 0), work(1000, 1000, 0)}, 1, 500},
 		{"less after a delay", []Work{work(1000, 0, 200*ms), work(1000, 1000, 0)}, 1, 400},
-		{"less from who is faster", []Work{work(1000, 0, 0), work(3000, 3000, 0)}, 1, 750},
-		{"all from who stands still", []Work{work(1000, 0, 0), work(0, 1000, 0)}, 1, 1000},
-		{"from who ends last", []Work{work(1000, 0, 0), work(1000, 500, 0), work(1000, 1000, 0)}, 2, 500},
-		{"less by who has something to wait for", []Work{{Usable: true, Rate: 8 * 1000 * kB, Tail: 200 * kB}, work(1000, 1000, 0)}, 1, 400},
+		{"less from a link that is faster", []Work{work(1000, 0, 0), work(3000, 3000, 0)}, 1, 750},
+		{"all from a link that stands still", []Work{work(1000, 0, 0), work(0, 1000, 0)}, 1, 1000},
+		{"from a link that ends last", []Work{work(1000, 0, 0), work(1000, 500, 0), work(1000, 1000, 0)}, 2, 500},
+		{"less by a link that has something to wait for", []Work{{Usable: true, Rate: 8 * 1000 * kB, Tail: 200 * kB}, work(1000, 1000, 0)}, 1, 400},
 		{"none the more from whose tail is useless", []Work{work(1000, 0, 0), {Usable: true, Rate: 8 * 1000 * kB, Left: 1000 * kB, Tail: 1000 * kB}}, 1, 500},
 		{"nothing while at work as long", []Work{work(1000, 1000, 0), work(1000, 1000, 0)}, 0, 0},
 		{"nothing that gains too little", []Work{work(1000, 0, 0), work(10_000, 220, 0)}, 0, 0},
 		{"nothing from nobody", []Work{work(1000, 0, 0), work(1000, 0, 0)}, 0, 0},
-		{"nothing by who stands still", []Work{work(0, 0, 0), work(1000, 1000, 0)}, 0, 0},
+		{"nothing by a link that stands still", []Work{work(0, 0, 0), work(1000, 1000, 0)}, 0, 0},
 	} {
 		largest := make([]quantity.Bytes, len(test.works))
 		for i, w := range test.works {
@@ -70,7 +70,7 @@ func TestSteal(t *testing.T) {
 	}
 }
 
-// A connection in slow start is soon faster than it is.
+// A connection in slow start becomes faster.
 func TestStealWhileConnectionsStart(t *testing.T) {
 	const rtt = 100 * time.Millisecond
 	starting := func(rate float64, left, arrived quantity.Bytes) Work {
@@ -81,14 +81,14 @@ func TestStealWhileConnectionsStart(t *testing.T) {
 		thief, victim Work
 		want          quantity.Bytes // kB
 	}{
-		// Another 240 ms at this rate are 133 ms in slow start.
-		{"nothing from who ends soon by itself", starting(1000, 0, 10_000), starting(250, 60, 25), 0},
-		{"half from who has started", starting(1000, 0, 10_000), starting(250, 60, 1000), 28},
-		{"half from who cannot be faster", starting(1000, 0, 10_000), Work{
+		// At this rate 240 ms more; in slow start 133 ms.
+		{"nothing from a link that ends soon by itself", starting(1000, 0, 10_000), starting(250, 60, 25), 0},
+		{"half from a link that has started", starting(1000, 0, 10_000), starting(250, 60, 1000), 28},
+		{"half from a link that cannot be faster", starting(1000, 0, 10_000), Work{
 			Usable: true, Rate: 8 * 250 * kB, Left: 60 * kB, Delay: rtt, RTT: rtt, Arrived: 25 * kB, Bandwidth: 8 * 250 * kB,
 		}, 28},
 		// 200 kB would take 100 ms and 390 ms in slow start.
-		{"less by who begins slowly", starting(1000, 0, 0), starting(1000, 500, 10_000), 100},
+		{"less by a link that begins slowly", starting(1000, 0, 0), starting(1000, 500, 10_000), 100},
 		{"half if there is time for that", starting(1000, 0, 0), starting(1000, 1000, 10_000), 450},
 	} {
 		_, bytes := Steal(0, []Work{test.thief, test.victim}, []quantity.Bytes{0, test.victim.Left})
@@ -98,9 +98,8 @@ func TestStealWhileConnectionsStart(t *testing.T) {
 	}
 }
 
-// Whatever the links do: shares add up to what is free, with them all links
-// that take any end together, and stealing never takes more than there is
-// and never puts the end off.
+// Whatever the links do, shares add up to the free bytes and all links with a share end
+// together. Stealing never takes more than there is, and never delays the end.
 func TestRescueProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	for range 20_000 {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestWhatConnectingShows(t *testing.T) {
+func TestHandshakeRate(t *testing.T) {
 	const ms = time.Millisecond
 	var s Shown
 	s.Add(20*ms, 1500)

@@ -8,7 +8,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// phone is a model as galaxy-s3: LTE is dear to wake, and to keep awake.
+// phone is a model as galaxy-s3: waking LTE and keeping it awake costs much.
 var phone = &energy.Model{SharedMW: 322, Radios: map[energy.Kind]*energy.Radio{
 	energy.Wifi: {ActiveMW: 193.2, DownMJ: 51.97},
 	energy.LTE: {
@@ -18,10 +18,10 @@ var phone = &energy.Model{SharedMW: 322, Radios: map[energy.Kind]*energy.Radio{
 	},
 }}
 
-// decided is what is used, Wi-Fi and LTE, of links with these rates after a
-// second of a download over Wi-Fi, or over both; 0 is a link never used.
+// decided returns whether Wi-Fi and LTE are used after a second of a download over Wi-Fi, or
+// over both links, at these rates. Rate 0 means that a link was never used.
 func decided(slowdown float64, wifi, lte quantity.Rate, left quantity.Bytes) [2]bool {
-	plan := Thrifty{Model: phone, Slowdown: slowdown}.Plan()
+	plan := EnergySaving{Model: phone, Slowdown: slowdown}.Plan()
 	var use [2]bool
 	s := &Scene{
 		Known: Known{Payload: left, Links: make([]Link, 2)},
@@ -43,7 +43,7 @@ func decided(slowdown float64, wifi, lte quantity.Rate, left quantity.Bytes) [2]
 	return use
 }
 
-func TestThriftyUsesWhatCostsLeastInTime(t *testing.T) {
+func TestEnergySavingUsesTheCheapestSetInTime(t *testing.T) {
 	for name, test := range map[string]struct {
 		slowdown  float64
 		wifi, lte quantity.Rate
@@ -64,18 +64,18 @@ func TestThriftyUsesWhatCostsLeastInTime(t *testing.T) {
 	}
 }
 
-func TestThriftyWaitsForWifi(t *testing.T) {
-	plan := Thrifty{Model: phone, Slowdown: 1}.Plan()
+func TestEnergySavingWaitsForWifi(t *testing.T) {
+	plan := EnergySaving{Model: phone, Slowdown: 1}.Plan()
 	use := []bool{false, true}
 	s := &Scene{Known: Known{Payload: 1e9, Links: make([]Link, 2)}, Left: 1e9, Progress: []Progress{{Kind: energy.Wifi}, {Kind: energy.LTE}}}
-	// In slow start its rate says little.
+	// In slow start the rate is not recorded.
 	s.Links[0] = Link{Pace: 1e6, Arrived: 10_000, RTT: 20 * time.Millisecond}
 	s.Progress[0] = Progress{Kind: energy.Wifi, Usable: true, Age: 100 * time.Millisecond, Unfinished: 1}
 	s.Now = 100 * time.Millisecond
 	if plan.Use(s, use); !use[0] || use[1] {
 		t.Errorf("uses %v in Wi-Fi's slow start, want Wi-Fi alone", use)
 	}
-	// A Wi-Fi that brings hardly anything is not waited for.
+	// The plan does not wait for an almost stalled Wi-Fi.
 	s.Now, s.Progress[0].Age, s.Links[0].Pace = 4*time.Second, 4*time.Second, 1e4
 	plan.Use(s, use)
 	if !use[1] {
@@ -83,10 +83,10 @@ func TestThriftyWaitsForWifi(t *testing.T) {
 	}
 }
 
-// Before a player all links are used until it plays, and then those that bring
-// the rest before it is played.
-func TestThriftyKeepsAPlayerPlaying(t *testing.T) {
-	plan := Thrifty{Model: phone, Player: Player{Rate: 8e6, Buffer: 1e6}}.Plan()
+// With a player all links are used until the playback begins, and then those that deliver
+// the rest in time.
+func TestEnergySavingKeepsAPlayerPlaying(t *testing.T) {
+	plan := EnergySaving{Model: phone, Player: Player{Rate: 8e6, Buffer: 1e6}}.Plan()
 	use := []bool{false, false}
 	s := &Scene{Known: Known{Payload: 101e6, Links: make([]Link, 2)}, Left: 101e6, Progress: make([]Progress, 2)}
 	for x, kind := range []energy.Kind{energy.Wifi, energy.LTE} {
@@ -112,11 +112,9 @@ func TestThriftyKeepsAPlayerPlaying(t *testing.T) {
 	}
 }
 
-// What a Wi-Fi that wavers leaves undone is put off for as long as the player
-// has enough, and LTE alone would not do either: it may be better before.
-// A player does without more for as long as it plays what it has, or until it begins
-// anew, at the rate of the links in use.
-func TestThriftyKnowsForHowLongAPlayerCanWait(t *testing.T) {
+// A player can wait while it plays its buffer. Before it starts, or during a stall, it waits
+// until the links in use have filled the buffer.
+func TestEnergySavingWaits(t *testing.T) {
 	const rate = 4e6 // 500 kB/s
 	for name, test := range map[string]struct {
 		player  Player
@@ -129,21 +127,23 @@ func TestThriftyKnowsForHowLongAPlayerCanWait(t *testing.T) {
 		"waits for a slow link": {Player{rate, 2e6}, 1e6, 1e6, 8},
 		"plays nothing":         {Player{}, 1e6, 8e6, 0},
 	} {
-		plan := Thrifty{Model: phone, Player: test.player}.Plan()
+		plan := EnergySaving{Model: phone, Player: test.player}.Plan()
 		s := &Scene{
 			Known: Known{Payload: 1e9, Links: []Link{{Pace: test.wifi, Arrived: 1e9, RTT: 20 * time.Millisecond}}},
-			Left:  1e9 - test.inOrder, Free: 1e9 - test.inOrder, InOrder: test.inOrder, Now: thriftyPeriod,
+			Left:  1e9 - test.inOrder, Free: 1e9 - test.inOrder, InOrder: test.inOrder, Now: savingPeriod,
 			Progress: []Progress{{Kind: energy.Wifi, Usable: test.wifi > 0, Age: time.Minute, Unfinished: 1}},
 		}
 		plan.Use(s, make([]bool, 1))
-		if got := plan.(Waiter).Waits(s); got < test.want-.01 || got > test.want+.01 {
-			t.Errorf("who %s can wait for %.2f s, want %.2f", name, got, test.want)
+		if got := plan.(Waiter).Waits(s); got < test.want-0.01 || got > test.want+0.01 {
+			t.Errorf("a player that %s can wait for %.2f s, want %.2f", name, got, test.want)
 		}
 	}
 }
 
-func TestThriftyPutsOffToWakeALink(t *testing.T) {
-	plan := Thrifty{Model: phone, Player: Player{Rate: 7e6, Buffer: 1e6}}.Plan()
+// Wi-Fi alone is late for now, but the player has enough in its buffer, and LTE alone would be
+// late, too. So waking LTE is put off: Wi-Fi may become better before.
+func TestEnergySavingPutsOffToWakeALink(t *testing.T) {
+	plan := EnergySaving{Model: phone, Player: Player{Rate: 7e6, Buffer: 1e6}}.Plan()
 	use := []bool{false, false}
 	s := &Scene{Known: Known{Payload: 101e6, Links: make([]Link, 2)}, Progress: make([]Progress, 2)}
 	now, inOrder := time.Duration(0), quantity.Bytes(0)
@@ -175,19 +175,19 @@ func TestThriftyPutsOffToWakeALink(t *testing.T) {
 		look(0.5e6, 0.5e6)
 		alone++
 	}
-	if buffered := plan.(*thrifty).player.lasts(0); alone < 5 || use[1] && buffered < 2 {
+	if buffered := plan.(*energySaving).player.lasts(0); alone < 5 || use[1] && buffered < 2 {
 		t.Errorf("LTE is used %d s after Wi-Fi has become too slow, with %.1f s to play", alone, buffered)
 	}
 }
 
-// phoneScene is a download over Wi-Fi and LTE of 8 Mbit/s, a second at a time.
+// phoneScene steps through a download over Wi-Fi and LTE of 8 Mbit/s, a second at a time.
 type phoneScene struct {
 	plan Plan
 	Scene
 	use []bool
 }
 
-func newPhoneScene(plan Thrifty, payload quantity.Bytes) *phoneScene {
+func newPhoneScene(plan EnergySaving, payload quantity.Bytes) *phoneScene {
 	return &phoneScene{plan: plan.Plan(), use: []bool{true, false}, Scene: Scene{
 		Known:    Known{Payload: payload, Links: make([]Link, 2)},
 		Left:     payload,
@@ -195,8 +195,8 @@ func newPhoneScene(plan Thrifty, payload quantity.Bytes) *phoneScene {
 	}}
 }
 
-// pass has so many seconds pass with Wi-Fi at a rate, and returns in how many each
-// link was used.
+// pass runs so many seconds with Wi-Fi at a rate, and returns in how many of them each link
+// was used.
 func (s *phoneScene) pass(seconds int, wifi quantity.Rate) (used [2]int) {
 	for range seconds * 10 {
 		s.Now += 100 * time.Millisecond
@@ -215,10 +215,10 @@ func (s *phoneScene) pass(seconds int, wifi quantity.Rate) (used [2]int) {
 	return [2]int{used[0] / 10, used[1] / 10}
 }
 
-// A link that was left is looked at again, more seldom the longer that is so, and
-// taken again once it is better.
-func TestThriftyLooksAtLinksThatItLeft(t *testing.T) {
-	s := newPhoneScene(Thrifty{Model: phone, Slowdown: 1}, 256e6)
+// An unused link is probed again, less often the longer it is unused. It is used again when
+// it is better.
+func TestEnergySavingProbesUnusedLinks(t *testing.T) {
+	s := newPhoneScene(EnergySaving{Model: phone, Slowdown: 1}, 256e6)
 	s.pass(5, 0.5e6)
 	early := s.pass(30, 0.5e6)
 	s.pass(30, 0.5e6)
@@ -231,34 +231,33 @@ func TestThriftyLooksAtLinksThatItLeft(t *testing.T) {
 	}
 }
 
-// What a link carried for long it is expected to carry again.
-func TestThriftyWakesNoLinkForAMoment(t *testing.T) {
-	s := newPhoneScene(Thrifty{Model: phone, Slowdown: 1}, 256e6)
+// A rate that lasted for long is expected to last.
+func TestEnergySavingWakesNoLinkForAMoment(t *testing.T) {
+	s := newPhoneScene(EnergySaving{Model: phone, Slowdown: 1}, 256e6)
 	s.pass(40, 10e6)
 	if used := s.pass(15, 0.5e6); used[1] > 0 {
 		t.Errorf("LTE is used for %d of 15 s in which Wi-Fi is slow, with time for more", used[1])
 	}
-	// It is not expected for ever.
+	// It is not expected forever.
 	if s.pass(150, 0.5e6); !s.use[1] {
 		t.Error("LTE is not used although Wi-Fi has been slow for long")
 	}
 }
 
-// The time for which a link must be at work to be seen belongs to what that costs.
-func TestThriftyCountsWhatALookCosts(t *testing.T) {
-	s := newPhoneScene(Thrifty{Model: phone, Slowdown: 1}, 256e6)
+// The cost of a probe includes all of its time.
+func TestEnergySavingCountsTheCostOfAProbe(t *testing.T) {
+	s := newPhoneScene(EnergySaving{Model: phone, Slowdown: 1}, 256e6)
 	if used := s.pass(30, 8e6); used[1] > 0 {
 		t.Errorf("LTE is used for %d s to see what it carries, which costs more than a twentieth of the rest", used[1])
 	}
-	s = newPhoneScene(Thrifty{Model: phone, Slowdown: 1}, 2e9)
+	s = newPhoneScene(EnergySaving{Model: phone, Slowdown: 1}, 2e9)
 	if used := s.pass(30, 8e6); used[1] < 1 || used[1] > 3 {
 		t.Errorf("LTE is used for %d s to see what it carries, where that costs next to nothing", used[1])
 	}
 }
 
-// With one connection a link orders enough not to wait, but little of what somebody
-// reads in order.
-func TestThriftyOrdersASecondOfWork(t *testing.T) {
+// With one connection a link requests enough not to wait, but little for a reader in order.
+func TestEnergySavingRequestsASecondOfWork(t *testing.T) {
 	for _, test := range []struct {
 		link   Link
 		played bool
@@ -270,7 +269,7 @@ func TestThriftyOrdersASecondOfWork(t *testing.T) {
 		{Link{Pace: 80e6, Arrived: 1e6, RTT: 20 * time.Millisecond}, false, MostOrder(1e6)},
 		{Link{Pace: 80e6, Arrived: 1e5, RTT: 100 * time.Millisecond}, false, Defaults.FirstRequests},
 	} {
-		plan := Thrifty{Model: phone}
+		plan := EnergySaving{Model: phone}
 		if test.played {
 			plan.Player = Player{Rate: 5e6, Buffer: 1e6}
 		}
