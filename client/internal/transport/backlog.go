@@ -9,19 +9,18 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// backlogLimit is how many bytes of bodies may wait for their readers, for
-// each connection.
+// backlogLimit is the number of unread bytes of bodies above which a connection is
+// not read any more.
 const backlogLimit = 512 << 10
 
-// backlog is what arrived of bodies over HTTP/2 and was not read yet, by
-// stream. net/http keeps that in memory, and takes as much as the stream's
-// window allows, which is large so that a fast and long path is used. Where
-// data come faster than they are written, the connection is not read on until
-// the readers have caught up. What arrives of cancelled streams does not
-// count: nobody reads it, and net/http drops it.
+// backlog counts the bytes of bodies that arrived over HTTP/2 and were not read yet, by
+// stream. net/http keeps these bytes in memory, up to the window of the stream. That
+// window is large, so that a fast link with a long round trip is fully used. If bytes
+// arrive faster than they are written, the connection is not read until the readers have
+// caught up. Bytes of cancelled streams do not count: net/http drops them.
 type backlog struct {
 	mu sync.Mutex
-	// changed wakes who waits for readers.
+	// changed wakes the reader of the connection when the backlog shrinks.
 	changed *sync.Cond
 	streams map[uint32]quantity.Bytes
 	sum     quantity.Bytes
@@ -35,14 +34,14 @@ func newBacklog() *backlog {
 	return b
 }
 
-// begin says that the stream has a reader.
+// begin adds a stream with a reader.
 func (b *backlog) begin(stream uint32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.streams[stream] = 0
 }
 
-// add says that bytes arrived, or were read if they are negative.
+// add counts bytes that arrived, or bytes that were read if negative.
 func (b *backlog) add(stream uint32, bytes quantity.Bytes) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,7 +51,7 @@ func (b *backlog) add(stream uint32, bytes quantity.Bytes) {
 	}
 }
 
-// end says that the stream has no reader any more.
+// end removes a stream whose reader is gone.
 func (b *backlog) end(stream uint32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,7 +66,7 @@ func (b *backlog) grow(bytes quantity.Bytes) {
 	}
 }
 
-// await waits until there is room for more.
+// await waits until the backlog is below its limit.
 func (b *backlog) await() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,7 +77,7 @@ func (b *backlog) await() {
 	b.held = false
 }
 
-// isHeld reports whether the connection is not read because of its readers.
+// isHeld reports whether await is waiting.
 func (b *backlog) isHeld() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,19 +92,19 @@ func (b *backlog) close() {
 	b.changed.Broadcast()
 }
 
-// reader is who asked for a body. Its stream is known when the request has
-// been sent, which the sender may notice after the answer has come.
+// reader is the reader of a body. Its stream is known once the request has been sent.
+// The answer may arrive before the sender learns that.
 type reader struct {
 	backlog *backlog
 
 	mu     sync.Mutex
 	stream uint32
-	// early is what was read while the stream was not known.
+	// early counts the bytes that were read before the stream was known.
 	early quantity.Bytes
 	left  bool
 }
 
-// sent says which stream carries the request.
+// sent tells which stream carries the request.
 func (r *reader) sent(stream uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +115,7 @@ func (r *reader) sent(stream uint32) {
 	}
 }
 
-// read says that bytes were read.
+// read counts bytes that were read.
 func (r *reader) read(bytes quantity.Bytes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +126,7 @@ func (r *reader) read(bytes quantity.Bytes) {
 	r.backlog.add(r.stream, -bytes)
 }
 
-// leave says that nothing more will be read.
+// leave tells that nothing more will be read.
 func (r *reader) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,9 +134,9 @@ func (r *reader) leave() {
 	r.backlog.end(r.stream)
 }
 
-// readBody is a body whose reader takes account.
+// readBody is a body that counts what was read of it.
 type readBody struct {
-	// server is the address that the body comes from.
+	// server is the address from which the body comes.
 	server net.Addr
 	io.ReadCloser
 	conn   *Conn

@@ -24,10 +24,10 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 )
 
-// bodySize is that of the file that connected serves: far more than may wait.
+// bodySize is the size of the file of connected: far more than the limit.
 const bodySize = 16 * backlogLimit
 
-// mostOverrun is what one read of the connection can bring: a TLS record.
+// mostOverrun is the most that one read of the connection brings: a TLS record.
 const mostOverrun = 16 << 10
 
 type pipeSocket struct{ net.Conn }
@@ -51,7 +51,7 @@ func (c oneConn) Accept() (net.Conn, error) {
 func (c oneConn) Close() error { close(c); return nil }
 func (oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
-// connected runs f with a connection to a server in memory, and what it serves.
+// connected runs f with a connection to a server in memory, and the resource of the server.
 func connected(t *testing.T, f func(ctx context.Context, c *Conn, target Target, resource Resource)) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -105,7 +105,7 @@ func connected(t *testing.T, f func(ctx context.Context, c *Conn, target Target,
 	})
 }
 
-// zeros is endless.
+// zeros never ends.
 type zeros struct{}
 
 func (zeros) ReadAt(p []byte, _ int64) (int, error) {
@@ -115,8 +115,7 @@ func (zeros) ReadAt(p []byte, _ int64) (int, error) {
 
 func all(resource Resource) ranges.Range { return ranges.Range{Length: resource.Size} }
 
-// A reader that pauses does not fill the memory, and gets all when it goes
-// on.
+// A reader that pauses does not fill the memory, and gets everything when it continues.
 func TestAReaderThatPausesHoldsTheServerBack(t *testing.T) {
 	connected(t, func(ctx context.Context, c *Conn, target Target, resource Resource) {
 		body, err := c.Get(ctx, target, resource, all(resource))
@@ -145,8 +144,8 @@ func TestAReaderThatPausesHoldsTheServerBack(t *testing.T) {
 	})
 }
 
-// A read of nothing waits until something can be read, so that who has no
-// memory yet can wait.
+// A read of nothing waits until bytes have arrived. So a caller can wait before it allocates
+// memory.
 func TestAReadOfNothingWaitsForData(t *testing.T) {
 	connected(t, func(ctx context.Context, c *Conn, target Target, resource Resource) {
 		target.URL = &url.URL{Scheme: "https", Host: "server", Path: "/late"}
@@ -165,9 +164,8 @@ func TestAReadOfNothingWaitsForData(t *testing.T) {
 	})
 }
 
-// What arrives of a request that was given up is in nobody's way, nor is its
-// reader.
-func TestACancelledRequestHoldsNobodyBack(t *testing.T) {
+// The bytes and the reader of a cancelled request hold no other request back.
+func TestACancelledRequestHoldsNoOtherBack(t *testing.T) {
 	for name, cancelled := range map[string]bool{"closed": false, "cancelled and closed": true} {
 		t.Run(name, func(t *testing.T) {
 			connected(t, func(ctx context.Context, c *Conn, target Target, resource Resource) {
@@ -200,7 +198,7 @@ func TestACancelledRequestHoldsNobodyBack(t *testing.T) {
 	}
 }
 
-// A request that is given up before the answer leaves nothing behind.
+// A request that is cancelled before its answer leaves nothing behind.
 func TestARequestWithoutAnswerIsForgotten(t *testing.T) {
 	connected(t, func(ctx context.Context, c *Conn, target Target, resource Resource) {
 		gone, cancel := context.WithCancel(ctx)
@@ -215,8 +213,7 @@ func TestARequestWithoutAnswerIsForgotten(t *testing.T) {
 	})
 }
 
-// A connection that is held can be closed, and so it is when the server has
-// gone.
+// A connection that is held back can be closed. It is closed when the server is gone.
 func TestAHeldConnectionCanBeClosed(t *testing.T) {
 	connected(t, func(ctx context.Context, c *Conn, target Target, resource Resource) {
 		body, err := c.Get(ctx, target, resource, all(resource))

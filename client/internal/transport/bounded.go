@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 )
 
-// What a stranger may make a client take before a body: mostHeader bytes of header,
-// and of trailer, and mostInterim answers such as 103 before the one that counts.
-// Servers send 8 KiB at most; a browser takes 256 KiB.
+// Limits of what an unknown server may send before a body: mostHeader bytes of header
+// and of trailer, and mostInterim answers such as 103 before the final one. Servers send
+// at most 8 KiB. A browser accepts 256 KiB.
 const (
 	mostHeader  = 256 << 10
 	mostInterim = 20
@@ -20,14 +20,14 @@ const (
 
 var errInterim = errors.New("the server sends 1xx answers without end: " + fmt.Sprint(mostInterim) + " are allowed")
 
-// Bounded is net/http's transport with the bounds that strangers need. All are made
-// of it. It decodes nothing.
+// Bounded returns net/http's transport with these limits. All transports of this client
+// are made by it. It decodes no content coding.
 func Bounded() *http.Transport {
 	return &http.Transport{DisableCompression: true, MaxResponseHeaderBytes: mostHeader}
 }
 
-// withFewInterim returns a context that ends after too many interim answers. Whoever
-// is told of these has net/http count none of their bytes.
+// withFewInterim returns a context that ends after more than mostInterim interim answers.
+// net/http limits the bytes of interim answers only if no Got1xxResponse is set.
 func withFewInterim(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var count atomic.Int32

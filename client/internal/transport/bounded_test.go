@@ -20,8 +20,7 @@ import (
 	"time"
 )
 
-// bomb answers with a beginning and then again and again the same, and counts what
-// it gets rid of.
+// bomb answers with begin and then endlessly with then. It counts the bytes that it sends.
 func bomb(t *testing.T, begin, then string) (address string, sent *atomic.Int64) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -48,7 +47,7 @@ func bomb(t *testing.T, begin, then string) (address string, sent *atomic.Int64)
 	return l.Addr().String(), sent
 }
 
-// A server's header, trailer and interim answers are bounded, whoever listens to these.
+// A server's header, trailer and interim answers are limited, with and without a Got1xxResponse.
 func TestHeadersAreBounded(t *testing.T) {
 	line := "X: " + strings.Repeat("y", 1000) + "\r\n"
 	for name, text := range map[string][2]string{
@@ -70,7 +69,7 @@ func TestHeadersAreBounded(t *testing.T) {
 				_, err = io.Copy(io.Discard, response.Body)
 				response.Body.Close()
 			}
-			// The kernel's buffers take some megabytes more.
+			// The kernel's buffers take some further megabytes.
 			if err == nil || ctx.Err() != nil || sent.Load() > 16<<20 {
 				t.Errorf("%s, heard %v: %v after %d bytes", name, hears, err, sent.Load())
 			}
@@ -122,7 +121,7 @@ func connect(t *testing.T, server *httptest.Server, u *url.URL) *Conn {
 	return conn
 }
 
-// All of net/http's transports that go to strangers are made in one place.
+// One function makes all of net/http's transports to unknown servers.
 func TestAllTransportsAreBounded(t *testing.T) {
 	files, err := filepath.Glob("../*/*.go")
 	if err != nil || len(files) < 100 {
@@ -133,7 +132,7 @@ func TestAllTransportsAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The daemon's client asks a UNIX socket of its own user.
+		// The daemon's client connects to a UNIX socket of the same user.
 		own := strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, "transport/bounded.go") || strings.HasSuffix(name, "daemon/client.go")
 		if !own && (strings.Contains(string(text), "http.Transport{") || strings.Contains(string(text), "DefaultTransport")) {
 			t.Errorf("%s makes a transport: use transport.Bounded", name)

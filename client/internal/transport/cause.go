@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostDebug is how many bytes of the words of a GOAWAY are kept.
+// mostDebug limits how much of a GOAWAY's debug data is kept, in bytes.
 const mostDebug = 200
 
-// endCause is why a connection takes no more requests: the first reason that is
-// known. Of later requests net/http says only that the connection cannot be used.
+// endCause holds why a connection takes no more requests: the first known reason. For
+// later requests net/http only says that the connection is unusable.
 type endCause struct {
 	mu  sync.Mutex
 	err error
-	// mild says that the reason tells of no fault: another one says more.
+	// mild is true if the reason is no fault. Then a later reason replaces it.
 	mild bool
 }
 
@@ -32,29 +32,29 @@ func (c *endCause) is(err error, mild bool) {
 	}
 }
 
-// get is nil while the connection works, as far as is known.
+// get returns the reason, nil while the connection works.
 func (c *endCause) get() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// failed takes the error of a read or write.
+// failed records the error of a read or write.
 func (c *endCause) failed(err error) {
 	switch {
-	case errors.Is(err, net.ErrClosed): // By this side.
+	case errors.Is(err, net.ErrClosed): // This side closed it.
 	case err == io.EOF, errors.Is(err, unix.EPIPE):
 		c.is(errors.New("the server closed the connection"), true)
-	case errors.Is(err, unix.ECONNRESET): // Linux tells it once, to who reads or writes first.
+	case errors.Is(err, unix.ECONNRESET): // Linux returns this once, to the first read or write.
 		c.is(errors.New("the server reset the connection"), false)
 	case wantsCertificate(err):
 		c.is(certificateRequired{err}, false)
-	default: // Such as another TLS alert, in the words of crypto/tls.
+	default: // Such as another TLS alert, in the text of crypto/tls.
 		c.is(err, false)
 	}
 }
 
-// goAway takes what a GOAWAY holds (RFC 9113 6.8).
+// goAway records the content of a GOAWAY (RFC 9113 6.8).
 func (c *endCause) goAway(content []byte) {
 	if len(content) < goAwayLength {
 		return
@@ -67,21 +67,21 @@ func (c *endCause) goAway(content []byte) {
 	c.is(errors.New(text), code == 0)
 }
 
-// reset takes the reason for which net/http sends nothing more.
+// reset records a stream's error code after which net/http sends nothing more.
 func (c *endCause) reset(code uint32) {
 	c.is(errors.New("the server reset a request with "+codeName(code)), false)
 }
 
 var errBroken = errors.New("the server broke the rules of HTTP/2")
 
-// broken takes the reason that this side gives the server for the end.
+// broken records the error code with which this side ends the connection.
 func (c *endCause) broken(code uint32) {
 	if code != 0 {
 		c.is(fmt.Errorf("%w: %s", errBroken, codeName(code)), false)
 	}
 }
 
-// codeName is what RFC 9113 7 calls the reason for the end of a connection or stream.
+// codeName returns the name of an error code (RFC 9113 7).
 func codeName(code uint32) string {
 	names := []string{
 		"NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT",
@@ -94,8 +94,8 @@ func codeName(code uint32) string {
 	return fmt.Sprintf("the unknown code %#x", code)
 }
 
-// vague are what net/http says of a connection that came to an end before.
-var vague = []string{
+// vagueMessages holds net/http's messages for a connection that had ended before.
+var vagueMessages = []string{
 	"http2: client conn not usable",
 	"http2: client conn is closed",
 	"http2: client conn could not be established",
@@ -104,7 +104,7 @@ var vague = []string{
 	"http2: Transport received GOAWAY from server",
 }
 
-// explained is the error of a request, in the words of the cause if it hides that.
+// explained returns the error of a request, or the cause if the error hides it.
 func (c *endCause) explained(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +113,7 @@ func (c *endCause) explained(err error) error {
 	}
 	isEnd := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.EPIPE)
 	hides := isEnd && c.err != nil && !c.mild
-	for _, text := range vague {
+	for _, text := range vagueMessages {
 		hides = hides || strings.Contains(err.Error(), text)
 	}
 	switch {
@@ -122,13 +122,13 @@ func (c *endCause) explained(err error) error {
 	case !hides:
 		return err
 	case c.err == nil:
-		// Nothing ended it but net/http, which tells only requests in flight why.
+		// net/http itself ended the connection. It tells only the requests in flight why.
 		return explainedError{err, errBroken}
 	}
 	return explainedError{err, c.err}
 }
 
-// explainedError is an error that is told by its cause.
+// explainedError is an error with the message of its cause.
 type explainedError struct {
 	error
 	cause error

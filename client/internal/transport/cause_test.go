@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The first reason is told, but one that tells of no fault only if there is no other.
+// The first reason stays, unless it is no fault and another one follows.
 func TestTheCauseOfAnEnd(t *testing.T) {
 	unusable := errors.New("http2: client conn not usable")
 	for name, test := range map[string]struct {
@@ -17,21 +17,21 @@ func TestTheCauseOfAnEnd(t *testing.T) {
 		err     error
 		want    string
 	}{
-		"works":               {func(*endCause) {}, errors.New("stream error"), "stream error"},
-		"broken, not told":    {func(*endCause) {}, unusable, "the server broke the rules of HTTP/2"},
-		"broken, told":        {func(c *endCause) { c.broken(1) }, unusable, "the server broke the rules of HTTP/2: PROTOCOL_ERROR"},
-		"end":                 {func(c *endCause) { c.failed(io.EOF) }, unusable, "the server closed the connection"},
-		"reset":               {func(c *endCause) { c.failed(unix.ECONNRESET); c.failed(io.EOF) }, unusable, "the server reset the connection"},
-		"reset, noticed late": {func(c *endCause) { c.failed(unix.EPIPE); c.failed(unix.ECONNRESET) }, unusable, "the server reset the connection"},
-		"alert":               {func(c *endCause) { c.failed(errors.New("remote error: tls: certificate required")) }, unusable, "remote error: tls: certificate required"},
-		"closed by this side": {func(c *endCause) { c.is(errClosed, true); c.failed(net.ErrClosed) }, unusable, "the connection was closed by this side"},
-		"goodbye":             {func(c *endCause) { c.goAway([]byte{0, 0, 0, 1, 0, 0, 0, 0}) }, unusable, "the server ended the connection with GOAWAY, NO_ERROR"},
-		"goodbye with words":  {func(c *endCause) { c.goAway([]byte("\x00\x00\x00\x01\x00\x00\x00\x0b\x1bslow")) }, unusable, `the server ended the connection with GOAWAY, ENHANCE_YOUR_CALM: "\x1bslow"`},
-		"unknown code":        {func(c *endCause) { c.goAway([]byte{0, 0, 0, 1, 0, 0, 1, 0}) }, unusable, "the server ended the connection with GOAWAY, the unknown code 0x100"},
-		"too short":           {func(c *endCause) { c.goAway([]byte{0, 0, 0, 1}) }, unusable, "the server broke the rules of HTTP/2"},
-		"two steps":           {func(c *endCause) { c.goAway(make([]byte, 8)); c.goAway([]byte{0, 0, 0, 1, 0, 0, 0, 2}) }, unusable, "the server ended the connection with GOAWAY, INTERNAL_ERROR"},
-		"body cut by a reset": {func(c *endCause) { c.failed(unix.ECONNRESET) }, io.ErrUnexpectedEOF, "the server reset the connection"},
-		"body too short":      {func(c *endCause) { c.failed(io.EOF) }, io.ErrUnexpectedEOF, "unexpected EOF"},
+		"works":                  {func(*endCause) {}, errors.New("stream error"), "stream error"},
+		"broken, not told":       {func(*endCause) {}, unusable, "the server broke the rules of HTTP/2"},
+		"broken, told":           {func(c *endCause) { c.broken(1) }, unusable, "the server broke the rules of HTTP/2: PROTOCOL_ERROR"},
+		"end":                    {func(c *endCause) { c.failed(io.EOF) }, unusable, "the server closed the connection"},
+		"reset":                  {func(c *endCause) { c.failed(unix.ECONNRESET); c.failed(io.EOF) }, unusable, "the server reset the connection"},
+		"reset, noticed late":    {func(c *endCause) { c.failed(unix.EPIPE); c.failed(unix.ECONNRESET) }, unusable, "the server reset the connection"},
+		"alert":                  {func(c *endCause) { c.failed(errors.New("remote error: tls: certificate required")) }, unusable, "remote error: tls: certificate required"},
+		"closed by this side":    {func(c *endCause) { c.is(errClosed, true); c.failed(net.ErrClosed) }, unusable, "the connection was closed by this side"},
+		"GOAWAY":                 {func(c *endCause) { c.goAway([]byte{0, 0, 0, 1, 0, 0, 0, 0}) }, unusable, "the server ended the connection with GOAWAY, NO_ERROR"},
+		"GOAWAY with debug data": {func(c *endCause) { c.goAway([]byte("\x00\x00\x00\x01\x00\x00\x00\x0b\x1bslow")) }, unusable, `the server ended the connection with GOAWAY, ENHANCE_YOUR_CALM: "\x1bslow"`},
+		"unknown code":           {func(c *endCause) { c.goAway([]byte{0, 0, 0, 1, 0, 0, 1, 0}) }, unusable, "the server ended the connection with GOAWAY, the unknown code 0x100"},
+		"too short":              {func(c *endCause) { c.goAway([]byte{0, 0, 0, 1}) }, unusable, "the server broke the rules of HTTP/2"},
+		"two steps":              {func(c *endCause) { c.goAway(make([]byte, 8)); c.goAway([]byte{0, 0, 0, 1, 0, 0, 0, 2}) }, unusable, "the server ended the connection with GOAWAY, INTERNAL_ERROR"},
+		"body cut by a reset":    {func(c *endCause) { c.failed(unix.ECONNRESET) }, io.ErrUnexpectedEOF, "the server reset the connection"},
+		"body too short":         {func(c *endCause) { c.failed(io.EOF) }, io.ErrUnexpectedEOF, "unexpected EOF"},
 	} {
 		c := new(endCause)
 		test.happens(c)
@@ -45,8 +45,8 @@ func TestTheCauseOfAnEnd(t *testing.T) {
 	}
 }
 
-// A GOAWAY is read however it is cut, and as much of its words as is kept.
-func TestTheWordsOfAGoodbye(t *testing.T) {
+// A GOAWAY is parsed in any division into reads, with as much debug data as is kept.
+func TestGoAwayDebugData(t *testing.T) {
 	long := make([]byte, 70_000)
 	for i := range long {
 		long[i] = 'x'

@@ -8,44 +8,44 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// Frames that carry bodies, and the flag that says that the first byte of one
-// is the length of a padding at its end (RFC 9113 6.1). Frames by which a
-// server ends the connection (6.8), or a stream (6.4), and the reason that
-// calls what the client does wrong (7).
+// Types and flags of HTTP/2 frames. DATA carries bodies (RFC 9113 6.1); with flagPadded
+// its first byte is the length of the padding at its end. GOAWAY ends the connection
+// (6.8) and RST_STREAM a stream (6.4). protocolError blames the client (7).
 const (
 	frameData     = 0
 	frameReset    = 3
 	frameGoAway   = 7
 	flagPadded    = 8
 	protocolError = 1
-	goAwayLength  = 8 // Of a GOAWAY without words.
+	goAwayLength  = 8 // Of a GOAWAY without debug data.
 )
 
-// dataCounter is a connection that reads along what a server sends over
-// HTTP/2. It counts bodies: those that were cancelled go on arriving for a
-// while, unseen by those who asked for them. And it notices goodbyes, which
-// net/http does not tell from a limit of streams that is reached.
+// dataCounter is a connection that parses what a server sends over HTTP/2. It counts
+// the bytes of bodies: bytes of cancelled requests go on arriving for a while, unseen by
+// their readers. It also notices GOAWAY, because net/http reports a GOAWAY like a reached
+// limit of streams.
 type dataCounter struct {
 	net.Conn
 	data    atomic.Int64
 	backlog *backlog
-	// goodbye says that the server takes no new requests.
-	goodbye atomic.Bool
-	// cause is why it is over.
+	// goingAway is true if the server takes no new requests.
+	goingAway atomic.Bool
+	// cause holds why the connection ended.
 	cause *endCause
 
-	// Of the reader alone: the header of the current frame, how much of it is
-	// here, what is left of the frame's content, and what of that is a body's.
+	// The remaining fields belong to the reader: the header of the current frame, how
+	// much of it has arrived, the outstanding bytes of the frame, and how many of these
+	// belong to a body.
 	header  [frameHeaderLength]byte
 	filled  int
 	content quantity.Bytes
 	body    quantity.Bytes
-	// padded says that the next byte is the length of the padding.
+	// padded is true if the next byte is the length of the padding.
 	padded bool
-	// reason is what came of the reason of a reset, of reasonLeft bytes more.
+	// reason is the error code of a reset so far. reasonLeft of its bytes are missing.
 	reason     uint32
 	reasonLeft int
-	// words is the beginning of a GOAWAY, of which wordsLeft bytes are kept at most.
+	// words is the beginning of a GOAWAY. At most wordsLeft further bytes are kept.
 	words     []byte
 	wordsLeft int
 }
@@ -54,12 +54,12 @@ func newDataCounter(conn net.Conn, backlog *backlog, cause *endCause) *dataCount
 	return &dataCounter{Conn: conn, backlog: backlog, cause: cause}
 }
 
-// Read reads, and counts.
+// Read reads, and parses what it reads.
 func (c *dataCounter) Read(p []byte) (int, error) {
 	c.backlog.await()
 	n, err := c.Conn.Read(p)
 	if err != nil {
-		defer c.cause.failed(err) // After what came before it.
+		defer c.cause.failed(err) // After the frames before it.
 	}
 	for rest := p[:n]; len(rest) > 0; {
 		switch {
@@ -74,9 +74,9 @@ func (c *dataCounter) Read(p []byte) (int, error) {
 			c.reason = c.reason<<8 | uint32(rest[0])
 			rest = rest[1:]
 			if c.reasonLeft == 0 && c.reason == protocolError {
-				// net/http sends nothing more on such a connection.
+				// net/http sends nothing more on this connection.
 				c.cause.reset(c.reason)
-				c.goodbye.Store(true)
+				c.goingAway.Store(true)
 			}
 		case c.wordsLeft > 0:
 			part := min(c.wordsLeft, len(rest))
@@ -108,7 +108,7 @@ func (c *dataCounter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// begin reads the header of a frame.
+// begin parses the header of a frame.
 func (c *dataCounter) begin() {
 	c.filled, c.content = 0, quantity.Bytes(binary.BigEndian.Uint32(c.header[:])>>8)
 	switch c.header[frameTypeOffset] {
@@ -119,11 +119,11 @@ func (c *dataCounter) begin() {
 		c.reason, c.reasonLeft = 0, int(min(c.content, 4))
 	case frameGoAway:
 		c.words, c.wordsLeft = nil, int(min(c.content, goAwayLength+mostDebug))
-		c.goodbye.Store(true)
+		c.goingAway.Store(true)
 	}
 }
 
-// Close closes the connection.
+// Close closes the connection, and ends the waiting for readers.
 func (c *dataCounter) Close() error {
 	c.backlog.close()
 	return c.Conn.Close()

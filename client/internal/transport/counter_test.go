@@ -16,8 +16,8 @@ func paddedFrame(stream uint32, data []byte, padding byte) []byte {
 	return f
 }
 
-// However the frames are cut into reads, exactly the data of DATA frames are
-// counted, for each stream that has a reader.
+// In any division of the frames into reads, exactly the bytes of DATA frames are counted, for
+// each stream with a reader.
 func TestDataAreCounted(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for range 100 {
@@ -58,16 +58,15 @@ func TestDataAreCounted(t *testing.T) {
 	}
 }
 
-// Goodbyes are noticed however the frames are cut into reads: GOAWAY, and a
-// stream that is reset for an error of protocol, after which net/http sends
-// nothing more. Other resets end one stream.
-func TestGoodbyesAreNoticed(t *testing.T) {
+// In any division of the frames into reads, GOAWAY is noticed, and a stream reset with
+// PROTOCOL_ERROR, after which net/http sends nothing more. Other resets end one stream.
+func TestGoAwayIsNoticed(t *testing.T) {
 	for name, test := range map[string]struct {
-		kind    byte
-		content []byte
-		goodbye bool
+		kind      byte
+		content   []byte
+		goingAway bool
 	}{
-		"goodbye":                {frameGoAway, []byte{0, 0, 0, 9, 0, 0, 0, 0}, true},
+		"GOAWAY":                 {frameGoAway, []byte{0, 0, 0, 9, 0, 0, 0, 0}, true},
 		"error of protocol":      {frameReset, []byte{0, 0, 0, 1}, true},
 		"refused stream":         {frameReset, []byte{0, 0, 0, 7}, false},
 		"cancelled stream":       {frameReset, []byte{0, 0, 0, 8}, false},
@@ -85,8 +84,8 @@ func TestGoodbyesAreNoticed(t *testing.T) {
 					break
 				}
 			}
-			if got := c.goodbye.Load(); got != test.goodbye {
-				t.Errorf("%s, reads of %d bytes: a goodbye is %v", name, size, got)
+			if got := c.goingAway.Load(); got != test.goingAway {
+				t.Errorf("%s, reads of %d bytes: going away is %v", name, size, got)
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// The layout of HTTP/2 frames (RFC 9113 3.4, 4.1 and 6.9).
+// The layout of HTTP/2 frames (RFC 9113 3.4, 4.1, 6.9).
 const (
 	prefaceLength         = 24
 	frameHeaderLength     = 9
@@ -27,33 +27,33 @@ const (
 	windowUpdateLength    = frameHeaderLength + 4
 )
 
-// Credit in bytes from which on it is passed on, and the number of streams
-// for which it is held back.
+// The smallest credits that are passed on, in bytes, and the largest number of streams
+// whose credit is held back.
 const (
 	streamCreditStep     = streamWindow / 4
 	connectionCreditStep = connectionWindow / 4
 	maxWithheldStreams   = 64
 )
 
-// creditSaver is a connection that holds HTTP/2 flow control credit back
-// until it is worth a write.
+// creditSaver is a connection that holds HTTP/2 flow control credit back until a write is
+// worth it.
 //
-// net/http returns credit for every few kilobytes that are read: a TLS
-// record, a system call, a segment and a wake-up of the server for each batch
-// of data. With windows much larger than what is under way, a quarter of a
-// window at a time is soon enough. Other frames pass unchanged and in order.
+// net/http returns credit for every few kilobytes that are read. For each batch of data
+// that costs a TLS record, a system call, a segment and a wake-up of the server. The
+// windows are much larger than the bytes in flight, so a quarter of a window at a time is
+// soon enough. Other frames pass unchanged and in order.
 type creditSaver struct {
 	net.Conn
 
-	// mu is held while something is written.
+	// mu is held during a write.
 	mu sync.Mutex
-	// open says that a header goes on in the next frame, which nothing may precede.
+	// open is true if a header continues in the next frame. No other frame may precede it.
 	open bool
-	// skip is how many bytes pass before the next frame begins.
+	// skip counts the bytes to pass before the next frame begins.
 	skip int
-	// head holds the beginning of a frame that came in several writes.
+	// head holds the beginning of a frame that continues in the next write.
 	head []byte
-	// withheld is the credit held back for each stream.
+	// withheld holds the credit of each stream that is held back.
 	withheld map[uint32]uint32
 	out      []byte
 
@@ -67,11 +67,11 @@ func newCreditSaver(conn net.Conn, backlog *backlog, cause *endCause) *creditSav
 	return &creditSaver{Conn: conn, skip: prefaceLength, withheld: map[uint32]uint32{}, backlog: backlog, cause: cause}
 }
 
-// pingFrame is a PING (RFC 9113 6.7), whose answer net/http passes over.
+// pingFrame is a PING (RFC 9113 6.7). net/http ignores its answer.
 var pingFrame = []byte{0, 0, 8, framePing, 0, 0, 0, 0, 0, 'l', 'i', 'n', 'k', 'l', 'a', 'b', '?'}
 
-// ping sends a PING, unless a frame is being written: then TCP has something to
-// deliver, which tells as much.
+// ping sends a PING. It sends nothing during another write: TCP then has bytes to deliver,
+// and their acknowledgement shows as much.
 func (s *creditSaver) ping() error {
 	if !s.mu.TryLock() {
 		return nil
@@ -84,8 +84,7 @@ func (s *creditSaver) ping() error {
 	return err
 }
 
-// Write passes on all frames of p but credit that can wait. net/http writes under a
-// lock.
+// Write passes all frames of p except credit that can wait. net/http holds a lock meanwhile.
 func (s *creditSaver) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,8 +106,8 @@ func (s *creditSaver) Write(p []byte) (int, error) {
 			s.head = append([]byte(nil), rest...)
 			break
 		}
-		if goodbye := rest[frameHeaderLength:]; rest[frameTypeOffset] == frameGoAway && len(goodbye) >= goAwayLength {
-			s.cause.broken(binary.BigEndian.Uint32(goodbye[4:]))
+		if content := rest[frameHeaderLength:]; rest[frameTypeOffset] == frameGoAway && len(content) >= goAwayLength {
+			s.cause.broken(binary.BigEndian.Uint32(content[4:]))
 		}
 		if rest[frameTypeOffset] == frameHeaders {
 			s.newest = binary.BigEndian.Uint32(rest[frameStreamOffset:]) & streamIdentifierMask
@@ -137,7 +136,7 @@ func (s *creditSaver) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// withhold keeps credit for a stream, and passes on what has become enough.
+// withhold keeps credit of a stream, and passes it on once it is large enough.
 func (s *creditSaver) withhold(stream, credit uint32) {
 	step := uint32(streamCreditStep)
 	if stream == connectionStream {
@@ -147,8 +146,8 @@ func (s *creditSaver) withhold(stream, credit uint32) {
 	if s.withheld[stream] >= step {
 		s.release(stream)
 	}
-	// Streams end without a word here. Credit for one that has ended is
-	// harmless, so that all can be released when there are many.
+	// The end of a stream is not seen here. Credit for an ended stream is harmless, so
+	// with many streams all of it is passed on.
 	if len(s.withheld) > maxWithheldStreams {
 		for _, stream := range slices.Sorted(maps.Keys(s.withheld)) {
 			s.release(stream)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recorder keeps what is written.
+// recorder keeps what is written to it.
 type recorder struct {
 	net.Conn
 	bytes.Buffer
@@ -29,7 +29,7 @@ func credit(stream, bytes uint32) []byte {
 
 var preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 
-// split takes credit out of a stream of frames.
+// split separates credit from the other frames.
 func split(t *testing.T, written []byte) (others []byte, credits map[uint32]int64, updates int) {
 	t.Helper()
 	if !bytes.HasPrefix(written, preface) {
@@ -52,8 +52,8 @@ func split(t *testing.T, written []byte) (others []byte, credits map[uint32]int6
 	return others, credits, updates
 }
 
-// However the frames are cut into writes: all but credit passes unchanged and
-// in order, and no more credit is missing than what can wait.
+// In any division of the frames into writes, all frames except credit pass unchanged and in
+// order. No more credit is missing than may wait.
 func TestCreditIsHeldBackAndNothingElse(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 50 {
@@ -102,7 +102,7 @@ func TestCreditIsHeldBackAndNothingElse(t *testing.T) {
 	}
 }
 
-// A connection that served many requests does not remember them all.
+// A connection that has served many requests does not remember all of them.
 func TestCreditOfEndedStreamsIsReleased(t *testing.T) {
 	var r recorder
 	s := newCreditSaver(&r, newBacklog(), new(endCause))

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// reprDigest returns the SHA-256 of the whole resource from Repr-Digest, a
-// dictionary such as sha-256=:BASE64:, sha-512=:BASE64: (RFC 9530 3;
-// RFC 9651). It is nil if there is none or it is malformed.
+// reprDigest returns the SHA-256 of the whole resource from Repr-Digest, a dictionary
+// such as sha-256=:BASE64:, sha-512=:BASE64: (RFC 9530 3; RFC 9651). It returns nil if
+// the field is absent or malformed.
 func reprDigest(header http.Header) []byte {
 	var found []byte
 	for member := range strings.SplitSeq(strings.Join(header.Values("Repr-Digest"), ","), ",") {
@@ -25,7 +25,7 @@ func reprDigest(header http.Header) []byte {
 		if err != nil || len(sum) != sha256.Size {
 			return nil
 		}
-		// The last member of a name counts (RFC 9651 3.2).
+		// The last member with a name counts (RFC 9651 3.2).
 		found = sum
 	}
 	return found

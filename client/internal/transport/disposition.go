@@ -10,15 +10,15 @@ import (
 	"github.com/linklab/linklab/client/internal/printable"
 )
 
-// dispositionName is the file name that an answer proposes (RFC 6266): the last part
-// of a path, which is not hidden and can be printed; empty if there is none.
+// dispositionName returns the file name that an answer proposes (RFC 6266), reduced to the
+// last part of a path. It returns "" if there is none, or if it is hidden or unprintable.
 func dispositionName(header http.Header) string {
 	value := header.Get("Content-Disposition")
 	if value == "" {
 		return ""
 	}
 	name := looseName(value)
-	// It is filename*, if that is there and its coding is known (4.3).
+	// This is filename* if that is present with a known coding (RFC 6266 4.3).
 	if _, parameters, err := mime.ParseMediaType(value); err == nil {
 		name = parameters["filename"]
 	}
@@ -36,7 +36,7 @@ func dispositionName(header http.Header) string {
 	return name
 }
 
-// looseName reads filename=NAME as servers write it that know no quotes.
+// looseName reads filename=NAME without quotes, as some servers write it.
 func looseName(value string) string {
 	for part := range strings.SplitSeq(value, ";") {
 		if name, text, ok := strings.Cut(part, "="); ok && strings.EqualFold(strings.TrimSpace(name), "filename") {

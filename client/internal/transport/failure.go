@@ -14,14 +14,14 @@ import (
 	"github.com/linklab/linklab/client/internal/weburl"
 )
 
-// ErrTooLong says that a body goes on after the end of the requested range.
+// ErrTooLong means that a body continues after the end of the requested range.
 var ErrTooLong = errors.New("the response is longer than the requested range")
 
-// ErrNoRanges says that the server answers a range with the whole file.
+// ErrNoRanges means that the server answers a range request with the whole file.
 var ErrNoRanges = errors.New("the server ignores Range and answers with the whole file (200): it does not serve ranges")
 
-// unsuited is the error of an answer to a range that does not prove which bytes it
-// brings, or brings others. It is ErrNoRanges: a plain GET may bring the file.
+// unsuited is the error of an answer to a range request that brings other bytes, or does not
+// prove which bytes it brings. It counts as ErrNoRanges: a plain GET may bring the file.
 type unsuited struct{ reason string }
 
 func (e *unsuited) Error() string { return e.reason }
@@ -32,14 +32,14 @@ func doesNotSuit(format string, arguments ...any) error {
 	return &unsuited{printable.Message(fmt.Sprintf(format, arguments...))}
 }
 
-// MismatchError says that an answer does not belong to the resource. The same
-// link would not do better again.
+// MismatchError means that an answer does not belong to the resource. A retry over the same
+// link would fail again.
 type MismatchError struct {
 	reason string
-	// SameSize says that only the validator differs: the file changed, or a mirror
-	// says something else of the same file.
+	// SameSize is true if only the validator differs: the file changed, or a mirror gives
+	// the same file another validator.
 	SameSize bool
-	// Server is the address that answered, if it is known.
+	// Server is the address of the server that answered, "" if unknown.
 	Server string
 }
 
@@ -49,13 +49,13 @@ func mismatch(format string, arguments ...any) error {
 	return &MismatchError{reason: printable.Message(fmt.Sprintf(format, arguments...))}
 }
 
-// otherValidator is the error of an answer of the same size with another validator.
+// otherValidator returns the error of an answer with the same size and another validator.
 func otherValidator(format string, arguments ...any) error {
 	return &MismatchError{reason: printable.Message(fmt.Sprintf(format, arguments...)), SameSize: true}
 }
 
-// RefusesRanges reports whether a refusal of a range may be one of ranges: a plain GET
-// may be answered. Who asks for a login, or to wait, refuses that as well.
+// RefusesRanges reports whether a plain GET may succeed after a range request got this status.
+// A server that asks for a login, or asks to wait, refuses a plain GET as well.
 func RefusesRanges(code int) bool {
 	switch code {
 	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusTooManyRequests:
@@ -64,12 +64,12 @@ func RefusesRanges(code int) bool {
 	return code >= http.StatusBadRequest
 }
 
-// StatusError is an answer that is no success.
+// StatusError is an answer without success.
 type StatusError struct {
 	Method string
 	Code   int
 	Status string
-	// RetryAfter is how long the server asks to wait; 0 if it does not.
+	// RetryAfter is the time that the server asks to wait, 0 if none.
 	RetryAfter time.Duration
 }
 
@@ -80,7 +80,7 @@ func (e *StatusError) Error() string {
 	return "the server answers " + e.status()
 }
 
-// status is the code, and its usual phrase or in quotes what the server says.
+// status returns the code with its usual phrase, or with the server's phrase in quotes.
 func (e *StatusError) status() string {
 	usual := http.StatusText(e.Code)
 	code := strconv.Itoa(e.Code)
@@ -104,14 +104,14 @@ func (e *StatusError) Temporary() bool {
 	return false
 }
 
-// RedirectError says where the server sends the client.
+// RedirectError holds the URL to which the server redirects.
 type RedirectError struct{ Location *url.URL }
 
 func (e *RedirectError) Error() string {
 	return printable.Message(fmt.Sprintf("the server redirects to %s", e.Location))
 }
 
-// failure is the error of a response that is neither 200 nor 206.
+// failure returns the error of a response that is neither 200 nor 206.
 func failure(response *http.Response) error {
 	switch response.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
@@ -124,7 +124,7 @@ func failure(response *http.Response) error {
 		case err != nil:
 			return mismatch("the server redirects to %q, which is no URL: %v", credentials.Hide(text), err)
 		}
-		// A server has no credentials to give.
+		// Credentials from a server are never used.
 		location, _ = credentials.Cut(location)
 		if location.Scheme != response.Request.URL.Scheme && location.Scheme != "https" || location.Hostname() == "" {
 			return mismatch("the server redirects to %s: allowed is https", location)
@@ -139,12 +139,12 @@ func failure(response *http.Response) error {
 	}
 }
 
-// mostRetryAfter is the most that seconds tell, of 31 bits; a date may be farther
-// away. Added to a time it overflows nothing.
+// mostRetryAfter limits Retry-After to the largest number of seconds of 31 bits. A date may
+// be later. The sum with a time does not overflow.
 const mostRetryAfter = (1<<31 - 1) * time.Second
 
-// retryAfter reads seconds or a date (RFC 9110 10.2.3); it is 0 if the value
-// is neither, or in the past.
+// retryAfter reads seconds or a date (RFC 9110 10.2.3). It returns 0 for other values and
+// for the past.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

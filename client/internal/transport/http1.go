@@ -15,16 +15,15 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// http1Connections is how many connections of a link carry HTTP/1.1 at a
-// time. Each carries one request, and the next request of a link begins while
-// one is under way, at times two.
+// http1Connections is the number of HTTP/1.1 connections of a link. Each carries one request
+// at a time. A link has up to two further requests while one is in flight.
 const http1Connections = 3
 
-// mostWait is how long a request waits for a connection that may not be made yet.
-// After that its session counts as broken, and whoever has others turns to them.
+// mostWait is the longest wait of a request for a connection that backs off. After it the
+// session counts as broken, and the request can use another session.
 const mostWait = time.Second
 
-// http1 is a link's HTTP/1.1 connections to one server.
+// http1 holds a link's HTTP/1.1 connections to one server.
 type http1 struct {
 	*http.Transport
 	again  Dial
@@ -33,20 +32,19 @@ type http1 struct {
 	received *atomic.Int64
 
 	mu sync.Mutex
-	// unused is the first connection until it is in use.
+	// unused is the first connection until its first use.
 	unused link.Socket
 	// newest is the connection that was opened last.
 	newest link.Socket
 	open   map[link.Socket]struct{}
-	// broken says that another connection could not be made.
+	// broken is true if a further connection could not be made.
 	broken bool
 	closed bool
-	// ended is closed with the connections: net/http goes on to dial for requests that
-	// nobody awaits any more.
+	// ended is closed by Close. net/http goes on to dial for requests that have ended.
 	ended chan struct{}
 }
 
-// openHTTP1 uses a connection that is ready for HTTP/1.1, and opens more.
+// openHTTP1 uses a connection that is ready for HTTP/1.1, and opens further ones.
 func openHTTP1(first link.Socket, again Dial, config *tls.Config, protocol string, received *atomic.Int64) *Conn {
 	h := &http1{again: again, config: config, received: received, unused: first, newest: first, open: map[link.Socket]struct{}{}, ended: make(chan struct{})}
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return h.dial(ctx) }
@@ -59,7 +57,7 @@ func openHTTP1(first link.Socket, again Dial, config *tls.Config, protocol strin
 	return &Conn{http: h, usable: h.usable, received: received, Protocol: protocol, Socket: &http1Socket{first, h}}
 }
 
-// dial returns the first connection, and then new ones.
+// dial returns the first connection, and later new ones.
 func (h *http1) dial(ctx context.Context) (net.Conn, error) {
 	h.mu.Lock()
 	socket := h.unused
@@ -69,8 +67,8 @@ func (h *http1) dial(ctx context.Context) (net.Conn, error) {
 		var err error
 		if socket, err = h.another(ctx); err != nil {
 			h.mu.Lock()
-			// Nobody may want it any more, which says nothing of the server. Nor does it if
-			// it is too early for one more.
+			// The session is not broken if the request was cancelled, or if this is only a
+			// backoff while other connections are open.
 			isEnd := link.Wait(err) == 0 || len(h.open) == 0
 			h.broken = h.broken || ctx.Err() == nil && isEnd
 			h.mu.Unlock()
@@ -91,7 +89,7 @@ func (h *http1) dial(ctx context.Context) (net.Conn, error) {
 func (h *http1) another(ctx context.Context) (link.Socket, error) {
 	socket, err := h.again(ctx)
 	for wait := link.Wait(err); wait > 0 && wait <= mostWait; wait = link.Wait(err) {
-		// Meanwhile another connection may take the request.
+		// Another connection may take the request meanwhile.
 		select {
 		case <-ctx.Done():
 			return nil, err
@@ -106,20 +104,19 @@ func (h *http1) another(ctx context.Context) (link.Socket, error) {
 	}
 	secure, err := secured(ctx, socket, h.config, h.received)
 	if err != nil {
-		return nil, err // As an interface a nil *securedSocket would not be nil.
+		return nil, err // A nil *securedSocket in an interface would not be nil.
 	}
 	return secure, nil
 }
 
-// usable reports whether requests can be sent, over new connections if need
-// be.
+// usable reports whether requests can be sent, perhaps over new connections.
 func (h *http1) usable() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.closed && !h.broken
 }
 
-// trialOf is that of a connection.
+// trialOf returns the trial of a connection.
 func trialOf(conn net.Conn) *link.Trial {
 	if one, ok := conn.(*http1Conn); ok {
 		return one.Trial()
@@ -146,7 +143,7 @@ func (h *http1) Close() error {
 	return nil
 }
 
-// http1Conn is a connection of which http1 knows until it is closed.
+// http1Conn is a connection that http1 keeps in a list until it is closed.
 type http1Conn struct {
 	link.Socket
 	of *http1
@@ -154,7 +151,7 @@ type http1Conn struct {
 
 func (c *http1Conn) Read(p []byte) (int, error) {
 	n, err := c.Socket.Read(p)
-	if c.of.config == nil { // Else it is counted below TLS.
+	if c.of.config == nil { // With TLS, meteredConn counts.
 		c.of.received.Add(int64(n))
 	}
 	return n, err
@@ -169,14 +166,14 @@ func (c *http1Conn) Close() error {
 
 // http1Socket stands for all connections of an http1.
 type http1Socket struct {
-	net.Conn // the first one
+	net.Conn // The first one.
 	of       *http1
 }
 
-// Await does nothing: what is awaited comes on several connections.
+// Await does nothing, because the bytes arrive on several connections.
 func (s *http1Socket) Await(quantity.Bytes, quantity.Bytes) {}
 
-// Owes is of all connections.
+// Owes is passed on to all connections.
 func (s *http1Socket) Owes(something bool) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -185,10 +182,10 @@ func (s *http1Socket) Owes(something bool) {
 	}
 }
 
-// Trial is none: each connection has its own.
+// Trial returns nil: each connection has its own trial.
 func (s *http1Socket) Trial() *link.Trial { return nil }
 
-// Ask has all connections ask.
+// Ask asks over all connections.
 func (s *http1Socket) Ask() error {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -200,8 +197,8 @@ func (s *http1Socket) Ask() error {
 	return nil
 }
 
-// Answered returns what is true of each connection. Without one nobody has the requests:
-// they wait for a connection.
+// Answered returns the values that hold for each connection. Without an open connection all
+// is false: the requests wait for one.
 func (s *http1Socket) Answered() (ago time.Duration, all bool, err error) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -216,8 +213,8 @@ func (s *http1Socket) Answered() (ago time.Duration, all bool, err error) {
 	return ago, all, nil
 }
 
-// RoundTrip tells of the newest connection. What arrived on all of them it does
-// not know.
+// RoundTrip returns the times of the newest connection. It does not count the segments of
+// all connections.
 func (s *http1Socket) RoundTrip() (link.RoundTrip, error) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -226,27 +223,27 @@ func (s *http1Socket) RoundTrip() (link.RoundTrip, error) {
 	return rtt, err
 }
 
-// securedSocket is TLS on a socket.
+// securedSocket is a TLS connection over a socket.
 type securedSocket struct {
 	*tls.Conn
 	raw   link.Socket
 	below *EndNoticer
 }
 
-// Await does nothing: see http1Socket.
+// Await does nothing, like that of http1Socket.
 func (s *securedSocket) Await(quantity.Bytes, quantity.Bytes) {}
 
-// Owes is the socket's.
+// Owes is passed on to the socket.
 func (s *securedSocket) Owes(something bool) { s.raw.Owes(something) }
 
-// Trial is the socket's.
+// Trial returns the trial of the socket.
 func (s *securedSocket) Trial() *link.Trial { return s.raw.Trial() }
 
-// Ask is the socket's.
+// Ask is passed on to the socket.
 func (s *securedSocket) Ask() error { return s.raw.Ask() }
 
-// Answered is the socket's.
+// Answered is passed on to the socket.
 func (s *securedSocket) Answered() (time.Duration, bool, error) { return s.raw.Answered() }
 
-// RoundTrip is the socket's.
+// RoundTrip is passed on to the socket.
 func (s *securedSocket) RoundTrip() (link.RoundTrip, error) { return s.raw.RoundTrip() }

@@ -12,28 +12,28 @@ import (
 	"github.com/linklab/linklab/client/internal/printable"
 )
 
-// useful is how many bytes of a body prove that a connection is of use, in bytes; an
-// answer that has come to its end does, too.
+// useful is how many bytes of a body prove that a connection works. A shorter body proves it
+// at its end.
 const useful = 16 << 10
 
 var errUnread = errors.New("the server answers with what was not asked for")
 
-// result is to be told what becomes of a request.
+// result receives the outcome of a request.
 type result interface {
 	Prove()
 	Fail(error)
 }
 
-// Paced sends a request, and lets the pace at which its server is connected to follow
-// from what becomes of it. It goes over the connection on, or, if that is nil, over
-// those of which trialOf tells. Who is strict does not take a failure of the server,
-// or what is not read, for an answer.
+// Paced sends a request and reports its outcome, which decides how soon its server may be
+// dialled again. The request uses the connection with the trial on. If on is nil, trialOf
+// tells the trial of the connection that net/http takes. With strict, a server error or an
+// unread body counts as a failure.
 func Paced(by http.RoundTripper, request *http.Request, on *link.Trial, trialOf func(net.Conn) *link.Trial, strict bool) (*http.Response, error) {
-	var told result = on
+	var outcome result = on
 	sent := request
 	if on == nil {
 		ctx, attempt := link.WithAttempt(withFewInterim(request.Context()))
-		told = attempt
+		outcome = attempt
 		sent = request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 			GotConn: func(got httptrace.GotConnInfo) { attempt.Uses(trialOf(got.Conn)) },
 		}))
@@ -42,41 +42,40 @@ func Paced(by http.RoundTripper, request *http.Request, on *link.Trial, trialOf 
 	switch {
 	case err != nil:
 		if request.Context().Err() == nil {
-			told.Fail(printable.Error(err))
+			outcome.Fail(printable.Error(err))
 		}
 		return nil, err
-	case strict && isFailure(response) && isKept(response):
-		// The next request needs no other connection.
+	case strict && isFailure(response) && isReusable(response):
+		// The next request can use the same connection.
 	case strict && isFailure(response):
-		told.Fail(failure(response))
+		outcome.Fail(failure(response))
 	case response.StatusCode == http.StatusSwitchingProtocols, response.ContentLength == 0, request.Method == http.MethodHead:
-		told.Prove()
+		outcome.Prove()
 	default:
-		response.Body = &pacedBody{ReadCloser: response.Body, of: request, result: told, left: response.ContentLength, strict: strict}
+		response.Body = &pacedBody{ReadCloser: response.Body, of: request, result: outcome, left: response.ContentLength, strict: strict}
 	}
 	return response, nil
 }
 
-// isFailure reports whether a server says that it fails. That it cannot do what it was
-// asked for, such as a ranged PUT, is an answer.
+// isFailure reports whether a server says that it failed. 501 is an answer: the server cannot
+// do what was asked, such as a PUT of a range.
 func isFailure(response *http.Response) bool {
 	return response.StatusCode >= http.StatusInternalServerError && response.StatusCode != http.StatusNotImplemented
 }
 
-// pacedBody is a body that proves its connection, or not. It may be closed while it is
-// read.
+// pacedBody is a body that proves its connection, or fails it. It may be closed during a read.
 type pacedBody struct {
 	io.ReadCloser
 	of     *http.Request
 	result result
-	// came is how much has come, and left how much is to; below 0 if that is unknown.
+	// came counts the bytes so far. left is the length of the body, negative if unknown.
 	came   atomic.Int64
 	left   int64
 	told   atomic.Bool
 	strict bool
 }
 
-// tell says once what the body shows of its connection: nil if it is of use.
+// tell reports once whether the connection works: err is nil if it does.
 func (b *pacedBody) tell(err error) {
 	switch {
 	case b.told.Swap(true):
@@ -87,7 +86,7 @@ func (b *pacedBody) tell(err error) {
 	}
 }
 
-// Close fails the connection of an answer that was of no use.
+// Close fails the connection of a body of which nothing was read.
 func (b *pacedBody) Close() error {
 	if b.strict && b.came.Load() == 0 && b.of.Context().Err() == nil {
 		b.tell(errUnread)

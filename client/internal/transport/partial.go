@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// mostSurplus is how many bytes before the wanted ones an answer may begin.
+	// mostSurplus limits how many bytes before the wanted ones an answer may bring.
 	mostSurplus = 1 << 20
-	// leastPiece is how many bytes an answer must bring at least if it does not bring
-	// all: each further piece takes a round trip.
+	// leastPiece is the smallest part of a range that an answer may bring: each further part
+	// takes a round trip.
 	leastPiece = 16 << 10
 )
 
-// Partial tells of which resource and what part a 206 is, for who did not
-// know the resource before.
+// Partial returns the resource of a 206 and the range that it brings, if the resource was
+// unknown before.
 func Partial(response *http.Response) (Resource, ranges.Range, error) {
 	if err := checkCoding(response); err != nil {
 		return Resource{}, ranges.Range{}, err
@@ -37,7 +37,7 @@ func Partial(response *http.Response) (Resource, ranges.Range, error) {
 	return partialResource(response, size), part, nil
 }
 
-// partialResource is the resource of a 206.
+// partialResource returns the resource of a 206.
 func partialResource(response *http.Response, size quantity.Bytes) Resource {
 	return Resource{
 		Size:         size,
@@ -49,8 +49,8 @@ func partialResource(response *http.Response, size quantity.Bytes) Resource {
 	}
 }
 
-// Body returns the response's body once the header proves that it is the
-// range of the resource. The body fails if it is shorter or longer.
+// Body returns the response's body if the header proves that it is the wanted range of the
+// resource. A read fails if the body is shorter or longer.
 func (r Resource) Body(response *http.Response, want ranges.Range) (io.ReadCloser, error) {
 	body, part, err := r.part(response, want)
 	if err == nil && part != want {
@@ -62,8 +62,8 @@ func (r Resource) Body(response *http.Response, want ranges.Range) (io.ReadClose
 	return body, nil
 }
 
-// part returns what a response brings of a range of the resource, from its first
-// byte on, once the header proves what that is.
+// part returns the body and range that a response brings of the wanted range, from its
+// first byte on. The header must prove which bytes these are.
 func (r Resource) part(response *http.Response, want ranges.Range) (io.ReadCloser, ranges.Range, error) {
 	switch response.StatusCode {
 	case http.StatusPartialContent:
@@ -87,7 +87,7 @@ func (r Resource) part(response *http.Response, want ranges.Range) (io.ReadClose
 	if err := checkCoding(response); err != nil {
 		return nil, ranges.Range{}, err
 	}
-	from, came, size, err := r.came(response)
+	from, came, size, err := r.bodyRange(response)
 	if err == nil && size >= 0 && size != r.Size {
 		err = mismatch("the file changed on the server during the download: its size was %d and is %d bytes", r.Size, size)
 	}
@@ -105,15 +105,15 @@ func (r Resource) part(response *http.Response, want ranges.Range) (io.ReadClose
 	case came.End() > r.Size:
 		return nil, ranges.Range{}, doesNotSuit("the server answers with bytes %d-%d of %d", came.Offset, came.End()-1, r.Size)
 	case came.Length == r.Size:
-		return nil, ranges.Range{}, ErrNoRanges // It is all of the file, and a 206.
+		return nil, ranges.Range{}, ErrNoRanges // A 206 with the whole file.
 	case surplus < 0, surplus > mostSurplus, part.Length <= 0, part.Length < min(leastPiece, want.Length):
 		return nil, ranges.Range{}, doesNotSuit("the server answers with bytes %d-%d instead of %d-%d", came.Offset, came.End()-1, want.Offset, want.End()-1)
 	}
-	return &cutBody{ReadCloser: &exactBody{from, came.Length}, skip: surplus, left: part.Length}, part, nil
+	return &middleBody{ReadCloser: &exactBody{from, came.Length}, skip: surplus, left: part.Length}, part, nil
 }
 
-// came is which bytes a 206 brings, and of how many in all; -1 if it does not tell.
-func (r Resource) came(response *http.Response) (body io.ReadCloser, came ranges.Range, size quantity.Bytes, err error) {
+// bodyRange returns which bytes a 206 brings, and the size of the file; -1 if unknown.
+func (r Resource) bodyRange(response *http.Response) (body io.ReadCloser, came ranges.Range, size quantity.Bytes, err error) {
 	said := response.Header.Get("Content-Range")
 	if said != "" {
 		came, size, err = parseContentRange(said)
@@ -125,12 +125,12 @@ func (r Resource) came(response *http.Response) (body io.ReadCloser, came ranges
 		}
 		return response.Body, came, size, err
 	}
-	// This makes a map, for which Go draws a random number: not where all is well (see
-	// RangeHeader).
+	// ParseMediaType makes a map, and for maps Go draws a random number. A correct answer
+	// must not get here (see RangeHeader).
 	kind, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	switch {
 	case kind == "multipart/byteranges" && parameters["boundary"] != "":
-		// It is an answer to several ranges; of one it holds one part (RFC 9110 14.6).
+		// This is the answer to several ranges. For one range it holds one part (RFC 9110 14.6).
 		first, err := multipart.NewReader(response.Body, parameters["boundary"]).NextRawPart()
 		if err != nil {
 			return nil, came, 0, fmt.Errorf("the first part of multipart/byteranges: %w", err)
@@ -146,7 +146,7 @@ func (r Resource) came(response *http.Response) (body io.ReadCloser, came ranges
 	return nil, came, 0, doesNotSuit("the server answers with 206 and says not which bytes (no Content-Range)")
 }
 
-// Complete is the resource that an answer to GET brings as a whole, if it tells its size.
+// Complete returns the resource of an answer to GET that brings the whole file with its size.
 func Complete(response *http.Response) (r Resource, ok bool) {
 	if response.StatusCode != http.StatusOK || response.Request.Method != http.MethodGet || response.ContentLength <= 0 || checkCoding(response) != nil {
 		return Resource{}, false
@@ -154,8 +154,8 @@ func Complete(response *http.Response) (r Resource, ok bool) {
 	return partialResource(response, quantity.Bytes(response.ContentLength)), true
 }
 
-// IsWhole reports whether a 206 carries all of a resource: it says so, or says
-// nothing, and nothing but all was asked for.
+// IsWhole reports whether a 206 brings the whole resource: its Content-Range covers everything,
+// or it has none and no range was requested.
 func IsWhole(response *http.Response) bool {
 	if response.StatusCode != http.StatusPartialContent || response.Request.Header.Get("Range") != "" {
 		return false
@@ -165,18 +165,18 @@ func IsWhole(response *http.Response) bool {
 	return said == "" && !strings.HasPrefix(response.Header.Get("Content-Type"), "multipart/") || err == nil && part == ranges.Range{Length: size}
 }
 
-// RangeHeader is the value of Range that requests r.
+// RangeHeader returns the Range value that requests r.
 func RangeHeader(r ranges.Range) string {
 	if r.Length == ranges.ToEnd {
 		return fmt.Sprintf("bytes=%d-", int64(r.Offset))
 	}
-	// fmt asks a named type for its methods, for which Go may draw a random
-	// number. Its scheduler would go on with the next one: seen in virtual time.
+	// The conversions keep fmt from looking up methods of a named type: Go may draw a random
+	// number for that. The runtime's scheduler would then continue with the next random
+	// number, which changed runs in virtual time.
 	return fmt.Sprintf("bytes=%d-%d", int64(r.Offset), int64(r.End()-1))
 }
 
-// parseContentRange reads "bytes FIRST-LAST/SIZE" (RFC 9110 14.4). The size is -1
-// where the server says *.
+// parseContentRange reads "bytes FIRST-LAST/SIZE" (RFC 9110 14.4). It returns size -1 for *.
 func parseContentRange(value string) (part ranges.Range, size quantity.Bytes, err error) {
 	wrong := doesNotSuit("the server sends Content-Range %q: allowed is bytes FIRST-LAST/SIZE", value)
 	unit, rest, _ := strings.Cut(value, " ")
@@ -201,14 +201,14 @@ func parseContentRange(value string) (part ranges.Range, size quantity.Bytes, er
 	return part, quantity.Bytes(all), nil
 }
 
-// cutBody is the middle of a body.
-type cutBody struct {
+// middleBody is the middle part of a body.
+type middleBody struct {
 	io.ReadCloser
-	// skip is how many bytes are not wanted before it, and left how many are in it.
+	// skip counts the unwanted bytes before that part, and left the bytes in it.
 	skip, left quantity.Bytes
 }
 
-func (b *cutBody) Read(p []byte) (int, error) {
+func (b *middleBody) Read(p []byte) (int, error) {
 	if b.skip > 0 {
 		n, err := io.CopyN(io.Discard, b.ReadCloser, int64(b.skip))
 		if b.skip -= quantity.Bytes(n); err != nil {
@@ -223,16 +223,15 @@ func (b *cutBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// pieces is the body of a range of which the server sends less than was asked for.
-type pieces struct {
+// pieceBody is the body of a range that the server sends in several answers.
+type pieceBody struct {
 	io.ReadCloser
-	// part is what the present answer has still to bring, and rest what is asked for
-	// after it.
+	// part is what the present answer still brings. rest is what later answers must bring.
 	part, rest ranges.Range
 	next       func(ranges.Range) (io.ReadCloser, ranges.Range, error)
 }
 
-func (b *pieces) Read(p []byte) (int, error) {
+func (b *pieceBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.part.Length -= quantity.Bytes(n)
 	if err != io.EOF && (err != nil || b.part.Length > 0) || b.rest.Length == 0 {

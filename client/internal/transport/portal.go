@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// PortalError says that somebody on the way answered in the server's place: a
-// captive portal, which wants a login first. Later the server itself may answer.
+// PortalError means that a captive portal answered in place of the server: it wants a login
+// first. Later the server itself may answer.
 type PortalError struct{ symptom string }
 
 func (e *PortalError) Error() string {
 	return e.symptom + ", as a captive portal answers: log in to this link's network"
 }
 
-// IsPage reports whether a response carries a web page. Package mime makes maps, for
-// which Go draws random numbers: seen in virtual time (see RangeHeader).
+// IsPage reports whether a response carries a web page. It does not use package mime, which
+// makes maps, for which Go draws random numbers (see RangeHeader).
 func IsPage(header http.Header) bool {
 	kind, _, _ := strings.Cut(header.Get("Content-Type"), ";")
 	kind = strings.TrimSpace(kind)
 	return strings.EqualFold(kind, "text/html") || strings.EqualFold(kind, "application/xhtml+xml")
 }
 
-// checkPortal returns an error if the answer to a request for the target is that
-// of a captive portal. A server that serves ranges of a page serves a file.
+// checkPortal returns an error if a captive portal answered the request for the target. A
+// server that serves ranges of a page serves a file.
 func (t Target) checkPortal(response *http.Response) error {
 	switch {
 	case response.StatusCode == http.StatusNetworkAuthenticationRequired:

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// A web page is somebody else's answer where a file is wanted, unless it has
-// ranges, as a file has.
+// A web page in place of a file comes from a captive portal, unless it has ranges.
 func TestAPortalIsRecognized(t *testing.T) {
 	for name, test := range map[string]struct {
 		code   int

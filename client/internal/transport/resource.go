@@ -8,36 +8,35 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// Resource is what a URL stood for when the download began.
+// Resource describes what a URL stood for when the download began.
 type Resource struct {
-	// Size is the number of bytes; -1 if the server does not tell.
+	// Size is the number of bytes, -1 if unknown.
 	Size quantity.Bytes
-	// ETag is the strong validator; empty if the server gives none or only a
-	// weak one, which does not promise equal bytes (RFC 9110 8.8.1).
+	// ETag is the strong validator, "" if there is none. A weak one does not promise equal
+	// bytes (RFC 9110 8.8.1).
 	ETag string
-	// LastModified is the date that the server gives, or empty. It is the
-	// validator if there is no ETag.
+	// LastModified is the date from the server, or "". It is the validator if there is no
+	// ETag.
 	LastModified string
-	// SHA256 is the checksum that the server states; nil if it states none.
+	// SHA256 is the checksum from the server, nil if there is none.
 	SHA256 []byte
-	// Name is the file name that the server proposes, or empty.
+	// Name is the file name that the server proposes, or "".
 	Name string
-	// NoRanges says that the server does not serve ranges.
+	// NoRanges is true if the server does not serve ranges.
 	NoRanges bool
-	// IsPage says that it is a web page.
+	// IsPage is true for a web page.
 	IsPage bool
-	// Verified says that a checksum proves the whole: validators are only a hint.
+	// Verified is true if a checksum will prove the whole file. Then validators do not matter.
 	Verified bool
-	// Server is the address that told, if it is known.
+	// Server is the address of the server that answered, "" if unknown.
 	Server string
 }
 
-// HasValidator reports whether responses can be proven to be parts of the
-// same resource.
+// HasValidator reports whether a response can prove that it is a part of this resource.
 func (r Resource) HasValidator() bool { return r.ETag != "" || r.LastModified != "" }
 
-// isDated reports whether the date is all that proves it. Who has said nothing, as
-// some servers do to HEAD alone, has not said that there is no date either.
+// isDated reports whether the date is the only validator. Some servers omit all validators
+// in answers to HEAD, so a missing date says nothing about later answers.
 func (r Resource) isDated() bool { return r.ETag == "" && r.LastModified != "" }
 
 // newResource reads the header of a 200.
@@ -64,7 +63,7 @@ func strongETag(header http.Header) string {
 	return etag
 }
 
-// checkCoding refuses content codings: an encoded file is another one, with
+// checkCoding returns an error for a content coding: an encoded file has other bytes and
 // other ranges.
 func checkCoding(response *http.Response) error {
 	if coding := response.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
@@ -73,8 +72,7 @@ func checkCoding(response *http.Response) error {
 	return nil
 }
 
-// CheckSame returns an error unless other is what the server said of the same
-// resource.
+// CheckSame returns an error unless other describes the same resource.
 func (r Resource) CheckSame(other Resource) error {
 	err := r.checkSame(other)
 	if mismatch := new(MismatchError); errors.As(err, &mismatch) {
@@ -96,8 +94,7 @@ func (r Resource) checkSame(other Resource) error {
 	return nil
 }
 
-// checkWhole returns an error unless the response carries all of the
-// resource.
+// checkWhole returns an error unless the response brings the whole resource.
 func (r Resource) checkWhole(response *http.Response) error {
 	if response.StatusCode != http.StatusOK && !IsWhole(response) {
 		return failure(response)

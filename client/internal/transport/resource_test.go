@@ -37,14 +37,14 @@ func TestParseContentRange(t *testing.T) {
 	}
 }
 
-// check is what is wrong with a response to a request for a range.
+// check returns the error of a response to a request for a range.
 func check(r Resource, response *http.Response, want ranges.Range) error {
 	_, _, err := r.part(response, want)
 	return err
 }
 
-// What a server says is quoted where a terminal would obey it, and cut.
-func TestWhatAServerSaysIsPrintable(t *testing.T) {
+// Messages quote and shorten text from a server that could control a terminal.
+func TestServerTextInErrorsIsPrintable(t *testing.T) {
 	const hostile = "\"\u009b2J\u202e\x7f\xff\""
 	r := Resource{Size: 10, ETag: `"1"`}
 	for name, err := range map[string]error{
@@ -74,8 +74,8 @@ func FuzzParseContentRange(f *testing.F) {
 	})
 }
 
-// The many wrong answers are tried in package download; here is the one that
-// a client must never write.
+// Package download tests the many wrong answers. This test has the one that a client must
+// never write.
 func TestPartOfAnotherResource(t *testing.T) {
 	r := Resource{Size: 10, ETag: `"a"`}
 	response := &http.Response{StatusCode: http.StatusPartialContent, ContentLength: 5, Header: http.Header{}}
@@ -103,8 +103,8 @@ func TestPartialTellsAllOfTheResource(t *testing.T) {
 	}
 }
 
-// What arrives is counted once, by whatever protocol it comes.
-func TestWhatArrivesIsCountedOnce(t *testing.T) {
+// Bytes that arrive are counted once over any protocol.
+func TestReceivedBytesAreCountedOnce(t *testing.T) {
 	const size = 4_000_000
 	for _, http2 := range []bool{true, false} {
 		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,6 +1,6 @@
-// Package transport speaks HTTP to a server: HTTP/2 on one connection for each
-// link, which no other link adopts (thesis 4.4.3.3: a link that
-// changes its TCP connection starts from nothing), or HTTP/1.1 on a few.
+// Package transport speaks HTTP to a server. A link has one HTTP/2 connection, or a few
+// HTTP/1.1 connections. No other link takes a connection over: after a change of links, a
+// TCP connection starts again with nothing (thesis 4.4.3.3).
 package transport
 
 import (
@@ -23,17 +23,16 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 )
 
-// HTTP/2 receive windows in bytes. A stream must hold the bandwidth-delay
-// product: three quarters of 16 MiB, which creditSaver always leaves, carry
-// 500 Mbit/s at 200 ms. A connection holds several streams, and a client that
-// writes what it receives straight to a file has no reason to hold the server
-// back.
+// HTTP/2 receive windows in bytes. A stream must hold the bandwidth-delay product.
+// creditSaver always leaves three quarters of 16 MiB, which carry 500 Mbit/s at 200 ms. A
+// connection holds several streams. The client writes what it receives straight to a file,
+// so it has no reason to slow the server down.
 const (
 	streamWindow     = 16 << 20
 	connectionWindow = 1 << 30
 )
 
-// Conn leads to one server.
+// Conn is a session with one server.
 type Conn struct {
 	http interface {
 		http.RoundTripper
@@ -43,37 +42,37 @@ type Conn struct {
 	usable func() bool
 	// received counts all bytes that arrive.
 	received *atomic.Int64
-	// counter counts those of bodies; nil without HTTP/2.
+	// counter counts the arriving bytes of bodies; nil without HTTP/2.
 	counter *dataCounter
-	// delivered counts what was read of bodies.
+	// delivered counts the bytes of bodies that were read.
 	delivered atomic.Int64
 	// saver and backlog are nil without HTTP/2.
 	saver   *creditSaver
 	backlog *backlog
-	// cause is why an HTTP/2 connection is over; nil without HTTP/2.
+	// cause holds why an HTTP/2 connection ended; nil without HTTP/2.
 	cause *endCause
-	// unconditional says that the server answers If-Range with the whole.
+	// unconditional is true if the server answers If-Range with the whole file.
 	unconditional atomic.Bool
-	// Protocol is what was agreed on, such as "TLS 1.3 h2".
+	// Protocol names the negotiated protocols, such as "TLS 1.3 h2".
 	Protocol string
-	// Socket is the network connection, or stands for all of them.
+	// Socket is the network connection, or stands for all connections.
 	Socket link.Socket
 }
 
-// Target is what is requested: a URL, and a header that is sent along.
+// Target is a URL with the header to send.
 type Target struct {
 	URL    *url.URL
 	Header http.Header
-	// Jar, if set, has cookies to send, and gets those of answers.
+	// Jar, if set, provides cookies and keeps those of answers.
 	Jar http.CookieJar
-	// Bare leaves out the fields that no server needs. Published figures were
-	// measured without them, and they repeat to the byte only so.
+	// Bare omits the fields that no server needs. The published results were measured
+	// without these fields, and only so they repeat to the byte.
 	Bare bool
-	// IsFile says that a web page would be somebody else's answer.
+	// IsFile is true if a web page cannot be the right answer.
 	IsFile bool
 }
 
-// Address is the TCP address of the server of an http or https URL.
+// Address returns the TCP address of the server of an http or https URL.
 func Address(u *url.URL) string {
 	port := u.Port()
 	switch {
@@ -89,10 +88,10 @@ func Address(u *url.URL) string {
 // Dial makes another network connection to the same server.
 type Dial func(context.Context) (link.Socket, error)
 
-// Open starts HTTP with the server of the URL u on a fresh network connection,
-// which it closes on failure. It is HTTP/2 if the server of an https URL offers
-// that, else HTTP/1.1, for which it may dial again. The oldest TLS is that of the
-// configuration, else Go's.
+// Open starts an HTTP session with the server of the URL u on a new network connection. On
+// failure it closes the connection. The session uses HTTP/2 if the server of an https URL
+// offers it, else HTTP/1.1, which may dial again. The configuration may set the oldest TLS
+// version; the default is Go's.
 func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Config, u *url.URL) (*Conn, error) {
 	if u.Scheme == "http" {
 		return openHTTP1(socket, again, nil, "http/1.1", new(atomic.Int64)), nil
@@ -127,8 +126,8 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 		return openHTTP1(secure, again, config, tls.VersionName(state.Version)+" http/1.1", received), nil
 	}
 
-	// The connection is already secure, so to net/http it is one without
-	// TLS: only that way it takes a connection that is not a bare *tls.Conn.
+	// The connection is already encrypted, so net/http gets it as one without TLS. Only so
+	// net/http takes a connection that is no *tls.Conn.
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	backlog := newBacklog()
@@ -150,7 +149,7 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 	protocol := tls.VersionName(state.Version) + " " + state.NegotiatedProtocol
 	return &Conn{
 		http:     client,
-		usable:   func() bool { return client.Err() == nil && !counter.goodbye.Load() },
+		usable:   func() bool { return client.Err() == nil && !counter.goingAway.Load() },
 		received: received,
 		counter:  counter,
 		saver:    saver,
@@ -161,8 +160,8 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 	}, nil
 }
 
-// secured shakes hands on a connection, which it closes on failure. What arrives
-// over it is counted.
+// secured makes the TLS handshake on a connection, and counts what arrives. On failure it
+// closes the connection.
 func secured(ctx context.Context, raw link.Socket, config *tls.Config, received *atomic.Int64) (*securedSocket, error) {
 	below := &EndNoticer{Conn: &meteredConn{raw, received}}
 	secure := tls.Client(below, config)
@@ -176,7 +175,7 @@ func secured(ctx context.Context, raw link.Socket, config *tls.Config, received 
 	return &securedSocket{secure, raw, below}, nil
 }
 
-// Close closes the connection; requests in flight fail.
+// Close closes the session. Requests in flight fail.
 func (c *Conn) Close() error {
 	if c.cause != nil {
 		c.cause.is(errClosed, true)
@@ -186,16 +185,16 @@ func (c *Conn) Close() error {
 
 var errClosed = errors.New("the connection was closed by this side")
 
-// Usable reports whether new requests can be sent: the connection is up and
-// the server has not said goodbye. Where it allows no more requests at a time,
-// one waits until another has ended.
+// Usable reports whether new requests can be sent: the connection is open and the server
+// has sent no GOAWAY. If the server allows no further request at a time, a request waits
+// until another has ended.
 func (c *Conn) Usable() bool { return c.usable() }
 
-// Received is the number of bytes that arrived, of whatever kind.
+// Received returns the number of bytes of any kind that have arrived.
 func (c *Conn) Received() quantity.Bytes { return quantity.Bytes(c.received.Load()) }
 
-// Unread is the number of bytes of bodies that arrived and were not read: of
-// requests that were cancelled, or that are about to be read.
+// Unread returns the number of bytes of bodies that have arrived and were not read. They
+// belong to cancelled requests, or will be read soon.
 func (c *Conn) Unread() quantity.Bytes {
 	if c.counter == nil {
 		return 0
@@ -203,8 +202,8 @@ func (c *Conn) Unread() quantity.Bytes {
 	return quantity.Bytes(c.counter.data.Load() - c.delivered.Load())
 }
 
-// Ask asks the other end whether it is there: by a PING of HTTP/2 at once, else by TCP,
-// as soon as that can. What answers is received, or acknowledged (see Answered).
+// Ask asks the other end whether it is alive: by an HTTP/2 PING at once, else by TCP as soon
+// as TCP can. The answer counts as received, or as acknowledged (see Answered).
 func (c *Conn) Ask() error {
 	if c.saver != nil {
 		return c.saver.ping()
@@ -212,14 +211,13 @@ func (c *Conn) Ask() error {
 	return c.Socket.Ask()
 }
 
-// AsksAtOnce reports whether Ask is not for TCP.
+// AsksAtOnce reports whether Ask sends a PING.
 func (c *Conn) AsksAtOnce() bool { return c.saver != nil }
 
-// Held reports whether the connection is not read because those who read
-// bodies do not keep up.
+// Held reports whether the connection is not read because the readers of bodies are slower.
 func (c *Conn) Held() bool { return c.backlog != nil && c.backlog.isHeld() }
 
-// Head asks what the target stands for.
+// Head requests the resource of the target by HEAD.
 func (c *Conn) Head(ctx context.Context, t Target) (Resource, error) {
 	response, err := c.do(ctx, http.MethodHead, t, wantDigest(t))
 	if err != nil {
@@ -234,14 +232,13 @@ func (c *Conn) Head(ctx context.Context, t Target) (Resource, error) {
 	return resource, err
 }
 
-// Peek asks by GET what the target stands for, for servers that do not answer
-// HEAD.
+// Peek requests the resource of the target by GET, for servers that do not answer HEAD.
 func (c *Conn) Peek(ctx context.Context, t Target) (Resource, error) {
 	fields := wantDigest(t)
 	fields["Range"] = "bytes=0-0"
 	response, err := c.do(ctx, http.MethodGet, t, fields)
 	if err == nil && RefusesRanges(response.StatusCode) {
-		// The first byte of an empty file cannot be had, and some serve no ranges.
+		// An empty file has no first byte, and some servers serve no ranges.
 		response.Body.Close()
 		response, err = c.do(ctx, http.MethodGet, t, wantDigest(t))
 	}
@@ -249,7 +246,7 @@ func (c *Conn) Peek(ctx context.Context, t Target) (Resource, error) {
 		return Resource{}, err
 	}
 	if response.StatusCode == http.StatusPartialContent {
-		_, _ = io.CopyN(io.Discard, response.Body, 2) // So that the connection goes on.
+		_, _ = io.CopyN(io.Discard, response.Body, 2) // So that the connection can be used again.
 	}
 	response.Body.Close()
 	switch {
@@ -268,8 +265,8 @@ func (c *Conn) Peek(ctx context.Context, t Target) (Resource, error) {
 	return Resource{}, failure(response)
 }
 
-// Begin requests a range of what the target stands for, of which nothing is known,
-// and returns what that is and the body: as much of the range as there is.
+// Begin requests a range of a target of which nothing is known. It returns the resource and
+// the body: as much of the range as the file has.
 func (c *Conn) Begin(ctx context.Context, t Target, part ranges.Range) (Resource, io.ReadCloser, error) {
 	fields := wantDigest(t)
 	fields["Range"] = RangeHeader(part)
@@ -298,7 +295,7 @@ func (c *Conn) Begin(ctx context.Context, t Target, part ranges.Range) (Resource
 	return Resource{}, nil, err
 }
 
-// wantDigest are the fields that ask for the checksum of the whole.
+// wantDigest returns the fields that request the checksum of the whole file.
 func wantDigest(t Target) map[string]string {
 	if t.Bare {
 		return map[string]string{}
@@ -306,9 +303,9 @@ func wantDigest(t Target) map[string]string {
 	return map[string]string{"Want-Repr-Digest": "sha-256=5"}
 }
 
-// Get requests a range of the resource and returns its body once the header
-// proves that it is the right one. Where the server sends less, the body asks for the
-// rest. It fails if it is shorter or longer than the range.
+// Get requests a range of the resource. It returns the body once the header proves that it is
+// the right one. If the server sends less, the body requests the rest. A read fails if the
+// body is shorter or longer than the range.
 func (c *Conn) Get(ctx context.Context, t Target, resource Resource, r ranges.Range) (io.ReadCloser, error) {
 	response, err := c.get(ctx, t, resource, r)
 	if err != nil {
@@ -317,8 +314,8 @@ func (c *Conn) Get(ctx context.Context, t Target, resource Resource, r ranges.Ra
 	return c.all(ctx, t, resource, r, response)
 }
 
-// all returns the body of a range, of which the response brings the first bytes. On
-// failure it closes that.
+// all returns the body of a range of which the response brings the first bytes. On failure it
+// closes the response.
 func (c *Conn) all(ctx context.Context, t Target, resource Resource, r ranges.Range, response *http.Response) (io.ReadCloser, error) {
 	body, part, err := resource.part(response, r)
 	if err != nil {
@@ -329,7 +326,7 @@ func (c *Conn) all(ctx context.Context, t Target, resource Resource, r ranges.Ra
 		return body, nil
 	}
 	rest := ranges.Range{Offset: part.End(), Length: r.End() - part.End()}
-	return &pieces{body, part, rest, func(rest ranges.Range) (io.ReadCloser, ranges.Range, error) {
+	return &pieceBody{body, part, rest, func(rest ranges.Range) (io.ReadCloser, ranges.Range, error) {
 		response, err := c.get(ctx, t, resource, rest)
 		if err != nil {
 			return nil, ranges.Range{}, err
@@ -343,8 +340,8 @@ func (c *Conn) all(ctx context.Context, t Target, resource Resource, r ranges.Ra
 	}}, nil
 }
 
-// get requests a range, if the server likes that with the condition that the file is
-// still the same. Some answer that with the whole, though it is.
+// get requests a range, on condition that the file is unchanged. Some servers answer this
+// condition with the whole file even if it is unchanged. They get no condition any more.
 func (c *Conn) get(ctx context.Context, t Target, resource Resource, r ranges.Range) (*http.Response, error) {
 	fields := map[string]string{"Range": RangeHeader(r)}
 	if resource.ETag == "" || t.Bare || c.unconditional.Load() {
@@ -361,8 +358,7 @@ func (c *Conn) get(ctx context.Context, t Target, resource Resource, r ranges.Ra
 	return c.do(ctx, http.MethodGet, t, fields)
 }
 
-// Whole requests all of the resource, whose size may be unknown, without a
-// range.
+// Whole requests the whole resource without a range. Its size may be unknown.
 func (c *Conn) Whole(ctx context.Context, t Target, resource Resource) (*WholeBody, error) {
 	var by net.Conn
 	response, err := c.do(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -381,9 +377,9 @@ func (c *Conn) Whole(ctx context.Context, t Target, resource Resource) (*WholeBo
 	return newWholeBody(response, by), nil
 }
 
-// Put sends a body as that part of what the target stands for, of that size in all
-// (RFC 9110 14.5), or as the whole if the part is empty, and returns the answer's
-// status, as a code and in the server's words. An answer's body is of no interest.
+// Put sends a body as a part of the target, whose whole size is given (RFC 9110 14.5). An
+// empty part means the whole. It returns the status of the answer as a code and as text. The
+// body of the answer is dropped.
 func (c *Conn) Put(ctx context.Context, t Target, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, t.URL.String(), body)
 	if err != nil {
@@ -399,7 +395,7 @@ func (c *Conn) Put(ctx context.Context, t Target, body io.Reader, part ranges.Ra
 	if err != nil {
 		return 0, "", err
 	}
-	t.learn(response)
+	t.keepCookies(response)
 	defer response.Body.Close()
 	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
 	return response.StatusCode, response.Status, err
@@ -412,7 +408,7 @@ func (c *Conn) do(ctx context.Context, method string, t Target, fields map[strin
 	}
 	t.complete(request)
 	if !t.Bare {
-		// Without it any coding would be acceptable (RFC 9110 12.5.3).
+		// Without this field the server may use any coding (RFC 9110 12.5.3).
 		request.Header.Set("Accept-Encoding", "identity")
 	}
 	for name, value := range fields {
@@ -422,38 +418,37 @@ func (c *Conn) do(ctx context.Context, method string, t Target, fields map[strin
 	if err != nil {
 		return nil, err
 	}
-	keep(response)
+	readRefusal(response)
 	if err := t.checkPortal(response); err != nil {
 		response.Body.Close()
 		return nil, err
 	}
-	t.learn(response)
+	t.keepCookies(response)
 	return response, nil
 }
 
-// mostKept is how much of a refusal is read, in bytes, so that its connection of
-// HTTP/1.1 can be used again.
-const mostKept = 4 << 10
+// mostRefusal limits how much of a refusal is read, in bytes, to use its HTTP/1.1 connection
+// again.
+const mostRefusal = 4 << 10
 
-// keep reads the words of a refusal, if they are few. Nobody wants them, but a
-// connection of HTTP/1.1 ends with a body that was not read.
-func keep(response *http.Response) {
-	if isKept(response) {
+// readRefusal reads a short refusal to its end. Otherwise net/http closes the HTTP/1.1 connection.
+func readRefusal(response *http.Response) {
+	if isReusable(response) {
 		io.CopyN(io.Discard, response.Body, response.ContentLength)
 	}
 }
 
-// isKept reports whether a refusal's connection can be used again once it is read.
-func isKept(response *http.Response) bool {
-	few := response.ContentLength >= 0 && response.ContentLength <= mostKept
+// isReusable reports whether a refusal's connection can be used again once it is read.
+func isReusable(response *http.Response) bool {
+	few := response.ContentLength >= 0 && response.ContentLength <= mostRefusal
 	return response.ProtoMajor == 1 && !response.Close && response.StatusCode >= http.StatusBadRequest && few
 }
 
-// complete adds what is sent along.
+// complete adds the header and the cookies of the target.
 func (t Target) complete(request *http.Request) {
 	maps.Copy(request.Header, t.Header)
 	if host := request.Header.Get("Host"); host != "" {
-		request.Host = host // net/http sends no other.
+		request.Host = host // net/http ignores Host in the header.
 		request.Header.Del("Host")
 	}
 	if t.Jar != nil {
@@ -463,8 +458,8 @@ func (t Target) complete(request *http.Request) {
 	}
 }
 
-// learn keeps the cookies of an answer.
-func (t Target) learn(response *http.Response) {
+// keepCookies keeps the cookies of an answer.
+func (t Target) keepCookies(response *http.Response) {
 	if t.Jar != nil {
 		t.Jar.SetCookies(t.URL, response.Cookies())
 	}
@@ -473,14 +468,14 @@ func (t Target) learn(response *http.Response) {
 func (c *Conn) send(request *http.Request) (*http.Response, error) {
 	body := &readBody{conn: c}
 	if c.backlog == nil {
-		// It has several connections, of which one gets the request.
+		// HTTP/1.1 has several connections. One of them gets the request.
 		request = request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
 			GotConn: func(got httptrace.GotConnInfo) { body.server = got.Conn.RemoteAddr() },
 		}))
 	} else {
 		body.server = c.Socket.RemoteAddr()
 		body.reader = &reader{backlog: c.backlog}
-		// It is called before anything else is sent.
+		// WroteHeaders is called before any other request is sent.
 		request = request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
 			WroteHeaders: func() { body.reader.sent(c.saver.newest) },
 		}))
@@ -496,7 +491,7 @@ func (c *Conn) send(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// explaining sends requests whose errors say why their connection was over.
+// explaining sends requests whose errors tell why their connection ended.
 type explaining struct{ *Conn }
 
 func (e explaining) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -504,7 +499,7 @@ func (e explaining) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, e.explained(err)
 }
 
-// serverOf is the address that a response came from.
+// serverOf returns the address of the server that sent a response.
 func serverOf(response *http.Response) string {
 	if body, ok := response.Body.(*readBody); ok && body.server != nil {
 		return body.server.String()
@@ -512,7 +507,7 @@ func serverOf(response *http.Response) string {
 	return ""
 }
 
-// from is the error with the address of who caused it, if that matters.
+// from adds the address of the server to a MismatchError.
 func from(response *http.Response, err error) error {
 	if mismatch := new(MismatchError); errors.As(err, &mismatch) {
 		mismatch.Server = serverOf(response)
@@ -520,7 +515,7 @@ func from(response *http.Response, err error) error {
 	return err
 }
 
-// explained is the error of a request, or why its connection was over before.
+// explained returns the error of a request, or why its connection had ended before.
 func (c *Conn) explained(err error) error {
 	if c.cause == nil {
 		return err
@@ -528,19 +523,19 @@ func (c *Conn) explained(err error) error {
 	return c.cause.explained(err)
 }
 
-// Ended is why the connection takes no more requests, nil if that is not known.
+// Ended returns why the connection takes no more requests, nil if unknown.
 func (c *Conn) Ended() error {
 	if c.cause == nil {
 		return nil
 	}
 	ended := c.cause.get()
-	if ended == nil && !c.usable() && !c.counter.goodbye.Load() {
-		ended = errBroken // Nothing ended it but net/http, which tells only requests in flight why.
+	if ended == nil && !c.usable() && !c.counter.goingAway.Load() {
+		ended = errBroken // net/http itself ended it, and tells only the requests in flight why.
 	}
 	return printable.Error(ended)
 }
 
-// meteredConn counts what it receives.
+// meteredConn counts the bytes that it receives.
 type meteredConn struct {
 	net.Conn
 	received *atomic.Int64

@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 )
 
-// WholeBody is the body of a resource as a whole.
+// WholeBody is the body of a whole resource.
 type WholeBody struct {
 	io.ReadCloser
-	// by is the connection whose end is that of the body; nil where a length
-	// or the framing tells.
+	// by is the connection whose end is the end of the body. It is nil if a length or the
+	// framing tells the end.
 	by *http1Conn
 }
 
@@ -23,15 +23,14 @@ func newWholeBody(response *http.Response, by net.Conn) *WholeBody {
 	return &WholeBody{response.Body, conn}
 }
 
-// IsFramed reports whether a length or the framing tells where the body ends,
-// and not the end of the connection alone.
+// IsFramed reports whether a length or the framing tells the end of the body. Otherwise only
+// the end of the connection does.
 func IsFramed(response *http.Response) bool {
 	return response.ProtoMajor > 1 || response.ContentLength >= 0 || len(response.TransferEncoding) > 0
 }
 
-// Unproven reports of a body that has ended whether it may have been cut:
-// nothing told its length, and its connection ended without TLS's close_notify
-// (RFC 9112 9.8).
+// Unproven reports whether a body that has ended may be truncated: its length was unknown, and
+// its connection ended without TLS's close_notify (RFC 9112 9.8).
 func (b *WholeBody) Unproven() bool {
 	if b.by == nil {
 		return false
@@ -40,9 +39,8 @@ func (b *WholeBody) Unproven() bool {
 	return !ok || secure.below.Ended()
 }
 
-// EndNoticer is a connection below TLS that notices its end. TLS that is told
-// of the end by close_notify reads no further; crypto/tls takes an end without
-// that for one as well.
+// EndNoticer is a connection below TLS that notices its end. After a close_notify TLS reads
+// no further. Without one crypto/tls reports the same io.EOF.
 type EndNoticer struct {
 	net.Conn
 	ended atomic.Bool
@@ -56,9 +54,8 @@ func (c *EndNoticer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Ended reports whether the other end has closed the connection, and that was
-// read.
+// Ended reports whether a read saw that the other end closed the connection.
 func (c *EndNoticer) Ended() bool { return c.ended.Load() }
 
-// NetConn is the connection itself.
+// NetConn returns the connection below.
 func (c *EndNoticer) NetConn() net.Conn { return c.Conn }

@@ -8,35 +8,35 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// mostAnswer is how much of an answer's body Exchange reads.
+// mostAnswer limits how much of a body Exchange reads, in bytes.
 const mostAnswer = 64 << 10
 
-// Question is a request that has a short answer.
+// Question is a request with a short answer.
 type Question struct {
 	Method string
 	Target Target
-	// Fields are added to the target's header.
+	// Fields are added to the header of Target.
 	Fields map[string]string
-	// Body has Size bytes; it is nil if there are none.
+	// Body has Size bytes, nil for no body.
 	Body io.Reader
 	Size quantity.Bytes
 }
 
-// Answer is what the server says.
+// Answer is the response to a Question.
 type Answer struct {
 	Code   int
 	Status string
 	Header http.Header
-	// Size is the length that the server announces; -1 if it announces none.
+	// Size is the announced length, -1 if unknown.
 	Size quantity.Bytes
-	// Body is the beginning of the body.
+	// Body is the beginning of the body, at most mostAnswer bytes.
 	Body []byte
 }
 
-// IsSuccess reports whether the server did what was asked.
+// IsSuccess reports whether the status is 2xx.
 func (a Answer) IsSuccess() bool { return a.Code >= 200 && a.Code < 300 }
 
-// Exchange sends a request of any method, and reads the answer. It follows no redirect.
+// Exchange sends a request with any method and reads the answer. It follows no redirect.
 func (c *Conn) Exchange(ctx context.Context, q Question) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, q.Method, q.Target.URL.String(), q.Body)
 	if err != nil {
@@ -52,14 +52,14 @@ func (c *Conn) Exchange(ctx context.Context, q Question) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	q.Target.learn(response)
+	q.Target.keepCookies(response)
 	defer response.Body.Close()
 	answer := Answer{
 		Code: response.StatusCode, Status: response.Status, Header: response.Header,
 		Size: quantity.Bytes(response.ContentLength),
 	}
 	if q.Method == http.MethodGet || response.ContentLength >= 0 {
-		// A body of unknown length that nobody wants may never end: lighttpd's to OPTIONS.
+		// Other bodies of unknown length may never end, such as lighttpd's to OPTIONS.
 		answer.Body, err = io.ReadAll(io.LimitReader(response.Body, mostAnswer))
 	}
 	return answer, err
