@@ -7,24 +7,24 @@ import (
 	"sync"
 )
 
-// Attempt is a request as the Pacer sees it: the connections that it has, of which
-// it tells what came of them. net/http may make several for one request.
+// Attempt is one request as the Pacer sees it, with the connections that were made for it.
+// It reports the outcome of these connections. net/http may make several for one request.
 type Attempt struct {
 	mu sync.Mutex
-	// made are the connections dialled for it, and used is that which it is on.
+	// made are the connections dialled for the request. used is the one that carries it.
 	made []*Trial
 	used *Trial
 }
 
 type attemptKey struct{}
 
-// WithAttempt returns a context whose connections are those of an Attempt.
+// WithAttempt returns a context whose connections belong to a new Attempt.
 func WithAttempt(ctx context.Context) (context.Context, *Attempt) {
 	a := &Attempt{}
 	return context.WithValue(ctx, attemptKey{}, a), a
 }
 
-// attemptOf is nil if there is none.
+// attemptOf returns the Attempt of a context, nil if there is none.
 func attemptOf(ctx context.Context) *Attempt {
 	a, _ := ctx.Value(attemptKey{}).(*Attempt)
 	return a
@@ -32,8 +32,8 @@ func attemptOf(ctx context.Context) *Attempt {
 
 var errNoUse = errors.New("the server ends the connection without an answer")
 
-// again is called before another connection is dialled: those before came to nothing,
-// unless they serve another request.
+// again is called before another connection is dialled. The connections before it have
+// failed, unless they serve another request.
 func (a *Attempt) again() error {
 	if a == nil {
 		return nil
@@ -51,7 +51,7 @@ func (a *Attempt) again() error {
 	return nil
 }
 
-// serves reports whether the connection has a request of somebody else's.
+// serves reports whether the connection carries another request.
 func (t *Trial) serves(a *Attempt) bool {
 	t.server.pacer.mu.Lock()
 	defer t.server.pacer.mu.Unlock()
@@ -66,7 +66,7 @@ func (a *Attempt) dialled(t *Trial) {
 	}
 }
 
-// Uses says on which connection the request is.
+// Uses tells which connection carries the request.
 func (a *Attempt) Uses(t *Trial) {
 	if t != nil {
 		t.server.pacer.mu.Lock()
@@ -78,14 +78,14 @@ func (a *Attempt) Uses(t *Trial) {
 	a.used = t
 }
 
-// Prove says that something useful came.
+// Prove tells that useful bytes have arrived.
 func (a *Attempt) Prove() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.used.Prove()
 }
 
-// Fail says that nothing useful will come, though somebody waits for it.
+// Fail tells that no useful bytes will arrive, though the request still waits.
 func (a *Attempt) Fail(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

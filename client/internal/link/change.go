@@ -1,15 +1,15 @@
 package link
 
-// Change is what happens to a network device.
+// Change is a change of a network device.
 type Change int
 
 const (
-	// Down says that nothing can pass: there is no carrier, or no device.
+	// Down means that nothing can pass: there is no carrier, or no device.
 	Down Change = iota
-	// Up says that something may pass that could not before: there is a
-	// carrier, another address or another route.
+	// Up means that a connection may work that did not work before: there is a carrier, a
+	// new address or a new route.
 	Up
-	// Better says that the signal is much better than it was.
+	// Better means that the signal is much better than before.
 	Better
 )
 

@@ -20,58 +20,57 @@ import (
 )
 
 const (
-	// maxBatch and minBatch bound SO_RCVLOWAT of a connection in bulk, in
-	// bytes. With 256 KiB and 20 ms of patience Linux' receive buffer grows
-	// too slowly: 250 MB at 79 Mbit/s and an RTT of 15 ms took 26.52 s
-	// instead of 26.27 s.
+	// maxBatch and minBatch limit SO_RCVLOWAT of a busy connection, in bytes. With 256 KiB
+	// and a patience of 20 ms, Linux' receive buffer grows too slowly: 250 MB at 79 Mbit/s
+	// and an RTT of 15 ms took 26.52 s instead of 26.27 s.
 	maxBatch = 128 << 10
 	minBatch = 16 << 10
-	// recordSize is the largest TLS record, in bytes: so much can have left
-	// the socket without having reached the requests.
+	// recordSize is the largest TLS record, in bytes. So many bytes may have left the socket
+	// before they reach the requests.
 	recordSize = 5 + 16<<10 + 256
-	// patience is how long data that are less than a batch wait for more.
+	// patience is how long less than a batch waits for further bytes.
 	patience = 10 * time.Millisecond
 )
 
-// epoch is the origin of all deadlines. They are multiples of patience from
-// it, so that one wake-up serves all links.
+// epoch is the origin of all deadlines. They are multiples of patience after it, so that one
+// wake-up serves all links.
 var epoch = time.Now()
 
 // Conn is a TCP connection that reads in large batches.
 //
-// A reader that wakes for every segment spends most of its time in system
-// calls, which costs a phone battery and a User Mode Linux guest, where each
-// is a ptrace stop, most of its speed. While data flow and much is awaited,
-// the socket wakes the reader only for a batch or after patience, and a read
-// takes all there is into a block from which TLS is served. There is a block
-// while there are data in it: most connections wait for some.
+// A reader that wakes for every segment spends most of its time in system calls. That costs
+// the battery of a phone. It costs a User Mode Linux guest most of its speed, because each
+// system call is a ptrace stop there. While bytes flow and many are awaited, the socket wakes
+// the reader for a batch or after patience. One read takes all bytes into a block, from which
+// TLS reads. A connection holds a block only while it has unread bytes, because most
+// connections wait for some.
 type Conn struct {
 	wire atomic.Pointer[wire]
-	// opening is nil once the wire stays.
+	// opening is nil once the wire cannot change any more.
 	opening atomic.Pointer[opening]
-	// address is the other end's, and memory is told of it.
+	// address is the other end's address. memory learns how it works.
 	address netip.Addr
 	memory  *Memory
-	// fewAcks is of the Dialer.
+	// fewAcks is Dialer.FewAcks.
 	fewAcks bool
 
-	// Of the reader alone.
+	// The fields up to total belong to the reader.
 	block  *block.Block // nil if nothing is unread
 	unread []byte       // part of block
-	// drained says that the last read left nothing in the socket.
+	// drained is true if the last read emptied the socket.
 	drained bool
-	// total is how much was received while the connection is young.
+	// total counts the received bytes of a young connection.
 	total quantity.Bytes
 
 	mu sync.Mutex
-	// batch is the size of batch that is worth waiting for, 0 if none is.
+	// batch is the size of a batch that is worth waiting for, 0 if none is.
 	batch int
-	// mark is SO_RCVLOWAT while batches are waited for, else 0.
+	// mark is the value of SO_RCVLOWAT while the reader waits for batches, else 0.
 	mark int
-	// due is when a wait for a batch ends.
+	// due is the end of the wait for a batch.
 	due time.Time
-	// settled says that the other end owes nothing.
-	settled bool
+	// isQuiet is true if the other end has nothing to send.
+	isQuiet bool
 }
 
 // wire is a connection of the kernel.
@@ -85,7 +84,7 @@ func newWire(tcp *net.TCPConn) (*wire, error) {
 	return &wire{tcp, raw}, err
 }
 
-// set sets a socket option that is a number.
+// set sets a numeric socket option.
 func (w *wire) set(level, option, value int) (err error) {
 	if err := w.raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), level, option, value) }); err != nil {
 		return err
@@ -96,14 +95,13 @@ func (w *wire) set(level, option, value int) (err error) {
 func newConn(under *wire, address netip.Addr, d Dialer) *Conn {
 	c := &Conn{address: address, memory: d.Memory, fewAcks: d.FewAcks}
 	c.wire.Store(under)
-	c.memory.born(c)
+	c.memory.add(c)
 	return c
 }
 
-// Await says how many bytes must still reach the requests in flight before
-// the next decision, and before all of them have ended. Data are read in
-// batches that make the decision neither late nor much early, and the last
-// ones as they come, since nothing follows that would complete a batch.
+// Await tells how many bytes the requests in flight still get before the next decision, and
+// before all of them end. The reader reads in batches that make the decision neither late nor
+// much early. It reads the last bytes as they arrive, because nothing would complete a batch.
 func (c *Conn) Await(decision, end quantity.Bytes) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,28 +109,28 @@ func (c *Conn) Await(decision, end quantity.Bytes) {
 	if c.batch < minBatch {
 		c.batch = 0
 	}
-	// Raising the mark waits for the reader, which knows that data flow, and
-	// for a change that is worth a system call.
+	// The reader itself raises the mark from 0, because it knows that bytes flow. Other
+	// changes wait until they are worth a system call.
 	if c.batch < c.mark || c.mark > 0 && c.batch >= 2*c.mark {
 		c.setMark(c.batch)
 	}
 }
 
-// Owes has TCP ask whether the other end is there, as Go's dialer has it do,
-// while it owes something.
+// Owes turns TCP's keep-alive on while the other end has something to send. Go's dialer
+// turns it on for every connection.
 func (c *Conn) Owes(something bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.settled == something {
-		c.settled = !something
-		// A failure means a closed connection, which the reader reports.
+	if c.isQuiet == something {
+		c.isQuiet = !something
+		// This fails only on a closed connection, which the reader reports.
 		_ = c.apply(func(w *wire) error { return w.tcp.SetKeepAlive(something) })
 	}
 }
 
-// AskSoon has it ask when nothing has come for idle, and end a connection from
-// which nothing comes for as long again; also one that does not acknowledge what
-// was sent, which TCP repeats for a quarter of an hour and does not ask beside.
+// AskSoon sends a keep-alive probe if nothing has arrived for idle. It ends the connection if
+// nothing arrives for as long again, or if what was sent is not acknowledged. TCP alone
+// repeats unacknowledged bytes for a quarter of an hour, and sends no probe meanwhile.
 func (c *Conn) AskSoon(idle time.Duration) error {
 	return c.apply(func(w *wire) error {
 		if err := w.set(unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(2*idle.Milliseconds())); err != nil {
@@ -142,16 +140,16 @@ func (c *Conn) AskSoon(idle time.Duration) error {
 	})
 }
 
-// Ask has TCP ask soon. It goes on with a connection that does not answer for two
-// minutes: others decide how long to wait for a link.
+// Ask sends keep-alive probes soon. TCP keeps a connection without answer for two minutes:
+// the caller decides how long to wait for a link.
 func (c *Conn) Ask() error {
 	return c.apply(func(w *wire) error {
 		return w.tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 120})
 	})
 }
 
-// setMark waits for batches of mark bytes, or for any byte if mark is 0.
-// Lowering the mark wakes a reader for which there is enough now.
+// setMark waits for batches of mark bytes, or for any byte if mark is 0. A lower mark wakes a
+// reader that has enough bytes now.
 func (c *Conn) setMark(mark int) {
 	switch {
 	case mark == 0:
@@ -162,19 +160,18 @@ func (c *Conn) setMark(mark int) {
 		c.extend()
 	}
 	c.mark = mark
-	// A failure means a closed connection, which the reader reports.
+	// This fails only on a closed connection, which the reader reports.
 	_ = c.wire.Load().set(unix.SOL_SOCKET, unix.SO_RCVLOWAT, max(mark, 1))
 }
 
-// extend lets a wait for a batch last until the next period ends. The
-// deadline stands until then whatever arrives: one timer per period, however
-// many reads there are.
+// extend moves the end of a wait for a batch to the end of the next period. The deadline
+// stays there whatever arrives, so there is one timer for each period and not for each read.
 func (c *Conn) extend() {
 	c.due = c.due.Add(patience)
 	_ = c.wire.Load().tcp.SetReadDeadline(c.due)
 }
 
-// Read returns buffered data, or waits for more.
+// Read returns buffered bytes, or waits for new ones.
 func (c *Conn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -194,15 +191,15 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// release gives the block back, in which nothing is unread.
+// release gives an empty block back.
 func (c *Conn) release() {
 	block.Put(c.block)
 	c.block, c.unread = nil, nil
 }
 
-// fill waits for data and takes what there is. Before, it lets those run who
-// wait for what came last: where data come faster than they are used, as much
-// would else pile up in net/http as package transport allows.
+// fill waits for bytes and reads them all. First it lets the readers of the last bytes run:
+// if bytes arrive faster than they are used, as many would pile up in net/http as package
+// transport allows.
 func (c *Conn) fill() (int, error) {
 	runtime.Gosched()
 	for {
@@ -213,7 +210,7 @@ func (c *Conn) fill() (int, error) {
 		}
 		if err != unix.EAGAIN && !c.stays(w) {
 			if n > 0 {
-				c.release() // Another one brings the same from its beginning.
+				c.release() // Another wire receives the same bytes from the beginning.
 			}
 			continue
 		}
@@ -228,7 +225,7 @@ func (c *Conn) fill() (int, error) {
 		c.drained = n < block.Size
 		if c.total <= youngest {
 			if c.total += quantity.Bytes(n); c.total > youngest {
-				c.memory.grown(c)
+				c.memory.remove(c)
 			}
 		}
 		c.mu.Lock()
@@ -246,10 +243,9 @@ func (c *Conn) isBatching() bool {
 	return c.mark > 0
 }
 
-// receive waits until the socket is readable and reads. If the socket is
-// known to hold no batch, the read that would say so is left out. Then a
-// wake-up that came since the last read goes unnoticed, but the next segment
-// brings another, or the deadline ends the wait.
+// receive waits until the socket is readable, and reads. It omits the first read if the socket
+// is known to hold no batch. A wake-up since the last read is then missed, but the next
+// segment causes another one, or the deadline ends the wait.
 func (c *Conn) receive(w *wire, drained bool) (n int, err error) {
 	waitErr := w.raw.Read(func(fd uintptr) bool {
 		if drained {
@@ -265,9 +261,8 @@ func (c *Conn) receive(w *wire, drained bool) (n int, err error) {
 	return n, err
 }
 
-// receiveOverdue reads what arrived before the deadline passed; a read is
-// not bound by the low-water mark. If that is nothing, the flow has stopped,
-// and what follows is waited for without a deadline.
+// receiveOverdue reads what arrived before the deadline. SO_RCVLOWAT does not limit a read. If
+// nothing arrived, the flow has stopped, and the next wait has no deadline.
 func (c *Conn) receiveOverdue(w *wire) (n int, err error) {
 	if controlErr := w.raw.Control(func(fd uintptr) { n, err = c.read(fd) }); controlErr != nil {
 		return 0, controlErr
@@ -275,7 +270,7 @@ func (c *Conn) receiveOverdue(w *wire) (n int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.mark == 0: // switched off while the deadline passed
+	case c.mark == 0: // Switched off while the deadline passed.
 	case err == unix.EAGAIN:
 		c.setMark(0)
 	default:
@@ -284,9 +279,8 @@ func (c *Conn) receiveOverdue(w *wire) (n int, err error) {
 	return n, err
 }
 
-// read reads without waiting, into a block if there is something. It spares the
-// scheduler the notice of a system call that might block, which the runtime
-// answers by waking its monitor thread.
+// read reads available bytes into a block without waiting. RawSyscall does not tell Go's
+// scheduler of a system call that might block: the runtime would wake its monitor thread.
 func (c *Conn) read(fd uintptr) (n int, err error) {
 	c.block = block.Get()
 	defer func() {
@@ -299,7 +293,7 @@ func (c *Conn) read(fd uintptr) (n int, err error) {
 		switch errno {
 		case 0:
 			if c.fewAcks {
-				// For one time: Linux goes back to acknowledging at once by itself.
+				// This holds once: Linux soon acknowledges at once again.
 				_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 0)
 			}
 			return int(n), nil
@@ -312,7 +306,7 @@ func (c *Conn) read(fd uintptr) (n int, err error) {
 	}
 }
 
-// Trial is nil: it is of those who pace it.
+// Trial returns nil: only a Pacer adds a Trial.
 func (*Conn) Trial() *Trial { return nil }
 
 func (c *Conn) Write(p []byte) (int, error) {
@@ -326,7 +320,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 
 func (c *Conn) Close() error {
 	c.settle()
-	c.memory.leaves(c)
+	c.memory.closing(c)
 	return c.wire.Load().tcp.Close()
 }
 
@@ -341,8 +335,8 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return c.wire.Load().tcp.SetWriteDeadline(t)
 }
 
-// SetReadDeadline is refused: the connection times its own reads.
+// SetReadDeadline fails, because the connection sets its own read deadlines.
 func (c *Conn) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// SetDeadline is refused: the connection times its own reads.
+// SetDeadline fails, because the connection sets its own read deadlines.
 func (c *Conn) SetDeadline(time.Time) error { return os.ErrNoDeadline }

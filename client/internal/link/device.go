@@ -1,6 +1,6 @@
-// Package link reaches servers through one network device each: TCP
-// connections and DNS queries that are bound to the device, a reader that
-// spares system calls, and the kernel's round trip times.
+// Package link reaches servers through one network device for each link: TCP connections and
+// DNS queries that are bound to the device, a reader that saves system calls, and the
+// kernel's round trip times.
 package link
 
 import (
@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// CheckDevice returns an error that names the existing devices if there is
-// none called name.
+// CheckDevice returns an error with the existing devices if no device has this name.
 func CheckDevice(name string) error {
 	devices, err := net.Interfaces()
 	if err != nil {

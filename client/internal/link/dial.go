@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attemptDelay is how long an address may take to connect until the next one is tried
-// beside it (RFC 8305 5).
+// attemptDelay is how long one address may take to connect before the next one is tried in
+// parallel (RFC 8305 5).
 const attemptDelay = 250 * time.Millisecond
 
-// The families of addresses that a Dialer may be told to use alone.
+// The values of Dialer.Family.
 const (
 	IPv4 = "ip4"
 	IPv6 = "ip6"
@@ -25,27 +25,27 @@ const (
 
 // Dialer opens connections through one network device.
 //
-// The device is bound with SO_BINDTODEVICE, which needs no privilege since
-// Linux 5.7 and, unlike a bound source address, survives a change of address.
+// It binds sockets to the device with SO_BINDTODEVICE. This needs no privilege since Linux 5.7.
+// Unlike a bound source address, it still works after a change of address.
 type Dialer struct {
 	Device string
-	// NameServers are asked; if there are none, the machine's are.
+	// NameServers are the DNS servers. Without entries the machine's servers are used.
 	NameServers []netip.AddrPort
-	// Siblings are the devices of all links. Name servers of the machine that one of
-	// them leads to are asked through it as well.
+	// Siblings are the devices of all links. If the route to one of the machine's name
+	// servers leads through a sibling, the server is also asked through that sibling.
 	Siblings []string
-	// Family is IPv4 or IPv6 if only those addresses are to be used.
+	// Family is IPv4 or IPv6 to use only such addresses, else "".
 	Family string
-	// Memory, if set, is what dialers of the link have learned.
+	// Memory, if set, holds what dialers of the link have learned.
 	Memory *Memory
-	// FewAcks has TCP acknowledge every second packet from the start, which takes
-	// less energy. Else Linux acknowledges each while the receive window grows.
+	// FewAcks lets TCP acknowledge every second packet from the start, which saves energy.
+	// By default Linux acknowledges each packet while the receive window grows.
 	FewAcks bool
 }
 
-// Dial connects to a TCP address by plain TCP (MPTCP would use the other links as
-// well) and resolves host names through the same device if it can. Where a host has
-// several addresses, the one that works is found, by what it sends (see opening).
+// Dial connects to a TCP address and resolves its host name through the same device if
+// possible. It does not use MPTCP, which would use the other links as well. If a host has
+// several addresses, Dial and the first bytes find one that works (see opening).
 func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
 	if d.Memory == nil {
 		d.Memory = new(Memory)
@@ -65,7 +65,7 @@ func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
 		}
 		conn, err := d.socket(tcp, by)
 		if err != nil {
-			return nil, err // As an interface a nil *Conn would not be nil.
+			return nil, err // A nil *Conn in an interface would not be nil.
 		}
 		return conn, nil
 	}
@@ -86,7 +86,7 @@ func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
 	return conn, nil
 }
 
-// socket is a Conn of the connection, which is closed on failure.
+// socket makes a Conn of a connection. On failure it closes the connection.
 func (d Dialer) socket(tcp *net.TCPConn, by way) (*Conn, error) {
 	under, err := newWire(tcp)
 	if err != nil {
@@ -108,8 +108,8 @@ func familyName(family string) string {
 	return "IPv6"
 }
 
-// Plain is the standard library's dialer through the device, whose connections
-// read as they come.
+// Plain returns the standard library's dialer through the device. Its connections do not read
+// in batches.
 func (d Dialer) Plain() *net.Dialer {
 	dialer := d.bound()
 	dialer.Resolver = d.names().resolver
@@ -134,16 +134,16 @@ func (d Dialer) bound() *net.Dialer {
 	return dialer
 }
 
-// way is a way to a server.
+// way is an address of a server, and how to reach it.
 type way struct {
 	address netip.Addr
 	port    string
-	// small says that segments are to be small, both ways.
+	// small is true if both ends must send small segments.
 	small bool
 }
 
-// smallSegment is the payload of the largest IPv6 packet that every path carries, in
-// bytes (RFC 8200 5).
+// smallSegment is the payload of an IPv6 packet of 1280 bytes, which every link carries
+// (RFC 8200 5).
 const smallSegment = 1280 - 40 - 20
 
 // connect connects by one way.
@@ -165,8 +165,8 @@ func (d Dialer) connect(ctx context.Context, by way) (*net.TCPConn, error) {
 	return conn.(*net.TCPConn), nil
 }
 
-// race connects by the first way that answers. Each has some time before the next one is
-// tried as well. The rest are the ways that did not fail.
+// race connects by the first way that answers. It tries the next way in parallel after
+// attemptDelay. rest holds the other ways that did not fail.
 func (d Dialer) race(ctx context.Context, ways []way) (tcp *net.TCPConn, by way, rest []way, err error) {
 	if len(ways) == 1 {
 		tcp, err = d.connect(ctx, ways[0])
@@ -216,7 +216,7 @@ func (d Dialer) race(ctx context.Context, ways []way) (tcp *net.TCPConn, by way,
 				switch {
 				case i == one.way || failed[i]:
 				case i < one.way:
-					d.Memory.isLate(other.address)
+					d.Memory.noteLate(other.address)
 					rest = append(rest, other)
 				default:
 					rest = append(rest, other)

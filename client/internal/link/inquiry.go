@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// askedAgain is how long a server may be silent until it is asked again by UDP,
-	// and twice as long each time.
+	// askedAgain is how long a server may be silent before the UDP query is repeated. It
+	// doubles each time.
 	askedAgain = 500 * time.Millisecond
-	// betterWait is how long the others may take once a server has answered, but not with
-	// an address for this link. failedWait is the same once a server has failed.
+	// betterWait is how long to wait for the other servers after an answer without an address
+	// for this link. failedWait is the same after a server has failed.
 	betterWait = 250 * time.Millisecond
 	failedWait = 2 * time.Second
-	// mostMessage bounds an answer, in bytes: room for 100 addresses.
+	// mostMessage limits an answer, in bytes: room for 100 addresses.
 	mostMessage = 4096
-	// headerLength is that of a DNS message (RFC 1035 4.1.1).
+	// headerLength is the length of a DNS header (RFC 1035 4.1.1).
 	headerLength = 12
 )
 
-// quality says how good an answer is: the highest is used.
+// quality rates an answer. The answer with the highest quality is used.
 type quality int
 
 const (
-	// isFailure: the server failed, is not there, or does not want to answer.
+	// isFailure means that the server failed, is absent, or refuses to answer.
 	isFailure quality = iota
 	noNameElsewhere
 	noAddressElsewhere
@@ -43,20 +43,20 @@ const (
 	isAddress
 )
 
-// reply is what a server says.
+// reply is the outcome of a query to one server.
 type reply struct {
 	quality quality
 	message []byte
-	// ttl is for how long it holds.
+	// ttl is how long the answer is valid.
 	ttl time.Duration
 	err error
 }
 
 func (r reply) hasAddress() bool { return r.quality >= addressElsewhere }
 
-// inquire asks all servers at once. An address that a server of the link knows is taken
-// at once. Else the others may do better for a short time: names may be known to
-// some only (split horizon), and providers' servers refuse who comes from elsewhere.
+// inquire asks all servers at once. It takes an address from a server of this link at once.
+// After any other answer it waits briefly for better ones. Some servers know names that others
+// do not (split horizon), and a provider's server refuses clients of other networks.
 func inquire(ctx context.Context, servers []nameServer, query []byte) reply {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
@@ -102,7 +102,7 @@ func inquire(ctx context.Context, servers []nameServer, query []byte) reply {
 	return best
 }
 
-// wait is a time that may not have begun.
+// wait is a timer that start starts once.
 type wait struct {
 	length time.Duration
 	timer  *time.Timer
@@ -129,8 +129,8 @@ func (w *wait) stop() {
 	}
 }
 
-// ask asks one server: by TCP where the answer does not fit into a datagram, and without
-// EDNS where the server does not know that (RFC 6891 7).
+// ask asks one server. It uses TCP if the answer does not fit into a datagram, and no EDNS if
+// the server does not support EDNS (RFC 6891 7).
 func (s nameServer) ask(ctx context.Context, query []byte) reply {
 	message, err := s.byUDP(ctx, query)
 	if err == nil && code(message) == dnsmessage.RCodeFormatError {
@@ -149,7 +149,7 @@ func (s nameServer) ask(ctx context.Context, query []byte) reply {
 	return s.judge(message)
 }
 
-// byUDP asks until an answer comes, and ignores what does not answer this question.
+// byUDP repeats the query until an answer arrives. It ignores answers to other queries.
 func (s nameServer) byUDP(ctx context.Context, query []byte) ([]byte, error) {
 	conn, stop, err := s.dial(ctx, "udp")
 	if err != nil {
@@ -180,7 +180,7 @@ func (s nameServer) byUDP(ctx context.Context, query []byte) ([]byte, error) {
 	}
 }
 
-// byTCP is RFC 7766: a length goes before each message.
+// byTCP asks over TCP, where each message follows its length (RFC 7766).
 func (s nameServer) byTCP(ctx context.Context, query []byte) ([]byte, error) {
 	conn, stop, err := s.dial(ctx, "tcp")
 	if err != nil {
@@ -205,7 +205,7 @@ func (s nameServer) byTCP(ctx context.Context, query []byte) ([]byte, error) {
 	return message, nil
 }
 
-// dial connects to the server until stop, or the end of ctx.
+// dial connects to the server. The connection ends with stop or with ctx.
 func (s nameServer) dial(ctx context.Context, network string) (conn net.Conn, stop func(), err error) {
 	dialer := new(net.Dialer)
 	if s.device != "" {
@@ -218,31 +218,31 @@ func (s nameServer) dial(ctx context.Context, network string) (conn net.Conn, st
 	return conn, func() { ended(); conn.Close() }, nil
 }
 
-// withNewID is the query with an ID that nobody can guess.
+// withNewID returns the query with an unpredictable ID.
 func withNewID(query []byte) []byte {
 	query = slices.Clone(query)
-	_, _ = rand.Read(query[:2]) // It never fails.
+	_, _ = rand.Read(query[:2]) // This never fails.
 	return query
 }
 
-// withoutEDNS is the query without what follows its question.
+// withoutEDNS returns the query without everything after its question.
 func withoutEDNS(query []byte) []byte {
 	end := headerLength
 	for end < len(query) && query[end] != 0 {
 		end += 1 + int(query[end])
 	}
-	end = min(end+5, len(query)) // The end of the name, type and class.
+	end = min(end+5, len(query)) // Skips the end of the name, type and class.
 	plain := slices.Clone(query[:end])
 	plain[10], plain[11] = 0, 0
 	return plain
 }
 
-// code is the response code, without EDNS' part of it.
+// code returns the response code without the bits of EDNS.
 func code(message []byte) dnsmessage.RCode { return dnsmessage.RCode(message[3] & 0xf) }
 
 func isTruncated(message []byte) bool { return message[2]&2 != 0 }
 
-// question reads the only question of a message.
+// question parses the only question of a message.
 func question(message []byte) (header dnsmessage.Header, q dnsmessage.Question, p dnsmessage.Parser, err error) {
 	if header, err = p.Start(message); err != nil {
 		return header, q, p, err
@@ -263,20 +263,20 @@ func answers(message, query []byte) bool {
 	return err == nil && header.Response && header.ID == asked.ID && keyOf(answered) == keyOf(wanted)
 }
 
-// mostTTL and mostNegative are for how long an answer is used at most: one with
-// addresses, and one without (RFC 2308 5).
+// mostTTL limits the use of an answer with addresses, mostNegative that of an answer without
+// (RFC 2308 5).
 const (
 	mostTTL      = 24 * time.Hour
 	mostNegative = time.Minute
 )
 
-// judge says what an answer is worth.
+// judge rates an answer.
 func (s nameServer) judge(message []byte) reply {
 	header, q, p, err := question(message)
 	if err != nil {
 		return reply{err: err}
 	}
-	message[2] &^= 2 // Nothing more of it can be had.
+	message[2] &^= 2 // Clears TC: no more of the answer can be had.
 	r := reply{quality: isFailure, message: message, ttl: mostTTL}
 	found := false
 	for {
@@ -298,7 +298,7 @@ func (s nameServer) judge(message []byte) reply {
 	case found:
 		r.quality = isAddress
 	case !header.Authoritative && !header.RecursionAvailable:
-		return r // It only refers to others.
+		return r // The answer only refers to other servers.
 	default:
 		r.quality, r.ttl = noAddress, negativeTTL(&p)
 	}
@@ -315,7 +315,7 @@ func (s nameServer) judge(message []byte) reply {
 	return r
 }
 
-// negativeTTL is in the zone's SOA record; 0 without one.
+// negativeTTL returns the TTL in the zone's SOA record, 0 without such a record.
 func negativeTTL(p *dnsmessage.Parser) time.Duration {
 	for {
 		header, err := p.AuthorityHeader()

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pair is a Conn through the loopback device, and the server's end of it.
+// pair returns a Conn through the loopback device, and the server's end of it.
 func pair(t *testing.T) (*Conn, *net.TCPConn) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -41,7 +41,7 @@ func pair(t *testing.T) (*Conn, *net.TCPConn) {
 	return socket.(*Conn), server.(*net.TCPConn)
 }
 
-// TCP_QUICKACK is not set where acknowledgements are delayed.
+// With delayed acknowledgements TCP_QUICKACK is not set.
 func TestFewAcksAreSent(t *testing.T) {
 	for _, few := range []bool{false, true} {
 		c, server := pair(t)
@@ -59,7 +59,7 @@ func TestFewAcksAreSent(t *testing.T) {
 	}
 }
 
-// noise is n bytes without a pattern.
+// noise returns n bytes without a pattern.
 func noise(n int) []byte {
 	content := make([]byte, n)
 	source := rand.NewChaCha8([32]byte{2})
@@ -67,8 +67,7 @@ func noise(n int) []byte {
 	return content
 }
 
-// The bytes arrive unchanged whatever is awaited, and whatever the sizes of
-// writes and reads.
+// Bytes arrive unchanged with any Await and any sizes of writes and reads.
 func TestBytesArriveInOrder(t *testing.T) {
 	content := noise(8 << 20)
 	for name, await := range map[string]func(c *Conn, left quantity.Bytes, random *rand.Rand){
@@ -113,7 +112,7 @@ func TestBytesArriveInOrder(t *testing.T) {
 	}
 }
 
-// Who waits for data holds no memory for them.
+// A connection that waits for bytes holds no block.
 func TestMemoryIsHeldWhileDataAreUnread(t *testing.T) {
 	c, server := pair(t)
 	if _, err := server.Write(noise(1000)); err != nil {
@@ -135,7 +134,7 @@ func TestMemoryIsHeldWhileDataAreUnread(t *testing.T) {
 	}
 }
 
-// descriptor is that of the connection's socket.
+// descriptor returns the file descriptor of the connection's socket.
 func descriptor(t *testing.T, c *Conn) (number int) {
 	t.Helper()
 	if err := c.wire.Load().raw.Control(func(fd uintptr) { number = int(fd) }); err != nil {
@@ -144,8 +143,7 @@ func descriptor(t *testing.T, c *Conn) (number int) {
 	return number
 }
 
-// readable starts a read and returns a channel that tells how many bytes it
-// returned.
+// readable starts a read and returns a channel for the number of bytes read.
 func readable(c *Conn) <-chan int {
 	done := make(chan int, 1)
 	go func() {
@@ -155,7 +153,7 @@ func readable(c *Conn) <-chan int {
 	return done
 }
 
-// flow brings the connection to batching: bytes flow and many are awaited.
+// flow makes the connection read in batches: bytes flow and many are awaited.
 func flow(t *testing.T, c *Conn, server net.Conn) {
 	t.Helper()
 	c.Await(1<<30, 1<<30)
@@ -181,7 +179,7 @@ func TestBatchEndsTheWait(t *testing.T) {
 	}
 }
 
-// Little data wait for patience, and only for that.
+// Less than a batch waits for patience, and not longer.
 func TestPatienceEndsTheWait(t *testing.T) {
 	c, server := pair(t)
 	flow(t, c, server)
@@ -200,8 +198,7 @@ func TestPatienceEndsTheWait(t *testing.T) {
 	}
 }
 
-// A flow that stops is waited for without a deadline, and its first byte is
-// read at once.
+// When a flow stops, the wait has no deadline. The next byte is read at once.
 func TestFlowThatStopsAndGoesOn(t *testing.T) {
 	c, server := pair(t)
 	flow(t, c, server)
@@ -331,7 +328,7 @@ func TestRoundTripIsMeasured(t *testing.T) {
 	}
 }
 
-// What counts is the other end's kernel, not its program.
+// The other end's kernel acknowledges, not its program.
 func TestAcknowledged(t *testing.T) {
 	c, server := pair(t)
 	before, _, err := c.Acknowledged()
@@ -367,7 +364,7 @@ func TestAcknowledged(t *testing.T) {
 	}
 }
 
-// What the other end's kernel has is told with the round trip time, too.
+// RoundTrip also returns how many bytes the other end's kernel has acknowledged.
 func TestTheRoundTripOfWhatWasSent(t *testing.T) {
 	c, _ := pair(t)
 	before, err := c.RoundTrip()
@@ -388,14 +385,14 @@ func TestTheRoundTripOfWhatWasSent(t *testing.T) {
 	}
 }
 
-// A small segment waits for others while something is on its way, if it is to be so.
+// With FillSegments a small segment waits for further bytes while others are in flight.
 func TestFillSegments(t *testing.T) {
 	for _, always := range []bool{true, false} {
 		c, server := pair(t)
 		if err := c.FillSegments(always); err != nil {
 			t.Fatal(err)
 		}
-		deafen(t, server) // What is sent stays on its way.
+		deafen(t, server) // What is sent stays in flight.
 		for range 2 {
 			if _, err := c.Write([]byte("small")); err != nil {
 				t.Fatal(err)
@@ -411,7 +408,7 @@ func TestFillSegments(t *testing.T) {
 	}
 }
 
-// A connection that was given up sends nothing any more.
+// A closed connection sends nothing more.
 func TestDiscardUnsent(t *testing.T) {
 	c, server := pair(t)
 	if err := c.DiscardUnsent(); err != nil {
@@ -429,7 +426,7 @@ func TestDiscardUnsent(t *testing.T) {
 	}
 }
 
-// deafen drops all that arrives, as a link does that died.
+// deafen drops all that arrives, as a dead link does.
 func deafen(t *testing.T, conn *net.TCPConn) {
 	t.Helper()
 	raw, err := conn.SyscallConn()
@@ -478,7 +475,7 @@ func TestCheckDevice(t *testing.T) {
 	}
 }
 
-// What is closed for writing can be read on.
+// After CloseWrite the answer can still be read.
 func TestCloseWriteLeavesTheAnswer(t *testing.T) {
 	c, server := pair(t)
 	go func() {
@@ -496,8 +493,8 @@ func TestCloseWriteLeavesTheAnswer(t *testing.T) {
 	}
 }
 
-// keepAlive is for how long a connection may be silent before TCP asks whether
-// the other end is there, 0 if it does not.
+// keepAlive returns how long a connection may be silent before TCP sends a keep-alive probe, 0
+// if it sends none.
 func keepAlive(t *testing.T, c *Conn) (idle time.Duration) {
 	t.Helper()
 	if err := c.wire.Load().raw.Control(func(fd uintptr) {
@@ -513,7 +510,7 @@ func keepAlive(t *testing.T, c *Conn) (idle time.Duration) {
 	return idle
 }
 
-// Nobody asks an idle connection anything.
+// An idle connection sends no keep-alive probes.
 func TestOnlyWhoOwesSomethingIsAskedWhetherItIsThere(t *testing.T) {
 	c, _ := pair(t)
 	if got := keepAlive(t, c); got != 15*time.Second {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fullListener listens on an address and accepts nobody, whoever comes later gets no answer.
+// fullListener listens on an address with a full queue. Later clients get no answer.
 func fullListener(t *testing.T, address, port string) string {
 	t.Helper()
 	number, err := strconv.Atoi(port)
@@ -33,7 +33,7 @@ func fullListener(t *testing.T, address, port string) string {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { unix.Close(filler) })
-		_ = unix.Connect(filler, at) // It goes on by itself.
+		_ = unix.Connect(filler, at) // The kernel continues to connect.
 	}
 	return address
 }

@@ -8,41 +8,41 @@ import (
 )
 
 const (
-	// youngest is how little a connection has received, in bytes, that is looked at for a
-	// path-MTU hole.
+	// youngest is how many bytes a connection receives before its check for a path-MTU
+	// black hole ends.
 	youngest quantity.Bytes = 16 << 10
-	// holeAfter is for how long nothing may have come in order, in ms, until that is taken
-	// for a hole. A connection that another one has overtaken gets no time.
-	holeAfter = 2000
-	// mostAddresses bounds how many are remembered.
+	// blackHoleAfter is how long nothing may arrive in order, in ms, before that counts as a black
+	// hole. A connection that another way has overtaken gets no time.
+	blackHoleAfter = 2000
+	// mostAddresses limits how many addresses are remembered.
 	mostAddresses = 1000
 )
 
-// Memory is what the dialers of a link learn: the addresses of hosts, and which
-// addresses do not work well. The zero value is empty.
+// Memory holds what the dialers of a link learn: the addresses of hosts, and the addresses
+// that do not work well. The zero value is empty.
 type Memory struct {
 	mu    sync.Mutex
 	names *names
-	// late are the addresses that were overtaken by others, and holed those to which only
-	// small segments get.
-	late, holed map[netip.Addr]bool
-	// young are the connections that have received little.
+	// late holds the addresses that others have overtaken. blackHoles holds the addresses that
+	// only small segments reach.
+	late, blackHoles map[netip.Addr]bool
+	// young holds the connections that have received few bytes.
 	young map[*Conn]bool
 }
 
-// Moved says that the link may be in another network. Names are asked for again, and
-// older answers used only where that fails.
+// Moved tells that the link may be in another network. Names are resolved again. Older answers
+// are used only if that fails.
 func (m *Memory) Moved() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.names != nil {
 		m.names.expire()
 	}
-	m.late, m.holed = nil, nil
+	m.late, m.blackHoles = nil, nil
 }
 
-// ways are those to the addresses: families alternate, and addresses that did not work
-// well come last.
+// ways returns the ways to the addresses. Families alternate. Addresses that did not work well
+// come last.
 func (m *Memory) ways(addresses []netip.Addr, port string) (ways []way) {
 	var well, badly []way
 	for _, address := range alternating(addresses) {
@@ -56,7 +56,7 @@ func (m *Memory) ways(addresses []netip.Addr, port string) (ways []way) {
 	return append(well, badly...)
 }
 
-// alternating are addresses of both families in turn (RFC 8305 4).
+// alternating sorts addresses so that the families alternate (RFC 8305 4).
 func alternating(addresses []netip.Addr) (mixed []netip.Addr) {
 	var families [2][]netip.Addr
 	for _, a := range addresses {
@@ -76,16 +76,16 @@ func alternating(addresses []netip.Addr) (mixed []netip.Addr) {
 	return mixed
 }
 
-// way is that to one address, by what its connections show now.
+// way returns the way to one address, after a check of its present connections.
 func (m *Memory) way(address netip.Addr, port string) way {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for c := range m.young {
-		if c.address == address && c.isHoled(holeAfter) {
-			note(&m.holed, address)
+		if c.address == address && c.isBlackHole(blackHoleAfter) {
+			note(&m.blackHoles, address)
 		}
 	}
-	return way{address, port, m.holed[address]}
+	return way{address, port, m.blackHoles[address]}
 }
 
 func (m *Memory) wasLate(address netip.Addr) bool {
@@ -94,16 +94,16 @@ func (m *Memory) wasLate(address netip.Addr) bool {
 	return m.late[address]
 }
 
-func (m *Memory) isLate(address netip.Addr) {
+func (m *Memory) noteLate(address netip.Addr) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	note(&m.late, address)
 }
 
-func (m *Memory) hasHole(address netip.Addr) {
+func (m *Memory) noteBlackHole(address netip.Addr) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	note(&m.holed, address)
+	note(&m.blackHoles, address)
 }
 
 func note(in *map[netip.Addr]bool, address netip.Addr) {
@@ -113,8 +113,8 @@ func note(in *map[netip.Addr]bool, address netip.Addr) {
 	(*in)[address] = true
 }
 
-// born takes note of a new connection.
-func (m *Memory) born(c *Conn) {
+// add adds a new connection.
+func (m *Memory) add(c *Conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.young == nil {
@@ -123,30 +123,30 @@ func (m *Memory) born(c *Conn) {
 	m.young[c] = true
 }
 
-// grown forgets a connection that has received much, and works.
-func (m *Memory) grown(c *Conn) {
+// remove removes a connection that has received many bytes, and works.
+func (m *Memory) remove(c *Conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.young, c)
 }
 
-// leaves looks at a connection that is about to be closed.
-func (m *Memory) leaves(c *Conn) {
+// closing checks a connection before it is closed.
+func (m *Memory) closing(c *Conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.young[c] {
 		return
 	}
 	delete(m.young, c)
-	if c.isHoled(holeAfter) {
-		note(&m.holed, c.address)
+	if c.isBlackHole(blackHoleAfter) {
+		note(&m.blackHoles, c.address)
 	}
 }
 
-// isHoled reports whether small segments get through and full ones do not: for so many
-// milliseconds only later bytes have come, in small segments, or only later ones were
-// acknowledged, whatever was sent again.
-func (c *Conn) isHoled(silence uint32) bool {
+// isBlackHole reports whether small segments get through and full ones do not: for so many
+// milliseconds only later bytes arrived, in small segments, or only later bytes were
+// acknowledged, in spite of retransmissions.
+func (c *Conn) isBlackHole(silence uint32) bool {
 	info, err := c.info()
 	if err != nil {
 		return false

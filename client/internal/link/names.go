@@ -15,28 +15,27 @@ import (
 )
 
 const (
-	// resolutionDelay is how long the answer for one family of addresses may come after
-	// that for the other (RFC 8305 3), and unansweredFor is for how long a family is left
-	// out then.
+	// resolutionDelay is how long to wait for the other family of addresses after the answer
+	// for one (RFC 8305 3). unansweredFor is how long that family is not used then.
 	resolutionDelay = 50 * time.Millisecond
 	unansweredFor   = 10 * time.Second
-	// staleAfter is how long the servers may be silent until an older answer is used,
-	// staleFor is for how long it is used then without asking them, and mostStale is how
-	// much older than its TTL it may be (RFC 8767 5).
+	// staleAfter is how long the servers may be silent before an older answer is used.
+	// staleFor is how long it is used without asking again. mostStale limits its age beyond
+	// its TTL (RFC 8767 5).
 	staleAfter = time.Second
 	staleFor   = 30 * time.Second
 	mostStale  = 24 * time.Hour
-	// failedFor is for how long a failure is not asked about again (RFC 9520 3.2).
+	// failedFor is how long a failed query is not repeated (RFC 9520 3.2).
 	failedFor = time.Second
-	// mostNames bounds how many hosts are remembered.
+	// mostNames limits how many hosts are remembered.
 	mostNames = 512
 )
 
-// names finds the addresses of hosts through a link, and remembers them.
+// names resolves and remembers the names of hosts through a link.
 //
-// The standard library's resolver reads /etc/hosts and resolv.conf(5), and knows search
-// domains and the order of addresses. It asks one server after the other, each for
-// seconds. So it is given a connection to names instead, which asks all at once.
+// The standard library's resolver reads /etc/hosts and resolv.conf(5). It handles search
+// domains and the order of addresses. But it asks one server after another, each for
+// seconds. So it gets a connection to names instead, which asks all servers at once.
 type names struct {
 	of                     Dialer
 	resolver               *net.Resolver
@@ -44,29 +43,30 @@ type names struct {
 
 	mu    sync.Mutex
 	hosts map[string]*hostRecords
-	// asked are the servers that were asked last.
+	// asked are the servers of the last query.
 	asked []string
 }
 
 // hostRecords are the answers for a host.
 type hostRecords struct {
 	of map[dnsmessage.Type]*record
-	// changed is closed, and made anew, when there is an answer with an address.
+	// changed is closed and replaced at every new answer.
 	changed chan struct{}
 }
 
-// record is what is known of one family of addresses.
+// record holds the answers for one family of addresses.
 type record struct {
-	// message is to be used until then.
+	// message is the answer to use until then.
 	message []byte
 	until   time.Time
-	// last is the last answer of a server that did not fail. It came at learned, and its
-	// TTL ended at ended.
+	// last is the last answer of a server that did not fail. It arrived at learned, and
+	// its TTL ends at ended.
 	last           reply
 	learned, ended time.Time
 }
 
-// hasAddress reports whether there is an address of the family, be it that its TTL is 0.
+// hasAddress reports whether there is a valid address of the family. An answer that arrived at
+// since or later is valid even with a TTL of 0.
 func (r *record) hasAddress(since time.Time) bool {
 	holds := time.Now().Before(r.until) || !r.learned.Before(since)
 	return holds && r.last.hasAddress() && &r.message[0] == &r.last.message[0]
@@ -83,7 +83,7 @@ func newNames(of Dialer) *names {
 	return n
 }
 
-// lookup finds the addresses of a host, the best first (RFC 6724).
+// lookup returns the addresses of a host, the best first (RFC 6724).
 func (n *names) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	network := n.of.Family
 	if network == "" {
@@ -96,8 +96,8 @@ func (n *names) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return found, n.explained(err)
 }
 
-// explained is an error with the servers that were asked. The standard library's errors
-// name one of resolv.conf instead.
+// explained returns an error with the servers that were asked. The standard library names a
+// server from resolv.conf instead.
 func (n *names) explained(err error) error {
 	failed := new(net.DNSError)
 	if !errors.As(err, &failed) {
@@ -105,14 +105,14 @@ func (n *names) explained(err error) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	told := *failed // Others may have got the same error.
+	told := *failed // Other callers may have got the same error.
 	if len(n.asked) > 0 {
 		told.Server = strings.Join(n.asked, ", ")
 	}
 	return &told
 }
 
-// expire has all be asked anew. Older answers are still used where that fails.
+// expire ends the validity of all answers. They are still used if new queries fail.
 func (n *names) expire() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -123,7 +123,7 @@ func (n *names) expire() {
 	}
 }
 
-// keyOf is a question without what may differ (RFC 4343).
+// keyOf returns a question in lower case, because names ignore case (RFC 4343).
 func keyOf(q dnsmessage.Question) dnsmessage.Question {
 	name, err := dnsmessage.NewName(strings.ToLower(q.Name.String()))
 	if err == nil {
@@ -132,7 +132,7 @@ func keyOf(q dnsmessage.Question) dnsmessage.Question {
 	return q
 }
 
-// records are those of the host; n.mu is held.
+// records returns the answers for the host; n.mu is held.
 func (n *names) records(host string) *hostRecords {
 	known := n.hosts[host]
 	if known == nil {
@@ -145,7 +145,7 @@ func (n *names) records(host string) *hostRecords {
 	return known
 }
 
-// forget drops the hosts whose answers are too old, or any half of them; n.mu is held.
+// forget drops the hosts whose answers are too old, or any half of all; n.mu is held.
 func (n *names) forget() {
 	now := time.Now()
 	for name, host := range n.hosts {
@@ -172,7 +172,7 @@ func (h *hostRecords) record(family dnsmessage.Type) *record {
 	return h.of[family]
 }
 
-// other is the other family of addresses.
+// other returns the other family of addresses.
 func other(family dnsmessage.Type) dnsmessage.Type {
 	if family == dnsmessage.TypeA {
 		return dnsmessage.TypeAAAA
@@ -180,7 +180,7 @@ func other(family dnsmessage.Type) dnsmessage.Type {
 	return dnsmessage.TypeA
 }
 
-// answer answers a query from memory, or as the servers do.
+// answer answers a query from memory, or asks the servers.
 func (n *names) answer(ctx context.Context, query []byte) ([]byte, error) {
 	_, q, _, err := question(query)
 	if err != nil {
@@ -265,7 +265,7 @@ func (n *names) ask(servers []nameServer) {
 	}
 }
 
-// learn takes note of an answer of a server that did not fail.
+// learn records an answer of a server that did not fail.
 func (n *names) learn(own *record, r reply) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -273,7 +273,7 @@ func (n *names) learn(own *record, r reply) {
 	own.ended = own.learned.Add(r.ttl)
 }
 
-// use has a message be the answer for that long.
+// use makes a message the answer for that time.
 func (n *names) use(host *hostRecords, own *record, message []byte, ttl time.Duration) []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -283,10 +283,10 @@ func (n *names) use(host *hostRecords, own *record, message []byte, ttl time.Dur
 	return message
 }
 
-// empty is the answer that there is no address of that family.
+// empty returns an answer without addresses.
 func empty(query []byte) []byte {
 	message := withoutEDNS(query)
-	message[2], message[3] = 0x81, 0x80 // A response, with recursion (RFC 1035 4.1.1).
+	message[2], message[3] = 0x81, 0x80 // Response, recursion desired and available (RFC 1035 4.1.1).
 	return message
 }
 
@@ -296,7 +296,7 @@ func isLocal(name string) bool {
 	return strings.HasSuffix(name, ".localhost")
 }
 
-// local is the address of this machine.
+// local returns an answer with the address of this machine.
 func local(query []byte, q dnsmessage.Question) ([]byte, error) {
 	b := dnsmessage.NewBuilder(nil, dnsmessage.Header{Response: true, RecursionAvailable: true})
 	header := dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class}
@@ -313,17 +313,17 @@ func local(query []byte, q dnsmessage.Question) ([]byte, error) {
 	return b.Finish()
 }
 
-// exchange is a connection over which the standard library asks names, as it asks
-// servers by TCP.
+// exchange is a connection over which the standard library asks names, as it asks a server
+// over TCP.
 type exchange struct {
-	net.Conn // There is none.
+	net.Conn // This is nil: only the methods below are called.
 	ctx      context.Context
 	names    *names
 	query    []byte
 	unread   []byte
 }
 
-// Write takes the query, in one piece.
+// Write takes the query in one piece.
 func (e *exchange) Write(p []byte) (int, error) {
 	if len(p) < 2+headerLength {
 		return 0, errors.New("this is no query")
@@ -332,7 +332,7 @@ func (e *exchange) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Read waits for the answer.
+// Read returns the answer.
 func (e *exchange) Read(p []byte) (int, error) {
 	if e.query != nil {
 		message, err := e.names.answer(e.ctx, e.query)
@@ -353,5 +353,5 @@ func (e *exchange) Read(p []byte) (int, error) {
 
 func (e *exchange) Close() error { return nil }
 
-// SetDeadline does nothing: the context has the same one.
+// SetDeadline does nothing, because the context has the same deadline.
 func (e *exchange) SetDeadline(time.Time) error { return nil }

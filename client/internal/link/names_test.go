@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// asking are the names that ask these servers.
+// asking returns names that asks these servers.
 func asking(servers ...*nameServerOf) *names {
 	d := Dialer{Device: "lo"}
 	for _, s := range servers {
@@ -24,7 +24,7 @@ func asking(servers ...*nameServerOf) *names {
 
 const host = "anything.example."
 
-// lookup is what is found of the host, and how long that took.
+// lookup returns the addresses of the host and the time that the lookup took.
 func lookup(t *testing.T, n *names) (found []netip.Addr, took time.Duration, err error) {
 	t.Helper()
 	start := time.Now()
@@ -32,10 +32,10 @@ func lookup(t *testing.T, n *names) (found []netip.Addr, took time.Duration, err
 	return found, time.Since(start), err
 }
 
-// quick is far below the seconds that a silent server costs who waits for it.
+// quick is far below the seconds that a wait for a silent server takes.
 const quick = 700 * time.Millisecond
 
-// No server that is silent, refuses or lies delays the answer of one that knows the name.
+// A server that is silent, refuses or lies does not delay the answer of one that knows the name.
 func TestAServerCostsNothingThatAnotherDoesNot(t *testing.T) {
 	good := zone{a: []string{"192.0.2.1"}, ttl: 60}
 	for name, test := range map[string]struct {
@@ -83,7 +83,7 @@ func TestAServerCostsNothingThatAnotherDoesNot(t *testing.T) {
 	}
 }
 
-// Where all fail, or deny the name, the error comes soon and names all servers.
+// If all servers fail or deny the name, the error comes soon and names all of them.
 func TestAllFail(t *testing.T) {
 	for name, test := range map[string]struct {
 		zones    []zone
@@ -120,8 +120,7 @@ func TestAllFail(t *testing.T) {
 	}
 }
 
-// A name is asked for again when its TTL has passed, and the old answer is used for longer
-// where that fails.
+// A name is resolved again after its TTL. If that fails, the old answer is used longer.
 func TestAnswersAreRemembered(t *testing.T) {
 	s := serve(t, "127.0.0.1", zone{a: []string{"192.0.2.1"}, aaaa: []string{"2001:db8::1"}, ttl: 60})
 	n := asking(s)
@@ -139,7 +138,7 @@ func TestAnswersAreRemembered(t *testing.T) {
 	if s.asked.Load() != asked {
 		t.Error("the server is asked though the TTL has not passed")
 	}
-	n.expire() // As if it had.
+	n.expire() // As if the TTL had passed.
 	look("192.0.2.2", quick)
 	for name, fail := range map[string]func(*zone){
 		"silence": func(z *zone) { z.silent = true },
@@ -154,7 +153,7 @@ func TestAnswersAreRemembered(t *testing.T) {
 			t.Errorf("after %s there is only %v", name, found)
 		}
 	}
-	// Not for ever.
+	// But not forever.
 	n.mu.Lock()
 	for _, h := range n.hosts {
 		for _, r := range h.of {
@@ -167,7 +166,7 @@ func TestAnswersAreRemembered(t *testing.T) {
 	}
 }
 
-// What a name server refuses to answer it is asked again, but not at once.
+// If a name server does not answer for one family, it is asked again, but not at once.
 func TestAFamilyThatIsNotAnsweredIsLeftOut(t *testing.T) {
 	s := serve(t, "127.0.0.1", zone{a: []string{"192.0.2.1"}, ttl: 60, silentAAAA: true})
 	n := asking(s)
@@ -194,7 +193,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// A name of this machine is no question for others.
+// The name of this machine is never sent to a server.
 func TestLocalhostIsNotAskedFor(t *testing.T) {
 	s := serve(t, "127.0.0.1", zone{a: []string{"192.0.2.1"}})
 	found, err := asking(s).lookup(t.Context(), "my.localhost.")
@@ -203,7 +202,7 @@ func TestLocalhostIsNotAskedFor(t *testing.T) {
 	}
 }
 
-// Only addresses of the family are used, and asked for.
+// Only addresses of the chosen family are queried and used.
 func TestOneFamily(t *testing.T) {
 	s := serve(t, "127.0.0.1", zone{a: []string{"127.0.0.1"}, aaaa: []string{"::1"}, ttl: 60})
 	listener, err := net.Listen("tcp", ":0")
@@ -237,8 +236,8 @@ func TestOneFamily(t *testing.T) {
 	}
 }
 
-// Of several addresses the next is tried beside one that does not answer, and the one
-// that worked comes first from then on.
+// If the first of several addresses does not answer, the next one is tried in parallel. The
+// one that worked comes first from then on.
 func TestAddressesAreTriedInTurn(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -246,7 +245,7 @@ func TestAddressesAreTriedInTurn(t *testing.T) {
 	}
 	defer listener.Close()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	// Nobody answers at the first address: its queue is full.
+	// The first address does not answer: its queue is full.
 	full := fullListener(t, "127.0.0.9", port)
 	s := serve(t, "127.0.0.1", zone{a: []string{full, "127.0.0.8", "127.0.0.1"}, ttl: 60})
 	d := Dialer{Device: "lo", NameServers: []netip.AddrPort{s.address}, Memory: new(Memory)}

@@ -11,30 +11,29 @@ import (
 )
 
 const (
-	// resolverFile names the name servers of a machine. Android has none.
+	// resolverFile lists the name servers of a machine. Android has none.
 	resolverFile = "/etc/resolv.conf"
-	// stubFile has the same format and names those that systemd-resolved asks,
-	// where resolverFile names only systemd-resolved itself.
+	// stubFile lists the servers that systemd-resolved asks, in the same format. resolverFile
+	// then lists only systemd-resolved itself.
 	stubFile = "/run/systemd/resolve/resolv.conf"
-	// mostNameServers bounds how many are asked at once.
+	// mostNameServers limits how many are asked at once.
 	mostNameServers = 8
 )
 
-// stub is systemd-resolved.
+// stub is the address of systemd-resolved.
 var stub = netip.MustParseAddr("127.0.0.53")
 
-// nameServer is a name server and the way to it.
+// nameServer is a name server and the device that leads to it.
 type nameServer struct {
 	address netip.AddrPort
-	// device is what its socket is bound to; empty for a server of this machine.
+	// device is the device to which its socket is bound, "" for a server of this machine.
 	device string
-	// elsewhere says that it answers for another link.
+	// elsewhere is true if the server answers for another link.
 	elsewhere bool
 }
 
-// servers are the name servers to ask for the link: its own, or else those of the
-// machine. One of the machine may be reachable through another link alone, which is
-// tried as well.
+// servers returns the name servers to ask for the link: its own, or the machine's. A server of
+// the machine may be reachable only through another link, so it is asked there as well.
 func (n *names) servers() (servers []nameServer, err error) {
 	if len(n.of.NameServers) > 0 {
 		for _, address := range n.of.NameServers {
@@ -52,7 +51,7 @@ func (n *names) servers() (servers []nameServer, err error) {
 	for _, address := range listed {
 		var behind []netip.AddrPort
 		if address.Addr() == stub {
-			behind, _ = readNameServers(n.stubFile) // Without it, the stub alone is asked.
+			behind, _ = readNameServers(n.stubFile) // Without this file only the stub is asked.
 			behind = slices.DeleteFunc(behind, func(a netip.AddrPort) bool { return a.Addr().IsLoopback() })
 		}
 		for _, real := range append(behind, address) {
@@ -70,8 +69,8 @@ func (n *names) servers() (servers []nameServer, err error) {
 	return servers, nil
 }
 
-// through is the server as the link reaches it. A server of this machine cannot be
-// reached through the device, and uses the links that it likes.
+// through returns the server as the link reaches it. A server of this machine cannot be
+// reached through the device. It uses any link.
 func (n *names) through(address netip.AddrPort) nameServer {
 	if address.Addr().IsLoopback() {
 		return nameServer{address: address}
@@ -79,13 +78,13 @@ func (n *names) through(address netip.AddrPort) nameServer {
 	return nameServer{address: address, device: n.of.Device}
 }
 
-// owner is the device of the other link that the machine's routes lead through to the
-// server; empty if there is none.
+// owner returns the device of the other link through which the machine's routes lead to the
+// server, "" if there is none.
 func (n *names) owner(server nameServer) string {
 	if server.device == "" || len(n.of.Siblings) == 0 {
 		return ""
 	}
-	conn, err := net.Dial("udp", server.address.String()) // It sends nothing.
+	conn, err := net.Dial("udp", server.address.String()) // This sends nothing.
 	if err != nil {
 		return ""
 	}
@@ -96,7 +95,7 @@ func (n *names) owner(server nameServer) string {
 		if err != nil || device == n.of.Device {
 			continue
 		}
-		addresses, _ := found.Addrs() // One that is gone has none.
+		addresses, _ := found.Addrs() // A device that is gone has none.
 		for _, a := range addresses {
 			if one, ok := a.(*net.IPNet); ok && one.IP.Equal(local) {
 				return device

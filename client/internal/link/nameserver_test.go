@@ -19,22 +19,22 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// zone is what a name server of a test knows, and how it behaves.
+// zone describes what a test's name server knows, and how it behaves.
 type zone struct {
 	a, aaaa []string
 	ttl     uint32
-	// code answers all, and codeAAAA what is asked for IPv6.
+	// code is the answer to all queries, codeAAAA that for IPv6.
 	code, codeAAAA dnsmessage.RCode
-	// silent and silentAAAA leave questions without an answer; drop does so that often.
+	// silent and silentAAAA leave queries unanswered; drop does so a number of times.
 	silent, silentAAAA bool
 	drop               int
 	delay              time.Duration
-	// truncated answers by UDP with TC, plain refuses EDNS, and spoofed sends answers with
-	// other IDs and questions first.
+	// truncated answers by UDP with TC. plain refuses EDNS. spoofed first sends answers with
+	// other IDs and questions.
 	truncated, plain, spoofed bool
 }
 
-// nameServerOf is a running name server, whose zone may be changed.
+// nameServerOf is a running name server. Its zone may change.
 type nameServerOf struct {
 	address netip.AddrPort
 	mu      sync.Mutex
@@ -48,7 +48,7 @@ func (s *nameServerOf) set(change func(*zone)) {
 	change(&s.zone)
 }
 
-// listenBoth takes a port that is free for UDP and TCP.
+// listenBoth listens on a port that is free for UDP and TCP.
 func listenBoth(t *testing.T, on string) (net.PacketConn, net.Listener) {
 	t.Helper()
 	for {

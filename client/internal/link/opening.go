@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// leastSilence is how long a server that was connected to may be silent until another
-	// way to it is tried, or silentTrips round trips if these are more.
+	// leastSilence is how long a connected server may be silent before another way to it is
+	// tried. It is silentTrips round trips if these are longer.
 	leastSilence = 500 * time.Millisecond
 	silentTrips  = 3
-	// smallAfter is how many times as long it may be silent until the same address is
-	// tried with small segments, where the kernel shows no sign of a path-MTU hole.
+	// smallAfter is the factor by which it may be silent longer before the same address is
+	// tried with small segments. It does not apply if the kernel shows a path-MTU black hole.
 	smallAfter = 4
-	// mostSent bounds what is sent again, in bytes.
+	// mostSent limits what is sent again, in bytes.
 	mostSent = 16 << 10
 )
 
-// opening is the time until the first bytes come over a connection.
+// opening watches a connection until its first bytes arrive.
 //
-// That TCP connects proves little: behind a path-MTU hole large segments vanish. So
-// where the other end stays silent, other addresses of the host are tried beside the
-// first, and then small segments. They are sent the same, and the one that answers first
-// becomes the connection ("happy eyeballs" to the first bytes). Only the beginning of
-// TLS's handshake may be sent twice: no server does anything for it but answer.
+// A TCP connection proves little: in a path-MTU black hole large segments vanish. If the other
+// end stays silent, other addresses of the host are tried in parallel, and then small segments.
+// All get the same bytes, and the first that answers becomes the connection ("happy eyeballs"
+// up to the first bytes). Only the beginning of a TLS handshake may be sent twice, because a
+// server does nothing for it but answer.
 type opening struct {
 	conn   *Conn
 	dialer Dialer
@@ -38,20 +38,20 @@ type opening struct {
 	cancel   context.CancelFunc
 
 	mu sync.Mutex
-	// rest are the ways that can still be tried.
+	// rest are the ways that were not tried yet.
 	rest []way
-	// sent is what was written, and set what was set.
+	// sent holds the bytes that were written. set holds the options that were set.
 	sent []byte
 	set  []func(*wire) error
-	// others are the wires that were sent the same.
+	// others are the other wires, which got the same bytes.
 	others []*wire
-	// looked is how often the other end was silent for its patience.
-	looked int
-	timer  *time.Timer
-	over   bool
+	// silences counts how often the other end was silent for patience.
+	silences int
+	timer    *time.Timer
+	over     bool
 }
 
-// open watches the time until the first bytes come, of a connection that took so long.
+// open starts to watch a connection that took so long to connect.
 func (c *Conn) open(d Dialer, by way, rest []way, took time.Duration) {
 	o := &opening{conn: c, dialer: d, first: by, patience: max(leastSilence, silentTrips*took)}
 	if o.rest = slices.Clone(rest); !by.small {
@@ -65,7 +65,7 @@ func (c *Conn) open(d Dialer, by way, rest []way, took time.Duration) {
 	}
 }
 
-// apply sets something of a socket, and of the one that may take its place.
+// apply sets an option of the connection's wire, and of the wires that may replace it.
 func (c *Conn) apply(set func(*wire) error) error {
 	if o := c.opening.Load(); o != nil {
 		o.mu.Lock()
@@ -73,20 +73,20 @@ func (c *Conn) apply(set func(*wire) error) error {
 		if !o.over {
 			o.set = append(o.set, set)
 			for _, other := range o.others {
-				_ = set(other) // One that fails does not answer.
+				_ = set(other) // A wire that fails does not answer.
 			}
 		}
 	}
 	return set(c.wire.Load())
 }
 
-// stays reports whether the wire is that of the connection, and has it stay.
+// stays ends the opening, and reports whether the wire is that of the connection.
 func (c *Conn) stays(w *wire) bool {
 	c.settle()
 	return c.wire.Load() == w
 }
 
-// settle has no other wire take the place of the present one.
+// settle ends the opening: no other wire replaces the present one.
 func (c *Conn) settle() {
 	if o := c.opening.Load(); o != nil {
 		o.mu.Lock()
@@ -95,7 +95,7 @@ func (c *Conn) settle() {
 	}
 }
 
-// end ends what is under way; o.mu is held.
+// end closes the other wires; o.mu is held.
 func (o *opening) end() {
 	if o.over {
 		return
@@ -112,8 +112,7 @@ func (o *opening) end() {
 	o.conn.opening.Store(nil)
 }
 
-// write writes to all wires. It reports false if nothing was written, because the present
-// one stays.
+// write writes to all wires. It returns done false and writes nothing if the opening is over.
 func (o *opening) write(p []byte) (n int, err error, done bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,14 +128,14 @@ func (o *opening) write(p []byte) (n int, err error, done bool) {
 		o.timer = time.AfterFunc(o.patience, o.silent)
 	}
 	for _, other := range o.others {
-		_, _ = other.tcp.Write(p) // One that fails does not answer.
+		_, _ = other.tcp.Write(p) // A wire that fails does not answer.
 	}
 	n, err = o.conn.wire.Load().tcp.Write(p)
 	return n, err, true
 }
 
-// isHandshake reports whether bytes are the beginning of TLS's handshake, without data
-// of a program (RFC 8446 5.1).
+// isHandshake reports whether bytes are the beginning of a TLS handshake, without data of a
+// program (RFC 8446 5.1).
 func isHandshake(sent []byte) bool {
 	const header, changeCipherSpec, handshake, major = 5, 20, 22, 3
 	if len(sent) > mostSent {
@@ -155,16 +154,16 @@ func isHandshake(sent []byte) bool {
 	return true
 }
 
-// silent tries another way.
+// silent tries another way after a silence.
 func (o *opening) silent() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.over || len(o.rest) == 0 {
 		return
 	}
-	o.looked++
+	o.silences++
 	next := o.rest[0]
-	if next.small && next.address == o.first.address && o.looked < smallAfter && !o.conn.isHoled(0) {
+	if next.small && next.address == o.first.address && o.silences < smallAfter && !o.conn.isBlackHole(0) {
 		o.timer.Reset(o.patience)
 		return
 	}
@@ -173,7 +172,7 @@ func (o *opening) silent() {
 	o.timer.Reset(o.patience)
 }
 
-// try connects by another way, sends the same, and waits for an answer.
+// try connects by another way, sends the same bytes, and waits for an answer.
 func (o *opening) try(by way) {
 	tcp, err := o.dialer.connect(o.dialing, by)
 	if err != nil {
@@ -193,7 +192,7 @@ func (o *opening) try(by way) {
 	o.win(other, by)
 }
 
-// failed has the next way be tried at once.
+// failed lets the next way be tried at once.
 func (o *opening) failed() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -202,7 +201,7 @@ func (o *opening) failed() {
 	}
 }
 
-// join sends over another wire what was sent. It reports false if that is too late.
+// join sends the bytes so far over another wire. It returns false if the opening is over.
 func (o *opening) join(other *wire) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -210,14 +209,14 @@ func (o *opening) join(other *wire) bool {
 		return false
 	}
 	for _, set := range o.set {
-		_ = set(other) // One that fails does not answer.
+		_ = set(other) // A wire that fails does not answer.
 	}
 	_, _ = other.tcp.Write(o.sent)
 	o.others = append(o.others, other)
 	return true
 }
 
-// isReadable waits for the first bytes, and leaves them where they are.
+// isReadable waits for the first bytes without reading them.
 func isReadable(w *wire) bool {
 	var n int
 	err := w.raw.Read(func(fd uintptr) bool {
@@ -228,7 +227,7 @@ func isReadable(w *wire) bool {
 	return err == nil && n > 0
 }
 
-// win makes a wire that of the connection.
+// win makes another wire that of the connection.
 func (o *opening) win(other *wire, by way) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -237,11 +236,11 @@ func (o *opening) win(other *wire, by way) {
 	}
 	switch memory := o.dialer.Memory; {
 	case by.small:
-		memory.hasHole(by.address)
-	case o.conn.isHoled(0):
-		memory.hasHole(o.first.address)
+		memory.noteBlackHole(by.address)
+	case o.conn.isBlackHole(0):
+		memory.noteBlackHole(o.first.address)
 	default:
-		memory.isLate(o.first.address)
+		memory.noteLate(o.first.address)
 	}
 	o.others = slices.DeleteFunc(o.others, func(w *wire) bool { return w == other })
 	o.conn.wire.Swap(other).tcp.Close()

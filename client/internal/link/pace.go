@@ -14,64 +14,64 @@ import (
 )
 
 const (
-	// mostTries is how many connections in a row a server may get that does not work,
-	// and after that one in each pauseBetween. Over two links that makes 40 in the first
-	// minute, and 16 in each that follows.
+	// mostTries is how many connections in a row a failing server may get. After these it gets
+	// one each pauseBetween. Over two links that is 40 in the first minute, and 16 in each
+	// later minute.
 	mostTries    = 12
 	pauseBetween = 7500 * time.Millisecond
-	// mostUnknown is for how long at most nobody asks again while no connection has failed:
-	// one of those that are open may prove to be of use at any time.
+	// mostUnknown limits the wait while no connection has failed: one of the open ones may
+	// prove to work at any time.
 	mostUnknown = 500 * time.Millisecond
 	// mostOfOne is how many connections one request may use up.
 	mostOfOne = 2
-	// mostServers is how many are remembered beyond what fails.
+	// mostServers is how many servers are remembered besides those that fail.
 	mostServers = 1000
 )
 
-// Pacer bounds how often links connect to servers that do not work: whoever dials, and
-// why. A server works while a connection to it is open that has been of use, and none
-// has failed since. One that does not has an allowance of connections, which those
-// that prove to be of use do not count against.
+// Pacer limits how often links connect to servers that do not work, for all requests. A server
+// works while an open connection to it has proved useful, and none has failed since. A server
+// that does not work has an allowance of connections. Connections that prove useful are given
+// back to the allowance.
 type Pacer struct {
 	mu sync.Mutex
-	// servers are few, and no map, whose seed would be a random number: what runtime
-	// draws next would be another one, seen in virtual time.
+	// servers is no map: there are few servers, and a map needs a random seed. The runtime's
+	// next random number would change, and with it runs in virtual time.
 	servers []*server
 }
 
-// place is a server as a link reaches it.
-type place struct{ link, address string }
+// endpoint is a server as a link reaches it.
+type endpoint struct{ link, address string }
 
-// server is what a Pacer knows of a place. All is locked by the Pacer.
+// server holds what a Pacer knows of an endpoint. The Pacer's mutex guards it.
 type server struct {
 	pacer *Pacer
-	at    place
-	// proved is how many open connections have been of use.
+	at    endpoint
+	// proved counts the open connections that have proved useful.
 	proved int
-	// problem is why a connection failed; nil if one has been of use since.
+	// problem is why a connection failed, nil if one has proved useful since.
 	problem error
-	// full is when the whole allowance is there: it is the generic cell rate algorithm
-	// (ITU-T I.371, 2004, annex A), whose theoretical arrival time that is.
+	// full is when the allowance is full again. It is the theoretical arrival time of the
+	// generic cell rate algorithm (ITU-T I.371, 2004, annex A).
 	full time.Time
 }
 
-// PacedError says that it is too early to connect to a server that fails.
+// PacedError means that it is too early to connect to a failing server.
 type PacedError struct {
-	// After is when it may be tried again.
-	After time.Duration
-	place place
-	cause error
+	// After is the time until the next connection is allowed.
+	After    time.Duration
+	endpoint endpoint
+	cause    error
 }
 
 func (e *PacedError) Error() string {
 	if e.cause == nil {
-		return fmt.Sprintf("%s has not answered %d connections yet", printable.Text(e.place.address), mostTries)
+		return fmt.Sprintf("%s has not answered %d connections yet", printable.Text(e.endpoint.address), mostTries)
 	}
-	return fmt.Sprintf("connections to %s fail, the next one is made in %v: %v", printable.Text(e.place.address), e.After.Round(time.Millisecond), e.cause)
+	return fmt.Sprintf("connections to %s fail, the next one is made in %v: %v", printable.Text(e.endpoint.address), e.After.Round(time.Millisecond), e.cause)
 }
 
-// Wait is when a connection may be tried again that failed with err; 0 if
-// nothing but err speaks against it.
+// Wait returns the time until a connection that failed with err may be tried again. It returns
+// 0 if err is no PacedError.
 func Wait(err error) time.Duration {
 	if err == nil {
 		return 0
@@ -82,24 +82,24 @@ func Wait(err error) time.Duration {
 	return 0
 }
 
-// IsCrowded reports whether a connection was not made because there are enough of
-// which nothing is known yet.
+// IsCrowded reports whether a connection was not made because too many open ones have no
+// outcome yet.
 func IsCrowded(err error) bool {
 	paced := new(PacedError)
 	return err != nil && errors.As(err, &paced) && paced.cause == nil
 }
 
-// NewPacer returns one that knows no server.
+// NewPacer returns a Pacer that knows no server.
 func NewPacer() *Pacer { return &Pacer{} }
 
-// Dialer makes a link's dial fail with a PacedError where it is too early.
+// Dialer returns a link's dial that fails with a PacedError if it is too early.
 func (p *Pacer) Dialer(link string, dial func(context.Context, string) (Socket, error)) func(context.Context, string) (Socket, error) {
 	return func(ctx context.Context, address string) (Socket, error) {
 		of := attemptOf(ctx)
 		if err := of.again(); err != nil {
 			return nil, err
 		}
-		server, counts, err := p.admit(place{link, address})
+		server, counts, err := p.admit(endpoint{link, address})
 		if err != nil {
 			return nil, err
 		}
@@ -114,9 +114,9 @@ func (p *Pacer) Dialer(link string, dial func(context.Context, string) (Socket, 
 	}
 }
 
-// admit lets a connection be made, or says that it is too early. It reports whether
-// the connection counts against the allowance.
-func (p *Pacer) admit(at place) (s *server, counts bool, err error) {
+// admit allows a connection, or returns an error if it is too early. counts reports whether
+// the connection uses up a part of the allowance.
+func (p *Pacer) admit(at endpoint) (s *server, counts bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -139,9 +139,9 @@ func (p *Pacer) admit(at place) (s *server, counts bool, err error) {
 	return s, true, nil
 }
 
-// server is what is known of a place; p.mu is held. Where there are many, those are
-// dropped that nobody uses and that do not fail.
-func (p *Pacer) server(at place, now time.Time) *server {
+// server returns what is known of an endpoint; p.mu is held. If there are many servers, it drops
+// those that are unused and do not fail.
+func (p *Pacer) server(at endpoint, now time.Time) *server {
 	for _, s := range p.servers {
 		if s.at == at {
 			return s
@@ -155,8 +155,8 @@ func (p *Pacer) server(at place, now time.Time) *server {
 	return s
 }
 
-// refused takes note of a connection that was not made. It counts if the server has
-// refused it.
+// refused records a connection that was not made. It stays counted only if the server refused
+// it.
 func (s *server) refused(counted bool, err error) {
 	s.pacer.mu.Lock()
 	defer s.pacer.mu.Unlock()
@@ -171,18 +171,18 @@ func (s *server) refused(counted bool, err error) {
 // giveBack returns one connection to the allowance.
 func (s *server) giveBack() { s.full = s.full.Add(-pauseBetween) }
 
-// Trial is whether a connection is of use. Without a Pacer it is nil, and nobody asks.
-// All but its server is locked by the Pacer.
+// Trial records whether a connection proves useful. Without a Pacer it is nil. The Pacer's
+// mutex guards all fields except server.
 type Trial struct {
 	server *server
-	// user is whose request is on the connection.
+	// user is the request on the connection.
 	user *Attempt
-	// counts says that the connection counts against the allowance.
+	// counts is true if the connection uses up a part of the allowance.
 	counts, proved, closed bool
 }
 
-// Prove says that something useful came. Once is all that a connection tells: the
-// server may yet refuse others beside it.
+// Prove tells that useful bytes have arrived. Only the first call counts: the server may still
+// refuse other connections.
 func (t *Trial) Prove() {
 	if t == nil {
 		return
@@ -202,7 +202,7 @@ func (t *Trial) Prove() {
 	}
 }
 
-// Fail says that nothing useful will come, though somebody waits for it.
+// Fail tells that no useful bytes will arrive, though a request waits.
 func (t *Trial) Fail(err error) {
 	if t == nil || isOfLink(err) {
 		return
@@ -212,8 +212,8 @@ func (t *Trial) Fail(err error) {
 	t.server.problem = err
 }
 
-// ended takes note that the server ends the connection, which it may well do with one
-// that has not been of use for a while.
+// ended records that the server ended the connection. That is no failure if the connection has
+// not proved useful yet.
 func (t *Trial) ended(err error) {
 	t.server.pacer.mu.Lock()
 	proved := t.proved
@@ -223,7 +223,7 @@ func (t *Trial) ended(err error) {
 	}
 }
 
-// close takes note of the end.
+// close records the end of the connection.
 func (t *Trial) close() {
 	t.server.pacer.mu.Lock()
 	defer t.server.pacer.mu.Unlock()
@@ -233,8 +233,8 @@ func (t *Trial) close() {
 	t.closed = true
 }
 
-// isOfLink reports whether an error says that the link is down, which is looked after
-// elsewhere, and nothing of the server.
+// isOfLink reports whether an error means that the link is down. Then it says nothing about
+// the server.
 func isOfLink(err error) bool {
 	for _, one := range []error{
 		context.Canceled, context.DeadlineExceeded, net.ErrClosed, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTUNREACH,
@@ -247,18 +247,18 @@ func isOfLink(err error) bool {
 	return Wait(err) > 0
 }
 
-// pacedSocket is a connection that is on trial.
+// pacedSocket is a connection with a Trial.
 type pacedSocket struct {
 	Socket
 	trial *Trial
-	// sender is the socket, if it is one.
+	// sender is the socket, if it is a Sender.
 	sender Sender
 }
 
 func newPacedSocket(socket Socket, trial *Trial) *pacedSocket {
 	s := &pacedSocket{Socket: socket, trial: trial}
-	// To ask for an interface Go may draw a random number. Its scheduler would go on
-	// with the next one: seen in virtual time.
+	// For a conversion to an interface Go may draw a random number. Its scheduler would
+	// continue with the next one, which changed runs in virtual time.
 	if conn, ok := socket.(*Conn); ok {
 		s.sender = conn
 	} else {
@@ -267,13 +267,13 @@ func newPacedSocket(socket Socket, trial *Trial) *pacedSocket {
 	return s
 }
 
-// Trial is the connection's.
+// Trial returns the trial of the connection.
 func (s *pacedSocket) Trial() *Trial { return s.trial }
 
-// NetConn is the connection below.
+// NetConn returns the connection below.
 func (s *pacedSocket) NetConn() net.Conn { return s.Socket }
 
-// Read notices the end of a connection that was of use.
+// Read reads, and records the end of the connection.
 func (s *pacedSocket) Read(p []byte) (int, error) {
 	n, err := s.Socket.Read(p)
 	if err != nil {
@@ -288,7 +288,7 @@ func (s *pacedSocket) Close() error {
 	return s.Socket.Close()
 }
 
-// CloseWrite says that no more comes, if the socket can say that.
+// CloseWrite ends the sending, if the socket supports that.
 func (s *pacedSocket) CloseWrite() error {
 	if half, ok := s.Socket.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -296,7 +296,7 @@ func (s *pacedSocket) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// LimitUnsent, FillSegments and DiscardUnsent are of the socket, if it has them.
+// LimitUnsent, FillSegments and DiscardUnsent are passed on to a Sender.
 func (s *pacedSocket) LimitUnsent(bytes int) error {
 	if s.sender == nil {
 		return nil

@@ -12,55 +12,51 @@ import (
 // A Socket is a network connection of a link.
 type Socket interface {
 	net.Conn
-	// Await says how many bytes must still reach the requests in flight
-	// before the next decision, and before all of them have ended.
+	// Await tells how many bytes the requests in flight still get before the next decision,
+	// and before all of them end.
 	Await(decision, end quantity.Bytes)
-	// Owes says whether the other end still has to send something. It is asked
-	// now and then whether it is there, by TCP's keep-alive, only while it does:
-	// each such question wakes the radio of a link that rests.
+	// Owes tells whether the other end still has something to send. Only then TCP sends
+	// keep-alive probes: each probe wakes the radio of an idle link.
 	Owes(bool)
-	// Ask has TCP ask the other end whether it is there, a second after that was heard
-	// of last, and then every second while it owes something.
+	// Ask sends a keep-alive probe one second after the last byte from the other end, and
+	// then one each second while the other end has something to send.
 	Ask() error
-	// Answered returns how long ago the other end's kernel acknowledged something last,
-	// such a question too, and whether it has all that was sent. Programs there have no
-	// say in it.
+	// Answered returns the time since the last acknowledgement of the other end's kernel, also
+	// of a probe, and whether all bytes were acknowledged. Programs at the other end do not
+	// matter.
 	Answered() (ago time.Duration, all bool, err error)
-	// RoundTrip returns the round trip time as measured until now, and what
-	// has arrived.
+	// RoundTrip returns the round trip times and counters up to now.
 	RoundTrip() (RoundTrip, error)
-	// Trial tells its Pacer whether it is of use; nil if it has none.
+	// Trial returns the trial of the connection, nil without a Pacer.
 	Trial() *Trial
 }
 
-// Sender is a socket that can be told how to send, as a Conn can.
+// Sender is a socket whose sending can be configured, such as a Conn.
 type Sender interface {
 	LimitUnsent(bytes int) error
 	FillSegments(always bool) error
 	DiscardUnsent() error
 }
 
-// RoundTrip holds the kernel's estimates of a connection's round trip time, and
-// its counts of what the link has brought and taken away.
+// RoundTrip holds the kernel's estimates of a connection's round trip time, and its counters
+// of received and sent bytes.
 type RoundTrip struct {
-	// Last is the current smoothed round trip time, queues included.
+	// Last is the present smoothed round trip time, queues included.
 	Last time.Duration
-	// Min is the least seen in the last minutes: the round trip time without
-	// queues.
+	// Min is the least round trip time of the last minutes: without queues.
 	Min time.Duration
-	// Segments counts those with data, behind a lost one too, where a program
-	// gets nothing until it is sent again; OutOfOrder those that came so.
+	// Segments counts the segments with data. OutOfOrder counts those behind a lost segment,
+	// which a program gets only after the retransmission.
 	Segments, OutOfOrder uint32
-	// Sending is the current smoothed round trip time of what was sent, queues
-	// included, and Acknowledged how many bytes of that the other end's kernel has.
-	// Programs there have no say in it.
+	// Sending is the present smoothed round trip time of sent bytes, queues included.
+	// Acknowledged counts the sent bytes that the other end's kernel has, whether or not a
+	// program has read them.
 	Sending      time.Duration
 	Acknowledged uint64
 }
 
-// RoundTrip asks the kernel (TCP_INFO). On a receiver of data its own
-// segments, and with them tcpi_rtt, are rare; tcpi_rcv_rtt is measured from
-// the stream of arriving data and preferred once there is any.
+// RoundTrip asks the kernel (TCP_INFO). A receiver sends few segments of its own, so tcpi_rtt is
+// rarely updated. tcpi_rcv_rtt is measured from arriving data and preferred if it is set.
 func (c *Conn) RoundTrip() (RoundTrip, error) {
 	info, err := c.info()
 	if err != nil {
@@ -81,8 +77,8 @@ func (c *Conn) RoundTrip() (RoundTrip, error) {
 	}, nil
 }
 
-// Acknowledged returns how many bytes the other end's kernel has acknowledged,
-// and whether these are all that were sent. Programs there have no say in it.
+// Acknowledged returns how many bytes the other end's kernel has acknowledged, and whether
+// these are all. Programs at the other end do not matter.
 func (c *Conn) Acknowledged() (bytes uint64, all bool, err error) {
 	info, err := c.info()
 	if err != nil {
@@ -100,20 +96,20 @@ func (c *Conn) Answered() (ago time.Duration, all bool, err error) {
 	return time.Duration(info.Last_ack_recv) * time.Millisecond, info.Unacked == 0 && info.Notsent_bytes == 0, nil
 }
 
-// LimitUnsent has the kernel take no more than about so many bytes that it
-// cannot send yet: what it has taken is then on its way.
+// LimitUnsent limits how many bytes the kernel takes that it cannot send yet. Then the bytes
+// that it has taken are in flight.
 func (c *Conn) LimitUnsent(bytes int) error {
 	return c.apply(func(w *wire) error { return w.set(unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes) })
 }
 
-// FillSegments has TCP send no segment that is not full while something is on its way
-// (RFC 896), or, as usual, whatever is written at once.
+// FillSegments with always true sends no partial segment while bytes are in flight (RFC 896).
+// With false, the default, every write is sent at once.
 func (c *Conn) FillSegments(always bool) error {
 	return c.apply(func(w *wire) error { return w.tcp.SetNoDelay(!always) })
 }
 
-// DiscardUnsent has Close throw away what the other end's kernel does not have. Else the
-// kernel goes on sending it.
+// DiscardUnsent makes Close discard the bytes that the other end's kernel does not have. By
+// default the kernel continues to send them.
 func (c *Conn) DiscardUnsent() error {
 	return c.apply(func(w *wire) error { return w.tcp.SetLinger(0) })
 }

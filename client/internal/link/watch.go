@@ -19,28 +19,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WirelessFile is where Linux tells the signal strength of wireless devices.
+// WirelessFile holds the signal strength of wireless devices in Linux.
 const WirelessFile = "/proc/net/wireless"
 
-// Watcher reports what happens to a network device.
+// Watcher reports changes of a network device.
 type Watcher struct {
 	Device string
-	// WirelessFile has the format of /proc/net/wireless. It need not exist.
+	// WirelessFile has the format of /proc/net/wireless. It may be absent.
 	WirelessFile string
 }
 
 const (
-	// pollInterval is the time between two looks at the device, for what the
-	// kernel does not announce: all of it where netlink is forbidden, as to
-	// Android's apps.
+	// pollInterval is the interval between two checks of the device. They see what the kernel
+	// does not announce: everything if netlink is forbidden, as for Android's apps.
 	pollInterval = time.Second
-	// better is by how many dB the signal must exceed its lowest value since
-	// the last report.
+	// better is by how many dB the signal must exceed its lowest value since the last report.
 	better = 6
 )
 
-// Watch reports changes until ctx ends. The kernel's announcements (rtnetlink)
-// make that immediate.
+// Watch reports changes until ctx ends. The kernel announces most of them at once (rtnetlink).
 func (w Watcher) Watch(ctx context.Context, report func(Change)) {
 	announced, routes := make(chan struct{}, 1), make(chan int, 16)
 	if stop, err := listen(announced, routes); err == nil {
@@ -80,12 +77,11 @@ func (w Watcher) Watch(ctx context.Context, report func(Change)) {
 	}
 }
 
-// state is what decides whether something can pass through a device.
+// state decides whether anything can pass through a device.
 type state struct {
-	// running says that it is up and has a carrier.
+	// running is true if the device is up and has a carrier.
 	running bool
-	// ways are its index and addresses: with a new one there may be a new
-	// way to the server.
+	// ways holds its index and addresses. A new one may be a new way to the server.
 	ways []string
 }
 
@@ -113,9 +109,8 @@ func stateOf(device string) (s state) {
 	return s
 }
 
-// listen sends on announced when the kernel announces a change of a device or
-// an address, and on routes the index of the device to which a new route
-// leads. The returned function ends that.
+// listen sends on announced when the kernel announces a change of a device or an address. It
+// sends on routes the index of the device of a new route. stop ends that.
 func listen(announced chan<- struct{}, routes chan<- int) (stop func(), err error) {
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -127,8 +122,7 @@ func listen(announced chan<- struct{}, routes chan<- int) (stop func(), err erro
 		unix.Close(socket)
 		return nil, err
 	}
-	// A non-blocking file is read by the runtime's poller, and closing it
-	// ends the read.
+	// The runtime's poller reads a non-blocking file, so Close ends the read.
 	file := os.NewFile(uintptr(socket), "netlink")
 	ended := make(chan struct{})
 	go func() {
@@ -146,7 +140,7 @@ func listen(announced chan<- struct{}, routes chan<- int) (stop func(), err erro
 				default:
 				}
 			}
-			// Lost announcements (ENOBUFS) mean that there were some.
+			// Lost announcements (ENOBUFS) count as a change.
 			if changed || err != nil {
 				select {
 				case announced <- struct{}{}:
@@ -158,9 +152,8 @@ func listen(announced chan<- struct{}, routes chan<- int) (stop func(), err erro
 	return func() { file.Close(); <-ended }, nil
 }
 
-// announcements reads messages of rtnetlink: whether a device or an address
-// changed, and the devices to which new routes lead. Routes that come with an
-// address are none: the kernel's table of local ones.
+// announcements parses messages of rtnetlink: whether a device or an address changed, and the
+// devices of new routes. It skips local routes, which the kernel adds with each address.
 func announcements(messages []byte) (changed bool, led []int) {
 	parsed, err := syscall.ParseNetlinkMessage(messages)
 	if err != nil {
@@ -206,12 +199,10 @@ func signal(name, device string) (level float64, ok bool) {
 	return level, ok
 }
 
-// parseWireless reads /proc/net/wireless: two lines of headings, then
+// parseWireless returns the signal levels in /proc/net/wireless. After two lines of headings,
+// every device has a line with status, link quality, signal level and noise level:
 //
 //	wlan0: 0000   54.  -56.  -256        0      0      0      0      0        0
-//
-// for every device: status, link quality, signal level, noise level. The
-// result holds the signal levels.
 func parseWireless(r io.Reader) (map[string]float64, error) {
 	levels := map[string]float64{}
 	lines := bufio.NewScanner(r)

@@ -11,7 +11,7 @@ import (
 	"github.com/linklab/linklab/client/internal/cabletest"
 )
 
-// What happens to a device is reported, also what only rtnetlink tells.
+// All changes of a device are reported, also those that only rtnetlink announces.
 func TestDeviceIsWatched(t *testing.T) {
 	if cabletest.Again(t) {
 		return
@@ -31,12 +31,12 @@ func TestDeviceIsWatched(t *testing.T) {
 		Watcher{Device: "lo", WirelessFile: "nonesuch"}.Watch(ctx, func(c Change) { changes <- c })
 	}()
 	defer func() { cancel(); <-ended }()
-	// What changes before its first look it cannot know.
-	for number, looked := 1, false; !looked; number++ {
+	// The watcher cannot know of changes before its first check.
+	for number, checked := 1, false; !checked; number++ {
 		ip(fmt.Sprintf("address add 10.9.1.%d/32 dev lo", number))
 		select {
 		case <-changes:
-			looked = true
+			checked = true
 		case <-time.After(pollInterval):
 		}
 	}
@@ -56,7 +56,7 @@ func TestDeviceIsWatched(t *testing.T) {
 			select {
 			case got := <-changes:
 				reported = got == step.want
-				if !reported && got != last { // That may be said late, and twice.
+				if !reported && got != last { // A change may be reported late, and twice.
 					t.Errorf("ip %s: %v is reported, want %v", step.words, got, step.want)
 				}
 			case <-patience:
@@ -64,7 +64,7 @@ func TestDeviceIsWatched(t *testing.T) {
 			}
 		}
 		last = step.want
-		// An address comes with a route.
+		// An address brings a route.
 		for quiet := false; !quiet; {
 			select {
 			case <-changes:

@@ -41,7 +41,7 @@ func FuzzParseWireless(f *testing.F) {
 	})
 }
 
-// The signal of a device that has got much better is reported.
+// A signal that is much better is reported.
 func TestBetterSignalIsReported(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "wireless")
 	level := func(dBm string) {
@@ -64,7 +64,7 @@ func TestBetterSignalIsReported(t *testing.T) {
 			}
 		})
 	})
-	// However late the looks come, one at -80 dBm is followed by one at -60.
+	// Whenever the checks happen, one at -60 dBm follows one at -80 dBm.
 	running.Go(func() {
 		for ctx.Err() == nil {
 			for _, dBm := range []string{"-60.", "-80."} {

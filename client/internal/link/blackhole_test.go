@@ -13,7 +13,7 @@ import (
 	"github.com/linklab/linklab/client/internal/cabletest"
 )
 
-// echo serves TLS, whose handshake is longer than a segment, and echoes what it receives.
+// echo serves TLS with a handshake longer than a segment, and echoes what it receives.
 func echo(t *testing.T, listener net.Listener) {
 	config := &tls.Config{Certificates: []tls.Certificate{cabletest.LongCertificate(t)}}
 	var running sync.WaitGroup
@@ -39,7 +39,7 @@ func echo(t *testing.T, listener net.Listener) {
 	})
 }
 
-// exchangeOver has TLS carry some bytes there and back, and tells the family.
+// exchangeOver sends bytes there and back over TLS, and returns the address family.
 func exchangeOver(ctx context.Context, d Dialer, address string) (family string, err error) {
 	conn, err := d.Dial(ctx, address)
 	if err != nil {
@@ -61,11 +61,10 @@ func exchangeOver(ctx context.Context, d Dialer, address string) (family string,
 	return IPv6, nil
 }
 
-// A path-MTU hole behind one family costs less than a second or two, and next time
-// nothing.
-func TestAPathMTUHoleIsGoneAround(t *testing.T) { goAround(t, true) }
+// A path-MTU black hole in one family costs one or two seconds, and nothing the next time.
+func TestAPathMTUBlackHoleIsAvoided(t *testing.T) { goAround(t, true) }
 
-func TestAPathMTUHoleOnTheWayOutIsGoneAround(t *testing.T) { goAround(t, false) }
+func TestAPathMTUBlackHoleOnTheWayOutIsAvoided(t *testing.T) { goAround(t, false) }
 
 func goAround(t *testing.T, towards bool) {
 	if cabletest.Again(t) {
@@ -74,7 +73,7 @@ func goAround(t *testing.T, towards bool) {
 	v4, v6 := cabletest.Lay(t, towards)
 	echo(t, v4)
 	echo(t, v6)
-	for took := time.Hour; took > attemptDelay/5; { // The bridges learn who is where.
+	for took := time.Hour; took > attemptDelay/5; { // The bridges learn the addresses.
 		start := time.Now()
 		conn, err := net.DialTimeout("tcp", "["+cabletest.Far6+"]:443", time.Second)
 		if took = time.Since(start); err == nil {
@@ -110,7 +109,7 @@ func goAround(t *testing.T, towards bool) {
 	look("one family", d, host+":443", IPv6, 2*smallAfter*leastSilence)
 	look("one family, again", d, host+":443", IPv6, leastSilence)
 
-	// Who gives an address has a timeout, and it works the next time.
+	// With a literal address the first attempt times out, and the next one works.
 	d = of(only6)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
