@@ -12,24 +12,22 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// An earlier download's part that does not fit what the server has now is set
-// aside as NAME.part.old until the new file is whole. If nothing of the new one
-// can be kept, the earlier part gets its name back.
+// An earlier part that does not match what the server has now is set aside as NAME.part.old
+// until the new file is complete. If no part of the new file can be kept, the earlier part
+// gets its name back.
 
-// older is the ending of NAME.part for the moment in which two parts change
-// places.
+// The ending .older marks one of two parts for the moment in which they swap names.
 const (
 	asideEnding = ".old"
-	otherEnding = ".older"
+	swapEnding  = ".older"
 )
 
 func (f *File) asideName() string { return f.part.Name() + asideEnding }
 
-// stateOf is the name of a part's state.
+// stateOf returns the name of a part's state.
 func stateOf(part string) string { return part + ".state" }
 
-// found returns the state of a part that an earlier download left, if the part
-// is there.
+// found returns the state of a part from an earlier download. ok is false without the part.
 func found(part string) (s state, ok bool) {
 	s, err := readState(stateOf(part))
 	if err != nil {
@@ -44,7 +42,7 @@ func found(part string) (s state, ok bool) {
 	return s, err == nil && info.Size() == s.Size
 }
 
-// proven is how many bytes a state tells of.
+// proven returns how many bytes a state lists as written.
 func (s state) proven() (bytes int64) {
 	for _, r := range s.Written {
 		bytes += r[1]
@@ -52,7 +50,7 @@ func (s state) proven() (bytes int64) {
 	return bytes
 }
 
-// Fits reports whether what earlier downloads left is of the resource.
+// Fits reports whether a part from an earlier download belongs to the resource.
 func (f *File) Fits(resource transport.Resource) bool {
 	for _, name := range []string{f.part.Name(), f.asideName()} {
 		if s, ok := found(name); ok && f.fits(s, resource) {
@@ -62,21 +60,20 @@ func (f *File) Fits(resource transport.Resource) bool {
 	return false
 }
 
-// takeUp finds the part to go on with, and returns what of it is there. Any
-// other part is set aside.
-func (f *File) takeUp() ([]ranges.Range, error) {
+// resume finds the part to continue, and returns its ranges. It sets any other part aside.
+func (f *File) resume() ([]ranges.Range, error) {
 	here, isHere := found(f.part.Name())
 	old, isOld := found(f.asideName())
 	f.aside = isOld
 	if isHere && f.fits(here, f.resource) {
-		if have := f.goOn(here); have != nil {
+		if have := f.continueWith(here); have != nil {
 			return have, nil
 		}
 	} else if isOld && f.fits(old, f.resource) {
 		if err := f.exchange(here, isHere, old); err != nil {
 			return nil, err
 		}
-		if have := f.goOn(old); have != nil {
+		if have := f.continueWith(old); have != nil {
 			return have, nil
 		}
 		here, isHere = old, true
@@ -89,7 +86,7 @@ func (f *File) takeUp() ([]ranges.Range, error) {
 	case info.Size() == 0:
 		return nil, f.clear()
 	case isOld && old.proven() >= here.proven():
-		// Two parts fit nothing: the better one stays.
+		// If two parts match nothing, the one with more bytes stays.
 		return nil, f.clear()
 	}
 	if !isHere {
@@ -98,7 +95,7 @@ func (f *File) takeUp() ([]ranges.Range, error) {
 	return nil, f.setAside(here)
 }
 
-// setAside gives NAME.part another name, and begins an empty one.
+// setAside gives NAME.part its other name, and begins an empty NAME.part.
 func (f *File) setAside(here state) error {
 	if f.aside {
 		if err := f.dropAside(); err != nil {
@@ -109,14 +106,13 @@ func (f *File) setAside(here state) error {
 		return fmt.Errorf("set %s aside: %w", f.part.Name(), err)
 	}
 	f.aside = true
-	f.say("the part that an earlier call left is not of this file: it is set aside until this one is whole", f.asideName())
+	f.log("the part that an earlier call left is not of this file: it is set aside until this one is whole", f.asideName())
 	return f.reopen()
 }
 
-// exchange goes on with the part that was set aside, and sets NAME.part aside
-// unless it is empty.
+// exchange continues the part that was set aside. It sets NAME.part aside unless that is empty.
 func (f *File) exchange(here state, isHere bool, old state) error {
-	name, other := f.part.Name(), f.part.Name()+otherEnding
+	name, other := f.part.Name(), f.part.Name()+swapEnding
 	info, err := f.part.Stat()
 	if err != nil {
 		return err
@@ -141,7 +137,7 @@ func (f *File) exchange(here state, isHere bool, old state) error {
 			return err
 		}
 	}
-	f.say("the part that was set aside is of this file: it goes on", name)
+	f.log("the part that was set aside is of this file: it goes on", name)
 	return f.reopen()
 }
 
@@ -157,13 +153,12 @@ func (f *File) restore() error {
 // dropAside removes the part that was set aside.
 func (f *File) dropAside() error {
 	f.aside = false
-	// A part without a state could be anybody's.
+	// The part goes first: a part without a state could belong to another program, and would stay.
 	return errors.Join(unlink(f.asideName()), unlink(stateOf(f.asideName())))
 }
 
-// move renames a part with its state. The new name must be free. Whenever the
-// process is killed, no state tells of another part: one without a part tells
-// of nothing.
+// move renames a part with its state. The new name must be free. Even if the process is
+// killed meanwhile, no state describes another part: a state without a part counts as none.
 func move(from, to string, s state) error {
 	if err := CheckFree(to); err != nil {
 		return err
@@ -171,13 +166,13 @@ func move(from, to string, s state) error {
 	if err := s.write(stateOf(to)); err != nil {
 		return err
 	}
-	if err := give(from, to); err != nil {
+	if err := renameNew(from, to); err != nil {
 		return errors.Join(err, unlink(stateOf(to)))
 	}
 	return unlink(stateOf(from))
 }
 
-// unlink removes a file, if there is one.
+// unlink removes a file if it exists.
 func unlink(name string) error {
 	err := unix.Unlink(name)
 	if err == nil || errors.Is(err, unix.ENOENT) {
@@ -186,8 +181,8 @@ func unlink(name string) error {
 	return &os.PathError{Op: "remove", Path: name, Err: err}
 }
 
-// say tells the user what became of a part.
-func (f *File) say(what, name string) {
+// log logs what happened to a part.
+func (f *File) log(what, name string) {
 	if f.Log != nil {
 		f.Log.Warn(what, "part", name)
 	}

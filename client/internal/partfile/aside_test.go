@@ -15,7 +15,7 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// text is a resource's bytes, no two blocks of which are the same.
+// text returns bytes of a resource. No two blocks of them are equal.
 func text(seed string, size int) (all []byte) {
 	for i := 0; len(all) < size; i++ {
 		sum := sha256.Sum256(fmt.Append(nil, seed, i))
@@ -24,7 +24,7 @@ func text(seed string, size int) (all []byte) {
 	return all[:size]
 }
 
-// resourceOf is a resource with those bytes.
+// resourceOf returns a resource with these bytes.
 func resourceOf(content []byte, etag string) transport.Resource {
 	return transport.Resource{Size: quantity.Bytes(len(content)), ETag: etag, LastModified: resource.LastModified}
 }
@@ -39,7 +39,7 @@ func write(t *testing.T, f *File, content []byte, parts ...ranges.Range) {
 	}
 }
 
-// missing is what of the whole is not there.
+// missing returns the ranges of the whole that are missing.
 func missing(size quantity.Bytes, have []ranges.Range) []ranges.Range {
 	all := ranges.NewSet(ranges.Range{Length: size})
 	for _, r := range have {
@@ -48,7 +48,7 @@ func missing(size quantity.Bytes, have []ranges.Range) []ranges.Range {
 	return all.Ranges()
 }
 
-// names are the files in the directory of a file.
+// names returns the files in the directory of a file.
 func names(t *testing.T, name string) (found []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(name))
@@ -69,7 +69,7 @@ func expectNames(t *testing.T, name string, want ...string) {
 	}
 }
 
-// finish brings what is missing, and fails unless the file is the content.
+// finish writes the missing ranges, and fails unless the file has the content.
 func finish(t *testing.T, f *File, have []ranges.Range, content []byte) {
 	t.Helper()
 	write(t, f, content, missing(quantity.Bytes(len(content)), have)...)
@@ -86,7 +86,7 @@ const mostOfIt = 300_000
 
 var most = ranges.Range{Length: mostOfIt}
 
-// interrupted leaves most of the content, and returns the options of the call.
+// interrupted leaves most of the content in a part, and returns the options of the call.
 func interrupted(t *testing.T, content []byte, change func(*Options)) Options {
 	t.Helper()
 	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f?signature=1"}
@@ -101,9 +101,9 @@ func interrupted(t *testing.T, content []byte, change func(*Options)) Options {
 	return o
 }
 
-// A part under another URL is gone on with where size and validators are the
-// same, and a sample of its bytes, or where the checksum is.
-func TestAnotherURLGoesOnWhereThePartIsProven(t *testing.T) {
+// A part from another URL is continued if the checksum is equal, or if size, validators and a
+// sample of its bytes are.
+func TestAnotherURLContinuesAProvenPart(t *testing.T) {
 	content := text("1", 400_000)
 	sum := sha256.Sum256(content)
 	verified := func(o *Options) { o.Checksum = sum[:] }
@@ -139,7 +139,7 @@ func TestAnotherURLGoesOnWhereThePartIsProven(t *testing.T) {
 	}
 }
 
-// The date is a validator as well.
+// The date is a validator, too.
 func TestAnotherURLWithADateAlone(t *testing.T) {
 	content := text("1", 400_000)
 	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f?signature=1"}
@@ -156,8 +156,8 @@ func TestAnotherURLWithADateAlone(t *testing.T) {
 	finish(t, f, have, content)
 }
 
-// Another file of the same size, date and ETag, as one of the same build, is
-// noticed. The part stays as it was, whatever else came.
+// Another file of the same size, date and ETag, such as one of the same build, is noticed. The
+// part stays as it was.
 func TestAnotherFileWithTheSameValidators(t *testing.T) {
 	content, other := text("1", 400_000), text("2", 400_000)
 	o := interrupted(t, content, nil)
@@ -170,7 +170,7 @@ func TestAnotherFileWithTheSameValidators(t *testing.T) {
 	f, have := begin(t, theirs, resourceOf(other, `"1"`))
 	parts := missing(f.resource.Size, have)
 	f.checked = f.checked.Add(-checkpointTime)
-	write(t, f, other, parts[len(parts)-1]) // It is behind what was there.
+	write(t, f, other, parts[len(parts)-1]) // This range follows the earlier part.
 	if _, err := f.WriteAt(other[parts[0].Offset:parts[0].End()], int64(parts[0].Offset)); err == nil || !strings.Contains(err.Error(), "is of another file") {
 		t.Errorf("the write ends with %v", err)
 	}
@@ -187,7 +187,7 @@ func TestAnotherFileWithTheSameValidators(t *testing.T) {
 	finish(t, f, have, content)
 }
 
-// Blocks of nothing but zeros are in many files: they prove nothing.
+// Blocks of zeros occur in many files, so they prove nothing.
 func TestZerosAreNoSample(t *testing.T) {
 	content := make([]byte, 400_000)
 	o := interrupted(t, content, nil)
@@ -199,8 +199,7 @@ func TestZerosAreNoSample(t *testing.T) {
 	finish(t, f, have, content)
 }
 
-// However a call ends that had another answer, the earlier part is there again,
-// unless the file is whole.
+// If a call gets another answer and ends without a complete file, the earlier part is back.
 func TestThePartComesBack(t *testing.T) {
 	content, other := text("1", 400_000), text("2", 2000)
 	page := transport.Resource{Size: 2000}
@@ -246,12 +245,12 @@ func TestThePartComesBack(t *testing.T) {
 	}
 }
 
-// Where something came of each of two files, both parts stay until one is whole,
-// also if the calls are killed.
+// If bytes of two files have arrived, both parts stay until one file is complete, even if the
+// calls are killed.
 func TestTwoFilesTakeTurns(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed: %v", killed), func(t *testing.T) {
-			first, second := text("1", 400_000), text("2", 400_000) // Of one size.
+			first, second := text("1", 400_000), text("2", 400_000) // Of the same size.
 			o := interrupted(t, first, nil)
 			had := map[string]quantity.Bytes{`"1"`: most.Length}
 			var f *File
@@ -269,7 +268,7 @@ func TestTwoFilesTakeTurns(t *testing.T) {
 				var err error
 				if killed {
 					err = f.checkpoint(f.snapshot())
-					f.part.Close() // as the kernel does
+					f.part.Close() // As the kernel does.
 				} else if turn < 4 {
 					err = f.Abort(false)
 				}
@@ -286,7 +285,7 @@ func TestTwoFilesTakeTurns(t *testing.T) {
 	}
 }
 
-// Of two parts that both fit nothing, the one with more bytes stays.
+// Of two parts that match nothing, the one with more bytes stays.
 func TestTheBetterOfTwoPartsStays(t *testing.T) {
 	content := text("1", 400_000)
 	o := interrupted(t, content, nil)
@@ -304,8 +303,7 @@ func TestTheBetterOfTwoPartsStays(t *testing.T) {
 	finish(t, f, have, content)
 }
 
-// A part without a state, as another program's, is not thrown away before the
-// file is whole.
+// A part without a state, for example from another program, stays until the file is complete.
 func TestAPartWithoutAStateComesBack(t *testing.T) {
 	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
 	if err := os.WriteFile(o.Name+".part", []byte("another program's"), 0o600); err != nil {
@@ -320,7 +318,7 @@ func TestAPartWithoutAStateComesBack(t *testing.T) {
 	}
 }
 
-// A file of the user's is not replaced, and nothing of the part is lost.
+// A user's file is not replaced, and no byte of the part is lost.
 func TestAFileInTheWayIsNotReplaced(t *testing.T) {
 	content := text("1", 400_000)
 	o := interrupted(t, content, nil)
@@ -347,9 +345,9 @@ func TestAFileInTheWayIsNotReplaced(t *testing.T) {
 	}
 }
 
-// What came after the end of a range makes this call's bytes doubtful, and not
-// those of an earlier one.
-func TestDistrustLeavesWhatWasThere(t *testing.T) {
+// Bytes after the end of a range make the bytes of this call doubtful. The bytes of earlier
+// calls stay.
+func TestDistrustKeepsEarlierBytes(t *testing.T) {
 	content := text("1", 400_000)
 	o := interrupted(t, content, nil)
 	f, _ := begin(t, o, resourceOf(content, `"1"`))

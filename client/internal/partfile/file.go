@@ -1,5 +1,4 @@
-// Package partfile writes the downloaded file, which has a name of its own until
-// it is whole.
+// Package partfile writes the downloaded file. Until the file is complete, it has another name.
 package partfile
 
 import (
@@ -23,70 +22,64 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// File is a download that has not got its name yet: NAME.part (see nameOfPart), which
-// becomes NAME only when it is whole. NAME.part.state tells the next download what of
-// it can be kept.
+// File is a download that is not complete: NAME.part (see nameOfPart). It becomes NAME when it
+// is complete. NAME.part.state tells the next download which bytes can be kept.
 type File struct {
 	Options
 	part     *os.File
 	resource transport.Resource
 	begun    bool
-	// resumable says that another download can prove that it is of the same
-	// resource.
+	// resumable is true if another download can prove that it has the same resource.
 	resumable bool
-	// earlier is the state that this download goes on from; its zero value if there
-	// is none.
+	// earlier is the state that this download continues, its zero value without one.
 	earlier state
-	// sample are the bytes of it that are compared with what arrives.
+	// sample holds the ranges of it that are compared with the bytes that arrive.
 	sample []ranges.Range
-	// aside says that there is another part, as NAME.part.old.
+	// aside is true if there is another part, NAME.part.old.
 	aside bool
 	// flush is part.Sync.
 	flush func() error
 
 	mu      sync.Mutex
 	written *ranges.Set
-	// unsure are the bytes of the sample that have not come yet.
-	unsure *ranges.Set
-	// pending is how many bytes were written since the last checkpoint, which
-	// was at checked.
+	// unproven holds the bytes of the sample that have not arrived yet.
+	unproven *ranges.Set
+	// pending counts the bytes since the last checkpoint, and checked is its time.
 	pending quantity.Bytes
 	checked time.Time
-	// checking is closed when the checkpoint that is under way has ended.
+	// checking is closed at the end of the current checkpoint.
 	checking chan struct{}
-	// failed is why bytes that were written may be lost.
+	// failed is why written bytes may be lost.
 	failed error
 }
 
-// Options says which file to write.
+// Options describes the file to write.
 type Options struct {
 	Name string
-	// Checksum is the SHA-256 that the file must have; nil if unknown.
+	// Checksum is the SHA-256 that the file must have, nil if unknown.
 	Checksum []byte
-	// Resume keeps what was written if the download fails, and begins with
-	// what an earlier one from URL left.
+	// Resume keeps the part if the download fails, and continues the part that an earlier
+	// download from URL has left.
 	Resume bool
 	URL    string
-	// ServerName gives the file the name that the server proposes, if it does, in the
-	// directory of Name. Then no file is replaced.
+	// ServerName gives the file the name that the server proposes, if any, in the directory
+	// of Name. Then no file is replaced.
 	ServerName bool
-	// NoReplace leaves a file that has the name: Create and Commit fail with
-	// ErrExists.
+	// NoReplace keeps a file that has the name. Create and Commit then fail with ErrExists.
 	NoReplace bool
-	// Log is told of parts that are set aside; it may be nil.
+	// Log, if not nil, reports parts that are set aside.
 	Log *slog.Logger
 }
 
-// A checkpoint is made when so many bytes have been written since the last
-// one, or so much time has passed.
+// A checkpoint follows after so many bytes, or after so much time.
 const (
 	checkpointBytes = 256 << 20
 	checkpointTime  = 5 * time.Second
 )
 
-// Create opens the part for writing, or returns an error if that cannot
-// become the file or if another process is writing it. Unless NoReplace is set, the
-// caller has seen that the name is free or a plain file's (plainfile.Into).
+// Create opens the part for writing. It returns an error if the part cannot become the file, or
+// if another process writes it. Without NoReplace the caller has checked that the name is free
+// or belongs to a plain file (plainfile.Into).
 func Create(o Options) (*File, error) {
 	if o.NoReplace {
 		if err := CheckFree(o.Name); err != nil {
@@ -111,11 +104,11 @@ func Create(o Options) (*File, error) {
 			part.Close()
 			continue
 		}
-		return &File{Options: o, part: part, flush: part.Sync, written: &ranges.Set{}, unsure: &ranges.Set{}, checked: time.Now()}, nil
+		return &File{Options: o, part: part, flush: part.Sync, written: &ranges.Set{}, unproven: &ranges.Set{}, checked: time.Now()}, nil
 	}
 }
 
-// Continues reports whether an earlier download left a state.
+// Continues reports whether an earlier download has left a state.
 func (f *File) Continues() bool {
 	if !f.Resume {
 		return false
@@ -128,7 +121,7 @@ func (f *File) Continues() bool {
 	return false
 }
 
-// clear empties the part. A state must never tell of bytes that are gone.
+// clear empties the part. It removes the state first: a state must never list missing bytes.
 func (f *File) clear() error {
 	if err := unlink(f.stateName()); err != nil {
 		return err
@@ -138,8 +131,7 @@ func (f *File) clear() error {
 
 func (f *File) stateName() string { return stateOf(f.part.Name()) }
 
-// Begin prepares for the whole resource, and returns what of it an earlier
-// download left.
+// Begin prepares for the whole resource, and returns the ranges from earlier downloads.
 func (f *File) Begin(resource transport.Resource, _ ranges.Range) ([]ranges.Range, error) {
 	if err := f.owned(); err != nil {
 		return nil, err
@@ -148,7 +140,7 @@ func (f *File) Begin(resource transport.Resource, _ ranges.Range) ([]ranges.Rang
 		return nil, err
 	}
 	f.resource, f.resumable = resource, f.canResume(resource)
-	have, err := f.takeUp()
+	have, err := f.resume()
 	if err != nil {
 		return nil, err
 	}
@@ -159,15 +151,14 @@ func (f *File) Begin(resource transport.Resource, _ ranges.Range) ([]ranges.Rang
 	return have, nil
 }
 
-// canResume reports whether another download can prove that it is of the
-// resource.
+// canResume reports whether another download could prove that it has the resource.
 func (f *File) canResume(r transport.Resource) bool {
 	verified := f.Checksum != nil || r.SHA256 != nil
 	return f.Resume && r.Size > 0 && !r.NoRanges && (verified || r.HasValidator())
 }
 
-// Restart forgets what was written: all of another resource will be, of the same
-// size. Nothing proves what it is, so that it cannot be continued.
+// Restart forgets all written bytes: another resource of the same size follows. Nothing proves
+// what that is, so it cannot be continued later.
 func (f *File) Restart(resource transport.Resource) error {
 	f.settle()
 	f.mu.Lock()
@@ -179,8 +170,7 @@ func (f *File) Restart(resource transport.Resource) error {
 	return nil
 }
 
-// allocate reserves size bytes, so that a full disk is known before the
-// download.
+// allocate reserves size bytes, so that a full disk is noticed before the download.
 func (f *File) allocate(size quantity.Bytes) error {
 	if size == 0 {
 		return nil
@@ -201,7 +191,7 @@ func (f *File) allocate(size quantity.Bytes) error {
 // Resize sets the size of the file.
 func (f *File) Resize(size quantity.Bytes) error { return f.part.Truncate(int64(size)) }
 
-// WriteAt writes p at offset; it may be called concurrently.
+// WriteAt writes p at offset. It may be called concurrently.
 func (f *File) WriteAt(p []byte, offset int64) (int, error) {
 	if err := f.compare(p, offset); err != nil {
 		return 0, err
@@ -216,15 +206,15 @@ func (f *File) WriteAt(p []byte, offset int64) (int, error) {
 		return 0, f.failed
 	}
 	f.written.Add(ranges.Range{Offset: quantity.Bytes(offset), Length: quantity.Bytes(n)})
-	f.unsure.Remove(ranges.Range{Offset: quantity.Bytes(offset), Length: quantity.Bytes(n)})
+	f.unproven.Remove(ranges.Range{Offset: quantity.Bytes(offset), Length: quantity.Bytes(n)})
 	f.pending += quantity.Bytes(n)
-	if f.checking == nil && f.isSure() && (f.pending >= checkpointBytes || time.Since(f.checked) >= checkpointTime) {
+	if f.checking == nil && f.isSampleProven() && (f.pending >= checkpointBytes || time.Since(f.checked) >= checkpointTime) {
 		ended := make(chan struct{})
 		f.checking = ended
 		snapshot := f.snapshot()
 		go func() {
 			defer close(ended)
-			// A state that cannot be written is only lost to the next download.
+			// Without this state the next download has more to do. Nothing else is lost.
 			_ = f.checkpoint(snapshot)
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -234,7 +224,7 @@ func (f *File) WriteAt(p []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// snapshot is the state of what has been written.
+// snapshot returns the state of the bytes written so far.
 func (f *File) snapshot() state {
 	f.pending, f.checked = 0, time.Now()
 	s := newState(f.URL, f.resource, f.written.Ranges())
@@ -242,7 +232,7 @@ func (f *File) snapshot() state {
 	return s
 }
 
-// checkpoint makes what the state tells of durable, and then the state.
+// checkpoint makes the bytes of the state durable, and then the state.
 func (f *File) checkpoint(s state) error {
 	if err := f.sync(); err != nil {
 		return err
@@ -250,8 +240,7 @@ func (f *File) checkpoint(s state) error {
 	return s.write(f.stateName())
 }
 
-// sync makes what was written durable. The kernel tells only once that it
-// could not, so that the error is kept.
+// sync makes the written bytes durable. The kernel reports a failure only once, so f keeps it.
 func (f *File) sync() error {
 	err := f.flush()
 	if err == nil {
@@ -265,7 +254,7 @@ func (f *File) sync() error {
 	return f.failed
 }
 
-// settle waits for a checkpoint that is under way.
+// settle waits for the end of a checkpoint.
 func (f *File) settle() {
 	f.mu.Lock()
 	checking := f.checking
@@ -287,10 +276,9 @@ func (f *File) sha256() ([sha256.Size]byte, error) {
 	return [sha256.Size]byte(hash.Sum(nil)), nil
 }
 
-// Commit verifies the file, makes it durable and gives it its name. If it is
-// wrong, NAME.part stays without a state: nobody knows which part of it is wrong.
-// If the name is what it cannot have, NAME.part stays. Neither stays if nothing is
-// to be left.
+// Commit verifies the file, makes it durable and gives it its name. If its checksum is wrong,
+// NAME.part stays without a state, because any byte may be wrong. If the name cannot be used,
+// NAME.part stays. Without Resume nothing stays in either case.
 func (f *File) Commit() ([]byte, error) {
 	f.settle()
 	if f.failed != nil {
@@ -314,15 +302,15 @@ func (f *File) Commit() ([]byte, error) {
 	case err == nil:
 		return sum[:], f.part.Close()
 	case f.Resume && !f.resumable && f.failed == nil:
-		// No other download could go on from it, but it is whole.
+		// No download could continue this part, but it is complete.
 		return nil, errors.Join(fmt.Errorf("%w; %s is whole", err, f.part.Name()), f.part.Close())
 	default:
 		return nil, errors.Join(err, f.Abort(false))
 	}
 }
 
-// Verify returns an error unless the SHA-256 of a file is what the user, and what the
-// server, says of it.
+// Verify returns an error unless the SHA-256 of a file is the one from the user and the one
+// from the server.
 func Verify(sum, checksum []byte, resource transport.Resource) error {
 	switch {
 	case checksum != nil && !bytes.Equal(checksum, sum):
@@ -340,7 +328,7 @@ func (f *File) rename() error {
 	}
 	move := plainfile.Rename
 	if f.NoReplace {
-		move = give
+		move = renameNew
 	}
 	if err := move(f.part.Name(), f.Name); err != nil {
 		return err
@@ -356,8 +344,8 @@ func (f *File) rename() error {
 	return nil
 }
 
-// Abort keeps what the next download can use. What came may be wrong if it is
-// distrusted, but what an earlier download left is as good as before.
+// Abort keeps what the next download can use. With distrust the bytes of this call may be
+// wrong, so only the bytes of earlier downloads are kept.
 func (f *File) Abort(distrust bool) error {
 	f.settle()
 	if !f.begun {
@@ -369,10 +357,9 @@ func (f *File) Abort(distrust bool) error {
 	case !keep:
 	case distrust:
 		err = f.checkpoint(f.earlier)
-	case f.isSure():
+	case f.isSampleProven():
 		if err = f.checkpoint(f.snapshot()); err != nil {
-			// There may be an older state, which is as true as before unless
-			// bytes are lost.
+			// An older state is still right, unless bytes are lost.
 			_, stateErr := os.Lstat(f.stateName())
 			keep = stateErr == nil && f.failed == nil
 		}
@@ -386,16 +373,16 @@ func (f *File) Abort(distrust bool) error {
 	return errors.Join(err, f.part.Close())
 }
 
-// remove removes what is this download's.
+// remove removes the files of this download.
 func (f *File) remove() error {
 	if f.owned() != nil {
 		return nil
 	}
-	// The state goes first: it must never tell of bytes that are gone.
+	// The state goes first, because it must never list missing bytes.
 	return errors.Join(unlink(f.stateName()), unlink(f.part.Name()))
 }
 
-// leave leaves what an earlier download left.
+// leave keeps what an earlier download has left.
 func (f *File) leave() error {
 	_, stateErr := os.Lstat(f.stateName())
 	info, err := f.part.Stat()

@@ -82,8 +82,8 @@ func TestTwoDownloadsDoNotShareAPart(t *testing.T) {
 	}
 }
 
-// A part that a killed process left behind is overwritten.
-func TestLeftoverPartIsTakenOver(t *testing.T) {
+// The part of a killed process is overwritten.
+func TestALeftoverPartIsUsed(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(name+".part", []byte("a longer leftover"), 0o600); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestLeftoverPartIsTakenOver(t *testing.T) {
 	}
 }
 
-// Whoever has NAME.part now keeps it, and its state, and gets its name.
+// A download whose NAME.part was taken over does not touch it or its state any more.
 func TestThePartOfAnotherDownloadIsLeftAlone(t *testing.T) {
 	for name, test := range map[string]struct {
 		begun, fails bool

@@ -10,8 +10,8 @@ import (
 	"github.com/linklab/linklab/client/internal/ownfile"
 )
 
-// lock takes the file for this process alone. It reports false if another
-// process renamed or removed the file in between.
+// lock locks the file for this process. It returns false if another process renamed or removed
+// the file meanwhile.
 func lock(part *os.File) (current bool, err error) {
 	err = unix.Flock(int(part.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {
@@ -23,7 +23,7 @@ func lock(part *os.File) (current bool, err error) {
 	return hasName(part)
 }
 
-// hasName reports whether the file's name is still its own.
+// hasName reports whether the name still leads to this file.
 func hasName(part *os.File) (bool, error) {
 	opened, err := part.Stat()
 	if err != nil {
@@ -36,8 +36,8 @@ func hasName(part *os.File) (bool, error) {
 	return err == nil && os.SameFile(opened, named), err
 }
 
-// owned returns an error if NAME.part is not the file that this download
-// writes: that of another one must not be renamed, removed or told of.
+// owned returns an error if NAME.part is no longer the file of this download. Another
+// download's part must not be renamed or removed, and no state may describe it.
 func (f *File) owned() error {
 	current, err := hasName(f.part)
 	if err == nil && !current {
@@ -46,7 +46,7 @@ func (f *File) owned() error {
 	return err
 }
 
-// reopen opens the file that has the name NAME.part now.
+// reopen opens the file that is called NAME.part now.
 func (f *File) reopen() error {
 	part, err := ownfile.OpenOrCreate(f.part.Name(), 0o666)
 	if err != nil {

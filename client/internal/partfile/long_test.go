@@ -11,8 +11,8 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// A name of any length that the file system takes has a part and a state, which the
-// next download finds.
+// A name of any length that the file system allows has a part and a state, which the next
+// download finds.
 func TestLongNames(t *testing.T) {
 	resource := transport.Resource{Size: 4, ETag: `"1"`}
 	for _, letter := range []string{"a", "ä", "€", "𝄞", "\xff"} {

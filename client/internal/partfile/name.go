@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrExists is the error of a name that has a file, which is to stay.
+// ErrExists means that a file with this name exists and must stay.
 var ErrExists = errors.New("the file exists: give another name or remove it")
 
-// CheckName returns an error if the name may be that of another download's
-// part or state. Case does not tell names apart on every file system.
+// CheckName returns an error if the name may belong to another download's part or state. It
+// ignores case, because some file systems do.
 func CheckName(name string) error {
-	for _, part := range []string{".part", ".part" + asideEnding, ".part" + otherEnding} {
+	for _, part := range []string{".part", ".part" + asideEnding, ".part" + swapEnding} {
 		for _, ending := range []string{part, stateOf(part), stateOf(part) + ".new"} {
 			if strings.HasSuffix(strings.ToLower(filepath.Clean(name)), ending) {
 				return fmt.Errorf("%q ends in %s, as files of unfinished downloads do: give another name", name, ending)
@@ -30,16 +30,16 @@ func CheckName(name string) error {
 }
 
 const (
-	// longestEnding is the longest that a name of a part or state ends in.
-	longestEnding = ".part" + otherEnding + ".state.new"
-	// shortNames is how many bytes a name may have on every file system (eCryptfs).
+	// longestEnding is the longest ending of a part or state.
+	longestEnding = ".part" + swapEnding + ".state.new"
+	// shortNames is how many bytes every file system allows in a name (eCryptfs).
 	shortNames = 143
-	// hashedBytes is how much of its hash stands for what is cut off a name.
+	// hashedBytes is how many bytes of its hash replace the end of a long name.
 	hashedBytes = 4
 )
 
-// nameOfPart is NAME.part, with as much of NAME as the file system takes beside the
-// endings, and then a hash of it. The same name always has the same part.
+// nameOfPart returns NAME.part. If NAME is too long for the endings, its end is replaced by a
+// hash of it. The same name always gets the same part.
 func nameOfPart(name string) (string, error) {
 	directory, base := filepath.Split(name)
 	most := shortNames
@@ -63,7 +63,7 @@ func nameOfPart(name string) (string, error) {
 	return directory + base + ".part", nil
 }
 
-// takeName takes the name that the server proposes, if that is wanted.
+// takeName uses the name that the server proposes, with ServerName.
 func (f *File) takeName(proposed string) error {
 	if !f.ServerName {
 		return nil
@@ -78,8 +78,7 @@ func (f *File) takeName(proposed string) error {
 	return CheckFree(f.Name)
 }
 
-// CheckFree returns an error unless a file can get the name without taking it
-// from another one.
+// CheckFree returns an error unless a file can get the name without replacing another one.
 func CheckFree(name string) error {
 	_, err := os.Lstat(name)
 	switch {
@@ -91,13 +90,13 @@ func CheckFree(name string) error {
 	return err
 }
 
-// give gives the file called from the name to. It fails with ErrExists if that
-// is taken, however late.
-func give(from, to string) error {
+// renameNew renames a file. It fails with ErrExists if the new name is taken, even at the last
+// moment.
+func renameNew(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	switch {
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
-		err = giveLink(from, to) // as on NFS and some FUSE
+		err = renameByLink(from, to) // As on NFS and some FUSE file systems.
 	case err != nil:
 		err = &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
 	}
@@ -107,8 +106,8 @@ func give(from, to string) error {
 	return err
 }
 
-// giveLink is give where no file system call renames without replacing.
-func giveLink(from, to string) error {
+// renameByLink is renameNew for file systems that cannot rename without replacing.
+func renameByLink(from, to string) error {
 	err := os.Link(from, to)
 	switch {
 	case err == nil:
@@ -116,13 +115,13 @@ func giveLink(from, to string) error {
 	case errors.Is(err, os.ErrExist):
 		return err
 	}
-	return giveReserved(from, to)
+	return renameByReserving(from, to)
 }
 
-// giveReserved is give where there are no links either, as on the shared
-// storage of phones. An empty file takes the name and is replaced; only what
-// somebody writes into that would be lost.
-func giveReserved(from, to string) error {
+// renameByReserving is renameNew for file systems without links, too, such as the shared storage of
+// phones. An empty file reserves the name and is then replaced. What another program writes
+// into this file meanwhile is lost.
+func renameByReserving(from, to string) error {
 	reserved, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

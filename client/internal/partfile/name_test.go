@@ -27,20 +27,20 @@ func TestNamesOfUnfinishedDownloadsAreRefused(t *testing.T) {
 	}
 }
 
-// lacking are system calls that some file systems do not have for this use.
+// lacking lists system calls that some file systems do not support.
 var lacking = map[string][]uint32{
 	"all there is":        nil,
 	"no rename of kind":   {unix.SYS_RENAMEAT2},
 	"no hard link either": {unix.SYS_RENAMEAT2, unix.SYS_LINKAT},
 }
 
-// deny lets the kernel refuse system calls with EINVAL on this thread, as a
-// file system does that lacks them.
+// deny makes the kernel refuse system calls with EINVAL on this thread, like a file system
+// without them.
 func deny(calls []uint32) error {
 	if len(calls) == 0 {
 		return nil
 	}
-	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}} // the call's number
+	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}} // The number of the call.
 	for i, call := range calls {
 		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(len(calls) - i), K: call})
 	}
@@ -58,7 +58,7 @@ func deny(calls []uint32) error {
 func TestNoFileLosesItsName(t *testing.T) {
 	for what, calls := range lacking {
 		t.Run(what, func(t *testing.T) {
-			runtime.LockOSThread() // and the thread ends with its filter
+			runtime.LockOSThread() // The thread ends with its filter.
 			if err := deny(calls); err != nil {
 				t.Skipf("the kernel filters no system calls: %v", err)
 			}
@@ -83,7 +83,7 @@ func TestNoFileLosesItsName(t *testing.T) {
 			}
 			write(from, "new")
 			write(to, "saved meanwhile")
-			if err := give(from, to); !errors.Is(err, ErrExists) || err.Error() != to+": the file exists: give another name or remove it" {
+			if err := renameNew(from, to); !errors.Is(err, ErrExists) || err.Error() != to+": the file exists: give another name or remove it" {
 				t.Errorf("with a file there the error is %v", err)
 			}
 			expect(from, "new")
@@ -91,17 +91,17 @@ func TestNoFileLosesItsName(t *testing.T) {
 			if err := errors.Join(os.Remove(to), os.Symlink("nowhere", to)); err != nil {
 				t.Error(err)
 			}
-			if err := give(from, to); !errors.Is(err, ErrExists) {
+			if err := renameNew(from, to); !errors.Is(err, ErrExists) {
 				t.Errorf("with a dangling link there the error is %v", err)
 			}
 			if err := os.Remove(to); err != nil {
 				t.Error(err)
 			}
-			if err := give(from, to); err != nil {
+			if err := renameNew(from, to); err != nil {
 				t.Errorf("with nothing there the error is %v", err)
 			}
 			expect(to, "new")
-			if err := give(from, to+"2"); !errors.Is(err, os.ErrNotExist) {
+			if err := renameNew(from, to+"2"); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("without a part the error is %v", err)
 			}
 			if entries, _ := os.ReadDir(directory); len(entries) != 1 {
@@ -111,7 +111,7 @@ func TestNoFileLosesItsName(t *testing.T) {
 	}
 }
 
-func TestWhatWasSavedMeanwhileStays(t *testing.T) {
+func TestAFileSavedMeanwhileStays(t *testing.T) {
 	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f", NoReplace: true}
 	f, _ := begin(t, o, resource)
 	if _, err := f.WriteAt(make([]byte, 1000), 0); err != nil {
@@ -144,7 +144,7 @@ func TestWhatWasSavedMeanwhileStays(t *testing.T) {
 	}
 }
 
-// What no other download could go on from is whole all the same.
+// A complete file stays, even if no download could continue it.
 func TestAWholeFileStaysWhoseNameIsTaken(t *testing.T) {
 	for _, resume := range []bool{true, false} {
 		o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: resume, URL: "https://h/f", NoReplace: true}
@@ -168,7 +168,7 @@ func TestAWholeFileStaysWhoseNameIsTaken(t *testing.T) {
 	}
 }
 
-func TestANameIsFreeOrNot(t *testing.T) {
+func TestCheckFree(t *testing.T) {
 	directory := t.TempDir()
 	if err := os.WriteFile(filepath.Join(directory, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -10,18 +10,18 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// Two files may have the same size, date and ETag: many servers make an ETag of
-// nothing but date and size. Under another URL those prove too little, so that a
-// sample of the part is asked for again and compared. Blocks of one and the same
-// byte prove nothing. sampleTries bounds how many of these are read for each one.
+// Two files may have the same size, date and ETag, because many servers make the ETag from date
+// and size. For another URL that proves too little. So a sample of the part is downloaded again
+// and compared. A block of equal bytes proves nothing. sampleTries limits how many such blocks
+// are read for each block of the sample.
 const (
 	sampleBlocks = 4
 	sampleSize   = 16 << 10
 	sampleTries  = 64
 )
 
-// fits reports whether the state is of the resource. A checksum proves that
-// alone, because it is compared at the end.
+// fits reports whether the state belongs to the resource. An equal checksum is enough, because
+// it is compared at the end.
 func (f *File) fits(s state, r transport.Resource) bool {
 	switch {
 	case !f.canResume(r), s.Size != int64(r.Size), s.proven() == 0:
@@ -32,14 +32,14 @@ func (f *File) fits(s state, r transport.Resource) bool {
 	return s.ETag == r.ETag && s.LastModified == r.LastModified && (s.URL == f.URL || r.HasValidator())
 }
 
-// isChecksum reports whether the state is of a file with the same checksum.
+// isChecksum reports whether the state has the same checksum.
 func (f *File) isChecksum(s state) bool {
 	return f.Checksum != nil && s.Checksum == hex.EncodeToString(f.Checksum)
 }
 
-// goOn prepares to go on with the part, whose state fits, and returns what of
-// it is there; nothing if no sample could prove it.
-func (f *File) goOn(s state) []ranges.Range {
+// continueWith prepares to continue the part, whose state fits, and returns its ranges. It returns nil
+// if no sample could prove the part.
+func (f *File) continueWith(s state) []ranges.Range {
 	have := ranges.NewSet(s.ranges()...)
 	if s.URL != f.URL && !f.isChecksum(s) {
 		f.sample = f.sampled(s)
@@ -48,14 +48,14 @@ func (f *File) goOn(s state) []ranges.Range {
 		}
 		for _, r := range f.sample {
 			have.Remove(r)
-			f.unsure.Add(r)
+			f.unproven.Add(r)
 		}
 	}
 	f.earlier = s
 	return have.Ranges()
 }
 
-// sampled chooses blocks that are spread over what is there.
+// sampled chooses blocks across the written ranges.
 func (f *File) sampled(s state) (sample []ranges.Range) {
 	var memory [sampleSize]byte
 	proven, from := s.proven(), int64(0)
@@ -80,7 +80,7 @@ func (f *File) sampled(s state) (sample []ranges.Range) {
 	return sample
 }
 
-// block is the next block of what is there, after so many bytes of it.
+// block returns the block after skip bytes of the written ranges.
 func (s state) block(skip int64) ranges.Range {
 	for _, r := range s.Written {
 		if skip < r[1] {
@@ -91,8 +91,7 @@ func (s state) block(skip int64) ranges.Range {
 	return ranges.Range{}
 }
 
-// compare returns an error if bytes of the sample that arrived differ from those
-// that are there.
+// compare returns an error if arriving bytes of the sample differ from the part.
 func (f *File) compare(p []byte, offset int64) error {
 	for _, r := range f.sample {
 		from, to := max(offset, int64(r.Offset)), min(offset+int64(len(p)), int64(r.End()))
@@ -110,6 +109,6 @@ func (f *File) compare(p []byte, offset int64) error {
 	return nil
 }
 
-// isSure reports whether all of the sample has come; f.mu is held, or nobody
-// writes. Until then the state stays as it was.
-func (f *File) isSure() bool { return f.unsure.First().Length == 0 }
+// isSampleProven reports whether the whole sample has arrived; f.mu is held, or nothing is written.
+// Until then the state stays as it was.
+func (f *File) isSampleProven() bool { return f.unproven.First().Length == 0 }

@@ -10,8 +10,8 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 )
 
-// In a directory that others may write to, a link in the place of a file of a
-// download must not lead to another file of the user's.
+// In a directory that others can write to, a symbolic link in place of a download's file must
+// not lead to another file of the user.
 func TestPlantedLinksAreNotFollowed(t *testing.T) {
 	for _, ending := range []string{".part", ".part.state", ".part.state.new"} {
 		for how, plant := range map[string]func(victim, name string) error{"symbolic": os.Symlink, "hard": os.Link} {
@@ -21,7 +21,7 @@ func TestPlantedLinksAreNotFollowed(t *testing.T) {
 				victim := filepath.Join(directory, "victim")
 				text := []byte("precious")
 				if ending == ".part.state" {
-					// A state that is right in all but its place.
+					// This state is right except for its place.
 					leave(t, o, resource)
 					var err error
 					if text, err = os.ReadFile(o.Name + ".part.state"); err != nil {
@@ -68,7 +68,7 @@ func TestPlantedLinksAreNotFollowed(t *testing.T) {
 	}
 }
 
-// Another user's file would stay theirs after the checksum.
+// Another user's file would still belong to that user after the checksum was verified.
 func TestTheFilesOfAnotherUserAreNotUsed(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make them")

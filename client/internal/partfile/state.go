@@ -21,20 +21,18 @@ import (
 // stateFormat is the version of the format of state files.
 const stateFormat = 1
 
-// state is NAME.part.state: what of NAME.part is on the disk, and of which
-// resource. The file has two lines, the JSON of a state and the SHA-256 of
-// that line. It replaces the one before atomically, after what it tells of
-// has been synced.
+// state is the content of NAME.part.state: the resource, and which bytes of NAME.part are on
+// the disk. The file has two lines, the JSON of a state and the SHA-256 of that line. It
+// replaces the older file atomically, after the bytes it lists have been synced.
 type state struct {
 	Format       int    `json:"format"`
 	URL          string `json:"url"`
 	Size         int64  `json:"size_bytes"`
 	ETag         string `json:"etag"`
 	LastModified string `json:"last_modified"`
-	// Checksum is the SHA-256 that the file must have, in hexadecimal, if the user
-	// gave it.
+	// Checksum is the SHA-256 from the user in hexadecimal, if given.
 	Checksum string `json:"checksum,omitempty"`
-	// Written are offset and length of runs of bytes, in ascending order.
+	// Written holds the offset and length of each range, in ascending order.
 	Written [][2]int64 `json:"written"`
 }
 
@@ -53,7 +51,7 @@ func newState(url string, resource transport.Resource, written []ranges.Range) s
 	return s
 }
 
-// ranges are the bytes that are on the disk.
+// ranges returns the ranges that are on the disk.
 func (s state) ranges() (written []ranges.Range) {
 	for _, r := range s.Written {
 		written = append(written, ranges.Range{Offset: quantity.Bytes(r[0]), Length: quantity.Bytes(r[1])})
@@ -69,12 +67,12 @@ func (s state) encode() ([]byte, error) {
 	return signed(line), nil
 }
 
-// signed adds its checksum to a line.
+// signed appends its checksum to a line.
 func signed(line []byte) []byte {
 	return fmt.Appendf(bytes.Clone(line), "\n%x\n", sha256.Sum256(line))
 }
 
-// parseState reads a state file. Whatever is not exactly one is an error.
+// parseState parses a state file. It accepts nothing else.
 func parseState(text []byte) (s state, err error) {
 	line, rest, _ := bytes.Cut(text, []byte("\n"))
 	sum := sha256.Sum256(line)
@@ -123,8 +121,8 @@ func readState(name string) (state, error) {
 	return s, nil
 }
 
-// write replaces the state file name durably. Queries of URLs may hold
-// secrets: only the user may read it.
+// write replaces the state file name durably. Only the user may read it, because the query of
+// a URL may hold secrets.
 func (s state) write(name string) error {
 	text, err := s.encode()
 	if err != nil {
@@ -145,7 +143,7 @@ func (s state) write(name string) error {
 	return nil
 }
 
-// writeSynced writes all of the file, and closes it.
+// writeSynced writes text to the file, syncs and closes it.
 func writeSynced(file *os.File, text []byte) error {
 	_, err := file.Write(text)
 	if err == nil {
@@ -154,8 +152,8 @@ func writeSynced(file *os.File, text []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// syncDirectory makes the name of a file durable. A file system that cannot
-// sync a directory (hostfs, some FUSE) only makes the name less durable.
+// syncDirectory makes the name of a file durable. Some file systems cannot sync a directory
+// (hostfs, some FUSE); then the name is less durable.
 func syncDirectory(name string) {
 	if directory, err := os.Open(filepath.Dir(name)); err == nil {
 		_ = directory.Sync()

@@ -32,7 +32,7 @@ func begin(t *testing.T, o Options, r transport.Resource) (*File, []ranges.Range
 	return f, have
 }
 
-// leave writes two runs of bytes and aborts.
+// leave writes two ranges and aborts.
 func leave(t *testing.T, o Options, r transport.Resource) {
 	t.Helper()
 	f, _ := begin(t, o, r)
@@ -46,10 +46,10 @@ func leave(t *testing.T, o Options, r transport.Resource) {
 	}
 }
 
-func TestTheNextDownloadKeepsWhatIsThere(t *testing.T) {
+func TestTheNextDownloadKeepsWrittenRanges(t *testing.T) {
 	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
 	leave(t, o, resource)
-	// A download that does not come to know the resource changes nothing.
+	// A download that never learns the resource changes nothing.
 	f, err := Create(o)
 	if err != nil {
 		t.Fatal(err)
@@ -80,8 +80,8 @@ func TestTheNextDownloadKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-// Whatever does not fit exactly is not used. It is set aside, and its state with
-// it, before anything is written.
+// A state that does not match exactly is not used. It is set aside with its part before the
+// first write.
 func TestOtherStatesAreNotUsed(t *testing.T) {
 	other := func(change func(*transport.Resource)) transport.Resource {
 		r := resource
@@ -131,7 +131,7 @@ func TestOtherStatesAreNotUsed(t *testing.T) {
 	}
 }
 
-func TestNothingIsLeftThatCanNotBeUsed(t *testing.T) {
+func TestAnUnusablePartIsRemoved(t *testing.T) {
 	for name, test := range map[string]struct {
 		resource transport.Resource
 		resume   bool
@@ -159,9 +159,8 @@ func TestNothingIsLeftThatCanNotBeUsed(t *testing.T) {
 	}
 }
 
-// A killed process leaves the state of its last checkpoint, and no more is
-// believed.
-func TestCheckpointTellsOnlyOfWhatWasWritten(t *testing.T) {
+// A killed process leaves the state of its last checkpoint. Nothing beyond it is used.
+func TestACheckpointListsOnlyWrittenBytes(t *testing.T) {
 	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
 	f, _ := begin(t, o, resource)
 	f.checked = f.checked.Add(-checkpointTime)
@@ -175,7 +174,7 @@ func TestCheckpointTellsOnlyOfWhatWasWritten(t *testing.T) {
 	if want := []ranges.Range{{Offset: 100, Length: 4}}; err != nil || !reflect.DeepEqual(s.ranges(), want) {
 		t.Errorf("the state tells of %+v (%v), want %+v", s.ranges(), err, want)
 	}
-	f.part.Close() // as the kernel does with those of a killed process
+	f.part.Close() // As the kernel does for a killed process.
 	f, have := begin(t, o, resource)
 	defer f.Abort(true)
 	if len(have) != 1 {
@@ -183,7 +182,7 @@ func TestCheckpointTellsOnlyOfWhatWasWritten(t *testing.T) {
 	}
 }
 
-// The kernel tells once that it could not write what was written.
+// The kernel reports a failed write to the disk only once.
 func TestAFailedSyncIsNotForgotten(t *testing.T) {
 	commit := func(f *File) error { _, err := f.Commit(); return err }
 	abort := func(f *File) error { return f.Abort(false) }
@@ -221,7 +220,7 @@ func TestAFailedSyncIsNotForgotten(t *testing.T) {
 	}
 }
 
-// failingOnce is a sync that fails as fsync does: once.
+// failingOnce returns a sync that fails once, as fsync does.
 func failingOnce() func() error {
 	err := error(&os.PathError{Op: "sync", Path: "file.part", Err: unix.EIO})
 	return func() error {
@@ -230,7 +229,7 @@ func failingOnce() func() error {
 	}
 }
 
-// A part that another download has replaced ends a download before its end.
+// A download whose part was replaced ends before its end.
 func TestALostPartIsNoticedAtTheCheckpoint(t *testing.T) {
 	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
 	f, _ := begin(t, o, resource)
@@ -253,7 +252,7 @@ func TestALostPartIsNoticedAtTheCheckpoint(t *testing.T) {
 	}
 }
 
-// What is whole and wrong is not thrown away, and no call goes on from it.
+// A complete file with a wrong checksum is kept, and no call continues it.
 func TestAWrongDigestLeavesTheFileAlone(t *testing.T) {
 	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
 	r := resource
@@ -275,7 +274,7 @@ func TestAWrongDigestLeavesTheFileAlone(t *testing.T) {
 	}
 }
 
-// A full disk is known before the download, or ends it with an error.
+// A full disk is noticed before the download, or ends it with an error.
 func TestFullDisk(t *testing.T) {
 	f, err := Create(Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true})
 	if err != nil {
@@ -311,7 +310,7 @@ func FuzzParseState(f *testing.F) {
 		f.Add(line, text)
 	}
 	f.Fuzz(func(t *testing.T, line, text []byte) {
-		// Random text does not pass the checksum: try it with a right one, too.
+		// Random text has a wrong checksum. Try it with the right one, too.
 		parseState(text)
 		s, err := parseState(signed(line))
 		if err != nil {
