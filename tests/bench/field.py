@@ -122,16 +122,16 @@ def _made(bench: Bench, replay: _Replay, run_dir: Path) -> list[float]:
         recorded = recording.read(run_dir)
     else:
         (recorded,) = capture.read(sorted(run_dir.glob("*.pcap")))
-    kinds = {one.link: KINDS[one.link.rstrip("2")] for one in recorded.courses}
+    kinds = {one.link: KINDS[one.link.rstrip("2")] for one in recorded.histories}
     made = making.scenario(replay.name, [recorded], kinds)
     files.write(made, bench.work / f"{replay.name}.yaml", [run_dir.name], overwrite=True)
     true = courses.capacities_bps(run_dir, recorded.length_s, 1.0, "down")
     return [
         error
-        for one in recorded.courses
+        for one in recorded.histories
         if one.carried_bytes
         for error in _errors(
-            capacity.of_course(one, recorded.length_s).steps, true[one.link], recorded.length_s
+            capacity.of_history(one, recorded.length_s).steps, true[one.link], recorded.length_s
         )
     ]
 

@@ -72,7 +72,7 @@ def kinds_of(recordings: Iterable[Recording], given: Iterable[str]) -> dict[str,
             raise UsageError(f"--kind {text}: allowed is LINK=KIND, with {' or '.join(KINDS)}")
         told[name] = KINDS[word]
     found: dict[str, LinkKind] = {}
-    for one in (course for recorded in recordings for course in recorded.courses):
+    for one in (history for recorded in recordings for history in recorded.histories):
         try:
             link_name(one.link)
         except ValueError as error:

@@ -1,6 +1,6 @@
-"""Real downloads: what they show of links, scenarios made of that, and predictions beside them.
+"""Makes scenarios from recorded real downloads, and compares predictions with the recordings.
 
-`course` is what multilink's record or a capture saw of a link, `capacity` what follows of the link
-itself, `making` a scenario of it. `recording` reads what `multilink get --run-dir` wrote, `capture`
-what tcpdump did.
+`recording` reads what `multilink get --run-dir` wrote. `capture` reads tcpdump's captures. Both
+give a `link_history` for each link. `capacity` estimates the link's capacity from its history.
+`making` makes a scenario of the capacities.
 """

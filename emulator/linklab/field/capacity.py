@@ -1,14 +1,17 @@
-"""What a link could carry, from what came over it: rate over time, breaks, delay, queue. Pure.
+"""Estimates a link's capacity from a download: rate over time, interruptions, delay, queue. Pure.
 
-A download shows a link's capacity while the link's queue stands: then round trips take longer than
-they do without queues, and what comes is what the link carries. While a connection still speeds up,
-has just lost packets, or waits for an answer, the link could have carried more; such times get what
-was seen beside them. Where bodies came for longer than `LONG_S` without a pause and without a queue,
-something else was the limit, such as losses or the server: that is taken as it was, since nothing
-tells what the link could do.
+A download shows a link's capacity while the link has a queue. Then round trips are longer than
+without queues, and the arrival rate is the capacity.
 
-TCP hands bytes on in their order: behind a lost packet nothing arrives, and then all at once. Such a
-hole and its burst count as the link carrying on evenly.
+Without a queue the link could have carried more: a connection still speeds up, has just lost
+packets, or waits for a response. Such times get the capacity observed before and after them.
+
+If bodies arrive for longer than `LONG_S` without a pause and without a queue, the limit is
+elsewhere, such as losses or the server. Then the observed rate is used, because nothing tells the
+capacity.
+
+TCP delivers bytes in order. After a loss nothing arrives, and then a burst. Such a gap with its
+burst counts as an even rate.
 """
 
 from __future__ import annotations
@@ -20,31 +23,33 @@ from statistics import fmean, median
 from typing import Final
 
 from linklab.core.frames import FRAME_BYTES
-from linklab.field.course import Connection, LinkCourse, LinkProgress, covered_s
+from linklab.field.link_history import Connection, LinkHistory, LinkProgress, covered_s
 
 LONG_S: Final = 1.0
-"""How long less than the capacity is taken for a passing state of the connection."""
+"""A rate below capacity that lasts no longer is a passing state of the connection."""
 
 _BREAK_S: Final = 0.3
-"""Silence from which on a link counts as broken off, if it is also two round trips."""
+"""A silence of this length is an interruption, if it also lasts two round trips."""
 
 _QUEUED: Final = (0.002, 0.1)
-"""A queue stands if it takes more than this: seconds, and a share of the round trip without."""
+"""A link has a queue if its delay exceeds both: seconds, and a share of the base round trip."""
 
 _BURST: Final = 1.25
-_HOLE: Final = 0.9
-"""What comes above or below this share of the level around it may be a hole and its burst."""
+_GAP: Final = 0.9
+"""A rate above or below this share of the surrounding level may be a burst or the gap before it."""
 
 _TRICKLE: Final = 0.02
-"""What comes below this share of the usual rate is as good as nothing."""
+"""A rate below this share of the usual rate counts as nothing."""
 
 HELD, LOST, CARRIER = "held", "lost", "carrier"
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityStep:
-    """From `start_s` to `end_s` the link could carry `rate_bps`, frames with their headers.
-    `is_seen` says that it was used up then; else the rate is that of other moments."""
+    """The capacity from `start_s` to `end_s`, in frames with their headers.
+
+    `is_seen` is True if the link was saturated then. Otherwise the rate comes from other times.
+    """
 
     start_s: float
     end_s: float
@@ -54,11 +59,13 @@ class CapacityStep:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Nothing came until `end_s` though it was waited for.
+    """An interruption: nothing arrived until `end_s` although the client waited.
 
-    `kind` is `held` (what was on its way came afterwards), `lost` (what was sent from `start_s` on
-    never came; the link may have been back before the sender's next try told) or `carrier` (the
-    client saw the link go and come back). It `has_ended` unless the recording ended first.
+    Attributes:
+        kind: `held`: packets in flight arrived afterwards. `lost`: packets sent from `start_s` on
+            never arrived; the link may have returned before the sender's next try. `carrier`: the
+            client saw the link go down and come back.
+        has_ended: False if the recording ended during the interruption.
     """
 
     start_s: float
@@ -69,12 +76,15 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a link could carry in a recording. `steps` follow each other from 0 to its end.
+    """The capacity of a link during a recording.
 
-    `base_rtts` are round trips without queues, each from its time on. `queue_bytes` is the longest
-    queue that was seen, and `overflowed` says that packets were lost at that length. `filled_s` is how
-    long the link was used up, `unfilled_s` how long it was used and had no queue for longer than
-    `LONG_S`.
+    Attributes:
+        steps: consecutive, from 0 to the end of the recording.
+        base_rtts: pairs of a time and the round trip without queues from then on.
+        queue_bytes: the longest queue observed.
+        overflowed: packets were lost at that queue length.
+        filled_s: time in which the link was saturated.
+        unfilled_s: time in which the link was used without a queue for longer than `LONG_S`.
     """
 
     steps: tuple[CapacityStep, ...]
@@ -86,13 +96,13 @@ class Capacity:
     unfilled_s: float
 
     def mean_bps(self) -> float:
-        """The mean over the whole recording, without its breaks."""
+        """Returns the mean rate over the recording. Interruptions do not lower it."""
         length_s = sum(one.end_s - one.start_s for one in self.steps)
         return sum(one.rate_bps * (one.end_s - one.start_s) for one in self.steps) / length_s
 
 
 class CapacityError(ValueError):
-    """A course that does not show what the link could carry; says why."""
+    """A history does not show the link's capacity. The message says why."""
 
 
 FULL, PART, QUIET, IDLE = "full", "part", "quiet", "idle"
@@ -100,8 +110,11 @@ FULL, PART, QUIET, IDLE = "full", "part", "quiet", "idle"
 
 @dataclass(slots=True)
 class _Bin:
-    """Between two looks at a link. `rate_bps` is what came while bodies came; `queue_bytes` is what
-    came while its last packet waited."""
+    """The time between two samples.
+
+    `rate_bps` is the rate while bodies arrived. `queue_bytes` are the bytes that arrived while the
+    last packet waited in the queue.
+    """
 
     start_s: float
     end_s: float
@@ -119,23 +132,25 @@ class _Bin:
         return self.end_s - self.start_s
 
 
-def of_course(course: LinkCourse, end_s: float) -> Capacity:
-    """What a link could carry until `end_s`. Raises CapacityError where it carried nothing, or all at
-    one moment."""
-    if not course.carried_bytes:
+def of_history(history: LinkHistory, end_s: float) -> Capacity:
+    """Estimates a link's capacity until `end_s`.
+
+    Raises CapacityError if the link carried nothing, or everything at one moment.
+    """
+    if not history.carried_bytes:
         raise CapacityError("it carried nothing, so what it could carry is not known")
-    bins = _bins(course)
+    bins = _bins(history)
     if not bins:
         raise CapacityError("it was seen at one moment, so what it could carry is not known")
-    overflowed = _overflowed(bins) if course.is_exact else _even_out(bins)
-    breaks = _breaks(bins, course, end_s)
+    overflowed = _overflowed(bins) if history.is_exact else _even_out(bins)
+    breaks = _breaks(bins, history, end_s)
     _demote(bins)
     queue_bytes = max(round(one.queue_bytes) for one in bins)
     unfilled_s = sum(_length_s(run) for run in _unfilled(bins))
     return Capacity(
         steps=_steps(bins, end_s),
         breaks=breaks,
-        base_rtts=_base_rtts(bins, course.connections),
+        base_rtts=_base_rtts(bins, history.connections),
         queue_bytes=queue_bytes,
         overflowed=overflowed,
         filled_s=sum(one.length_s for one in bins if one.state == FULL),
@@ -143,33 +158,33 @@ def of_course(course: LinkCourse, end_s: float) -> Capacity:
     )
 
 
-def _bins(course: LinkCourse) -> list[_Bin]:
-    begin_s = course.coming[0][0] if course.coming else course.seen[0].t_s
-    first = LinkProgress(min(begin_s, course.seen[0].t_s), 0, 0.0, 0.0, 0)
+def _bins(history: LinkHistory) -> list[_Bin]:
+    begin_s = history.coming[0][0] if history.coming else history.samples[0].t_s
+    first = LinkProgress(min(begin_s, history.samples[0].t_s), 0, 0.0, 0.0, 0)
     bins = []
-    for before, after in itertools.pairwise((first, *course.seen)):
+    for before, after in itertools.pairwise((first, *history.samples)):
         if after.t_s > before.t_s:
-            bins.append(_bin(course, before, after))
+            bins.append(_bin(history, before, after))
     return bins
 
 
-def _bin(course: LinkCourse, before: LinkProgress, after: LinkProgress) -> _Bin:
+def _bin(history: LinkHistory, before: LinkProgress, after: LinkProgress) -> _Bin:
     start_s, end_s = before.t_s, after.t_s
     count = after.carried_bytes - before.carried_bytes
-    coming_s = covered_s(course.coming, start_s, end_s)
+    coming_s = covered_s(history.coming, start_s, end_s)
     queued_s = max(0.0, after.rtt_s - after.base_rtt_s) if after.base_rtt_s else 0.0
     at_least_s, share = _QUEUED
     patience_s = max(LONG_S, 3 * after.rtt_s)
-    given_away = any(0 <= end_s - at_s <= patience_s for at_s in course.given_away_s)
+    given_away = any(0 <= end_s - at_s <= patience_s for at_s in history.given_away_s)
     rate_bps, state = 0.0, IDLE
     if count:
-        if course.is_exact and (given_away or not course.coming):
+        if history.is_exact and (given_away or not history.coming):
             coming_s = end_s - start_s
         rate_bps = count * 8 / max(coming_s, 0.3 * (end_s - start_s))
         is_full = queued_s > max(at_least_s, share * after.base_rtt_s)
         enough = coming_s >= 0.3 * (end_s - start_s)
         state = (FULL if is_full else PART) if enough else IDLE
-    elif covered_s(course.asked, start_s, end_s) >= 0.5 * (end_s - start_s):
+    elif covered_s(history.asked, start_s, end_s) >= 0.5 * (end_s - start_s):
         state = IDLE if given_away else QUIET
     return _Bin(
         start_s,
@@ -178,15 +193,15 @@ def _bin(course: LinkCourse, before: LinkProgress, after: LinkProgress) -> _Bin:
         rate_bps,
         state,
         queued_s,
-        course.carried_between(end_s - queued_s, end_s) if queued_s else 0.0,
+        history.carried_between(end_s - queued_s, end_s) if queued_s else 0.0,
         after.base_rtt_s,
         after.out_of_order > before.out_of_order,
-        any(at <= start_s and end_s <= to and to - at > LONG_S for at, to in course.coming),
+        any(at <= start_s and end_s <= to and to - at > LONG_S for at, to in history.coming),
     )
 
 
 def _level_bps(bins: Sequence[_Bin], at_s: float, within_s: float = LONG_S) -> float:
-    """What came in the bins around a time, those in which most was known first; 0 for none."""
+    """Returns the median rate of the bins around a time: saturated ones if any; 0 if none."""
     for states in ((FULL,), (FULL, PART)):
         rates = [
             one.rate_bps
@@ -198,10 +213,13 @@ def _level_bps(bins: Sequence[_Bin], at_s: float, within_s: float = LONG_S) -> f
     return 0.0
 
 
-def _breaks(bins: list[_Bin], course: LinkCourse, end_s: float) -> tuple[Break, ...]:
-    """Silences, whose bins become idle; the bins beside them lose what lay in the silence."""
-    found: list[Break] = _awaited(course)
-    _hush(bins)
+def _breaks(bins: list[_Bin], history: LinkHistory, end_s: float) -> tuple[Break, ...]:
+    """Finds the interruptions, and marks their bins as idle.
+
+    The bins before and after a silence also cover a part of it. Their rates are corrected for that.
+    """
+    found: list[Break] = _first_wait(history)
+    _ignore_trickles(bins)
     for first, last in _runs(bins, lambda one: one.state == QUIET):
         silence = bins[first : last + 1]
         before = bins[first - 1] if first else None
@@ -221,13 +239,13 @@ def _breaks(bins: list[_Bin], course: LinkCourse, end_s: float) -> tuple[Break, 
             level = _level_bps(bins[bins.index(after) + 1 :], after.end_s) or after.rate_bps
             resumed_s = after.end_s - after.length_s * min(1.0, after.rate_bps / level)
             after.rate_bps = max(after.rate_bps, level)
-        found.append(_break(begin_s, resumed_s, bins[first:], course, after is None))
+        found.append(_break(begin_s, resumed_s, bins[first:], history, after is None))
         _idle(silence)
     return tuple(sorted(found, key=lambda one: one.start_s))
 
 
-def _hush(bins: Sequence[_Bin]) -> None:
-    """A packet or two within a silence do not end it."""
+def _ignore_trickles(bins: Sequence[_Bin]) -> None:
+    """Marks bins with one or two packets within a silence as part of it."""
     usual = median([one.rate_bps for one in bins if one.bytes])
     for before, one in itertools.pairwise(bins):
         is_trickle = one.bytes <= 2 * FRAME_BYTES and one.rate_bps < _TRICKLE * usual
@@ -235,32 +253,32 @@ def _hush(bins: Sequence[_Bin]) -> None:
             one.state = QUIET
 
 
-def _awaited(course: LinkCourse) -> list[Break]:
-    """What a first connection waited for, such as a radio that slept."""
-    if not course.connections:
+def _first_wait(history: LinkHistory) -> list[Break]:
+    """Returns the wait of the first connection if it was long, such as for a sleeping radio."""
+    if not history.connections:
         return []
-    first = course.connections[0]
-    rtt_s = min((one.base_rtt_s for one in course.seen if one.base_rtt_s), default=first.tcp_s)
+    first = history.connections[0]
+    rtt_s = min((one.base_rtt_s for one in history.samples if one.base_rtt_s), default=first.tcp_s)
     if first.tcp_s < 1.5 * rtt_s + 0.02:
         return []
     return [Break(first.dialled_s, first.dialled_s + first.tcp_s, HELD)]
 
 
 def _break(
-    begin_s: float, resumed_s: float, bins: Sequence[_Bin], course: LinkCourse, is_last: bool
+    begin_s: float, resumed_s: float, bins: Sequence[_Bin], history: LinkHistory, is_last: bool
 ) -> Break:
-    """What a silence was, from the last arrival to the next."""
-    made = [one for one in course.connections if begin_s < one.ready_s <= resumed_s + 0.05]
-    told = [at_s for at_s, _ in course.failures if begin_s <= at_s <= resumed_s]
+    """Classifies a silence between the last arrival before it and the first after it."""
+    made = [one for one in history.connections if begin_s < one.ready_s <= resumed_s + 0.05]
+    told = [at_s for at_s, _ in history.failures if begin_s <= at_s <= resumed_s]
     if made and not told:
         return Break(begin_s, made[-1].dialled_s, CARRIER)
     after = [one.queued_s for one in bins if one.start_s < resumed_s + 0.3]
     silent_s = resumed_s - begin_s
-    waited = any(begin_s < at_s <= resumed_s + 0.1 for at_s in course.held_s)
+    waited = any(begin_s < at_s <= resumed_s + 0.1 for at_s in history.held_s)
     waited |= max(after) - bins[0].queued_s > 0.05 * silent_s
     if waited and not made and not is_last:
         return Break(begin_s, resumed_s, HELD)
-    # What had passed the link's far end before it began to lose still came.
+    # Packets that had passed the link's far end before the losses began still arrived.
     lost_s = max(0.0, begin_s - bins[0].queued_s - bins[0].base_rtt_s / 2)
     if made:
         return Break(lost_s, made[-1].dialled_s + made[-1].tcp_s, LOST)
@@ -273,7 +291,7 @@ def _idle(bins: Sequence[_Bin]) -> None:
 
 
 def _overflowed(bins: Sequence[_Bin]) -> bool:
-    """Whether packets were lost when the queue was long, and hardly otherwise but after a silence."""
+    """Tells whether packets were lost only while the queue was long, or after a silence."""
     longest = max(one.queue_bytes for one in bins)
     full_s, silent_s, found = -LONG_S, -LONG_S, False
     for before, after in itertools.pairwise(bins):
@@ -289,7 +307,7 @@ def _overflowed(bins: Sequence[_Bin]) -> bool:
 
 
 def _even_out(bins: list[_Bin]) -> bool:
-    """Spreads bursts over the holes before them; whether a hole came with a queue that was long."""
+    """Spreads bursts over the gaps before them, and tells whether a gap came with a long queue."""
     overflowed = False
     longest_s = max(one.queued_s for one in bins)
     levels = [_level_bps([*bins[:n], *bins[n + 1 :]], one.start_s) for n, one in enumerate(bins)]
@@ -310,7 +328,7 @@ def _even_out(bins: list[_Bin]) -> bool:
             first > 0
             and _mean_bps(bins[first : last + 1]) > level
             and bins[first - 1].state in (FULL, PART, QUIET)
-            and bins[first - 1].rate_bps < _HOLE * level
+            and bins[first - 1].rate_bps < _GAP * level
             and bins[last].end_s - bins[first - 1].start_s <= patience_s
         ):
             first -= 1
@@ -335,7 +353,7 @@ def _length_s(bins: Sequence[_Bin]) -> float:
 
 
 def _demote(bins: list[_Bin]) -> None:
-    """The first bin with a queue began without one."""
+    """Marks the first bin with a queue as not saturated, because it began without one."""
     for before, after in itertools.pairwise([None, *(replace(one) for one in bins)]):
         if after is not None and after.state == FULL and (before is None or before.state == PART):
             index = next(i for i, one in enumerate(bins) if one.start_s == after.start_s)
@@ -343,7 +361,7 @@ def _demote(bins: list[_Bin]) -> None:
 
 
 def _runs(bins: Sequence[_Bin], wanted: Callable[[_Bin], bool]) -> list[tuple[int, int]]:
-    """First and last index of bins in a row that are wanted."""
+    """Returns the first and last index of each run of wanted bins."""
     runs = []
     for is_wanted, group in itertools.groupby(enumerate(bins), key=lambda pair: wanted(pair[1])):
         if is_wanted:
@@ -353,7 +371,7 @@ def _runs(bins: Sequence[_Bin], wanted: Callable[[_Bin], bool]) -> list[tuple[in
 
 
 def _unfilled(bins: Sequence[_Bin]) -> list[Sequence[_Bin]]:
-    """Times without a queue that are too long to be passing."""
+    """Returns the runs of bins without a queue that are longer than `LONG_S`."""
     found = []
     for first, last in _runs(bins, lambda one: one.state == PART and one.is_steady):
         run = bins[first : last + 1]
@@ -365,15 +383,17 @@ def _unfilled(bins: Sequence[_Bin]) -> list[Sequence[_Bin]]:
 
 
 def _after_ramp(run: Sequence[_Bin]) -> Sequence[_Bin]:
-    """What follows the first bin that comes near the run's usual rate."""
+    """Returns the run from the first bin on that is near the run's usual rate."""
     usual = median([one.rate_bps for one in run])
     first = next(index for index, one in enumerate(run) if one.rate_bps >= 0.8 * usual)
     return run[first:]
 
 
 def _bursts(bins: Sequence[_Bin]) -> dict[int, float]:
-    """By the index of a bin the rate of bodies that came between pauses, where no queue stood for
-    long: the most of the bins around it, since each may be a connection that still speeds up."""
+    """Returns the rates, by index of the bin, of bodies that arrived between pauses without a queue.
+
+    A rate is the maximum of the bins around it, because a connection may still speed up.
+    """
     full = [one.start_s for one in bins if one.state == FULL]
     found = {}
     for index, one in enumerate(bins):
@@ -410,13 +430,13 @@ def _steps(bins: Sequence[_Bin], end_s: float) -> tuple[CapacityStep, ...]:
 
 
 _BESIDE: Final = 5
-"""How many steps on either side tell the rate of a time that tells nothing itself."""
+"""The number of steps on either side that give the rate of an unknown time."""
 
 
 def _filled(
     bins: Sequence[_Bin], rates: Sequence[float], next_known: int, from_s: float, to_s: float
 ) -> list[CapacityStep]:
-    """Steps for an unknown time: from the rate before it to the one after it, at least what came."""
+    """Interpolates the rate of an unknown time; it is at least the observed rate."""
     before = rates[max(0, next_known - _BESIDE) : next_known]
     after = rates[next_known : next_known + _BESIDE]
     left = fmean(before or after)
@@ -435,7 +455,7 @@ def _filled(
 def _base_rtts(
     bins: Sequence[_Bin], connections: Sequence[Connection]
 ) -> tuple[tuple[float, float], ...]:
-    """The least round trip of each connection, where it differs from that before it."""
+    """Returns the least round trip of each connection, if it differs from the one before it."""
     begins = [0.0, *(one.ready_s for one in connections[1:])]
     found: list[tuple[float, float]] = []
     for number, begin_s in enumerate(begins):

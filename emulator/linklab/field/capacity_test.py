@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from linklab.field import capacity, course, simulated
+from linklab.field import capacity, link_history, simulated
 from linklab.field.capacity import CARRIER, HELD, LOST, Capacity
 from linklab.field.simulated import SimulatedLink
 
@@ -14,7 +14,9 @@ MBIT = 1e6
 
 def of(link: SimulatedLink, end_s: float = 10.0) -> Capacity:
     records = simulated.records([link], end_s)
-    return capacity.of_course(course.of_records(records, link.name, link.device, end_s), end_s)
+    return capacity.of_history(
+        link_history.of_records(records, link.name, link.device, end_s), end_s
+    )
 
 
 def breaks(known: Capacity) -> list[tuple[float, float, str]]:
@@ -209,7 +211,7 @@ def test_a_later_connection_has_a_round_trip_of_its_own() -> None:
         )
         for one in simulated.records([slow], 10.0)
     ]
-    known = capacity.of_course(course.of_records(records, "wifi", "wlan0", 10.0), 10.0)
+    known = capacity.of_history(link_history.of_records(records, "wifi", "wlan0", 10.0), 10.0)
     assert known.base_rtts == ((0.0, 0.02), (5.0, 0.05))
 
 

@@ -1,12 +1,17 @@
-"""Captures of tcpdump, one of each link or one of several devices, read as recordings.
+"""Reads tcpdump's captures as recordings: one file for each link, or one file of several devices.
 
-A capture has every packet with its time, in the order in which a link brought them, so that what was
-carried is exact. Round trips are those of handshakes, and of TCP's timestamps (RFC 7323 4): from the
-first packet with a value to the first that echoes it. What programs asked for is encrypted; a silence
-that ends a round trip after the client sent something counts as a pause of the client's, if it is long
-or began with a segment that was not full, so that the server had no more to send. A short one that ends
-with a packet that had not waited is one, too: by the server's clock it was on its way as briefly as
-any, so that there had been nothing to carry. Any other silence is the link's.
+A capture has every packet with its time of arrival, so the carried bytes are exact. Round trips
+come from handshakes and from TCP's timestamps (RFC 7323 4): from the first packet with a value to
+the first packet that echoes it.
+
+Requests are encrypted, so a silence may be the client's or the link's. It is the client's pause in
+two cases. In both it ends a round trip after the client sent something.
+
+- The silence is long, or its last segment before was not full: the server had no more to send.
+- The silence is short, and the packet that ends it did not wait. By the server's timestamp it
+  was in flight as briefly as any other, so the link had nothing to carry before.
+
+Any other silence is the link's.
 """
 
 from __future__ import annotations
@@ -20,42 +25,48 @@ from typing import Any, Final
 import dpkt
 
 from linklab.core.frames import ETHERNET_BYTES, MTU_BYTES, SEGMENT_BYTES
-from linklab.field.course import Connection, LinkCourse, LinkProgress, Span, merged
+from linklab.field.link_history import Connection, LinkHistory, LinkProgress, Span, merged
 from linklab.field.packet_file import MAGIC
 from linklab.field.recording import Recording, RecordingError
-from linklab.field.segments import UNTOLD, CapturedSegment, Flow, Segments
+from linklab.field.segments import UNNAMED, CapturedSegment, Flow, Segments
 from linklab.scenario import ClientSettings
 
 _LOOK_S: Final = 0.1
-"""How often what came is looked at."""
+"""The sampling interval."""
 
 _PAUSE_S: Final = 0.05
-"""How long a silence is that needs no segment before it that was not full."""
+"""A silence of this length is a pause even if the segment before it was full."""
 
 _HELD_S: Final = 0.2
-"""From how long a silence on it is asked whether what came then had been sent before."""
+"""After a silence of this length, the code checks whether the data was sent before the silence."""
 
 _TICKS_S: Final = (1e-6, 1e-3)
-"""Of servers' clocks that are fine enough to tell how long packets wait (Linux)."""
+"""The ticks of server clocks that are fine enough to tell how long packets waited (Linux)."""
 
 _PROMPT_S: Final = 0.003
-"""What took less longer than the quickest has not waited; clocks are told in milliseconds."""
+"""A packet did not wait if it took at most this much longer than the fastest one. Timestamps count
+milliseconds."""
 
 _SHORT_PAUSE: Final = (0.003, 4.0, 8)
-"""Other silences are longer than these seconds, and than so many gaps between packets, the mean of so
-many before."""
+"""The least length of other silences: seconds, and a factor of the mean gap between that many
+packets before."""
 
 _NUMBERS: Final = 0xFFFFFFFF
 
 _REPEATED: Final = 0.3
-"""Which share of the data may come again after it had come. The worst of links stays below."""
+"""The largest allowed share of retransmitted data. Even the worst links stay below it."""
 
 
 @dataclass(slots=True)
 class _Flow:
-    """A connection, seen from its client. `expected` is the number of the server's byte that comes
-    next in order, `highest` that after the last that came, `asked_to` that of the client's byte that
-    is sent next. `first` and `last` are the first and the last of its data."""
+    """A connection as its client sees it.
+
+    Attributes:
+        expected: sequence number of the server's next byte in order.
+        highest: sequence number after the last byte received.
+        asked_to: sequence number of the client's next byte.
+        first, last: the first and the last data received.
+    """
 
     dialled_s: float
     mss: int = SEGMENT_BYTES
@@ -72,8 +83,11 @@ class _Flow:
 
 @dataclass(frozen=True, slots=True)
 class _Data:
-    """What came with a payload: whether its last segment `was_full`, whether it `is_next` in order, whose
-    it is, and the server's clock in it."""
+    """A received packet with payload.
+
+    `was_full` is about its last segment. `is_next` says that it is next in order. `clock` is the
+    server's timestamp.
+    """
 
     t_s: float
     was_full: bool
@@ -84,9 +98,12 @@ class _Data:
 
 @dataclass(slots=True)
 class _Link:
-    """What has been read of a capture so far. Lists ascend in time.
-    At `held_s` came, after a silence, what had been sent before it. `gone` are times from data that
-    was not the last to a new connection, with nothing between."""
+    """What has been read of a link so far. Lists ascend in time.
+
+    Attributes:
+        held_s: arrivals, after a silence, of data that was sent before the silence.
+        gone: silences in the middle of a transfer that ended with a new connection.
+    """
 
     file: Path
     is_whole: bool = True
@@ -106,15 +123,17 @@ class _Link:
 
 
 def is_capture(file: Path) -> bool:
-    """Whether a file begins as captures do. Raises OSError."""
+    """Tells whether a file begins like a capture. Raises OSError."""
     with file.open("rb") as opened:
         return opened.read(4) in MAGIC
 
 
 def read(files: Sequence[Path]) -> list[Recording]:
-    """Captures of links at the client, each called like its file (`wlan0.pcap`), or like its devices
-    where there are several in a file. Those that were made at the same time are one recording. Raises
-    RecordingError."""
+    """Reads captures made at the client.
+
+    A link is named after its file (`wlan0.pcap`), or after its device if a file has several.
+    Captures of the same time form one recording. Raises RecordingError.
+    """
     links = sorted((link for file in files for link in _read(file)), key=_begin_s)
     groups: list[dict[str, _Link]] = []
     for link in links:
@@ -136,7 +155,7 @@ def _begin_s(link: _Link) -> float:
 
 
 def _read(file: Path) -> list[_Link]:
-    """The links of a file, which are its devices over which downloads came."""
+    """Reads the links of a file: the devices over which downloads came."""
     links: dict[str, _Link] = {}
     segments = Segments(file)
     try:
@@ -156,7 +175,7 @@ def _read(file: Path) -> list[_Link]:
         )
     for device, link in used.items():
         link.name = file.stem if len(used) == 1 else _name(file, device)
-        link.is_whole = not segments.is_cut
+        link.is_whole = not segments.is_truncated
         if link.repeated_bytes > _REPEATED * link.payload_bytes:
             raise RecordingError(
                 f"{file}: {100 * link.repeated_bytes / link.payload_bytes:.0f} % of the data came again after "
@@ -173,7 +192,7 @@ def _read(file: Path) -> list[_Link]:
 
 
 def _fault(link: _Link) -> str:
-    """Why this is no download; "" if it is one."""
+    """Returns why the link shows no download; "" if it shows one."""
     if not link.flows:
         return "no handshake of TCP is in it"
     if not link.came or not link.data:
@@ -182,8 +201,8 @@ def _fault(link: _Link) -> str:
 
 
 def _name(file: Path, device: str) -> str:
-    """What the link of one of several devices is called: like it, or by its number."""
-    if device.startswith(UNTOLD):
+    """Names the link of one of several devices, by the device's name or number."""
+    if device.startswith(UNNAMED):
         raise RecordingError(
             f"{file}: holds several devices, and Linux' cooked headers do not tell them apart; "
             "allowed: one file for each link (tcpdump -i wlan0), or LINUX_SLL2 (tcpdump -y)"
@@ -225,7 +244,7 @@ def _take_reconnection(link: _Link, t_s: float) -> None:
 
 
 def _is_in_the_midst(link: _Link) -> bool:
-    """Whether the server had more to send."""
+    """Tells whether the server had more to send."""
     last = link.data[-1] if link.data else None
     return last is not None and last.was_full and not last.flow.is_closed
 
@@ -247,13 +266,13 @@ def _take_down(link: _Link, flow: _Flow, t_s: float, segment: Any, sizes: tuple[
     length, payload = sizes
     size = length + ETHERNET_BYTES
     flow.is_closed |= bool(segment.flags & (dpkt.tcp.TH_FIN | dpkt.tcp.TH_RST))
-    if length > MTU_BYTES:  # Several packets that the device or the kernel put together.
+    if length > MTU_BYTES:  # The device or the kernel joined several packets.
         size += (-(-payload // flow.mss) - 1) * (length - payload + ETHERNET_BYTES)
     link.came.append((t_s, size))
     link.payload_bytes += payload
     sent_s = flow.sent_at_s.pop(_timestamps(segment)[1], None)
     is_prompt = flow.last is None or t_s - flow.last.t_s < _HELD_S
-    if sent_s is not None and payload and is_prompt:  # Else it may be sent anew.
+    if sent_s is not None and payload and is_prompt:  # Otherwise it may be a retransmission.
         link.rtts.append((t_s, t_s - sent_s))
     if not payload:
         return
@@ -273,12 +292,14 @@ def _take_down(link: _Link, flow: _Flow, t_s: float, segment: Any, sizes: tuple[
     if _is_after(segment.seq, flow.expected):
         link.behind.append(t_s)
     elif _is_after(end, flow.expected):
-        flow.expected = flow.highest  # Holes behind the first are taken to be filled with it.
+        flow.expected = flow.highest  # Assumes that this packet fills all gaps.
 
 
 def _waited(flow: _Flow, came: _Data) -> bool:
-    """Whether the first data after a silence had been on its way in it, by the server's clock, and was
-    not sent anew."""
+    """Tells whether the first data after a silence was in flight during it.
+
+    The server's timestamp tells this. A retransmission does not count.
+    """
     last = flow.last
     if last is None or came.t_s - last.t_s < _HELD_S:
         return False
@@ -288,7 +309,7 @@ def _waited(flow: _Flow, came: _Data) -> bool:
 
 
 def _tick_s(flow: _Flow) -> float:
-    """The unit of the server's clock, about; 0 where it has none."""
+    """Estimates the tick of the server's clock; 0 if the server sends no timestamps."""
     if flow.first is None or flow.last is None:
         return 0.0
     ticks = (flow.last.clock - flow.first.clock) & _NUMBERS
@@ -296,8 +317,10 @@ def _tick_s(flow: _Flow) -> float:
 
 
 def _waits_s(link: _Link) -> list[float]:
-    """How much longer than the quickest of its connection each data was on its way; infinite where the
-    server's clock has no ticks that are known and short."""
+    """Returns how much longer than its connection's fastest packet each packet was in flight.
+
+    The value is infinite if the ticks of the server's clock are unknown or too long.
+    """
     ticks = {}
     for flow in link.flows.values():
         about_s = _tick_s(flow)
@@ -317,12 +340,12 @@ def _waits_s(link: _Link) -> list[float]:
 
 
 def _is_after(one: int, other: int) -> bool:
-    """Of numbers that begin again after the last one (RFC 9293 3.4)."""
+    """Compares sequence numbers, which wrap around (RFC 9293 3.4)."""
     return 0 < (one - other) & _NUMBERS < 1 << 31
 
 
 def _timestamps(segment: Any) -> tuple[int, int]:
-    """TSval and TSecr, 0 where there are none."""
+    """Returns TSval and TSecr; 0 if the segment has none."""
     for kind, value in _options(segment):
         if kind == dpkt.tcp.TCP_OPT_TIMESTAMP and len(value) == 8:
             return int.from_bytes(value[:4], "big"), int.from_bytes(value[4:], "big")
@@ -338,7 +361,7 @@ def _mss(segment: Any) -> int:
 
 def _options(segment: Any) -> list[tuple[int, bytes]]:
     try:
-        return [one for one in dpkt.tcp.parse_opts(segment.opts) if one]  # None: cut off.
+        return [one for one in dpkt.tcp.parse_opts(segment.opts) if one]  # None: truncated.
     except (dpkt.Error, IndexError):
         return []
 
@@ -352,22 +375,22 @@ def _recording(links: dict[str, _Link]) -> Recording:
         is_complete=all(link.is_whole for link in links.values()),
         length_s=end_s - begin_s,
         size_bytes=sum(link.payload_bytes for link in links.values()),
-        courses=tuple(_course(name, link, begin_s, end_s) for name, link in links.items()),
+        histories=tuple(_history(name, link, begin_s, end_s) for name, link in links.items()),
         client=ClientSettings(),
         bandwidths_bps={},
         notes=tuple(note for link in links.values() for note in link.notes),
     )
 
 
-def _course(name: str, link: _Link, begin_s: float, end_s: float) -> LinkCourse:
+def _history(name: str, link: _Link, begin_s: float, end_s: float) -> LinkHistory:
     base_s = min((rtt_s for _, rtt_s in link.rtts), default=0.0)
     coming = _coming(link, begin_s, base_s)
     gone = [*link.gone, *([(link.data[-1].t_s, end_s)] if _is_in_the_midst(link) else [])]
-    return LinkCourse(
+    return LinkHistory(
         link=name,
         device=name,
         is_exact=True,
-        seen=tuple(_seen(link, begin_s, end_s, base_s)),
+        samples=tuple(_samples(link, begin_s, end_s, base_s)),
         asked=merged([*coming, *((at_s - begin_s, to_s - begin_s) for at_s, to_s in gone)]),
         coming=coming,
         held_s=tuple(at_s - begin_s for at_s in link.held_s),
@@ -380,7 +403,7 @@ def _course(name: str, link: _Link, begin_s: float, end_s: float) -> LinkCourse:
 
 
 def _coming(link: _Link, begin_s: float, base_s: float) -> tuple[Span, ...]:
-    """When data came, without pauses that ended because the client asked for more."""
+    """Returns the spans in which data arrived, without pauses of the client."""
     at_least_s, gaps, count = _SHORT_PAUSE
     spans: list[Span] = []
     asked = iter(link.asked_s)
@@ -406,8 +429,8 @@ def _coming(link: _Link, begin_s: float, base_s: float) -> tuple[Span, ...]:
     return merged([*spans, (since_s - begin_s, before_s - begin_s)])
 
 
-def _seen(link: _Link, begin_s: float, end_s: float, base_s: float) -> Iterator[LinkProgress]:
-    """Looks in steps of `_LOOK_S`; the round trip is the last one."""
+def _samples(link: _Link, begin_s: float, end_s: float, base_s: float) -> Iterator[LinkProgress]:
+    """Yields samples in steps of `_LOOK_S`, each with the latest round trip."""
     rtts, behind = iter(link.rtts), iter(link.behind)
     next_rtt, next_behind = next(rtts, None), next(behind, None)
     now = LinkProgress(0.0, 0, 0.0, base_s)

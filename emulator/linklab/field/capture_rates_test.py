@@ -67,7 +67,7 @@ def test_packets_that_are_there_twice_count_once(
     both = sorted([*packets, *routed], key=lambda timed: timed[0])
     found = read(pcap(tmp_path / "a.pcap", ((t_s, ethernet(one)) for t_s, one in both)))
     once = read(pcap(tmp_path / "b.pcap", ((t_s, ethernet(one)) for t_s, one in packets)))
-    assert found.courses[0].carried_bytes == once.courses[0].carried_bytes
+    assert found.histories[0].carried_bytes == once.histories[0].carried_bytes
     assert right(made_captures.rate_bps(found, "a"))
     (note,) = found.notes
     assert note.startswith("a.pcap: ")
@@ -99,7 +99,7 @@ def test_devices_of_linux_are_links_of_their_own(tmp_path: Path, packets: list[T
         ]
     )
     found = read(pcap(tmp_path / "any.pcap", mixed, 276))
-    assert [course.link for course in found.courses] == ["dev3", "dev12"]
+    assert [history.link for history in found.histories] == ["dev3", "dev12"]
     assert right(made_captures.rate_bps(found, "dev3"))
     assert right(made_captures.rate_bps(found, "dev12"), RATE_BPS / 2)
     assert found.notes == ("any.pcap: its devices are read as links of their own: dev3, dev12.",)
@@ -118,7 +118,7 @@ def test_devices_of_pcapng_have_names_link_types_and_clocks_of_their_own(
         ]
     )
     found = read(pcapng(tmp_path / "a.pcapng", devices, mixed, order))
-    assert [course.link for course in found.courses] == ["wlan0", "rmnet0"]
+    assert [history.link for history in found.histories] == ["wlan0", "rmnet0"]
     assert right(made_captures.rate_bps(found, "wlan0"))
     assert right(made_captures.rate_bps(found, "rmnet0"), RATE_BPS / 2)
 
@@ -131,7 +131,7 @@ def test_a_packet_of_a_bridge_is_the_device_s_below_it(
         numbers = (7, 3) if is_up(one) else (3, 7)
         mixed += [(t_s, sll_2(one, numbers[0])), (t_s + 1e-6, sll_2(one, numbers[1]))]
     found = read(pcap(tmp_path / "wlan0.pcap", mixed, 276))
-    assert [course.link for course in found.courses] == ["wlan0"]
+    assert [history.link for history in found.histories] == ["wlan0"]
     assert right(made_captures.rate_bps(found, "wlan0"))
 
 
@@ -146,7 +146,7 @@ def test_what_others_behind_the_machine_download_is_on_one_device(
         both = (inside, outside) if is_up(one) else (outside, inside)
         mixed += [(t_s, both[0]), (t_s + 1e-6, both[1])]
     found = read(pcap(tmp_path / "wlan0.pcap", mixed, 276))
-    assert [course.link for course in found.courses] == ["wlan0"]
+    assert [history.link for history in found.histories] == ["wlan0"]
     assert right(made_captures.rate_bps(found, "wlan0"))
 
 

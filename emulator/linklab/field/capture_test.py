@@ -108,9 +108,9 @@ def read(*files: Path) -> Recording:
 
 def test_a_saturated_link_is_what_it_carried(tmp_path: Path) -> None:
     found = read(download(tmp_path / "wlan0.pcap"))
-    (course,) = found.courses
-    assert (course.link, course.device, found.contestant) == ("wlan0", "wlan0", "")
-    known = capacity.of_course(course, found.length_s)
+    (history,) = found.histories
+    assert (history.link, history.device, found.contestant) == ("wlan0", "wlan0", "")
+    known = capacity.of_history(history, found.length_s)
     assert known.mean_bps() == pytest.approx(RATE_BPS, rel=0.01)
     assert known.breaks == ()
     assert known.base_rtts[0][1] == pytest.approx(RTT_S, abs=1e-6)
@@ -121,22 +121,22 @@ def test_a_saturated_link_is_what_it_carried(tmp_path: Path) -> None:
 
 def test_a_silence_is_the_link_s_unless_the_client_asked_after_it(tmp_path: Path) -> None:
     broken = read(download(tmp_path / "a.pcap", silent=(2.0, 3.0)))
-    (one,) = capacity.of_course(broken.courses[0], broken.length_s).breaks
+    (one,) = capacity.of_history(broken.histories[0], broken.length_s).breaks
     assert one.start_s == pytest.approx(2.0, abs=0.12)
     assert one.end_s == pytest.approx(3.0, abs=0.05)
     paused = read(download(tmp_path / "b.pcap", silent=(2.0, 3.0), asks_again=True))
-    assert capacity.of_course(paused.courses[0], paused.length_s).breaks == ()
-    assert len(paused.courses[0].coming) == 2
+    assert capacity.of_history(paused.histories[0], paused.length_s).breaks == ()
+    assert len(paused.histories[0].coming) == 2
 
 
 def test_a_short_silence_is_a_pause_if_the_server_had_no_more_to_send(tmp_path: Path) -> None:
     """The client asked for more too late: half a round trip before it had what it asked for."""
     short = {"silent": (2.0, 2.02), "asks_again": True}
     paused = read(download(tmp_path / "a.pcap", ends_short=True, **short))  # type: ignore[arg-type]
-    (first, second) = paused.courses[0].coming
+    (first, second) = paused.histories[0].coming
     assert second[0] - first[1] == pytest.approx(0.02, abs=2 * GAP_S)
     slower = read(download(tmp_path / "b.pcap", waited=True, **short))  # type: ignore[arg-type]
-    assert len(slower.courses[0].coming) == 1
+    assert len(slower.histories[0].coming) == 1
 
 
 def test_a_short_silence_is_a_pause_if_nothing_waited_in_it(tmp_path: Path) -> None:
@@ -147,12 +147,12 @@ def test_a_short_silence_is_a_pause_if_nothing_waited_in_it(tmp_path: Path) -> N
         ("c", {"lost": (3855,)}, 1),
     ):
         found = read(download(tmp_path / f"{name}.pcap", silent=(2.0, 2.02), **more))
-        assert len(found.courses[0].coming) == count, name
+        assert len(found.histories[0].coming) == count, name
 
 
 def breaks(found: Recording, link: str) -> tuple[Break, ...]:
-    course = next(one for one in found.courses if one.link == link)
-    return capacity.of_course(course, found.length_s).breaks
+    history = next(one for one in found.histories if one.link == link)
+    return capacity.of_history(history, found.length_s).breaks
 
 
 def test_the_server_s_clock_tells_what_waited_from_what_was_sent_anew(tmp_path: Path) -> None:
@@ -184,12 +184,12 @@ def test_a_link_that_stays_silent_in_the_midst_of_data_is_away_to_the_end(tmp_pa
 
 def test_a_question_that_is_sent_again_is_none(tmp_path: Path) -> None:
     file = download(tmp_path / "a.pcap", silent=(2.0, 3.0), repeats=True)
-    assert len(read(file).courses[0].coming) == 1
+    assert len(read(file).histories[0].coming) == 1
 
 
 def test_packets_behind_a_lost_one_are_counted(tmp_path: Path) -> None:
-    (course,) = read(download(tmp_path / "a.pcap", lost=(100,))).courses
-    assert course.seen[-1].out_of_order == pytest.approx(0.5 / GAP_S, abs=2)
+    (history,) = read(download(tmp_path / "a.pcap", lost=(100,))).histories
+    assert history.samples[-1].out_of_order == pytest.approx(0.5 / GAP_S, abs=2)
 
 
 def test_captures_of_one_time_are_one_recording(tmp_path: Path) -> None:
@@ -197,16 +197,16 @@ def test_captures_of_one_time_are_one_recording(tmp_path: Path) -> None:
     lte = download(tmp_path / "rmnet0.pcap", begin_s=1001.0)
     later = download(tmp_path / "wlan1.pcap", begin_s=2000.0)
     both, alone = capture.read([lte, later, wifi])
-    assert [one.link for one in both.courses] == ["wlan0", "rmnet0"]
+    assert [one.link for one in both.histories] == ["wlan0", "rmnet0"]
     assert both.length_s == pytest.approx(5.0, abs=0.01)
-    assert both.courses[1].coming[0][0] == pytest.approx(1.0 + 2 * RTT_S, abs=1e-3)
-    assert [one.link for one in alone.courses] == ["wlan1"]
+    assert both.histories[1].coming[0][0] == pytest.approx(1.0 + 2 * RTT_S, abs=1e-3)
+    assert [one.link for one in alone.histories] == ["wlan1"]
 
 
 def test_headers_are_enough(tmp_path: Path) -> None:
     whole = read(download(tmp_path / "a.pcap"))
     cut = read(download(tmp_path / "b.pcap", snaplen=96))
-    assert cut.courses[0].carried_bytes == whole.courses[0].carried_bytes
+    assert cut.histories[0].carried_bytes == whole.histories[0].carried_bytes
     assert cut.size_bytes == whole.size_bytes
 
 
@@ -223,7 +223,7 @@ def test_a_capture_that_was_cut_off_is_taken_to_there(tmp_path: Path, kind: str)
         cut = read(file)
         assert not cut.is_complete
         assert cut.length_s < whole.length_s
-        known = capacity.of_course(cut.courses[0], cut.length_s)
+        known = capacity.of_history(cut.histories[0], cut.length_s)
         assert known.mean_bps() == pytest.approx(RATE_BPS, rel=0.02)
         download(tmp_path / "a.pcap")
         if kind == "pcapng":
@@ -241,7 +241,7 @@ def test_a_capture_of_one_moment_tells_no_rate(tmp_path: Path, packets: int) -> 
             writer.writepkt(content, float(t_s))
     cut = read(file)
     with pytest.raises(capacity.CapacityError, match="seen at one moment"):
-        capacity.of_course(cut.courses[0], cut.length_s)
+        capacity.of_history(cut.histories[0], cut.length_s)
 
 
 def as_pcapng(file: Path, to: Path) -> Path:

@@ -1,7 +1,7 @@
-"""What a packet of a capture carries: TCP, under whatever link and tunnels, or what else. Pure.
+"""Unwraps captured packets down to TCP, and names what else they carry. Pure.
 
-VLANs, PPPoE, MPLS, GRE, IP in IP, VXLAN and GTP-U are taken off. Their headers do not count in
-lengths: the lab's links have none, and a download over a link is to take as long as it took.
+VLAN, PPPoE, MPLS, GRE, IP in IP, VXLAN and GTP-U headers are removed. Their bytes do not count in
+lengths. The lab's links have no such headers, and downloads shall take equally long there.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _PORTS: Final = {
 }
 
 _MAX_DEPTH = 16
-"""Headers around a packet of TCP; nobody has so many."""
+"""The largest number of headers around TCP; real packets have fewer."""
 
 SLL_2: Final = 276
 
@@ -69,9 +69,15 @@ _UNREAD: Final = {
 
 @dataclass(frozen=True, slots=True)
 class InnerPacket:
-    """What a packet carries: `name` is TCP or what else. Of TCP `packet` is the innermost packet of
-    IP, `length` what it was when whole, and `segment_at` where in it TCP's header begins. `source`
-    and `destination` are the outermost addresses of other packets of IP."""
+    """The content of a captured packet.
+
+    Attributes:
+        name: TCP, or the name of something else.
+        packet: for TCP, the innermost IP packet.
+        length: for TCP, the length of that packet before truncation.
+        segment_at: for TCP, the offset of TCP's header in `packet`.
+        source, destination: for other IP packets, the outermost addresses.
+    """
 
     name: str
     packet: bytes = b""
@@ -83,8 +89,13 @@ class InnerPacket:
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """What stands before a packet of IP in captures of Linux' pseudo-device `any`: the number of the
-    device (0: not told), whether the packet went out, and whose address the sender's device had."""
+    """The header of an IP packet in captures of Linux's pseudo-device `any`.
+
+    Attributes:
+        number: number of the device; 0 if unknown.
+        went_out: whether the packet was sent; None if unknown.
+        sender: link-layer address of the sending device.
+    """
 
     number: int = 0
     went_out: bool | None = None
@@ -92,11 +103,11 @@ class Linked:
 
 
 class UnreadableError(ValueError):
-    """A link type that is not read; says which."""
+    """The link type is not supported. The message names it."""
 
 
 def linked(link_type: int, content: bytes) -> Linked:
-    """What Linux' cooked headers tell; nothing of others."""
+    """Reads Linux's cooked header; other headers give an empty value."""
     if link_type == 113 and len(content) >= 16:
         size = min(_number(content, 4), 8)
         return Linked(0, content[:2] == b"\0\4", content[2:4] + content[6 : 6 + size])
@@ -106,8 +117,10 @@ def linked(link_type: int, content: bytes) -> Linked:
 
 
 def carried(link_type: int, content: bytes, length: int) -> InnerPacket:
-    """What a packet of `length` bytes, of which `content` was kept, carries. Raises UnreadableError
-    for a link type that is not read."""
+    """Unwraps a packet of `length` bytes, of which `content` was captured.
+
+    Raises UnreadableError if the link type is not supported.
+    """
     begin = _LINKS.get(link_type)
     if begin is None:
         known = _UNREAD.get(link_type, f"link type {link_type}")
@@ -150,7 +163,7 @@ _LINKS: Final[dict[int, Callable[[bytes], tuple[int, int]]]] = {
     229: lambda content: (IP_6, 0),
     SLL_2: lambda content: (_number(content, 0), 20),
 }
-"""By link type, what follows its header (an ethertype), and where."""
+"""By link type, a function that returns the ethertype after the header, and its offset."""
 
 
 def _number(content: bytes, at: int) -> int:
@@ -197,7 +210,7 @@ def _ends(kind: int, content: bytes, at: int) -> tuple[bytes, bytes]:
 
 
 def _header(kind: int, content: bytes, at: int) -> tuple[int | str, int]:
-    """The protocol in a packet of IP, or what it is instead, and the length of its headers."""
+    """Returns the protocol of an IP packet (or a name for what it is), and its headers' length."""
     if kind == IP_4:
         if _number(content, at + 6) & 0x3FFF:
             return FRAGMENT, 0
@@ -212,13 +225,13 @@ def _tcp(kind: int, content: bytes, at: int, length: int, header: int) -> InnerP
     if len(content) < at + header + 20:
         return InnerPacket(CUT)
     told = _number(content, at + 2) if kind == IP_4 else _number(content, at + 4)
-    # 0: longer than the field can tell, as where the kernel joined packets.
+    # 0 means longer than the field can hold, such as packets that the kernel joined.
     size = (told + (0 if kind == IP_4 else 40)) if told else length - at
     return InnerPacket(TCP, content[at:], size, header, *_ends(kind, content, at))
 
 
 def _inner(protocol: int, content: bytes, at: int) -> tuple[int, int] | str:
-    """What a packet of IP carries that is not TCP: an ethertype and where it begins, or a name."""
+    """Returns what a non-TCP packet carries: an ethertype and its offset, or a name."""
     if protocol in (4, 41):
         return (IP_4 if protocol == 4 else IP_6), at
     if protocol == 47:
@@ -234,7 +247,7 @@ def _inner(protocol: int, content: bytes, at: int) -> tuple[int, int] | str:
 
 
 def _gre(content: bytes, at: int) -> tuple[int, int] | str:
-    """RFC 2784, 2890; version 1 is PPTP's (RFC 2637)."""
+    """Unwraps GRE (RFC 2784, 2890). Version 1 is PPTP's (RFC 2637)."""
     flags, kind = _number(content, at), _number(content, at + 2)
     if flags & 7 == 1:
         size = 8 + (4 if flags & 0x1000 else 0) + (4 if flags & 0x80 else 0)

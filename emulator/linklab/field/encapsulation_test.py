@@ -30,7 +30,7 @@ def test_headers_around_ip_change_nothing(
     found = made_captures.read(file)
     assert found.notes == ()
     assert made_captures.rate_bps(found, "lte0") == pytest.approx(RATE_BPS, rel=0.01)
-    assert found.courses[0].seen == made_captures.read(plain).courses[0].seen
+    assert found.histories[0].samples == made_captures.read(plain).histories[0].samples
 
 
 @pytest.mark.parametrize("name", OPAQUE)
@@ -83,4 +83,4 @@ def test_packets_may_be_cut_off_anywhere(
         except RecordingError as error:
             assert str(error).startswith(f"{file}: ")
         else:
-            assert found.courses[0].carried_bytes > 0
+            assert found.histories[0].carried_bytes > 0

@@ -1,4 +1,4 @@
-"""A made scenario and its traces as files, all of them or none."""
+"""Writes a made scenario and its traces to files: all of them, or none."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from linklab.traces.trace import TraceSample
 
 
 def write(made: Made, file: Path, sources: Sequence[str], *, overwrite: bool = False) -> Scenario:
-    """Writes the scenario to `file` and its traces beside it, and reads it back. Raises MakingError
-    where one of them is there already, ScenarioError where it cannot be read back, OSError where one
-    cannot be written; what was there stays as it was then."""
+    """Writes the scenario to `file` and its traces beside it, and reads the scenario back.
+
+    After an error the old files are unchanged. Raises MakingError if a file exists already,
+    ScenarioError if the scenario cannot be read back, OSError if a file cannot be written.
+    """
     texts = {
         **{file.parent / name: _csv(samples, sources) for name, samples in made.traces.items()},
         file: _yaml(made, sources),
@@ -54,6 +56,6 @@ def _yaml(made: Made, sources: Sequence[str]) -> str:
 
 
 def _origin(sources: Sequence[str]) -> str:
-    """In one line, whatever the sources' names hold."""
+    """Returns the sources in one line, whatever characters their names have."""
     names = printable(", ".join(sources), keep="")
     return f"imported from: {names}, by linklab {linklab.__version__}"

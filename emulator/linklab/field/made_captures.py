@@ -1,4 +1,4 @@
-"""Captures as others make them, of the packets of `capture_test.download`; for tests."""
+"""Makes captures as other tools write them, from the packets of `capture_test.download`; for tests."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from linklab.field import capacity, capture
 from linklab.field.recording import Recording
 
 Timed = tuple[float, bytes]
-"""When, and the packet from its link's header on."""
+"""A time, and a packet that starts with its link's header."""
 
 PHONE_MAC, ROUTER_MAC = b"\x02\0\0\0\0\x02", b"\x02\0\0\0\0\x01"
 CLIENT = b"\x0a\x00\x00\x02"
 
 
 def ip_packets(file: Path) -> list[Timed]:
-    """The packets of IP in a capture of Ethernet."""
+    """Returns the IP packets of an Ethernet capture."""
     with file.open("rb") as opened:
         return [(float(t_s), content[14:]) for t_s, content in dpkt.pcap.Reader(opened)]
 
@@ -44,8 +44,11 @@ def pcapng(
     packets: Iterable[tuple[float, int, bytes]],
     order: str = "<",
 ) -> Path:
-    """`devices` are names, link types, if_tsresol and if_tsoffset; `packets` times, numbers of
-    devices and what was kept."""
+    """Writes a pcapng file.
+
+    `devices` are tuples of name, link type, if_tsresol and if_tsoffset. `packets` are tuples of
+    time, number of the device, and captured bytes.
+    """
 
     def block(kind: int, body: bytes) -> bytes:
         body += bytes(-len(body) % 4)
@@ -98,7 +101,7 @@ def _mpls(packet: bytes) -> bytes:
 
 
 def outer(packet: bytes, protocol: int, header: bytes = b"") -> bytes:
-    """A packet of IP around another one."""
+    """Wraps a packet in an IP packet."""
     ends = (
         (b"\x0a\x09\0\x02", b"\x0a\x09\0\x01")
         if is_up(packet)
@@ -119,7 +122,7 @@ def udp(packet: bytes, port: int, header: bytes) -> bytes:
 
 
 def outer_6(packet: bytes) -> bytes:
-    """In IPv6 with a destination option before it."""
+    """Wraps a packet in IPv6 with a destination option."""
     head = struct.pack(">IHBB", 6 << 28, 8 + len(packet), 60, 64) + bytes(32)
     return head + b"\x04\0\x01\x04\0\0\0\0" + packet
 
@@ -176,7 +179,7 @@ READABLE: Final[dict[str, tuple[int, Callable[[bytes], bytes]]]] = {
     "VXLAN": (1, lambda packet: ethernet(udp(ethernet(packet), 4789, b"\x08" + bytes(7)))),
     "GTP-U": (1, lambda packet: ethernet(udp(packet, 2152, b"\x30\xff" + bytes(6)))),
 }
-"""What is read: link types, and what is put around a packet of IP."""
+"""Supported encapsulations: link type, and a function that wraps an IP packet."""
 
 OPAQUE: Final[dict[str, tuple[int, Callable[[bytes], bytes]]]] = {
     "WireGuard": (1, lambda packet: ethernet(udp(packet, 51820, b"\x04\0\0\0"))),
@@ -195,13 +198,13 @@ OPAQUE: Final[dict[str, tuple[int, Callable[[bytes], bytes]]]] = {
     "802.11 of a monitor, with radiotap": (127, lambda packet: bytes(40) + packet),
     "link type 300": (300, bytes),
 }
-"""What is not read, by the words that say so."""
+"""Unsupported encapsulations, by the words of their error."""
 
 
 def rate_bps(found: Recording, link: str) -> float:
-    """The mean of what a link could carry."""
-    (course,) = (one for one in found.courses if one.link == link)
-    return capacity.of_course(course, found.length_s).mean_bps()
+    """Returns a link's mean capacity."""
+    (history,) = (one for one in found.histories if one.link == link)
+    return capacity.of_history(history, found.length_s).mean_bps()
 
 
 def read(*files: Path) -> Recording:

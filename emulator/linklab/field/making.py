@@ -1,5 +1,4 @@
-"""Recordings become a scenario: a trace for each link, its breaks, its spread, and what they do not
-tell. Pure."""
+"""Makes a scenario of recordings: for each link a trace, interruptions, spread, and notes. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from linklab.core.limits import MAX_RATE_BPS, MIN_LENGTH_S, MIN_RATE_BPS
 from linklab.core.link_kinds import LinkKind, devices, in_order
 from linklab.field import capacity
 from linklab.field.capacity import CARRIER, HELD, LONG_S, LOST, Break, Capacity, CapacityStep
-from linklab.field.course import LinkCourse
+from linklab.field.link_history import LinkHistory
 from linklab.field.recording import Recording
 from linklab.models.between_runs import MAX_RELATIVE_SD, BetweenRunsSettings
 from linklab.models.events import Event
@@ -25,24 +24,26 @@ from linklab.scenario import LinkSettings, Payload, Scenario, default_queue_byte
 from linklab.traces.trace import NS_PER_S, TraceSample
 
 _ROUNDED_BPS: Final = 10_000
-"""How finely a rate of a step is told."""
+"""The resolution of a step's rate."""
 
 _AFTERWARDS: Final = (1.0, 5)
-"""What a link is after its recording: for seconds, of so many steps' mean; it stays so."""
+"""After its recording a link keeps the mean rate of so many steps: the step's seconds, the number."""
 
 
 _LOSING: Final = 0.5
-"""For which share of a break that lost packets the lab loses them; then it lets them wait to its end.
-A sender waits twice as long before each further try (RFC 6298 5.5), so that one falls into the second
-half whenever it tried first, and arrives when the recorded one did.
+"""The share of an interruption with losses in which the lab drops packets. After that it holds them
+until the end.
 
-Where the recording ended first, packets are lost until then and nothing waits: the link is back when
-the record allows it at the earliest. What a sender does is then the same for every return before its
-next try, up to twice the silence that was seen."""
+A sender doubles its wait before each retry (RFC 6298 5.5). So one retry falls into the second half,
+and arrives when the recorded one did.
+
+If the recording ended during the interruption, the lab drops packets until then and holds none. The
+link returns at the earliest time that the recording allows. The sender behaves the same for any
+return before its next retry, up to twice the observed silence."""
 
 
 class MakingError(ValueError):
-    """Recordings of which no scenario can be made; says why and what is needed."""
+    """No scenario can be made of the recordings. The message says why and what is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,18 @@ class RecordedLink:
     """A link in one recording."""
 
     recording: Recording
-    course: LinkCourse
+    history: LinkHistory
     capacity: Capacity
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A scenario whose links play `traces`, by the names of their files beside it. The first trace
-    of a link is the one that is played. `notes` are what its recordings do not tell."""
+    """A made scenario.
+
+    Attributes:
+        traces: by file name beside the scenario. Its links play the first trace of each link.
+        notes: what the recordings do not tell.
+    """
 
     scenario: Scenario
     traces: Mapping[str, tuple[TraceSample, ...]]
@@ -65,17 +70,17 @@ class Made:
 
 
 def links_of(recordings: Iterable[Recording]) -> dict[str, list[RecordedLink]]:
-    """Every link with the recordings that used it. Raises MakingError where one was never used."""
+    """Returns each link with the recordings that used it. Raises MakingError if none did."""
     found: dict[str, list[RecordedLink]] = {}
     unused: dict[str, str] = {}
     for recording in recordings:
-        for course in recording.courses:
+        for history in recording.histories:
             try:
-                known = capacity.of_course(course, recording.length_s)
+                known = capacity.of_history(history, recording.length_s)
             except capacity.CapacityError as error:
-                unused[course.link] = f"{recording.source}: link {course.link}: {error}"
+                unused[history.link] = f"{recording.source}: link {history.link}: {error}"
             else:
-                found.setdefault(course.link, []).append(RecordedLink(recording, course, known))
+                found.setdefault(history.link, []).append(RecordedLink(recording, history, known))
     for link, why in unused.items():
         if link not in found:
             raise MakingError(
@@ -85,7 +90,7 @@ def links_of(recordings: Iterable[Recording]) -> dict[str, list[RecordedLink]]:
 
 
 def scenario(name: str, recordings: Sequence[Recording], kinds: Mapping[str, LinkKind]) -> Made:
-    """The scenario that recordings tell of; `kinds` has the kind of each link. Raises MakingError."""
+    """Makes a scenario of recordings; `kinds` has each link's kind. Raises MakingError."""
     links = links_of(recordings)
     base = _base(recordings, links)
     played = {
@@ -106,7 +111,7 @@ def scenario(name: str, recordings: Sequence[Recording], kinds: Mapping[str, Lin
                 other.capacity, other.recording.length_s, lasting=(HELD, LOST, CARRIER)
             )
         settings[link] = _link(kinds[link], named[link], Path(file), traces[file], one, links[link])
-    size_bytes = base.size_bytes or sum(course.carried_bytes for course in base.courses)
+    size_bytes = base.size_bytes or sum(history.carried_bytes for history in base.histories)
     notes = tuple(_notes(recordings, links, played, settings))
     return Made(
         scenario=Scenario(
@@ -128,8 +133,10 @@ def scenario(name: str, recordings: Sequence[Recording], kinds: Mapping[str, Lin
 def _base(
     recordings: Sequence[Recording], links: Mapping[str, Sequence[RecordedLink]]
 ) -> Recording:
-    """The recording whose links are played as they were together: of those that used the most, the
-    one in the middle by what they could carry."""
+    """Chooses the recording that the scenario plays.
+
+    Of the recordings with the most links, it is the median by capacity.
+    """
     rates: dict[int, list[float]] = {}
     for one in (one for seen in links.values() for one in seen):
         rates.setdefault(id(one.recording), []).append(one.capacity.mean_bps())
@@ -139,7 +146,7 @@ def _base(
 
 
 def _typical(seen: Sequence[RecordedLink]) -> RecordedLink:
-    """The recording in the middle by the link's mean rate; the lower one of two."""
+    """Returns the median recording by the link's mean rate; the lower one of two."""
     return sorted(seen, key=lambda one: one.capacity.mean_bps())[(len(seen) - 1) // 2]
 
 
@@ -168,20 +175,20 @@ def _link(
         rtt_s=round(known.base_rtts[0][1], 6) if known.base_rtts else 0.0,
         queue_down_bytes=queue_bytes,
         queue_up_bytes=queue_bytes,
-        bandwidth_bps=round(one.recording.bandwidths_bps.get(one.course.link, 0)) or peak_bps,
+        bandwidth_bps=round(one.recording.bandwidths_bps.get(one.history.link, 0)) or peak_bps,
         models=models,
     )
 
 
 def _queue_bytes(known: Sequence[Capacity], peak_bps: int) -> int:
-    """The first queue that overflowed; else one that is longer than any that was seen."""
+    """Returns the size of the first queue that overflowed, else a size above all observed ones."""
     overflowed = next((one.queue_bytes for one in known if one.overflowed), None)
     longest = max(one.queue_bytes for one in known)
     return overflowed or max(default_queue_bytes(peak_bps), round(1.25 * longest))
 
 
 def _spread(seen: Sequence[RecordedLink]) -> float:
-    """The standard deviation of the recordings' means by their mean, as far as the lab knows it."""
+    """Returns the relative standard deviation of the recordings' means, up to the lab's limit."""
     if len(seen) < 2:
         return 0.0
     means = [one.capacity.mean_bps() for one in seen]
@@ -189,8 +196,11 @@ def _spread(seen: Sequence[RecordedLink]) -> float:
 
 
 def _samples(known: Capacity, length_s: float, lasting: Sequence[str]) -> tuple[TraceSample, ...]:
-    """The steps as a trace, without capacity in breaks of the kinds in `lasting`, and in the ends of
-    those that lost packets."""
+    """Makes a trace of the steps.
+
+    The capacity is 0 in interruptions of the kinds in `lasting`, and in the last part of those
+    that lost packets.
+    """
     dark = [
         one if one.kind in lasting else replace(one, start_s=_lost_until_s(one))
         for one in known.breaks
@@ -234,7 +244,7 @@ def _rounded(rate_bps: float) -> int:
 
 
 def _rate_bps(steps: Sequence[CapacityStep], begin_s: float, end_s: float) -> float:
-    """The mean over a time."""
+    """Returns the mean rate over a time."""
     bits = sum(
         one.rate_bps * max(0.0, min(end_s, one.end_s) - max(begin_s, one.start_s)) for one in steps
     )
@@ -246,7 +256,7 @@ def _rtt_s(known: Capacity, at_s: float) -> float:
 
 
 def _joined(samples: Iterable[TraceSample]) -> list[TraceSample]:
-    """The samples, equal neighbours as one."""
+    """Returns the samples; equal neighbours become one."""
     found: list[TraceSample] = []
     for one in samples:
         if found and replace(one, length_ns=0) == replace(found[-1], length_ns=0):
@@ -262,7 +272,7 @@ def _lost_until_s(one: Break) -> float:
 
 
 def _events(link: str, breaks: Sequence[Break]) -> list[Event]:
-    """Times in which packets were lost or the carrier was gone."""
+    """Returns events for the times in which packets were lost or the carrier was down."""
     events = []
     before_s = -1.0
     for one in breaks:
@@ -297,21 +307,21 @@ def _notes(
         if known.unfilled_s > LONG_S:
             yield (
                 f"{link} carried data without a queue for {known.unfilled_s:.1f} s"
-                f"{_losses(one.course)}: it could perhaps carry more then, over several connections "
+                f"{_losses(one.history)}: it could perhaps carry more then, over several connections "
                 "or from another server."
             )
         if not any(other.capacity.overflowed for other in seen):
             size = units.format_size(settings[link].queue_down_bytes)
             yield f"No queue of {link} was seen to overflow: {size} is an assumption."
         if one.capacity.breaks:
-            yield f"{link} broke off: {', '.join(map(_told, known.breaks))}."
+            yield f"{link} broke off: {', '.join(map(_break_note, known.breaks))}."
         if not all(one.has_ended for one in known.breaks):
             yield (
                 f"{link} was not back when the recording ended: it is taken to be back then. A download "
                 "that waits for it takes longer by as long as it stayed away, and until TCP tries again."
             )
         if len(seen) > 1:
-            yield _spread_told(link, seen, one)
+            yield _spread_note(link, seen, one)
     if len(links) == 1:
         yield (
             "Only one link was recorded: what another would have brought is not known; a recording "
@@ -325,19 +335,19 @@ def _notes(
     )
 
 
-def _losses(course: LinkCourse) -> str:
-    last = course.seen[-1]
+def _losses(history: LinkHistory) -> str:
+    last = history.samples[-1]
     if not last.out_of_order:
         return ""
     return f", and {last.out_of_order} packets came behind lost ones"
 
 
-def _told(one: Break) -> str:
+def _break_note(one: Break) -> str:
     what = {HELD: "packets waited", LOST: "packets were lost", CARRIER: "its device was gone"}
     return f"{one.start_s:.2f} to {one.end_s:.2f} s ({what[one.kind]})"
 
 
-def _spread_told(link: str, seen: Sequence[RecordedLink], played: RecordedLink) -> str:
+def _spread_note(link: str, seen: Sequence[RecordedLink], played: RecordedLink) -> str:
     means = ", ".join(f"{one.capacity.mean_bps() / 1e6:.2f}" for one in seen)
     spread = _spread(seen)
     capped = " (the most that the lab plays)" if math.isclose(spread, MAX_RELATIVE_SD) else ""

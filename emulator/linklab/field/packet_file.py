@@ -1,7 +1,7 @@
-"""Files of pcap and pcapng, packet by packet: when, of which device, what.
+"""Reads pcap and pcapng files, packet by packet: time, device, content.
 
-pcap: draft-ietf-opsawg-pcap. pcapng: draft-ietf-opsawg-pcapng. dpkt reads pcapng as if all packets
-were of the first device, with its link type and unit of time.
+pcap: draft-ietf-opsawg-pcap. pcapng: draft-ietf-opsawg-pcapng. dpkt cannot do it: it reads all
+packets of a pcapng file with the link type and time unit of the first device.
 """
 
 from __future__ import annotations
@@ -17,29 +17,34 @@ _PCAP: Final = {
     b"\x4d\x3c\xb2\xa1": ("<", 10**9),
     b"\xa1\xb2\x3c\x4d": (">", 10**9),
 }
-"""Byte order and ticks in a second, by how a file begins."""
+"""Byte order and ticks per second, by a file's first bytes."""
 
 _SECTION: Final = b"\x0a\x0d\x0d\x0a"
 _ORDERS: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 
 MAGIC: Final = (*_PCAP, _SECTION)
-"""How files of pcap and pcapng begin."""
+"""The first bytes of pcap and pcapng files."""
 
 _MAX_BYTES: Final = 1 << 24
-"""Of a packet or block; libpcap's packets are of up to 256 KiB."""
+"""The limit for a packet or block. libpcap's packets have up to 256 KiB."""
 
 _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 1, 2, 3, 6
 _NAME, _RESOLUTION, _OFFSET = 2, 9, 14
 
 
 class CaptureError(ValueError):
-    """A file that is no capture, or a broken one; says where, why and what is allowed."""
+    """The file is no capture, or is damaged. The message says where, why and what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """A packet, as far as it was kept, of a link type (tcpdump.org/linktypes.html). `device` is ""
-    in files that have only one. Where a device has no name, `device` begins with a digit."""
+    """A packet, as far as it was captured.
+
+    Attributes:
+        device: "" if the file has only one device; starts with a digit if the device has no name.
+        link_type: see tcpdump.org/linktypes.html.
+        length: length of the packet before truncation.
+    """
 
     t_s: float
     device: str
@@ -57,13 +62,16 @@ class _Interface:
 
 
 class PacketFile:
-    """The packets of a file, in its order. Iterating raises CaptureError. `is_cut` says afterwards
-    whether the file ends in the midst of a packet, as where tcpdump was killed."""
+    """Iterates over the packets of a file, in its order. Iterating raises CaptureError.
+
+    Afterwards `is_truncated` tells whether the file ends within a packet, such as when tcpdump was
+    killed.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._at = 0
-        self.is_cut = False
+        self.is_truncated = False
 
     def __iter__(self) -> Iterator[Packet]:
         begin = self._file.read(4)
@@ -77,10 +85,10 @@ class PacketFile:
         try:
             yield from packets
         except EOFError:
-            self.is_cut = True
+            self.is_truncated = True
 
     def _read(self, size: int) -> bytes:
-        """So many bytes. Raises EOFError where the file ends before."""
+        """Reads `size` bytes. Raises EOFError if the file ends before."""
         content = self._file.read(size)
         self._at += len(content)
         if len(content) < size:
@@ -88,8 +96,7 @@ class PacketFile:
         return content
 
     def _next(self, size: int) -> bytes:
-        """So many bytes, or none at the end of the file. Raises EOFError where it ends in their
-        midst."""
+        """Reads `size` bytes, or none at the end of the file. Raises EOFError in between."""
         first = self._file.read(1)
         self._at += len(first)
         return first + self._read(size - 1) if first else b""

@@ -1,4 +1,4 @@
-"""A recorded download beside the lab's over links that are made of the record. Pure."""
+"""Compares a recorded download with the lab's runs over links made from the recording. Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Final
 
-from linklab.field.course import LinkCourse
+from linklab.field.link_history import LinkHistory
 from linklab.field.recording import Recording
 
 MOST_STEPS: Final = 60
-"""Of how many steps a course consists at most; each is a second or longer."""
+"""The largest number of steps of a comparison; each step lasts 1 s or longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A link in one download: frames with their headers, until when they came, round trips with and
-    without queues (0 is unknown)."""
+    """A link in one download.
+
+    Attributes:
+        carried_bytes: in frames with their headers.
+        finish_s: time of the last frame.
+        rtt_s, base_rtt_s: round trips with and without queues; 0 if unknown.
+    """
 
     carried_bytes: int
     finish_s: float
@@ -28,7 +33,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class RateStep:
-    """The rates of a link between two times, in the record and in the lab."""
+    """The rates of a link between two times, in the recording and in the lab."""
 
     start_s: float
     end_s: float
@@ -38,8 +43,10 @@ class RateStep:
 
 @dataclass(frozen=True, slots=True)
 class LinkPrediction:
-    """A link in both. `off_ratio` is how far its rates are apart in a step on average, by its mean
-    rate in the record."""
+    """A link in the recording and in the lab.
+
+    `off_ratio` is the mean difference of the rates in a step, divided by the recorded mean rate.
+    """
 
     link: str
     measured: Side
@@ -50,7 +57,10 @@ class LinkPrediction:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A download in both. `error_ratio` is (predicted - measured) / measured."""
+    """A download in the recording and in the lab.
+
+    `error_ratio` is (predicted - measured) / measured.
+    """
 
     contestant: str
     measured_s: float
@@ -63,24 +73,26 @@ class Prediction:
 
 
 def beside(measured: Recording, predicted: Sequence[Recording]) -> Prediction:
-    """A record beside the lab's runs of the same contestant, of which there has to be one: their
-    median download, and the links of the run next to it."""
+    """Compares a recording with the lab's runs of the same client, at least one.
+
+    The time is the median of the runs. The links are those of the run next to the median.
+    """
     middle_s = median(one.length_s for one in predicted)
     run = min(predicted, key=lambda one: abs(one.length_s - middle_s))
-    courses = {one.link: one for one in run.courses}
+    histories = {one.link: one for one in run.histories}
     return Prediction(
         contestant=measured.contestant,
         measured_s=measured.length_s,
         predicted_s=middle_s,
         links=tuple(
-            _link(one, courses[one.link], max(measured.length_s, run.length_s))
-            for one in measured.courses
-            if one.link in courses
+            _link(one, histories[one.link], max(measured.length_s, run.length_s))
+            for one in measured.histories
+            if one.link in histories
         ),
     )
 
 
-def _link(measured: LinkCourse, predicted: LinkCourse, end_s: float) -> LinkPrediction:
+def _link(measured: LinkHistory, predicted: LinkHistory, end_s: float) -> LinkPrediction:
     count = min(MOST_STEPS, max(1, round(end_s)))
     edges = [number * end_s / count for number in range(count + 1)]
     steps = []
@@ -98,18 +110,18 @@ def _link(measured: LinkCourse, predicted: LinkCourse, end_s: float) -> LinkPred
     )
 
 
-def _side(course: LinkCourse) -> Side:
-    rtts = [one.rtt_s for one in course.seen if one.rtt_s]
-    bases = [one.base_rtt_s for one in course.seen if one.base_rtt_s]
+def _side(history: LinkHistory) -> Side:
+    rtts = [one.rtt_s for one in history.samples if one.rtt_s]
+    bases = [one.base_rtt_s for one in history.samples if one.base_rtt_s]
     return Side(
-        carried_bytes=course.carried_bytes,
+        carried_bytes=history.carried_bytes,
         finish_s=next(
-            (one.t_s for one in course.seen if one.carried_bytes == course.carried_bytes), 0.0
+            (one.t_s for one in history.samples if one.carried_bytes == history.carried_bytes), 0.0
         ),
         rtt_s=median(rtts) if rtts else 0.0,
         base_rtt_s=min(bases) if bases else 0.0,
     )
 
 
-def _rate_bps(course: LinkCourse, start_s: float, end_s: float) -> float:
-    return course.carried_between(start_s, end_s) * 8 / (end_s - start_s)
+def _rate_bps(history: LinkHistory, start_s: float, end_s: float) -> float:
+    return history.carried_between(start_s, end_s) * 8 / (end_s - start_s)

@@ -1,4 +1,4 @@
-"""What `multilink get --run-dir` wrote of a real download, read back."""
+"""Reads the recording of a real download that `multilink get --run-dir` wrote."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import msgspec
 from linklab.core import records
 from linklab.core.bounded import ByName, Bytes, Few, Figure, Name, Nanoseconds, Rate
 from linklab.core.records import ClientRecord, RecordError, Tail
-from linklab.field import course
-from linklab.field.course import LinkCourse
+from linklab.field import link_history
+from linklab.field.link_history import LinkHistory
 from linklab.runs import clients
 from linklab.runs.run_figures import ClientSummary
 from linklab.scenario import ClientSettings
@@ -24,20 +24,22 @@ EVENTS_FILE: Final = "client.jsonl"
 SUMMARY_FILE: Final = "client.json"
 
 _LATE_S: Final = 0.1
-"""How much earlier than the one before it an event may be: threads write them."""
+"""How much earlier than the event before it an event may be. Several threads write events."""
 
 
 class RecordingError(ValueError):
-    """A directory or file that is no recording of a download; says which, why and what is needed."""
+    """The directory or file is no recording. The message says which, why and what is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A download as it was seen, or only what its links carried.
+    """A recorded download; captures only record what the links carried.
 
-    `contestant` is who would do the same in the lab, "" where that is not known. `size_bytes` is
-    what had to come, 0 if unknown. `bandwidths_bps` are what the algorithm took for the links'
-    capacity. `notes` say what was done to read it.
+    Attributes:
+        contestant: the client that does the same in the lab; "" if unknown.
+        size_bytes: size of the file; 0 if unknown.
+        bandwidths_bps: link capacities that the algorithm was given.
+        notes: what was corrected while reading.
     """
 
     source: str
@@ -45,7 +47,7 @@ class Recording:
     is_complete: bool
     length_s: float
     size_bytes: int
-    courses: tuple[LinkCourse, ...]
+    histories: tuple[LinkHistory, ...]
     client: ClientSettings
     bandwidths_bps: Mapping[str, float]
     notes: tuple[str, ...] = ()
@@ -57,7 +59,7 @@ class _Device(msgspec.Struct, frozen=True):
 
 
 class _Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What the algorithm was told; what it was not is the lab's default."""
+    """The algorithm's options. The lab's defaults stand for those that were not given."""
 
     bandwidth_bps: ByName[Rate] = {}
     first_request_bytes: Bytes = ClientSettings().first_request_bytes
@@ -77,12 +79,12 @@ class _Start(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_in(directory: Path) -> bool:
-    """Whether multilink wrote there."""
+    """Tells whether multilink wrote a recording there."""
     return os.path.lexists(directory / EVENTS_FILE) or os.path.lexists(directory / SUMMARY_FILE)
 
 
 def read(directory: Path) -> Recording:
-    """The recording in a directory, of the lab or not. Raises RecordingError."""
+    """Reads the recording in a directory, of the lab or of hardware. Raises RecordingError."""
     for name in (EVENTS_FILE, SUMMARY_FILE):
         if not os.path.lexists(directory / name):
             raise RecordingError(
@@ -113,8 +115,8 @@ def read(directory: Path) -> Recording:
         is_complete=summary.outcome == "complete" and events[-1].event == "done",
         length_s=length_s,
         size_bytes=max(0, summary.size_bytes - resumed),
-        courses=tuple(
-            course.of_records(events, one.link, one.device, length_s) for one in start.links
+        histories=tuple(
+            link_history.of_records(events, one.link, one.device, length_s) for one in start.links
         ),
         client=ClientSettings(
             upper_limit_bytes=options.upper_limit_bytes,
@@ -128,7 +130,7 @@ def read(directory: Path) -> Recording:
 
 
 def _check_order(directory: Path, events: Sequence[ClientRecord]) -> None:
-    """Refuses events of several downloads, and events in no order. Raises RecordingError."""
+    """Raises RecordingError if events are of several downloads, or not in order of time."""
     file = directory / EVENTS_FILE
     for line, (before, one) in enumerate(itertools.pairwise(events), 2):
         if one.event == "start":
@@ -143,7 +145,7 @@ def _check_order(directory: Path, events: Sequence[ClientRecord]) -> None:
 
 
 def _contestant(start: _Start) -> str:
-    """Who in the lab does what multilink did; "" where nobody does."""
+    """Returns the client that does in the lab what multilink did; "" if there is none."""
     links = [one.link for one in start.links]
     rescue = "-rescue" if start.options.rescue else ""
     wanted = [f"{start.algorithm}{rescue}", f"{start.algorithm}-{links[0]}", start.algorithm]

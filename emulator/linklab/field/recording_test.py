@@ -15,7 +15,7 @@ def test_a_download_is_read_back(tmp_path: Path) -> None:
     found = recording.read(
         simulated.run_dir(tmp_path, BOTH, 5.0, 10_000_000, rescue=True, upper_limit_bytes=7)
     )
-    assert [(one.link, one.device) for one in found.courses] == [
+    assert [(one.link, one.device) for one in found.histories] == [
         ("wifi", "wlan0"),
         ("lte", "rmnet0"),
     ]
@@ -103,7 +103,7 @@ def test_events_that_are_cut_off_are_read_to_there_and_not_complete(tmp_path: Pa
         events.write_bytes(whole[:length])
         found = recording.read(directory)
         assert found.is_complete == (length == len(whole))
-        rates.append(capacity.of_course(found.courses[0], found.length_s).mean_bps())
+        rates.append(capacity.of_history(found.histories[0], found.length_s).mean_bps())
     assert rates == pytest.approx([rates[0]] * 3, rel=0.01)
 
 

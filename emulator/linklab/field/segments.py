@@ -1,8 +1,8 @@
-"""The segments of TCP in a capture: each once, in order of time, with the device that it is of.
+"""Reads the TCP segments of a capture: each once, in order of time, with its device.
 
-Linux' pseudo-device `any`, bridges, VLANs and merged captures show a packet several times. The first
-counts. A connection is of the device by which its SYN went out last and its SYN-ACK came in first:
-the real one below a bridge. Connections that others dialled (whose SYN came in) are left out.
+Linux's pseudo-device `any`, bridges, VLANs and merged captures show a packet several times. Only
+the first counts. A connection belongs to the device where its SYN left last and its SYN-ACK arrived
+first. Below a bridge that is the real device. Incoming connections are left out.
 """
 
 from __future__ import annotations
@@ -20,38 +20,40 @@ from linklab.field.encapsulation import TCP, InnerPacket, Linked
 from linklab.field.packet_file import CaptureError, Packet, PacketFile
 
 Flow = tuple[bytes, int, bytes, int]
-"""Address and port of the client, and of the server."""
+"""Address and port of the client, then of the server."""
 
 _LATE_S: Final = 0.1
-"""Up to here a packet whose time is before the one before it is late: its processor wrote it later.
-Otherwise the clock was set back."""
+"""A packet that is earlier than the one before it by up to this much was written late by its
+processor. If the difference is larger, the clock was set back."""
 
 _NOTED_S: Final = 0.001
-"""How late a packet is that is worth a note."""
+"""A packet that is later than this is worth a note."""
 
 _SET_BACK: Final = 3
-"""How often a clock may be set back in a capture that is in order."""
+"""The number of times that the clock may be set back. After more, the file is not in order."""
 
 _SEEN_S: Final = (2.0, 0.005)
-"""How long the same packet is the same: with a number or time of its own, and without."""
+"""Equal packets within this time are duplicates: with an own number or timestamp, and without."""
 
 _TIMED_BYTES: Final = 32
-"""Of a header of TCP with timestamps."""
+"""The size of a TCP header with timestamps."""
 
 _TWICE: Final = 0.01
-"""From which share on packets that are there twice are worth a note."""
+"""The share of duplicate packets from which on a note says so."""
 
 _OTHERS: Final = (0.05, 0.5)
-"""From which share on of what came other traffic is worth a note, and makes a rate too wrong."""
+"""The share of other traffic from which on a note says so, and from which on rates are too wrong."""
 
 _STRAYED: Final = 0.01
-"""Of what came: from which share on connections were of several devices."""
+"""The share of bytes over other devices from which on a connection counts as using several."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedSegment:
-    """A segment and the packet of IP that it came in, of `length` bytes, `payload` of them TCP's.
-    `device` is that of its connection."""
+    """A TCP segment in an IP packet of `length` bytes, `payload` of them TCP's.
+
+    `device` is the device of its connection.
+    """
 
     t_s: float
     device: str
@@ -63,7 +65,7 @@ class CapturedSegment:
 
 
 class InOrder:
-    """Packets with times that do not run back. Iterating raises CaptureError."""
+    """Iterates over packets with times that never go back. Iterating raises CaptureError."""
 
     def __init__(self, packets: Iterable[Packet]) -> None:
         self._packets = packets
@@ -99,8 +101,8 @@ class InOrder:
             )
 
 
-class _Once:
-    """Tells packets apart from those that are seen again."""
+class _Duplicates:
+    """Recognises packets that were captured twice."""
 
     def __init__(self) -> None:
         self._recent: dict[tuple[bytes, bytes, int], float] = {}
@@ -108,7 +110,7 @@ class _Once:
         self._since_s = 0.0
 
     def is_seen(self, t_s: float, one: InnerPacket) -> bool:
-        """Whether this is the same packet of IP as one before, whatever routers changed in it."""
+        """Tells whether this IP packet was captured before. Changes by routers are ignored."""
         packet, at = one.packet, one.segment_at
         size = (packet[at + 12] >> 4) * 4
         is_4 = packet[0] >> 4 == 4
@@ -124,7 +126,7 @@ class _Once:
 
 @dataclass(slots=True)
 class _Survey:
-    """The client's connections with their devices. `clients` are its addresses by device."""
+    """The client's connections with their devices; `clients` has its addresses by device."""
 
     devices: dict[Flow, str]
     clients: dict[str, set[bytes]]
@@ -132,13 +134,15 @@ class _Survey:
 
 
 class Segments:
-    """The segments of the client's connections in a file. `notes` and `is_cut` are complete when all
-    are taken. Iterating raises CaptureError, OSError."""
+    """Iterates over the segments of the client's connections in a file.
+
+    `notes` and `is_truncated` are complete at the end. Iterating raises CaptureError, OSError.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._survey = _Survey({}, {}, Counter())
-        self.is_cut = False
+        self.is_truncated = False
         self.notes: list[str] = []
 
     def __iter__(self) -> Iterator[CapturedSegment]:
@@ -147,10 +151,10 @@ class Segments:
         with self._file.open("rb") as opened:
             packets = PacketFile(opened)
             yield from self._segments(packets)
-            self.is_cut = packets.is_cut
+            self.is_truncated = packets.is_truncated
 
     def _segments(self, packets: PacketFile) -> Iterator[CapturedSegment]:
-        in_order, once = InOrder(packets), _Once()
+        in_order, once = InOrder(packets), _Duplicates()
         clients = set().union(*self._survey.clients.values())
         others: Counter[str] = Counter()
         count = twice = came_bytes = strayed_bytes = 0
@@ -201,7 +205,7 @@ class Segments:
             )
 
     def _note_others(self, others: Counter[str], came_bytes: int) -> None:
-        """What else came to the client. Raises CaptureError where that is most of it."""
+        """Notes the client's other traffic. Raises CaptureError if that is most of the traffic."""
         other_bytes = others.total()
         if not came_bytes or other_bytes <= _OTHERS[0] * came_bytes:
             return
@@ -215,7 +219,7 @@ class Segments:
         self.notes.append(f"{share * 100:.0f} % of what came is {what}: it does not count.")
 
     def contents(self) -> str:
-        """What most of the file is, if it is not TCP; for errors."""
+        """Names what most of the file is, if it is not TCP; for errors."""
         return ", ".join(name for name, _ in self._survey.kinds.most_common(3) if name != TCP)
 
 
@@ -249,17 +253,17 @@ def _surveyed(packets: PacketFile) -> _Survey:
     return _Survey(devices, clients, kinds)
 
 
-UNTOLD: Final = "untold "
-"""How devices begin that Linux' older cooked headers do not tell apart by more than an address."""
+UNNAMED: Final = "untold "
+"""The prefix of devices that Linux's older cooked headers tell apart by an address only."""
 
 
 def _device(packet: Packet, one: InnerPacket, *, up: bool) -> str:
-    """The device of a packet; "" where that cannot be told of what came (`up` is False)."""
+    """Returns a packet's device; "" if it is unknown for a received packet (`up` is False)."""
     linked: Linked = encapsulation.linked(packet.link_type, packet.content)
     if linked.sender:
         if not up:
             return ""
         has_address = len(linked.sender) > 2
         where = b"" if has_address else one.source[: 4 if len(one.source) == 4 else 8]
-        return UNTOLD + (linked.sender + where).hex()
+        return UNNAMED + (linked.sender + where).hex()
     return f"{packet.device or '0'}:{linked.number}" if linked.number else packet.device or "0"

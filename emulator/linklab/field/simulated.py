@@ -1,4 +1,4 @@
-"""Downloads as multilink would have recorded them, over links of which all is known: for tests."""
+"""Simulates multilink's recordings of downloads over links with known properties; for tests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ TICK_S = 0.001
 
 @dataclass(frozen=True)
 class SimulatedLink:
-    """A link that carries `rate_bps(t_s)` and whose queue takes `queued_s(t_s)`; bodies are asked for
-    in `asked`, spans of time. `more` are further events of its own."""
+    """A link with capacity `rate_bps(t_s)` and queueing delay `queued_s(t_s)`.
+
+    The client requests bodies in the spans `asked`. `more` are further events of the link.
+    """
 
     name: str = "wifi"
     device: str = "wlan0"
@@ -36,7 +38,7 @@ class SimulatedLink:
 def lines(
     links: Iterable[SimulatedLink], end_s: float, algorithm: str = "alg3", **options: Any
 ) -> list[dict[str, Any]]:
-    """The lines of `client.jsonl`."""
+    """Returns the lines of `client.jsonl`."""
     links = list(links)
     made: list[dict[str, Any]] = []
     for number, link in enumerate(links):
@@ -79,7 +81,7 @@ def _of_link(link: SimulatedLink, end_s: float, first_id: int) -> list[dict[str,
 
 
 def records(links: Iterable[SimulatedLink], end_s: float) -> list[ClientRecord]:
-    """The same as records."""
+    """Returns the lines of `client.jsonl` as records."""
     return [msgspec.convert(one, ClientRecord) for one in lines(links, end_s)]
 
 
@@ -90,7 +92,7 @@ def run_dir(
     size_bytes: int = 0,
     **more: Any,
 ) -> Path:
-    """A run directory as `multilink get` leaves it."""
+    """Writes a run directory like `multilink get --run-dir`."""
     links = list(links)
     made = lines(links, end_s, **more)
     directory.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What was seen of a link from the client's side, over time. Pure."""
+"""Records what a client observed of a link over time. Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from linklab.runs import requests
 from linklab.runs.requests import RangeRequest
 
 Span = tuple[float, float]
-"""From and to, in seconds since the download began."""
+"""Start and end, in seconds since the download began."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkProgress:
-    """Until `t_s` a link has carried `carried_bytes`, frames with their headers. `rtt_s` holds the
-    queues of that moment, `base_rtt_s` none; 0 is unknown. `out_of_order` packets came behind a lost
-    one so far."""
+    """A sample of a link at `t_s`.
+
+    Attributes:
+        carried_bytes: bytes until then, in frames with their headers.
+        rtt_s: round trip with the queues of that moment; 0 if unknown.
+        base_rtt_s: round trip without queues; 0 if unknown.
+        out_of_order: packets until then that came after a lost one.
+    """
 
     t_s: float
     carried_bytes: int
@@ -31,8 +36,10 @@ class LinkProgress:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A connection that was dialled at `dialled_s` and open to requests from `ready_s`, after
-    `tcp_s` for names and TCP's handshake."""
+    """A connection, dialled at `dialled_s` and open to requests from `ready_s`.
+
+    `tcp_s` is the time for the name lookup and TCP's handshake.
+    """
 
     dialled_s: float
     ready_s: float
@@ -40,20 +47,24 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkCourse:
-    """A link in a download.
+class LinkHistory:
+    """What a client observed of a link during a download.
 
-    `seen` ascends. It `is_exact` where packets were counted as they came, and else where bytes were
-    as a program got them: in their order, so that nothing comes behind a lost packet, and then all
-    at once. `asked` is when the client waited for bytes or got some, `coming` when bodies came, as far
-    as requests tell. At `held_s` came, after a silence, what had been sent before it. `given_away_s` are times at which other links took work over, whose bytes still
-    came; `failures` are times and words of connections that failed.
+    Attributes:
+        is_exact: True if packets were counted as they arrived. False if bytes were counted as
+            the program read them: in order, so a loss shows as a pause and a burst.
+        samples: ascending in time.
+        asked: spans in which the client waited for bytes or received some.
+        coming: spans in which response bodies arrived, as far as the requests tell.
+        held_s: arrivals, after a silence, of data that was sent before the silence.
+        given_away_s: times at which other links took over requests whose bytes still arrived.
+        failures: times and messages of failed connections.
     """
 
     link: str
     device: str
     is_exact: bool
-    seen: tuple[LinkProgress, ...]
+    samples: tuple[LinkProgress, ...]
     asked: tuple[Span, ...]
     coming: tuple[Span, ...]
     held_s: tuple[float, ...] = ()
@@ -63,31 +74,33 @@ class LinkCourse:
 
     @property
     def carried_bytes(self) -> int:
-        """All that it carried."""
-        return self.seen[-1].carried_bytes if self.seen else 0
+        """The bytes of the whole download."""
+        return self.samples[-1].carried_bytes if self.samples else 0
 
     def carried_between(self, start_s: float, end_s: float) -> float:
-        """What it carried between two times, in between two looks by their share."""
+        """Returns the bytes carried between two times, interpolated between samples."""
         return self._carried_until(end_s) - self._carried_until(start_s)
 
     def _carried_until(self, at_s: float) -> float:
-        index = bisect.bisect_left(self.seen, at_s, key=lambda one: one.t_s)
-        if index == len(self.seen):
+        index = bisect.bisect_left(self.samples, at_s, key=lambda one: one.t_s)
+        if index == len(self.samples):
             return self.carried_bytes
-        after = self.seen[index]
+        after = self.samples[index]
         before_s, before = 0.0, 0
         if index:
-            before_s, before = self.seen[index - 1].t_s, self.seen[index - 1].carried_bytes
+            before_s, before = self.samples[index - 1].t_s, self.samples[index - 1].carried_bytes
         share = max(0.0, at_s - before_s) / (after.t_s - before_s) if after.t_s > before_s else 1.0
         return before + share * (after.carried_bytes - before)
 
 
 _LEFT_ALONE: Final = ("lost", "excluded")
-"""Reasons of `failover` after which a link has no connection until it is made anew."""
+"""Reasons of the event `failover` after which the link has no open connection."""
 
 
-def of_records(records: Sequence[ClientRecord], link: str, device: str, end_s: float) -> LinkCourse:
-    """A link's course, of the lines of `client.jsonl`, in a download that ended at `end_s`."""
+def of_records(
+    records: Sequence[ClientRecord], link: str, device: str, end_s: float
+) -> LinkHistory:
+    """Returns a link's history from the records of `client.jsonl`; the download ended at `end_s`."""
     own = [one for one in records if one.link == link]
     connections = tuple(
         Connection(
@@ -102,11 +115,11 @@ def of_records(records: Sequence[ClientRecord], link: str, device: str, end_s: f
     ends = [end_s if one.end_s is None else one.end_s for one in made]
     down = _down(own, end_s)
     rtt_s = min((one.min_rtt_ns / 1e9 for one in own if one.min_rtt_ns), default=0.0)
-    return LinkCourse(
+    return LinkHistory(
         link=link,
         device=device,
         is_exact=any(one.segments for one in own),
-        seen=_seen([one for one in own if one.event == "sample"]),
+        samples=_samples([one for one in own if one.event == "sample"]),
         asked=merged([*((one.start_s, end) for one, end in zip(made, ends, strict=True)), *down]),
         coming=merged(
             (begin, end)
@@ -119,8 +132,11 @@ def of_records(records: Sequence[ClientRecord], link: str, device: str, end_s: f
     )
 
 
-def _seen(samples: Sequence[ClientRecord]) -> tuple[LinkProgress, ...]:
-    """What was counted: by the kernel, anew with each connection, where it was; else by the client."""
+def _samples(samples: Sequence[ClientRecord]) -> tuple[LinkProgress, ...]:
+    """Sums up the counters: the kernel's if known, else the client's.
+
+    The kernel's counters start at zero with each connection.
+    """
     found = []
     closed, closed_out_of_order, before = 0, 0, 0
     last: ClientRecord | None = None
@@ -143,13 +159,16 @@ def _seen(samples: Sequence[ClientRecord]) -> tuple[LinkProgress, ...]:
 
 
 def _first_byte_s(request: RangeRequest, rtt_s: float) -> float:
-    """When a request's body can have come first: the client reads in large parts, and so late."""
+    """Returns the earliest time at which a request's body can have arrived.
+
+    The client reads in large parts, so its own time of the first byte may be late.
+    """
     soonest_s = request.start_s + rtt_s
     return soonest_s if request.first_byte_s is None else min(request.first_byte_s, soonest_s)
 
 
 def _down(own: Iterable[ClientRecord], end_s: float) -> list[Span]:
-    """When the client knew the link to be gone."""
+    """Returns the spans in which the client knew that the link was down."""
     spans: list[Span] = []
     since_s: float | None = None
     for one in own:
@@ -169,7 +188,7 @@ def _given_away(own: Iterable[ClientRecord], records: Iterable[ClientRecord]) ->
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The spans in order, those that touch taken together."""
+    """Returns the spans in order. Spans that touch become one."""
     found: list[Span] = []
     for begin, end in sorted(spans):
         if found and begin <= found[-1][1]:
@@ -180,5 +199,5 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def covered_s(spans: Iterable[Span], begin_s: float, end_s: float) -> float:
-    """How much of a time the spans cover."""
+    """Returns the seconds between two times that the spans cover."""
     return sum(max(0.0, min(end_s, to) - max(begin_s, at)) for at, to in spans)

@@ -3,18 +3,18 @@ import pytest
 
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.records import ClientRecord
-from linklab.field import course, simulated
-from linklab.field.course import LinkCourse
+from linklab.field import link_history, simulated
+from linklab.field.link_history import LinkHistory
 from linklab.field.simulated import SimulatedLink
 
 
-def of(link: SimulatedLink, end_s: float = 10.0) -> LinkCourse:
-    return course.of_records(simulated.records([link], end_s), link.name, link.device, end_s)
+def of(link: SimulatedLink, end_s: float = 10.0) -> LinkHistory:
+    return link_history.of_records(simulated.records([link], end_s), link.name, link.device, end_s)
 
 
 def test_spans_that_touch_are_one() -> None:
-    assert course.merged([(3, 4), (1, 2), (2, 2.5), (1.5, 1.7), (6, 6)]) == ((1, 2.5), (3, 4))
-    assert course.covered_s([(1, 2.5), (3, 4)], 2, 3.25) == 0.75
+    assert link_history.merged([(3, 4), (1, 2), (2, 2.5), (1.5, 1.7), (6, 6)]) == ((1, 2.5), (3, 4))
+    assert link_history.covered_s([(1, 2.5), (3, 4)], 2, 3.25) == 0.75
 
 
 def test_what_came_is_counted_in_packets_where_the_kernel_did() -> None:
@@ -27,14 +27,14 @@ def test_what_came_is_counted_in_packets_where_the_kernel_did() -> None:
 
 
 def test_counts_go_on_over_connections_of_which_each_begins_anew() -> None:
-    samples = [(0.1, 10, 1), (0.2, 30, 2), (0.3, 5, 0), (0.4, 40, 7), (0.5, 2, 1)]
+    counted = [(0.1, 10, 1), (0.2, 30, 2), (0.3, 5, 0), (0.4, 40, 7), (0.5, 2, 1)]
     records = [
         ClientRecord(round(t_s * 1e9), "sample", "lte", segments=segments, out_of_order=late)
-        for t_s, segments, late in samples
+        for t_s, segments, late in counted
     ]
-    seen = course.of_records(records, "lte", "rmnet0", 1.0).seen
-    assert [one.carried_bytes // FRAME_BYTES for one in seen] == [10, 30, 35, 70, 72]
-    assert [one.out_of_order for one in seen] == [1, 2, 2, 9, 10]
+    samples = link_history.of_records(records, "lte", "rmnet0", 1.0).samples
+    assert [one.carried_bytes // FRAME_BYTES for one in samples] == [10, 30, 35, 70, 72]
+    assert [one.out_of_order for one in samples] == [1, 2, 2, 9, 10]
 
 
 def test_a_body_may_come_a_round_trip_after_it_was_asked_for() -> None:
@@ -56,7 +56,7 @@ def test_a_link_that_is_known_to_be_gone_is_waited_for() -> None:
         msgspec.convert({"t_ns": round(t_s * 1e9), "link": "wifi", **one}, ClientRecord)
         for t_s, one in events
     ]
-    found = course.of_records(records, "wifi", "wlan0", 9.0)
+    found = link_history.of_records(records, "wifi", "wlan0", 9.0)
     assert found.asked == ((2.0, 3.0), (7.0, 9.0))
     assert found.failures == ((2.5, "no route"), (7.0, "no answer in time"))
-    assert found.connections == (course.Connection(2.8, 3.0, 0.1),)
+    assert found.connections == (link_history.Connection(2.8, 3.0, 0.1),)
