@@ -92,8 +92,12 @@ notebook: setup ## execute the example notebook anew, which shows figures of run
 client-all: packages ## the client for linux/amd64, linux/arm64 and android/arm64
 	@$(SETUP)/client all build
 
+.PHONY: manual
+manual: setup ## man pages of both programs in build/man
+	@$(SETUP)/manual $(PYTHON) build/man
+
 .PHONY: release
-release: packages $(VENV)/.installed ## clients, guest kernel (built anew), wheel, images and checksums in build/release
+release: packages $(VENV)/.installed ## clients, man pages, guest kernel (built anew), wheel, images and checksums in build/release
 	@$(SETUP)/release $(PYTHON) build/release
 
 .PHONY: fuzz

@@ -288,6 +288,7 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
         "#!/bin/sh\n"
         'case "$1 $2" in\n'
         '  "-m hatchling") if [ "$3" = version ]; then echo 1.2.3; else touch "$7/linklab-1.2.3.whl"; fi ;;\n'
+        "  *handbook/commands.py*) ;;\n"
         f'  "-m linklab.places.guest") at=$LINKLAB_CACHE/kernel/linux-{named}\n'
         '    [ -e "$at" ] || { mkdir -p "$LINKLAB_CACHE/kernel" && echo built >"$at"; } ;;\n'
         f'  *) exec {sys.executable} "$@" ;;\n'
@@ -318,5 +319,6 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
         assert not (output / poisoned.name).exists()
         return
     assert (output / poisoned.name).read_text() == "built\n"
+    assert "linklab-man.tar.gz" in (output / "SHA256SUMS").read_text()
     assert poisoned.name in (output / "SHA256SUMS").read_text()
     assert poisoned.read_text() == "of nobody knows where"

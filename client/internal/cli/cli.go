@@ -133,6 +133,13 @@ func newRoot(logs *logging) *cobra.Command {
 	return root
 }
 
+// Root returns the program with all its commands, for what describes them.
+func Root() *cobra.Command {
+	root := newRoot(&logging{})
+	addCompletion(root)
+	return root
+}
+
 // exactly refuses any other number of arguments; names says what they are.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(command *cobra.Command, arguments []string) error {

@@ -14,9 +14,8 @@ import (
 
 // everyCommand are all commands and their own ones, and the program itself.
 func everyCommand() []*cobra.Command {
-	root := newRoot(&logging{})
+	root := Root()
 	root.SetOut(io.Discard)
-	addCompletion(root)
 	all := []*cobra.Command{root}
 	for i := 0; i < len(all); i++ {
 		all = append(all, all[i].Commands()...)

@@ -95,13 +95,17 @@ def name_of(option: argparse.Action) -> str:
     return name if name.startswith("--") else f"--{option.dest}"
 
 
+def in_order(actions: Iterable[argparse.Action]) -> list[argparse.Action]:
+    """Returns the options of a group as `OPTIONS` has them; arguments without a dash stay in order."""
+    found = list(actions)
+    if not all(one.option_strings for one in found):
+        return found
+    return sorted(found, key=lambda one: _PLACES.get(name_of(one), ("", math.inf))[1])
+
+
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Sorts the options of a group as `OPTIONS` has them; arguments without a dash stay in order."""
+    """Shows the options of a group in order."""
 
     def add_arguments(self, actions: Iterable[argparse.Action]) -> None:
         """Adds a group's arguments."""
-        super().add_arguments(
-            sorted(actions, key=lambda one: _PLACES.get(name_of(one), ("", math.inf))[1])
-            if all(one.option_strings for one in actions)
-            else actions
-        )
+        super().add_arguments(in_order(actions))
