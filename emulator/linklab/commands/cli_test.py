@@ -423,6 +423,7 @@ def test_without_mininet_all_but_the_lab_is_there() -> None:
     others = {name for name in need_it if not name.startswith("linklab.lab.")}
     assert others == {
         "linklab.runs.execution",
+        "linklab.runs.execution_programs",
         "linklab.runs.guest_session",
         "linklab.runs.names",
     }

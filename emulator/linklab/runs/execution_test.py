@@ -1,18 +1,13 @@
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
 from linklab.lab.kernel.netlink import NetlinkError
-from linklab.lab.network.lab import Lab, LabError
-from linklab.lab.network.services import OwnServer
+from linklab.lab.network.lab import LabError
 from linklab.runs import execution
-from linklab.runs.job import Job
 from linklab.scenario import ScenarioError
 
 
@@ -23,30 +18,6 @@ def handlers() -> Iterator[None]:
     yield
     for signum, handler in before.items():
         signal.signal(signum, handler)
-
-
-def patiently(process: subprocess.Popen[bytes], limit_s: float) -> None:
-    """Has who waits for a limited time for a process do it for this one."""
-    wait = process.wait
-    process.wait = lambda timeout=None: wait(timeout and limit_s)  # type: ignore[method-assign]
-
-
-def test_a_client_is_asked_to_end_before_it_is_killed() -> None:
-    polite = subprocess.Popen(["sleep", "60"])
-    patiently(polite, 60)
-    execution._end(polite)
-    assert polite.returncode == -signal.SIGINT
-    execution._end(polite)  # One that has ended is left alone.
-
-    stubborn = subprocess.Popen(
-        ["sh", "-c", "trap '' INT; echo ready; while :; do sleep .1; done"], stdout=subprocess.PIPE
-    )
-    assert stubborn.stdout is not None
-    assert stubborn.stdout.readline() == b"ready\n"
-    patiently(stubborn, 0.05)
-    execution._end(stubborn)
-    assert stubborn.returncode == -signal.SIGKILL
-    stubborn.stdout.close()
 
 
 @pytest.mark.parametrize(
@@ -104,19 +75,3 @@ def test_success_leaves_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(execution, "execute", lambda run_dir: None)
     assert execution.main([str(tmp_path)]) == 0
     assert list(tmp_path.iterdir()) == []
-
-
-def test_files_of_other_people_s_programs_are_for_the_lab_to_check() -> None:
-    wanted = {"curl-lte": True, "aria2-2": True, "mptcp": True, "alg3": False, None: False}
-    for contestant, checks in wanted.items():
-        job = cast(Job, SimpleNamespace(contestant=contestant))
-        assert execution._is_for_the_lab_to_check(job) is checks
-
-
-def test_a_server_of_the_users_is_not_asked_to_do_without_tls(tmp_path: Path) -> None:
-    job = cast(Job, SimpleNamespace(contestant="loss-fetching", server=OwnServer(("serve",))))
-    lab = cast(Lab, SimpleNamespace(server=None))
-    with pytest.raises(LabError, match="^loss-fetching needs HTTP without TLS"):
-        execution._server(
-            lab, job, job, Path("/"), tmp_path, tmp_path, None, mptcp=False, plain=True
-        )

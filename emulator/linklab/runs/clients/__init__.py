@@ -6,7 +6,7 @@ program for all: it makes its requests through a proxy that runs an algorithm, o
 Multipath TCP. Each program has a file here; `registry.py` lists them.
 """
 
-from linklab.runs.clients.client import ClientUnderTest, Task
+from linklab.runs.clients.client import ClientUnderTest
 from linklab.runs.clients.multilink import ALIASES, TLS
 from linklab.runs.clients.registry import (
     GROUPS,
@@ -27,6 +27,7 @@ from linklab.runs.clients.registry import (
     peers,
     published,
 )
+from linklab.runs.clients.task import Task
 
 __all__ = [
     "ALIASES",

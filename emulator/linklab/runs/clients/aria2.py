@@ -11,8 +11,8 @@ from linklab.runs.clients.client import (
     ClientUnderTest,
     Command,
     PeerProgram,
-    Task,
 )
+from linklab.runs.clients.task import Task
 from linklab.scenario.workload import WHOLE_FILE
 
 PROGRAM: Final = PeerProgram(package="aria2", executable="aria2c")

@@ -1,4 +1,4 @@
-"""What a client under test is, and what it is told of its run."""
+"""What a client under test is: its commands, and what it needs of the lab."""
 
 from __future__ import annotations
 
@@ -6,29 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from linklab.lab.multipath.path_use import PathUse
-from linklab.scenario import Scenario
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a client is to download in the lab, and where things are there; or to upload: the file
-    `payload`.
-
-    `wireless` has the links' signal strengths in the form of /proc/net/wireless, `energy` is the
-    file of the energy model.
-    """
-
-    scenario: Scenario
-    url: str
-    ca_file: str
-    output: str
-    run_dir: str
-    payload: str
-    sha256: str
-    multilink: str
-    wireless: str
-    energy: str
-
+from linklab.runs.clients.preparations import Preparation
+from linklab.runs.clients.task import Task
 
 Command = Callable[[Task], list[str]]
 """Makes the words of a command for a task."""
@@ -51,20 +30,16 @@ class ClientUnderTest:
     multilink without which it cannot decide. It decides only between links of `kinds`, if there
     are any. With `multipath` client and server hosts speak Multipath TCP, and use the links so.
 
-    With `offloads_acks`, LTE carries the acknowledgements of what Wi-Fi brings. With
-    `aggregates_acks`, one acknowledgement stands for twelve packets. With `freezes`, the sender
-    learns over LTE that Wi-Fi is silent. With `fetches_losses`, LTE brings what Wi-Fi loses; then
-    the server answers without TLS, too.
+    `prepare` changes the lab for the time of the run. With `plain_http` the server answers without
+    TLS, too.
     """
 
     name: str
     commands: Mapping[str, Command]
     program: PeerProgram | None = None
     multipath: PathUse | None = None
-    offloads_acks: bool = False
-    aggregates_acks: bool = False
-    freezes: bool = False
-    fetches_losses: bool = False
+    prepare: Preparation | None = None
+    plain_http: bool = False
     inputs: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
 
@@ -77,7 +52,7 @@ class ClientUnderTest:
     @property
     def changes_tcp(self) -> bool:
         """Whether a link is used otherwise than TCP alone uses it."""
-        return any((self.offloads_acks, self.aggregates_acks, self.freezes, self.fetches_losses))
+        return self.prepare is not None or self.plain_http
 
     @property
     def needs_energy(self) -> bool:

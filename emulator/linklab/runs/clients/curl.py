@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from linklab.runs.clients.client import (
-    ClientFamily,
-    ClientUnderTest,
-    Command,
-    PeerProgram,
-    Task,
-)
+from linklab.runs.clients.client import ClientFamily, ClientUnderTest, Command, PeerProgram
+from linklab.runs.clients.task import Task
 from linklab.scenario.workload import UPLOAD, WHOLE_FILE
 
 PROGRAM: Final = PeerProgram(package="curl", executable="curl")

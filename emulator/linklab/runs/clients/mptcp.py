@@ -7,7 +7,8 @@ from typing import Final
 from linklab.lab.multipath.path_use import PathUse
 from linklab.runs.applications import APPLICATIONS
 from linklab.runs.clients import curl, multilink
-from linklab.runs.clients.client import ClientFamily, ClientUnderTest, PeerProgram, Task
+from linklab.runs.clients.client import ClientFamily, ClientUnderTest, PeerProgram
+from linklab.runs.clients.task import Task
 from linklab.scenario.workload import UPLOAD, WHOLE_FILE
 
 PROGRAM: Final = PeerProgram(package="mptcpize", executable="mptcpize")

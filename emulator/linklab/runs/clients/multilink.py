@@ -9,7 +9,8 @@ from typing import Final
 from linklab.core.algorithms import TABLE, Algorithm
 from linklab.runs import applications
 from linklab.runs.applications import APPLICATIONS
-from linklab.runs.clients.client import ClientFamily, ClientUnderTest, Command, Task
+from linklab.runs.clients.client import ClientFamily, ClientUnderTest, Command
+from linklab.runs.clients.task import Task
 from linklab.scenario.workload import UPLOAD, WHOLE_FILE
 
 TLS: Final = ("--min-tls-version", "1.3")

@@ -7,8 +7,9 @@ from typing import Final
 from linklab.core.link_kinds import LTE, WIFI
 from linklab.lab.multipath.path_use import link_of_kind
 from linklab.lab.network.topology import SERVER_ADDRESS, link_paths
-from linklab.runs.clients import curl
-from linklab.runs.clients.client import ClientFamily, ClientUnderTest, Task
+from linklab.runs.clients import curl, preparations
+from linklab.runs.clients.client import ClientFamily, ClientUnderTest
+from linklab.runs.clients.task import Task
 from linklab.scenario.workload import WHOLE_FILE
 
 
@@ -31,9 +32,18 @@ _OVER_WIFI = {WHOLE_FILE: curl.download(_wifi_address)}
 
 FAMILY: Final = ClientFamily(
     (
-        ClientUnderTest("offloading-ack", _OVER_WIFI, program=curl.PROGRAM, offloads_acks=True),
-        ClientUnderTest("aggregating-ack", _OVER_WIFI, program=curl.PROGRAM, aggregates_acks=True),
-        ClientUnderTest("freeze", _OVER_WIFI, program=curl.PROGRAM, freezes=True),
-        ClientUnderTest("loss-fetching", {WHOLE_FILE: _loss_fetching}, fetches_losses=True),
+        ClientUnderTest(
+            "offloading-ack", _OVER_WIFI, program=curl.PROGRAM, prepare=preparations.acks_over_lte
+        ),
+        ClientUnderTest(
+            "aggregating-ack",
+            _OVER_WIFI,
+            program=curl.PROGRAM,
+            prepare=preparations.aggregated_acks,
+        ),
+        ClientUnderTest(
+            "freeze", _OVER_WIFI, program=curl.PROGRAM, prepare=preparations.silence_told_over_lte
+        ),
+        ClientUnderTest("loss-fetching", {WHOLE_FILE: _loss_fetching}, plain_http=True),
     )
 )

@@ -1,0 +1,122 @@
+"""What clients under test change in a lab before they start, as context managers.
+
+Modules of the lab are imported inside the functions: they load Mininet, which is slow, and which only
+places where labs run have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from linklab.core.link_kinds import LTE, WIFI
+from linklab.lab.kernel.namespace import inside, write_sysctls
+from linklab.lab.multipath.path_use import PathUse, link_of_kind
+from linklab.places.guest.init import mount, unmount
+from linklab.runs import run_energy
+from linklab.runs.clients.task import Task
+
+if TYPE_CHECKING:
+    from linklab.lab.multipath.multipath import Multipath
+    from linklab.lab.multipath.path_control import Control
+    from linklab.lab.network.lab import Lab
+    from linklab.lab.player.player import Player
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyLab:
+    """A lab that stands, and whose player has not started."""
+
+    lab: Lab
+    player: Player
+    task: Task
+
+    @property
+    def wifi(self) -> str:
+        """The name of the Wi-Fi link."""
+        return link_of_kind(self.task.scenario.links, WIFI)
+
+    @property
+    def lte(self) -> str:
+        """The name of the LTE link."""
+        return link_of_kind(self.task.scenario.links, LTE)
+
+
+Preparation = Callable[[ReadyLab], AbstractContextManager[None]]
+
+
+@contextlib.contextmanager
+def acks_over_lte(ready: ReadyLab) -> Iterator[None]:
+    """Leads the acknowledgements of Wi-Fi's connections over LTE."""
+    from linklab.lab.multipath import path_control  # Loads Mininet.
+    from linklab.lab.super_aggregation.ack_offload import AckOffload
+
+    control = AckOffload(ready.lab, ready.player, of=ready.wifi, over=ready.lte)
+    with contextlib.closing(control):
+        path_control.follow(control, ready.player)
+        yield
+
+
+@contextlib.contextmanager
+def silence_told_over_lte(ready: ReadyLab) -> Iterator[None]:
+    """Tells the senders of Wi-Fi's connections over LTE when Wi-Fi is silent."""
+    from linklab.lab.multipath import path_control  # Loads Mininet.
+    from linklab.lab.super_aggregation.blackout_freeze import BlackoutFreeze
+
+    control = BlackoutFreeze(ready.lab, ready.player, of=ready.wifi, over=ready.lte)
+    with contextlib.closing(control):
+        path_control.follow(control, ready.player)
+        yield
+
+
+@contextlib.contextmanager
+def aggregated_acks(ready: ReadyLab) -> Iterator[None]:
+    """Has the client acknowledge many packets of Wi-Fi at a time."""
+    from linklab.lab.super_aggregation import ack_aggregation  # Loads Mininet.
+
+    sysfs = Path(ready.task.output).with_name("sysfs")
+    sysfs.mkdir()
+    with inside(ready.lab.client.node.namespace):  # A sysfs has the interfaces of who mounts it.
+        mount("sysfs", str(sysfs), "sysfs")
+    try:
+        ack_aggregation.aggregate(ready.lab, ready.wifi, sysfs)
+    finally:
+        unmount(str(sysfs))
+        sysfs.rmdir()
+    yield
+
+
+@contextlib.contextmanager
+def multipath_tcp(ready: ReadyLab, use: PathUse) -> Iterator[Multipath]:
+    """Has Multipath TCP use the links so, from the first connection on."""
+    from linklab.lab.multipath import path_control  # Loads Mininet.
+    from linklab.lab.multipath.multipath import Multipath
+
+    with contextlib.closing(Multipath(ready.lab)) as multipath:
+        if use.control:
+            path_control.follow(_control(ready, multipath, use), ready.player)
+        else:
+            first = use.first_of(ready.task.scenario.links)
+            multipath.use_all(backups_of=first if use.backups else None)
+        yield multipath
+
+
+def _control(ready: ReadyLab, multipath: Multipath, use: PathUse) -> Control:
+    """Makes what decides, while the client runs, which links Multipath TCP uses."""
+    from linklab.lab.multipath import path_control  # Loads Mininet.
+
+    lab, player, scenario = ready.lab, ready.player, ready.task.scenario
+    first = use.first_of(scenario.links)
+    if not use.needs_energy:
+        return path_control.SinglePath(lab, multipath, player, first=first)
+    for host in (lab.client, lab.server):  # A window is kept while its subflow rests.
+        write_sysctls(host.node.namespace, {"net.ipv4.tcp_slow_start_after_idle": "0"})
+    model = run_energy.model_of(Path(ready.task.run_dir))
+    assert model is not None  # `registry.misfit` has seen to it.
+    if use.control == "schedule":
+        return path_control.ScheduleControl(lab, multipath, player, model, scenario)
+    return path_control.EnergyControl(lab, multipath, player, model, wifi=first, lte=ready.lte)

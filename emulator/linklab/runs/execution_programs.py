@@ -1,0 +1,181 @@
+"""The server and the client of a run: their commands, how they start, how the client ends."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from linklab.core.placeholders import filled
+from linklab.lab.network.lab import Host, Lab, LabError
+from linklab.lab.player.player import Player
+from linklab.lab.programs import own_server, program_root, server, terminal
+from linklab.lab.programs.server import Server
+from linklab.runs import environment
+from linklab.runs.execution_plan import Plan
+
+Stream = IO[bytes] | int
+
+
+class NextRun(Exception):
+    """Somebody who watches wants the next run."""
+
+
+def server_starter(plan: Plan, lab: Lab) -> Callable[[], Server]:
+    """Returns what starts the run's server: the user's, or H2O.
+
+    Raises LabError for a server of the user's that would have to answer without TLS, too.
+    """
+    if plan.uploads is not None:
+        plan.scratch.chmod(0o711)
+        plan.uploads.mkdir()
+        plan.uploads.chmod(0o777)  # For whomever H2O becomes.
+    if plan.as_written.server is None:
+        return functools.partial(
+            server.start,
+            lab.server,
+            Path(plan.job.certificate),
+            Path(plan.job.key),
+            Path(plan.job.payload),
+            plan.run_dir,
+            mptcp=plan.path_use is not None,
+            uploads=plan.uploads,
+            plain=plan.needs_plain_http,
+        )
+    if plan.needs_plain_http:
+        raise LabError(
+            f"{plan.as_written.contestant} needs HTTP without TLS, which only H2O is set up for"
+        )
+    directory = plan.scratch / "server"
+    values = environment.for_server(plan.as_written)
+    return functools.partial(
+        own_server.start,
+        lab.server,
+        [
+            *program_root.at(plan.host_root, lab.server, directory),
+            *(filled(word, values) for word in plan.as_written.server.command),
+        ],
+        plan.as_written.server.port,
+        plan.run_dir,
+        environment=environment.own(plan.as_written.environment, directory, values),
+        directory=directory,
+    )
+
+
+def client_command(plan: Plan, lab: Lab) -> list[str]:
+    """Returns the client's command. A user's command runs from the host's files."""
+    if plan.client is not None:
+        return plan.client.command(plan.task)
+    job = plan.as_written
+    own = [filled(word, environment.for_client(job, plan.task)) for word in job.command or []]
+    if job.terminal is None:
+        return [*program_root.at(plan.host_root, lab.client, plan.scratch), *own]
+    there = Path(job.terminal.directory)
+    if not (plan.host_root / there.relative_to("/")).is_dir():  # It is hidden.
+        there = plan.scratch
+    enter = program_root.at(plan.host_root, _client_host(plan, lab), there)
+    return [shutil.which("setsid") or "setsid", "--ctty", *enter, *own]
+
+
+def _client_host(plan: Plan, lab: Lab) -> Host:
+    """The host of the client's program: a terminal may be on the server."""
+    at = plan.client_job.terminal
+    return lab.server if at is not None and at.on == "server" else lab.client
+
+
+def run_client(
+    plan: Plan, lab: Lab, player: Player, argv: list[str], serving: Server
+) -> tuple[int, int]:
+    """Runs the client to its end while the links change. Returns its exit code and nanoseconds.
+
+    Raises LabError when the server dies first.
+    """
+    if plan.job.shift_s:
+        player.play_until(plan.job.shift_s)
+    with _streams(plan) as (stdin, stdout, stderr):
+        started_ns = time.monotonic_ns()
+        process = _client_host(plan, lab).start(
+            argv,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            environment=environment.of_client(plan.client_job, plan.task, plan.scratch),
+            directory=plan.scratch,
+        )
+        try:
+            with _watched(plan, player, process, serving) as last_look:
+                _play(player, process, serving, last_look)
+        finally:
+            end(process)
+        return process.returncode, time.monotonic_ns() - started_ns
+
+
+@contextlib.contextmanager
+def _streams(plan: Plan) -> Iterator[tuple[Stream, Stream, Stream]]:
+    """The input, output and errors of the client's program: files, or its terminal."""
+    if plan.job.terminal is None:
+        out_file, err_file = plan.run_dir / "client.out", plan.run_dir / "client.err"
+        with out_file.open("wb") as out, err_file.open("wb") as err:
+            yield subprocess.DEVNULL, out, err
+        return
+    joined = terminal.PseudoTerminal(terminal.channel(), plan.job.terminal.window)
+    with contextlib.closing(joined):
+        yield (joined.program_end,) * 3
+
+
+@contextlib.contextmanager
+def _watched(
+    plan: Plan, player: Player, client: subprocess.Popen[bytes], serving: Server
+) -> Iterator[Callable[[], None]]:
+    """Has the player sample what client and server use, where computing takes time. Yields what takes
+    a last sample. In virtual time it does not as much as look at the clock."""
+    if plan.job.clock == "virtual":
+        yield lambda: None
+        return
+    from linklab.lab.programs import processes  # psutil is slow to load.
+
+    pids = {"client": client.pid, "server": serving.process.pid}
+    with contextlib.closing(processes.ProcessWatch(plan.run_dir, pids)) as watch:
+        watch.look(player.now_s())
+        player.every(processes.PERIOD_S, watch.look)
+        yield lambda: watch.look(player.now_s())
+
+
+def _play(
+    player: Player,
+    client: subprocess.Popen[bytes],
+    serving: Server,
+    last_look: Callable[[], None],
+) -> None:
+    """Plays until the client ends; LabError when the server dies first."""
+    descriptors = [os.pidfd_open(process.pid) for process in (client, serving.process)]
+    waiting = list(descriptors)
+    try:
+        while descriptors[0] not in (ended := player.play(waiting)):
+            serving.check()
+            waiting = [one for one in waiting if one not in ended]
+        last_look()
+    except NextRun:
+        end(client)
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+    client.wait()
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Asks the client to end, gives it two seconds, then kills it."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
