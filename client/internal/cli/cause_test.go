@@ -95,12 +95,12 @@ func TestErrorsNameTheCause(t *testing.T) {
 		}, []string{"ENHANCE_YOUR_CALM", "too many from you"}},
 		"GOAWAY before a request": {func(conn *tls.Conn, requests int) {
 			conn.Write(goAway(2, "no room"))
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond) // The client reads it before the connection ends.
 			end(conn)
 		}, []string{`INTERNAL_ERROR: "no room"`}},
 		"GOAWAY in two steps": {func(conn *tls.Conn, requests int) {
 			conn.Write(append(goAway(0, ""), goAway(12, "")...))
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond) // As above.
 			end(conn)
 		}, []string{"INADEQUATE_SECURITY"}},
 		"error of protocol, the server's": {func(conn *tls.Conn, requests int) {

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/eventually"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
 )
@@ -51,7 +52,7 @@ type slowBody struct{ http.ResponseWriter }
 func (b slowBody) Write(p []byte) (int, error) {
 	const piece = 8000
 	for sent := 0; sent < len(p); sent += piece {
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // This server is slow.
 		if n, err := b.ResponseWriter.Write(p[sent:min(len(p), sent+piece)]); err != nil {
 			return sent + n, err
 		}
@@ -98,11 +99,7 @@ func TestAnExpiredURLsSuccessorGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			// A checkpoint is made after 5 s.
-			for range 120 {
-				if time.Sleep(50 * time.Millisecond); provenBytes(t, name+".part") > 0 {
-					break
-				}
-			}
+			eventually.Is(t, "bytes are in the part", func() bool { return provenBytes(t, name+".part") > 0 })
 			if err := first.Process.Signal(test.signal); err != nil {
 				t.Fatal(err)
 			}
@@ -320,12 +317,10 @@ func TestTheDaemonWaitsBehindAPortal(t *testing.T) {
 		t.Fatalf("add: exit code %d, stderr %q", code, stderr)
 	}
 	state := func(want string) (status string) {
-		for range 1000 {
-			if _, status, _ = run("status", "1"); strings.Contains(status, want) {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		eventually.Is(t, "the download is"+want, func() bool {
+			_, status, _ = run("status", "1")
+			return strings.Contains(status, want)
+		})
 		return status
 	}
 	if status := state(" waiting "); !strings.Contains(status, "as a captive portal answers") {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/daemon"
+	"github.com/linklab/linklab/client/internal/eventually"
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
@@ -43,7 +44,7 @@ func startDaemon(t *testing.T, flags ...string) (stop func() string) {
 				return stderr
 			})
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // Until it is there.
 	}
 	wg.Wait()
 	t.Fatalf("the daemon does not start: exit code %d, stderr %q", code, stderr)
@@ -246,15 +247,10 @@ func TestTheDaemonWaitsForTheServer(t *testing.T) {
 	}
 	waiting := regexp.MustCompile(`(?m)^1   waiting .* file.bin: link wifi: .*connection refused; link later: .*no such device; tries again at \d\d:\d\d:\d\d$`)
 	var stdout string
-	for range 6000 {
-		if _, stdout, _ = run("status"); waiting.MatchString(stdout) {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if !waiting.MatchString(stdout) {
-		t.Errorf("while nobody answers the status is\n%s", stdout)
-	}
+	eventually.Is(t, "the download waits for the server", func() bool {
+		_, stdout, _ = run("status")
+		return waiting.MatchString(stdout)
+	})
 
 	server := httptest.NewUnstartedServer(http.HandlerFunc(content))
 	server.Listener.Close()

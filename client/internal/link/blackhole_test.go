@@ -79,7 +79,7 @@ func goAround(t *testing.T, towards bool) {
 		if took = time.Since(start); err == nil {
 			conn.Close()
 		} else {
-			time.Sleep(attemptDelay / 5)
+			time.Sleep(attemptDelay / 5) // An attempt may be refused at once.
 			took = time.Hour
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linklab/linklab/client/internal/block"
+	"github.com/linklab/linklab/client/internal/eventually"
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
@@ -208,11 +209,7 @@ func TestFlowThatStopsAndGoesOn(t *testing.T) {
 		defer c.mu.Unlock()
 		return c.mark
 	}
-	for deadline := time.Now().Add(time.Minute); marked() != 0; time.Sleep(patience) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the low-water mark is %d though nothing comes", marked())
-		}
-	}
+	eventually.Is(t, "there is no low-water mark while nothing comes", func() bool { return marked() == 0 })
 	if _, err := server.Write([]byte("again")); err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +252,7 @@ func TestCloseEndsTheWait(t *testing.T) {
 			_, err := c.Read(make([]byte, 1))
 			failed <- err
 		}()
-		time.Sleep(patience / 2)
+		time.Sleep(patience / 2) // The read waits by then.
 		c.Close()
 		if err := <-failed; !errors.Is(err, net.ErrClosed) {
 			t.Errorf("batching %v: a read of a closed connection returns %v", batching, err)
@@ -338,23 +335,18 @@ func TestAcknowledged(t *testing.T) {
 	if _, err := c.Write(make([]byte, 1000)); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	eventually.Is(t, "what was sent is acknowledged", func() bool {
 		bytes, all, err := c.Acknowledged()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes == before+1000 && all {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are acknowledged, all %v, though nothing is lost", bytes-before, all)
-		}
-	}
+		return bytes == before+1000 && all
+	})
 	deafen(t, server)
 	if _, err := c.Write([]byte("lost")); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond) // An acknowledgement would be here by then.
 	if bytes, all, err := c.Acknowledged(); bytes != before+1000 || all || err != nil {
 		t.Errorf("%d bytes are acknowledged, all %v, %v, though the last were lost", bytes-before, all, err)
 	}
@@ -374,15 +366,13 @@ func TestTheRoundTripOfWhatWasSent(t *testing.T) {
 	if _, err := c.Write(make([]byte, 1000)); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	eventually.Is(t, "the round trip is measured", func() bool {
 		rtt, err := c.RoundTrip()
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("%+v, %v", rtt, err)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if rtt.Acknowledged == before.Acknowledged+1000 && rtt.Sending > 0 {
-			return
-		}
-	}
+		return rtt.Acknowledged == before.Acknowledged+1000 && rtt.Sending > 0
+	})
 }
 
 // With FillSegments a small segment waits for further bytes while others are in flight.

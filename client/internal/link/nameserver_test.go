@@ -122,7 +122,7 @@ func (s *nameServerOf) answer(query []byte, datagram bool) (answers [][]byte) {
 	if err != nil || z.silent || z.drop > 0 || z.silentAAAA && q.Type == dnsmessage.TypeAAAA {
 		return nil
 	}
-	time.Sleep(z.delay)
+	time.Sleep(z.delay) // This server is slow.
 	code := z.code
 	if q.Type == dnsmessage.TypeAAAA && z.codeAAAA != 0 {
 		code = z.codeAAAA

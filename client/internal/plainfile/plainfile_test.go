@@ -229,7 +229,7 @@ func TestAPipeWithoutAReader(t *testing.T) {
 		}
 		opened <- err
 	}()
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond) // The writer waits by then.
 	reader, err := os.Open(name)
 	must(t, err)
 	defer reader.Close()

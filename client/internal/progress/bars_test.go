@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/linklab/linklab/client/internal/eventually"
 	"github.com/linklab/linklab/client/internal/overheard"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transfer"
@@ -19,11 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func seen(t *testing.T, screen *overheard.Text, words ...string) {
 	t.Helper()
 	for _, want := range words {
-		for deadline := time.Now().Add(time.Minute); !strings.Contains(screen.String(), want); time.Sleep(rundir.SampleInterval) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%q is not shown in %q", want, screen.String())
-			}
-		}
+		eventually.Is(t, fmt.Sprintf("%q is shown", want), func() bool { return strings.Contains(screen.String(), want) })
 	}
 }
 

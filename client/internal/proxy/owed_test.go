@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/linklab/linklab/client/internal/eventually"
 	"github.com/linklab/linklab/client/internal/link"
 )
 
@@ -63,16 +63,11 @@ func TestAnIdleConnectionIsLeftAlone(t *testing.T) {
 		})
 		until := func(what string, want bool) {
 			t.Helper()
-			for range 2400 {
+			eventually.Is(t, fmt.Sprintf("%s, TLS %v: asked is %v", what, secure, want), func() bool {
 				mu.Lock()
-				got := asking(t, ports)
-				mu.Unlock()
-				if got == want {
-					return
-				}
-				time.Sleep(25 * time.Millisecond)
-			}
-			t.Errorf("%s, TLS %v: asked is %v", what, secure, !want)
+				defer mu.Unlock()
+				return asking(t, ports) == want
+			})
 		}
 		for range 2 {
 			ended := make(chan struct{})

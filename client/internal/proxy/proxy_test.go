@@ -551,7 +551,7 @@ func testBackPressure(t *testing.T, v version) {
 	conn.(*net.TCPConn).SetReadBuffer(64 << 10)
 	fmt.Fprintf(conn, "GET /%s/f HTTP/1.1\r\nHost: %s\r\n\r\n", o.URL, address)
 	settled := func() (at int64) {
-		for last := int64(-1); ; time.Sleep(300 * time.Millisecond) {
+		for last := int64(-1); ; time.Sleep(300 * time.Millisecond) { // Far longer than a range takes.
 			mu.Lock()
 			at = highest
 			mu.Unlock()

@@ -116,7 +116,7 @@ func TestASlowServer(t *testing.T) {
 	var requests atomic.Int64
 	o := serve(t, false, func(w http.ResponseWriter, r *http.Request) {
 		if requests.Add(1) > 1 {
-			time.Sleep(silence + time.Second)
+			time.Sleep(silence + time.Second) // This server is slow.
 		}
 		fmt.Fprint(w, "slow")
 	})

@@ -387,7 +387,7 @@ func (h *hostile) take(w http.ResponseWriter, r *http.Request, size int, whole b
 	if e.left > 0 {
 		return // What follows goes wrong.
 	}
-	time.Sleep(e.late)
+	time.Sleep(e.late) // This server is late.
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.got[r.URL.Path] == nil {
@@ -441,7 +441,7 @@ func (e *edited) piece(left int) int {
 		return left
 	}
 	n := min(left, 8<<10)
-	time.Sleep(time.Duration(float64(n) / e.rate * 1e9))
+	time.Sleep(time.Duration(float64(n) / e.rate * 1e9)) // This server is slow.
 	return n
 }
 
@@ -450,7 +450,7 @@ func (e *edited) Write(p []byte) (int, error) {
 		e.begun = true
 		if e.late > 0 {
 			e.flush()
-			time.Sleep(e.late)
+			time.Sleep(e.late) // And late.
 		}
 	}
 	cut := e.left > 0 && e.left <= len(p)

@@ -204,7 +204,7 @@ func TestConnectionsOfAPage(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // Requests overlap, if there are more.
 		now.Add(-1)
 		content(w, r)
 	})
@@ -219,7 +219,7 @@ func TestLateness(t *testing.T) {
 	var n atomic.Int32
 	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if n.Add(1) == 2 {
-			time.Sleep(1500 * time.Millisecond)
+			time.Sleep(1500 * time.Millisecond) // This answer is late.
 		}
 		content(w, r)
 	})
