@@ -111,7 +111,7 @@ func (r recorder) Record(_ time.Duration, e rundir.Event) { r(e) }
 type slowBody struct{ io.ReadCloser }
 
 func (b slowBody) Read(p []byte) (int, error) {
-	time.Sleep(time.Millisecond)
+	time.Sleep(time.Millisecond) // This server is slow.
 	return b.ReadCloser.Read(p[:min(len(p), 16<<10)])
 }
 
