@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -180,14 +181,17 @@ func TestTheFileChangedOnAllLinks(t *testing.T) {
 	for _, links := range []int{1, 2} {
 		for _, algorithm := range []string{"adaptive", "alg3"} {
 			t.Run(fmt.Sprintf("%d, %s", links, algorithm), func(t *testing.T) {
+				var mu sync.Mutex
 				var asked [2]int
 				begun := false
 				handler := func(w http.ResponseWriter, r *http.Request) {
 					i := strings.Index("wl", r.RemoteAddr[:1])
+					mu.Lock()
 					begun = begun || r.Method == http.MethodGet && r.Header.Get("Range") != "bytes=0-0"
 					if !begun {
 						asked[i]++
 					}
+					mu.Unlock()
 					content(w, r)
 				}
 				summary, _ := behind(t, handler, `"before"`, func(o *Options, _ *network) {
