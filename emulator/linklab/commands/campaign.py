@@ -26,7 +26,7 @@ from linklab.commands.options import (
 )
 from linklab.commands.running import Result
 from linklab.core import extras
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.display import printing
 from linklab.display.progress import progress
 from linklab.places.guest.boot import side_by_side
@@ -165,7 +165,7 @@ def _cluster(options: argparse.Namespace, campaign: Campaign) -> AbstractContext
     if options.scheduler:
         files = (options.tls_ca, options.tls_cert, options.tls_key)
         certificates = cluster.Certificates(*files) if all(files) else None
-        return cluster.existing(options.scheduler, certificates, complain)
+        return cluster.existing(options.scheduler, certificates, report_error)
     return on_this_machine(campaign, options.jobs)
 
 
@@ -196,7 +196,7 @@ def _work(
 
         def tell(line: str) -> None:
             if bar.disable:
-                complain(line)
+                report_error(line)
             else:
                 bar.console.print(f"linklab: {line}", markup=False, highlight=False)
 

@@ -23,7 +23,7 @@ import linklab
 from linklab.commands import help_groups
 from linklab.commands.options import UsageError
 from linklab.core import unwritable
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.display.printing import escaped
 
 COMMANDS = {name: does for group in help_groups.COMMANDS.values() for name, does in group.items()}
@@ -168,7 +168,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return 1
     except (UsageError, ScenarioError, OSError, RuntimeError) as error:
         todo = unwritable.remedy(error, getattr(options, "out", None))
-        complain(error if "LINKLAB_CACHE" in str(error) else f"{error}{todo}")
+        report_error(error if "LINKLAB_CACHE" in str(error) else f"{error}{todo}")
         return 2
 
 

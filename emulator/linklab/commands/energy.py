@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.table import Table
 
 from linklab.commands.options import UsageError, add_energy_model, add_json
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.core.link_kinds import LTE, WIFI, link_title
 from linklab.display import printing
 from linklab.energy import information_base, library
@@ -123,7 +123,7 @@ def _runs(options: argparse.Namespace, model: EnergyModel | None) -> int:
         _print_power(said)
     for one in said if not options.json else ():
         if "error" in one:
-            complain(str(one["error"]))
+            report_error(str(one["error"]))
     return 1 if failures else 0
 
 

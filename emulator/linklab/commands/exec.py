@@ -21,7 +21,7 @@ from linklab.commands.options import (
     share,
 )
 from linklab.core import plain_file
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.places import choice
 from linklab.runs import outcome, programs
 from linklab.runs.job import require_no_credentials
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
         }
         print(json.dumps(said, indent=2))
     elif ended is None:
-        complain(finished.error)
+        report_error(finished.error)
     else:
         received = ", ".join(f"{k} {v / 1e6:.1f} MB" for k, v in ended.received_bytes.items())
         print(

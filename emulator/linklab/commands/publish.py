@@ -10,7 +10,7 @@ from pathlib import Path
 from linklab.commands import report
 from linklab.commands.options import add_json, count
 from linklab.core import extras
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.core.limits import MAX_RETENTION_DAYS
 from linklab.publish import prometheus
 
@@ -88,5 +88,5 @@ def run(options: argparse.Namespace) -> int:
     if options.open:
         last = [prometheus.live_url(done[-1], options.grafana), *together.values()][-1]
         if not webbrowser.open(last):
-            complain("no browser can be opened here; the links are above")
+            report_error("no browser can be opened here; the links are above")
     return 0

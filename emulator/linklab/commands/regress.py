@@ -25,7 +25,7 @@ from linklab.commands.options import (
     given,
 )
 from linklab.core import whole_file
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.display import printing
 from linklab.regression import baseline as baselines
 from linklab.regression import checking, cost, cost_showing, fingerprint, junit, showing
@@ -162,7 +162,7 @@ def _page(options: argparse.Namespace, made: SuiteReport, baseline: Path) -> Non
     try:
         page.of_directories(once.values(), options.report, baseline=baseline)
     except BaselineError as error:  # A suite that git does not know has no history.
-        complain(f"{error}; the page is without it")
+        report_error(f"{error}; the page is without it")
         page.of_directories(once.values(), options.report)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from linklab.commands.existing import EnergyModels
 from linklab.commands.options import UsageError
 from linklab.core import whole_file
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.core.records import FILES, ProcessRecord, QueueRecord, RecordError, Tail
 from linklab.field.prediction import Prediction
 from linklab.regression import baseline as baselines
@@ -35,7 +35,7 @@ def complain_of_failed(found: Sequence[Evidence]) -> int:
     """Says of each run without figures why there are none; returns how many there are."""
     failed = [one for one in found if one.failure]
     for one in failed:
-        complain(f"{one.run_dir}: {one.failure}")
+        report_error(f"{one.run_dir}: {one.failure}")
     return len(failed)
 
 
@@ -53,7 +53,7 @@ def written(
     except RecordError as error:
         raise UsageError(str(error)) from error
     for warning in warnings:
-        complain(warning)
+        report_error(warning)
     text = html.render(shown).encode(errors="backslashreplace")  # Paths need not be UTF-8.
     whole_file.write(output, text)
     print(f"{output}: {shown['runs']} runs, {len(text) / 1e6:.1f} MB", file=sys.stderr)

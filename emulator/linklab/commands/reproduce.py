@@ -20,7 +20,7 @@ from linklab.commands.options import (
     given,
 )
 from linklab.core import extras
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.core.limits import MAX_RUNS
 from linklab.display import printing
 from linklab.energy import library
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         for note in notes:
             reproduction_showing.tell(note, console)
         for failure in failures:
-            complain(failure)
+            report_error(failure)
         print(line)
     report.of_directories([one.run_dir for one in used], options.report, options.energy_model)
     return 1 if failures else 0
@@ -155,7 +155,7 @@ def _beginnings(
                 try:
                     found.append(beginning.of(one, first_s, model))
                 except FigureError as error:
-                    complain(str(error))
+                    report_error(str(error))
     return found
 
 
@@ -180,7 +180,7 @@ def _only_these(stated: Publication, found: Iterable[Evidence]) -> list[Evidence
             if key == now[one.scenario.name]:
                 used.append(one)
     if others:
-        complain(f"{others} runs are left out: their scenarios are not what they are now")
+        report_error(f"{others} runs are left out: their scenarios are not what they are now")
     if warning := evidence.different_builds(used):
-        complain(warning)
+        report_error(warning)
     return used

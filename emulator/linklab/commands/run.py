@@ -19,7 +19,7 @@ from linklab.commands.options import (
     server,
     share,
 )
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.runs import clients, run_energy, workload_figures
 from linklab.runs.runner import RunRequest
 from linklab.scenario import find
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(said, indent=2))
         return 1 if failed else 0
     if isinstance(figures, str):
-        complain(f"{request.label}: {figures}")
+        report_error(f"{request.label}: {figures}")
         print(f"run directory: {finished.run_dir}", file=sys.stderr)
         return 1
     print(

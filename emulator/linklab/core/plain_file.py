@@ -1,7 +1,7 @@
 """Files of a run directory, which a program in the guest may have replaced by anything.
 
 A link would lead to a file of the host's, a pipe or device would keep its reader waiting: here
-only plain files are opened. What a guest left is cleared as it ends (`places/guest/remains.py`); this
+only plain files are opened. What a guest left is cleared as it ends (`places/guest/leftover_files.py`); this
 is for what is read and written while it runs, or after linklab was killed.
 """
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 import linklab
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.display import printing
 
 HOSTILE = "\x1b]0;owned\x07\x9b2J\u202e\u2066\u2028\u2029\r[/x]:smile:\udcff"
@@ -24,7 +24,7 @@ def test_words_are_escaped_whoever_prints_them(capsys: pytest.CaptureFixture[str
     before = sys.stdout, sys.stderr
     with printing.escaped(), printing.escaped():
         print(HOSTILE)
-        complain(HOSTILE)
+        report_error(HOSTILE)
         sys.stderr.writelines([HOSTILE, "\n"])
         try:
             raise ValueError(HOSTILE)

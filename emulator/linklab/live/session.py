@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from linklab.core import plain_file
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.core.records import FILES, MachineRecord, RecordError, line
 from linklab.lab.network.services import Outside
 from linklab.lab.player import control
@@ -151,7 +151,7 @@ class LiveLab:
             self._runs += 1
             if error is not None:
                 failures += 1
-                complain(f"{request.who} failed: {error}")
+                report_error(f"{request.who} failed: {error}")
                 if failures == self._runs >= max(2, len(self._turn)):
                     raise runner.RunError("every run has failed: there is nothing to watch")
                 time.sleep(PATIENCE_S)
@@ -211,7 +211,7 @@ class LiveLab:
                     machine.write(line(record))
                     self._warn(record.busy_ratio)
                 except RecordError as error:
-                    complain(error)
+                    report_error(error)
 
     def _warn(self, busy_ratio: float) -> None:
         """Says loudly when the machine cannot keep up, and when it can again."""

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.lab.player import control
 from linklab.lab.player.control import Command
 from linklab.live import user_terminal
@@ -77,7 +77,7 @@ def run(request: RunRequest, where: Environment, parent: Path, address: tuple[st
         error = _attended(request, where, run_dir)
     print(f"run directory: {run_dir}", file=sys.stderr)
     if error is not None:
-        complain(error)
+        report_error(error)
         return 1
     code = outcome.read(run_dir).exit_code
     return code if code >= 0 else 128 - code

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from linklab.core import units
-from linklab.core.elementary import normal_quantile
+from linklab.core.bit_exact_math import normal_quantile
 from linklab.core.link_state import LinkState
 from linklab.models.layer import Load
 from linklab.models.model import Around, Model, Stage

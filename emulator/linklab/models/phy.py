@@ -11,7 +11,7 @@ import functools
 from dataclasses import dataclass
 from typing import Literal
 
-from linklab.core.elementary import exp2
+from linklab.core.bit_exact_math import exp2
 
 Standard = Literal["g", "n", "ac"]
 

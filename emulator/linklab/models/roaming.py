@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from linklab.core import units
-from linklab.core.elementary import log10
+from linklab.core.bit_exact_math import log10
 from linklab.models.keys import NODE_NAME, TIME
 from linklab.models.layer import Steps
 from linklab.schema.mapping import Mapping

@@ -25,7 +25,7 @@ from linklab.lab.player.player import Player
 from linklab.lab.player.signal_file import SignalFile
 from linklab.lab.shaping.rate_queue import TIMER_SLACK_S
 from linklab.links.stack import ScenarioLink, models
-from linklab.places.guest import footing, gateway
+from linklab.places.guest import gateway, reproducible_start
 from linklab.runs import execution_programs, names, outcome
 from linklab.runs.clients import preparations
 from linklab.runs.clients.preparations import ReadyLab
@@ -144,7 +144,7 @@ def _packets_recorded(plan: Plan, lab: Lab) -> Iterator[None]:
 
 def _even(plan: Plan) -> None:
     if plan.job.clock == "virtual":
-        footing.even()
+        reproducible_start.align()
 
 
 @contextlib.contextmanager

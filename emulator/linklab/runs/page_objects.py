@@ -6,7 +6,7 @@ import math
 from itertools import accumulate, pairwise
 from random import Random
 
-from linklab.core import elementary
+from linklab.core import bit_exact_math
 from linklab.models import draws
 from linklab.scenario.workload import Page
 
@@ -15,7 +15,7 @@ def sizes_bytes(page: Page, whole_bytes: int) -> list[int]:
     """The objects' sizes, which come to `whole_bytes`: log-normal, with the page's variation, then
     scaled. Of fewer bytes than objects each object has one, as far as they go."""
     count = min(page.objects, whole_bytes)
-    sigma = math.sqrt(elementary.log(1 + page.variation**2))
+    sigma = math.sqrt(bit_exact_math.log(1 + page.variation**2))
     random = Random(page.seed)
     drawn = [draws.lognormal(random, 1.0, sigma) for _ in range(count)]
     # Each has one byte, and its share of the others.

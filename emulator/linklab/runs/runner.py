@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linklab.core import plain_file
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.core.limits import MAX_SEED
 from linklab.core.paths import MULTILINK, PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
@@ -322,7 +322,7 @@ def begin(
 @functools.cache
 def _say_once(note: str) -> None:
     """What many runs have in common is said once."""
-    complain(note)
+    report_error(note)
 
 
 def _say_what_is_hidden(running: Guest) -> None:

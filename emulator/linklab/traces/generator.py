@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from linklab.core.elementary import exp, expm1, normal_quantile
+from linklab.core.bit_exact_math import exp, expm1, normal_quantile
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.limits import MAX_RATE_BPS
 from linklab.traces.trace import MAX_LENGTH_NS, NS_PER_S, TraceSample

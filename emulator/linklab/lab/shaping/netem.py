@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import struct
 
-from linklab.core.elementary import log
+from linklab.core.bit_exact_math import log
 from linklab.core.netlink_messages import attribute, attributes
 from linklab.lab.shaping import tc
 

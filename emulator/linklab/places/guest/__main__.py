@@ -7,7 +7,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.places.guest import image, image_root, kernel
 
 
@@ -21,10 +21,10 @@ def main() -> int:
     try:
         make_guest()
     except (image_root.ImageError, kernel.KernelError) as error:
-        complain(error)
+        report_error(error)
         return 1
     except KeyboardInterrupt:
-        complain("interrupted; what is half made is removed")
+        report_error("interrupted; what is half made is removed")
         return 130
     return 0
 
@@ -42,7 +42,7 @@ def make_guest() -> None:
 
     with progress() as bar, ThreadPoolExecutor(1) as other:
         if bar.disable:
-            complain("making the guest's image and kernel, which takes minutes")
+            report_error("making the guest's image and kernel, which takes minutes")
 
         stopped = threading.Event()
 

@@ -26,12 +26,12 @@ from pathlib import Path
 from typing import IO, Final
 
 from linklab.core import locks, plain_file
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.core.frames import FRAME_BYTES, PACKET_MEMORY_BYTES
 from linklab.core.paths import GUEST_EXIT_FILE, PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
 from linklab.places.guest import bundle, confinement, gateway, image
-from linklab.places.guest.remains import keep_plain
+from linklab.places.guest.leftover_files import remove_unsafe
 
 BASE_MEMORY_BYTES = 768 << 20
 """Memory of a guest beside the downloaded file: programs and page cache."""
@@ -90,7 +90,7 @@ def _say_what_is_not_confined() -> None:
     """Once per process, and loudly."""
     fence = confinement.fence()
     if fence.name == "none":
-        complain(f"THE GUEST IS {fence.words}")
+        report_error(f"THE GUEST IS {fence.words}")
 
 
 def memory_bytes(payload_bytes: int, *, uploaded: bool = False, held_bytes: int = 0) -> int:
@@ -331,7 +331,7 @@ class Guest:
         self._process.wait()
         select.select([self._alive], [], [])
         try:
-            removed = keep_plain(self.run_dir)
+            removed = remove_unsafe(self.run_dir)
             if removed:
                 with self._console.open("a") as log:
                     log.write(f"linklab: removed what is no plain file: {', '.join(removed)}\n")

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Literal, cast
 
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.core.locks import locked
 from linklab.core.paths import GUEST_HOST_ROOT, in_cache
 from linklab.core.scratch import image_lock, image_prefix
@@ -245,7 +245,7 @@ def _came_from_release(name: Name, root: Path, work: Path, progress: Progress) -
         if tree_hash(root) != lock().trees.get(name):
             raise release.ReleaseError("that of the release is not the one that image.lock says")
     except (release.ReleaseError, tarfile.TarError, lzma.LZMAError, EOFError, ValueError) as error:
-        complain(f"the {name} image is made here: {error}")
+        report_error(f"the {name} image is made here: {error}")
         shutil.rmtree(root, ignore_errors=True)
         return False
     return True

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.core.locks import locked
 from linklab.core.paths import INSTALLED, in_cache
 from linklab.core.scratch import build_prefix, remove_image
@@ -138,7 +138,7 @@ def _fetch(directory: Path, work: Path, progress: Progress) -> Path | None:
             progress=lambda of: progress("fetching the guest kernel", of),
         )
     except release.ReleaseError as error:
-        complain(f"the guest kernel is built here: {error}")
+        report_error(f"the guest kernel is built here: {error}")
         return None
     (work / "linux").chmod(0o755)
     (work / "linux").rename(target)

@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from linklab.core.complaint import complain
+from linklab.core.error_report import report_error
 from linklab.places.guest import image, kernel
 from linklab.places.guest.locked import lock
 
@@ -17,7 +17,7 @@ def main(directory: Path) -> int:
     image.ensure("guest")
     built = kernel.ensure()
     if kernel.described(built) != lock().built:
-        complain(
+        report_error(
             f"{built.name} is not the kernel that image.lock names: where kernel.config, kernel.patch "
             "or the image has changed, emulator/setup/lock-kernel writes it"
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from linklab.places.guest.remains import keep_plain
+from linklab.places.guest.leftover_files import remove_unsafe
 
 
 def test_plain_files_and_directories_stay(tmp_path: Path) -> None:
@@ -15,7 +15,7 @@ def test_plain_files_and_directories_stay(tmp_path: Path) -> None:
     (run_dir / "two").write_text("two")
     (run_dir / "second-name-of-two").hardlink_to(run_dir / "two")
     before = [(path, path.lstat()) for path in sorted(run_dir.rglob("*"))]
-    assert keep_plain(run_dir) == []
+    assert remove_unsafe(run_dir) == []
     assert [(path, path.lstat()) for path in sorted(run_dir.rglob("*"))] == before
 
 
@@ -34,7 +34,7 @@ def test_what_leads_elsewhere_or_keeps_waiting_goes(tmp_path: Path) -> None:
     os.mkfifo(run_dir / "traces" / "pipe")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(run_dir / "socket"))
-        removed = keep_plain(run_dir)
+        removed = remove_unsafe(run_dir)
     names = ["client.json", "dangling", "directory", "outcome.json", "socket", "traces/pipe"]
     assert removed == [f"'{name}'" for name in names]
     assert [path.name for path in run_dir.rglob("*")] == ["traces"]
@@ -46,7 +46,7 @@ def test_what_leads_elsewhere_or_keeps_waiting_goes(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
 def test_devices_go(tmp_path: Path) -> None:
     os.mknod(tmp_path / "null", 0o666 | 0o020000, os.makedev(1, 3))
-    assert keep_plain(tmp_path) == ["'null'"]
+    assert remove_unsafe(tmp_path) == ["'null'"]
 
 
 def test_the_owner_can_read_and_remove_the_rest_and_lends_no_rights(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_the_owner_can_read_and_remove_the_rest_and_lends_no_rights(tmp_path: Pa
     closed.chmod(0)
     (tmp_path / "program").write_text("#!/bin/sh\n")
     (tmp_path / "program").chmod(0o6755)
-    assert keep_plain(tmp_path) == []
+    assert remove_unsafe(tmp_path) == []
     assert closed.stat().st_mode & 0o7777 == 0o700
     assert (closed / "file").stat().st_mode & 0o7777 == 0o600
     assert (tmp_path / "program").stat().st_mode & 0o7777 == 0o755
@@ -65,7 +65,7 @@ def test_the_owner_can_read_and_remove_the_rest_and_lends_no_rights(tmp_path: Pa
 
 def test_names_are_said_without_the_terminal_s_signs(tmp_path: Path) -> None:
     (tmp_path / "a\x1b[2Jb\nc\udcff").symlink_to("/")
-    assert keep_plain(tmp_path) == [r"'a\x1b[2Jb\nc\udcff'"]
+    assert remove_unsafe(tmp_path) == [r"'a\x1b[2Jb\nc\udcff'"]
 
 
 def test_deep_trees_are_looked_through(tmp_path: Path) -> None:
@@ -75,5 +75,5 @@ def test_deep_trees_are_looked_through(tmp_path: Path) -> None:
         here /= part
         here.mkdir()
     (deep / "link").symlink_to("/")
-    assert len(keep_plain(tmp_path)) == 1
+    assert len(remove_unsafe(tmp_path)) == 1
     subprocess.run(["rm", "-r", str(tmp_path / "d")], check=True)  # pytest's recursion ends early.

@@ -44,7 +44,7 @@ def run(scenario: Path, to: Path, monkeypatch: pytest.MonkeyPatch, before: str) 
 def file(scenario: Callable[..., Path]) -> Path:
     """A scenario in which much is drawn and much follows from time."""
     return scenario(
-        "footing",
+        "reproducible-start",
         wifi="down: 20 Mbit/s, up: 20 Mbit/s, rtt: 15 ms, radio: {standard: n, access_points: "
         "[{name: ap1, signal: -60 dBm}]}",
         lte="down: 60 Mbit/s, up: 10 Mbit/s, rtt: 50 ms, carriers: {count: 3}",

@@ -1,7 +1,7 @@
-"""What a guest left in its run directory, made harmless before anybody reads it.
+"""Removes unsafe files that a guest left in its run directory, before anybody reads them.
 
-A program in the guest may have made links to the host's files, pipes on which a reader would wait
-for ever, and programs that run with their owner's rights.
+A program in the guest may have made links to the host's files, pipes that block a reader for ever,
+and programs that run with their owner's rights.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from collections import defaultdict
 from pathlib import Path
 
 
-def keep_plain(directory: Path) -> list[str]:
-    """Removes all below `directory` that is neither a directory nor a file with all its names
-    there; the rest its owner can read and remove, and it gives nobody his rights. Returns what it
-    removed, in words.
+def remove_unsafe(directory: Path) -> list[str]:
+    """Removes special files, links, and files with another name elsewhere from below `directory`.
 
-    Nobody else may write there meanwhile. Raises OSError.
+    The owner can read and remove the rest; set-user-ID and set-group-ID bits are cleared. Nobody
+    else may write there meanwhile. Returns the removed names, escaped. Raises OSError.
     """
     files: dict[tuple[int, int], list[tuple[Path, os.stat_result]]] = defaultdict(list)
     strange: list[Path] = []

@@ -1,12 +1,14 @@
-"""Exponentials, logarithms and the normal distribution, the same to the last bit on every machine.
+"""Computes exponentials, logarithms and the normal distribution, bit-exact on every machine. Pure.
 
-`math` leaves them to the C library, whose results differ in the last bit between libraries,
-versions and processors. A model compares them, so that a bit decides when a handover begins, and
-a packet more or less before it decides how a download goes on. Here they are rounded once, from
-more digits than a double has: from 28 where these tell how to round, else from 40. Rounding a
-double's exponential or logarithm never needs more than 36 (Lefèvre and Muller, "Worst Cases for
-Correct Rounding of the Elementary Functions in Double Precision", ARITH 15, 2001). Sums, products,
-quotients and `math.sqrt` are exact to the last bit anywhere (IEEE 754). Some ten µs each. Pure.
+`math` uses the C library. Its results differ in the last bit between libraries, versions and
+processors. Link models compare such results. One bit can move a handover by a packet, and then the
+download goes on differently.
+
+These functions round once, from more digits than a double has. They use 28 digits if these decide
+the rounding, else 40. A double's exponential or logarithm never needs more than 36 (Lefèvre and
+Muller, "Worst Cases for Correct Rounding of the Elementary Functions in Double Precision",
+ARITH 15, 2001). A call takes about 10 µs. Sums, products, quotients and `math.sqrt` are bit-exact
+everywhere (IEEE 754).
 """
 
 from __future__ import annotations
@@ -28,36 +30,41 @@ _LN_2: Final = _DIGITS.ln(Decimal(2))
 _LN_10: Final = _DIGITS.ln(Decimal(10))
 
 _LESS, _MORE = Decimal(1) - Decimal("1e-23"), Decimal(1) + Decimal("1e-23")
-"""Around what 28 digits say lies the true value, with room for some ten roundings and for a
-thousandth that is left of a difference."""
+"""A 28-digit result times these encloses the true value. They leave room for about ten roundings,
+and for a difference that cancels down to a thousandth."""
 
 
 def _rounded(few: Decimal, many: Callable[[], Decimal]) -> float:
-    """The double next to a value that is known by 28 digits; where two are as near, `many` says
-    which (Ziv, "Fast Evaluation of Elementary Mathematical Functions with Correctly Rounded Last
-    Bit", ACM TOMS 17, 1991)."""
+    """Returns the double nearest to a value that is known to 28 digits.
+
+    If they do not decide between two doubles, `many` does (Ziv, "Fast Evaluation of Elementary
+    Mathematical Functions with Correctly Rounded Last Bit", ACM TOMS 17, 1991).
+    """
     low = float(_FEW.multiply(few, _LESS))
     return low if low == float(_FEW.multiply(few, _MORE)) else float(many())
 
 
 def exp(x: float) -> float:
-    """e to the power of x."""
+    """Returns e to the power of x."""
     exact = Decimal(x)
     return _rounded(_FEW.exp(exact), lambda: _DIGITS.exp(exact))
 
 
 def exp2(x: float) -> float:
-    """2 to the power of x."""
+    """Returns 2 to the power of x."""
     return float(_DIGITS.exp(_DIGITS.multiply(Decimal(x), _LN_2)))
 
 
 def expm1(x: float) -> float:
-    """e to the power of x, less 1, for x beyond ±1e-20: below, all digits are the 1's."""
+    """Returns e to the power of x, minus 1.
+
+    |x| must be above 1e-20. Below it, 40 digits cannot hold the difference.
+    """
     return float(_DIGITS.subtract(_DIGITS.exp(Decimal(x)), Decimal(1)))
 
 
 def log(x: float) -> float:
-    """The natural logarithm of x, which is more than 0 (else ValueError)."""
+    """Returns the natural logarithm of x. Raises ValueError unless x > 0."""
     exact = _positive(x)
     few = _log(x, exact)
     if few is None:
@@ -67,9 +74,9 @@ def log(x: float) -> float:
 
 @functools.lru_cache(256)
 def log10(x: float) -> float:
-    """The decimal logarithm of x, which is more than 0 (else ValueError).
+    """Returns the decimal logarithm of x. Raises ValueError unless x > 0.
 
-    Remembers some: a walk asks for the signals of each place several times.
+    It is cached, because a walk asks for the signals of each position several times.
     """
     exact = _positive(x)
     few = _log(x, exact)
@@ -79,8 +86,10 @@ def log10(x: float) -> float:
 
 
 def _log(x: float, exact: Decimal) -> Decimal | None:
-    """The natural logarithm to 24 digits, None near 1: what the C library says, made better by
-    a step of Newton's method, whose error is the square of the library's."""
+    """Returns the natural logarithm to 24 digits; None if x is near 1.
+
+    It improves the C library's result by a step of Newton's method, which squares the error.
+    """
     about = math.log(x)
     if not 1e-3 < abs(about) < 1e3:
         return None
@@ -96,10 +105,10 @@ def _positive(x: float) -> Decimal:
 
 
 def normal_quantile(p: float) -> float:
-    """Below which a standard normal variable lies with the chance p, more than 0 and less than 1.
+    """Returns the quantile of the standard normal distribution for a probability p.
 
-    To 16 digits: Wichura, "Algorithm AS 241: The Percentage Points of the Normal Distribution",
-    Applied Statistics 37 (1988). Raises ValueError for other chances.
+    It has 16 digits: Wichura, "Algorithm AS 241: The Percentage Points of the Normal
+    Distribution", Applied Statistics 37 (1988). Raises ValueError unless 0 < p < 1.
     """
     if not 0 < p < 1:
         raise ValueError(f"a chance of {p}; allowed: more than 0, less than 1")
@@ -116,7 +125,7 @@ def normal_quantile(p: float) -> float:
 
 
 def _polynomial(coefficients: Sequence[float], x: float) -> float:
-    """Coefficients of the highest power first (Horner)."""
+    """Evaluates a polynomial (Horner). The coefficient of the highest power comes first."""
     value = 0.0
     for coefficient in coefficients:
         value = value * x + coefficient
