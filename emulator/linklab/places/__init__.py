@@ -1,1 +1,1 @@
-"""Where a lab runs: in the guest or on the host."""
+"""Runs a lab in the guest or on the host."""

@@ -1,4 +1,4 @@
-"""Which place and clock a run gets, and why."""
+"""Chooses the place (guest or host) and the clock of a run, and says why."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ CLOCKS = ("auto", "virtual", "real")
 
 
 class PlaceError(RuntimeError):
-    """The place or clock that was asked for is not to be had on this machine."""
+    """The requested place or clock is not available on this machine."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """Where a run happens: `name` host or guest, `clock` virtual or real."""
+    """The environment of a run: `name` is host or guest, `clock` is virtual or real."""
 
     name: str
     clock: str
@@ -33,9 +33,9 @@ class Environment:
 
 @functools.cache
 def host_obstacle() -> str | None:
-    """Why the host place cannot be used here, or None.
+    """Returns why the host cannot run a lab, or None.
 
-    Tries it: a throw-away network namespace gets the very qdiscs that a lab uses.
+    It tries: a throw-away network namespace gets the qdiscs that a lab uses.
     """
     if os.geteuid() != 0:
         return "not root"
@@ -56,18 +56,17 @@ def host_obstacle() -> str | None:
 
 
 def guest_obstacle() -> str | None:
-    """Why the guest place cannot be used here, or None."""
+    """Returns why the guest cannot be used on this machine, or None."""
     if platform.machine() != "x86_64":
         return f"User Mode Linux needs x86-64, this machine is {platform.machine()}"
     return None
 
 
 def choose(place: str, clock: str) -> Environment:
-    """The place and clock for a request of `auto` or a name each.
+    """Chooses place and clock; each request is `auto` or a name.
 
-    Prefers the guest in virtual time, where figures repeat exactly; takes the host
-    with the real clock where there is no guest. Raises PlaceError when what is
-    asked for cannot be had.
+    The guest in virtual time is preferred, because its figures repeat exactly. Without a guest it
+    is the host with the real clock. Raises PlaceError if the request cannot be met.
     """
     no_guest = guest_obstacle()
     if place == "host" or (place == "auto" and no_guest is not None):

@@ -1,4 +1,4 @@
-"""Versions of everything that a figure depends on, for the manifest of a run."""
+"""Collects the versions of everything that figures depend on, for the manifest of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _sha256(path: Path) -> str:
 
 @functools.cache
 def versions(place: str = "guest") -> dict[str, str]:
-    """Name → version of what runs in `guest` or `host`; `unknown` where a part cannot be asked."""
+    """Returns versions by name of what runs in `guest` or on `host`; `unknown` if it cannot tell."""
     found = {
         "linklab": released() or "checkout",
         "revision": said(["git", "-C", str(DATA), "describe", "--always", "--dirty"]) or "unknown",

@@ -1,1 +1,1 @@
-"""The guest place: the lab inside a User Mode Linux kernel, in virtual time."""
+"""Runs a lab in the guest: inside a User Mode Linux kernel, in virtual time."""

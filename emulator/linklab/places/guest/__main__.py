@@ -1,4 +1,4 @@
-"""`python -m linklab.places.guest`: has guest image and kernel made, with a progress bar."""
+"""`python -m linklab.places.guest`: makes the guest's image and kernel, with a progress bar."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from linklab.places.guest import image, image_root, kernel
 
 
 def main() -> int:
-    """Makes what of the guest is not in the cache; says nothing if all is.
+    """Makes the parts of the guest that are not in the cache. Prints nothing if all are.
 
-    Nor on other processors: there is the host place, and `linklab doctor` says why.
+    It does nothing on processors other than x86-64. There labs run on the host, and
+    `linklab doctor` says why.
     """
     if platform.machine() != "x86_64":
         return 0
@@ -30,12 +31,14 @@ def main() -> int:
 
 
 class _Stopped(Exception):
-    """The other one has failed."""
+    """Making the image or the kernel stops, because the other has failed."""
 
 
 def make_guest() -> None:
-    """Has image and kernel made side by side, with a progress bar each, unless they are in the
-    cache. Raises ImageError and KernelError."""
+    """Makes image and kernel in parallel, with a progress bar each, unless they are in the cache.
+
+    Raises ImageError and KernelError.
+    """
     if image.cached("guest") is not None and kernel.cached() is not None:
         return
     from linklab.display.progress import progress  # rich is slow to load.
@@ -53,7 +56,7 @@ def make_guest() -> None:
                 if stopped.is_set():
                     raise _Stopped
                 if what != bar.tasks[task].description:
-                    bar.reset(task, description=what)  # Else its clock stands still.
+                    bar.reset(task, description=what)  # Otherwise its clock stands still.
                 bar.update(task, completed=round(100 * fraction))
 
             return show
@@ -63,7 +66,7 @@ def make_guest() -> None:
         try:
             kernel.ensure(shown("the guest kernel"))
         except _Stopped:
-            pass  # By the image, which says why.
+            pass  # The image has failed, and its error says why.
         except BaseException:
             stopped.set()
             raise

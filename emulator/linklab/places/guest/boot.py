@@ -1,10 +1,11 @@
 """Boots the guest on a run directory and waits for it.
 
-The guest is one unprivileged program, pinned to one core (two host processes that
-bounce between cores cost a factor of three), and confined (confinement.py): it sees
-most of the host's files and can write the run directory, its working directory. Its
-kernel command line holds nothing that differs between machines, because it seeds
-the guest's randomness.
+The guest is one unprivileged program, pinned to one core. Two processes that move between cores
+would be three times slower. It is confined (confinement.py): it sees most of the host's files, and
+can write the run directory, which is its working directory.
+
+The kernel command line seeds the guest's random numbers. So it holds nothing that differs between
+machines.
 """
 
 from __future__ import annotations
@@ -34,29 +35,29 @@ from linklab.places.guest import bundle, confinement, gateway, image
 from linklab.places.guest.leftover_files import remove_unsafe
 
 BASE_MEMORY_BYTES = 768 << 20
-"""Memory of a guest beside the downloaded file: programs and page cache."""
+"""A guest's memory for programs and page cache, without the downloaded file."""
 
 _QUEUES_BYTES: Final = BASE_MEMORY_BYTES // 2
-"""What of it packets that wait may take. Where they need no more, a guest's memory does not depend
-on its queues: the kernel's limits for TCP, and so figures, follow from the memory."""
+"""The part of it for queued packets. Queues up to this size do not change a guest's memory. That
+matters, because the kernel's TCP limits, and so the figures, follow from the memory."""
 
 START_NS = 1_767_225_600_000_000_000
 """The guest's clock at boot in virtual time: 2026-01-01 00:00 UTC."""
 
 _ROOT_DESCRIPTOR = 9
-"""What UML has its root open as: the image's path, which differs between machines, may not stand on
+"""The descriptor of UML's root. The image's path differs between machines, so it may not stand on
 the command line."""
 
 _EXIT_BYTES = 32
 _LAST_WORDS_BYTES = 4096
 _CONSOLE_BYTES = 1 << 20
-"""How much is read of the guest's exit code and of its console, however large it made them."""
+"""The most bytes read of the guest's exit code and console. A guest may make the files larger."""
 
 _OUT_OF_MEMORY = b"Kernel panic - not syncing: Out of memory"
-"""What the guest's kernel says where memory runs out (mm/oom_kill.c)."""
+"""The guest kernel's message when memory runs out (mm/oom_kill.c)."""
 
 _LEAST_FREE_BYTES = 1 << 20
-"""With less room a run directory's disk is full."""
+"""With less free space the run directory's disk counts as full."""
 
 _SCRIPT = "/run/linklab/run/guest-init.py"
 
@@ -68,17 +69,20 @@ _FIND_SCRIPT = (
     "m(b'none',b'/run/linklab/run',b'hostfs',0,b'/proc/self/cwd');"
     f"exec(compile(open('{_SCRIPT}').read(),'{_SCRIPT}','exec'))"
 )
-"""Mounts memory at /run and in it the run directory, and does what that says."""
+"""Mounts a tmpfs at /run and the run directory inside it, then runs the script found there."""
 
 
 class GuestError(RuntimeError):
-    """The guest did not do its work; the message ends with where its console log is."""
+    """The guest failed. The message ends with the path of its console log."""
 
 
 @functools.cache
 def _modules(root: Path, session: str) -> Path | None:
-    """The file with this package's modules, for the Python of the image at `root`. Where none can be
-    made they are compiled, if this is the same Python; the guest, read-only, would at every boot."""
+    """Returns the bundle of this package's modules for the Python of the image at `root`.
+
+    If no bundle can be made and this is the same Python, it compiles the modules instead. The guest
+    cannot write the compiled files, so it would compile them at every boot.
+    """
     modules = bundle.ensure(root, session)
     if modules is None and sys.implementation.cache_tag == image.CACHE_TAG:
         compileall.compile_dir(PYTHON_PATH / "linklab", quiet=2)
@@ -87,17 +91,17 @@ def _modules(root: Path, session: str) -> Path | None:
 
 @functools.cache
 def _say_what_is_not_confined() -> None:
-    """Once per process, and loudly."""
+    """Warns once per process if the guest is not confined."""
     fence = confinement.fence()
     if fence.name == "none":
         report_error(f"THE GUEST IS {fence.words}")
 
 
 def memory_bytes(payload_bytes: int, *, uploaded: bool = False, held_bytes: int = 0) -> int:
-    """A guest's memory for a payload: the file lies in a tmpfs. Taken only as it is used.
+    """Returns a guest's memory for a payload, whose file lies in a tmpfs. Memory is taken when used.
 
-    Of an upload H2O has what came, mruby's copy and the file, which for a small one find room
-    beside the rest. So do packets that wait, unless the links hold very much (`held_bytes`).
+    Of an upload H2O holds the received bytes, mruby's copy and the file. A small upload fits into
+    the base memory. So do queued packets, unless the links hold very many (`held_bytes`).
     """
     needed = 3 * payload_bytes - BASE_MEMORY_BYTES // 4 if uploaded else 0
     queued = held_bytes * PACKET_MEMORY_BYTES // FRAME_BYTES - _QUEUES_BYTES
@@ -105,11 +109,11 @@ def memory_bytes(payload_bytes: int, *, uploaded: bool = False, held_bytes: int 
 
 
 def system_calls() -> str:
-    """How the guest's programs reach its kernel: `auto`, by seccomp filters where the host allows
-    them, which is faster, else by ptrace; `off`, by ptrace.
+    """Returns how the guest's programs call its kernel: `auto` or `off`, for UML's `seccomp=`.
 
-    A run is the same to the byte. But with seccomp a program can write the guest's kernel, which is
-    one program of the user's: so without a fence around the guest it is ptrace.
+    `auto` uses seccomp filters if the host allows them, which is faster. `off` uses ptrace. The
+    runs are the same to the byte. With seccomp a program in the guest can write the guest's kernel,
+    which is a program of the user's. So an unconfined guest uses ptrace.
     """
     return "off" if confinement.fence().name == "none" else "auto"
 
@@ -117,11 +121,11 @@ def system_calls() -> str:
 def kernel_arguments(
     clock: str, seed: int, memory: int, channel: int | None = None, device: int | None = None
 ) -> list[str]:
-    """The kernel command line for a clock (`virtual` or `real`), a run's seed and bytes of memory,
-    and descriptors that become /dev/tty1 and the way outside (gateway.py).
+    """Returns the kernel command line.
 
-    UML takes `seccomp=` off it before it seeds anything. GuestError where there is to be a way
-    outside in virtual time.
+    `clock` is `virtual` or `real`, `memory` is in bytes. The descriptor `channel` becomes /dev/tty1,
+    `device` the network outside (gateway.py). UML removes `seccomp=` before it seeds its random
+    numbers. Raises GuestError for a network outside in virtual time.
     """
     if device is not None and clock == "virtual":
         raise GuestError("there is no way outside in virtual time")
@@ -149,14 +153,18 @@ def kernel_arguments(
 
 
 def _with_root(root: Path, program: Sequence[str]) -> list[str]:
-    """A command that runs `program` with `root` open as a descriptor; to be run inside the fence,
-    because through a directory that was opened outside one gets out."""
+    """Returns a command that runs `program` with `root` open as a descriptor.
+
+    The command must run inside the confinement. A directory opened outside leads out of it.
+    """
     return ["sh", "-c", f'exec {_ROOT_DESCRIPTOR}<"$0" && exec "$@"', str(root), *program]
 
 
 def _guest_init(session: str, modules: Path | None) -> str:
-    """The guest's first program: init.py, and which module of this very package it calls `main` of.
-    The package's `modules` lie in one file."""
+    """Returns the guest's first program: init.py, and a call of `main` of the module `session`.
+
+    `modules` is the bundle of the package's modules.
+    """
     execute = (str(PYTHON_PATH / "linklab"), session, modules and str(modules))
     return "\n".join(
         [
@@ -173,9 +181,9 @@ _without_lock = itertools.count()
 
 
 def reserve_core() -> tuple[int, IO[str] | None]:
-    """A core that no other guest of this user is pinned to, and the lock that keeps it.
+    """Returns a core that no other guest of this user has, and the lock that reserves it.
 
-    Where all are taken, each in turn without a lock.
+    If all cores are taken, it returns each core in turn, without a lock.
     """
     cores = sorted(os.sched_getaffinity(0))
     directory = in_cache("cores")
@@ -189,10 +197,10 @@ def reserve_core() -> tuple[int, IO[str] | None]:
 
 
 def memory_directory(needed: int = BASE_MEMORY_BYTES) -> Path:
-    """A directory for the guest's memory: in RAM if possible, and allowing execution.
+    """Returns a directory for the guest's memory file, in RAM if possible.
 
-    UML maps its memory executable, so a noexec mount (Docker's /dev/shm) will not do.
-    Raises GuestError where none has `needed` bytes free.
+    UML maps its memory as executable, so noexec mounts (Docker's /dev/shm) are left out. Raises
+    GuestError if no directory has `needed` bytes free.
     """
     refused = []
     for candidate in dict.fromkeys((os.environ.get("TMPDIR"), "/dev/shm", "/tmp", "/var/tmp")):
@@ -214,24 +222,24 @@ def memory_directory(needed: int = BASE_MEMORY_BYTES) -> Path:
 
 
 def side_by_side(memory: int) -> int:
-    """How many guests with `memory` bytes each find room together; at least one."""
+    """Returns how many guests with `memory` bytes each fit at the same time; at least one."""
     status = os.statvfs(memory_directory(memory))
     return max(1, status.f_bavail * status.f_frsize // memory)
 
 
 def _device(stack: contextlib.ExitStack, way: gateway.Way | None) -> int | None:
-    """What becomes the guest's device, as long as the stack holds; None if it gets none."""
+    """Returns the descriptor of the guest's network device, open until the stack closes; or None."""
     if way is None:
         return None
     return stack.enter_context(contextlib.closing(gateway.Gateway(way))).device
 
 
 class Guest:
-    """A guest that is booting or running on a prepared run directory.
+    """A guest that boots or runs on a prepared run directory; a context manager.
 
-    `fileno` becomes readable when it has ended. `close` ends it, removes what it left
-    outside the run directory, and of what it left inside what is no plain file; use it as a
-    context manager. It begins with `main` of the module `session`. `core` is where it runs. Of homes and secrets it sees what is `needed`.
+    The guest starts with `main` of the module `session`, on the core `core`. Of homes and secrets
+    it sees only `needed`. `fileno` becomes readable when the guest has ended. `close` ends it. It
+    also removes the guest's files outside the run directory, and unsafe files inside it.
     """
 
     def __init__(
@@ -265,7 +273,7 @@ class Guest:
             self.core, lock = reserve_core()
             if lock is not None:
                 stack.callback(lock.close)
-            # Every process of the guest holds the other end: at its end all of them are gone.
+            # Every process of the guest holds the other end. The pipe closes when all have ended.
             self._alive, inherited = os.pipe()
             stack.callback(os.close, self._alive)
             with self._console.open("wb") as log, os.fdopen(inherited, "wb"):
@@ -316,7 +324,7 @@ class Guest:
         self.close()
 
     def fileno(self) -> int:
-        """A descriptor that is readable once the guest has ended."""
+        """Returns a descriptor that is readable once the guest has ended."""
         return self._descriptor
 
     def close(self) -> None:
@@ -324,9 +332,9 @@ class Guest:
         self._resources.close()
 
     def _settle(self) -> None:
-        """Nothing of the guest runs any more; only plain files are in the run directory."""
+        """Ends all processes of the guest, and removes unsafe files from the run directory."""
         if self._process.poll() is None:
-            # The group: bubblewrap that has just begun ends without its child.
+            # The whole group, because a bubblewrap that has just started ends without its child.
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         select.select([self._alive], [], [])
@@ -339,8 +347,10 @@ class Guest:
             self._broken = f"what the guest left cannot be looked through: {error}"
 
     def exit_code(self) -> int:
-        """The execution's exit code; GuestError if the guest hung, did not get that far or ran out
-        of memory."""
+        """Returns the execution's exit code.
+
+        Raises GuestError if the guest hung, failed earlier, or ran out of memory.
+        """
         if self._process.poll() is None:
             raise GuestError(
                 f"the guest was still running after {self._timeout_s:.0f} s of wall-clock time "
@@ -363,7 +373,7 @@ class Guest:
             ) from None
 
     def _check_memory(self) -> None:
-        """GuestError where memory ran out."""
+        """Raises GuestError if the guest ran out of memory."""
         if _OUT_OF_MEMORY in self._end_of_console(_CONSOLE_BYTES):
             raise GuestError(
                 f"the guest ran out of memory ({self._memory >> 20} MiB): programs, files below /tmp "
@@ -372,12 +382,12 @@ class Guest:
             )
 
     def _last_words(self) -> list[str]:
-        """The last lines of its console."""
+        """Returns the last lines of the guest's console."""
         said = self._end_of_console(_LAST_WORDS_BYTES)
         return said.decode(errors="replace").strip().splitlines()[-5:]
 
     def _end_of_console(self, most: int) -> bytes:
-        """The last bytes of its console; none where the guest has removed it."""
+        """Returns the last bytes of the guest's console; none if the guest has removed the file."""
         try:
             return plain_file.end(self._console, most)
         except OSError:

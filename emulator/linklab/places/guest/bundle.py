@@ -1,8 +1,8 @@
-"""All modules that a run imports in the guest, in one file.
+"""Bundles all modules that a run imports in the guest into one file.
 
-To find, open and check a module costs the guest half a millisecond, and a run imports two hundred.
-The file is made by the image's Python (bundling.py), kept in the cache, and made anew when a file
-of this package has changed. `init.py` imports from it; what it lacks is imported as ever.
+Finding, opening and checking a module takes the guest 0.5 ms, and a run imports 200. The image's
+Python makes the bundle (bundling.py). The cache keeps it until a file of this package changes.
+`init.py` imports from it. Modules that the bundle lacks are imported as usual.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _MAKER: Final = Path(__file__).with_name("bundling.py")
 
 @functools.cache
 def ensure(root: Path, session: str) -> Path | None:
-    """The file for the image at `root` and the module that the guest begins with, made if need be; looked at once per process.
+    """Returns the bundle for the image at `root` and the guest's first module; makes it if needed.
 
-    None where the image's programs cannot be run here: the guest does without. Raises ImageError
-    where they cannot import the package.
+    It is checked once per process. Returns None if the image's programs cannot run here; then the
+    guest works without a bundle. Raises ImageError if they cannot import the package.
     """
     if not image_root.has_namespaces(root):
         return None
-    # A cache may serve several checkouts, at other places.
+    # Several checkouts may share a cache.
     place = hashlib.sha256(os.fsencode(PYTHON_PATH)).hexdigest()[:16]
     path = in_cache("bundle") / place
     mark = fingerprint(root, session)
@@ -47,8 +47,10 @@ def ensure(root: Path, session: str) -> Path | None:
 
 
 def fingerprint(root: Path, session: str) -> bytes:
-    """What the file depends on, in 32 bytes: the image, the first module, and names, sizes and times of the package's
-    modules."""
+    """Returns a hash (32 bytes) of the image, the first module, and the package's module files.
+
+    Of the files it takes names, sizes and times.
+    """
     digest = hashlib.sha256(f"{root.name}\0{session}".encode())
     for name, status in sorted(_modules(_PACKAGE)):
         digest.update(
@@ -67,7 +69,7 @@ def _modules(directory: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _made(root: Path, session: str) -> bytes:
-    """The modules as init.py reads them."""
+    """Makes the bundle that init.py reads."""
     work = PYTHON_PATH if INSTALLED else DATA
     within = Path(image_root.WORK, PYTHON_PATH.relative_to(work))
     words = [image.PYTHON, "-S", "-P", "-B", str(within / _MAKER.relative_to(PYTHON_PATH))]

@@ -1,7 +1,7 @@
-"""Writes a module and all that it imports to standard output, as `init.py` reads them.
+"""Writes a module and all that it imports to standard output, in the format of `init.py`.
 
-`bundling.py MODULE PLACE SHOWN SITE…` is run by the image's Python: the package lies at PLACE now and
-will be at SHOWN.
+The image's Python runs `bundling.py MODULE PATH GUEST_PATH SITE…`. The package is at PATH here, and
+at GUEST_PATH in the guest.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from importlib.machinery import PathFinder, SourceFileLoader
 
 
 def _add_package(name: str, place: str) -> None:
-    """Makes a package known that lies in a directory with others, such as those that an installed
-    linklab has beside it for the host's Python."""
+    """Adds a package without the other packages of its directory.
+
+    An installed linklab lies beside packages for the host's Python, which may not be imported.
+    """
     spec = PathFinder.find_spec(name, [place])
     if spec is None or spec.loader is None:
         raise ModuleNotFoundError(f"{name} is not in {place}", name=name)
@@ -24,7 +26,7 @@ def _add_package(name: str, place: str) -> None:
     spec.loader.exec_module(package)
 
 
-def main(module: str, place: str, shown: str, *site: str) -> None:
+def main(module: str, place: str, guest_path: str, *site: str) -> None:
     """Imports the module, then writes the code of every module that came from a file."""
     sys.path += site
     _add_package(module.partition(".")[0], place)
@@ -36,7 +38,7 @@ def main(module: str, place: str, shown: str, *site: str) -> None:
             continue
         path = spec.loader.path
         if path.startswith(f"{place}/"):
-            path = shown + path.removeprefix(place)
+            path = guest_path + path.removeprefix(place)
             source = spec.loader.get_source(name) or ""
             content = marshal.dumps(compile(source, path, "exec", dont_inherit=True))
         else:

@@ -1,17 +1,19 @@
-"""What a guest may reach of the host: read its programs and libraries, and of users' homes what its
-run needs; write its run directory and its memory.
+"""Confines a guest's access to the host.
 
-A guest is one program of the user's. What its kernel refuses (kernel.patch) can be got round by a
-program inside: a path of the run directory can be made to lead out of it. So the whole guest is
-fenced in from outside, by the first of these that works here:
+A guest reads the host's programs and libraries. Of users' homes it reads only what its run needs.
+It writes its run directory and its memory file.
 
-- `namespaces` (bubblewrap): everything but the two directories is mounted read-only, homes and
-  secrets are covered, there are no other processes and no network, and of root's rights only that to read.
-- `landlock`: nothing else can be written or removed, and homes and secrets not read; but their names
-  can be seen, and modes, owners and times of the user's other files be changed: Landlock has no
-  rights for those. Hence it comes second.
-- `none`: the guest can do what the user can do. It is said loudly; in a container that refuses
-  the other two, the container is the fence.
+A guest is a program of the user's. A program inside can get around the refusals of its kernel
+(kernel.patch), such as by a path of the run directory that leads out of it. So the whole guest is
+confined from outside, by the first of these that works on this machine:
+
+- `namespaces` (bubblewrap): all but the two directories is mounted read-only. Homes and secrets are
+  covered. There are no other processes and no network. Of root's capabilities only reading is left.
+- `landlock`: nothing else can be written or removed, and homes and secrets cannot be read. Names
+  stay visible, and modes, owners and times of the user's other files can be changed, because
+  Landlock has no rights for them. So this comes second.
+- `none`: the guest can do what the user can do, and linklab warns. In a container that refuses the
+  other two, the container confines the guest.
 """
 
 from __future__ import annotations
@@ -79,13 +81,13 @@ SYSTEM_SECRETS = (
     "/var/spool/mail",
     "/var/mail",
 )
-"""Passwords, keys and tokens of the machine; sockets that take commands."""
+"""The machine's passwords, keys and tokens, and sockets that accept commands."""
 
 SYSTEM_SECRET_PATTERNS = ("etc/ssh/ssh_host_*_key",)
 
 CACHE_READ: tuple[Cached, ...] = ("bundle", "ca.pem", "image", "kernel", "payloads")
-"""Of linklab's own cache what guests read, and of `authority` a run's files. All else there is hidden,
-such as the tokens of live labs."""
+"""The parts of linklab's cache that guests read; of `authority` they read the run's files. The rest
+is hidden, such as the tokens of live labs."""
 
 OWN = (
     PYTHON_PATH / "linklab",
@@ -95,13 +97,16 @@ OWN = (
     *shared_tables.FILES,
     MULTILINK,
 )
-"""What every run reads of linklab itself."""
+"""linklab's own files that every run reads."""
 
 
 @dataclass(frozen=True)
 class Fence:
-    """Which confinement guests get here, and in words what it is or why there is no better; for
-    namespaces the first words of the bwrap(1) that makes them."""
+    """The confinement of guests on this machine.
+
+    `words` says what it is, or why there is no better one. For namespaces `bubblewrap` has the
+    first words of the bwrap(1) command.
+    """
 
     name: Literal["namespaces", "landlock", "none"]
     words: str
@@ -110,8 +115,13 @@ class Fence:
 
 @dataclass(frozen=True)
 class View:
-    """What a guest sees of the host's files: of two paths in each other the inner one counts.
-    `links` lie in what is hidden, and lead to what is shown."""
+    """The host's files that a guest sees. For nested paths the inner one decides.
+
+    Attributes:
+        write: directories that the guest writes.
+        hidden, shown: paths that the guest cannot and can read.
+        links: symbolic links inside hidden directories that lead to shown paths.
+    """
 
     write: tuple[Path, ...]
     hidden: frozenset[Path]
@@ -119,7 +129,7 @@ class View:
     links: Mapping[Path, str] = field(default_factory=dict)
 
     def is_hidden(self, path: Path) -> bool:
-        """Whether it lies in what is hidden. What that path itself is does not count."""
+        """Tells whether a path lies inside a hidden directory. The path's own entry does not count."""
         for above in path.parents:
             if above in self.hidden:
                 return True
@@ -129,7 +139,7 @@ class View:
 
 
 def view(write: Sequence[Path], needed: Sequence[Path]) -> View:
-    """What a guest sees that writes these directories and needs to read these paths."""
+    """Returns the view of a guest that writes the directories `write` and reads `needed`."""
     written = [Path(os.path.realpath(path)) for path in write]
     named = [
         *map(Path, SYSTEM_SECRETS),
@@ -144,9 +154,9 @@ def view(write: Sequence[Path], needed: Sequence[Path]) -> View:
         if os.access(real, os.F_OK):
             links |= on_the_way
             shown.add(real)
-    # As the kernel calls them: a link cannot be covered.
+    # Resolved paths, because a symbolic link cannot be covered.
     hidden = {Path(os.path.realpath(path)) for path in named if os.access(path, os.F_OK)}
-    # Who shares /home means the homes in it.
+    # A user who shows /home means the homes in it.
     hidden |= {tree for tree in homes.found().trees if shown.isdisjoint(tree.parents)}
     return View(
         tuple(written),
@@ -157,12 +167,12 @@ def view(write: Sequence[Path], needed: Sequence[Path]) -> View:
 
 
 def _closed_of_cache() -> list[Path]:
-    """What of the cache a guest does not read."""
+    """Lists the parts of the cache that guests do not read."""
     return [in_cache(one) for one in get_args(Cached) if one not in (*CACHE_READ, "authority")]
 
 
 def _namespaces(bubblewrap: Sequence[str], seen: View) -> list[str]:
-    """The words of bwrap(1) before those of the program."""
+    """Returns the words of the bwrap(1) command before those of the program."""
     words = [
         *bubblewrap,
         "--die-with-parent",
@@ -172,7 +182,7 @@ def _namespaces(bubblewrap: Sequence[str], seen: View) -> list[str]:
         "--cap-drop",
         "ALL",
     ]
-    if os.geteuid() == 0:  # Else it could not enter a home that is closed to others.
+    if os.geteuid() == 0:  # Otherwise root could not enter private homes.
         words += ["--cap-add", "CAP_DAC_READ_SEARCH", "--cap-add", "CAP_SETPCAP"]
     words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     words += ["--ro-bind-try", "/dev/shm", "/dev/shm"]
@@ -195,8 +205,8 @@ def _namespaces(bubblewrap: Sequence[str], seen: View) -> list[str]:
     words += covered
     words += ["--chdir", str(seen.write[0] if seen.write else "/"), "--"]
     if os.geteuid() == 0:
-        # Where root could gain rights by it, exec has the kernel forget that a program asked for
-        # addresses that are not random: UML asks, starts itself again and would never end.
+        # UML disables address randomisation and executes itself again. If root gained capabilities
+        # by exec, the kernel would enable the randomisation again, and UML would loop for ever.
         keep = "-all,+dac_read_search"
         words += ["setpriv", "--bounding-set", "-all", "--inh-caps", keep, "--ambient-caps", keep]
         words.append("--")
@@ -211,7 +221,7 @@ def _landlock(seen: View) -> list[str]:
 
 @functools.cache
 def fence() -> Fence:
-    """The best that this machine allows, tried once."""
+    """Returns the best confinement that this machine allows. It is tried once."""
     bubblewrap = _bubblewrap()
     refusal = _refusal(bubblewrap)
     if refusal is None:
@@ -229,7 +239,7 @@ def fence() -> Fence:
 
 
 def _bubblewrap() -> list[str] | None:
-    """The first words of bwrap(1): the host's, else the guest image's; None where neither is."""
+    """Returns the first words of bwrap(1): the host's, else the guest image's; None without both."""
     found = shutil.which("bwrap")
     if found is not None:
         return [found]
@@ -238,7 +248,7 @@ def _bubblewrap() -> list[str] | None:
 
 
 def _refusal(bubblewrap: Sequence[str] | None) -> str | None:
-    """Why bubblewrap cannot make the namespaces here, or None."""
+    """Returns why bubblewrap cannot make the namespaces here, or None."""
     if bubblewrap is None:
         return "bwrap is missing, and the guest image, which has one, is not made yet: make setup"
     done = subprocess.run(
@@ -256,10 +266,12 @@ def _refusal(bubblewrap: Sequence[str] | None) -> str | None:
 
 
 def confined(program: Sequence[str], run_dir: Path, scratch: Path, *needed: Path) -> list[str]:
-    """A command that runs `program` in `run_dir`, which it may write like `scratch`, and able to
-    read the `needed` paths."""
+    """Returns a command that runs `program` confined, with `run_dir` as its working directory.
+
+    The program can write `run_dir` and `scratch`, and read the `needed` paths.
+    """
     for path in (*_closed_of_cache(), in_cache("authority")):
-        # So what comes while the guest runs is covered.
+        # A directory that exists is covered, also for files that appear while the guest runs.
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     seen = view((run_dir, scratch), needed)
     around = fence()

@@ -1,7 +1,7 @@
 """Unpacks Debian packages (deb(5)) on any distribution, without root and without their scripts.
 
-No library does it: python-debian is under the GPL and wants dpkg's rules for names, dpkg-deb is
-not on other distributions. What is left is an ar archive of three files.
+No library fits: python-debian is under the GPL and needs dpkg's rules for names, and other
+distributions have no dpkg-deb. A package is an ar archive of three files.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _MAGIC = b"!<arch>\n"
 _HEADER_BYTES = 60
 
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-"""Directories that are links into /usr (usrmerge); packages of Debian 12 still name them."""
+"""Directories that are links into /usr (usrmerge). Packages of Debian 12 still use their names."""
 
 
 class DebError(RuntimeError):
-    """A file is no Debian package that can be read here; the message says which."""
+    """A file is no readable Debian package. The message names it."""
 
 
 def place(name: str) -> str:
-    """Where a package's file of that name belongs, relative to the root. Pure.
+    """Returns the path of a package's file, relative to the root. Pure.
 
-    Raises ValueError for one beside it.
+    Raises ValueError for a path outside the root.
     """
     parts = PurePosixPath(name).parts
     parts = tuple(part for part in parts if part not in ("/", "."))
@@ -39,8 +39,10 @@ def place(name: str) -> str:
 
 
 def unpack(package: Path, root: Path, *, wanted: Callable[[str], bool] = lambda _: True) -> None:
-    """Unpacks the files of a package whose place is `wanted` below `root`: all owned by who calls
-    this, none with its owner's rights. Raises DebError and OSError."""
+    """Unpacks a package below `root`: the files whose path is `wanted`.
+
+    The caller owns the files, and none has a set-user-ID bit. Raises DebError and OSError.
+    """
     with package.open("rb") as file:
         try:
             _to_data(file)
@@ -54,8 +56,10 @@ def unpack(package: Path, root: Path, *, wanted: Callable[[str], bool] = lambda 
 
 
 def extract(data: tarfile.TarFile, member: tarfile.TarInfo, root: Path, name: str) -> None:
-    """Makes the file, directory or link of an archive at `root`/`name`, owned by who calls this,
-    without its owner's rights. Raises ValueError for anything else, and OSError."""
+    """Makes the file, directory or link of an archive at `root`/`name`.
+
+    The caller owns it, and it has no set-user-ID bit. Raises ValueError for other types, and OSError.
+    """
     path = root / name
     if member.isdir():
         path.mkdir(parents=True, exist_ok=True)
@@ -77,7 +81,7 @@ def extract(data: tarfile.TarFile, member: tarfile.TarInfo, root: Path, name: st
 
 
 def _to_data(file: IO[bytes]) -> None:
-    """Goes to where the archive of the package's files begins."""
+    """Seeks to the archive of the package's files."""
     if file.read(len(_MAGIC)) != _MAGIC:
         raise ValueError("it does not begin like one")
     while header := file.read(_HEADER_BYTES):
@@ -89,7 +93,7 @@ def _to_data(file: IO[bytes]) -> None:
 
 
 def link_merged(root: Path) -> None:
-    """Makes the links into /usr in an empty root."""
+    """Makes the links into /usr (usrmerge) in an empty root."""
     for name in (*_MERGED[:3], "lib64"):
         (root / "usr" / name).mkdir(parents=True)
         (root / name).symlink_to(f"usr/{name}")

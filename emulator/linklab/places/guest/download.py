@@ -1,5 +1,8 @@
-"""Fetches the locked Debian packages: from a mirror named by the user, else from Debian's, else from
-its archive of all times. What comes is checked by its hash, so it does not matter who sends it."""
+"""Downloads the locked Debian packages.
+
+It asks the user's mirror first, then Debian's mirror, then Debian's archive of all versions. Every
+file is checked by its hash, so the source need not be trusted.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ from linklab.core.version import released
 from linklab.places.guest.locked import Package
 
 MIRROR = "LINKLAB_DEBIAN_MIRROR"
-"""The environment's name for a mirror: a URL below which are `debian` and `debian-security`."""
+"""The environment variable for a mirror: a URL above `debian` and `debian-security`."""
 
 _CURRENT = "https://deb.debian.org"
 _PAST = "https://snapshot.debian.org"
-"""Debian's archives as they are today, and as they were at every time."""
+"""Debian's current archive, and its archive of all versions."""
 
 _SIDE_BY_SIDE = 4
 _TIMEOUT_S = 30
@@ -31,11 +34,11 @@ _PIECE_BYTES = 1 << 16
 
 
 class DownloadError(RuntimeError):
-    """A package cannot be had; the message says which, what each source answered, what to do."""
+    """A package cannot be downloaded. The message names it, each source's answer, and what to do."""
 
 
 def sources(package: Package, snapshot: str, mirror: str | None) -> list[str]:
-    """The URLs to ask for a package, in this order. Pure."""
+    """Returns the URLs of a package, in the order in which they are tried. Pure."""
     path = f"{package.archive}/{urllib.parse.quote(package.path)}"
     bases = [*([mirror.rstrip("/")] if mirror else []), _CURRENT]
     past = f"{package.archive}/{snapshot}/{urllib.parse.quote(package.path)}"
@@ -48,8 +51,11 @@ def fetch(
     directory: Path,
     progress: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Puts the files of `packages` into `directory`. `progress` is told the bytes of each as it is
-    there. Raises DownloadError, and OSError where they cannot be written."""
+    """Downloads the files of `packages` into `directory`.
+
+    `progress` is called with the size of each finished file. Raises DownloadError, and OSError if
+    a file cannot be written.
+    """
     mirror = os.environ.get(MIRROR)
     if mirror and "://" not in mirror:
         raise DownloadError(f"{MIRROR}={mirror}: it has to be a URL, such as file:///mnt/mirror")
@@ -75,7 +81,7 @@ def _fetch(package: Package, urls: Sequence[str], directory: Path) -> None:
                     refusal = _copied(package, url, file.write)
             except urllib.error.HTTPError as error:
                 refusal = str(error)
-                break  # It is not there: asking again changes nothing.
+                break  # The server does not have it. Another try is useless.
             except (
                 urllib.error.URLError,
                 http.client.HTTPException,
@@ -97,7 +103,7 @@ def _fetch(package: Package, urls: Sequence[str], directory: Path) -> None:
 
 
 def _copied(package: Package, url: str, write: Callable[[bytes], object]) -> str | None:
-    """Copies what `url` sends; in words what is wrong with it, or None."""
+    """Copies the response of `url`. Returns what is wrong with it, or None."""
     request = urllib.request.Request(url, headers={"User-Agent": f"linklab/{released() or 0}"})
     digest = hashlib.sha256()
     size = 0

@@ -1,7 +1,8 @@
-"""A guest's way outside, on the real clock: a network device of its own, whose other end is
-slirp4netns, a program without rights that connects with what the guest asks for.
+"""Connects a guest on the real clock with the network outside.
 
-In virtual time there is none: what comes from outside comes at any time.
+The guest has a network device whose other end is slirp4netns. That is an unprivileged program,
+which opens the connections that the guest asks for. In virtual time there is no such device,
+because packets from outside would arrive at arbitrary times.
 """
 
 from __future__ import annotations
@@ -28,62 +29,65 @@ from linklab.relay.relay import Rule
 PROGRAM: Final = "slirp4netns"
 DEVICE: Final = "vec0"
 
-_NETWORK: Final = "192.0.2.0/24"  # RFC 5737: nobody has it.
+_NETWORK: Final = "192.0.2.0/24"  # RFC 5737: reserved for documentation.
 GATEWAY: Final = "192.0.2.2"
-"""It also stands for this machine's loopback device."""
+"""The guest also reaches this machine's loopback device by this address."""
 
 RESOLVER: Final = "192.0.2.3"
 GUEST: Final = "192.0.2.100"
 _START_TIMEOUT_S = 10.0
 _PATH_BYTES = 107
-"""Of a socket's name, at most (unix(7))."""
+"""The longest name of a Unix socket (unix(7))."""
 
 _TRIES = 5
-"""How often somebody else may be faster than slirp4netns at a port that nobody had."""
+"""The number of tries for a free port. Another program may take it before slirp4netns."""
 
 _MTU_BYTES = 16_000
-"""Between the guest and slirp4netns nothing is emulated: both ends have a tenth of the packets."""
+"""The link between guest and slirp4netns is not emulated. Large packets cut their number to 1/10."""
 
 _GIVES_BACK_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "33554432"}
-"""It has two buffers of 128 kB for each connection; glibc keeps what was freed of so large ones but
-for those that are mapped, and would soon map none of them."""
+"""Settings of glibc's malloc for slirp4netns, which has two buffers of 128 kB a connection. glibc
+returns freed memory of this size only if it was mapped, and by default soon stops mapping it."""
 
 _LANES = 16
-"""How many connections to one port are made at a time: on a busy machine each takes a tenth of a
-second."""
+"""The number of connections to one port made at the same time. On a busy machine each takes 0.1 s."""
 
 
 class GatewayError(RuntimeError):
-    """The guest has no way outside; the message says what to do."""
+    """The guest cannot reach the network outside. The message says what to do."""
 
 
 class _RefusedError(GatewayError):
-    """slirp4netns does not listen where it was told to."""
+    """slirp4netns does not listen on the requested port."""
 
 
 def obstacle() -> str | None:
-    """Why a guest can have no way outside here, or None."""
+    """Returns why guests here cannot reach the network outside, or None."""
     if shutil.which(PROGRAM) is None:
         return f"{PROGRAM} is missing: apt-get install {PROGRAM}"
     return None
 
 
 def seen_from_guest(host: str) -> str:
-    """The address by which the guest reaches one of this machine's."""
+    """Returns the address by which the guest reaches an address of this machine."""
     return GATEWAY if ipaddress.ip_address(host).is_loopback else host
 
 
 @dataclass(frozen=True)
 class Way:
-    """What a guest's way outside lets through besides connections of the guest's to others: those to
-    this machine's loopback device, whichever port, and into the guest what comes to `ports` of that."""
+    """The permitted connections besides those from the guest to other machines.
+
+    Attributes:
+        ports: ports of this machine's loopback device that lead into the guest.
+        reaches_loopback: the guest may connect to any port of this machine's loopback device.
+    """
 
     ports: tuple[int, ...] = ()
     reaches_loopback: bool = False
 
 
 class Gateway:
-    """A running slirp4netns. `device` is a descriptor for the guest's kernel. Raises GatewayError."""
+    """A running slirp4netns. Raises GatewayError if it cannot be started."""
 
     def __init__(self, way: Way) -> None:
         missing = obstacle()
@@ -120,11 +124,11 @@ class Gateway:
 
     @property
     def device(self) -> int:
-        """What becomes `DEVICE` in the guest."""
+        """The descriptor that becomes `DEVICE` in the guest."""
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends slirp4netns."""
         self._resources.close()
 
     def _end(self) -> None:
@@ -132,7 +136,7 @@ class Gateway:
         self._process.wait()
 
     def _joined(self, path: Path) -> socket.socket:
-        """A connection with it, once it listens."""
+        """Returns a connection with slirp4netns, as soon as it listens."""
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         deadline = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline and self._process.poll() is None:
@@ -148,8 +152,10 @@ class Gateway:
         return lines[-1] if lines else "it said nothing"
 
     def _open(self, ports: Sequence[int], commands: Path, stack: contextlib.ExitStack) -> None:
-        """Has connections to ports of the loopback device come to the guest's. A relay stands before
-        slirp4netns, which has room for one connection that waits at each port of its own."""
+        """Forwards ports of the loopback device to the guest's ports.
+
+        A relay accepts the connections, because slirp4netns has a backlog of one a port.
+        """
         rules = []
         with contextlib.ExitStack() as here:
             for port in ports:
@@ -178,8 +184,10 @@ class Gateway:
         stack.callback(front.kill)
 
     def _lead_in(self, commands: Path, port: int) -> int:
-        """Has connections to a port that nobody has come to the guest's of this number; the port.
-        Anybody may take it before slirp4netns does: then it is another one."""
+        """Forwards a free port of this machine to the guest's `port`, and returns it.
+
+        If another program takes the free port first, it tries another one.
+        """
         for _ in range(_TRIES - 1):
             with contextlib.suppress(_RefusedError):
                 return self._led_in(commands, port)
@@ -207,7 +215,7 @@ class Gateway:
         return own
 
     def _asking(self, commands: Path) -> socket.socket:
-        """A connection for one command, once slirp4netns takes any."""
+        """Returns a connection for one command, as soon as slirp4netns accepts any."""
         deadline = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline:
             sock = socket.socket(socket.AF_UNIX)
@@ -228,5 +236,5 @@ def _unused_port() -> int:
 
 
 def kernel_argument(device: int) -> str:
-    """What has the guest's kernel take a descriptor for its device."""
+    """Returns the kernel argument that gives the guest a device by its descriptor."""
     return f"{DEVICE}:transport=fd,fd={device},mtu={_MTU_BYTES}"

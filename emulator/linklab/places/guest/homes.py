@@ -1,7 +1,7 @@
-"""Users' homes: a guest sees nothing of them but what its run needs (confinement.py).
+"""Finds the users' homes; a guest sees only the parts that its run needs (confinement.py).
 
-Where programs keep tokens in a home no list can follow. So it is the other way round: hidden is all,
-and shown is what is named.
+No list can name all files in which programs keep tokens. So all of a home is hidden, except the
+paths that the run names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 _SYSTEM: Final = ("bin", "boot", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr")
-"""Where system accounts have what is called their home, and programs lie."""
+"""Directories of programs; the homes of system accounts lie in them."""
 
 _FIRST_USER: Final = 1000  # login.defs(5): UID_MIN
 _NOBODY: Final = 65534
@@ -25,26 +25,28 @@ _MOST_LINKS: Final = 40
 """path_resolution(7)."""
 
 _PATH: Final = re.compile(r"(?<![\w.~/])(?!//)/[^\s\"'`;|&<>(){}\[\]$*?,:=\\]+")
-"""A path in what people or programs write."""
+"""A path in a text."""
 
 _MOST_SAID: Final = 3
 
 
 @dataclass(frozen=True)
 class Homes:
-    """All users' homes, and the `trees` that are hidden because of them, as the kernel calls them."""
+    """All users' homes, and the directory `trees` hidden because of them. Paths are resolved."""
 
     homes: frozenset[Path]
     trees: frozenset[Path]
 
     def hold(self, path: Path) -> bool:
-        """Whether a path lies in what is hidden."""
+        """Tells whether a path lies in a hidden tree."""
         real = Path(os.path.realpath(path))
         return not self.trees.isdisjoint((real, *real.parents))
 
     def is_broad(self, path: Path) -> bool:
-        """Whether it is a directory that is a home or above one, or where programs keep their settings there:
-        too much to be shown because something in it is needed."""
+        """Tells whether a directory holds too much to be shown because of one needed file in it.
+
+        That holds for homes, directories above a home, and directories of settings in a home.
+        """
         real = Path(os.path.realpath(path))
         if any(real == home or real in home.parents for home in self.homes):
             return True
@@ -56,8 +58,7 @@ class Homes:
         return is_local and real.name not in ("bin", "lib")
 
     def missed(self, text: str, shown: Collection[Path]) -> Iterator[str]:
-        """What is to be said of the paths in a text that a guest does not see, though they are there:
-        they are hidden, and not of what is `shown`."""
+        """Yields notes about existing paths in a text that are hidden from the guest."""
         allowed = {Path(os.path.realpath(path)) for path in shown}
         said = 0
         for name in dict.fromkeys(found.rstrip(".") for found in _PATH.findall(text)):
@@ -71,7 +72,7 @@ class Homes:
 
 
 def found() -> Homes:
-    """Those of this machine."""
+    """Returns the homes of this machine."""
     named = {Path("/root"), *Path("/").glob("home/*")}
     with contextlib.suppress(RuntimeError):
         named.add(Path.home())
@@ -81,15 +82,14 @@ def found() -> Homes:
     real = {Path(os.path.realpath(path)) for path in named if path.is_absolute()}
     homes = {path for path in real if path.parts[1:2] and path.parts[1] not in _SYSTEM}
     more = {Path(os.path.realpath(path)) for path in ("/home", "/run/user")}
-    if os.environ.get("HOME") == "/":  # As containers have it: the machine's files lie there, too.
+    if os.environ.get("HOME") == "/":  # In containers. The system's files lie there, too.
         more |= set(Path("/").glob(".*"))
     trees = {path for path in homes | more if os.access(path, os.F_OK)}
     return Homes(frozenset(homes), frozenset(trees))
 
 
 def steps(path: Path) -> tuple[dict[Path, str], Path]:
-    """The symbolic links on the way to a path, each as the kernel calls it, with what it holds; and
-    where they lead."""
+    """Returns the symbolic links on a path with their targets, and the resolved path."""
     links: dict[Path, str] = {}
     real = Path("/")
     waiting = [*reversed(path.absolute().parts[1:])]

@@ -1,9 +1,11 @@
-"""The guest's userland: a directory of Debian 12 in the cache, the same to the byte on every machine.
+"""Makes the guest's userland: a directory of Debian 12 in the cache, the same on every machine.
 
-`guest` is the root of every guest; `kernel` has what builds its kernel and is used for nothing else.
-Both are made of exactly the packages of image.lock, without root and without the packages' scripts:
-what of those matters is done here. Its name is a hash of all that is in it (`tree_hash`), which
-image.lock says beforehand: what came out otherwise is not used.
+There are two images. `guest` is the root of every guest. `kernel` has the tools that build the
+guest's kernel. Both have exactly the packages of image.lock, and are made without root and without
+the packages' scripts. This module does what matters of those scripts.
+
+An image's name is a hash of its content (`tree_hash`). image.lock names the expected hash, and an
+image with another one is not used.
 """
 
 from __future__ import annotations
@@ -34,26 +36,26 @@ from linklab.places.guest.locked import lock
 
 Name = Literal["guest", "kernel"]
 Progress = Callable[[str, float], None]
-"""Called with what is being done and the fraction of it that is done."""
+"""A function that is called with the current step and the finished fraction."""
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 """The guest's Python packages, pinned."""
 
 PYTHON = "/usr/bin/python3.11"
 CACHE_TAG = "cpython-311"
-"""Of its compiled modules."""
+"""The tag in the names of its compiled modules."""
 
 _PYTHON_VERSION = "3.11"
 _SITE = "usr/local/lib/python3.11/dist-packages"
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux2014_x86_64")
-"""Of the wheels: what the C library of Debian 12 runs."""
+"""The wheels' platforms that the C library of Debian 12 runs."""
 
 _UNPACKED_TIMES = 4.5
-"""How many times as large an image is as its packages, and they with it while it is made."""
+"""The disk space for making an image, as a multiple of its packages' size."""
 
 
 _WHEEL_BYTES = 32 << 20
-"""No wheel is larger: pip compares its hash once all of it is there."""
+"""The limit for a wheel. pip checks the hash only when it has the whole file."""
 
 _LEFT_OUT = (
     "usr/share/man/",
@@ -71,15 +73,17 @@ _LEFT_OUT = (
 
 
 def wanted(place: str) -> bool:
-    """Whether a packaged file belongs into an image: no documents but licences. Pure."""
+    """Tells whether a packaged file belongs into an image: no documents except licences. Pure."""
     if place.startswith("usr/share/doc/") and place.count("/") > 3:
         return place.endswith("/copyright")
     return not any(f"{place}/".startswith(folder) for folder in _LEFT_OUT)
 
 
 def tree_hash(root: Path) -> str:
-    """A hash of all that is below `root`: names, kinds, modes, contents and where links lead;
-    not of owners and times."""
+    """Returns a hash of all below `root`: names, types, modes, contents and link targets.
+
+    Owners and times do not count.
+    """
     digest = hashlib.sha256()
     for path in _below(root):
         status = path.lstat()
@@ -105,24 +109,24 @@ def _below(root: Path) -> Iterator[Path]:
 
 
 def directory() -> Path:
-    """Where images are kept."""
+    """Returns the directory of the images."""
     return in_cache("image")
 
 
 def path(name: Name) -> Path:
-    """Where the image is or will be."""
+    """Returns the path of an image, whether it exists or not."""
     return directory() / f"{name}-{lock().trees.get(name, 'not-locked')[:16]}"
 
 
 def cached(name: Name) -> Path | None:
-    """The image in the cache, or None."""
+    """Returns the image in the cache, or None."""
     return path(name) if path(name).is_dir() else None
 
 
 def ensure(name: Name, progress: Progress = lambda what, fraction: None) -> Path:
-    """The image, made if need be. Two that want it at a time make it once.
+    """Returns the image; makes it if needed. Concurrent callers make it once.
 
-    Raises ImageError where it cannot be made; then nothing of it is left.
+    Raises ImageError if it cannot be made. Then no part of it is left.
     """
     found = cached(name)
     if found is not None:
@@ -130,7 +134,7 @@ def ensure(name: Name, progress: Progress = lambda what, fraction: None) -> Path
     try:
         directory().mkdir(parents=True, exist_ok=True)
         with locked(image_lock(path(name))):
-            # Whoever made these was killed: we have the lock.
+            # This process has the lock, so the process that made these was killed.
             for stale in directory().glob(f"new-{name}-*"):
                 shutil.rmtree(stale, ignore_errors=True)
             return cached(name) or _made_and_checked(name, progress)
@@ -145,7 +149,7 @@ def ensure(name: Name, progress: Progress = lambda what, fraction: None) -> Path
 
 
 def needed_bytes(name: Name) -> int:
-    """How much room making an image takes, about."""
+    """Estimates the disk space that making an image takes."""
     return round(_UNPACKED_TIMES * sum(one.size_bytes for one in lock().packages[name]))
 
 
@@ -172,12 +176,12 @@ def _made_and_checked(name: Name, progress: Progress) -> Path:
 
 
 def archive_name(name: Name) -> str:
-    """What a release calls the image."""
+    """Returns the name of the image's file in a release."""
     return f"{path(name).name}.tar.xz"
 
 
 def pack(name: Name, target: Path) -> None:
-    """Writes the image from the cache to an archive: the same bytes each time for the same image."""
+    """Writes the cached image to an archive. The same image always gives the same bytes."""
     root = path(name)
     with (
         lzma.open(target, "wb", preset=6) as packed,
@@ -190,22 +194,21 @@ def pack(name: Name, target: Path) -> None:
             if not one.is_file() or one.is_symlink():
                 archive.addfile(member)
                 continue
-            # A second name of a file is a file of its own there.
+            # A hard link becomes a separate file.
             member.type, member.linkname, member.size = tarfile.REGTYPE, "", one.stat().st_size
             with one.open("rb") as content:
                 archive.addfile(member, content)
 
 
 class _Bounded:
-    """Content to be read of which nobody knows yet who packed it: at most so many bytes, else
-    ValueError."""
+    """A reader for untrusted content. Raises ValueError after `most_bytes`."""
 
     def __init__(self, content: IO[bytes], most_bytes: int) -> None:
         self._content = content
         self._left, self._most = most_bytes, most_bytes
 
     def read(self, size: int) -> bytes:
-        """The next bytes, at most `size`."""
+        """Returns the next bytes, at most `size`."""
         piece = self._content.read(size)
         self._left -= len(piece)
         if self._left < 0:
@@ -214,8 +217,10 @@ class _Bounded:
 
 
 def _came_from_release(name: Name, root: Path, work: Path, progress: Progress) -> bool:
-    """Whether the image was in a release that the user has named, just as image.lock says it; what
-    is wrong with that is said."""
+    """Fetches the image from the user's release, and tells whether it is the one of image.lock.
+
+    Problems with the release are reported.
+    """
     try:
         if name != "guest" or release.address() is None:
             return False
@@ -236,11 +241,11 @@ def _came_from_release(name: Name, root: Path, work: Path, progress: Progress) -
             ) as archive,
         ):
             for member in archive:
-                if member.islnk():  # `pack` writes none; one could lead out, through a link.
+                if member.islnk():  # `pack` writes none. A hard link could lead out.
                     raise ValueError(f"{member.name} is a hard link")
                 deb.extract(archive, member, root, _inside(member.name, root))
                 progress(f"unpacking the {name} image", 0.8 + 0.2 * file.tell() / size_bytes)
-        _even(root)
+        _normalise(root)
         progress(f"checking the {name} image", 1.0)
         if tree_hash(root) != lock().trees.get(name):
             raise release.ReleaseError("that of the release is not the one that image.lock says")
@@ -252,9 +257,9 @@ def _came_from_release(name: Name, root: Path, work: Path, progress: Progress) -
 
 
 def _inside(name: str, root: Path) -> str:
-    """The name of an archive's member, if it lies in `root` and no link leads there.
+    """Returns the name of an archive's member if it lies in `root` without crossing a link.
 
-    By hand: Python 3.11.2, Debian 12's, has no filters for it. Raises ValueError.
+    Debian 12's Python 3.11.2 has no extraction filters. Raises ValueError for other names.
     """
     if ".." in Path(name).parts or Path(name).is_absolute():
         raise ValueError(f"{name} leads out of the image")
@@ -265,7 +270,7 @@ def _inside(name: str, root: Path) -> str:
 
 
 def make(name: Name, root: Path, work: Path, progress: Progress = lambda what, of: None) -> None:
-    """Makes an image at `root`, with `work` for what it takes; does not check what came out.
+    """Makes an image at `root`, with `work` for temporary files. It does not check the result.
 
     Raises ImageError and OSError.
     """
@@ -291,7 +296,7 @@ def make(name: Name, root: Path, work: Path, progress: Progress = lambda what, o
             deb.unpack(files / package.file_name, root, wanted=wanted)
             (files / package.file_name).unlink()
             progress(f"unpacking the {name} image", 0.6 + 0.3 * count / len(packages))
-        _settle(root)
+        _configure(root)
         if name == "guest":
             for wheel in wheels:
                 with zipfile.ZipFile(wheel) as archive:
@@ -301,11 +306,11 @@ def make(name: Name, root: Path, work: Path, progress: Progress = lambda what, o
         _cache_libraries(root)
     except (deb.DebError, download.DownloadError) as error:
         raise ImageError(f"the {name} image cannot be made: {error}") from error
-    _even(root)
+    _normalise(root)
 
 
-def _settle(root: Path) -> None:
-    """What the packages' scripts would have done, as far as linklab needs it."""
+def _configure(root: Path) -> None:
+    """Does what the packages' scripts would have done, as far as linklab needs it."""
     for place in (GUEST_HOST_ROOT.name, "proc", "sys", "dev", "run", "tmp"):
         (root / place).mkdir(exist_ok=True)
     (root / "usr/bin/sh").unlink(missing_ok=True)
@@ -322,7 +327,7 @@ def _settle(root: Path) -> None:
 
 
 def _fetch_wheels(work: Path) -> list[Path]:
-    """The wheels of requirements.txt, fetched by pip, which knows the user's index and proxy."""
+    """Downloads the wheels of requirements.txt by pip, which knows the user's index and proxy."""
     wheels = work / "wheels"
     words = [
         *image_root.ENDS_WITH_US,
@@ -351,7 +356,7 @@ def _fetch_wheels(work: Path) -> list[Path]:
     )
     if done.returncode != 0:
         said = done.stderr.strip().splitlines() or ["it said nothing"]
-        # Why nothing came is in the warnings: the error says only that there is none.
+        # The cause is in pip's warnings. Its error only says that there is no such package.
         tried = [line for line in said[:-1] if line.startswith("WARNING: Retrying")][-1:]
         raise ImageError(
             "the guest's Python packages cannot be fetched by pip:\n  "
@@ -361,8 +366,11 @@ def _fetch_wheels(work: Path) -> list[Path]:
 
 
 def _pip(work: Path) -> list[str]:
-    """The first words of a call of pip: this Python's, else that of an environment made for it in
-    `work`, as where uv has installed linklab. Raises ImageError where there is none."""
+    """Returns the first words of a pip command: this Python's pip, else that of a new environment.
+
+    An installation by uv has no pip, so an environment with pip is made in `work`. Raises
+    ImageError if neither works.
+    """
     if importlib.util.find_spec("pip") is not None:
         return [sys.executable, "-m", "pip"]
     environment = work / "environment"
@@ -378,7 +386,7 @@ def _pip(work: Path) -> list[str]:
 
 
 def _compile(root: Path) -> None:
-    """Compiles the image's Python modules, one after the other: each result is the same everywhere."""
+    """Compiles the image's Python modules one after the other, so the results are reproducible."""
     for folder in ("usr/lib/python3.11", "usr/lib/python3", "usr/local/lib/python3.11"):
         image_root.call(
             root,
@@ -400,13 +408,13 @@ def _compile(root: Path) -> None:
 
 
 def _cache_libraries(root: Path) -> None:
-    """Writes ld.so.cache: without it the linker looks for what the processor's generation may have."""
+    """Writes ld.so.cache. Without it the linker's searches depend on the processor's generation."""
     image_root.call(root, ["/usr/sbin/ldconfig", "-X", "-i"], writable=True)
     shutil.rmtree(root / "var/cache/ldconfig", ignore_errors=True)
 
 
-def _even(root: Path) -> None:
-    """Modes and times that do not hang on who made the image, and when."""
+def _normalise(root: Path) -> None:
+    """Sets modes and times that do not depend on the user and the time of making the image."""
     for one in (root, *_below(root)):
         status = one.lstat()
         if not stat.S_ISLNK(status.st_mode):

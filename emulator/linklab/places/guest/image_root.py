@@ -1,4 +1,4 @@
-"""An image as the root of programs: in namespaces (bwrap(1)), as root also by chroot(2)."""
+"""Runs programs with an image as their root: in namespaces (bwrap(1)), as root also by chroot(2)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pathlib import Path
 from linklab.places.guest import release
 
 ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
-"""The first words of a command that is killed when we are."""
+"""The first words of a command that is killed when this process ends."""
 
 
 class ImageError(RuntimeError):
-    """The image cannot be had; the message says what to do."""
+    """The image is not available. The message says what to do."""
 
 
 def call(root: Path, argv: Sequence[str], *, writable: bool) -> None:
     """Runs a program of an image to its end, with the image as its root.
 
-    Raises ImageError, with the program's last words where it fails.
+    Raises ImageError with the program's last output if it fails.
     """
     with inside(root, writable=writable) as command:
         done = subprocess.run(
@@ -44,14 +44,14 @@ def call(root: Path, argv: Sequence[str], *, writable: bool) -> None:
 
 
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"}
-"""What programs in an image are told: nothing of the user's."""
+"""The environment of programs in an image. It has no variable of the user's."""
 
 
 WORK = "/tmp/work"
-"""Where programs in an image find the directory that they work in."""
+"""The working directory of programs in an image."""
 
 Command = Callable[[Sequence[str]], list[str]]
-"""Called with a command that is to run in an image; returns the one to run here."""
+"""A function from a command for the image to the command to run here."""
 
 
 _REFUSED = (
@@ -64,8 +64,11 @@ _REFUSED = (
 
 @functools.cache
 def obstacle() -> str | None:
-    """Why no image can be made here, or None. Tried with this machine's programs, before a
-    minute's work: there may be no image yet whose programs could be."""
+    """Returns why no image can be made here, or None.
+
+    It tries with this machine's programs, because there may be no image yet. So the user learns it
+    before a minute of work.
+    """
     if os.geteuid() == 0:
         return None
     bubblewrap = shutil.which("bwrap")
@@ -75,7 +78,7 @@ def obstacle() -> str | None:
     try:
         done = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)
     except OSError:
-        return None  # It will be seen.
+        return None  # A later step reports it.
     return None if done.returncode == 0 else _REFUSED
 
 
@@ -85,11 +88,11 @@ _DEVICES = ("--dev", "/dev", "--proc", "/proc")
 
 @contextlib.contextmanager
 def inside(root: Path, *, writable: bool = False, work: Path | None = None) -> Iterator[Command]:
-    """Runs programs of an image with the image as their root. `work`, if named, is at WORK there,
-    can be written, and is where they run; outside it need not be in its place meanwhile.
+    """Yields a function that makes a command run with the image as its root.
 
-    In namespaces; as root also by chroot(2), where a container allows no more. Raises ImageError
-    where this machine allows neither.
+    `work` appears at WORK, where programs run and may write. During the block it may be absent from
+    its own path. Programs run in namespaces. If a container allows none, root uses chroot(2).
+    Raises ImageError if this machine allows neither.
     """
     if has_namespaces(root):
         words = [*bubblewrap(root), "--die-with-parent", "--unshare-pid", "--unshare-net"]
@@ -128,7 +131,7 @@ def _moved(work: Path | None, there: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _with_devices(root: Path) -> Iterator[None]:
-    """The devices that every program expects (null(4)), for as long as an image's programs run."""
+    """Makes the devices that programs expect (null(4)), for the time of the block."""
     made = []
     try:
         for name, minor in (("null", 3), ("zero", 5), ("urandom", 9)):
@@ -150,7 +153,7 @@ def _with_devices(root: Path) -> Iterator[None]:
 
 
 def bubblewrap(root: Path) -> list[str]:
-    """The first words of bwrap(1): the host's, else that of the image at `root`."""
+    """Returns the first words of bwrap(1): the host's, else that of the image at `root`."""
     found = shutil.which("bwrap")
     if found is not None:
         return [found]
@@ -165,7 +168,7 @@ def bubblewrap(root: Path) -> list[str]:
 
 @functools.cache
 def has_namespaces(root: Path) -> bool:
-    """Whether programs of an image can run in namespaces of their own here, tried once."""
+    """Tells whether programs of an image can run in namespaces here. It is tried once."""
     words = [*bubblewrap(root), *_NAMESPACES, str(root), "/", *_DEVICES, "--", "/usr/bin/true"]
     try:
         done = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)

@@ -1,9 +1,11 @@
-"""The guest's first program, run by the image's Python with memory at /run and the run directory
-already mounted at /run/linklab/run: mounts what a Linux system expects, and the host's files at
-/host, then executes the run directory. Where it fails the kernel panics.
+"""Is the guest's first program: mounts the file systems, then executes the run directory.
 
-It is copied into the run directory (boot.py): linklab itself can be imported once /host is there.
-One Python does it all, because every program that a guest starts costs it 5 to 20 ms.
+The image's Python runs it. A tmpfs is at /run already, and the run directory at /run/linklab/run.
+The program mounts what a Linux system expects, and the host's files at /host. If it fails, the
+kernel panics.
+
+boot.py copies it into the run directory, because linklab cannot be imported before /host is
+mounted. One Python process does everything, because each program start takes a guest 5 to 20 ms.
 """
 
 from __future__ import annotations
@@ -26,23 +28,25 @@ _HOST = "/host"
 _SYSTEM = ("proc", "sys", "dev", "tmp", "run")
 
 SITE = ("/usr/local/lib/python3.11/dist-packages", "/usr/lib/python3/dist-packages")
-"""Where the image has Python packages."""
+"""The directories of the image's Python packages."""
 
 PACKAGES = f"{_BASE}/python"
-"""Where the guest has linklab, and nothing else of the host's Python."""
+"""The guest's directory for linklab, without the host's other Python packages."""
 
 MARK_BYTES = 32
-"""What a bundle begins with (bundle.py)."""
+"""The length of the fingerprint at the start of a bundle (bundle.py)."""
 
 
 def take_pages_at_once() -> None:
-    """Has the kernel hand out memory when it is asked for, not page by page at the first touch,
-    which takes User Mode Linux ten times as long."""
+    """Makes the kernel map memory when it is allocated, not page by page at the first access.
+
+    User Mode Linux takes ten times as long for page faults.
+    """
     _LIBC.mlockall(_ALL_PAGES_NOW)
 
 
 def mount(source: str, place: str, kind: str = "", flags: int = 0, options: str = "") -> None:
-    """mount(2). Raises OSError."""
+    """Calls mount(2). Raises OSError."""
     words = [os.fsencode(word) or None for word in (source, place, kind)]
     if _LIBC.mount(*words, ctypes.c_ulong(flags), os.fsencode(options) or None) != 0:
         error = ctypes.get_errno()
@@ -50,14 +54,14 @@ def mount(source: str, place: str, kind: str = "", flags: int = 0, options: str 
 
 
 def unmount(place: str) -> None:
-    """umount(2). Raises OSError."""
+    """Calls umount(2). Raises OSError."""
     if _LIBC.umount2(os.fsencode(place), 0) != 0:
         error = ctypes.get_errno()
         raise OSError(error, f"umount: {os.strerror(error)}", place)
 
 
 def _over(name: str, place: str) -> None:
-    """Mounts at `place` the host's directory of this name, and memory over it that is written."""
+    """Mounts the host's directory `name` at `place`, with a tmpfs over it that takes the writes."""
     lower, work = f"{_HOST}/{name}", f"{_BASE}/over/{name}"
     if not os.path.isdir(lower):
         lower = f"{_BASE}/over/none"
@@ -66,8 +70,10 @@ def _over(name: str, place: str) -> None:
 
 
 def mount_all() -> None:
-    """Mounts the guest's file systems; afterwards /host shows the host's files, and what is written
-    to /tmp, /dev/shm and /run stays in memory."""
+    """Mounts the guest's file systems.
+
+    Afterwards /host has the host's files, and /tmp, /dev/shm and /run are in memory.
+    """
     mount("proc", "/proc", "proc")
     new = f"{_BASE}/new"
     for name in (
@@ -101,13 +107,13 @@ def mount_all() -> None:
         os.symlink("pts/ptmx", "/dev/ptmx")
     mount(f"{_BASE}/run", f"{new}/linklab/run", "", _MOVE)
     mount(new, "/run", "", _MOVE)
-    # For the user's own programs, whose root is /host, these are the same.
+    # The root of the user's own programs is /host, so these appear there, too.
     for name in _SYSTEM:
         mount(f"/{name}", f"{_HOST}/{name}", "", BIND | _RECURSIVE)
 
 
 def name_user(user: int, group: int) -> None:
-    """Gives a user who is not root a name in the guest: H2O becomes who can read the payload."""
+    """Gives a user other than root a name in the guest. H2O runs as this user to read the payload."""
     if user == 0:
         return
     path = f"{_BASE}/passwd"
@@ -128,7 +134,7 @@ class Bundle:
         self._codes = content[4 + head :]
 
     def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
-        """How a module is loaded; None where it is not in the file."""
+        """Returns how a module is loaded; None if it is not in the bundle."""
         found = self._index.get(name)
         if found is None:
             return None
@@ -140,7 +146,7 @@ class Bundle:
         return spec
 
     def create_module(self, _: ModuleSpec) -> None:
-        """Any module will do."""
+        """Returns None, for a default module."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Runs a module's code."""
@@ -149,9 +155,11 @@ class Bundle:
 
 
 def execute(package: str, session: str, bundle: str | None) -> None:
-    """Calls `main` of a module of the package `linklab` that lies at this path of the host's; nothing
-    else of the host's Python can be imported. `bundle` is where on the host that and all it imports
-    lie in one file."""
+    """Calls `main` of the module `session` of the package `linklab`.
+
+    `package` is its path on the host. Other packages of the host's Python cannot be imported.
+    `bundle` is the host's path of the bundle with the modules.
+    """
     os.environ.update(
         PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         HOME=f"{_BASE}/home",

@@ -1,8 +1,8 @@
-"""The guest kernel: built from Debian's kernel source by Debian's compiler, both in an image of their
-own (image.py), so that it is the same to the byte on every machine; kept in the cache.
+"""Builds the guest's kernel from Debian's kernel source with Debian's compiler.
 
-The cache key is the configuration, the patch and the image, so a change
-to any of them builds anew and nothing else does.
+Source and compiler are in an image (image.py), so the kernel is the same to the byte on every
+machine. The cache keeps it. The cache key is a hash of configuration, patch and image. Only a
+change of one of them builds the kernel again.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ from linklab.places.guest.locked import Built, lock, version
 
 SOURCE_PACKAGE = "linux-source-7.2"
 SOURCE_ARCHIVE = f"/usr/src/{SOURCE_PACKAGE}.tar.xz"
-"""Where the image has the source."""
+"""The path of the source in the image."""
 
 EXPECTED_STEPS = 1250
-"""Compiler lines of one build, for the progress bar."""
+"""The number of compiler lines of a build, for the progress bar."""
 
 _HERE = Path(__file__).parent
 _CONFIG = _HERE / "kernel.config"
 _PATCH = _HERE / "kernel.patch"
 
 NEEDED_BYTES = 1_300_000_000
-"""How much room building takes, beside the image that builds it."""
+"""The disk space for a build, without the image."""
 
 _UNUSED = ("drivers/gpu/drm/*/", "drivers/net/ethernet/*/", "drivers/media/*/", "sound/soc/*/")
-"""Folders whose C files no UML kernel needs: a third of the archive."""
+"""Folders whose C files no UML kernel needs. They are a third of the archive."""
 
 Progress = Callable[[str, float], None]
-"""Called with what is being done and the fraction of it that is done."""
+"""A function that is called with the current step and the finished fraction."""
 
 
 class KernelError(RuntimeError):
-    """The guest kernel cannot be had; the message says what to do."""
+    """The guest's kernel is not available. The message says what to do."""
 
 
 def source_version() -> str:
-    """The version of the source."""
+    """Returns the version of the kernel source."""
     return version(SOURCE_PACKAGE) or "unknown"
 
 
 def key() -> str:
-    """The cache key of the kernel that this package's files and the image make."""
+    """Returns the cache key of the kernel that this package's files and the image make."""
     digest = hashlib.sha256()
     for part in (_CONFIG.read_bytes(), _PATCH.read_bytes(), image.path("kernel").name.encode()):
         digest.update(hashlib.sha256(part).digest())
@@ -64,27 +64,27 @@ def key() -> str:
 
 
 def name() -> str:
-    """What the kernel is called, in the cache and in a release."""
+    """Returns the kernel's file name, in the cache and in a release."""
     return f"linux-{key()}"
 
 
 def cached() -> Path | None:
-    """The kernel in the cache, or None."""
+    """Returns the kernel in the cache, or None."""
     path = in_cache("kernel") / name()
     return path if path.exists() else None
 
 
 def described(path: Path) -> Built:
-    """What image.lock says of the kernel at `path`, if it says this one."""
+    """Returns the entry of image.lock for the kernel at `path`; None if it has another one."""
     content = path.read_bytes()
     return Built(path.name, hashlib.sha256(content).hexdigest(), len(content))
 
 
 def ensure(progress: Progress = lambda what, fraction: None) -> Path:
-    """The guest kernel, built if need be (about four minutes on two cores).
+    """Returns the guest's kernel; builds it if needed (about 4 min on two cores).
 
-    Raises KernelError when the machine is not x86-64 (there is no UML elsewhere),
-    the image that builds it cannot be had or the build fails (the message names its log).
+    Raises KernelError if the machine is not x86-64 (UML needs it), the image is not available, or
+    the build fails (the message names its log).
     """
     if platform.machine() != "x86_64":
         raise KernelError(
@@ -98,7 +98,7 @@ def ensure(progress: Progress = lambda what, fraction: None) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with locked(directory / "lock"):
-            # Whoever made these was killed: we have the lock.
+            # This process has the lock, so the process that made these was killed.
             for stale in directory.glob("build-*-*"):
                 shutil.rmtree(stale, ignore_errors=True)
             kernel = cached()
@@ -119,7 +119,7 @@ def ensure(progress: Progress = lambda what, fraction: None) -> Path:
 
 
 def _fetch(directory: Path, work: Path, progress: Progress) -> Path | None:
-    """The kernel of a release that the user has named, or None; its absence is said."""
+    """Fetches the kernel from the user's release. Reports if it is missing, and returns None."""
     target = directory / name()
     locked_one = lock().built
     try:
@@ -178,7 +178,7 @@ def _build(directory: Path, work: Path, progress: Progress) -> Path:
         raise KernelError(
             f"building the guest kernel failed, log in {log_path}:\n  " + "\n  ".join(words)
         ) from error
-    if INSTALLED:  # Nobody changes it there: it is not built again.
+    if INSTALLED:  # An installed linklab does not change, so it builds the kernel only once.
         remove_image(root)
     return target
 
@@ -190,7 +190,8 @@ _ENVIRONMENT = {
     "KBUILD_BUILD_HOST": "linklab",
     "KBUILD_BUILD_VERSION": "1",
 }
-"""Nothing of the user's that would change the binary (ARCH, KBUILD_*, LDFLAGS…)."""
+"""The build's environment, without the user's variables that would change the binary (ARCH,
+KBUILD_*, LDFLAGS…)."""
 
 
 def _call(argv: list[str], log: IO[bytes]) -> None:

@@ -1,11 +1,11 @@
 """Runs a program that may write some directories only and read all but some paths (Landlock).
 
-`python -I -S landlock.py '{"write": [...], "hide": [...], "show": [...]}' PROGRAM ARGUMENT…`: what is
-shown may lie in what is hidden, and the other way round. A file of its own that imports nothing of linklab, because it runs each
-time a guest boots.
+`python -I -S landlock.py '{"write": [...], "hide": [...], "show": [...]}' PROGRAM ARGUMENT…`. Shown
+paths may lie inside hidden ones, and hidden paths inside shown ones. The file imports nothing of
+linklab, because it runs each time a guest boots.
 
-Landlock knows no rights for the names in a directory that can be entered, nor for modes, owners
-and times of files: those stay as they are for the user (Linux, Documentation/userspace-api/landlock.rst).
+Landlock has no rights for names in a directory that can be entered, nor for modes, owners and times
+of files. For them the user's own rights stay (Linux, Documentation/userspace-api/landlock.rst).
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ WRITE = (
     | _TRUNCATE
 )
 _FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
-"""What a rule for anything but a directory may say."""
+"""The rights that a rule for a file may have."""
 
 LEAST_ABI = 3
-"""Linux 6.2: before it, what may not be written could be truncated."""
+"""From Linux 6.2. Before that, files without the right to write could be truncated."""
 
 _NOT_BELOW = ("/dev", "/proc", "/sys")
-"""Of these the guest has its own; the host's show processes and disks."""
+"""The guest has its own. The host's directories show processes and disks."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def abi() -> int:
-    """The version of Landlock that this kernel has; 0 where it has none."""
+    """Returns this kernel's version of Landlock; 0 if it has none."""
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)))
 
 
 def readable(root: str, hidden: Collection[str]) -> Iterator[str]:
-    """The fewest paths below `root` that, with all that is below them, leave out `hidden`."""
+    """Yields the fewest paths below `root` whose trees cover everything except `hidden`."""
     if root in hidden:
         return
     if not any(one.startswith(root.rstrip("/") + "/") for one in hidden):
@@ -77,7 +77,7 @@ def readable(root: str, hidden: Collection[str]) -> Iterator[str]:
 def rules(
     write: Collection[str], hidden: Collection[str], shown: Collection[str]
 ) -> Iterator[tuple[str, int]]:
-    """Paths and what may be done at and below each."""
+    """Yields paths, and the rights at and below each."""
     for path in readable("/", {*hidden, *_NOT_BELOW}):
         yield path, READ
     for path in ("/dev/shm", "/proc/cpuinfo"):
@@ -91,7 +91,7 @@ def rules(
 
 
 def confine(write: Collection[str], hidden: Collection[str], shown: Collection[str]) -> None:
-    """Confines the calling thread and what it starts, for good. Raises OSError."""
+    """Confines the calling thread and its future children for ever. Raises OSError."""
     version = abi()
     handled = READ | WRITE | _MAKE_CHAR | _MAKE_BLOCK | (_IOCTL_DEV if version >= 5 else 0)
     tcp = 0b11 if version >= 4 else 0  # Neither bind nor connect.
@@ -103,7 +103,7 @@ def confine(write: Collection[str], hidden: Collection[str], shown: Collection[s
         try:
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
-            continue  # Gone, or not to be entered: so it stays out of reach.
+            continue  # It is gone or cannot be entered, so it stays out of reach.
         is_directory = stat.S_ISDIR(os.fstat(descriptor).st_mode)
         allowed = rights if is_directory else rights & _FILE
         rule = struct.pack("=Qi", allowed, descriptor)
@@ -124,7 +124,7 @@ def _call(number: int, *arguments: object) -> int:
 
 
 def main() -> None:
-    """Confines this process as its first argument says, and becomes the program."""
+    """Confines this process by its first argument, then executes the program."""
     wanted = json.loads(sys.argv[1])
     confine(wanted["write"], wanted["hide"], wanted["show"])
     os.execvp(sys.argv[2], sys.argv[2:])

@@ -1,6 +1,6 @@
-"""`python -m linklab.places.guest.lock_trees`: makes both images anew and prints their tree hashes.
+"""`python -m linklab.places.guest.lock_trees`: makes both images again and prints their tree hashes.
 
-For emulator/setup/lock-image, which writes them into image.lock.
+emulator/setup/lock-image runs it and writes the hashes into image.lock.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from linklab.places.guest.locked import lock
 
 
 def main() -> int:
-    """Prints a line of image.lock for each image."""
+    """Prints each image's line of image.lock."""
     for name in ("guest", "kernel"):
         if name not in lock().packages:
             continue

@@ -1,5 +1,7 @@
-"""What the guest's userland is made of, exactly, and its kernel's hash: image.lock, which
-emulator/setup/lock-image and lock-kernel write."""
+"""Reads image.lock: the exact packages of the guest's images, and the hash of its kernel.
+
+emulator/setup/lock-image and lock-kernel write it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ _LOCK = Path(__file__).with_name("image.lock")
 
 @dataclass(frozen=True)
 class Package:
-    """One Debian package: where its file lies in which of Debian's archives, and what it is."""
+    """A Debian package: version, hash, size, and its path in one of Debian's archives."""
 
     name: str
     version: str
@@ -23,13 +25,13 @@ class Package:
 
     @property
     def file_name(self) -> str:
-        """What its file is called."""
+        """The name of its file."""
         return self.path.rpartition("/")[2]
 
 
 @dataclass(frozen=True)
 class Built:
-    """The kernel that linklab's files make: the name with its key (`kernel.name`), and what it is."""
+    """The built kernel: its name with the cache key (`kernel.name`), hash and size."""
 
     name: str
     sha256: str
@@ -37,14 +39,20 @@ class Built:
 
     @property
     def line(self) -> str:
-        """It in image.lock."""
+        """Returns its line of image.lock."""
         return f"built {self.name} {self.sha256} {self.size_bytes}"
 
 
 @dataclass(frozen=True)
 class Lock:
-    """The packages of each image, the hash of the tree that each image is (`image.tree_hash`),
-    the time (like 20261122T013214Z) at which Debian's archives had them all, and the kernel."""
+    """The content of image.lock.
+
+    Attributes:
+        snapshot: time (like 20261122T013214Z) at which Debian's archives had all packages.
+        trees: hash of each image (`image.tree_hash`).
+        packages: packages of each image.
+        built: the kernel.
+    """
 
     snapshot: str
     trees: dict[str, str]
@@ -53,7 +61,7 @@ class Lock:
 
 
 def parse(text: str) -> Lock:
-    """The lock that `text` is: lines of words. Pure."""
+    """Reads a lock from its text, which consists of lines of words. Pure."""
     snapshot = ""
     trees: dict[str, str] = {}
     packages: dict[str, list[Package]] = {}
@@ -74,12 +82,12 @@ def parse(text: str) -> Lock:
 
 @functools.cache
 def lock() -> Lock:
-    """The lock of this linklab."""
+    """Returns the lock of this linklab."""
     return parse(_LOCK.read_text())
 
 
 def version(name: str) -> str | None:
-    """The version of a package in one of the images, or None."""
+    """Returns the version of a package in one of the images, or None."""
     for packages in lock().packages.values():
         for package in packages:
             if package.name == name:

@@ -1,4 +1,4 @@
-"""`python -m linklab.places.guest.pack DIRECTORY`: the guest's image and kernel as files of a release."""
+"""`python -m linklab.places.guest.pack DIRECTORY`: writes image and kernel as files of a release."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from linklab.places.guest.locked import lock
 
 
 def main(directory: Path) -> int:
-    """Writes both files, made first if they are not in the cache. Refuses a kernel that is not
-    image.lock's: nobody would take it."""
+    """Writes both files, and makes them first if they are not in the cache.
+
+    Refuses a kernel that is not the one of image.lock, because no linklab would use it.
+    """
     image.ensure("guest")
     built = kernel.ensure()
     if kernel.described(built) != lock().built:

@@ -1,8 +1,8 @@
-"""Fetches a guest image or kernel that somebody has made already, from a release.
+"""Fetches a finished guest image or kernel from a release.
 
-LINKLAB_RELEASE names where the files of a release lie: a directory, or a URL of https. Without it
-nothing is fetched. What comes is used where it is what image.lock says, whoever made it: a kernel by
-its hash, an image by its tree's (image.py).
+LINKLAB_RELEASE names the directory or https URL with the files of a release. Without it nothing is
+fetched. A file is used only if its hash is the one of image.lock, so its maker need not be trusted.
+An image is checked by the hash of its tree (image.py).
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ _TIMEOUT_S = 30
 
 
 class ReleaseError(RuntimeError):
-    """The release does not bring the file; the message says why."""
+    """The release does not give the file. The message says why."""
 
 
 def address() -> str | None:
-    """The release's URL with a slash at its end, or None. ReleaseError where it is named otherwise."""
+    """Returns the release's URL with a slash at its end; None if none is named.
+
+    Raises ReleaseError if the name is neither a directory nor an https URL.
+    """
     said = os.environ.get(RELEASE)
     if not said:
         return None
@@ -49,9 +52,11 @@ def fetch(
     sha256: str | None = None,
     progress: Callable[[float], None] = lambda _: None,
 ) -> None:
-    """Puts the release's file of that name at `target`: at most so many bytes, with this hash unless
-    it is None. `progress` is told which fraction of it is there. Raises ReleaseError; then nothing is
-    at `target`."""
+    """Fetches the release's file `name` to `target`.
+
+    The file has at most `most_bytes`, and the hash `sha256` unless that is None. `progress` is
+    called with the finished fraction. Raises ReleaseError; then there is no file at `target`.
+    """
     base = address()
     if base is None:
         raise ReleaseError(f"no release is named ({RELEASE})")
@@ -73,7 +78,7 @@ def fetch(
 
 
 class _HttpsAlone(urllib.request.HTTPRedirectHandler):
-    """Follows to no other protocol."""
+    """Follows redirects to https only."""
 
     def redirect_request(
         self,
@@ -98,7 +103,7 @@ def _copied(
     most_bytes: int,
     progress: Callable[[float], None],
 ) -> str | None:
-    """The SHA-256 of what came, all of which is in the file; None where that were too much."""
+    """Copies a response to a file, and returns its SHA-256; None if it is too large."""
     digest = hashlib.sha256()
     length = answer.headers.get("Content-Length") or ""
     total = int(length[:20]) if length.isdecimal() else 0
