@@ -94,7 +94,7 @@ def _history(path: Path, groups: Sequence[Group]) -> History:
     base = len(revisions) - 1 if known else max(0, len(revisions) - 2)
     if known:
         revisions.append(history.Revision("these runs", "the runs of this page", known))
-    found = history.courses(revisions, base)
+    found = history.cell_histories(revisions, base)
     return History(
         revisions=[(one.name, one.about) for one in revisions],
         rows=[(str(one.cell), list(zip(one.seconds, one.changes, strict=True))) for one in found],

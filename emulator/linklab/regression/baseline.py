@@ -1,4 +1,4 @@
-"""The baseline of a suite: what every download came to when it was last accepted.
+"""Reads and writes a suite's baseline: the accepted figures of every download.
 
 A YAML file with a line for each cell, sorted, so that a diff shows which figures were accepted:
 
@@ -10,8 +10,8 @@ A YAML file with a line for each cell, sorted, so that a diff shows which figure
     cells:
     - {scenario: ls, algorithm: alg3, seed: 1, download_s: 30.612, …}
 
-A figure that its program does not tell is left out. Those of a workload are in a mapping of their
-own: `workload: {startup_s: 1.5, …}`.
+Figures that a client does not report are absent. Figures of a workload have their own mapping:
+`workload: {startup_s: 1.5, …}`.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _HEAD = """\
 
 
 _LIMITS = Limits(1 << 21, 200_000)
-"""Some 10 000 downloads, at 160 bytes and 17 values each."""
+"""Enough for 10,000 downloads of 160 bytes and 17 values each."""
 
 
 _COMPARED = shown(lambda one: one.bounds)
 
 
 class BaselineError(RuntimeError):
-    """A baseline that is missing, damaged, or does not belong to the suite."""
+    """The baseline is missing, damaged, or does not belong to the suite."""
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """Figures by cell, what they depend on, and why they were accepted and when (ISO date)."""
+    """Accepted figures by cell, their fingerprint, and why and when (ISO date) they were accepted."""
 
     reason: str
     made_on: str
@@ -87,7 +87,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def write(baseline: Baseline) -> str:
-    """The file's text; the same for the same baseline."""
+    """Returns the file's text. Equal baselines give equal text."""
     head: dict[str, Any] = {
         "reason": baseline.reason,
         "made_on": baseline.made_on,
@@ -121,38 +121,42 @@ def _rounded(figures: tuple[Figure, ...], values: Values) -> dict[str, float]:
 
 
 def _mapping(found: dict[str, Any]) -> str:
-    """On one line. Scalars are numbers and names of few characters: nothing to quote."""
+    """Writes a mapping on one line. Its scalars are numbers and plain names, so none needs quotes."""
     return "{" + ", ".join(f"{key}: {value}" for key, value in found.items()) + "}"
 
 
-def parse(text: str, shown: str) -> Baseline:
-    """The baseline in a file's text. Raises BaselineError; `shown` names the file."""
+def parse(text: str, file_name: str) -> Baseline:
+    """Reads a baseline from text. `file_name` names the file in errors. Raises BaselineError."""
     try:
-        read = msgspec.convert(document.plain(text, shown, _LIMITS), _File, strict=False)
+        read = msgspec.convert(document.plain(text, file_name, _LIMITS), _File, strict=False)
     except ScenarioError as error:
         raise BaselineError(str(error)) from error
     except msgspec.ValidationError as error:
-        raise BaselineError(f"{shown}: is no baseline: {error}") from error
+        raise BaselineError(f"{file_name}: is no baseline: {error}") from error
     cells: dict[Cell, Values] = {}
     rows: list[Any] = read.cells
     for row in rows:
         cell = Cell(row.scenario, row.algorithm, row.seed)
         if cell in cells:
-            raise BaselineError(f"{shown}: {cell} is there twice")
+            raise BaselineError(f"{file_name}: {cell} is there twice")
         unknown = set(row.workload) - {figure.key for figure in OF_WORKLOADS}
         if unknown:
-            raise BaselineError(f"{shown}: {cell}: no workload has {', '.join(sorted(unknown))}")
+            raise BaselineError(
+                f"{file_name}: {cell}: no workload has {', '.join(sorted(unknown))}"
+            )
         every = {figure.key: getattr(row, figure.key) for figure in OF_EVERY_RUN}
         cells[cell] = {**every, **row.workload}
         for key, value in cells[cell].items():
             if value is not None and not math.isfinite(value):
-                raise BaselineError(f"{shown}: {cell}: {key} cannot be {value}; needed: a number")
+                raise BaselineError(
+                    f"{file_name}: {cell}: {key} cannot be {value}; needed: a number"
+                )
     fingerprint = Fingerprint(**msgspec.structs.asdict(read.fingerprint))
     return Baseline(read.reason, read.made_on, fingerprint, cells)
 
 
 def load(path: Path) -> Baseline:
-    """The baseline in a file. Raises BaselineError."""
+    """Reads a baseline from a file. Raises BaselineError."""
     if not path.exists():
         raise BaselineError(
             f"{path}: there is no baseline yet; make one with --update --reason TEXT"

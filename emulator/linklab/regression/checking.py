@@ -1,4 +1,4 @@
-"""From a suite to finished runs to cells with a verdict."""
+"""Runs a suite, and compares each run with the baseline."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.runs.runner import Finished, RunRequest
 
 Runs = Callable[[Sequence[RunRequest]], Sequence[Finished]]
-"""Runs requests, and returns what came of each in the same order."""
+"""A function that runs requests and returns their results in the same order."""
 
 
 @dataclass(frozen=True)
 class MeasuredCell:
-    """A cell's run. Without `figures` either the lab failed (`error`), an unreadable run directory
-    included, or the client (`failure`);
-    `again` is what a second run of the same came to."""
+    """The run of a cell.
+
+    Attributes:
+        figures: None if the lab or the client failed.
+        error: why the lab failed; also for an unreadable run directory.
+        failure: why the client failed.
+        again: result of a second run of the cell, in words, if it differed from the first.
+    """
 
     planned: Planned
     finished: Finished
@@ -33,19 +38,19 @@ class MeasuredCell:
 
     @property
     def trouble(self) -> str:
-        """Why the run says nothing about the client; empty if it does."""
+        """Why the run says nothing about the client; "" if it is valid."""
         if self.error or self.again is None:
             return self.error
         return f"a second run of the same differs: {_in_words(self)}; then {self.again}"
 
     @property
     def values(self) -> Values | None:
-        """The figures that are compared."""
+        """The figures to compare."""
         return figures.values(self.figures) if self.figures else None
 
 
 def measure(suite: Suite, run_all: Runs, shift_s: float = 0.0) -> list[MeasuredCell]:
-    """Runs every cell, and at the end some of them once more."""
+    """Runs every cell, and afterwards some cells again."""
     wanted = [*suite.planned, *suite.verified()]
     requests = [one.entrant.request(one.scenario, one.cell.seed, shift_s) for one in wanted]
     finished = run_all(requests)
@@ -88,7 +93,7 @@ def check(
     baseline: Mapping[Cell, Values],
     bounds_of: Callable[[Cell], Mapping[str, Bound]],
 ) -> list[CheckedCell]:
-    """Each cell beside its baseline; cells that have none are left out."""
+    """Compares each cell with its baseline. Cells without a baseline are left out."""
     return [
         _checked(one, baseline[one.planned.cell], bounds_of(one.planned.cell))
         for one in measured
@@ -97,8 +102,10 @@ def check(
 
 
 def keep(measured: Sequence[MeasuredCell], baseline: Mapping[Cell, Values], suite: Suite) -> None:
-    """Writes into each run directory how far the figures are from the baseline's, for `linklab
-    publish`; where a run says nothing about the client, or has no baseline, nothing."""
+    """Writes each run's differences from the baseline into its run directory, for `linklab publish`.
+
+    It skips invalid runs, and cells without a baseline.
+    """
     for one in measured:
         cell = one.planned.cell
         if cell in baseline and not one.trouble:

@@ -1,9 +1,9 @@
-"""What virtual time cannot see: processor time and memory, on the real clock.
+"""Measures processor time and memory on the real clock, because virtual time cannot see them.
 
-Each program of the suite's `cost` downloads the same file over the loopback device as curl does,
-in turns. What counts is the median over the rounds of its share of curl's cost in the same
-round: another machine, or others that keep this one busy, change both. The file is the same, so
-the ratios are those per megabyte too.
+The programs of the suite's `cost` and curl download the same file over the loopback device, in
+turns. The figure is the median, over the rounds, of the program's cost divided by curl's cost in
+the same round. Another machine or other load changes both alike. The file is the same, so the
+ratios also hold per megabyte.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LEAST_LIMIT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A program's medians beside curl's, and how many times curl's they may be."""
+    """A program's median costs, their ratios to curl's, and the largest allowed ratios."""
 
     name: str
     cpu_s_per_mb: float
@@ -37,7 +37,7 @@ class Gate:
 
     @property
     def broken(self) -> list[str]:
-        """What is beyond its limit, in words; nothing if all is well."""
+        """Lists in words what exceeds its limit; empty if nothing does."""
         ratios = (
             ("processor time", self.cpu_ratio, self.cpu_limit),
             ("memory", self.memory_ratio, self.memory_limit),
@@ -51,7 +51,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """The gates of a suite, from `rounds` downloads of `size_bytes`; what curl took in each."""
+    """The gates of a suite, from `rounds` downloads of `size_bytes`, and curl's cost in each."""
 
     suite: str
     size_bytes: int
@@ -61,17 +61,17 @@ class CostReport:
 
     @property
     def broken(self) -> list[str]:
-        """What is beyond its limit, in words."""
+        """Lists in words what exceeds its limit."""
         return [words for one in self.gates for words in one.broken]
 
     @property
     def exit_code(self) -> int:
-        """1 where a program takes more than it may, else 0."""
+        """The exit code: 1 if a program exceeds a limit, else 0."""
         return 1 if self.broken else 0
 
 
 def gate(program: Program, costs: Sequence[Cost], curl: Sequence[Cost], size_bytes: int) -> Gate:
-    """The verdict on a program from its costs and curl's in the same rounds. Pure."""
+    """Returns the verdict on a program from its costs and curl's in the same rounds. Pure."""
     rounds = list(zip(costs, curl, strict=True))
     return Gate(
         name=program.name,
@@ -87,9 +87,9 @@ def gate(program: Program, costs: Sequence[Cost], curl: Sequence[Cost], size_byt
 
 
 def take(plan: CostPlan, done: Callable[[], None]) -> tuple[list[Gate], Sequence[Cost]]:
-    """Measures the plan's programs and curl; `done` is called after each download.
+    """Measures the plan's programs and curl. `done` is called after each download.
 
-    Raises LoopbackError where one does not download what it should.
+    Raises LoopbackError if a download fails.
     """
     with room(2 * plan.size_bytes) as directory, serving(directory) as server:
         sparse(server.files / "file", plan.size_bytes)
@@ -114,7 +114,7 @@ def take(plan: CostPlan, done: Callable[[], None]) -> tuple[list[Gate], Sequence
 
 
 def run(suite: Suite) -> CostReport:
-    """Measures the suite's `cost`, with a progress bar; ScenarioError if it has none."""
+    """Measures the suite's `cost`, with a progress bar. Raises ScenarioError if it has none."""
     plan = suite.cost
     if plan is None:
         raise ScenarioError(f"{suite.path}: has no `cost`: nothing to watch on the real clock")

@@ -1,4 +1,4 @@
-"""What programs cost as a table for people, as Markdown for pull requests, as JSON. Pure."""
+"""Shows the programs' costs as a table, as Markdown for pull requests, and as JSON. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TITLES = (
 
 
 def table(report: CostReport) -> RenderableType:
-    """A line for each program; below it what is beyond its limit, in words."""
+    """Returns a table with a row for each program; text below it names exceeded limits."""
     made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     made.add_column("program", no_wrap=True)
     for title in _TITLES:
@@ -34,7 +34,7 @@ def table(report: CostReport) -> RenderableType:
 
 
 def markdown(report: CostReport) -> str:
-    """A summary for a pull request."""
+    """Returns a summary for a pull request."""
     title = "costs more than it may" if report.broken else "costs no more than it may"
     titles = [one.replace("\n", " ") for one in _TITLES]
     lines = [f"### linklab: {title}", "", _in_one_line(report) + ".", ""]
@@ -45,7 +45,7 @@ def markdown(report: CostReport) -> str:
 
 
 def to_json(report: CostReport) -> dict[str, object]:
-    """The report as plain data, for json.dump. Keys are stable; units are in the keys.
+    """Returns the report as plain data, for json.dump. Keys are stable; units are in the keys.
 
     curl[]: cpu_s, wall_s, peak_bytes of each round; programs[]: name, cpu_s_per_mb, peak_bytes,
     cpu_ratio and memory_ratio (curl's are 1), cpu_limit, memory_limit, broken[] (in words).

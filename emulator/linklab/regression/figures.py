@@ -1,4 +1,4 @@
-"""What a regression suite compares: cells, their figures, and how far one may move. Pure."""
+"""Defines what a regression suite compares: cells, figures, and how much a figure may change. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linklab.runs.workload_figures import WorkloadFigure
 
 
 class Cell(NamedTuple):
-    """One download of a suite: who, where, with which seed."""
+    """One download of a suite: scenario, algorithm and seed."""
 
     scenario: str
     algorithm: str
@@ -25,8 +25,14 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure that is compared. `key` is its key in a baseline, `bound` that of a suite's bounds.
-    A baseline keeps so many `digits`. `example` is an amount for errors."""
+    """A figure that is compared.
+
+    Attributes:
+        bound: key in the suite's `bounds`.
+        key: key in a baseline.
+        digits: number of decimals that a baseline keeps.
+        example: an amount for error messages.
+    """
 
     bound: str
     key: str
@@ -37,7 +43,7 @@ class Figure:
     example: str
 
     def form(self, value: float) -> str:
-        """Writes a value for people."""
+        """Formats a value for people."""
         return self.unit.said(value)
 
 
@@ -47,13 +53,13 @@ OF_EVERY_RUN: Final = tuple(
     )
     for one, bounds in shown(lambda one: one.bounds)
 )
-"""What is compared of every run."""
+"""The figures compared for every run."""
 
 _OF_RUNS: Final = {one.key: one.of for one in RUN_FIGURES}
 
 
 def _of_workload(key: str, figure: WorkloadFigure) -> Figure:
-    """Times of a workload share a bound, and so do counts."""
+    """Makes a workload's figure. All times share a bound, and so do all counts."""
     if figure.unit:
         return Figure("workload", key, figure.title, True, 4, SECONDS, "100 ms")
     return Figure("counts", key, figure.title, True, 0, COUNT, "1")
@@ -62,16 +68,16 @@ def _of_workload(key: str, figure: WorkloadFigure) -> Figure:
 OF_WORKLOADS: Final = tuple(
     _of_workload(key, figure) for key, figure in workload_figures.FIGURES.items()
 )
-"""What is compared of runs with a workload of their own."""
+"""The figures compared for runs with a workload."""
 
 FIGURES: Final = (*OF_EVERY_RUN, *OF_WORKLOADS)
 
 Values = dict[str, float | None]
-"""A cell's figures by key; None is what its program does not tell."""
+"""A cell's figures by key; None if the client does not report one."""
 
 
 def values(figures: RunFigures) -> Values:
-    """A run's figures as a baseline keeps them."""
+    """Returns a run's figures as a baseline keeps them."""
     own = figures.workload or {}
     found: Values = {}
     for one in (*OF_EVERY_RUN, *(figure for figure in OF_WORKLOADS if figure.key in own)):
@@ -82,19 +88,22 @@ def values(figures: RunFigures) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """By how much a figure may move: a share of the baseline's, or so much in the figure's unit,
-    whichever is more."""
+    """The largest allowed change of a figure: the larger of a share of the baseline's value, and an
+    amount in the figure's unit."""
 
     relative: float = 0.0
     absolute: float = 0.0
 
     def allowed(self, baseline: float) -> float:
-        """The most by which a figure may differ from this one."""
+        """Returns the largest allowed difference from a baseline's value."""
         return max(self.relative * abs(baseline), self.absolute)
 
 
 def parse_bound(figure: Figure, text: str) -> Bound:
-    """A bound such as `1 %`, `20 ms` or `1 % or 20 ms`. Raises ValueError saying what is allowed."""
+    """Reads a bound such as `1 %`, `20 ms` or `1 % or 20 ms`.
+
+    Raises ValueError that says what is allowed.
+    """
     relative = absolute = 0.0
     parts = text.split(" or ")
     try:

@@ -1,17 +1,17 @@
-"""What figures depend on beside the client that is tested.
+"""Computes a fingerprint of all that figures depend on, except the client under test.
 
-A baseline holds for one of these; with another it has to be made anew, because a difference
-would say nothing about the client. In virtual time computing costs nothing, and the guest has
-a kernel, a clock, random numbers and a userland of its own: neither the host's kernel, processor
-and load nor its packages reach a figure. What does:
+A baseline holds for one fingerprint. With another one it must be made again, because a difference
+would say nothing about the client. In virtual time computing takes no time, and the guest has its
+own kernel, clock, random numbers and userland. So the host's kernel, processor, load and packages
+do not change a figure. These do:
 
 - the guest's kernel: TCP, the queueing disciplines, timers;
-- the guest's image, with all that runs there but multilink: H2O, OpenSSL, Python, Mininet, curl;
-- the series of Go, whose runtime and HTTP/2 library are in multilink;
+- the guest's image with its programs: H2O, OpenSSL, Python, Mininet, curl;
+- the release series of Go, whose runtime and HTTP/2 library are in multilink;
 - the scenarios, with their traces and payloads;
-- their energy models, where a contestant decides by one.
+- their energy models, if a client decides by one.
 
-multilink and linklab themselves are not in it: they are what is tested.
+multilink and linklab are left out, because they are under test.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ from linklab.scenario.trace_files import with_trace_files
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Programs by name with their version; scenarios by name with the hash of what they say, and
-    with that of the energy model by which a contestant decides there."""
+    """The versions of programs, and by scenario the hash of its content and of its energy model.
+
+    The energy model only counts if a client decides by it.
+    """
 
     programs: dict[str, str]
     scenarios: dict[str, str]
@@ -43,8 +45,10 @@ class Fingerprint:
 
 
 def taken(suite: Suite) -> Fingerprint:
-    """The fingerprint of this linklab and the suite's scenarios. Raises ScenarioError for an energy
-    model that is not there, or does not know a link."""
+    """Takes the fingerprint of this linklab and the suite's scenarios.
+
+    Raises ScenarioError for an energy model that is missing or lacks a link kind.
+    """
     programs = {"guest image": image.path("guest").name, "guest kernel": kernel.key()}
     names = {one.entrant.name for one in suite.planned if one.entrant.command is None}
     if any(client_of(name).program is None for name in names):
@@ -57,8 +61,10 @@ def taken(suite: Suite) -> Fingerprint:
 
 
 def of_scenario(scenario: Scenario) -> str:
-    """A hash of all that a scenario says about links, payload and clients, its traces' content
-    included; what it says to people is left out."""
+    """Returns a hash of a scenario's links (with traces), payload and clients.
+
+    Titles and descriptions do not count.
+    """
     by_content = with_trace_files(scenario, lambda _, file: Path(_sha256(file.read_bytes())))
     plain = replace(by_content, title="", description="", source="", energy=None)
     return _sha256(to_yaml(plain).encode())[:16]
@@ -70,26 +76,26 @@ def _needs_energy(planned: Planned) -> bool:
 
 
 def _of_energy_model(text: str) -> str:
-    """A hash of a model's figures; what it says to people is left out."""
+    """Returns a hash of a model's values. Title, source and description do not count."""
     plain = replace(library.parse(text), name="", device="", source="", description="")
     return _sha256(model.to_yaml(plain).encode())[:16]
 
 
 class Hashes:
-    """`of_scenario` of scenarios that many runs share, each worked out once."""
+    """Caches `of_scenario` for scenarios that many runs share."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Scenario, str]] = {}
 
     def of(self, scenario: Scenario) -> str:
-        """The scenario's hash."""
+        """Returns the scenario's hash."""
         if id(scenario) not in self._known:
             self._known[id(scenario)] = (scenario, of_scenario(scenario))
         return self._known[id(scenario)][1]
 
 
 def differences(baseline: Fingerprint, now: Fingerprint) -> list[str]:
-    """What is different now, in words; nothing if the baseline holds. Pure."""
+    """Lists in words what is different now; empty if the baseline holds. Pure."""
     return [
         *_differing("", baseline.programs, now.programs),
         *_differing("scenario ", baseline.scenarios, now.scenarios),
@@ -106,8 +112,10 @@ def _differing(what: str, then: Mapping[str, str], now: Mapping[str, str]) -> li
 
 
 def _go(version: str) -> str:
-    """The series of the Go of `multilink version`: its last part brings fixes only (1.26.7, 1.26.8
-    and 1.26.11 gave the same nanoseconds)."""
+    """Returns the series of the Go version in `multilink version`, such as 1.26.
+
+    Patch releases only bring fixes: 1.26.7, 1.26.8 and 1.26.11 gave the same nanoseconds.
+    """
     found = re.search(r"go\d+\.\d+", version)
     return found[0] if found else "unknown"
 

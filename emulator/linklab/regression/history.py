@@ -1,4 +1,4 @@
-"""How the downloads of a baseline have changed: its file's own history in git.
+"""Reads how a baseline's downloads have changed, from the history of its file in git.
 
 git log -- profiles/regression/default.baseline.yaml
 """
@@ -17,13 +17,15 @@ from linklab.regression.figures import Cell
 from linklab.runs.figures import DOWNLOAD
 
 MOST: Final = 12
-"""How many revisions are read: as many as can be read side by side."""
+"""The number of revisions that are read, which is what a table can hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What downloads came to in a revision: seconds by cell. `name` is short, `about` says why it
-    was accepted, or what it is."""
+    """The download times of a revision: seconds by cell.
+
+    `name` is short. `about` says why the baseline was accepted, or what it is.
+    """
 
     name: str
     about: str
@@ -32,8 +34,10 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class CellHistory:
-    """A download through the revisions: seconds and the change against the baseline, None where a
-    revision did not have it."""
+    """A download in all revisions: seconds, and the change from the base revision.
+
+    None if a revision did not have the download.
+    """
 
     cell: Cell
     seconds: tuple[float | None, ...]
@@ -41,8 +45,10 @@ class CellHistory:
 
 
 def of_git(path: Path) -> list[Revision]:
-    """The last accepted baselines of a file, the oldest first; those in a form that is not read any
-    more are left out. BaselineError where git knows nothing of the file."""
+    """Returns the last accepted baselines of a file, the oldest first.
+
+    Baselines in an old format are left out. Raises BaselineError if git does not know the file.
+    """
     said = _git(path, "log", f"-n{MOST}", "--format=%h", "--", path.name)
     found = []
     for commit in reversed(said.split()):
@@ -57,15 +63,14 @@ def of_git(path: Path) -> list[Revision]:
 
 
 def of_baseline(name: str, old: Baseline) -> Revision:
-    """A baseline as a revision."""
+    """Makes a revision of a baseline."""
     downloads = {cell: values[DOWNLOAD.key] for cell, values in old.cells.items()}
     known = {cell: value for cell, value in downloads.items() if value is not None}
     return Revision(name, f"{old.made_on}: {old.reason}", known)
 
 
-def courses(revisions: Sequence[Revision], base: int) -> list[CellHistory]:
-    """Every download of the newest revision, compared with that of the revision at `base`, the
-    worst first. Pure."""
+def cell_histories(revisions: Sequence[Revision], base: int) -> list[CellHistory]:
+    """Compares the newest revision's downloads with the revision at `base`, worst first. Pure."""
     newest, reference = revisions[-1], revisions[base]
     found = []
     for cell in newest.downloads_s:
@@ -79,7 +84,7 @@ def courses(revisions: Sequence[Revision], base: int) -> list[CellHistory]:
 
 
 def _git(path: Path, *words: str) -> str:
-    """What git says, in the directory of a file. BaselineError where it refuses."""
+    """Runs git in the directory of a file, and returns its output. Raises BaselineError."""
     try:
         done = subprocess.run(
             ["git", "-C", str(path.resolve().parent), *words],

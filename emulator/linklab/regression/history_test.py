@@ -55,7 +55,7 @@ def test_the_worst_come_first() -> None:
         Revision("b", "", {ALG3: 20.0, NAIVE: 40.0}),
         Revision("now", "", {ALG3: 18.0, NAIVE: 44.0, NEW: 5.0}),
     ]
-    found = history.courses(revisions, base=1)
+    found = history.cell_histories(revisions, base=1)
     assert [one.cell for one in found] == [NAIVE, NEW, ALG3]
     assert found[2].seconds == (10.0, 20.0, 18.0)
     assert found[2].changes == pytest.approx((-0.5, 0, -0.1))

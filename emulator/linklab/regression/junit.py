@@ -1,7 +1,7 @@
-"""Reports as JUnit XML, as continuous integration systems read it. Pure.
+"""Writes reports as JUnit XML for continuous integration systems. Pure.
 
-The form is the one of Jenkins' schema (junit-10.xsd of its xunit plugin: testsuites, testsuite,
-testcase, failure, error, system-out), which GitLab and GitHub's actions read too.
+The format follows Jenkins' schema (junit-10.xsd of its xunit plugin: testsuites, testsuite,
+testcase, failure, error, system-out). GitLab and GitHub's actions read it, too.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from linklab.regression.figures import FIGURES, Values
 from linklab.regression.verdict import CheckedCell, Status, SuiteReport
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold (section 2.2), such as colours of a terminal."""
+"""Characters that XML 1.0 cannot hold (section 2.2), such as a terminal's escape sequences."""
 
 
 def render(report: SuiteReport, made_at: str) -> str:
-    """The XML text. A test suite for each scenario, a test case for each cell; `made_at` is an
-    ISO 8601 time without an offset. What concerns no cell is an error of its own."""
+    """Returns the XML text: a test suite for each scenario, a test case for each cell.
+
+    `made_at` is an ISO 8601 time without an offset. A problem that concerns no cell becomes a test
+    case with an error.
+    """
     suites: dict[str, list[TestCase]] = {}
     for one in report.checked:
         suites.setdefault(one.cell.scenario, []).append(_of_cell(report.suite, one))
@@ -32,7 +35,7 @@ def render(report: SuiteReport, made_at: str) -> str:
 
 
 def render_cost(report: CostReport, made_at: str) -> str:
-    """The same of `--real-clock`: a test case for each program."""
+    """Returns the XML text of a `--real-clock` report: a test case for each program."""
     cases = [_of_program(report.suite, one) for one in report.gates]
     return _document(f"linklab regress {report.suite}", {"real clock": cases}, made_at)
 
@@ -44,7 +47,7 @@ def _document(name: str, suites: Mapping[str, Sequence[TestCase]], made_at: str)
         suite.timestamp = made_at
         suite.add_testcases(cases)
         root.add_testsuite(suite)
-    # Not by junitparser's own: it counts what is skipped too, which the schema has in a suite only.
+    # junitparser would also count skipped tests, which the schema only allows in a suite.
     for count in ("tests", "failures", "errors"):
         setattr(root, count, sum(getattr(one, count) for one in root))
     root.time = round(sum(one.time for one in root), 3)
@@ -63,7 +66,7 @@ def _case(
     error: str = "",
     out: str = "",
 ) -> TestCase:
-    """A test case: what was worse (`failure`), why it could not be told (`error`), what it said."""
+    """Makes a test case: what is worse (`failure`), why there is no verdict (`error`), its output."""
     case = TestCase(name, classname, round(wall_s, 3))
     if error:
         case.append(_result(Error, "could not run", error))

@@ -1,7 +1,7 @@
-"""What a client costs the processor and memory: downloads from H2O over the loopback device.
+"""Measures a client's processor time and memory by downloads from H2O over the loopback device.
 
-Virtual time does not see that, so this is the real clock, with TLS, and files in memory where
-there is room. Processor time is that of the client alone.
+It uses the real clock, because virtual time does not count them. Downloads use TLS. Files are in
+memory if there is space. Only the client's processor time counts.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from linklab.lab.programs.h2o import configuration
 ADDRESS = "127.0.0.1"
 _IN_MEMORY = Path("/dev/shm")
 _LOOK_S = 0.01
-"""How often the memory of a running program is looked at."""
+"""The sampling interval of a running program's memory."""
 
 
 class LoopbackError(RuntimeError):
-    """A download over loopback that did not succeed; the message says why."""
+    """A download over loopback failed. The message says why."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one download took."""
+    """The cost of one download."""
 
     cpu_s: float
     wall_s: float
@@ -42,21 +42,21 @@ class Cost:
 
 @dataclass(frozen=True)
 class LoopbackServer:
-    """An H2O on the loopback device. Files in `files` are served; `ca` has signed it."""
+    """An H2O on the loopback device that serves `files`, with a certificate signed by `ca`."""
 
     port: int
     ca: Path
     files: Path
 
     def url(self, name: str) -> str:
-        """Where a file is to be had."""
+        """Returns the URL of a file."""
         return f"https://{ADDRESS}:{self.port}/{name}"
 
 
 def measure(argv: Sequence[object], size: int, output: Path, limit_s: float | None = None) -> Cost:
-    """Runs a program that writes `size` bytes to `output`, which is removed.
+    """Runs a program that writes `size` bytes to `output`, and removes the output.
 
-    LoopbackError if it does not, or not within `limit_s` seconds.
+    Raises LoopbackError if it writes something else, or takes longer than `limit_s` seconds.
     """
     output.unlink(missing_ok=True)
     begun = time.monotonic()
@@ -86,7 +86,10 @@ def measure(argv: Sequence[object], size: int, output: Path, limit_s: float | No
 
 
 def reap(process: subprocess.Popen[bytes], begun: float, limit_s: float | None = None) -> Cost:
-    """Waits for the process. Its `ru_maxrss` would begin with what Python had at the fork."""
+    """Waits for a process and returns its cost.
+
+    Memory is sampled, because `ru_maxrss` would include Python's memory at the fork.
+    """
     peak = 0
     while True:
         peak = max(peak, peak_bytes(process.pid))
@@ -101,7 +104,7 @@ def reap(process: subprocess.Popen[bytes], begun: float, limit_s: float | None =
 
 
 def peak_bytes(pid: int) -> int:
-    """The most memory that a process has had resident, 0 if it is gone."""
+    """Returns a process's peak resident memory; 0 if it has ended."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -110,15 +113,17 @@ def peak_bytes(pid: int) -> int:
 
 
 def sparse(path: Path, size: int) -> None:
-    """A file of zeros that takes no room."""
+    """Makes a sparse file of zeros."""
     with path.open("wb") as file:
         file.truncate(size)
 
 
 @contextlib.contextmanager
 def room(size: int, fallback: Path | None = None) -> Iterator[Path]:
-    """A directory for a file of `size`: in memory if that leaves as much again, else on disk,
-    in `fallback`."""
+    """Yields a directory for a file of `size`.
+
+    It is in memory if twice the size is free, else on disk, in `fallback`.
+    """
     enough = _IN_MEMORY.is_dir() and shutil.disk_usage(_IN_MEMORY).free > 2 * size
     with tempfile.TemporaryDirectory(
         prefix=scratch_prefix("loopback"), dir=_IN_MEMORY if enough else fallback
@@ -129,7 +134,7 @@ def room(size: int, fallback: Path | None = None) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def serving(directory: Path) -> Iterator[LoopbackServer]:
-    """H2O as the lab has it, on the loopback device; what it needs lies in `directory`."""
+    """Runs the lab's H2O on the loopback device, with its files in `directory`."""
     files = directory / "files"
     files.mkdir()
     made = authority.ensure(directory / "authority", (ADDRESS,))

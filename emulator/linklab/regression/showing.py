@@ -1,4 +1,4 @@
-"""A regression report as a table for people, as Markdown for pull requests, as JSON. Pure."""
+"""Shows a regression report as a table, as Markdown for pull requests, and as JSON. Pure."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ _LISTED = {Status.WORSE: "worse", Status.ERROR: "could not be told", Status.BETT
 
 
 def table(report: SuiteReport, width: int) -> RenderableType:
-    """Changes of the download time in per cent, scenarios by algorithms, for a console that is
-    `width` columns wide; below it what deviates, in words. Of several seeds the one that is worst
-    is shown."""
+    """Returns a table of the download times' changes in percent, scenarios by algorithms.
+
+    The console has `width` columns. Deviations are listed below the table. Of several seeds the
+    table has the worst.
+    """
     algorithms = list(dict.fromkeys(one.cell.algorithm for one in report.checked))
     scenarios = list(dict.fromkeys(one.cell.scenario for one in report.checked))
     parts: list[RenderableType] = [
@@ -48,11 +50,11 @@ def table(report: SuiteReport, width: int) -> RenderableType:
 
 
 _COLUMN = 8
-"""What `-12.3 !` takes, and a column's gap."""
+"""The width of `-12.3 !` and the gap between columns."""
 
 
 def _fitting(algorithms: Sequence[str], room: int) -> list[Sequence[str]]:
-    """The algorithms in groups that find room side by side."""
+    """Divides the algorithms into groups that fit next to each other."""
     groups: list[list[str]] = [[]]
     used = 0
     for name in algorithms:
@@ -78,7 +80,7 @@ def _rank(status: Status) -> int:
 
 
 def change(one: CheckedCell) -> float | None:
-    """By which share of the baseline's the download took longer."""
+    """Returns the change of the download time as a share of the baseline's."""
     then = one.baseline[DOWNLOAD.key] if one.baseline else None
     now = one.now[DOWNLOAD.key] if one.now else None
     return None if not then or now is None else (now - then) / then
@@ -93,7 +95,7 @@ def _percent(one: CheckedCell) -> str:
 
 
 def markdown(report: SuiteReport) -> str:
-    """A summary for a pull request: the verdict, what deviates, and all figures folded away."""
+    """Returns a summary for a pull request: verdict, deviations, and all figures folded."""
     title = {0: "no regression", 1: "regression", 2: "could not be told"}[report.exit_code]
     lines = [f"### linklab: {title}", "", report.in_one_line + ".", ""]
     lines += [f"- {escaped(problem)}" for problem in report.problems]
@@ -126,12 +128,12 @@ def markdown(report: SuiteReport) -> str:
 
 
 def code(what: object) -> str:
-    """Its text as code in Markdown."""
+    """Formats a text as code in Markdown."""
     return f"`{what}`"
 
 
 def escaped(text: str) -> str:
-    """Text in a cell of a Markdown table, where a program's words may hold anything."""
+    """Escapes untrusted text for a cell of a Markdown table."""
     for character in "\\`*_<>|[]":
         text = text.replace(character, f"\\{character}")
     return " ".join(text.split())
@@ -139,12 +141,12 @@ def escaped(text: str) -> str:
 
 def _number(figure: RunFigure, values: Values | None) -> str:
     value = (values or {}).get(figure.key)
-    # A product rounds some values otherwise than a quotient: older summaries have the product.
+    # Product and quotient round some values differently. Older summaries have the product.
     return "" if value is None else f"{value * (1 / figure.unit.base):.3f}"
 
 
 def to_json(report: SuiteReport) -> dict[str, object]:
-    """The report as plain data, for json.dump. Keys are stable; units are in the keys.
+    """Returns the report as plain data, for json.dump. Keys are stable; units are in the keys.
 
     cells[]: scenario, algorithm, seed, status (same, better, worse, error), baseline{} and now{}
     (figures by key, null where unknown), deviations[] (figure, baseline, now, allowed, worse),

@@ -1,4 +1,4 @@
-"""A regression suite: which downloads are compared, and how far their figures may move.
+"""Reads a regression suite: which downloads are compared, and how much figures may change.
 
 The file (keys marked * are needed, the others show their defaults):
 
@@ -6,31 +6,31 @@ The file (keys marked * are needed, the others show their defaults):
     baseline: default.baseline.yaml    # beside this file; NAME.baseline.yaml
     scenarios*:
       - {scenario*: static-80-50, size: 30 MB, algorithms: [alg3], seeds: [1]}
-                                       # a name or a path beside this file; what is left out: the
-                                       # scenario's own size, the suite's algorithms and seeds;
-                                       # a scenario has one size in all of the suite
+                                       # a name, or a path relative to this file; defaults: the
+                                       # scenario's own size, the suite's algorithms and seeds.
+                                       # A scenario has one size in the whole suite.
     algorithms: [alg1, mine]           # names of `linklab compare`, and of `exec` below
     seeds: [1]
     server: {command*: "{suite}/serve {directory}", port: 443}
-                                       # a program of your own that serves all in place of H2O
-    exec:                              # programs of your own, as `linklab exec` runs them
+                                       # your own server program instead of H2O
+    exec:                              # your own client programs, as for `linklab exec`
       - {name*: mine, command*: "{suite}/mine {url} {output}"}
-                                       # with a `server` of its own if need be; {suite} is this
+                                       # optionally with its own `server`; {suite} is this
                                        # file's directory
-    verify: 3                          # so many downloads, evenly chosen, are run twice
-    bounds:                            # '1 % or 20 ms' is whichever is more
+    verify: 3                          # number of downloads, evenly chosen, that run twice
+    bounds:                            # '1 % or 20 ms' is the larger of the two
       {download: 1 % or 20 ms, efficiency: 0.02, link_delta: 200 ms, wasted: 300 kB,
        stalls: 600 ms}
-    exceptions:                        # other bounds for some; a later one wins
+    exceptions:                        # other bounds for some downloads; a later one wins
       - {scenario: hs-*, algorithm: alg2, seed: 1, download: 3 %}
     cost:                              # on the real clock, with --real-clock (cost.py)
       size: 200 MB
       rounds: 5
       programs:
         - {name*: mine, command*: "{suite}/mine {url} {output}", cpu: 3, memory: 4}
-                                       # at most so many times curl's
+                                       # the largest ratios to curl's cost
 
-Whatever is wrong with it is one ScenarioError with file, line and what is allowed.
+A wrong file raises one ScenarioError with file, line and what is allowed.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ from linklab.schema import document
 from linklab.schema.mapping import Keys, Mapping, integer, within
 
 DEFAULT = PROFILES / "regression" / "default.yaml"
-"""What `linklab regress` runs unless told otherwise."""
+"""The suite of `linklab regress` without arguments."""
 
 DEFAULT_BOUNDS = {
     **{one.key: Bound(one.relative, one.absolute) for _, one in shown(lambda one: one.bounds)},
     "workload": Bound(0.05, 0.1),
     "counts": Bound(0.0, 1.0),
 }
-"""Those of every run's figures are in their rows. A workload's times hang on a few requests instead
-of all; a stall more or less is one that ended just in time."""
+"""The bounds of every run's figures are in their rows. A workload's times depend on few requests, so
+they vary more. One stall more or less may have just been avoided."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A cell and what it takes to run it."""
+    """A cell with its scenario and client."""
 
     cell: Cell
     scenario: Scenario
@@ -74,7 +74,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Except:
-    """Bounds for the cells that match; None matches all."""
+    """Bounds for the matching cells; None matches all."""
 
     scenario: str | None
     algorithm: str | None
@@ -82,7 +82,7 @@ class Except:
     bounds: dict[str, Bound]
 
     def holds_for(self, cell: Cell) -> bool:
-        """Whether the cell is meant."""
+        """Tells whether a cell matches."""
         return (
             (self.scenario is None or fnmatch.fnmatchcase(cell.scenario, self.scenario))
             and (self.algorithm is None or fnmatch.fnmatchcase(cell.algorithm, self.algorithm))
@@ -92,8 +92,10 @@ class Except:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the real clock is to watch: a command line, and how many times curl's processor time
-    and memory it may take."""
+    """A program measured on the real clock.
+
+    `cpu` and `memory` are the largest allowed ratios to curl's processor time and memory.
+    """
 
     name: str
     command: tuple[str, ...]
@@ -125,11 +127,11 @@ class Suite:
 
     @property
     def scenarios(self) -> list[Scenario]:
-        """Every scenario once, with its payload as the suite has it."""
+        """Returns every scenario once, with the suite's payload size."""
         return list({one.cell.scenario: one.scenario for one in self.planned}.values())
 
     def bounds_of(self, cell: Cell) -> dict[str, Bound]:
-        """By how much the figures of a cell may move, by the figures' `bound`."""
+        """Returns a cell's bounds, by the figures' `bound`."""
         found = dict(self.bounds)
         for one in self.exceptions:
             if one.holds_for(cell):
@@ -137,7 +139,7 @@ class Suite:
         return found
 
     def verified(self) -> list[Planned]:
-        """The cells that are run twice: as far from each other in the file as may be."""
+        """Returns the cells that run twice, evenly spaced in the file."""
         count = min(self.verify, len(self.planned))
         return [self.planned[(2 * n + 1) * len(self.planned) // (2 * count)] for n in range(count)]
 
@@ -166,12 +168,12 @@ _times = within(units.parse_number, 0.01, 1000.0, "0.01 to 1000 times curl's")
 
 
 def load(path: Path) -> Suite:
-    """The suite in a file. Raises ScenarioError."""
+    """Reads a suite from a file. Raises ScenarioError."""
     return parse(document.read(path, str(path)), path)
 
 
 def parse(text: str, path: Path) -> Suite:
-    """The suite in YAML text; `path` is where it stands. Raises ScenarioError."""
+    """Reads a suite from YAML text; `path` is its file. Raises ScenarioError."""
     file = PlanFile(text, path, _ROOT, "suite")
     root = file.root
     entries = [

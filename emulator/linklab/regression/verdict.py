@@ -1,4 +1,4 @@
-"""From a baseline's figures and a run's to what is worse, better or could not be told. Pure."""
+"""Compares a run's figures with the baseline's: worse, better, same, or no verdict. Pure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from linklab.runs.beside_baseline import Movement
 
 
 class Status(Enum):
-    """What a cell came to."""
+    """The verdict on a cell."""
 
     SAME = "same"
     BETTER = "better"
     WORSE = "worse"
     ERROR = "error"
-    """It says nothing about the client: the lab hung, came late, or did not repeat itself."""
+    """No verdict on the client: the lab hung, was late, or did not repeat its figures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """A figure outside its bound. `now` or `baseline` is None where a program does not tell."""
+    """A figure outside its bound. `now` or `baseline` is None if the client does not report it."""
 
     figure: Figure
     baseline: float | None
@@ -47,9 +47,9 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class CheckedCell:
-    """A cell after its run: status, what deviates, and the reason of a failure or an error.
+    """A cell after its run: status, deviations, and the reason of a failure or an error.
 
-    `wall_s` is how long the run took, `run_dir` where it left its files.
+    `wall_s` is the duration of the run on the real clock.
     """
 
     cell: Cell
@@ -62,16 +62,15 @@ class CheckedCell:
     run_dir: str = ""
 
     def in_words(self) -> str:
-        """What deviates, or what went wrong, in one line without what a terminal would obey."""
+        """Returns the deviations or the failure in one line, escaped for a terminal."""
         words = self.reason or "; ".join(map(str, self.deviations))
         return printable(words, keep="")
 
 
 def deviations(baseline: Values, now: Values, bounds: Mapping[str, Bound]) -> tuple[Deviation, ...]:
-    """The figures that moved further than their bounds allow; nothing if there is none.
+    """Returns the figures that changed by more than their bounds.
 
-    What a program tells and did not tell before, or the other way round, is a change for the
-    worse: somebody has to look at it.
+    A figure that appears or disappears counts as worse, so that somebody looks at it.
     """
     found = []
     for figure in FIGURES:
@@ -89,14 +88,16 @@ def deviations(baseline: Values, now: Values, bounds: Mapping[str, Bound]) -> tu
 
 
 _LEAST_BOUND = 1e-9
-"""Where nothing is allowed, any movement is far beyond it."""
+"""The bound that stands for 0, so that any change is far above it."""
 
 
 def movements(
     baseline: Values, now: Values | None, bounds: Mapping[str, Bound]
 ) -> tuple[Movement, ...]:
-    """How far every figure is from its baseline, whether its bound allows it or not. A download
-    without figures fails, which is worse than any bound allows."""
+    """Returns every figure's difference from the baseline, within its bound or not.
+
+    A download without figures has failed. That exceeds any bound.
+    """
     if now is None:
         return (Movement("the download fails", None, None, None),)
     found = []
@@ -113,7 +114,7 @@ def movements(
 
 
 def status(found: Sequence[Deviation]) -> Status:
-    """Worse if any figure is, even where others are better."""
+    """Returns the verdict: worse if any figure is worse, even if others are better."""
     if any(one.worse for one in found):
         return Status.WORSE
     return Status.BETTER if found else Status.SAME
@@ -121,9 +122,9 @@ def status(found: Sequence[Deviation]) -> Status:
 
 @dataclass(frozen=True)
 class SuiteReport:
-    """A whole suite's outcome.
+    """The outcome of a whole suite.
 
-    `virtual_s` are the seconds that all downloads took together, `wall_s` what they took to run.
+    `virtual_s` is the sum of the download times, `wall_s` the duration on the real clock.
     """
 
     suite: str
@@ -134,17 +135,17 @@ class SuiteReport:
     virtual_s: float
     run_dir: str = ""
     problems: tuple[str, ...] = field(default=())
-    """What else keeps the suite from saying anything, such as cells without a baseline."""
+    """Other reasons for no verdict, such as cells without a baseline."""
 
     def of(self, wanted: Status) -> list[CheckedCell]:
-        """The cells of a status."""
+        """Returns the cells with a status."""
         return [one for one in self.checked if one.status is wanted]
 
     @property
     def exit_code(self) -> int:
-        """0: as the baseline or better; 1: something is worse; 2: it could not be told.
+        """The exit code. 0: as the baseline or better. 1: something is worse. 2: no verdict.
 
-        A regression that was seen stays one where other cells could not be run.
+        1 wins over 2: a regression counts even if other cells could not run.
         """
         if self.of(Status.WORSE):
             return 1
@@ -152,7 +153,7 @@ class SuiteReport:
 
     @property
     def in_one_line(self) -> str:
-        """The counts in words."""
+        """Returns the counts in words."""
         counts = ", ".join(
             f"{len(self.of(one))} {one.value}"
             for one in Status
