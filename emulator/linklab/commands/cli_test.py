@@ -411,7 +411,7 @@ def test_without_extras_every_command_can_be_imported() -> None:
         "linklab.campaign.cluster",
         "linklab.commands.report_page",
         "linklab.report.html",
-        "linklab.report.plot_png",
+        "linklab.report.plot_picture",
         "linklab.report.vega",
     }
 

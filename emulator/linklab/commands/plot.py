@@ -1,4 +1,4 @@
-"""`linklab plot`: a scenario or a run, drawn in the terminal and as a PNG."""
+"""`linklab plot`: a scenario or a run, drawn in the terminal and as a picture, PNG or SVG."""
 
 from __future__ import annotations
 
@@ -109,9 +109,9 @@ def _draw(options: argparse.Namespace) -> int:
         columns = shutil.get_terminal_size((80, 24)).columns
         print(plot_terminal.text(plot, min(columns, 160) - 1), end="")
     if options.output is not None:
-        from linklab.report import plot_png  # Matplotlib is slow to load.
+        from linklab.report import plot_picture  # Vega is slow to load.
 
-        plot_png.draw(plot, options.output)
+        plot_picture.draw(plot, options.output)
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import Final
 MODULES: Final = {
     "campaign": ("distributed",),
     "export": ("pyarrow",),
-    "report": ("matplotlib", "scipy", "vl_convert"),
+    "report": ("scipy", "vl_convert"),
 }
 """The modules that are imported of each extra."""
 

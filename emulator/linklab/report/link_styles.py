@@ -1,4 +1,4 @@
-"""How links are drawn: colour, hatching and letter, told apart within a kind too. Pure."""
+"""How links are drawn: colour and letter, told apart within a kind too. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from typing import Final
 
 from linklab.core.link_kinds import LinkKind
 
-_HATCHES: Final = ("//", "\\\\", "||", "--", "xx", "++", "..", "oo")
-
 
 @dataclass(frozen=True, slots=True)
 class LinkStyle:
-    """A link's `colour`, the `hatch` (of Matplotlib) of times in which it carries nothing, and the
-    `letter` with which a terminal draws it."""
+    """A link's `colour`, and the `letter` with which a terminal draws it."""
 
     colour: str
-    hatch: str
     letter: str
 
 
@@ -31,6 +27,6 @@ def link_styles(kinds: Mapping[str, LinkKind]) -> dict[str, LinkStyle]:
     for index, (name, kind) in enumerate(kinds.items()):
         letter = next((one for one in name if one not in letters), str(index + 1))
         letters.add(letter)
-        styles[name] = LinkStyle(kind.colours[numbers[kind.name]], _HATCHES[index], letter)
+        styles[name] = LinkStyle(kind.colours[numbers[kind.name]], letter)
         numbers[kind.name] += 1
     return styles

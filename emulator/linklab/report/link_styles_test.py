@@ -8,8 +8,8 @@ from linklab.report.link_styles import link_styles
 
 def test_wifi_and_lte_look_as_they_always_did() -> None:
     wifi, lte = link_styles({"wifi": WIFI, "lte": LTE}).values()
-    assert (wifi.colour, wifi.hatch, wifi.letter) == ("#5794F2", "//", "w")
-    assert (lte.colour, lte.hatch, lte.letter) == ("#FF9830", "\\\\", "l")
+    assert (wifi.colour, wifi.letter) == ("#5794F2", "w")
+    assert (lte.colour, lte.letter) == ("#FF9830", "l")
 
 
 def test_further_links_of_a_kind_have_another_colour_and_letter() -> None:
@@ -21,7 +21,7 @@ def test_further_links_of_a_kind_have_another_colour_and_letter() -> None:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 def test_as_many_links_as_a_scenario_may_have_are_told_apart(kind: LinkKind) -> None:
     styles = list(link_styles({f"link{n}": kind for n in range(MAX_LINKS)}).values())
-    for part in ("colour", "hatch", "letter"):
+    for part in ("colour", "letter"):
         assert len({getattr(one, part) for one in styles}) == MAX_LINKS
 
 

@@ -13,7 +13,7 @@ from linklab.commands import cli
 from linklab.core.link_kinds import LTE, WIFI
 from linklab.core.link_state import LinkState
 from linklab.links import oracle
-from linklab.report import plot_png, plot_terminal, plotting
+from linklab.report import plot_picture, plot_terminal, plotting
 from linklab.report.plotting import Outage, Plot, Series
 
 BOTH = {"wifi": WIFI, "lte": LTE}
@@ -71,7 +71,7 @@ def test_links_that_carry_nothing_are_drawn(tmp_path: Path) -> None:
     plot = plotting.of_run("a run", [(0.0, "wifi", replace(FAST, up=False))], {}, 2.5, BOTH)
     assert [panel.title for panel in plot.panels] == ["capacity, downlink"]
     assert plot.outages == [Outage("wifi", 0.0, 2.5)]
-    plot_png.draw(plot, tmp_path / "plot.png")
+    plot_picture.draw(plot, tmp_path / "plot.png")
     assert "Wi-Fi carries nothing once, 2.500 s in all" in plot_terminal.text(plot, 79)
 
 
@@ -114,10 +114,23 @@ def test_the_terminal_drawing_fits_and_is_plain(gone: Plot) -> None:
 
 def test_the_same_plot_is_the_same_picture(gone: Plot, tmp_path: Path) -> None:
     for name in ("one.png", "two.png"):
-        plot_png.draw(gone, tmp_path / name)
+        plot_picture.draw(gone, tmp_path / name)
     one, two = ((tmp_path / name).read_bytes() for name in ("one.png", "two.png"))
     assert one == two
     assert one.startswith(b"\x89PNG")
+
+
+def test_a_picture_tells_outages_events_and_finishes(gone: Plot, tmp_path: Path) -> None:
+    first, *rest = plot_picture.spec(gone)["vconcat"]
+    assert len(rest) == len(gone.panels) - 1
+    for panel in (first, *rest):
+        (outage,) = (one for one in panel["layer"] if one["mark"]["type"] == "rect")
+        assert outage["data"]["values"] == [{"t": 2.0, "e": 5.0}]
+    plot_picture.draw(gone, tmp_path / "plot.svg")
+    drawn = (tmp_path / "plot.svg").read_text()
+    assert drawn.startswith("<svg")
+    for text in (gone.title, "Wi-Fi: carrier-down", "both links: 10.25 s", "Wi-Fi up", "seconds"):
+        assert f">{text}</text>" in drawn
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[Any]) -> None:
@@ -143,7 +156,7 @@ def test_three_links_are_told_apart(tmp_path: Path) -> None:
     drawn = plot_terminal.text(plot, 79)
     assert "drawn as: w Wi-Fi, l LTE, t lte2\n" in drawn
     assert "lte2 carries nothing once, 1.500 s in all" in drawn
-    plot_png.draw(plot, tmp_path / "plot.png")
+    plot_picture.draw(plot, tmp_path / "plot.png")
     with pytest.raises(ValueError, match="of what kind is the link 'lte2'"):
         plotting.of_run("a run", states, {}, 2.5, BOTH)
 

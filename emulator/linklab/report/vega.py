@@ -34,8 +34,10 @@ def javascript() -> str:
 
 
 def drawn(spec: dict[str, Any], form: str) -> bytes:
-    """A chart as a file, `svg` or `png`, of a paper's width, black on white."""
-    fixed = {**spec, "width": _WIDTH, "background": "white"}
+    """A chart as a file, `svg` or `png`, black on white; of a paper's width where it states a width."""
+    fixed = {**spec, "background": "white"}
+    if "width" in spec:
+        fixed["width"] = _WIDTH
     if form == "png":
         return bytes(vl_convert.vegalite_to_png(fixed, vl_version=VERSION, scale=2))
     return str(vl_convert.vegalite_to_svg(fixed, vl_version=VERSION)).encode()
