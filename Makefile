@@ -20,7 +20,7 @@ demo: ## compare the thesis' approaches over two emulated links (the first call 
 	@$(LINKLAB) compare hs-s7 --runs 3
 
 .PHONY: test
-test: packages-test setup lint test-unit test-race test-e2e ## all that CI decides by; CI also measures processor time
+test: packages-test setup lint site test-unit test-race test-e2e ## all that CI decides by; CI also measures processor time
 
 .PHONY: setup
 setup: packages $(VENV)/.installed $(MULTILINK) guest ## Python, Go client, guest image and kernel
@@ -91,6 +91,17 @@ notebook: setup ## execute the example notebook anew, which shows figures of run
 .PHONY: client-all
 client-all: packages ## the client for linux/amd64, linux/arm64 and android/arm64
 	@$(SETUP)/client all build
+
+.PHONY: site
+site: build/site-python/.installed ## web site of the documents in build/site/html; a broken link is an error
+	@build/site-python/bin/python emulator/handbook/website.py build/site
+
+build/site-python/.installed: emulator/site.txt | packages
+	@echo "linklab: Python environment for the site: 100 MB, a minute"
+	@"$$($(SETUP)/python --find)" -m venv --clear build/site-python
+	@build/site-python/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+		--only-binary :all: -r emulator/site.txt
+	@touch $@
 
 .PHONY: manual
 manual: setup ## man pages of both programs in build/man

@@ -1,0 +1,69 @@
+"""The site of the documents: every page is in it, and a broken link ends its making."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+
+PYTHON = REPOSITORY / "build" / "site-python" / "bin" / "python"
+
+pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="make site has not been called")
+
+
+def build(repository: Path, directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PYTHON, repository / "emulator" / "handbook" / "website.py", directory],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("site")
+    done = build(REPOSITORY, directory)
+    assert (done.returncode, done.stderr) == (0, "")
+    return directory / "html"
+
+
+def test_every_page_of_the_handbook_is_in_the_site(html: Path) -> None:
+    handbook = REPOSITORY / "emulator" / "handbook"
+    for page in handbook.rglob("*.md"):
+        assert (html / page.relative_to(REPOSITORY).with_suffix(".html")).exists()
+    assert "Quick start" in (html / "index.html").read_text()
+
+
+def test_the_site_can_be_searched(html: Path) -> None:
+    index = (html / "searchindex.js").read_text()
+    assert "hedg" in index
+    assert "write-a-link-model" in index
+
+
+def test_pages_load_nothing_from_elsewhere(html: Path) -> None:
+    for page in html.rglob("*.html"):
+        loaded = re.findall(
+            r'<(?:script|link|img|iframe)[^>]*(?:src|href)="([^"]+)', page.read_text()
+        )
+        assert [one for one in loaded if "//" in one] == []
+
+
+@pytest.mark.parametrize("link", ["(no-such-page.md)", "(virtual-time.md#no-such-heading)"])
+def test_a_broken_link_is_an_error(tmp_path: Path, link: str) -> None:
+    repository = tmp_path / "repository"
+    kept = shutil.ignore_patterns("*.py", "*.go", "node_modules", "__pycache__")
+    for name in ("emulator/examples", "dashboards/pictures", "emulator/handbook"):
+        shutil.copytree(REPOSITORY / name, repository / name)
+    for name in ("client", "profiles", "dashboards"):
+        shutil.copytree(REPOSITORY / name, repository / name, ignore=kept, dirs_exist_ok=True)
+    for page in REPOSITORY.glob("*.md"):
+        shutil.copy(page, repository)
+    page = repository / "emulator/handbook/explanation/the-lab.md"
+    page.write_text(page.read_text() + f"\n[broken]{link}\n")
+    done = build(repository, tmp_path / "site")
+    assert done.returncode == 1
+    assert "the-lab.md" in done.stderr
+    assert "no-such" in done.stderr
