@@ -28,32 +28,32 @@ REGRESSIONS = {
     ),
     "a link that adopts another's connection": Change(
         "internal/download/connect.go",
-        "\td.install(c, &session{",
-        "\tfor _, other := range d.connections {\n"
+        "\tn.install(c, &session{",
+        "\tfor _, other := range n.d.connections {\n"
         "\t\tif other != c && other.session != nil {\n"
         "\t\t\tconn.Close()\n"
         "\t\t\tconn = other.session.Conn\n"
         "\t\t}\n"
         "\t}\n"
-        "\td.install(c, &session{",
+        "\tn.install(c, &session{",
     ),
     "fail-over lost": Change(
         "internal/download/rescue.go",
-        "\t\treturn d.steal(c, works, now)",
+        "\t\treturn p.d.thief.steal(c, works, now)",
         '\t\treturn r, "", false',
     ),
 }
 
 BENIGN = {
     "a log line more": Change(
-        "internal/download/fetch.go",
+        "internal/download/order.go",
         "\tdecision := c.expected\n",
-        '\td.Log.Warn("awaiting", "link", c.link.Name)\n\tdecision := c.expected\n',
+        '\tf.d.Log.Warn("awaiting", "link", c.link.Name)\n\tdecision := c.expected\n',
     ),
     "a clock read more": Change(
-        "internal/download/fetch.go",
-        "func (d *download) await(c *connection) {\n",
-        "func (d *download) await(c *connection) {\n\ttime.Now()\n",
+        "internal/download/order.go",
+        "func (f *fetcher) await(c *connection) {\n",
+        "func (f *fetcher) await(c *connection) {\n\ttime.Now()\n",
     ),
     "another map order": Change(
         "internal/download/download.go",

@@ -33,7 +33,7 @@ PARTS = {
     ),
     "the first bytes at once": Change(
         "internal/download/growth.go",
-        "eager() bool { return d.isNew() }",
+        "eager() bool { return p.d.asker.isNew() }",
         "eager() bool { return false }",
     ),
     "an order with the first answer": Change(
@@ -46,16 +46,16 @@ PARTS = {
         "internal/transfer/rates.go", "\tMostQueue = 2\n", "\tMostQueue = 1e6\n"
     ),
     "late bytes twice": Change(
-        "internal/download/repeat.go", "if thief.Rate == 0 ||", "if true || thief.Rate == 0 ||"
+        "internal/download/hedge.go", "if thief.Rate == 0 ||", "if true || thief.Rate == 0 ||"
     ),
     "help within a link": Change(
         "internal/download/steal.go", "if c.link.isQueued(now) {", "if true {"
     ),
     "asking again soon": Change(
-        "internal/download/rescue.go", "if !c.link.HasSeveral() || !c.suspect {", "if true {"
+        "internal/download/connect.go", "if !c.link.HasSeveral() || !c.suspect {", "if true {"
     ),
     "kept connections": Change(
-        "internal/download/growth.go",
+        "internal/download/session.go",
         "spared := c.leaving &&",
         "spared := false &&",
     ),

@@ -69,11 +69,6 @@ func (l *linkState) newConnection() *connection {
 // isFirst reports whether it is the link's first connection.
 func (c *connection) isFirst() bool { return c.link.first() == c }
 
-// isOnly reports whether no other connection of the link is connected.
-func (c *connection) isOnly() bool {
-	return !slices.ContainsFunc(c.link.connections, func(other *connection) bool { return other != c && other.session != nil })
-}
-
 // delay is the time from a request to its first byte: a round trip, and what
 // the server needs.
 func (c *connection) delay() time.Duration {

@@ -449,7 +449,7 @@ func TestAServerThatClosesAnotherConnectionGoesOnWithTheFirst(t *testing.T) {
 }
 
 // keeping has a download with a connection of a link, and how that is cabled, tested.
-func keeping(t *testing.T, test func(t *testing.T, d withConnections, conn *transport.Conn, u *url.URL, c *cable)) {
+func keeping(t *testing.T, test func(t *testing.T, d *download, conn *transport.Conn, u *url.URL, c *cable)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := newSimNet(http.HandlerFunc(content))
@@ -467,20 +467,20 @@ func keeping(t *testing.T, test func(t *testing.T, d withConnections, conn *tran
 			t.Fatal(err)
 		}
 		d, _ := deciding(0)
-		d.Pool, d.ctx, d.start, d.policy = newPool(forever), t.Context(), time.Now(), d
+		d.Pool, d.ctx, d.start = newPool(forever), t.Context(), time.Now()
 		test(t, d, conn, u, c)
 	})
 }
 
 // Who is given up while it is about to be connected takes no kept connection along.
 func TestWhoIsGivenUpTakesNoKeptConnection(t *testing.T) {
-	keeping(t, func(t *testing.T, d withConnections, conn *transport.Conn, u *url.URL, c *cable) {
+	keeping(t, func(t *testing.T, d *download, conn *transport.Conn, u *url.URL, c *cable) {
 		l := d.links[0]
 		l.first().url = u
 		d.Pool.put(l.Name, u, conn)
 		d.mu.Lock()
-		d.add(l)
-		d.remove(d.connections[len(d.connections)-1], time.Second)
+		d.policy.(withConnections).add(l)
+		d.keeper.remove(d.connections[len(d.connections)-1], time.Second)
 		d.mu.Unlock()
 		d.wg.Wait()
 		d.Pool.Close()
@@ -498,12 +498,12 @@ func TestWhoIsGivenUpTakesNoKeptConnection(t *testing.T) {
 // count it.
 func TestAConnectionIsKeptWhenNothingIsToCome(t *testing.T) {
 	for _, stale := range []quantity.Bytes{0, 400_000} {
-		keeping(t, func(t *testing.T, d withConnections, conn *transport.Conn, u *url.URL, _ *cable) {
+		keeping(t, func(t *testing.T, d *download, conn *transport.Conn, u *url.URL, _ *cable) {
 			c := d.connections[2]
 			c.url, c.active, c.leaving = u, nil, true
 			c.session = &session{Conn: conn, stale: stale}
 			d.mu.Lock()
-			d.remove(c, time.Second)
+			d.keeper.remove(c, time.Second)
 			d.mu.Unlock()
 			if kept := d.Pool.take(c.link.Name, u) != nil; kept != (stale == 0) {
 				t.Errorf("with %d bytes to come it is kept: %v", int64(stale), kept)
@@ -517,13 +517,13 @@ func TestAConnectionIsKeptWhenNothingIsToCome(t *testing.T) {
 // like when it was left to others is not known for ever: it is asked again. A film was
 // interrupted for a minute and a half while Wi-Fi, which had been slow, had nothing to do.
 func TestALinkThatWasSlowIsAskedAgain(t *testing.T) {
-	keeping(t, func(t *testing.T, d withConnections, conn *transport.Conn, _ *url.URL, _ *cable) {
+	keeping(t, func(t *testing.T, d *download, conn *transport.Conn, _ *url.URL, _ *cable) {
 		defer conn.Close()
 		c := d.connections[0]
 		c.active, c.newest, c.expected = nil, nil, 0
 		c.session = &session{Conn: conn, stale: 50_000}
 		now := 10 * time.Second
-		d.listen(c, c.session, now) // The handshake has come.
+		d.monitor.listen(c, c.session, now) // The handshake has come.
 		c.pace.Add(now, 1000)
 		c.pace.End(now)
 		for _, step := range []struct {
@@ -535,7 +535,7 @@ func TestALinkThatWasSlowIsAskedAgain(t *testing.T) {
 			{firstSilence + 100*time.Millisecond, 0, true, false},
 			{firstSilence + 100*time.Millisecond, 0, false, true},
 		} {
-			d.listen(c, c.session, now+step.after)
+			d.monitor.listen(c, c.session, now+step.after)
 			if c.session.stale != step.stale {
 				t.Errorf("%v after the last byte %d are still to come, want %d", step.after, c.session.stale, step.stale)
 			}
@@ -543,7 +543,7 @@ func TestALinkThatWasSlowIsAskedAgain(t *testing.T) {
 			if step.reads {
 				d.window = reorder.NewWindow(1000)
 			}
-			if rate := d.measured(now + step.after)[0].Rate; (rate > 0) != step.known {
+			if rate := d.estimates.measured(now + step.after)[0].Rate; (rate > 0) != step.known {
 				t.Errorf("%v after the last byte, read in order %v: its rate is %v", step.after, step.reads, rate)
 			}
 		}

@@ -16,9 +16,9 @@ import (
 
 // deciding is a download in its middle: two links of sixteen connections each,
 // on which a request is in flight, and the connection that asks next.
-func deciding(free quantity.Bytes) (withConnections, *connection) {
+func deciding(free quantity.Bytes) (*download, *connection) {
 	const size = 1e9
-	d := &download{Options: Options{Scheduler: schedule.Adaptive{}, Connections: &transfer.Connections{Most: 16}}}
+	d := newDownload(Options{Scheduler: schedule.Adaptive{}, Connections: &transfer.Connections{Most: 16}})
 	d.part = ranges.Range{Length: size}
 	d.payload = ranges.NewPayload(d.part)
 	d.payload.Take(size-free, math.MaxInt64)
@@ -39,7 +39,8 @@ func deciding(free quantity.Bytes) (withConnections, *connection) {
 		c.pace.Begin(0, 0)
 		c.pace.Add(time.Second, r.received)
 	}
-	return withConnections{withRescue{d}, 16}, d.connections[20]
+	d.policy = withConnections{withRescue{d}, 16}
+	return d, d.connections[20]
 }
 
 // several is a link that may have several connections, with its first one.
@@ -56,7 +57,7 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 		d, c := deciding(free)
 		taken := 0
 		allocations := testing.AllocsPerRun(100, func() {
-			if _, _, ok := d.next(c, now); ok {
+			if _, _, ok := d.policy.next(c, now); ok {
 				taken++
 			}
 		})
@@ -145,16 +146,16 @@ func TestALinkIsNoFasterThanItsConnectionsTogether(t *testing.T) {
 	l := d.links[0]
 	l.Together.Begin(0, 0)
 	l.Together.Add(time.Second, 8e5)
-	all := d.merged(d.measured(now), now)[0].Rate
+	all := d.estimates.merged(d.estimates.measured(now), now)[0].Rate
 	for _, c := range l.connections[1:] {
 		c.active = nil
 	}
-	got := d.merged(d.measured(now), now)[0].Rate
+	got := d.estimates.merged(d.estimates.measured(now), now)[0].Rate
 	if want := l.Together.Rate(now); got != want || got >= all {
 		t.Errorf("one of sixteen has work: the link is taken for %.0f bit/s, want %.0f; all had %.0f", float64(got), float64(want), float64(all))
 	}
 	l.Together = throughput.NewPace(transfer.PaceWindow)
-	if got := d.merged(d.measured(now), now)[0].Rate; got != 0 {
+	if got := d.estimates.merged(d.estimates.measured(now), now)[0].Rate; got != 0 {
 		t.Errorf("nothing comes on the link, which is taken for %.0f bit/s", float64(got))
 	}
 }
@@ -200,7 +201,7 @@ func TestWhatIsRepeatedTwiceIsNotCountedAsTheFirstRepeats(t *testing.T) {
 		late.twin, r.twin, r.repeats = r, late, true
 		late.received += 1000
 		if r == vain {
-			d.endRepeat(vain, time.Second)
+			d.hedger.endRepeat(vain, time.Second)
 		}
 	}
 	again.part()
@@ -232,7 +233,7 @@ func TestALinkWithLittleOrderedIsNoFasterThanItIs(t *testing.T) {
 		if i%3 == 2 {
 			next := &request{session: c.session, issued: now - 100*time.Millisecond}
 			c.active = append(c.active, next)
-			d.ended(c, r, now)
+			d.fetcher.ended(c, r, now)
 			r = next
 		}
 	}
@@ -249,19 +250,19 @@ func TestAnotherLinkRepeatsWhatOnesOwnRepeatsInVain(t *testing.T) {
 	late, twin := wifi.active[0], again.active[0]
 	late.twin, twin.twin, twin.repeats = twin, late, true
 	twin.received = 0
-	if !d.repeatable(late, wifi, lte) {
+	if !d.hedger.repeatable(late, wifi, lte) {
 		t.Error("another link may not repeat it")
 	}
-	if d.repeatable(late, wifi, d.connections[4]) || d.repeatable(twin, again, lte) {
+	if d.hedger.repeatable(late, wifi, d.connections[4]) || d.hedger.repeatable(twin, again, lte) {
 		t.Error("a third connection of its link may, or the repetition may be repeated")
 	}
 	twin.received = 1
-	if d.repeatable(late, wifi, lte) {
+	if d.hedger.repeatable(late, wifi, lte) {
 		t.Error("another link may repeat what comes")
 	}
 	twin.received = 0
 	again.active, lte.active = nil, append(lte.active, twin)
-	if d.repeatable(late, wifi, lte) {
+	if d.hedger.repeatable(late, wifi, lte) {
 		t.Error("a link may repeat what it repeats already")
 	}
 }
@@ -281,7 +282,6 @@ func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
 		"what has just been ordered": {1e6, 0, 31 * time.Millisecond, false},
 	} {
 		d, _ := deciding(0)
-		d.policy = d
 		thief, late := d.connections[2], d.connections[4]
 		for _, c := range d.connections {
 			c.active, c.expected, c.session.heardAt, c.rtt.Last = nil, 0, now, test.rtt
@@ -296,12 +296,12 @@ func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
 		late.pace = throughput.NewPace(transfer.PaceWindow)
 		late.pace.Begin(0, 0)
 		late.pace.Add(time.Second, 1e5) // 4e5 of the others.
-		each := d.measured(now)
-		taken, _, ok := d.balance(thief, each, now)
+		each := d.estimates.measured(now)
+		taken, _, ok := d.thief.balance(thief, each, now)
 		if ok != test.takes || ok && (taken.End() != test.left+test.received || taken.Length < test.left/2 || taken.Length >= test.left) {
 			t.Errorf("%s: %v, %+v is taken", name, ok, taken)
 		}
-		if _, _, ok := d.balance(d.connections[3], each, now); ok {
+		if _, _, ok := d.thief.balance(d.connections[3], each, now); ok {
 			t.Errorf("%s: another link takes it as one of the same", name)
 		}
 	}
@@ -312,14 +312,14 @@ func BenchmarkDecision(b *testing.B) {
 	d, c := deciding(5e8)
 	b.ReportAllocs()
 	for b.Loop() {
-		if r, _, ok := d.next(c, now); ok {
+		if r, _, ok := d.policy.next(c, now); ok {
 			d.payload.Release(r)
 		}
 	}
 }
 
 // alone leaves each link its first connection.
-func alone(d withConnections) {
+func alone(d *download) {
 	d.connections = d.connections[:2]
 	for _, l := range d.links {
 		l.connections = l.connections[:1]
@@ -342,10 +342,10 @@ func TestALinkThatIsDownLosesItsShare(t *testing.T) {
 		keeps  bool
 	}{{50 * time.Millisecond, true}, {2 * firstSilence, false}} {
 		now := down.downSince + test.passed
-		if got := d.measured(now)[0].Usable; got != test.keeps {
+		if got := d.estimates.measured(now)[0].Usable; got != test.keeps {
 			t.Errorf("%v after its carrier has gone: it can be used: %v", test.passed, got)
 		}
-		works := d.works(now)
+		works := d.estimates.works(now)
 		if share := schedule.Share(other.index, works, 100_000); (share < 100_000) != test.keeps {
 			t.Errorf("%v after the other's carrier has gone the share of 100000 bytes is %d", test.passed, share)
 		}
@@ -363,7 +363,7 @@ func TestFirstBytesInNoTimeOrderLittle(t *testing.T) {
 	c.pace = throughput.NewPace(transfer.PaceWindow)
 	c.pace.Begin(0, now)
 	c.pace.Add(now+256, 16384)
-	if r, _, ok := d.withRescue.next(c, now+256); !ok || r.Length > schedule.MostOrder(16384) {
+	if r, _, ok := (withRescue{d}).next(c, now+256); !ok || r.Length > schedule.MostOrder(16384) {
 		t.Errorf("orders %d bytes after 16384 in 256 ns, want at most %d", r.Length, schedule.MostOrder(16384))
 	}
 }

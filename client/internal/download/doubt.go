@@ -51,41 +51,41 @@ func namesPage(u *url.URL) bool {
 // wantsFile reports whether a web page would be somebody else's answer: ranges of
 // something else have come, or nothing but a name tells, and no TLS proves who
 // answers or the bytes of an earlier call are at stake.
-func (d *download) wantsFile() bool {
+func (a *asker) wantsFile() bool {
 	switch {
-	case d.resource.IsPage:
+	case a.d.resource.IsPage:
 		return false
-	case d.ranged && d.payload != nil:
+	case a.d.ranged && a.d.payload != nil:
 		return true
 	}
-	return !namesPage(d.URL) && (d.URL.Scheme == "http" || d.earlier != nil)
+	return !namesPage(a.d.URL) && (a.d.URL.Scheme == "http" || a.earlier != nil)
 }
 
 // believe returns an error unless what a link says of the resource is to be taken
 // for true. What does not fit the bytes of an earlier call, or is a web page under
 // the name of a file, must be said by all links that answer, and twice.
-func (d *download) believe(l *linkState, r transport.Resource) error {
-	if !d.Rescue || d.Resource != nil {
+func (a *asker) believe(l *linkState, r transport.Resource) error {
+	if !a.d.Rescue || a.d.Resource != nil {
 		return nil
 	}
 	var why string
 	switch {
-	case d.earlier != nil && !d.earlier.Fits(r):
+	case a.earlier != nil && !a.earlier.Fits(r):
 		why = fmt.Sprintf("the answer (%d bytes, ETag %q, of %q) is not of the file of which an earlier call left a part", r.Size, r.ETag, r.LastModified)
-	case r.IsPage && !namesPage(d.URL):
+	case r.IsPage && !namesPage(a.d.URL):
 		why = fmt.Sprintf("the answer is a web page (%d bytes) under the name of a file", r.Size)
 	default:
 		return nil
 	}
-	if d.doubtedAt == 0 {
-		d.doubtedAt = time.Since(d.start)
+	if a.doubtedAt == 0 {
+		a.doubtedAt = time.Since(a.d.start)
 	}
 	if !l.claim.says(r) {
 		l.claim = claim{resource: r}
 	}
 	l.claim.times++
 	agreed, open := 0, false
-	for _, other := range d.links {
+	for _, other := range a.d.links {
 		switch {
 		case other.claim.says(r):
 			agreed += other.claim.times
@@ -93,7 +93,7 @@ func (d *download) believe(l *linkState, r transport.Resource) error {
 			open = open || other.claim.times == 0 && other.mayAnswer()
 		}
 	}
-	if agreed >= believedAfter && (!open || time.Since(d.start)-d.doubtedAt > longestDoubt) {
+	if agreed >= believedAfter && (!open || time.Since(a.d.start)-a.doubtedAt > longestDoubt) {
 		return nil
 	}
 	return doubtError{errors.New(printable.Message(why))}
@@ -107,28 +107,28 @@ func (l *linkState) mayAnswer() bool {
 
 // doubt leaves a link for later whose answer is not believed. A new connection,
 // to the URL that the user gave, may lead to the server itself.
-func (d withRescue) doubt(c *connection, s *session, err error, now time.Duration) {
+func (rf *refusals) doubt(c *connection, s *session, err error, now time.Duration) {
 	c.link.portal = errors.As(err, new(*transport.PortalError))
-	d.Log.Info("link is left for later", "link", c.link.Name, "error", err)
+	rf.d.Log.Info("link is left for later", "link", c.link.Name, "error", err)
 	if s == c.session {
-		d.rest(c, err, 0, now)
-		d.goBack(c)
-		d.lose(c, s)
+		rf.rest(c, err, 0, now)
+		rf.goBack(c)
+		rf.d.keeper.lose(c, s)
 	}
-	if d.payload != nil || d.race != nil {
+	if rf.d.payload != nil || rf.d.race != nil {
 		return
 	}
-	for _, l := range d.links {
+	for _, l := range rf.d.links {
 		if first := l.first(); first.out == nil && (first.failures < hopeless || first.session != nil && !l.portal) {
 			return
 		}
 	}
-	d.cancel(d.outage(d.problems()))
+	rf.d.cancel(rf.d.watchdog.outage(rf.d.watchdog.problems()))
 }
 
 // goBack lets the link ask for the URL that the user gave.
-func (d withRescue) goBack(c *connection) {
-	if c.url != d.URL {
-		c.url, c.hops = d.URL, 0
+func (rf *refusals) goBack(c *connection) {
+	if c.url != rf.d.URL {
+		c.url, c.hops = rf.d.URL, 0
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 
@@ -86,7 +85,7 @@ const writeSize = 64 << 10
 // it lacks what only the program knows (version, algorithm). When ctx ends,
 // Run ends with its cause and the outcome is interrupted.
 func Run(ctx context.Context, o Options) (rundir.Summary, error) {
-	d := &download{Options: o, start: time.Now(), floor: throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
+	d := newDownload(o)
 	for i, of := range o.Links {
 		l := newLink(i, of, o.Window)
 		l.first().index, l.first().url = i, o.URL
@@ -135,15 +134,26 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	return summary, err
 }
 
+// download is one that goes on: what all its parts share. The parts are types of their
+// own, each of which does one thing.
 type download struct {
 	Options
-	policy policy
+	policy    policy
+	connector connector
+	keeper    keeper
+	asker     asker
+	fetcher   fetcher
+	hedger    hedger
+	thief     thief
+	estimates estimates
+	monitor   monitor
+	refusals  refusals
+	watchdog  watchdog
+
 	start  time.Time
 	end    time.Duration
 	sink   Sink
 	window Window // sink, if it is one
-	// earlier is the sink if it holds bytes of an earlier call.
-	earlier Continuer
 	// waits is for how many seconds a reader can do without the next bytes, as far as
 	// a plan knows.
 	waits float64
@@ -157,22 +167,16 @@ type download struct {
 	links []*linkState
 	// connections are those of all links, in the order in which they were added.
 	connections []*connection
-	// openings are requests that ask for it with the first bytes; opened is how
-	// many there were.
-	openings []*opening
-	opened   int
-	resource transport.Resource
-	part     ranges.Range
-	payload  *ranges.Payload // nil until the size is known
+	resource    transport.Resource
+	part        ranges.Range
+	payload     *ranges.Payload // nil until the size is known
 	// resumed is how many bytes the sink held from the beginning.
 	resumed  quantity.Bytes
 	requests int
 	// ranged says that the server answered a range as such.
 	ranged bool
-	// refusals counts how often links were told that they cannot, since bytes came.
-	refusals int
-	// doubtedAt is when an answer was not believed first.
-	doubtedAt time.Duration
+	// unranged counts how often links were told that they cannot, since bytes came.
+	unranged int
 	// race is set if the server can only send the resource as a whole.
 	race *race
 	// fetches are the requests for ranges that are under way.
@@ -189,19 +193,13 @@ type download struct {
 	scratch scratch
 }
 
-// scratch is memory of decisions, which the next one overwrites: they are many.
-type scratch struct {
-	known        []schedule.Link
-	works, links []schedule.Work
-	largest      []quantity.Bytes
-	victims      []victim
-}
-
-// cleared is a slice of n zeros in the memory of another.
-func cleared[T any](memory *[]T, n int) []T {
-	*memory = slices.Grow((*memory)[:0], n)[:n]
-	clear(*memory)
-	return *memory
+// newDownload returns a download that knows no link yet.
+func newDownload(o Options) *download {
+	d := &download{Options: o, start: time.Now(), floor: throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
+	d.connector, d.keeper, d.asker = connector{d}, keeper{d}, asker{d: d}
+	d.fetcher, d.hedger, d.thief = fetcher{d}, hedger{d}, thief{d}
+	d.estimates, d.monitor, d.refusals, d.watchdog = estimates{d}, monitor{d}, refusals{d}, watchdog{d}
+	return d
 }
 
 // run downloads the resource and returns its checksum.
@@ -213,7 +211,7 @@ func (d *download) run(ctx context.Context) (sum []byte, err error) {
 	}
 	d.window, _ = d.sink.(Window)
 	if sink, ok := d.sink.(Continuer); ok && sink.Continues() {
-		d.earlier = sink
+		d.asker.earlier = sink
 	}
 	if err := d.transfer(ctx); err != nil {
 		return nil, errors.Join(err, d.sink.Abort(errors.Is(err, transport.ErrTooLong)))
@@ -226,10 +224,10 @@ func (d *download) transfer(ctx context.Context) error {
 	ctx, d.cancel = context.WithCancelCause(ctx)
 	d.ctx = ctx
 	for _, l := range d.links {
-		d.wg.Go(func() { d.keep(ctx, l.first()) })
+		d.wg.Go(func() { d.connector.keep(ctx, l.first()) })
 		d.policy.watch(ctx, l)
 	}
-	d.policy.begin()
+	d.policy.start()
 	if d.window != nil {
 		d.wg.Go(func() { d.follow(ctx) })
 	}
@@ -243,134 +241,13 @@ func (d *download) transfer(ctx context.Context) error {
 	for _, c := range d.connections {
 		if c.session != nil {
 			c.measure()
-			d.leave(c, c.session, complete)
+			d.keeper.leave(c, c.session, complete)
 		}
 	}
 	if err := context.Cause(ctx); !complete {
 		d.end = time.Since(d.start)
 		return err
 	}
-	return nil
-}
-
-// startAsking asks on the link's session what the URL stands for.
-func (d *download) startAsking(c *connection, s *session) {
-	c.asks(s)
-	c.head = s
-	target, again := d.target(c), c.link.claim.times > 0
-	d.wg.Go(func() { d.ask(c, s, target, again) })
-}
-
-// isAsked reports whether a link asks by HEAD on the session that it has now, and its
-// server does not take long: else another link may be answered sooner.
-func (d *download) isAsked() bool {
-	return slices.ContainsFunc(d.connections, func(c *connection) bool {
-		return c.head != nil && c.head == c.session && c.head.wait.since == 0
-	})
-}
-
-// ask learns on link c what the URL stands for; again says that the answer was not
-// believed before.
-func (d *download) ask(c *connection, s *session, target transport.Target, again bool) {
-	sent := time.Since(d.start)
-	var resource transport.Resource
-	var err error
-	if d.Resource != nil {
-		resource = *d.Resource
-	} else {
-		resource, err = d.learn(s, target, again)
-	}
-
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c.hasAnswer(s)
-	if c.head == s {
-		c.head = nil
-	}
-	d.answered(c, s, sent, time.Since(d.start))
-	if d.payload != nil || d.race != nil || d.ctx.Err() != nil {
-		return
-	}
-	if err == nil {
-		err = d.begin(c, resource)
-	}
-	if err != nil {
-		d.trouble(c, s, err)
-		return
-	}
-	d.adopt()
-	d.assign()
-}
-
-// learn asks by HEAD, and by GET if the server refuses that or tells no size, or if
-// the answer is not believed.
-func (d *download) learn(s *session, target transport.Target, again bool) (transport.Resource, error) {
-	if again {
-		return s.Peek(d.ctx, target)
-	}
-	resource, err := s.Head(d.ctx, target)
-	sizeless := err == nil && resource.Size < 0 && !resource.NoRanges
-	if !sizeless && !isRefused(err) {
-		return resource, err
-	}
-	peeked, peekErr := s.Peek(d.ctx, target)
-	if isRefused(peekErr) || sizeless && errors.As(peekErr, new(*transport.MismatchError)) {
-		return resource, err
-	}
-	return peeked, peekErr
-}
-
-// isRefused reports whether the server will not answer such a request.
-func isRefused(err error) bool {
-	status := new(transport.StatusError)
-	return errors.As(err, &status) && !status.Temporary()
-}
-
-// begin prepares for the resource that the server announced on link c.
-func (d *download) begin(c *connection, resource transport.Resource) error {
-	if err := d.believe(c.link, resource); err != nil {
-		return err
-	}
-	whole, err := d.policy.accept(resource)
-	if err != nil {
-		return err
-	}
-	d.part = d.Part
-	if d.Slice != nil {
-		if d.part, err = d.Slice.of(resource.Size); err != nil {
-			return sinkError{err}
-		}
-	}
-	if d.part.Length == 0 {
-		d.part = ranges.Range{Length: resource.Size}
-	}
-	if d.part.Offset < 0 || d.part.Length < 0 && resource.Size >= 0 || resource.Size >= 0 && d.part.End() > resource.Size {
-		return sinkError{fmt.Errorf("bytes %d-%d are not in the resource of %d bytes", d.part.Offset, d.part.End()-1, resource.Size)}
-	}
-	resource.Verified = d.Verified
-	d.resource, d.origin = resource, origin{c.link, c.url, resource.Server}
-	if resource.ETag == "" {
-		d.Log.Warn("the server gives no strong ETag: a change of the file during the download may go unnoticed", "last-modified", resource.LastModified)
-	}
-	now := time.Since(d.start)
-	have, err := d.sink.Begin(resource, d.part)
-	if !whole {
-		d.resumed = ranges.NewSet(have...).Bytes()
-	}
-	size := resource.Size
-	if d.Slice != nil {
-		size = d.part.Length
-	}
-	d.record(now, &rundir.Size{Bytes: int64(max(0, size)), ETag: resource.ETag, Link: c.link.Name, Resumed: int64(d.resumed)})
-	if err != nil {
-		return sinkError{err}
-	}
-	if whole {
-		d.startRace(nil)
-		return nil
-	}
-	d.payload = ranges.NewPayload(d.part, have...)
-	d.completeIfAllArrived(time.Since(d.start))
 	return nil
 }
 
@@ -383,7 +260,7 @@ func (d *download) target(c *connection) transport.Target {
 			header.Del(name)
 		}
 	}
-	return transport.Target{URL: c.url, Header: header, Jar: d.Jar, Bare: d.policy.bare(), IsFile: d.wantsFile()}
+	return transport.Target{URL: c.url, Header: header, Jar: d.Jar, Bare: d.policy.bare(), IsFile: d.asker.wantsFile()}
 }
 
 // limit is the offset before which bytes may be requested.
@@ -424,8 +301,8 @@ func (d *download) assign() {
 		return
 	}
 	for _, c := range d.connections {
-		if c.session != nil && c.newest == nil && !d.isOpening(c) {
-			d.request(c)
+		if c.session != nil && c.newest == nil && !d.asker.isOpening(c) {
+			d.fetcher.request(c)
 		}
 	}
 }

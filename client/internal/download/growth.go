@@ -5,40 +5,11 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
-	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
-
-// remove gives a further connection up. What it owed is free again. The connection of one
-// that was only not needed is kept: an outage does it no harm, while TCP waits ever
-// longer on those to which something was under way.
-func (d *download) remove(c *connection, now time.Duration) {
-	if c.out != nil {
-		return
-	}
-	spared := c.leaving && c.session != nil && c.session.isIdle() && d.spare(c, c.session)
-	c.out = transfer.ErrGone
-	d.abandon(c, slices.Clone(c.active), lost, now)
-	c.abandonAttempt()
-	for len(c.completing) > 0 {
-		d.giveUpOn(c, c.completing[0], lost, now)
-	}
-	if s := c.session; s != nil {
-		c.session = nil
-		if !spared {
-			d.close(c, s, false)
-		}
-	}
-	isIt := func(other *connection) bool { return other == c }
-	d.connections = slices.DeleteFunc(slices.Clone(d.connections), isIt)
-	c.link.connections = slices.DeleteFunc(slices.Clone(c.link.connections), isIt)
-	for x, other := range d.connections {
-		other.index = x
-	}
-}
 
 // withConnections is the engine with Rescue and Connections.
 type withConnections struct {
@@ -46,32 +17,32 @@ type withConnections struct {
 	most int
 }
 
-func (d withConnections) eager() bool { return d.isNew() }
+func (p withConnections) eager() bool { return p.d.asker.isNew() }
 
 // next is as with Rescue, but a connection gets a share of what its link gets. Where nothing
 // is left, it may repeat what another one owes.
-func (d withConnections) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
+func (p withConnections) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
 	if !c.usable(now) || c.leaving {
 		return r, "", false
 	}
-	before := d.requests
-	if r, from, ok = d.urgent(c, now); ok || d.requests > before {
+	before := p.d.requests
+	if r, from, ok = p.d.thief.urgent(c, now); ok || p.d.requests > before {
 		return r, from, ok
 	}
-	each := d.measured(now)
-	works := d.merged(each, now)
-	free := d.payload.Free(d.limit())
+	each := p.d.estimates.measured(now)
+	works := p.d.estimates.merged(each, now)
+	free := p.d.payload.Free(p.d.limit())
 	if free == 0 {
-		if r, from, ok = d.steal(c, works, now); !ok && d.requests == before {
-			r, from, ok = d.balance(c, each, now)
+		if r, from, ok = p.d.thief.steal(c, works, now); !ok && p.d.requests == before {
+			r, from, ok = p.d.thief.balance(c, each, now)
 		}
-		if !ok && d.requests == before && d.payload.Free(d.part.End()) == 0 {
-			d.repeat(c, works, now)
+		if !ok && p.d.requests == before && p.d.payload.Free(p.d.part.End()) == 0 {
+			p.d.hedger.repeat(c, works, now)
 		}
 		return r, from, ok
 	}
 	link := works[c.link.index]
-	size := max(d.nextSize(c, now), c.pipe(now))
+	size := max(p.d.nextSize(c, now), c.pipe(now))
 	if c.link.takesLong {
 		size = free
 	}
@@ -85,66 +56,36 @@ func (d withConnections) next(c *connection, now time.Duration) (r ranges.Range,
 		}
 		size = schedule.MinimumRequest
 	}
-	r, ok = d.payload.Take(size, d.limit())
+	r, ok = p.d.payload.Take(size, p.d.limit())
 	return r, "", ok
 }
 
-// merged sums the outstanding work of each link's connections.
-func (d *download) merged(each []schedule.Work, now time.Duration) []schedule.Work {
-	works := d.scratch.links[:0]
-	for x, c := range d.connections {
-		if c.isFirst() {
-			works = append(works, each[x])
-		} else {
-			works[c.link.index].Join(each[x])
-		}
-		if each[x].Usable {
-			works[c.link.index].Connections++
-		}
-	}
-	for _, c := range d.connections {
-		// The idle connections' share of the bandwidth is already counted for the busy ones.
-		if l := c.link; l.Together != nil && len(c.active) == 0 && c.pace.Total() > 0 && l.isBusy() {
-			works[l.index].Rate = min(works[l.index].Rate, l.Together.Rate(now))
-		}
-	}
-	d.scratch.links = works
-	transfer.GuessRates(works, func(x int) (isFresh bool, bandwidth, shown quantity.Rate) {
-		l := d.links[x]
-		return l.isFresh(), l.Bandwidth, l.Shown.Rate()
-	})
-	return works
-}
-
-// begin races the connections that a link begins with.
-func (d withConnections) begin() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, l := range d.links {
-		l.Growth = &schedule.Growth{Most: d.most}
+// start races the connections that a link begins with.
+func (p withConnections) start() {
+	p.d.mu.Lock()
+	defer p.d.mu.Unlock()
+	for _, l := range p.d.links {
+		l.Growth = &schedule.Growth{Most: p.most}
 		l.Together = throughput.NewPace(transfer.PaceWindow)
-		l.little = d.window != nil
+		l.little = p.d.window != nil
 		for range l.Growth.Begin() - 1 {
-			d.add(l)
+			p.add(l)
 		}
 	}
 }
-
-// isOpening reports whether the link's connection awaits its first answer.
-func (d *download) isOpening(c *connection) bool { return d.policy.eager() && c.asking == c.session }
 
 // tend makes each link have as many connections as it should.
-func (d withConnections) tend(now time.Duration) {
-	if d.payload == nil {
+func (p withConnections) tend(now time.Duration) {
+	if p.d.payload == nil {
 		return
 	}
-	for _, l := range d.links {
-		d.tendLink(l, now)
+	for _, l := range p.d.links {
+		p.tendLink(l, now)
 	}
 }
 
-func (d withConnections) tendLink(l *linkState, now time.Duration) {
-	flow := schedule.Flow{Total: l.Meter.Total(), Busy: d.payload.Free(d.limit()) > 0}
+func (p withConnections) tendLink(l *linkState, now time.Duration) {
+	flow := schedule.Flow{Total: l.Meter.Total(), Busy: p.d.payload.Free(p.d.limit()) > 0}
 	hears := slices.ContainsFunc(l.connections, func(c *connection) bool { return c.hears(now) })
 	for _, c := range l.connections {
 		switch {
@@ -153,10 +94,10 @@ func (d withConnections) tendLink(l *linkState, now time.Duration) {
 			if hears {
 				l.Growth.Lost()
 			}
-			d.remove(c, now)
+			p.d.keeper.remove(c, now)
 			continue
 		case c.leaving && len(c.active) == 0:
-			d.remove(c, now)
+			p.d.keeper.remove(c, now)
 			continue
 		}
 		if c.session != nil && c.pace.Total() > 0 {
@@ -189,8 +130,8 @@ func (d withConnections) tendLink(l *linkState, now time.Duration) {
 	count := l.Growth.Count(now, flow)
 	// While a reader pauses, who is idle is closed by the server, again and again; and
 	// a link that is silent would only silence them, too.
-	for len(l.connections) < count && (hears || begins) && (flow.Busy || d.window == nil) {
-		d.add(l)
+	for len(l.connections) < count && (hears || begins) && (flow.Busy || p.d.window == nil) {
+		p.add(l)
 	}
 	for _, c := range l.surplus(count, now) {
 		c.leaving = true
@@ -198,20 +139,20 @@ func (d withConnections) tendLink(l *linkState, now time.Duration) {
 }
 
 // add gives the link another connection.
-func (d withConnections) add(l *linkState) {
+func (p withConnections) add(l *linkState) {
 	c := l.newConnection()
-	c.index = len(d.connections)
-	d.connections = append(slices.Clone(d.connections), c)
-	d.wg.Go(func() {
-		err := d.connect(d.ctx, c)
-		d.mu.Lock()
-		defer d.mu.Unlock()
+	c.index = len(p.d.connections)
+	p.d.connections = append(slices.Clone(p.d.connections), c)
+	p.d.wg.Go(func() {
+		err := p.d.connector.connect(p.d.ctx, c)
+		p.d.mu.Lock()
+		defer p.d.mu.Unlock()
 		if c.session != nil || c.out != nil {
 			return
 		}
 		if err != nil && !link.IsCrowded(err) {
 			l.Growth.Lost()
 		}
-		d.remove(c, time.Since(d.start))
+		p.d.keeper.remove(c, time.Since(p.d.start))
 	})
 }

@@ -67,6 +67,11 @@ func newLink(index int, of transfer.Link, window time.Duration) *linkState {
 // first is the link's first connection.
 func (l *linkState) first() *connection { return l.connections[0] }
 
+// hasOnly reports whether no connection of the link is connected but this one.
+func (l *linkState) hasOnly(c *connection) bool {
+	return !slices.ContainsFunc(l.connections, func(other *connection) bool { return other != c && other.session != nil })
+}
+
 // isBusy reports whether a connection of the link has something to deliver.
 func (l *linkState) isBusy() bool {
 	return slices.ContainsFunc(l.connections, func(c *connection) bool { return len(c.active) > 0 })

@@ -33,130 +33,112 @@ type opening struct {
 
 // isNew reports whether all bytes are missing: where most may be there already,
 // the first ones are not worth asking for before that is known.
-func (d *download) isNew() bool { return d.Slice == nil && d.earlier == nil }
+func (a *asker) isNew() bool { return a.d.Slice == nil && a.earlier == nil }
 
 // open asks on a connected link for the next bytes that nobody has asked for.
-func (d *download) open(c *connection) { d.openFor(c, schedule.OpeningOrder) }
+func (a *asker) open(c *connection) { a.openFor(c, schedule.OpeningOrder) }
 
 // openFor asks for so many.
-func (d *download) openFor(c *connection, bytes quantity.Bytes) {
-	if len(d.openings) == 0 {
-		d.opened = 0
+func (a *asker) openFor(c *connection, bytes quantity.Bytes) {
+	if len(a.openings) == 0 {
+		a.opened = 0
 	}
-	ctx, cancel := context.WithCancel(d.ctx)
+	ctx, cancel := context.WithCancel(a.d.ctx)
 	o := &opening{
-		part:     ranges.Range{Offset: quantity.Bytes(d.opened) * schedule.OpeningOrder, Length: bytes},
+		part:     ranges.Range{Offset: quantity.Bytes(a.opened) * schedule.OpeningOrder, Length: bytes},
 		link:     c,
 		on:       c.session,
-		sent:     time.Since(d.start),
+		sent:     time.Since(a.d.start),
 		cancel:   cancel,
 		answered: make(chan struct{}),
 	}
-	d.opened++
-	d.openings = append(d.openings, o)
+	a.opened++
+	a.openings = append(a.openings, o)
 	if c.asking == nil {
 		c.session.heardAt = o.sent
 	}
-	c.asks(c.session)
-	target, part := d.target(c), o.part // Which adopt may shorten meanwhile.
-	d.wg.Go(func() { d.answer(o, target, part, ctx) })
-}
-
-// asks counts a question about the file on a session of the link.
-func (c *connection) asks(s *session) {
-	if c.asking != s {
-		c.asking, c.questions = s, 0
-	}
-	c.questions++
-}
-
-// hasAnswer counts the answer to one.
-func (c *connection) hasAnswer(s *session) {
-	if c.asking != s {
-		return
-	}
-	if c.questions--; c.questions == 0 {
-		c.asking = nil
-	}
+	a.asks(c, c.session)
+	target, part := a.d.target(c), o.part // Which adopt may shorten meanwhile.
+	a.d.wg.Go(func() { a.answer(o, target, part, ctx) })
 }
 
 // answer awaits the answer. The first one begins the download.
-func (d *download) answer(o *opening, target transport.Target, part ranges.Range, ctx context.Context) {
+func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, ctx context.Context) {
 	o.resource, o.body, o.err = o.on.Begin(ctx, target, part)
 	close(o.answered)
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	a.d.mu.Lock()
+	defer a.d.mu.Unlock()
 	c := o.link
-	c.hasAnswer(o.on)
-	d.answered(c, o.on, o.sent, time.Since(d.start))
+	a.hasAnswer(c, o.on)
+	a.d.fetcher.answered(c, o.on, o.sent, time.Since(a.d.start))
 	switch {
 	case ctx.Err() != nil:
 		o.drop() // Again, if it was dropped while the answer came.
-	case d.payload != nil:
+	case a.d.payload != nil:
 		// Whose request it is looks after it.
-	case d.race != nil:
+	case a.d.race != nil:
 		o.drop()
 	case o.err != nil:
 		o.drop()
-		d.openings = slices.DeleteFunc(d.openings, func(other *opening) bool { return other == o })
-		d.unopened(c, o)
+		a.openings = slices.DeleteFunc(a.openings, func(other *opening) bool { return other == o })
+		a.unopened(c, o)
 	default:
-		if err := d.begin(c, o.resource); err != nil {
+		if err := a.learned(c, o.resource); err != nil {
 			o.drop()
-			d.openings = slices.DeleteFunc(d.openings, func(other *opening) bool { return other == o })
-			d.trouble(c, o.on, err)
+			a.openings = slices.DeleteFunc(a.openings, func(other *opening) bool { return other == o })
+			a.d.fetcher.trouble(c, o.on, err)
 			return
 		}
-		d.adopt()
-		d.assign()
-		d.fill()
+		a.adopt()
+		a.d.assign()
+		a.fill()
 	}
 }
 
 // fill orders what slow start has room for beyond the openings. A record of TLS is
 // longer than the first window, so that the first bytes can only be read a round
 // trip after they have come: to order then would be too late.
-func (d *download) fill() {
-	for _, c := range d.connections {
+func (a *asker) fill() {
+	for _, c := range a.d.connections {
 		isOpening := c.newest != nil && len(c.active) == 1
 		if isOpening && (!c.link.HasSeveral() || c.startRoom() > schedule.OpeningOrder) {
-			d.request(c)
+			a.d.fetcher.request(c)
 		}
 	}
 }
 
 // unopened decides what follows from an opening that failed: another question
 // may do better, but not where the server asks to wait or leads elsewhere.
-func (d *download) unopened(c *connection, o *opening) {
+func (a *asker) unopened(c *connection, o *opening) {
 	c.problem = o.err
 	status := new(transport.StatusError)
 	switch {
 	case errors.As(o.err, new(*transport.RedirectError)), isDoubtful(o.err),
 		errors.As(o.err, &status) && status.Temporary() && (c.failures < 2 || status.RetryAfter > 0):
-		d.trouble(c, o.on, o.err)
-	case c.isFirst() && c.session == o.on && !d.isAsked():
-		d.startAsking(c, o.on)
+		a.d.fetcher.trouble(c, o.on, o.err)
+	case c.isFirst() && c.session == o.on && !a.isAsked():
+		a.startAsking(c, o.on)
 	case c.session == o.on:
 		// Another connection asks, or this is no first one.
 		c.failures++
-		c.notBefore = time.Since(d.start) + transfer.Backoff(c.failures)
+		c.notBefore = time.Since(a.d.start) + transfer.Backoff(c.failures)
 	}
 }
 
 // adopt makes openings requests of their links, as far as their bytes are
 // missing.
-func (d *download) adopt() {
-	now := time.Since(d.start)
-	for _, o := range d.openings {
-		o.part.Length = min(o.part.Length, d.part.End()-o.part.Offset)
-		usable := d.payload != nil && o.link.session == o.on && o.part.Length > 0 && o.part.End() <= d.limit()
-		if !usable || o.isAnswered() && o.err != nil || !d.payload.TakeAll(o.part) {
+func (a *asker) adopt() {
+	now := time.Since(a.d.start)
+	for _, o := range a.openings {
+		o.part.Length = min(o.part.Length, a.d.part.End()-o.part.Offset)
+		usable := a.d.payload != nil && o.link.session == o.on && o.part.Length > 0 && o.part.End() <= a.d.limit()
+		if !usable || o.isAnswered() && o.err != nil || !a.d.payload.TakeAll(o.part) {
 			o.drop()
 			continue
 		}
-		d.issue(o.link, o.part, "", o, now)
+		a.d.fetcher.issue(o.link, o.part, "", o, now)
 	}
-	d.openings = nil
+	a.openings = nil
 }
 
 func (o *opening) isAnswered() bool {
@@ -191,5 +173,22 @@ func (o *opening) drop() {
 	o.cancel()
 	if o.isAnswered() && o.body != nil {
 		o.body.Close()
+	}
+}
+
+// isOpening reports whether the link's connection awaits its first answer.
+func (a *asker) isOpening(c *connection) bool { return a.d.policy.eager() && c.asking == c.session }
+
+// openRest asks for all that nobody has asked for where the server takes long to answer
+// the openings: to ask when it has would take as long again.
+func (a *asker) openRest() {
+	if a.d.payload != nil || a.d.race != nil || len(a.openings) == 0 || a.openings[len(a.openings)-1].part.Length == ranges.ToEnd {
+		return
+	}
+	for _, o := range a.openings {
+		if o.link.session == o.on && o.link.asking == o.on && o.on.wait.since > 0 {
+			a.openFor(o.link, ranges.ToEnd)
+			return
+		}
 	}
 }

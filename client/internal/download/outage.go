@@ -25,11 +25,14 @@ func (o *Outage) Error() string { return o.Err.Error() }
 
 func (o *Outage) Unwrap() error { return o.Err }
 
+// watchdog ends a download in which nothing arrives.
+type watchdog struct{ d *download }
+
 // outage makes err an Outage if a link may do better later, unless the server
 // has answered another one for good before anything arrived.
-func (d *download) outage(err error) error {
+func (w *watchdog) outage(err error) error {
 	var waits []time.Duration
-	for _, c := range d.connections {
+	for _, c := range w.d.connections {
 		status := new(transport.StatusError)
 		switch {
 		case c.out == nil:
@@ -37,7 +40,7 @@ func (d *download) outage(err error) error {
 		case errors.As(c.out, &status) && status.Temporary():
 			waits = append(waits, status.RetryAfter)
 		case transfer.IsPermanent(c.out):
-		case d.payload == nil && d.race == nil:
+		case w.d.payload == nil && w.d.race == nil:
 			return err
 		}
 	}
@@ -48,36 +51,36 @@ func (d *download) outage(err error) error {
 }
 
 // giveUp ends the download if nothing has arrived for too long.
-func (d *download) giveUp(now time.Duration) {
-	waiting := d.payload == nil || d.window == nil || d.payload.Free(d.limit()) > 0
-	if d.race != nil {
-		waiting = !d.race.full
+func (w *watchdog) giveUp(now time.Duration) {
+	waiting := w.d.payload == nil || w.d.window == nil || w.d.payload.Free(w.d.limit()) > 0
+	if w.d.race != nil {
+		waiting = !w.d.race.full
 	}
-	for _, c := range d.connections {
+	for _, c := range w.d.connections {
 		waiting = waiting || len(c.active) > 0
 	}
 	if !waiting {
-		d.last = now // the sink takes no more
-		d.floor.Restart(now, d.received())
+		w.d.last = now // the sink takes no more
+		w.d.floor.Restart(now, w.received())
 	}
 	var err error
 	switch {
-	case d.GiveUp > 0 && now-d.last >= d.GiveUp:
-		err = fmt.Errorf("nothing arrived for %v", d.GiveUp)
-	case d.floor.IsUnder(now, d.received()):
-		err = fmt.Errorf("less than %v bit/s arrived for %v: --lowest-rate says how little is allowed, 0 for anything", float64(d.LowestRate), d.GiveUp)
+	case w.d.GiveUp > 0 && now-w.d.last >= w.d.GiveUp:
+		err = fmt.Errorf("nothing arrived for %v", w.d.GiveUp)
+	case w.d.floor.IsUnder(now, w.received()):
+		err = fmt.Errorf("less than %v bit/s arrived for %v: --lowest-rate says how little is allowed, 0 for anything", float64(w.d.LowestRate), w.d.GiveUp)
 	}
 	if err != nil {
-		if problems := d.problems(); problems != nil {
+		if problems := w.problems(); problems != nil {
 			err = fmt.Errorf("%w: %w", err, problems)
 		}
-		d.cancel(d.outage(err))
+		w.d.cancel(w.outage(err))
 	}
 }
 
 // received is what has arrived on all links.
-func (d *download) received() (sum quantity.Bytes) {
-	for _, c := range d.connections {
+func (w *watchdog) received() (sum quantity.Bytes) {
+	for _, c := range w.d.connections {
 		if c.isFirst() {
 			sum += c.link.Meter.Total()
 		}
@@ -87,10 +90,10 @@ func (d *download) received() (sum quantity.Bytes) {
 
 // problems says what is wrong with the links; once, if it is the same. It is nil
 // if nothing is known of.
-func (d *download) problems() error {
+func (w *watchdog) problems() error {
 	var errs []error
 	texts := map[string]bool{}
-	for _, c := range d.connections {
+	for _, c := range w.d.connections {
 		err := cmp.Or(c.out, c.problem)
 		if c.out == nil && c.session != nil && c.session.lives() {
 			err = errUnanswered

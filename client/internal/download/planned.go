@@ -11,7 +11,6 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // planned is another policy with a plan over it: links that the plan spares
@@ -37,58 +36,6 @@ type planned struct {
 	dividing bool
 }
 
-// subsegment is what a link does for a plan.
-type subsegment struct {
-	// kind is what the link is.
-	kind energy.Kind
-	// reserved is what the link gets next.
-	reserved []ranges.Range
-	// current is what arrives now; since when, and how much had come over the link
-	// then: the next one may already be on its way, beside it. Before least has
-	// passed its rate says nothing.
-	current *request
-	since   time.Duration
-	had     quantity.Bytes
-	least   time.Duration
-	// goodput is the rate of the last one that was complete and long enough to
-	// tell, and finished how many there were.
-	goodput  quantity.Rate
-	finished int
-	// first is when the first request of the link was sent.
-	first time.Duration
-	// forsaken says that the link is not used any more, but where no other one works.
-	forsaken bool
-	wire
-}
-
-// wire is what the network has brought for a link, TLS included. Bytes of
-// bodies come a record of TLS at a time, which over a slow link is seldom, and
-// behind a lost packet none come: the kernel knows what has arrived.
-type wire struct {
-	of       *session
-	seen     quantity.Bytes // of that session
-	received quantity.Bytes
-	heard    time.Duration
-}
-
-// look takes note of what the link's session has received by now.
-func (w *wire) look(s *session, now time.Duration) {
-	if s == nil {
-		return
-	}
-	if w.of != s {
-		w.of, w.seen = s, 0
-	}
-	got := s.Received()
-	if known, err := s.Socket.RoundTrip(); err == nil {
-		got = max(got, quantity.Bytes(known.Segments)*schedule.SegmentSize)
-	}
-	if got > w.seen {
-		w.received += got - w.seen
-		w.seen, w.heard = got, now
-	}
-}
-
 // overruling is for how long rescue uses all links after none worked that the
 // plan uses: one that works at times is not worth connecting others each time.
 const overruling = 2 * time.Second
@@ -110,7 +57,7 @@ func newPlanned(d *download, under policy, plan schedule.Plan) policy {
 	return p
 }
 
-func (p *planned) eager() bool { return p.opens && p.d.isNew() }
+func (p *planned) eager() bool { return p.opens && p.d.asker.isNew() }
 
 func (p *planned) supervise(ctx context.Context) {
 	p.policy.supervise(ctx)
@@ -140,7 +87,7 @@ func (p *planned) disconnect() {
 	for _, c := range p.d.connections {
 		if s := c.session; c.link.spared && s != nil && s.active == 0 && c.asking == nil {
 			c.session = nil
-			p.d.close(c, s, false)
+			p.d.keeper.close(c, s, false)
 		}
 	}
 }
@@ -197,7 +144,7 @@ func (p *planned) forsake(now time.Duration) {
 		}
 		p.d.Log.Info("link is given up as slow", "link", c.link.Name)
 		p.work[x].forsaken, c.link.spared, p.scene.Links[x].Spared = true, true, true
-		p.d.abandon(c, slices.Clone(c.active), slow, now)
+		p.d.keeper.abandon(c, slices.Clone(c.active), slow, now)
 	}
 }
 
@@ -249,58 +196,6 @@ func (p *planned) observe(now time.Duration) {
 			}
 		}
 	}
-}
-
-// leastMeasured is how long a subsegment must have arrived for its rate to
-// mean something: that, and two round trips as they are with the queue. Behind
-// a lost packet nothing comes for one, and then all at once.
-const leastMeasured = transfer.LeastSilence
-
-// rate is the mean over the present subsegment, or the last one while the
-// present one is young. total is what has come over the link.
-func (w *subsegment) rate(now time.Duration, total quantity.Bytes) quantity.Rate {
-	if took := now - w.since; w.current != nil && !w.current.complete() && !w.current.dropped && took >= w.least {
-		return (total - w.had).Per(took)
-	}
-	return w.goodput
-}
-
-// follow takes note of bytes that arrived for a request of the link.
-func (w *subsegment) follow(c *connection, r *request, now time.Duration) {
-	if w.current == nil || w.current != r && (w.current.complete() || w.current.dropped) {
-		// What came with the first bytes took a time that is not known, or
-		// belongs to the wait for them.
-		w.begin(c, r, now)
-	}
-	if w.current != r || !r.complete() {
-		return
-	}
-	rest, took, pace := c.link.Meter.Total()-w.had, now-w.since, c.pace.Rate(now)
-	// A small one may be there with its first bytes: the rest says nothing.
-	measured := took >= w.least && 2*rest >= r.received
-	switch {
-	case measured:
-		w.goodput = rest.Per(took)
-		w.finished++
-	case w.goodput == 0 && pace > 0:
-		w.goodput = pace
-		w.finished++
-	}
-	// The next one was asked for in time: the link has gone on with it, also
-	// while its bytes wait for one that was lost. One that took too short is
-	// measured with it.
-	if next := c.newest; next != nil && next != r && now-next.issued >= c.rtt.Min {
-		if measured {
-			w.begin(c, next, now)
-		}
-		w.current = next
-	}
-}
-
-// begin measures from now on how fast a request arrives.
-func (w *subsegment) begin(c *connection, r *request, now time.Duration) {
-	c.measure()
-	w.current, w.since, w.had, w.least = r, now, c.link.Meter.Total(), max(leastMeasured, 2*c.rtt.Last)
 }
 
 func (p *planned) due(c *connection, r *request, now time.Duration) bool {
@@ -403,7 +298,7 @@ func (p *planned) divide(whole ranges.Range, x int) {
 	defer func() { p.dividing = false }()
 	for _, other := range p.d.connections {
 		if other.index != x && shares[other.index] > 0 && other.session != nil && other.newest == nil {
-			p.d.request(other)
+			p.d.fetcher.request(other)
 		}
 	}
 }
@@ -425,17 +320,17 @@ func (p *planned) recover(c *connection, now time.Duration) (from string) {
 		later := w.reserved
 		w.reserved = nil
 		for _, r := range slices.Clone(other.active) {
-			if left := p.d.drop(other, r, now); left.Offset == rest.Offset {
+			if left := p.d.fetcher.drop(other, r, now); left.Offset == rest.Offset {
 				continue
 			} else if left.Length > 0 {
 				later = append([]ranges.Range{left}, later...)
 			}
 		}
 		later = slices.DeleteFunc(later, func(r ranges.Range) bool { return r == rest })
-		p.d.failedOver(other, c, rest.Length, slow, now)
+		p.d.fetcher.failedOver(other, c, rest.Length, slow, now)
 		if s := other.session; s != nil {
 			other.session = nil
-			p.d.close(other, s, false)
+			p.d.keeper.close(other, s, false)
 			other.wake()
 		}
 		p.divide(rest, c.index)

@@ -37,8 +37,8 @@ type policy interface {
 
 	// eager says that the first question is for the first bytes already.
 	eager() bool
-	// begin is called when the links begin to connect.
-	begin()
+	// start is called when the links begin to connect.
+	start()
 	// tend is called at regular times by who supervises.
 	tend(now time.Duration)
 
@@ -81,7 +81,7 @@ func newPolicy(d *download) policy {
 // asPublished is the engine of the thesis: HTTP/2 alone, nobody but the
 // scheduler decides who delivers what, and the first failure of a link that
 // is still needed ends the download, as does silence (Options.GiveUp).
-type asPublished struct{ *download }
+type asPublished struct{ d *download }
 
 func (asPublished) offer(c *tls.Config) *tls.Config {
 	c = c.Clone()
@@ -103,38 +103,40 @@ func (asPublished) accept(r transport.Resource) (whole bool, err error) {
 
 func (asPublished) watch(context.Context, *linkState) {}
 
-func (d asPublished) supervise(ctx context.Context) {
-	d.wg.Go(func() {
+func (p asPublished) supervise(ctx context.Context) {
+	p.d.wg.Go(func() {
 		regularly.Do(ctx, time.Second, func() {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.giveUp(time.Since(d.start))
+			p.d.mu.Lock()
+			defer p.d.mu.Unlock()
+			p.d.watchdog.giveUp(time.Since(p.d.start))
 		})
 	})
 }
 
 func (asPublished) eager() bool { return false }
 
-func (asPublished) begin() {}
+func (asPublished) start() {}
 
 func (asPublished) tend(time.Duration) {}
 
 func (asPublished) timed() bool { return false }
 
-func (d asPublished) unreachable(c *connection, err error) (time.Duration, bool) {
-	if d.payload != nil && d.payload.Free(d.part.End()) == 0 {
+func (p asPublished) unreachable(c *connection, err error) (time.Duration, bool) {
+	if p.d.payload != nil && p.d.payload.Free(p.d.part.End()) == 0 {
 		return 0, false
 	}
-	d.fail(c, err)
+	p.d.fail(c, err)
 	return 0, true
 }
 
-func (d asPublished) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
-	r, ok = d.payload.Take(d.nextSize(c, now), d.limit())
+func (p asPublished) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
+	r, ok = p.d.payload.Take(p.d.nextSize(c, now), p.d.limit())
 	return r, "", ok
 }
 
-func (d asPublished) due(c *connection, r *request, _ time.Duration) bool { return d.overlapped(c, r) }
+func (p asPublished) due(c *connection, r *request, _ time.Duration) bool {
+	return p.d.fetcher.overlapped(c, r)
+}
 
 func (asPublished) ahead(*connection) quantity.Bytes { return 0 }
 
@@ -142,6 +144,6 @@ func (asPublished) lost(*connection, quantity.Bytes, time.Duration) {}
 
 func (asPublished) freed() {}
 
-func (d asPublished) failed(c *connection, _ *session, err error) { d.fail(c, err) }
+func (p asPublished) failed(c *connection, _ *session, err error) { p.d.fail(c, err) }
 
-func (d asPublished) exclude(c *connection, err error) { d.fail(c, err) }
+func (p asPublished) exclude(c *connection, err error) { p.d.fail(c, err) }

@@ -25,6 +25,7 @@ const unprovenEnd = "the file may be cut short: the server told no length, and t
 // request it, and the first that has raceLength bytes or all goes on alone.
 // If it fails, there is another race, from the beginning.
 type race struct {
+	d *download
 	// runners are the requests that take part.
 	runners map[*connection]*request
 	winner  *connection
@@ -42,27 +43,27 @@ type race struct {
 }
 
 // by reports whether the link takes part.
-func (r *race) by(c *connection) bool {
-	if r == nil {
+func (rc *race) by(c *connection) bool {
+	if rc == nil {
 		return false
 	}
-	_, runs := r.runners[c]
+	_, runs := rc.runners[c]
 	return runs
 }
 
 // on reports whether the link takes part on the session.
-func (r *race) on(c *connection, s *session) bool { return r.by(c) && r.runners[c].session == s }
+func (rc *race) on(c *connection, s *session) bool { return rc.by(c) && rc.runners[c].session == s }
 
 // waits reports whether the link waits for the sink.
-func (r *race) waits(c *connection) bool { return r != nil && r.full && r.winner == c }
+func (rc *race) waits(c *connection) bool { return rc != nil && rc.full && rc.winner == c }
 
 // proceed says that the sink has more room.
-func (r *race) proceed() { notify(r.grown) }
+func (rc *race) proceed() { notify(rc.grown) }
 
 // keep says that the sink has bytes that came as a range.
-func (r *race) keep(part ranges.Range) {
-	if r != nil && r.keeps {
-		r.have.Add(part)
+func (rc *race) keep(part ranges.Range) {
+	if rc != nil && rc.keeps {
+		rc.have.Add(part)
 	}
 }
 
@@ -70,10 +71,10 @@ func (r *race) keep(part ranges.Range) {
 // requested is wanted any more, on whatever session. What was written stays if its
 // validator, or a checksum, will prove that it is the same.
 func (d *download) startRace(why error) {
-	d.race = &race{runners: map[*connection]*request{}, grown: make(chan struct{}, 1), have: ranges.NewSet()}
+	d.race = &race{d: d, runners: map[*connection]*request{}, grown: make(chan struct{}, 1), have: ranges.NewSet()}
 	now := time.Since(d.start)
 	for _, c := range d.connections {
-		d.abandon(c, slices.Clone(c.active), lost, now)
+		d.keeper.abandon(c, slices.Clone(c.active), lost, now)
 		c.link.refused = nil
 	}
 	if d.payload != nil && d.isProven() {
@@ -87,7 +88,7 @@ func (d *download) startRace(why error) {
 	}
 	for _, c := range d.connections {
 		if c.usable(now) {
-			d.enter(c)
+			d.race.enter(c)
 		}
 	}
 }
@@ -96,72 +97,72 @@ func (d *download) startRace(why error) {
 func (d *download) isProven() bool { return d.resource.HasValidator() || d.Verified }
 
 // enter lets a link take part.
-func (d *download) enter(c *connection) {
+func (rc *race) enter(c *connection) {
 	s := c.session
-	if !c.isFirst() || d.race.winner != nil || d.race.by(c) || s.draining {
+	if !c.isFirst() || rc.winner != nil || rc.by(c) || s.draining {
 		return
 	}
-	d.requests++
-	r := &request{Range: ranges.Range{Length: max(0, d.resource.Size)}, id: d.requests, session: s}
-	ctx, cancel := context.WithCancel(d.ctx)
+	rc.d.requests++
+	r := &request{Range: ranges.Range{Length: max(0, rc.d.resource.Size)}, id: rc.d.requests, session: s}
+	ctx, cancel := context.WithCancel(rc.d.ctx)
 	r.cancel = cancel
-	d.race.runners[c] = r
+	rc.runners[c] = r
 	c.link.Requests++
 	s.requests++
 	s.active++
-	now := time.Since(d.start)
+	now := time.Since(rc.d.start)
 	s.heardAt = now
 	c.link.Meter.Start(now)
 	c.pace.Begin(now, c.rtt.Min)
-	d.record(now, &rundir.Request{Link: c.link.Name, ID: r.id, Length: int64(r.Length)})
-	target, resource := d.target(c), d.resource // Whose size may be learnt meanwhile.
-	d.wg.Go(func() {
+	rc.d.record(now, &rundir.Request{Link: c.link.Name, ID: r.id, Length: int64(r.Length)})
+	target, resource := rc.d.target(c), rc.d.resource // Whose size may be learnt meanwhile.
+	rc.d.wg.Go(func() {
 		defer cancel()
-		d.run1(ctx, c, r, target, resource)
+		rc.run1(ctx, c, r, target, resource)
 	})
 }
 
 // run1 receives the resource as a whole on one link.
-func (d *download) run1(ctx context.Context, c *connection, r *request, target transport.Target, resource transport.Resource) {
-	err := d.receiveWhole(ctx, c, r, target, resource)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now := time.Since(d.start)
+func (rc *race) run1(ctx context.Context, c *connection, r *request, target transport.Target, resource transport.Resource) {
+	err := rc.receiveWhole(ctx, c, r, target, resource)
+	rc.d.mu.Lock()
+	defer rc.d.mu.Unlock()
+	now := time.Since(rc.d.start)
 	s := r.session
 	s.active--
-	defer d.settle(c, s)
-	delete(d.race.runners, c)
+	defer rc.d.keeper.settle(c, s)
+	delete(rc.runners, c)
 	c.pace.End(now)
 	wasted := r.received - r.used
 	end := &rundir.End{Link: c.link.Name, ID: r.id, Bytes: int64(r.used), Wasted: int64(wasted), Outcome: rundir.Complete}
-	won := d.race.winner == c
+	won := rc.winner == c
 	if won {
-		d.race.winner = nil
+		rc.winner = nil
 	}
 	c.link.Wasted += wasted
 	c.link.raced += wasted
 	switch {
 	case err == nil && won:
-		d.record(now, end)
-		d.end = now
-		if d.resource.Size < 0 {
-			d.resource.Size = r.received
+		rc.d.record(now, end)
+		rc.d.end = now
+		if rc.d.resource.Size < 0 {
+			rc.d.resource.Size = r.received
 		}
-		d.cancel(transfer.ErrComplete)
+		rc.d.cancel(transfer.ErrComplete)
 		return
 	case ctx.Err() != nil || err == nil:
 		end.Outcome = rundir.Cancelled
 	default:
 		end.Outcome, end.Error = rundir.Failed, err.Error()
 	}
-	d.record(now, end)
+	rc.d.record(now, end)
 	if end.Outcome == rundir.Failed {
-		d.trouble(c, s, err)
+		rc.d.fetcher.trouble(c, s, err)
 	}
 }
 
 // receiveWhole receives the resource; it writes once the link has won.
-func (d *download) receiveWhole(ctx context.Context, c *connection, r *request, target transport.Target, resource transport.Resource) error {
+func (rc *race) receiveWhole(ctx context.Context, c *connection, r *request, target transport.Target, resource transport.Resource) error {
 	body, err := r.session.Whole(ctx, target, resource)
 	if err != nil {
 		return err
@@ -177,25 +178,25 @@ func (d *download) receiveWhole(ctx context.Context, c *connection, r *request, 
 		if err != nil && !ended {
 			return err
 		}
-		d.mu.Lock()
+		rc.d.mu.Lock()
 		r.received += quantity.Bytes(n)
 		if n > 0 {
-			d.arrived(c, r, quantity.Bytes(n), time.Since(d.start))
+			rc.d.fetcher.arrived(c, r, quantity.Bytes(n), time.Since(rc.d.start))
 		}
 		offset := r.received - quantity.Bytes(n)
 		data := memory[:n]
 		if !won {
 			lead = append(lead, data...)
 			offset, data = 0, lead
-			won = d.win(c, ended, len(lead))
+			won = rc.win(c, ended, len(lead))
 		}
-		d.mu.Unlock()
+		rc.d.mu.Unlock()
 		if won {
 			lead = nil
-			if err := d.deliver(ctx, r, data, offset); err != nil {
+			if err := rc.deliver(ctx, r, data, offset); err != nil {
 				return err
 			}
-			if d.hasAll() {
+			if rc.hasAll() {
 				return nil
 			}
 		}
@@ -204,32 +205,32 @@ func (d *download) receiveWhole(ctx context.Context, c *connection, r *request, 
 				return nil
 			}
 			if body.Unproven() {
-				d.doubt(c, r.received)
+				rc.warn(c, r.received)
 			}
-			return d.resize(r.received)
+			return rc.resize(r.received)
 		}
 	}
 }
 
-// doubt warns of a file that may have been cut, unless a checksum will tell.
-func (d *download) doubt(c *connection, bytes quantity.Bytes) {
-	if d.Verified || d.resource.SHA256 != nil {
+// warn warns of a file that may have been cut, unless a checksum will tell.
+func (rc *race) warn(c *connection, bytes quantity.Bytes) {
+	if rc.d.Verified || rc.d.resource.SHA256 != nil {
 		return
 	}
-	d.mu.Lock()
-	d.warning = unprovenEnd
-	d.mu.Unlock()
-	d.Log.Warn(unprovenEnd, "link", c.link.Name, "bytes", bytes)
+	rc.d.mu.Lock()
+	rc.d.warning = unprovenEnd
+	rc.d.mu.Unlock()
+	rc.d.Log.Warn(unprovenEnd, "link", c.link.Name, "bytes", bytes)
 }
 
 // win reports whether the link has won: nobody else has, and it has enough.
-func (d *download) win(c *connection, ended bool, bytes int) bool {
-	alone := len(d.connections) == 1
-	if d.race.winner != nil || !ended && !alone && bytes < raceLength {
+func (rc *race) win(c *connection, ended bool, bytes int) bool {
+	alone := len(rc.d.connections) == 1
+	if rc.winner != nil || !ended && !alone && bytes < raceLength {
 		return false
 	}
-	d.race.winner, d.race.dethroned = c, false
-	for other, r := range d.race.runners {
+	rc.winner, rc.dethroned = c, false
+	for other, r := range rc.runners {
 		if other != c {
 			r.cancel()
 		}
@@ -240,61 +241,61 @@ func (d *download) win(c *connection, ended bool, bytes int) bool {
 // dethrone lets the others begin again where the winner went silent. It goes
 // on waiting where nobody else could, or where what was read cannot be sent
 // again.
-func (d *download) dethrone(now time.Duration) {
-	winner := d.race.winner
-	if winner == nil || !winner.suspect || d.race.dethroned || d.window != nil && !d.isProven() && d.race.have.Bytes() > 0 {
+func (rc *race) dethrone(now time.Duration) {
+	winner := rc.winner
+	if winner == nil || !winner.suspect || rc.dethroned || rc.d.window != nil && !rc.d.isProven() && rc.have.Bytes() > 0 {
 		return
 	}
-	for _, c := range d.connections {
+	for _, c := range rc.d.connections {
 		if c.usable(now) {
-			d.failedOver(winner, c, d.race.have.Bytes(), stalled, now)
-			d.race.dethroned = true
-			d.race.runners[winner].cancel()
+			rc.d.fetcher.failedOver(winner, c, rc.have.Bytes(), stalled, now)
+			rc.dethroned = true
+			rc.runners[winner].cancel()
 			return
 		}
 	}
 }
 
 // deliver writes the part of the data that is wanted, as the sink has room.
-func (d *download) deliver(ctx context.Context, r *request, data []byte, offset quantity.Bytes) error {
-	if err := d.restart(); err != nil {
+func (rc *race) deliver(ctx context.Context, r *request, data []byte, offset quantity.Bytes) error {
+	if err := rc.restart(); err != nil {
 		return err
 	}
-	for _, missing := range d.missing(offset, offset+quantity.Bytes(len(data))) {
+	for _, missing := range rc.missing(offset, offset+quantity.Bytes(len(data))) {
 		if missing.Length < 0 {
 			return sinkError{errors.New("the connection was lost, and the server cannot continue where it was")}
 		}
 		for from := missing.Offset; from < missing.End(); {
-			room := min(missing.End(), max(d.limit(), from))
+			room := min(missing.End(), max(rc.d.limit(), from))
 			if room == from {
-				if err := d.awaitRoom(ctx); err != nil {
+				if err := rc.awaitRoom(ctx); err != nil {
 					return err
 				}
 				continue
 			}
-			if _, err := d.sink.WriteAt(data[from-offset:room-offset], int64(from)); err != nil {
+			if _, err := rc.d.sink.WriteAt(data[from-offset:room-offset], int64(from)); err != nil {
 				return sinkError{err}
 			}
 			r.used += room - from
 			from = room
 		}
-		d.mu.Lock()
-		d.race.have.Add(missing)
-		d.mu.Unlock()
+		rc.d.mu.Lock()
+		rc.have.Add(missing)
+		rc.d.mu.Unlock()
 	}
 	return nil
 }
 
 // restart waits until no range is written any more, and lets the sink begin again if
 // it has to.
-func (d *download) restart() error {
-	d.fetches.Wait()
-	d.mu.Lock()
-	restarts, resource := d.race.restarts && !d.race.restarted, d.resource
-	d.race.restarted = d.race.restarted || restarts
-	d.mu.Unlock()
+func (rc *race) restart() error {
+	rc.d.fetches.Wait()
+	rc.d.mu.Lock()
+	restarts, resource := rc.restarts && !rc.restarted, rc.d.resource
+	rc.restarted = rc.restarted || restarts
+	rc.d.mu.Unlock()
 	if restarts {
-		if err := d.sink.(Restarter).Restart(resource); err != nil {
+		if err := rc.d.sink.(Restarter).Restart(resource); err != nil {
 			return sinkError{err}
 		}
 	}
@@ -303,21 +304,21 @@ func (d *download) restart() error {
 
 // missing are the bytes of those that are wanted. Where nothing proves that what the
 // sink has is the same, these are all.
-func (d *download) missing(offset, end quantity.Bytes) []ranges.Range {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	offset = max(offset, d.part.Offset)
-	if d.resource.Size >= 0 {
-		end = min(end, d.part.End())
+func (rc *race) missing(offset, end quantity.Bytes) []ranges.Range {
+	rc.d.mu.Lock()
+	defer rc.d.mu.Unlock()
+	offset = max(offset, rc.d.part.Offset)
+	if rc.d.resource.Size >= 0 {
+		end = min(end, rc.d.part.End())
 	}
 	wanted := ranges.NewSet(ranges.Range{Offset: offset, Length: end - offset})
-	if d.isProven() {
-		for _, r := range d.race.have.Ranges() {
+	if rc.d.isProven() {
+		for _, r := range rc.have.Ranges() {
 			wanted.Remove(r)
 		}
 		return wanted.Ranges()
 	}
-	if d.window != nil && d.race.have.Below(end) > d.race.have.Below(offset) {
+	if rc.d.window != nil && rc.have.Below(end) > rc.have.Below(offset) {
 		return []ranges.Range{{Length: -1}}
 	}
 	return wanted.Ranges()
@@ -325,36 +326,36 @@ func (d *download) missing(offset, end quantity.Bytes) []ranges.Range {
 
 // hasAll reports whether nothing is missing, though the answer goes on: the sink had
 // the rest.
-func (d *download) hasAll() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.race.keeps && d.resource.Size >= 0 && d.race.have.Below(d.part.End())-d.race.have.Below(d.part.Offset) == d.part.Length
+func (rc *race) hasAll() bool {
+	rc.d.mu.Lock()
+	defer rc.d.mu.Unlock()
+	return rc.keeps && rc.d.resource.Size >= 0 && rc.have.Below(rc.d.part.End())-rc.have.Below(rc.d.part.Offset) == rc.d.part.Length
 }
 
 // awaitRoom waits until the sink has more room.
-func (d *download) awaitRoom(ctx context.Context) error {
-	d.setFull(true)
-	defer d.setFull(false)
+func (rc *race) awaitRoom(ctx context.Context) error {
+	rc.setFull(true)
+	defer rc.setFull(false)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-d.race.grown:
+	case <-rc.grown:
 		return nil
 	}
 }
 
-func (d *download) setFull(full bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.race.full = full
+func (rc *race) setFull(full bool) {
+	rc.d.mu.Lock()
+	defer rc.d.mu.Unlock()
+	rc.full = full
 }
 
 // resize tells the sink a size that was unknown.
-func (d *download) resize(size quantity.Bytes) error {
-	if d.resource.Size >= 0 {
+func (rc *race) resize(size quantity.Bytes) error {
+	if rc.d.resource.Size >= 0 {
 		return nil
 	}
-	if sink, ok := d.sink.(Sizer); ok {
+	if sink, ok := rc.d.sink.(Sizer); ok {
 		if err := sink.Resize(size); err != nil {
 			return sinkError{err}
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
-// refusals are what servers answer to more requests at a time than they take.
-var refusals = map[string]http.HandlerFunc{
+// refusers are what servers answer to more requests at a time than they take.
+var refusers = map[string]http.HandlerFunc{
 	"403": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "too many", http.StatusForbidden) },
 	"429 for an hour": func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "3600")
@@ -20,7 +20,7 @@ var refusals = map[string]http.HandlerFunc{
 // A server that refuses more requests at a time than it takes answers those that
 // it takes: they bring the file.
 func TestAServerThatTakesFewRequestsAtATime(t *testing.T) {
-	for name, refuse := range refusals {
+	for name, refuse := range refusers {
 		for _, algorithm := range []string{"adaptive", "alg3"} {
 			for _, most := range []int32{1, 2, 4} {
 				t.Run(name+", "+algorithm, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestAServerThatTakesFewRequestsAtATime(t *testing.T) {
 
 // A server that refuses all is believed, however many connections there are.
 func TestAServerThatRefusesAllIsBelieved(t *testing.T) {
-	for name, refuse := range refusals {
+	for name, refuse := range refusers {
 		for _, after := range []int32{0, 20} {
 			t.Run(name, func(t *testing.T) {
 				var count atomic.Int32

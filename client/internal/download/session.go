@@ -1,9 +1,13 @@
 package download
 
 import (
+	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -46,3 +50,119 @@ type session struct {
 
 // isIdle reports whether nothing is to come any more, be it for nothing.
 func (s *session) isIdle() bool { return s.active == 0 && s.stale <= s.Unread() }
+
+// keeper ends the use of sessions, or keeps them for later.
+type keeper struct{ d *download }
+
+// close closes a session, if it is completing requests when they have ended.
+func (k *keeper) close(c *connection, s *session, completing bool) {
+	s.closed = true
+	if !completing {
+		s.Conn.Close()
+	}
+	k.settle(c, s)
+}
+
+// leave ends the use of a session at the end of a download. It is kept if it
+// works, and if little that nobody wants is still on its way; not by a plan, which may have
+// to let the radio sleep, and keep-alives would wake it.
+func (k *keeper) leave(c *connection, s *session, complete bool) {
+	_, planned := k.d.Scheduler.(schedule.Planner)
+	if planned || !complete || !k.spare(c, s) {
+		k.close(c, s, false)
+	}
+}
+
+// spare keeps a session that nobody needs now, if that works.
+func (k *keeper) spare(c *connection, s *session) bool {
+	if k.d.Pool == nil || s != c.session || !c.usable(time.Since(k.d.start)) || !s.Usable() || s.stale-s.Unread() > mostKeptStale {
+		return false
+	}
+	k.wasted(c, s)
+	k.d.Pool.put(c.link.Name, c.url, s.Conn)
+	return true
+}
+
+// settle counts the wasted bytes of a closed session.
+func (k *keeper) settle(c *connection, s *session) {
+	if !s.closed || s.active > 0 {
+		return
+	}
+	c.completing = slices.DeleteFunc(c.completing, func(other *session) bool { return other == s })
+	s.Conn.Close()
+	k.wasted(c, s)
+}
+
+// giveUpOn ends a session that completes requests; others will.
+func (k *keeper) giveUpOn(c *connection, s *session, reason string, now time.Duration) {
+	c.completing = slices.DeleteFunc(c.completing, func(other *session) bool { return other == s })
+	k.abandon(c, c.on(s), reason, now)
+	k.close(c, s, false)
+}
+
+// wasted counts what a session received and nobody read, since it was told last.
+func (k *keeper) wasted(c *connection, s *session) {
+	if late := s.Unread() - s.unread; late > 0 {
+		s.unread += late
+		c.link.Wasted += late
+		k.d.record(time.Since(k.d.start), &rundir.Late{Link: c.link.Name, Bytes: int64(late)})
+	}
+}
+
+// lose gives up a session that takes no more requests. What it has still to
+// deliver may yet come. Nobody connects a further connection again.
+func (k *keeper) lose(c *connection, s *session) {
+	if s != c.session {
+		return
+	}
+	c.newest, c.leaving = nil, !c.isFirst()
+	if s.active > 0 {
+		s.draining = true
+	} else {
+		c.session = nil
+		k.close(c, s, false)
+	}
+	c.wake()
+}
+
+// abandon gives up requests of a link; what they have not delivered is free
+// again.
+func (k *keeper) abandon(c *connection, requests []*request, reason string, now time.Duration) {
+	var bytes quantity.Bytes
+	for _, r := range requests {
+		left := k.d.fetcher.drop(c, r, now)
+		k.d.fetcher.release(r, left)
+		bytes += left.Length
+	}
+	if bytes > 0 {
+		k.d.fetcher.failedOver(c, nil, bytes, reason, now)
+	}
+}
+
+// remove gives a further connection up. What it owed is free again. The connection of one
+// that was only not needed is kept: an outage does it no harm, while TCP waits ever
+// longer on those to which something was under way.
+func (k *keeper) remove(c *connection, now time.Duration) {
+	if c.out != nil {
+		return
+	}
+	spared := c.leaving && c.session != nil && c.session.isIdle() && k.spare(c, c.session)
+	c.out = transfer.ErrGone
+	k.abandon(c, slices.Clone(c.active), lost, now)
+	c.abandonAttempt()
+	for len(c.completing) > 0 {
+		k.giveUpOn(c, c.completing[0], lost, now)
+	}
+	if s := c.session; s != nil {
+		c.session = nil
+		if !spared {
+			k.close(c, s, false)
+		}
+	}
+	isIt := func(other *connection) bool { return other == c }
+	k.d.connections = slices.DeleteFunc(slices.Clone(k.d.connections), isIt)
+	c.link.connections = slices.DeleteFunc(slices.Clone(c.link.connections), isIt)
+	for x, other := range k.d.connections {
+		other.index = x
+	}
+}

@@ -9,16 +9,19 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
+// thief takes work over from a connection that would end later.
+type thief struct{ d *download }
+
 // steal takes over a part of what the link that ends last has to deliver.
-func (d withRescue) steal(c *connection, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
-	victims := d.victims(len(works))
-	for _, other := range d.connections {
+func (t *thief) steal(c *connection, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+	victims := t.victims(len(works))
+	for _, other := range t.d.connections {
 		x := other.link.index
 		for _, r := range other.active {
 			victims.add(x, victim{other, r, r.left()}, works[x], now)
 		}
 	}
-	return d.take(c, c.link.index, victims, works, now)
+	return t.takeOver(c, c.link.index, victims, works, now)
 }
 
 // onItsWay is how many round trips' worth of bytes the server may have sent
@@ -27,12 +30,12 @@ const onItsWay = 4
 
 // balance is as steal, between the connections of a link; each is the work of every connection.
 // Where packets wait at the link, each brings what the others do not.
-func (d withConnections) balance(c *connection, each []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+func (t *thief) balance(c *connection, each []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
 	if c.link.isQueued(now) {
 		return ranges.Range{}, "", false
 	}
-	victims := d.victims(len(each))
-	for x, other := range d.connections {
+	victims := t.victims(len(each))
+	for x, other := range t.d.connections {
 		if other.link != c.link {
 			continue
 		}
@@ -41,7 +44,7 @@ func (d withConnections) balance(c *connection, each []schedule.Work, now time.D
 			victims.add(x, victim{other, r, r.left() - sent}, each[x], now)
 		}
 	}
-	return d.take(c, c.index, victims, each, now)
+	return t.takeOver(c, c.index, victims, each, now)
 }
 
 // victim is a request of which others may take so much.
@@ -57,8 +60,8 @@ type victims struct {
 	of      []victim
 }
 
-func (d *download) victims(n int) victims {
-	return victims{cleared(&d.scratch.largest, n), cleared(&d.scratch.victims, n)}
+func (t *thief) victims(n int) victims {
+	return victims{cleared(&t.d.scratch.largest, n), cleared(&t.d.scratch.victims, n)}
 }
 
 // add offers a request of x, which has to do that.
@@ -75,9 +78,9 @@ func (v victims) add(x int, offered victim, work schedule.Work, now time.Duratio
 	}
 }
 
-// take gives the connection, which is x, a part of what the one that ends last has
+// takeOver gives the connection, which is x, a part of what the one that ends last has
 // to deliver.
-func (d withRescue) take(c *connection, x int, from victims, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+func (t *thief) takeOver(c *connection, x int, from victims, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
 	y, bytes := schedule.Steal(x, works, from.largest)
 	if bytes == 0 {
 		return ranges.Range{}, "", false
@@ -92,19 +95,19 @@ func (d withRescue) take(c *connection, x int, from victims, works []schedule.Wo
 		return ranges.Range{}, "", false
 	}
 	if bytes == r.left() && r.isHedgeable() {
-		d.hedge(c, other, r, now)
+		t.d.hedger.hedge(c, other, r, now)
 		return ranges.Range{}, "", false
 	}
 	stolen := ranges.Range{Offset: r.limit - bytes, Length: bytes}
 	if bytes == r.left() {
-		d.drop(other, r, now)
+		t.d.fetcher.drop(other, r, now)
 	} else {
-		d.shrink(other, r, bytes)
-		d.await(other)
+		t.d.fetcher.shrink(other, r, bytes)
+		t.d.fetcher.await(other)
 	}
 	switch {
 	case !works[y].Usable || works[y].Rate == 0:
-		d.failedOver(other, c, bytes, stalled, now)
+		t.d.fetcher.failedOver(other, c, bytes, stalled, now)
 		if len(other.active) == 0 && other.session != nil && !other.suspect {
 			// It has nothing any more by which it could prove itself.
 			other.suspect = true
@@ -112,7 +115,54 @@ func (d withRescue) take(c *connection, x int, from victims, works []schedule.Wo
 			other.wake()
 		}
 	case other.isSlow(now):
-		d.failedOver(other, c, bytes, slow, now)
+		t.d.fetcher.failedOver(other, c, bytes, slow, now)
 	}
 	return stolen, other.link.Name, true
+}
+
+// urgent takes what a sink needs next from a link that keeps it waiting.
+func (t *thief) urgent(c *connection, now time.Duration) (ranges.Range, string, bool) {
+	if t.d.window == nil {
+		return ranges.Range{}, "", false
+	}
+	first := t.d.payload.Missing().Offset
+	for _, other := range t.d.connections {
+		reason := ""
+		switch {
+		case other == c:
+		case other.suspect || other.link.down:
+			reason = stalled
+		case other.isSlow(now) && !c.isSlow(now):
+			reason = slow
+		}
+		if reason == "" {
+			continue
+		}
+		for _, r := range other.active {
+			// Two slow links would take it from each other for ever, and none
+			// of it would come.
+			young := reason == slow && now-r.issued < other.patience()
+			if r.Offset <= first && first < r.limit && r.left() > 0 && !young && r.twin == nil &&
+				(reason != slow || t.isSooner(c, r, now)) {
+				if reason == slow && r.isHedgeable() {
+					t.d.hedger.hedge(c, other, r, now)
+					return ranges.Range{}, "", false
+				}
+				left := t.d.fetcher.drop(other, r, now)
+				t.d.fetcher.failedOver(other, c, left.Length, reason, now)
+				return left, other.link.Name, true
+			}
+		}
+	}
+	return ranges.Range{}, "", false
+}
+
+// isSooner reports whether a connection brings the rest of another one's request
+// sooner than that one does, by what has come there since it was sent, and sooner than
+// a reader would miss it.
+func (t *thief) isSooner(c *connection, r *request, now time.Duration) bool {
+	came, due := r.coming()
+	late := schedule.Work{Rate: came.Per(now - r.issued), Left: due}
+	end, thief := late.Late(true), t.d.estimates.works(now)[c.index]
+	return end >= t.d.waits && thief.Rate > 0 && thief.Sooner(r.left(), end)
 }

@@ -3,8 +3,6 @@ package download
 import (
 	"errors"
 	"time"
-
-	"github.com/linklab/linklab/client/internal/ranges"
 )
 
 // wait is one for a server that takes long to answer: it makes the page, or fetches the
@@ -35,7 +33,7 @@ var errUnanswered = errors.New("the server is there, and has not answered")
 func (s *session) lives() bool { return s.wait.there > 0 }
 
 // awaitsFirst reports whether nothing has come of what the session was asked for.
-func (c *connection) awaitsFirst(s *session) bool {
+func (m *monitor) awaitsFirst(c *connection, s *session) bool {
 	for _, r := range c.active {
 		if r.session == s && r.received > 0 {
 			return false
@@ -46,9 +44,9 @@ func (c *connection) awaitsFirst(s *session) bool {
 
 // isDead reports whether nothing comes on a session for too long, and nobody there says
 // that something will.
-func (c *connection) isDead(s *session, now time.Duration) bool {
+func (m *monitor) isDead(c *connection, s *session, now time.Duration) bool {
 	limit := c.silence(s)
-	if !c.awaitsFirst(s) {
+	if !m.awaitsFirst(c, s) {
 		return now-s.heardAt > limit
 	}
 	w := &s.wait
@@ -77,51 +75,6 @@ func (c *connection) isDead(s *session, now time.Duration) bool {
 	}
 	return now-s.present() > limit
 }
-
-// openRest asks for all that nobody has asked for where the server takes long to answer
-// the openings: to ask when it has would take as long again.
-func (d *download) openRest() {
-	if d.payload != nil || d.race != nil || len(d.openings) == 0 || d.openings[len(d.openings)-1].part.Length == ranges.ToEnd {
-		return
-	}
-	for _, o := range d.openings {
-		if o.link.session == o.on && o.link.asking == o.on && o.on.wait.since > 0 {
-			d.openFor(o.link, ranges.ToEnd)
-			return
-		}
-	}
-}
-
-// answered takes note of the time that the server took for what was sent then. A slow
-// link takes as long, but brings something meanwhile, on whatever connection.
-func (d *download) answered(c *connection, s *session, sent, now time.Duration) {
-	brings := c.link.Last > sent && c.link.Last < now
-	c.link.takesLong = now-sent >= firstSilence && !brings && (c.link.takesLong || s.wait.since > 0)
-}
-
-// hedge has a link ask again for what another one waits for. The first answer ends the
-// other request.
-func (d *download) hedge(c, of *connection, r *request, now time.Duration) {
-	d.duplicate(c, of, r, now)
-	r.hedged, r.twin.hedged = true, true
-}
-
-// endHedge ends the duplicate of a hedged request of which the first bytes have come.
-func (d *download) endHedge(r *request, now time.Duration) {
-	twin := r.twin
-	r.hedged = false
-	if twin == nil {
-		return
-	}
-	r.twin, twin.twin, r.repeats, twin.repeats = nil, nil, false, false
-	if c := d.of(twin); c != nil {
-		d.drop(c, twin, now)
-	}
-}
-
-// isHedgeable reports whether a request waits for a server that takes long, so that to
-// give it up would be too early.
-func (r *request) isHedgeable() bool { return r.received == 0 && r.session.lives() }
 
 // present is when something came last, or the other end was there.
 func (s *session) present() time.Duration { return max(s.heardAt, s.wait.there) }

@@ -109,13 +109,13 @@ func TestNothingIsNotUrgent(t *testing.T) {
 	other.suspect = true
 	r := &request{Range: part, limit: 1000, received: 1000, session: &session{Conn: &transport.Conn{}}, cancel: func() {}}
 	other.active = []*request{r}
-	d := &download{connections: []*connection{c, other}, window: window, payload: ranges.NewPayload(part)}
-	rescue := withRescue{d}
-	if taken, _, ok := rescue.urgent(c, time.Second); ok {
+	d := newDownload(Options{})
+	d.connections, d.window, d.payload = []*connection{c, other}, window, ranges.NewPayload(part)
+	if taken, _, ok := d.thief.urgent(c, time.Second); ok {
 		t.Errorf("%+v is taken over", taken)
 	}
 	r.received = 900
-	if taken, _, ok := rescue.urgent(c, time.Second); !ok || taken != (ranges.Range{Offset: 900, Length: 100}) {
+	if taken, _, ok := d.thief.urgent(c, time.Second); !ok || taken != (ranges.Range{Offset: 900, Length: 100}) {
 		t.Errorf("%+v is taken over, want the last 100 bytes", taken)
 	}
 }

@@ -29,62 +29,62 @@ type origin struct {
 // differs decides what follows from an answer of the right size with another
 // validator. All links go to the server that the download began with; if that itself
 // says different things, the file comes as a whole.
-func (d withRescue) differs(c *connection, s *session, err *transport.MismatchError, now time.Duration) {
-	elsewhere := err.Server != d.origin.server || c.url.String() != d.origin.url.String()
-	known := err.Server != "" && d.origin.server != ""
+func (rf *refusals) differs(c *connection, s *session, err *transport.MismatchError, now time.Duration) {
+	elsewhere := err.Server != rf.d.origin.server || c.url.String() != rf.d.origin.url.String()
+	known := err.Server != "" && rf.d.origin.server != ""
 	switch {
-	case d.race != nil && c.failures < mostDiffering:
+	case rf.d.race != nil && c.failures < mostDiffering:
 		// The next one to answer may be the right one.
 		c.failures++
-		d.pause(c, err, transfer.LeastBackoff, now)
-	case d.race != nil:
-		d.exclude(c, err)
+		rf.pause(c, err, transfer.LeastBackoff, now)
+	case rf.d.race != nil:
+		rf.d.policy.exclude(c, err)
 	case known && elsewhere:
-		if !d.pinned {
-			d.pinned = true
-			d.Log.Warn("servers of the file differ: all links use the one that began", "server", d.origin.server, "link", c.link.Name, "error", err)
+		if !rf.d.pinned {
+			rf.d.pinned = true
+			rf.d.Log.Warn("servers of the file differ: all links use the one that began", "server", rf.d.origin.server, "link", c.link.Name, "error", err)
 		}
-		c.url = d.origin.url
-		d.lose(c, s)
-	case c.link != d.origin.link && d.origin.link.first().out == nil:
+		c.url = rf.d.origin.url
+		rf.d.keeper.lose(c, s)
+	case c.link != rf.d.origin.link && rf.d.origin.link.first().out == nil:
 		// The same address, and somebody else there.
-		d.refuse(c.link, err)
+		rf.refuse(c.link, err)
 	default:
-		d.startAnew(err)
+		rf.startAnew(err)
 	}
 }
 
 // startAnew requests the file as a whole, from whatever server. What was written is
 // worth nothing then. Where it cannot be taken back, only the same validator will do.
-func (d withRescue) startAnew(why error) {
-	d.pinned = false
-	_, restarts := d.sink.(Restarter)
-	if restarts = restarts && d.Resource == nil; restarts {
-		d.resource = transport.Resource{Size: d.resource.Size}
-		d.resumed = 0
-		for _, l := range d.links {
+func (rf *refusals) startAnew(why error) {
+	rf.d.pinned = false
+	_, restarts := rf.d.sink.(Restarter)
+	if restarts = restarts && rf.d.Resource == nil; restarts {
+		rf.d.resource = transport.Resource{Size: rf.d.resource.Size}
+		rf.d.resumed = 0
+		for _, l := range rf.d.links {
 			l.Wasted, l.raced = l.Wasted+l.Meter.Total()-l.raced, l.Meter.Total()
 		}
 	}
-	d.startRace(why)
-	d.race.restarts = restarts
+	rf.d.startRace(why)
+	rf.d.race.restarts = restarts
 }
 
 // refuse leaves a link alone that gets no ranges. If none gets any, a plain GET is
 // tried.
-func (d withRescue) refuse(l *linkState, err error) {
-	now := time.Since(d.start)
+func (rf *refusals) refuse(l *linkState, err error) {
+	now := time.Since(rf.d.start)
 	first := l.first()
 	l.refused = err
 	for _, other := range l.connections[1:] {
-		d.remove(other, now)
+		rf.d.keeper.remove(other, now)
 	}
-	d.abandon(first, slices.Clone(first.active), excluded, now)
-	if d.hasRanges() {
-		d.Log.Warn("link is not used any more", "link", l.Name, "error", err)
+	rf.d.keeper.abandon(first, slices.Clone(first.active), excluded, now)
+	if rf.d.hasRanges() {
+		rf.d.Log.Warn("link is not used any more", "link", l.Name, "error", err)
 		return
 	}
-	d.startRace(err)
+	rf.d.startRace(err)
 }
 
 // hasRanges reports whether a link may still get ranges.
@@ -95,23 +95,23 @@ func (d *download) hasRanges() bool {
 // despair counts an answer that brings no range, and tries a plain GET where links get
 // such again and again, over whatever connection and whatever else goes wrong between,
 // and for so long nothing has come.
-func (d withRescue) despair(err error, least, now time.Duration) {
-	d.refusals++
+func (rf *refusals) despair(err error, least, now time.Duration) {
+	rf.d.unranged++
 	links := 0
-	for _, l := range d.links {
+	for _, l := range rf.d.links {
 		if l.first().out == nil && l.refused == nil {
 			links++
 		}
 	}
-	if d.payload != nil && now-d.last >= least && d.refusals >= mostWhole*links {
-		d.startRace(err)
+	if rf.d.payload != nil && now-rf.d.last >= least && rf.d.unranged >= mostWhole*links {
+		rf.d.startRace(err)
 	}
 }
 
 // isNoRange reports whether a refusal may be one of ranges. Many of a link's connections
 // may get one of a server that is busy, which says 503 where it served ranges before.
-func (d *download) isNoRange(c *connection, status *transport.StatusError) bool {
-	isBusy := d.ranged && status.Code == http.StatusServiceUnavailable
+func (rf *refusals) isNoRange(c *connection, status *transport.StatusError) bool {
+	isBusy := rf.d.ranged && status.Code == http.StatusServiceUnavailable
 	return c.isFirst() && status.RetryAfter == 0 && transport.RefusesRanges(status.Code) && !isBusy
 }
 

@@ -13,11 +13,14 @@ import (
 // one may deliver first.
 const repeatTime = 250 * time.Millisecond
 
+// hedger has ranges requested twice.
+type hedger struct{ d *download }
+
 // repeat lets a link that nothing is left for request again what another one
 // still owes, if that may well come later: the last bytes of a link that has
 // just gone silent would cost more than any that come twice. Whichever request
 // is complete first ends the other.
-func (d *download) repeat(c *connection, works []schedule.Work, now time.Duration) {
+func (h *hedger) repeat(c *connection, works []schedule.Work, now time.Duration) {
 	thief := works[c.link.index]
 	if thief.Rate == 0 || len(c.active) > 0 {
 		return
@@ -26,13 +29,13 @@ func (d *download) repeat(c *connection, works []schedule.Work, now time.Duratio
 	var of *connection
 	latest := 0.0
 	most := max(schedule.FirstOrder, quantity.Bytes(thief.Rate.Over(repeatTime)))
-	for _, other := range d.connections {
+	for _, other := range h.d.connections {
 		if other == c || other.link == c.link && !other.isSilent(now) {
 			continue
 		}
 		for _, r := range other.active {
 			// What is complete is only being written.
-			if r.left() == 0 || r.left() > most || !d.repeatable(r, other, c) {
+			if r.left() == 0 || r.left() > most || !h.repeatable(r, other, c) {
 				continue
 			}
 			due := r.received > 0 || now-r.issued < 2*max(other.delay(), other.rtt.Last)
@@ -51,30 +54,30 @@ func (d *download) repeat(c *connection, works []schedule.Work, now time.Duratio
 		return
 	}
 	if late.twin != nil {
-		d.endRepeat(late.twin, now)
+		h.endRepeat(late.twin, now)
 	}
-	d.duplicate(c, of, late, now)
+	h.duplicate(c, of, late, now)
 }
 
 // duplicate has a link request what another one's request still owes.
-func (d *download) duplicate(c, of *connection, r *request, now time.Duration) {
-	d.issue(c, ranges.Range{Offset: r.next(), Length: r.left()}, of.link.Name, nil, now)
+func (h *hedger) duplicate(c, of *connection, r *request, now time.Duration) {
+	h.d.fetcher.issue(c, ranges.Range{Offset: r.next(), Length: r.left()}, of.link.Name, nil, now)
 	r.twin, c.newest.twin, c.newest.repeats = c.newest, r, true
 }
 
 // endRepeat gives up a request that repeats another one in vain.
-func (d *download) endRepeat(r *request, now time.Duration) {
+func (h *hedger) endRepeat(r *request, now time.Duration) {
 	r.part()
-	d.drop(d.of(r), r, now)
+	h.d.fetcher.drop(h.of(r), r, now)
 }
 
 // repeatable reports whether c may repeat a request of another connection: if
 // none does, or, in vain so far, only one of the same link.
-func (d *download) repeatable(r *request, of, c *connection) bool {
+func (h *hedger) repeatable(r *request, of, c *connection) bool {
 	if r.twin == nil {
 		return true
 	}
-	by := d.of(r.twin)
+	by := h.of(r.twin)
 	return !r.repeats && r.twin.received == 0 && by != nil && by.link == of.link && c.link != of.link
 }
 
@@ -98,22 +101,22 @@ func (r *request) part() (twin *request) {
 }
 
 // ousted ends the twin of a request that is complete.
-func (d *download) ousted(r *request, now time.Duration) {
+func (h *hedger) ousted(r *request, now time.Duration) {
 	twin := r.part()
 	if twin == nil {
 		return
 	}
-	if c := d.of(twin); c != nil {
-		d.drop(c, twin, now)
+	if c := h.of(twin); c != nil {
+		h.d.fetcher.drop(c, twin, now)
 		if c.newest == nil {
-			d.request(c)
+			h.d.fetcher.request(c)
 		}
 	}
 }
 
 // of is whose request it is; nil if that is not in flight any more.
-func (d *download) of(r *request) *connection {
-	for _, c := range d.connections {
+func (h *hedger) of(r *request) *connection {
+	for _, c := range h.d.connections {
 		if slices.Contains(c.active, r) {
 			return c
 		}
@@ -122,11 +125,35 @@ func (d *download) of(r *request) *connection {
 }
 
 // counted is what counts of what a request received, and the rest is wasted.
-func (c *connection) counted(r *request) {
+func (l *linkState) counted(r *request) {
 	if !r.surplus || r.received <= r.needed {
 		return
 	}
-	c.link.raced += r.received - r.needed
+	l.raced += r.received - r.needed
 	r.wasted += r.received - r.needed
 	r.received = r.needed
 }
+
+// hedge has a link ask again for what another one waits for. The first answer ends the
+// other request.
+func (h *hedger) hedge(c, of *connection, r *request, now time.Duration) {
+	h.duplicate(c, of, r, now)
+	r.hedged, r.twin.hedged = true, true
+}
+
+// endHedge ends the duplicate of a hedged request of which the first bytes have come.
+func (h *hedger) endHedge(r *request, now time.Duration) {
+	twin := r.twin
+	r.hedged = false
+	if twin == nil {
+		return
+	}
+	r.twin, twin.twin, r.repeats, twin.repeats = nil, nil, false, false
+	if c := h.of(twin); c != nil {
+		h.d.fetcher.drop(c, twin, now)
+	}
+}
+
+// isHedgeable reports whether a request waits for a server that takes long, so that to
+// give it up would be too early.
+func (r *request) isHedgeable() bool { return r.received == 0 && r.session.lives() }

@@ -1,0 +1,164 @@
+package download
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// startAsking asks on the link's session what the URL stands for.
+func (a *asker) startAsking(c *connection, s *session) {
+	a.asks(c, s)
+	c.head = s
+	target, again := a.d.target(c), c.link.claim.times > 0
+	a.d.wg.Go(func() { a.ask(c, s, target, again) })
+}
+
+// isAsked reports whether a link asks by HEAD on the session that it has now, and its
+// server does not take long: else another link may be answered sooner.
+func (a *asker) isAsked() bool {
+	return slices.ContainsFunc(a.d.connections, func(c *connection) bool {
+		return c.head != nil && c.head == c.session && c.head.wait.since == 0
+	})
+}
+
+// ask learns on link c what the URL stands for; again says that the answer was not
+// believed before.
+func (a *asker) ask(c *connection, s *session, target transport.Target, again bool) {
+	sent := time.Since(a.d.start)
+	var resource transport.Resource
+	var err error
+	if a.d.Resource != nil {
+		resource = *a.d.Resource
+	} else {
+		resource, err = a.learn(s, target, again)
+	}
+
+	a.d.mu.Lock()
+	defer a.d.mu.Unlock()
+	a.hasAnswer(c, s)
+	if c.head == s {
+		c.head = nil
+	}
+	a.d.fetcher.answered(c, s, sent, time.Since(a.d.start))
+	if a.d.payload != nil || a.d.race != nil || a.d.ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		err = a.learned(c, resource)
+	}
+	if err != nil {
+		a.d.fetcher.trouble(c, s, err)
+		return
+	}
+	a.adopt()
+	a.d.assign()
+}
+
+// learn asks by HEAD, and by GET if the server refuses that or tells no size, or if
+// the answer is not believed.
+func (a *asker) learn(s *session, target transport.Target, again bool) (transport.Resource, error) {
+	if again {
+		return s.Peek(a.d.ctx, target)
+	}
+	resource, err := s.Head(a.d.ctx, target)
+	sizeless := err == nil && resource.Size < 0 && !resource.NoRanges
+	if !sizeless && !isRefused(err) {
+		return resource, err
+	}
+	peeked, peekErr := s.Peek(a.d.ctx, target)
+	if isRefused(peekErr) || sizeless && errors.As(peekErr, new(*transport.MismatchError)) {
+		return resource, err
+	}
+	return peeked, peekErr
+}
+
+// isRefused reports whether the server will not answer such a request.
+func isRefused(err error) bool {
+	status := new(transport.StatusError)
+	return errors.As(err, &status) && !status.Temporary()
+}
+
+// learned prepares for the resource that the server announced on link c.
+func (a *asker) learned(c *connection, resource transport.Resource) error {
+	if err := a.believe(c.link, resource); err != nil {
+		return err
+	}
+	whole, err := a.d.policy.accept(resource)
+	if err != nil {
+		return err
+	}
+	a.d.part = a.d.Part
+	if a.d.Slice != nil {
+		if a.d.part, err = a.d.Slice.of(resource.Size); err != nil {
+			return sinkError{err}
+		}
+	}
+	if a.d.part.Length == 0 {
+		a.d.part = ranges.Range{Length: resource.Size}
+	}
+	if a.d.part.Offset < 0 || a.d.part.Length < 0 && resource.Size >= 0 || resource.Size >= 0 && a.d.part.End() > resource.Size {
+		return sinkError{fmt.Errorf("bytes %d-%d are not in the resource of %d bytes", a.d.part.Offset, a.d.part.End()-1, resource.Size)}
+	}
+	resource.Verified = a.d.Verified
+	a.d.resource, a.d.origin = resource, origin{c.link, c.url, resource.Server}
+	if resource.ETag == "" {
+		a.d.Log.Warn("the server gives no strong ETag: a change of the file during the download may go unnoticed", "last-modified", resource.LastModified)
+	}
+	now := time.Since(a.d.start)
+	have, err := a.d.sink.Begin(resource, a.d.part)
+	if !whole {
+		a.d.resumed = ranges.NewSet(have...).Bytes()
+	}
+	size := resource.Size
+	if a.d.Slice != nil {
+		size = a.d.part.Length
+	}
+	a.d.record(now, &rundir.Size{Bytes: int64(max(0, size)), ETag: resource.ETag, Link: c.link.Name, Resumed: int64(a.d.resumed)})
+	if err != nil {
+		return sinkError{err}
+	}
+	if whole {
+		a.d.startRace(nil)
+		return nil
+	}
+	a.d.payload = ranges.NewPayload(a.d.part, have...)
+	a.d.completeIfAllArrived(time.Since(a.d.start))
+	return nil
+}
+
+// asker asks what the URL stands for.
+type asker struct {
+	d *download
+	// openings are requests that ask for it with the first bytes; opened is how
+	// many there were.
+	openings []*opening
+	opened   int
+	// doubtedAt is when an answer was not believed first.
+	doubtedAt time.Duration
+	// earlier is the sink if it holds bytes of an earlier call.
+	earlier Continuer
+}
+
+// asks counts a question about the file on a session of the link.
+func (a *asker) asks(c *connection, s *session) {
+	if c.asking != s {
+		c.asking, c.questions = s, 0
+	}
+	c.questions++
+}
+
+// hasAnswer counts the answer to one.
+func (a *asker) hasAnswer(c *connection, s *session) {
+	if c.asking != s {
+		return
+	}
+	if c.questions--; c.questions == 0 {
+		c.asking = nil
+	}
+}

@@ -1,0 +1,172 @@
+package download
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/regularly"
+	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
+)
+
+var errGoodbye = errors.New("the server says goodbye before it has answered")
+
+// monitor looks after the health of links.
+type monitor struct{ d *download }
+
+// look looks at all links at regular times.
+func (m *monitor) look(ctx context.Context) {
+	regularly.Do(ctx, transfer.CheckInterval, func() {
+		m.d.mu.Lock()
+		now := time.Since(m.d.start)
+		for _, c := range m.d.connections {
+			m.check(c, now)
+		}
+		m.rate(now)
+		m.askAgain(now)
+		if m.d.race != nil {
+			m.d.race.dethrone(now)
+			for _, c := range m.d.connections {
+				if c.usable(now) {
+					m.d.race.enter(c)
+				}
+			}
+		}
+		m.d.asker.openRest()
+		m.d.policy.tend(now)
+		m.d.assign()
+		m.d.watchdog.giveUp(now)
+		m.d.mu.Unlock()
+	})
+}
+
+// askAgain has links ask what the URL stands for while none of them does on the session
+// that it has now: an older one may never tell.
+func (m *monitor) askAgain(now time.Duration) {
+	if m.d.payload != nil || m.d.race != nil {
+		return
+	}
+	for _, c := range m.d.connections {
+		if c.asking != c.session {
+			c.asking = nil
+		}
+	}
+	for _, c := range m.d.connections {
+		if c.usable(now) && !m.d.asker.isAsked() {
+			m.d.connector.proceed(c)
+		}
+	}
+}
+
+// check finds out whether the link's sessions still work.
+func (m *monitor) check(c *connection, now time.Duration) {
+	for _, s := range slices.Clone(c.completing) {
+		if m.listen(c, s, now); m.isDead(c, s, now) {
+			m.d.keeper.giveUpOn(c, s, stalled, now)
+		}
+	}
+	s := c.session
+	if s == nil || c.out != nil {
+		return
+	}
+	// Without requests it is what others were cancelled for.
+	if m.listen(c, s, now) && c.suspect && !c.link.down && len(c.on(s)) > 0 {
+		c.suspect = false
+		c.abandonAttempt()
+	}
+	switch {
+	case !s.draining && !s.Usable():
+		if !s.delivered && now-s.since < shortLife && now >= c.notBefore {
+			c.failures++
+			c.notBefore = now + transfer.Backoff(c.failures)
+			c.problem = errGoodbye
+			if ended := s.Ended(); ended != nil {
+				c.problem = fmt.Errorf("%w: %w", errGoodbye, ended)
+			}
+			c.broken()
+		}
+		m.d.keeper.lose(c, s)
+	case !c.suspect && m.isDead(c, s, now):
+		c.suspect = true
+		c.failures++
+		c.problem = fmt.Errorf("nothing arrived for %v", (now - s.heardAt).Round(time.Millisecond))
+		s.wait = wait{}
+		m.d.Log.Info("link is silent", "link", c.link.Name)
+		c.asking, c.head = nil, nil
+		c.wake()
+	}
+}
+
+// listen takes note of what a session received. It is not silent while nothing
+// is awaited of it, or it is not read.
+func (m *monitor) listen(c *connection, s *session, now time.Duration) (heard bool) {
+	received := s.Received()
+	heard = received != s.heard
+	awaited := len(c.on(s)) > 0 || c.asking == s || m.d.race.on(c, s)
+	switch {
+	case heard:
+		s.lateAt = now
+	case !awaited && now-s.lateAt > c.silence(s):
+		s.stale = s.Unread() // The server had not sent the rest yet.
+	}
+	switch {
+	case heard && s.wait.since > 0:
+		// The answer of the other end, or the beginning of the server's.
+		s.heard, s.wait.there = received, now
+	case heard || !awaited || s.Held() || m.d.race.waits(c):
+		s.heard, s.heardAt, s.wait = received, now, wait{}
+	}
+	return heard
+}
+
+// rate finds out which links are slow.
+func (m *monitor) rate(now time.Duration) {
+	works := m.d.estimates.merged(m.d.estimates.measured(now), now)
+	for _, c := range m.d.connections {
+		switch {
+		case len(c.active) == 0 || !schedule.Slow(c.link.index, works):
+			c.slowSince = 0
+		case c.slowSince == 0:
+			c.slowSince = now
+		}
+	}
+}
+
+// changed takes note of what the link's device reports.
+func (m *monitor) changed(l *linkState, change link.Change) {
+	m.d.mu.Lock()
+	defer m.d.mu.Unlock()
+	m.d.Log.Info("link changed", "link", l.Name, "change", change)
+	c := l.first()
+	switch change {
+	case link.Down:
+		// Its work is not taken away before it was silent for long: that would
+		// be wasted at every handover.
+		l.down, l.downSince = true, time.Since(m.d.start)
+		c.problem = errors.New("the device has no carrier")
+	case link.Up:
+		c.failures = 0
+		l.answers, l.down = true, false
+		for _, one := range l.connections {
+			for _, s := range one.sessions() {
+				s.heardAt = time.Since(m.d.start)
+			}
+		}
+		notify(c.hurry)
+		c.wake()
+	case link.Better:
+		if c.needsSession() {
+			c.failures = 0
+			notify(c.hurry)
+			c.wake()
+		} else {
+			return
+		}
+	}
+	c.abandonAttempt()
+	m.d.assign()
+}

@@ -1,0 +1,105 @@
+package download
+
+import (
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
+)
+
+// estimates says what work is outstanding, and how fast it is done.
+type estimates struct{ d *download }
+
+// measured is what the links have to do, and how fast they have been.
+func (e *estimates) measured(now time.Duration) []schedule.Work {
+	works := cleared(&e.d.scratch.works, len(e.d.connections))
+	for x, c := range e.d.connections {
+		w := &works[x]
+		*w = schedule.Work{
+			Usable:    c.usable(now) || c.interrupted(now),
+			Left:      c.expected,
+			Delay:     c.idle(),
+			RTT:       c.rtt.Min,
+			Arrived:   c.pace.Total(),
+			Bandwidth: c.link.Bandwidth,
+		}
+		if c.session == nil || c.suspect {
+			continue
+		}
+		w.Left += max(0, c.session.stale-c.session.Unread())
+		for _, r := range c.active {
+			// The server sends one after the other, or so it may.
+			w.Left += w.Tail
+			w.Tail = r.tail()
+		}
+		w.Rate = c.pace.Rate(now)
+		if e.d.window != nil && len(c.active) == 0 && now-c.session.lateAt > firstSilence {
+			w.Rate = 0 // What it was when it was left to others does not keep them from it for ever.
+		}
+		if kept := c.session.hole.kept; kept > 0 {
+			w.Left = max(min(w.Left, schedule.SegmentSize), w.Left-kept)
+		}
+	}
+	return works
+}
+
+// merged sums the outstanding work of each link's connections.
+func (e *estimates) merged(each []schedule.Work, now time.Duration) []schedule.Work {
+	works := e.d.scratch.links[:0]
+	for x, c := range e.d.connections {
+		if c.isFirst() {
+			works = append(works, each[x])
+		} else {
+			works[c.link.index].Join(each[x])
+		}
+		if each[x].Usable {
+			works[c.link.index].Connections++
+		}
+	}
+	for _, c := range e.d.connections {
+		// The idle connections' share of the bandwidth is already counted for the busy ones.
+		if l := c.link; l.Together != nil && len(c.active) == 0 && c.pace.Total() > 0 && l.isBusy() {
+			works[l.index].Rate = min(works[l.index].Rate, l.Together.Rate(now))
+		}
+	}
+	e.d.scratch.links = works
+	transfer.GuessRates(works, func(x int) (isFresh bool, bandwidth, shown quantity.Rate) {
+		l := e.d.links[x]
+		return l.isFresh(), l.Bandwidth, l.Shown.Rate()
+	})
+	return works
+}
+
+// works is what the links have to do, as far as it is known.
+func (e *estimates) works(now time.Duration) []schedule.Work {
+	works := e.measured(now)
+	transfer.GuessRates(works, func(x int) (isFresh bool, bandwidth, shown quantity.Rate) {
+		c := e.d.connections[x]
+		if c.isFirst() {
+			shown = c.link.Shown.Rate()
+		}
+		return c.isFresh(), c.link.Bandwidth, shown
+	})
+	return works
+}
+
+// isFresh reports whether the link does nothing by which its rate could be
+// known.
+func (c *connection) isFresh() bool { return len(c.active) == 0 || c.pace.Total() == 0 }
+
+// scratch is memory of decisions, which the next one overwrites: they are many.
+type scratch struct {
+	known        []schedule.Link
+	works, links []schedule.Work
+	largest      []quantity.Bytes
+	victims      []victim
+}
+
+// cleared is a slice of n zeros in the memory of another.
+func cleared[T any](memory *[]T, n int) []T {
+	*memory = slices.Grow((*memory)[:0], n)[:n]
+	clear(*memory)
+	return *memory
+}
