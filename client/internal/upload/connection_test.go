@@ -149,7 +149,7 @@ func TestAStalledConnectionRepeatsNothing(t *testing.T) {
 		if stalled {
 			idle.pending, idle.heard = 1, now-time.Second
 		}
-		if _, _, ok := u.late(idle, now); ok == stalled {
+		if _, _, ok := (shares{u}).late(idle, now); ok == stalled {
 			t.Errorf("stalled %v: %v", stalled, ok)
 		}
 	}
@@ -229,7 +229,7 @@ func TestWhatIsLateIsSentAgain(t *testing.T) {
 		owing.gives(all, now)
 		idle.brings(8e6, now)
 		test.harm(owing, idle)
-		if r, from, ok := u.late(idle, now); ok != test.want || ok && (r != all || from != "wifi") {
+		if r, from, ok := (shares{u}).late(idle, now); ok != test.want || ok && (r != all || from != "wifi") {
 			t.Errorf("%s: %v from %q, %v", name, r, from, ok)
 		}
 	}
@@ -247,7 +247,7 @@ func TestWhatIsLateOnTheSameLink(t *testing.T) {
 		if stalled {
 			owing.heard = now - 200*time.Millisecond
 		}
-		if _, _, ok := u.late(idle, now); ok != stalled {
+		if _, _, ok := (shares{u}).late(idle, now); ok != stalled {
 			t.Errorf("stalled %v: %v", stalled, ok)
 		}
 	}
@@ -269,11 +269,11 @@ func TestWhatIsLostIsSentOnceMore(t *testing.T) {
 	for range 3 {
 		last := c.active[len(c.active)-1].moved
 		due := last + patience<<len(c.active)
-		if _, _, ok := u.next(c, due); ok {
+		if _, _, ok := (shares{u}).next(c, due); ok {
 			t.Errorf("%v after it was sent for the %d. time it is sent again", due-last, len(c.active))
 		}
 		due += time.Millisecond
-		if r, from, ok := u.next(c, due); !c.wants(due) || !ok || r != all || from == "" {
+		if r, from, ok := (shares{u}).next(c, due); !c.wants(due) || !ok || r != all || from == "" {
 			t.Errorf("%v after it was sent for the %d. time: %v from %q, %v", due-last, len(c.active), r, from, ok)
 		}
 		c.gives(all, due)
@@ -295,10 +295,10 @@ func TestTheRestIsNotForALinkThatIsNotAnswered(t *testing.T) {
 	hung.pending = 0
 	hung.pace.End(now)
 	idle.pace.End(now)
-	if _, _, ok := u.next(idle, now); ok {
+	if _, _, ok := (shares{u}).next(idle, now); ok {
 		t.Error("the slow one has the rest at once")
 	}
-	if r, _, ok := u.next(idle, now+patience+time.Millisecond); !ok || r.Offset != 100_000 {
+	if r, _, ok := (shares{u}).next(idle, now+patience+time.Millisecond); !ok || r.Offset != 100_000 {
 		t.Errorf("%v, %v: nobody has the rest", r, ok)
 	}
 }
@@ -314,7 +314,7 @@ func TestWhatIsConfirmedIsNotSentAgain(t *testing.T) {
 	idle.brings(8e6, now)
 	again := &request{Range: late.Range, connection: idle, cancel: func(error) {}}
 	idle.confirmed(again)
-	if _, _, ok := u.late(idle, now); ok || cancelled != errTaken || u.free.Bytes() != 100_000 {
+	if _, _, ok := (shares{u}).late(idle, now); ok || cancelled != errTaken || u.free.Bytes() != 100_000 {
 		t.Errorf("sent again %v, the other request ends by %v, %d bytes are free", ok, cancelled, int64(u.free.Bytes()))
 	}
 }
@@ -338,15 +338,15 @@ func TestEveryConnectionTakesItsShare(t *testing.T) {
 	fast, slow := u.links[0].connections[0], u.links[1].connections[0]
 	fast.brings(9e6, now)
 	slow.brings(1e6, now)
-	if size := u.size(fast, now); math.Abs(float64(size)-281_250) > 30_000 {
+	if size := (shares{u}).size(fast, now); math.Abs(float64(size)-281_250) > 30_000 {
 		t.Errorf("the fast one takes %d bytes, not a quarter of a second", int64(size))
 	}
 	u.free = ranges.NewSet(ranges.Range{Length: 60_000})
-	if size := u.size(fast, now); size > 57_000 || size < 50_000 {
+	if size := (shares{u}).size(fast, now); size > 57_000 || size < 50_000 {
 		t.Errorf("the fast one takes %d bytes of 60000", int64(size))
 	}
 	fast.pending = 20_000_000
-	if size := u.size(fast, now); size > 0 {
+	if size := (shares{u}).size(fast, now); size > 0 {
 		t.Errorf("who has enough takes %d bytes more", int64(size))
 	}
 }
@@ -360,11 +360,11 @@ func TestALinkThatConnectsKeepsItsPart(t *testing.T) {
 	there.Growth, connects.Growth = nil, nil
 	there.Requests = 1
 	connects.connections[0].sockets = nil
-	if size := u.size(there.connections[0], time.Second); size != 0 {
+	if size := (shares{u}).size(there.connections[0], time.Second); size != 0 {
 		t.Errorf("a link takes %d bytes of another one's part", int64(size))
 	}
 	connects.problem = errSilent
-	if size := u.size(there.connections[0], time.Second); size < 1000 {
+	if size := (shares{u}).size(there.connections[0], time.Second); size < 1000 {
 		t.Errorf("a link takes %d bytes of what nobody sends", int64(size))
 	}
 }

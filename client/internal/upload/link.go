@@ -46,8 +46,8 @@ func (u *upload) newLink(index int, of transfer.Link) *linkState {
 	}
 }
 
-// begin gives the link the connections that it begins with.
-func (l *linkState) begin() {
+// start gives the link the connections that it begins with.
+func (l *linkState) start() {
 	l.connections, l.Growth = nil, nil
 	count := 1
 	if l.upload.Connections != nil && !l.upload.whole {

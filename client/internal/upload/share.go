@@ -11,16 +11,19 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
+// shares says who sends what.
+type shares struct{ u *upload }
+
 // next is the range that a connection sends next, and from whom it takes that over,
 // if from anybody.
-func (u *upload) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
-	first := u.free.First()
+func (s shares) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
+	first := s.u.free.First()
 	if first.Length == 0 {
-		return u.late(c, now)
+		return s.late(c, now)
 	}
-	size := u.Size
-	if !u.whole {
-		size = u.size(c, now)
+	size := s.u.Size
+	if !s.u.whole {
+		size = s.size(c, now)
 	}
 	if size <= 0 {
 		return r, "", false
@@ -32,28 +35,28 @@ func (u *upload) next(c *connection, now time.Duration) (r ranges.Range, from st
 // size is how much a connection sends next: what the scheduler says, with rescue
 // not more than its part of the rest, so that all end together. A scheduler that
 // has no more for the link would leave it idle: it gets its part.
-func (u *upload) size(c *connection, now time.Duration) quantity.Bytes {
-	known := schedule.Known{Payload: u.Size}
+func (s shares) size(c *connection, now time.Duration) quantity.Bytes {
+	known := schedule.Known{Payload: s.u.Size}
 	x := 0
 	if c.link.HasSeveral() {
 		known.Links = append(known.Links, c.known(now))
 	} else {
 		x = c.link.index
-		for _, l := range u.links {
+		for _, l := range s.u.links {
 			known.Links = append(known.Links, l.known(now))
 		}
 	}
-	size := u.Scheduler.Next(x, known)
-	if !u.Rescue {
+	size := s.u.Scheduler.Next(x, known)
+	if !s.u.Rescue {
 		return size
 	}
-	works, free := u.works(now), u.free.Bytes()
+	works, free := s.works(now), s.u.free.Bytes()
 	share := schedule.Share(c.link.index, works, free)
 	if c.link.HasSeveral() {
 		share = schedule.ConnectionShare(c.work(now), works[c.link.index], share)
 	}
 	switch {
-	case size <= 0 && u.awaits():
+	case size <= 0 && s.awaits():
 		return 0 // The scheduler leaves the rest to a link that is not there yet.
 	case size <= 0:
 		size = share
@@ -69,21 +72,21 @@ func (u *upload) size(c *connection, now time.Duration) quantity.Bytes {
 }
 
 // awaits reports whether a link connects for the first time.
-func (u *upload) awaits() bool {
-	return slices.ContainsFunc(u.links, func(l *linkState) bool {
+func (s shares) awaits() bool {
+	return slices.ContainsFunc(s.u.links, func(l *linkState) bool {
 		return l.problem == nil && !slices.ContainsFunc(l.connections, func(c *connection) bool { return c.sockets != nil })
 	})
 }
 
 // works is what the links have to do. One of which nothing is known is not trusted
 // much.
-func (u *upload) works(now time.Duration) []schedule.Work {
-	works := make([]schedule.Work, len(u.links))
-	for x, l := range u.links {
+func (s shares) works(now time.Duration) []schedule.Work {
+	works := make([]schedule.Work, len(s.u.links))
+	for x, l := range s.u.links {
 		works[x] = l.work(now)
 	}
 	transfer.GuessRates(works, func(x int) (isFresh bool, bandwidth, shown quantity.Rate) {
-		return true, u.links[x].Bandwidth, u.links[x].Shown.Rate()
+		return true, s.u.links[x].Bandwidth, s.u.links[x].Shown.Rate()
 	})
 	return works
 }
@@ -91,22 +94,22 @@ func (u *upload) works(now time.Duration) []schedule.Work {
 // late is a range that another connection will have sent last, if this one, which
 // expects nothing more, would bring it sooner: both send it, and who is confirmed
 // first has done it. Its own it sends once more only if that is lost.
-func (u *upload) late(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
-	if !u.Rescue || u.whole || c.isStalled(now) || c.expects(now) {
+func (s shares) late(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
+	if !s.u.Rescue || s.u.whole || c.isStalled(now) || c.expects(now) {
 		return r, "", false
 	}
 	thief := c.work(now)
 	if thief.Rate == 0 {
-		thief.Rate = u.works(now)[c.link.index].Rate / quantity.Rate(len(c.link.connections))
+		thief.Rate = s.works(now)[c.link.index].Rate / quantity.Rate(len(c.link.connections))
 	}
 	latest := 0.0
-	for _, l := range u.links {
+	for _, l := range s.u.links {
 		for _, other := range l.connections {
 			for _, one := range other.active {
 				if l == c.link && !other.isStalled(now) && !other.isLost(one, now) {
 					continue
 				}
-				end := u.ends(one.Range, c, now)
+				end := s.ends(one.Range, c, now)
 				if end > latest && thief.Sooner(one.Length, end) {
 					latest, r, from, ok = end, one.Range, l.Name, true
 				}
@@ -119,9 +122,9 @@ func (u *upload) late(c *connection, now time.Duration) (r ranges.Range, from st
 // ends is in how many seconds the first of those that send a range has brought it;
 // 0 if a connection sends it itself, or another one repeats it for which there is
 // hope.
-func (u *upload) ends(r ranges.Range, but *connection, now time.Duration) float64 {
+func (s shares) ends(r ranges.Range, but *connection, now time.Duration) float64 {
 	ends, count := math.Inf(1), 0
-	for _, l := range u.links {
+	for _, l := range s.u.links {
 		for _, c := range l.connections {
 			for i, one := range c.active {
 				if one.Range != r {

@@ -1,0 +1,106 @@
+package upload
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/transfer"
+)
+
+// refusal is an answer that is none of success.
+type refusal struct {
+	code   int
+	status string
+}
+
+func (r *refusal) Error() string { return "the server answers " + r.said() }
+
+func (r *refusal) said() string { return printable.Quote(r.status) }
+
+// ofRange reports whether it may be the Content-Range that is refused: RFC 9110
+// 14.5 asks for 400, others answer 411, 415 or 501.
+func (r *refusal) ofRange() bool {
+	return slices.Contains([]int{
+		http.StatusBadRequest, http.StatusLengthRequired, http.StatusUnsupportedMediaType, http.StatusNotImplemented,
+	}, r.code)
+}
+
+// passes reports whether the same request may do later.
+func (r *refusal) passes() bool {
+	return slices.Contains([]int{
+		http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+	}, r.code)
+}
+
+// passesWhole is passes for a file that goes in one piece: the server may still keep it
+// locked for a link that broke.
+func (r *refusal) passesWhole() bool { return r.passes() || r.code == http.StatusLocked }
+
+// failed decides what follows from the failure of a request.
+func (u *upload) failed(c *connection, err error) {
+	refused := new(refusal)
+	isRefusal := errors.As(err, &refused)
+	switch {
+	case isRefusal && refused.ofRange() && !u.whole && u.missing.Bytes() == u.Size:
+		u.end(errWhole)
+	case isRefusal && !refused.passes() && !(u.whole && refused.passesWhole()):
+		u.end(refused)
+	case u.Rescue && isRefusal && u.refuses():
+		u.end(fmt.Errorf("the server has taken nothing for %s: it answers %s", u.GiveUp, refused.said()))
+	case u.Rescue && isRefusal:
+		c.link.pause(err) // Its connections are in order, and what else they send may be taken.
+	default:
+		u.broken(c, err)
+	}
+}
+
+// broken takes note of a connection that failed, or could not be made. Of several
+// the others have to do, else the link is left alone for a while.
+func (u *upload) broken(c *connection, err error) {
+	l := c.link
+	switch {
+	case c.gone:
+	case !u.Rescue:
+		u.end(fmt.Errorf("%s: %w", l.Name, err))
+	case len(l.connections) > 1:
+		if !link.IsCrowded(err) {
+			l.Growth.Lost()
+		}
+		l.remove(c)
+	default:
+		c.close(err)
+		l.pause(err)
+	}
+	if transfer.IsRefusal(err) {
+		l.refusal = err
+	}
+	if u.isHopeless() {
+		for _, other := range u.links {
+			other.problem = other.refusal
+		}
+		u.end(errors.New(strings.TrimPrefix(u.problems(), ": ")))
+	}
+}
+
+// isHopeless reports whether the server has confirmed nothing, and refuses the
+// connections of every link.
+func (u *upload) isHopeless() bool {
+	return u.missing.Bytes() == u.Size && !slices.ContainsFunc(u.links, func(l *linkState) bool {
+		return l.refusal == nil
+	})
+}
+
+// refuses takes note of a refusal, and reports whether there were only such for so
+// long that what is sent again and again would come to nothing.
+func (u *upload) refuses() bool {
+	if u.refused == 0 {
+		u.refused = u.now()
+	}
+	return u.GiveUp > 0 && u.now()-u.refused > u.GiveUp
+}

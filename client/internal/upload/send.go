@@ -1,0 +1,225 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transfer"
+)
+
+// fill gives every connection the requests that it may have.
+func (u *upload) fill() {
+	for _, l := range u.links {
+		for _, one := range slices.Clone(l.connections) {
+			u.supply(one)
+		}
+	}
+}
+
+// supply gives a connection the requests that it may have.
+func (u *upload) supply(c *connection) {
+	now := u.now()
+	for u.ctx.Err() == nil && c.wants(now) {
+		r, from, ok := shares{u}.next(c, now)
+		if !ok {
+			break
+		}
+		u.send(c, r, from, now)
+	}
+}
+
+// request is a range on its way.
+type request struct {
+	ranges.Range
+	id         int
+	to         *url.URL
+	connection *connection
+	// taken is how much of it the connection has taken.
+	taken  quantity.Bytes
+	issued time.Duration
+	// moved is when it took something last.
+	moved time.Duration
+	// dropped says that it is not one of the connection's any more.
+	dropped bool
+	cancel  context.CancelCauseFunc
+}
+
+// send begins a request; what comes of it is for finish.
+func (u *upload) send(c *connection, r ranges.Range, from string, now time.Duration) {
+	l := c.link
+	if u.free.Remove(r) > 0 && u.free.Bytes() == 0 {
+		u.hurry()
+	}
+	u.requests++
+	ctx, cancel := context.WithCancelCause(u.ctx)
+	one := &request{Range: r, id: u.requests, to: u.to.next(u.whole), connection: c, issued: now, moved: now, cancel: cancel}
+	c.active = append(c.active, one)
+	l.Requests++
+	l.Meter.Start(now)
+	c.pace.Begin(now, c.leastRTT)
+	l.Together.Begin(now, c.leastRTT)
+	u.record(&rundir.Request{
+		Link: l.Name, ID: one.id, Offset: int64(r.Offset), Length: int64(r.Length),
+		Rate: float64(l.Meter.Rate(now)), From: from,
+	})
+	conn := c.conn
+	u.running.Go(func() {
+		err := u.put(ctx, conn, one)
+		cancel(nil)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.finish(one, err)
+	})
+}
+
+// hurry has all connections send what they have at once.
+func (u *upload) hurry() {
+	for _, l := range u.links {
+		for _, c := range l.connections {
+			if c.conn != nil {
+				c.sockets.hurry()
+			}
+		}
+	}
+}
+
+// put makes the request.
+func (u *upload) put(ctx context.Context, conn httpConn, one *request) error {
+	body := &body{SectionReader: io.NewSectionReader(u.File, int64(one.Offset), int64(one.Length)), request: one, upload: u}
+	part := one.Range
+	if u.whole {
+		part = ranges.Range{}
+	}
+	code, status, err := conn.Put(ctx, u.target(one.to), body, part, u.Size)
+	switch {
+	case err == nil && code >= 200 && code < 300:
+		return nil
+	case err == nil:
+		return &refusal{code, status}
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// drop ends a request, and lets others have its range.
+func (u *upload) drop(one *request, err error) {
+	one.dropped = true
+	one.connection.active = slices.DeleteFunc(one.connection.active, func(r *request) bool { return r == one })
+	one.cancel(err)
+	u.giveBack(one)
+}
+
+// finish takes note of what came of a request.
+func (u *upload) finish(one *request, err error) {
+	c, l := one.connection, one.connection.link
+	c.active = slices.DeleteFunc(c.active, func(r *request) bool { return r == one })
+	if !one.dropped {
+		c.measure(u.now())
+	}
+	end := &rundir.End{Link: l.Name, ID: one.id, Bytes: int64(one.Length), Outcome: rundir.Complete}
+	switch {
+	case u.ctx.Err() != nil && err != nil:
+		end.Outcome, end.Bytes = rundir.Cancelled, int64(one.taken)
+	case err == nil:
+		c.confirmed(one)
+	case errors.Is(err, errTaken):
+		end.Outcome, end.Bytes, end.Wasted = rundir.Cancelled, 0, int64(one.taken)
+		l.Wasted += one.taken
+	default:
+		end.Outcome, end.Bytes, end.Error, end.Wasted = rundir.Failed, 0, printable.Message(err.Error()), int64(one.taken)
+		l.Wasted += one.taken
+		if !one.dropped {
+			u.giveBack(one)
+			u.failed(c, err)
+		}
+	}
+	u.record(end)
+	u.fill()
+}
+
+// errTaken ends a request whose range another link has brought.
+var errTaken = errors.New("another link has sent it")
+
+// confirmed takes note of a range that the server has.
+func (c *connection) confirmed(one *request) {
+	l, u := c.link, c.link.upload
+	c.answered = max(c.answered, one.id)
+	news := u.missing.Remove(one.Range)
+	if u.to.isBeside() && !u.whole {
+		u.kept = append(u.kept, one.Range)
+	}
+	l.bytes += news
+	l.Wasted += one.Length - news
+	l.Last, u.moved, u.refused, l.failures, l.problem, l.refusal = u.now(), u.now(), 0, 0, nil, nil
+	for _, rival := range u.others(one.Range) {
+		u.drop(rival, errTaken)
+	}
+	if u.missing.Bytes() == 0 {
+		u.stored = one.to
+		u.end(transfer.ErrComplete)
+	}
+}
+
+// others are the requests for the same range.
+func (u *upload) others(r ranges.Range) (all []*request) {
+	for _, l := range u.links {
+		for _, c := range l.connections {
+			for _, one := range c.active {
+				if one.Range == r {
+					all = append(all, one)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// giveBack lets others have what a request did not bring, unless somebody has
+// sent the same or does.
+func (u *upload) giveBack(one *request) {
+	if u.missing.Below(one.End()) > u.missing.Below(one.Offset) && len(u.others(one.Range)) == 0 {
+		u.free.Add(one.Range)
+	}
+}
+
+// body is what of the file a request sends.
+type body struct {
+	*io.SectionReader
+	request *request
+	upload  *upload
+}
+
+// Read hands out bytes as the connection takes them, and has the link's next
+// request sent when this one is as far as that needs.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.SectionReader.Read(p)
+	u, c := b.upload, b.request.connection
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if at, _ := b.Seek(0, io.SeekCurrent); err == io.EOF && at < b.Size() {
+		err = errors.New("the file has become shorter")
+	}
+	if err != nil && err != io.EOF {
+		u.end(err)
+	}
+	if n > 0 {
+		b.request.taken += quantity.Bytes(n)
+		b.request.moved = u.now()
+		c.link.Meter.Add(b.request.moved, quantity.Bytes(n))
+		if !b.request.dropped {
+			c.measure(b.request.moved)
+			u.supply(c)
+		}
+	}
+	return n, err
+}
