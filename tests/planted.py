@@ -39,7 +39,7 @@ REGRESSIONS = {
     ),
     "fail-over lost": Change(
         "internal/download/rescue.go",
-        "\t\treturn p.d.thief.steal(c, works, now)",
+        "\t\treturn p.thief.steal(c, works, now)",
         '\t\treturn r, "", false',
     ),
 }

@@ -33,7 +33,7 @@ PARTS = {
     ),
     "the first bytes at once": Change(
         "internal/download/growth.go",
-        "eager() bool { return p.d.asker.isNew() }",
+        "eager() bool { return p.view.isNew() }",
         "eager() bool { return false }",
     ),
     "an order with the first answer": Change(

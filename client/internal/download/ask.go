@@ -106,7 +106,7 @@ func (a *asker) learned(c *connection, resource transport.Resource) error {
 		return sinkError{fmt.Errorf("bytes %d-%d are not in the resource of %d bytes", a.d.part.Offset, a.d.part.End()-1, resource.Size)}
 	}
 	resource.Verified = a.d.Verified
-	a.d.resource, a.d.origin = resource, origin{c.link, c.url, resource.Server}
+	a.d.resource, a.d.origin = resource, origin{link: c.link, url: c.url, server: resource.Server}
 	if resource.ETag == "" {
 		a.d.Log.Warn("the server gives no strong ETag: a change of the file during the download may go unnoticed", "last-modified", resource.LastModified)
 	}

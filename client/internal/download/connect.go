@@ -92,7 +92,7 @@ func (n *connector) connect(ctx context.Context, c *connection) error {
 	c.abandonAttempt = cancel
 	u := c.url
 	if c.session == nil && c.failures == 0 {
-		if conn := n.d.Pool.take(c.link.Name, u); conn != nil && !n.d.reaches(u, conn) {
+		if conn := n.d.Pool.take(c.link.Name, u); conn != nil && !n.d.origin.reaches(u, conn) {
 			conn.Close()
 		} else if conn != nil {
 			defer n.d.mu.Unlock()
@@ -101,7 +101,7 @@ func (n *connector) connect(ctx context.Context, c *connection) error {
 			return nil
 		}
 	}
-	address := n.d.dialed(u)
+	address := n.d.origin.dialed(u)
 	n.d.mu.Unlock()
 	defer cancel()
 
@@ -142,7 +142,7 @@ func (n *connector) connect(ctx context.Context, c *connection) error {
 
 	n.d.mu.Lock()
 	defer n.d.mu.Unlock()
-	if ctx.Err() != nil || !c.needsSession() || c.url != u || address != n.d.dialed(u) {
+	if ctx.Err() != nil || !c.needsSession() || c.url != u || address != n.d.origin.dialed(u) {
 		conn.Close()
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 // on which a request is in flight, and the connection that asks next.
 func deciding(free quantity.Bytes) (*download, *connection) {
 	const size = 1e9
-	d := newDownload(Options{Scheduler: schedule.Adaptive{}, Connections: &transfer.Connections{Most: 16}})
+	d := newDownload(Options{Scheduler: schedule.Adaptive{}, Rescue: true, Connections: &transfer.Connections{Most: 16}})
 	d.part = ranges.Range{Length: size}
 	d.payload = ranges.NewPayload(d.part)
 	d.payload.Take(size-free, math.MaxInt64)
@@ -39,7 +39,7 @@ func deciding(free quantity.Bytes) (*download, *connection) {
 		c.pace.Begin(0, 0)
 		c.pace.Add(time.Second, r.received)
 	}
-	d.policy = withConnections{withRescue{d}, 16}
+	d.policy = newPolicy(d)
 	return d, d.connections[20]
 }
 
@@ -198,18 +198,18 @@ func TestWhatIsRepeatedTwiceIsNotCountedAsTheFirstRepeats(t *testing.T) {
 	late, vain, again := d.connections[0].active[0], d.connections[2].active[0], d.connections[1].active[0]
 	for _, r := range []*request{vain, again} {
 		r.Range, r.received, r.cancel = ranges.Range{Offset: late.next(), Length: late.left()}, 0, func() {}
-		late.twin, r.twin, r.repeats = r, late, true
+		late.duplicate, r.duplicate, r.isDuplicate = r, late, true
 		late.received += 1000
 		if r == vain {
-			d.hedger.endRepeat(vain, time.Second)
+			d.hedger.endDuplicate(vain, time.Second)
 		}
 	}
-	again.part()
-	if late.received = 5e5; late.surplus || late.twin != nil {
+	again.detach()
+	if late.received = 5e5; late.surplus || late.duplicate != nil {
 		t.Fatal("the bytes of a request count no more whose repetitions are gone")
 	}
 	// The one that goes on alone may be repeated as any other.
-	if again.repeats || vain.repeats {
+	if again.isDuplicate || vain.isDuplicate {
 		t.Error("a request repeats nothing any more, and is taken for one that does")
 	}
 }
@@ -247,22 +247,22 @@ func TestALinkWithLittleOrderedIsNoFasterThanItIs(t *testing.T) {
 func TestAnotherLinkRepeatsWhatOnesOwnRepeatsInVain(t *testing.T) {
 	d, _ := deciding(0)
 	wifi, again, lte := d.connections[0], d.connections[2], d.connections[1]
-	late, twin := wifi.active[0], again.active[0]
-	late.twin, twin.twin, twin.repeats = twin, late, true
-	twin.received = 0
-	if !d.hedger.repeatable(late, wifi, lte) {
+	late, duplicate := wifi.active[0], again.active[0]
+	late.duplicate, duplicate.duplicate, duplicate.isDuplicate = duplicate, late, true
+	duplicate.received = 0
+	if !d.hedger.mayDuplicate(late, wifi, lte) {
 		t.Error("another link may not repeat it")
 	}
-	if d.hedger.repeatable(late, wifi, d.connections[4]) || d.hedger.repeatable(twin, again, lte) {
+	if d.hedger.mayDuplicate(late, wifi, d.connections[4]) || d.hedger.mayDuplicate(duplicate, again, lte) {
 		t.Error("a third connection of its link may, or the repetition may be repeated")
 	}
-	twin.received = 1
-	if d.hedger.repeatable(late, wifi, lte) {
+	duplicate.received = 1
+	if d.hedger.mayDuplicate(late, wifi, lte) {
 		t.Error("another link may repeat what comes")
 	}
-	twin.received = 0
-	again.active, lte.active = nil, append(lte.active, twin)
-	if d.hedger.repeatable(late, wifi, lte) {
+	duplicate.received = 0
+	again.active, lte.active = nil, append(lte.active, duplicate)
+	if d.hedger.mayDuplicate(late, wifi, lte) {
 		t.Error("a link may repeat what it repeats already")
 	}
 }
@@ -363,7 +363,7 @@ func TestFirstBytesInNoTimeOrderLittle(t *testing.T) {
 	c.pace = throughput.NewPace(transfer.PaceWindow)
 	c.pace.Begin(0, now)
 	c.pace.Add(now+256, 16384)
-	if r, _, ok := (withRescue{d}).next(c, now+256); !ok || r.Length > schedule.MostOrder(16384) {
+	if r, _, ok := d.policy.(withConnections).withRescue.next(c, now+256); !ok || r.Length > schedule.MostOrder(16384) {
 		t.Errorf("orders %d bytes after 16384 in 256 ns, want at most %d", r.Length, schedule.MostOrder(16384))
 	}
 }

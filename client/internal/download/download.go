@@ -181,24 +181,23 @@ type download struct {
 	race *race
 	// fetches are the requests for ranges that are under way.
 	fetches sync.WaitGroup
-	// origin is where the download began, and pinned says that all links ask there.
+	// origin is where the download began.
 	origin origin
-	pinned bool
 	// last is when the last byte arrived from any link.
 	last time.Duration
-	// floor is the least rate of all links.
-	floor throughput.Floor
 	// warning is what is doubtful of a complete download.
 	warning string
-	scratch scratch
+	// known is memory of decisions, which the next one overwrites: they are many.
+	known []schedule.Link
 }
 
 // newDownload returns a download that knows no link yet.
 func newDownload(o Options) *download {
-	d := &download{Options: o, start: time.Now(), floor: throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
+	d := &download{Options: o, start: time.Now()}
 	d.connector, d.keeper, d.asker = connector{d}, keeper{d}, asker{d: d}
-	d.fetcher, d.hedger, d.thief = fetcher{d}, hedger{d}, thief{d}
-	d.estimates, d.monitor, d.refusals, d.watchdog = estimates{d}, monitor{d}, refusals{d}, watchdog{d}
+	d.fetcher, d.hedger, d.thief = fetcher{d}, hedger{d}, thief{d: d}
+	d.estimates, d.monitor, d.refusals = estimates{d: d}, monitor{d}, refusals{d}
+	d.watchdog = watchdog{d, throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
 	return d
 }
 
@@ -310,20 +309,20 @@ func (d *download) assign() {
 // nextSize asks the scheduler, with all that is known at now. A connection of
 // several decides for itself alone.
 func (d *download) nextSize(c *connection, now time.Duration) quantity.Bytes {
-	known := schedule.Known{Payload: d.part.Length, Links: d.scratch.known[:0]}
+	known := schedule.Known{Payload: d.part.Length, Links: d.known[:0]}
 	if d.window != nil {
 		known.Payload, known.InOrder = min(known.Payload, d.window.Size()), true
 	}
 	if d.Connections != nil {
 		known.Links = append(known.Links, c.known(now))
-		d.scratch.known = known.Links
+		d.known = known.Links
 		return d.Scheduler.Next(0, known)
 	}
 	for _, other := range d.connections {
 		other.measure()
 		known.Links = append(known.Links, other.known(now))
 	}
-	d.scratch.known = known.Links
+	d.known = known.Links
 	return d.Scheduler.Next(c.index, known)
 }
 

@@ -232,7 +232,7 @@ func (f *fetcher) progress(c *connection, r *request, bytes quantity.Bytes) {
 		c.link.Wasted += r.wasted
 		f.d.record(now, &rundir.End{Link: c.link.Name, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: rundir.Complete})
 		f.d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
-		f.d.hedger.ousted(r, now)
+		f.d.hedger.endOther(r, now)
 		f.d.completeIfAllArrived(now)
 	}
 	if f.d.policy.due(c, r, now) {

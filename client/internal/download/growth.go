@@ -14,35 +14,40 @@ import (
 // withConnections is the engine with Rescue and Connections.
 type withConnections struct {
 	withRescue
-	most int
+	grower *grower
+	hedger *hedger
 }
 
-func (p withConnections) eager() bool { return p.d.asker.isNew() }
+func (p withConnections) start() { p.grower.start() }
+
+func (p withConnections) tend(now time.Duration) { p.grower.tend(now) }
+
+func (p withConnections) eager() bool { return p.view.isNew() }
 
 // next is as with Rescue, but a connection gets a share of what its link gets. Where nothing
-// is left, it may repeat what another one owes.
+// is left, it may hedge what another one owes.
 func (p withConnections) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
 	if !c.usable(now) || c.leaving {
 		return r, "", false
 	}
-	before := p.d.requests
-	if r, from, ok = p.d.thief.urgent(c, now); ok || p.d.requests > before {
+	before := p.view.requests()
+	if r, from, ok = p.thief.urgent(c, now); ok || p.view.requests() > before {
 		return r, from, ok
 	}
-	each := p.d.estimates.measured(now)
-	works := p.d.estimates.merged(each, now)
-	free := p.d.payload.Free(p.d.limit())
+	each := p.estimates.measured(now)
+	works := p.estimates.merged(each, now)
+	free := p.view.free()
 	if free == 0 {
-		if r, from, ok = p.d.thief.steal(c, works, now); !ok && p.d.requests == before {
-			r, from, ok = p.d.thief.balance(c, each, now)
+		if r, from, ok = p.thief.steal(c, works, now); !ok && p.view.requests() == before {
+			r, from, ok = p.thief.balance(c, each, now)
 		}
-		if !ok && p.d.requests == before && p.d.payload.Free(p.d.part.End()) == 0 {
-			p.d.hedger.repeat(c, works, now)
+		if !ok && p.view.requests() == before && p.view.isAllAssigned() {
+			p.hedger.hedgeLate(c, works, now)
 		}
 		return r, from, ok
 	}
 	link := works[c.link.index]
-	size := max(p.d.nextSize(c, now), c.pipe(now))
+	size := max(p.view.nextSize(c, now), c.pipe(now))
 	if c.link.takesLong {
 		size = free
 	}
@@ -56,36 +61,42 @@ func (p withConnections) next(c *connection, now time.Duration) (r ranges.Range,
 		}
 		size = schedule.MinimumRequest
 	}
-	r, ok = p.d.payload.Take(size, p.d.limit())
+	r, ok = p.view.take(size)
 	return r, "", ok
 }
 
+// grower makes links have as many connections as they should.
+type grower struct {
+	d    *download
+	most int
+}
+
 // start races the connections that a link begins with.
-func (p withConnections) start() {
-	p.d.mu.Lock()
-	defer p.d.mu.Unlock()
-	for _, l := range p.d.links {
-		l.Growth = &schedule.Growth{Most: p.most}
+func (g *grower) start() {
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
+	for _, l := range g.d.links {
+		l.Growth = &schedule.Growth{Most: g.most}
 		l.Together = throughput.NewPace(transfer.PaceWindow)
-		l.little = p.d.window != nil
+		l.little = g.d.window != nil
 		for range l.Growth.Begin() - 1 {
-			p.add(l)
+			g.add(l)
 		}
 	}
 }
 
 // tend makes each link have as many connections as it should.
-func (p withConnections) tend(now time.Duration) {
-	if p.d.payload == nil {
+func (g *grower) tend(now time.Duration) {
+	if g.d.payload == nil {
 		return
 	}
-	for _, l := range p.d.links {
-		p.tendLink(l, now)
+	for _, l := range g.d.links {
+		g.tendLink(l, now)
 	}
 }
 
-func (p withConnections) tendLink(l *linkState, now time.Duration) {
-	flow := schedule.Flow{Total: l.Meter.Total(), Busy: p.d.payload.Free(p.d.limit()) > 0}
+func (g *grower) tendLink(l *linkState, now time.Duration) {
+	flow := schedule.Flow{Total: l.Meter.Total(), Busy: g.d.payload.Free(g.d.limit()) > 0}
 	hears := slices.ContainsFunc(l.connections, func(c *connection) bool { return c.hears(now) })
 	for _, c := range l.connections {
 		switch {
@@ -94,10 +105,10 @@ func (p withConnections) tendLink(l *linkState, now time.Duration) {
 			if hears {
 				l.Growth.Lost()
 			}
-			p.d.keeper.remove(c, now)
+			g.d.keeper.remove(c, now)
 			continue
 		case c.leaving && len(c.active) == 0:
-			p.d.keeper.remove(c, now)
+			g.d.keeper.remove(c, now)
 			continue
 		}
 		if c.session != nil && c.pace.Total() > 0 {
@@ -130,8 +141,8 @@ func (p withConnections) tendLink(l *linkState, now time.Duration) {
 	count := l.Growth.Count(now, flow)
 	// While a reader pauses, who is idle is closed by the server, again and again; and
 	// a link that is silent would only silence them, too.
-	for len(l.connections) < count && (hears || begins) && (flow.Busy || p.d.window == nil) {
-		p.add(l)
+	for len(l.connections) < count && (hears || begins) && (flow.Busy || g.d.window == nil) {
+		g.add(l)
 	}
 	for _, c := range l.surplus(count, now) {
 		c.leaving = true
@@ -139,20 +150,20 @@ func (p withConnections) tendLink(l *linkState, now time.Duration) {
 }
 
 // add gives the link another connection.
-func (p withConnections) add(l *linkState) {
+func (g *grower) add(l *linkState) {
 	c := l.newConnection()
-	c.index = len(p.d.connections)
-	p.d.connections = append(slices.Clone(p.d.connections), c)
-	p.d.wg.Go(func() {
-		err := p.d.connector.connect(p.d.ctx, c)
-		p.d.mu.Lock()
-		defer p.d.mu.Unlock()
+	c.index = len(g.d.connections)
+	g.d.connections = append(slices.Clone(g.d.connections), c)
+	g.d.wg.Go(func() {
+		err := g.d.connector.connect(g.d.ctx, c)
+		g.d.mu.Lock()
+		defer g.d.mu.Unlock()
 		if c.session != nil || c.out != nil {
 			return
 		}
 		if err != nil && !link.IsCrowded(err) {
 			l.Growth.Lost()
 		}
-		p.d.keeper.remove(c, time.Since(p.d.start))
+		g.d.keeper.remove(c, time.Since(g.d.start))
 	})
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// health is what rescue knows of a link.
+// health is what is known of a connection's failures.
 type health struct {
-	// need receives when the link may need a connection, and hurry when it
+	// need receives when it may have to be connected, and hurry when it
 	// is worth trying at once.
 	need, hurry chan struct{}
 	// abandonAttempt ends the present attempt to connect.
@@ -23,9 +23,9 @@ type health struct {
 	// last of it.
 	failures int
 	problem  error
-	// notBefore is when the link may take requests again.
+	// notBefore is when it may take requests again.
 	notBefore time.Duration
-	// slowSince is since when the link is slow; 0 if it is not.
+	// slowSince is since when it is slow; 0 if it is not.
 	slowSince time.Duration
 }
 
@@ -33,17 +33,17 @@ func newHealth() health {
 	return health{need: make(chan struct{}, 1), hurry: make(chan struct{}, 1), abandonAttempt: func() {}}
 }
 
-// needsSession reports whether the link should be connected.
+// needsSession reports whether it should be connected.
 func (c *connection) needsSession() bool {
 	return c.out == nil && !c.link.down && !c.link.spared && (c.session == nil || c.suspect || c.session.draining)
 }
 
-// alive reports whether nothing speaks against the link's session.
+// alive reports whether nothing speaks against its session.
 func (c *connection) alive() bool {
 	return c.session != nil && !c.session.draining && c.out == nil && !c.suspect
 }
 
-// sessions are all that the link has.
+// sessions are all that the connection has.
 func (c *connection) sessions() []*session {
 	all := slices.Clone(c.completing)
 	if c.session != nil {
@@ -52,7 +52,7 @@ func (c *connection) sessions() []*session {
 	return all
 }
 
-// usable reports whether the link can take requests.
+// usable reports whether it can take requests.
 func (c *connection) usable(now time.Duration) bool {
 	return c.alive() && !c.link.down && !c.link.spared && now >= c.notBefore && c.link.refused == nil
 }
@@ -64,7 +64,7 @@ func (c *connection) interrupted(now time.Duration) bool {
 	return c.alive() && c.link.down && !c.link.spared && now-c.link.downSince <= c.silence(c.session)
 }
 
-// wake lets keep look at the link.
+// wake lets keep look at the connection.
 func (c *connection) wake() { notify(c.need) }
 
 func notify(c chan struct{}) {
@@ -97,10 +97,10 @@ func (c *connection) silence(s *session) time.Duration {
 // onTrial reports whether the link failed, and nothing has come since.
 func (c *connection) onTrial() bool { return c.link.failovers > 0 && c.pace.Total() == 0 }
 
-// patience is how long a request that was just sent is left to the link.
+// patience is how long a request that was just sent is left to the connection.
 func (c *connection) patience() time.Duration { return max(leastSlow, 2*c.delay()) }
 
-// isSlow reports whether the link is slow for longer than by chance.
+// isSlow reports whether the connection is slow for longer than by chance.
 func (c *connection) isSlow(now time.Duration) bool {
 	return c.slowSince > 0 && now-c.slowSince >= max(leastSlow, slowTrips*c.rtt.Min)
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
-// repeatTime is how much of its time a connection spends on bytes that another
+// duplicateTime is how much of its time a connection spends on bytes that another
 // one may deliver first.
-const repeatTime = 250 * time.Millisecond
+const duplicateTime = 250 * time.Millisecond
 
 // hedger has ranges requested twice.
 type hedger struct{ d *download }
 
-// repeat lets a link that nothing is left for request again what another one
+// hedgeLate lets a link that nothing is left for request again what another one
 // still owes, if that may well come later: the last bytes of a link that has
 // just gone silent would cost more than any that come twice. Whichever request
 // is complete first ends the other.
-func (h *hedger) repeat(c *connection, works []schedule.Work, now time.Duration) {
+func (h *hedger) hedgeLate(c *connection, works []schedule.Work, now time.Duration) {
 	thief := works[c.link.index]
 	if thief.Rate == 0 || len(c.active) > 0 {
 		return
@@ -28,14 +28,14 @@ func (h *hedger) repeat(c *connection, works []schedule.Work, now time.Duration)
 	var late *request
 	var of *connection
 	latest := 0.0
-	most := max(schedule.FirstOrder, quantity.Bytes(thief.Rate.Over(repeatTime)))
+	most := max(schedule.FirstOrder, quantity.Bytes(thief.Rate.Over(duplicateTime)))
 	for _, other := range h.d.connections {
 		if other == c || other.link == c.link && !other.isSilent(now) {
 			continue
 		}
 		for _, r := range other.active {
 			// What is complete is only being written.
-			if r.left() == 0 || r.left() > most || !h.repeatable(r, other, c) {
+			if r.left() == 0 || r.left() > most || !h.mayDuplicate(r, other, c) {
 				continue
 			}
 			due := r.received > 0 || now-r.issued < 2*max(other.delay(), other.rtt.Last)
@@ -53,61 +53,62 @@ func (h *hedger) repeat(c *connection, works []schedule.Work, now time.Duration)
 	if late == nil || !thief.Sooner(late.left(), latest) {
 		return
 	}
-	if late.twin != nil {
-		h.endRepeat(late.twin, now)
+	if late.duplicate != nil {
+		h.endDuplicate(late.duplicate, now)
 	}
-	h.duplicate(c, of, late, now)
+	h.requestTwice(c, of, late, now)
 }
 
-// duplicate has a link request what another one's request still owes.
-func (h *hedger) duplicate(c, of *connection, r *request, now time.Duration) {
+// requestTwice has a connection request what another one's request still owes.
+func (h *hedger) requestTwice(c, of *connection, r *request, now time.Duration) {
 	h.d.fetcher.issue(c, ranges.Range{Offset: r.next(), Length: r.left()}, of.link.Name, nil, now)
-	r.twin, c.newest.twin, c.newest.repeats = c.newest, r, true
+	r.duplicate, c.newest.duplicate, c.newest.isDuplicate = c.newest, r, true
 }
 
-// endRepeat gives up a request that repeats another one in vain.
-func (h *hedger) endRepeat(r *request, now time.Duration) {
-	r.part()
+// endDuplicate gives up a request that duplicates another one in vain.
+func (h *hedger) endDuplicate(r *request, now time.Duration) {
+	r.detach()
 	h.d.fetcher.drop(h.of(r), r, now)
 }
 
-// repeatable reports whether c may repeat a request of another connection: if
+// mayDuplicate reports whether c may duplicate a request of another connection: if
 // none does, or, in vain so far, only one of the same link.
-func (h *hedger) repeatable(r *request, of, c *connection) bool {
-	if r.twin == nil {
+func (h *hedger) mayDuplicate(r *request, of, c *connection) bool {
+	if r.duplicate == nil {
 		return true
 	}
-	by := h.of(r.twin)
-	return !r.repeats && r.twin.received == 0 && by != nil && by.link == of.link && c.link != of.link
+	by := h.of(r.duplicate)
+	return !r.isDuplicate && r.duplicate.received == 0 && by != nil && by.link == of.link && c.link != of.link
 }
 
-// part ends that the request has a twin. Where both have the same bytes, those
-// of the request count if it is complete, else those of the twin.
-func (r *request) part() (twin *request) {
-	twin = r.twin
-	if twin == nil {
+// detach ends the hedging of a request: its duplicate no longer counts for it. Where both
+// have the same bytes, those of the request count if it is complete, else those of the
+// duplicate.
+func (r *request) detach() (duplicate *request) {
+	duplicate = r.duplicate
+	if duplicate == nil {
 		return nil
 	}
-	loser, repeat := r, twin
+	loser, later := r, duplicate
 	if r.complete() {
-		loser = twin
+		loser = duplicate
 	}
-	if r.repeats {
-		repeat = r
+	if r.isDuplicate {
+		later = r
 	}
-	loser.surplus, loser.needed = true, repeat.Offset-loser.Offset
-	r.twin, twin.twin, r.repeats, twin.repeats = nil, nil, false, false
-	return twin
+	loser.surplus, loser.needed = true, later.Offset-loser.Offset
+	r.duplicate, duplicate.duplicate, r.isDuplicate, duplicate.isDuplicate = nil, nil, false, false
+	return duplicate
 }
 
-// ousted ends the twin of a request that is complete.
-func (h *hedger) ousted(r *request, now time.Duration) {
-	twin := r.part()
-	if twin == nil {
+// endOther ends the duplicate of a request that is complete.
+func (h *hedger) endOther(r *request, now time.Duration) {
+	duplicate := r.detach()
+	if duplicate == nil {
 		return
 	}
-	if c := h.of(twin); c != nil {
-		h.d.fetcher.drop(c, twin, now)
+	if c := h.of(duplicate); c != nil {
+		h.d.fetcher.drop(c, duplicate, now)
 		if c.newest == nil {
 			h.d.fetcher.request(c)
 		}
@@ -137,20 +138,20 @@ func (l *linkState) counted(r *request) {
 // hedge has a link ask again for what another one waits for. The first answer ends the
 // other request.
 func (h *hedger) hedge(c, of *connection, r *request, now time.Duration) {
-	h.duplicate(c, of, r, now)
-	r.hedged, r.twin.hedged = true, true
+	h.requestTwice(c, of, r, now)
+	r.hedged, r.duplicate.hedged = true, true
 }
 
 // endHedge ends the duplicate of a hedged request of which the first bytes have come.
 func (h *hedger) endHedge(r *request, now time.Duration) {
-	twin := r.twin
+	duplicate := r.duplicate
 	r.hedged = false
-	if twin == nil {
+	if duplicate == nil {
 		return
 	}
-	r.twin, twin.twin, r.repeats, twin.repeats = nil, nil, false, false
-	if c := h.of(twin); c != nil {
-		h.d.fetcher.drop(c, twin, now)
+	r.duplicate, duplicate.duplicate, r.isDuplicate, duplicate.isDuplicate = nil, nil, false, false
+	if c := h.of(duplicate); c != nil {
+		h.d.fetcher.drop(c, duplicate, now)
 	}
 }
 

@@ -18,6 +18,18 @@ var errGoodbye = errors.New("the server says goodbye before it has answered")
 // monitor looks after the health of links.
 type monitor struct{ d *download }
 
+// watch follows what happens to the link's device, until ctx ends.
+func (m *monitor) watch(ctx context.Context, l *linkState) {
+	if l.Watch != nil {
+		m.d.wg.Go(func() { l.Watch(ctx, func(change link.Change) { m.changed(l, change) }) })
+	}
+}
+
+// supervise looks after the links, until ctx ends.
+func (m *monitor) supervise(ctx context.Context) {
+	m.d.wg.Go(func() { m.look(ctx) })
+}
+
 // look looks at all links at regular times.
 func (m *monitor) look(ctx context.Context) {
 	regularly.Do(ctx, transfer.CheckInterval, func() {

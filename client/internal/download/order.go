@@ -85,10 +85,10 @@ func (f *fetcher) failedOver(c, to *connection, bytes quantity.Bytes, reason str
 	f.d.record(now, event)
 }
 
-// release makes bytes free that were assigned to a request, unless its twin
+// release makes bytes free that were assigned to a request, unless its duplicate
 // brings them.
 func (f *fetcher) release(r *request, left ranges.Range) {
-	if r.part() != nil {
+	if r.detach() != nil {
 		return
 	}
 	if f.d.payload != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -26,7 +27,11 @@ func (o *Outage) Error() string { return o.Err.Error() }
 func (o *Outage) Unwrap() error { return o.Err }
 
 // watchdog ends a download in which nothing arrives.
-type watchdog struct{ d *download }
+type watchdog struct {
+	d *download
+	// floor is the least rate of all links.
+	floor throughput.Floor
+}
 
 // outage makes err an Outage if a link may do better later, unless the server
 // has answered another one for good before anything arrived.
@@ -61,13 +66,13 @@ func (w *watchdog) giveUp(now time.Duration) {
 	}
 	if !waiting {
 		w.d.last = now // the sink takes no more
-		w.d.floor.Restart(now, w.received())
+		w.floor.Restart(now, w.received())
 	}
 	var err error
 	switch {
 	case w.d.GiveUp > 0 && now-w.d.last >= w.d.GiveUp:
 		err = fmt.Errorf("nothing arrived for %v", w.d.GiveUp)
-	case w.d.floor.IsUnder(now, w.received()):
+	case w.floor.IsUnder(now, w.received()):
 		err = fmt.Errorf("less than %v bit/s arrived for %v: --lowest-rate says how little is allowed, 0 for anything", float64(w.d.LowestRate), w.d.GiveUp)
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package download
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"slices"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
@@ -18,7 +18,9 @@ import (
 // With rescue the plan is overruled while no link that it uses works.
 type planned struct {
 	policy
-	d         *download
+	view      planView
+	rescues   bool
+	log       *slog.Logger
 	plan      schedule.Plan
 	segments  schedule.Segmenter
 	pipeline  schedule.Pipeliner
@@ -40,16 +42,20 @@ type planned struct {
 // plan uses: one that works at times is not worth connecting others each time.
 const overruling = 2 * time.Second
 
-func newPlanned(d *download, under policy, plan schedule.Plan) policy {
-	p := &planned{policy: under, d: d, plan: plan, use: make([]bool, len(d.connections)), work: make([]subsegment, len(d.connections))}
+func newPlanned(v planView, under policy, plan schedule.Plan, rescues bool, log *slog.Logger) policy {
+	connections := v.all()
+	p := &planned{
+		policy: under, view: v, rescues: rescues, log: log, plan: plan,
+		use: make([]bool, len(connections)), work: make([]subsegment, len(connections)),
+	}
 	p.segments, _ = plan.(schedule.Segmenter)
 	p.pipeline, _ = plan.(schedule.Pipeliner)
 	p.forsaking, _ = plan.(schedule.Forsaker)
 	p.waiter, _ = plan.(schedule.Waiter)
 	_, p.opens = plan.(schedule.Opener)
-	p.scene.Links = make([]schedule.Link, len(d.connections))
-	p.scene.Progress = make([]schedule.Progress, len(d.connections))
-	for x, c := range d.connections {
+	p.scene.Links = make([]schedule.Link, len(connections))
+	p.scene.Progress = make([]schedule.Progress, len(connections))
+	for x, c := range connections {
 		c.link.little = p.opens
 		p.work[x].kind = energy.KindOf(c.link.Name, c.link.Device)
 	}
@@ -57,37 +63,30 @@ func newPlanned(d *download, under policy, plan schedule.Plan) policy {
 	return p
 }
 
-func (p *planned) eager() bool { return p.opens && p.d.asker.isNew() }
+func (p *planned) eager() bool { return p.opens && p.view.isNew() }
 
 func (p *planned) supervise(ctx context.Context) {
 	p.policy.supervise(ctx)
-	p.d.wg.Go(func() {
-		regularly.Do(ctx, p.plan.Every(), func() {
-			p.d.mu.Lock()
-			defer p.d.mu.Unlock()
-			p.look(time.Since(p.d.start))
-		})
-	})
+	p.view.every(ctx, p.plan.Every(), p.look)
 }
 
 // look lets the plan think again, and gives links work that have none.
 func (p *planned) look(now time.Duration) {
-	if p.d.ctx.Err() != nil || p.d.race != nil {
+	if p.view.isOver() {
 		return
 	}
 	p.choose(now)
 	p.forsake(now)
 	p.disconnect()
-	p.d.assign()
+	p.view.assign()
 }
 
 // disconnect closes the connections of links that are spared and have nothing
 // to deliver. An open one would wake the link's radio with each keep-alive.
 func (p *planned) disconnect() {
-	for _, c := range p.d.connections {
+	for _, c := range p.view.all() {
 		if s := c.session; c.link.spared && s != nil && s.active == 0 && c.asking == nil {
-			c.session = nil
-			p.d.keeper.close(c, s, false)
+			p.view.disconnect(c)
 		}
 	}
 }
@@ -97,23 +96,23 @@ func (p *planned) choose(now time.Duration) {
 	p.observe(now)
 	p.plan.Use(&p.scene, p.use)
 	if p.waiter != nil {
-		p.d.waits = p.waiter.Waits(&p.scene)
+		p.view.setWaits(p.waiter.Waits(&p.scene))
 	}
-	works := slices.ContainsFunc(p.d.connections, func(c *connection) bool {
+	works := slices.ContainsFunc(p.view.all(), func(c *connection) bool {
 		return p.use[c.index] && !p.work[c.index].forsaken && !p.isTroubled(c, now)
 	})
-	if p.d.Rescue && !works {
+	if p.rescues && !works {
 		p.overruledUntil = now + overruling
 	}
 	overruled := now < p.overruledUntil
-	for x, c := range p.d.connections {
+	for x, c := range p.view.all() {
 		spared := !overruled && (!p.use[x] || p.work[x].forsaken)
 		if c.link.spared != spared {
 			c.link.spared = spared
 			c.wake()
 		}
 		p.scene.Links[x].Spared = spared
-		if spared || p.d.Rescue && p.isTroubled(c, now) {
+		if spared || p.rescues && p.isTroubled(c, now) {
 			p.unreserve(x)
 		}
 	}
@@ -128,7 +127,7 @@ func (p *planned) isTroubled(c *connection, now time.Duration) bool {
 // unreserve lets others have what the link was to get.
 func (p *planned) unreserve(x int) {
 	for _, r := range p.work[x].reserved {
-		p.d.payload.Release(r)
+		p.view.release(r)
 	}
 	p.work[x].reserved = nil
 }
@@ -138,22 +137,22 @@ func (p *planned) forsake(now time.Duration) {
 	if p.forsaking == nil {
 		return
 	}
-	for x, c := range p.d.connections {
+	for x, c := range p.view.all() {
 		if c.link.spared || p.work[x].forsaken || len(c.active) == 0 || !p.forsaking.Forsake(x, &p.scene) {
 			continue
 		}
-		p.d.Log.Info("link is given up as slow", "link", c.link.Name)
+		p.log.Info("link is given up as slow", "link", c.link.Name)
 		p.work[x].forsaken, c.link.spared, p.scene.Links[x].Spared = true, true, true
-		p.d.keeper.abandon(c, slices.Clone(c.active), slow, now)
+		p.view.forsake(c, now)
 	}
 }
 
 // observe brings the scene up to date.
 func (p *planned) observe(now time.Duration) {
-	s, d := &p.scene, p.d
+	s := &p.scene
 	s.Now = now
 	var assigned quantity.Bytes
-	for x, c := range d.connections {
+	for x, c := range p.view.all() {
 		w := &p.work[x]
 		s.Links[x] = c.known(now)
 		w.look(c.session, now)
@@ -179,17 +178,18 @@ func (p *planned) observe(now time.Duration) {
 		assigned += progress.Unfinished
 		s.Progress[x] = progress
 	}
-	if d.payload == nil {
+	part, free, left, missing, isKnown := p.view.progress()
+	if !isKnown {
 		return
 	}
-	s.Payload, s.Start, s.Free = d.part.Length, d.part.Offset, d.payload.Free(d.limit())
-	s.Left = d.payload.Free(math.MaxInt64) + assigned
+	s.Payload, s.Start, s.Free = part.Length, part.Offset, free
+	s.Left = left + assigned
 	// A request that was given up a moment ago is not accounted for yet.
-	s.InOrder = max(s.InOrder, d.payload.Missing().Offset)
+	s.InOrder = max(s.InOrder, missing)
 	if s.Left == 0 {
-		s.InOrder = d.part.End()
+		s.InOrder = part.End()
 	}
-	for _, c := range d.connections {
+	for _, c := range p.view.all() {
 		for _, r := range c.active {
 			if r.Offset <= s.InOrder && s.InOrder < r.next() {
 				s.InOrder = r.next()
@@ -213,14 +213,14 @@ func (p *planned) ahead(c *connection) quantity.Bytes {
 	if p.pipeline == nil {
 		return p.policy.ahead(c)
 	}
-	return p.pipeline.Ahead(c.pipe(time.Since(p.d.start)))
+	return p.pipeline.Ahead(c.pipe(p.view.now()))
 }
 
 // unreachable ends the download, as published, also where all bytes have been
 // given to links but the link has not asked for its own yet.
 func (p *planned) unreachable(c *connection, err error) (time.Duration, bool) {
-	if !p.d.Rescue && len(p.work[c.index].reserved) > 0 {
-		p.d.fail(c, err)
+	if !p.rescues && len(p.work[c.index].reserved) > 0 {
+		p.view.fail(c, err)
 		return 0, true
 	}
 	return p.policy.unreachable(c, err)
@@ -247,7 +247,7 @@ func (p *planned) next(c *connection, now time.Duration) (r ranges.Range, from s
 // new segment. When there are no more, rescue has the word, if it is there.
 func (p *planned) segment(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
 	x := c.index
-	if c.session == nil || p.d.Rescue && !c.usable(now) {
+	if c.session == nil || p.rescues && !c.usable(now) {
 		return r, "", false
 	}
 	if len(p.work[x].reserved) == 0 && !p.dividing {
@@ -259,13 +259,13 @@ func (p *planned) segment(c *connection, now time.Duration) (r ranges.Range, fro
 		if c.link.spared {
 			return r, "", false
 		}
-		if whole, ok := p.d.payload.Take(size, p.d.limit()); ok {
+		if whole, ok := p.view.take(size); ok {
 			p.divide(whole, x)
 		}
 	}
 	own := &p.work[x].reserved
 	if len(*own) == 0 {
-		if p.d.Rescue && !p.dividing {
+		if p.rescues && !p.dividing {
 			return p.policy.next(c, now)
 		}
 		return r, "", false
@@ -296,9 +296,9 @@ func (p *planned) divide(whole ranges.Range, x int) {
 	}
 	p.dividing = true
 	defer func() { p.dividing = false }()
-	for _, other := range p.d.connections {
+	for _, other := range p.view.all() {
 		if other.index != x && shares[other.index] > 0 && other.session != nil && other.newest == nil {
-			p.d.fetcher.request(other)
+			p.view.request(other)
 		}
 	}
 }
@@ -308,7 +308,7 @@ func (p *planned) divide(whole ranges.Range, x int) {
 // with a new connection, which is how HTTP/1.1 ends an answer. It returns the
 // name of that link.
 func (p *planned) recover(c *connection, now time.Duration) (from string) {
-	for _, other := range p.d.connections {
+	for _, other := range p.view.all() {
 		if other == c || other.link.spared || p.isAwaited(other, now) {
 			continue
 		}
@@ -320,17 +320,16 @@ func (p *planned) recover(c *connection, now time.Duration) (from string) {
 		later := w.reserved
 		w.reserved = nil
 		for _, r := range slices.Clone(other.active) {
-			if left := p.d.fetcher.drop(other, r, now); left.Offset == rest.Offset {
+			if left := p.view.drop(other, r, now); left.Offset == rest.Offset {
 				continue
 			} else if left.Length > 0 {
 				later = append([]ranges.Range{left}, later...)
 			}
 		}
 		later = slices.DeleteFunc(later, func(r ranges.Range) bool { return r == rest })
-		p.d.fetcher.failedOver(other, c, rest.Length, slow, now)
-		if s := other.session; s != nil {
-			other.session = nil
-			p.d.keeper.close(other, s, false)
+		p.view.failedOver(other, c, rest.Length, slow, now)
+		if other.session != nil {
+			p.view.disconnect(other)
 			other.wake()
 		}
 		p.divide(rest, c.index)
@@ -345,7 +344,7 @@ func (p *planned) recover(c *connection, now time.Duration) (from string) {
 // of a server that thinks for long.
 func (p *planned) isAwaited(c *connection, now time.Duration) bool {
 	var patience time.Duration
-	for _, one := range p.d.connections {
+	for _, one := range p.view.all() {
 		patience = max(patience, one.patience())
 	}
 	return slices.ContainsFunc(c.active, func(r *request) bool {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -64,16 +63,17 @@ type policy interface {
 }
 
 func newPolicy(d *download) policy {
-	var p policy = asPublished{d}
+	v := fullView{d}
+	var p policy = asPublished{v}
 	if d.Rescue {
-		rescue := withRescue{d}
+		rescue := withRescue{v, &d.thief, &d.estimates, &d.monitor, &d.refusals}
 		if d.Connections != nil {
-			return withConnections{rescue, d.Connections.Most}
+			return withConnections{rescue, &grower{d, d.Connections.Most}, &d.hedger}
 		}
 		p = rescue
 	}
 	if planner, ok := d.Scheduler.(schedule.Planner); ok {
-		return newPlanned(d, p, planner.Plan())
+		return newPlanned(v, p, planner.Plan(), d.Rescue, d.Log)
 	}
 	return p
 }
@@ -81,7 +81,7 @@ func newPolicy(d *download) policy {
 // asPublished is the engine of the thesis: HTTP/2 alone, nobody but the
 // scheduler decides who delivers what, and the first failure of a link that
 // is still needed ends the download, as does silence (Options.GiveUp).
-type asPublished struct{ d *download }
+type asPublished struct{ view view }
 
 func (asPublished) offer(c *tls.Config) *tls.Config {
 	c = c.Clone()
@@ -104,13 +104,7 @@ func (asPublished) accept(r transport.Resource) (whole bool, err error) {
 func (asPublished) watch(context.Context, *linkState) {}
 
 func (p asPublished) supervise(ctx context.Context) {
-	p.d.wg.Go(func() {
-		regularly.Do(ctx, time.Second, func() {
-			p.d.mu.Lock()
-			defer p.d.mu.Unlock()
-			p.d.watchdog.giveUp(time.Since(p.d.start))
-		})
-	})
+	p.view.every(ctx, time.Second, p.view.giveUp)
 }
 
 func (asPublished) eager() bool { return false }
@@ -122,20 +116,20 @@ func (asPublished) tend(time.Duration) {}
 func (asPublished) timed() bool { return false }
 
 func (p asPublished) unreachable(c *connection, err error) (time.Duration, bool) {
-	if p.d.payload != nil && p.d.payload.Free(p.d.part.End()) == 0 {
+	if p.view.isAllAssigned() {
 		return 0, false
 	}
-	p.d.fail(c, err)
+	p.view.fail(c, err)
 	return 0, true
 }
 
 func (p asPublished) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
-	r, ok = p.d.payload.Take(p.d.nextSize(c, now), p.d.limit())
+	r, ok = p.view.take(p.view.nextSize(c, now))
 	return r, "", ok
 }
 
 func (p asPublished) due(c *connection, r *request, _ time.Duration) bool {
-	return p.d.fetcher.overlapped(c, r)
+	return p.view.overlapped(c, r)
 }
 
 func (asPublished) ahead(*connection) quantity.Bytes { return 0 }
@@ -144,6 +138,6 @@ func (asPublished) lost(*connection, quantity.Bytes, time.Duration) {}
 
 func (asPublished) freed() {}
 
-func (p asPublished) failed(c *connection, _ *session, err error) { p.d.fail(c, err) }
+func (p asPublished) failed(c *connection, _ *session, err error) { p.view.fail(c, err) }
 
-func (p asPublished) exclude(c *connection, err error) { p.d.fail(c, err) }
+func (p asPublished) exclude(c *connection, err error) { p.view.fail(c, err) }

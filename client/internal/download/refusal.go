@@ -1,11 +1,14 @@
 package download
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // refusals decides what follows from answers that bring nothing.
@@ -42,4 +45,123 @@ func (rf *refusals) rest(c *connection, err error, least, now time.Duration) {
 func (rf *refusals) pause(c *connection, err error, pause, now time.Duration) {
 	c.notBefore = now + pause
 	rf.d.record(now, &rundir.Ban{Link: c.link.Name, Error: err.Error(), Retry: pause.Nanoseconds()})
+}
+
+// unreachable takes note of an attempt to connect that failed, and returns
+// for how long it backs off.
+func (rf *refusals) unreachable(c *connection, err error) (pause time.Duration, again bool) {
+	c.problem = err
+	if transfer.IsPermanent(err) {
+		rf.exclude(c, err)
+		return 0, true
+	}
+	c.failures++
+	if transfer.IsRefusal(err) {
+		c.failures = max(c.failures, hopeless)
+		rf.goBack(c) // A captive portal may have led it there.
+	}
+	pause = transfer.Backoff(c.failures)
+	now := time.Since(rf.d.start)
+	rf.d.record(now, &rundir.Ban{Link: c.link.Name, Error: err.Error(), Retry: pause.Nanoseconds()})
+	rf.d.Log.Info("link backs off", "link", c.link.Name, "error", err, "for", pause)
+	if rf.d.payload == nil && rf.d.race == nil {
+		for _, other := range rf.d.connections {
+			if other.out == nil && (other.failures < hopeless || other.session != nil) {
+				return pause, true
+			}
+		}
+		rf.d.cancel(rf.d.watchdog.outage(rf.d.watchdog.problems()))
+	}
+	return pause, true
+}
+
+// exclude uses the link no more.
+func (rf *refusals) exclude(c *connection, err error) {
+	now := time.Since(rf.d.start)
+	c = c.link.first()
+	if c.out != nil {
+		return
+	}
+	c.out = err
+	for _, other := range c.link.connections {
+		rf.d.keeper.remove(other, now)
+	}
+	rf.d.keeper.abandon(c, slices.Clone(c.active), excluded, now)
+	for len(c.completing) > 0 {
+		rf.d.keeper.giveUpOn(c, c.completing[0], excluded, now)
+	}
+	if s := c.session; s != nil {
+		c.session = nil
+		rf.d.keeper.close(c, s, false)
+	}
+	c.wake()
+	if rf.d.hasRanges() {
+		rf.d.Log.Warn("link is not used any more", "link", c.link.Name, "error", err)
+		return
+	}
+	if rf.d.payload != nil && slices.ContainsFunc(rf.d.connections, func(other *connection) bool { return other.link.refused != nil }) {
+		rf.d.startRace(err)
+		return
+	}
+	rf.d.cancel(rf.d.watchdog.outage(rf.d.watchdog.problems()))
+}
+
+// failed leaves the link alone, connects it again, or excludes it, as the
+// failure of the request deserves.
+func (rf *refusals) failed(c *connection, s *session, err error) {
+	now := time.Since(rf.d.start)
+	status, mismatch := new(transport.StatusError), new(transport.MismatchError)
+	isStatus := errors.As(err, &status)
+	waits := isStatus && status.Temporary()
+	tooLong := waits && rf.d.GiveUp > 0 && status.RetryAfter > rf.d.GiveUp
+	c.problem = err
+	switch {
+	case isDoubtful(err):
+		rf.doubt(c, s, err, now)
+	case errors.Is(err, transport.ErrNoRanges) && rf.d.payload == nil:
+	case errors.Is(err, transport.ErrNoRanges) && (!rf.d.ranged || c.failures >= mostWhole-1):
+		rf.d.startRace(err)
+	case errors.Is(err, transport.ErrNoRanges):
+		// One of several servers behind the name, most likely.
+		rf.oneTooMany(c, err, 0, now)
+		rf.despair(err, 0, now)
+	case errors.As(err, &mismatch) && mismatch.SameSize:
+		rf.differs(c, s, mismatch, now)
+	case errors.As(err, &mismatch), transfer.IsPermanent(err):
+		rf.exclude(c, err)
+	case waits && !tooLong:
+		rf.oneTooMany(c, err, status.RetryAfter, now)
+		if rf.isNoRange(c, status) {
+			rf.despair(err, leastDespair, now)
+		}
+	case isStatus && !waits && (s != c.session || s.draining):
+		// An earlier one has told.
+	case isStatus && !waits && c.url != rf.d.URL && c.hops < rf.d.maxHops():
+		// What a redirect led to may have expired.
+		c.url = rf.d.URL
+		c.hops++
+		rf.d.keeper.lose(c, s)
+	case isStatus && rf.hasOthers(c, waits):
+		rf.oneTooMany(c, err, 0, now)
+	case tooLong:
+		rf.exclude(c, fmt.Errorf("%w, and asks to wait for %v", err, status.RetryAfter))
+	case isStatus && rf.d.payload != nil && transport.RefusesRanges(status.Code):
+		rf.refuse(c.link, err)
+	case isStatus:
+		rf.exclude(c, err)
+	default:
+		// The requests of one session fail together.
+		if s != c.session || s.draining {
+			return
+		}
+		if !s.delivered || c.failures > 0 {
+			c.failures++
+			c.notBefore = now + transfer.Backoff(c.failures)
+		}
+		s.delivered = false
+		if !s.Usable() {
+			c.broken()
+			rf.d.keeper.lose(c, s)
+		}
+	}
 }

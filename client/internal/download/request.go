@@ -31,14 +31,14 @@ type request struct {
 	alone bool
 	// dropped says that nothing more is wanted.
 	dropped bool
-	// twin, if any, is a request on another connection for the rest of this
-	// one, which it repeats; or the one that this one repeats.
-	twin    *request
-	repeats bool
+	// duplicate is a request on another connection for what is left of this one. Of the
+	// duplicate, for which isDuplicate is true, it is the first request.
+	duplicate   *request
+	isDuplicate bool
 	// hedged says that the first bytes of one of both end the other.
 	hedged bool
 	// surplus says that of what was received only the first needed bytes count:
-	// the twin brings the rest.
+	// the duplicate brings the rest.
 	surplus bool
 	needed  quantity.Bytes
 	cancel  context.CancelFunc

@@ -10,7 +10,12 @@ import (
 )
 
 // thief takes work over from a connection that would end later.
-type thief struct{ d *download }
+type thief struct {
+	d *download
+	// largest and of are memory of decisions, which the next one overwrites.
+	largest []quantity.Bytes
+	of      []victim
+}
 
 // steal takes over a part of what the link that ends last has to deliver.
 func (t *thief) steal(c *connection, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
@@ -61,7 +66,7 @@ type victims struct {
 }
 
 func (t *thief) victims(n int) victims {
-	return victims{cleared(&t.d.scratch.largest, n), cleared(&t.d.scratch.victims, n)}
+	return victims{cleared(&t.largest, n), cleared(&t.of, n)}
 }
 
 // add offers a request of x, which has to do that.
@@ -73,7 +78,7 @@ func (v victims) add(x int, offered victim, work schedule.Work, now time.Duratio
 	if offered.r.received == 0 && (unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay()) {
 		return
 	}
-	if offered.bytes > v.largest[x] && offered.r.twin == nil {
+	if offered.bytes > v.largest[x] && offered.r.duplicate == nil {
 		v.largest[x], v.of[x] = offered.bytes, offered
 	}
 }
@@ -142,7 +147,7 @@ func (t *thief) urgent(c *connection, now time.Duration) (ranges.Range, string, 
 			// Two slow links would take it from each other for ever, and none
 			// of it would come.
 			young := reason == slow && now-r.issued < other.patience()
-			if r.Offset <= first && first < r.limit && r.left() > 0 && !young && r.twin == nil &&
+			if r.Offset <= first && first < r.limit && r.left() > 0 && !young && r.duplicate == nil &&
 				(reason != slow || t.isSooner(c, r, now)) {
 				if reason == slow && r.isHedgeable() {
 					t.d.hedger.hedge(c, other, r, now)

@@ -24,6 +24,8 @@ type origin struct {
 	url  *url.URL
 	// server is the address that answered; empty if it is not known.
 	server string
+	// isPinned says that all links ask there.
+	isPinned bool
 }
 
 // differs decides what follows from an answer of the right size with another
@@ -38,10 +40,10 @@ func (rf *refusals) differs(c *connection, s *session, err *transport.MismatchEr
 		c.failures++
 		rf.pause(c, err, transfer.LeastBackoff, now)
 	case rf.d.race != nil:
-		rf.d.policy.exclude(c, err)
+		rf.exclude(c, err)
 	case known && elsewhere:
-		if !rf.d.pinned {
-			rf.d.pinned = true
+		if !rf.d.origin.isPinned {
+			rf.d.origin.isPinned = true
 			rf.d.Log.Warn("servers of the file differ: all links use the one that began", "server", rf.d.origin.server, "link", c.link.Name, "error", err)
 		}
 		c.url = rf.d.origin.url
@@ -57,7 +59,7 @@ func (rf *refusals) differs(c *connection, s *session, err *transport.MismatchEr
 // startAnew requests the file as a whole, from whatever server. What was written is
 // worth nothing then. Where it cannot be taken back, only the same validator will do.
 func (rf *refusals) startAnew(why error) {
-	rf.d.pinned = false
+	rf.d.origin.isPinned = false
 	_, restarts := rf.d.sink.(Restarter)
 	if restarts = restarts && rf.d.Resource == nil; restarts {
 		rf.d.resource = transport.Resource{Size: rf.d.resource.Size}
@@ -120,14 +122,14 @@ func (rf *refusals) isNoRange(c *connection, status *transport.StatusError) bool
 const leastDespair = time.Second
 
 // dialed is the address to connect to for a URL.
-func (d *download) dialed(u *url.URL) string {
-	if d.pinned && u == d.origin.url {
-		return d.origin.server
+func (o *origin) dialed(u *url.URL) string {
+	if o.isPinned && u == o.url {
+		return o.server
 	}
 	return transport.Address(u)
 }
 
 // reaches reports whether a connection that was kept leads where the download goes.
-func (d *download) reaches(u *url.URL, conn *transport.Conn) bool {
-	return !d.pinned || u != d.origin.url || conn.Socket.RemoteAddr().String() == d.origin.server
+func (o *origin) reaches(u *url.URL, conn *transport.Conn) bool {
+	return !o.isPinned || u != o.url || conn.Socket.RemoteAddr().String() == o.server
 }

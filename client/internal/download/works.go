@@ -10,11 +10,15 @@ import (
 )
 
 // estimates says what work is outstanding, and how fast it is done.
-type estimates struct{ d *download }
+type estimates struct {
+	d *download
+	// of and merge are memory of decisions, which the next one overwrites: they are many.
+	of, merge []schedule.Work
+}
 
 // measured is what the links have to do, and how fast they have been.
 func (e *estimates) measured(now time.Duration) []schedule.Work {
-	works := cleared(&e.d.scratch.works, len(e.d.connections))
+	works := cleared(&e.of, len(e.d.connections))
 	for x, c := range e.d.connections {
 		w := &works[x]
 		*w = schedule.Work{
@@ -47,7 +51,7 @@ func (e *estimates) measured(now time.Duration) []schedule.Work {
 
 // merged sums the outstanding work of each link's connections.
 func (e *estimates) merged(each []schedule.Work, now time.Duration) []schedule.Work {
-	works := e.d.scratch.links[:0]
+	works := e.merge[:0]
 	for x, c := range e.d.connections {
 		if c.isFirst() {
 			works = append(works, each[x])
@@ -64,7 +68,7 @@ func (e *estimates) merged(each []schedule.Work, now time.Duration) []schedule.W
 			works[l.index].Rate = min(works[l.index].Rate, l.Together.Rate(now))
 		}
 	}
-	e.d.scratch.links = works
+	e.merge = works
 	transfer.GuessRates(works, func(x int) (isFresh bool, bandwidth, shown quantity.Rate) {
 		l := e.d.links[x]
 		return l.isFresh(), l.Bandwidth, l.Shown.Rate()
@@ -88,14 +92,6 @@ func (e *estimates) works(now time.Duration) []schedule.Work {
 // isFresh reports whether the link does nothing by which its rate could be
 // known.
 func (c *connection) isFresh() bool { return len(c.active) == 0 || c.pace.Total() == 0 }
-
-// scratch is memory of decisions, which the next one overwrites: they are many.
-type scratch struct {
-	known        []schedule.Link
-	works, links []schedule.Work
-	largest      []quantity.Bytes
-	victims      []victim
-}
 
 // cleared is a slice of n zeros in the memory of another.
 func cleared[T any](memory *[]T, n int) []T {

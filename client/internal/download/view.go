@@ -1,0 +1,146 @@
+package download
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/regularly"
+)
+
+// A view is what every policy may ask of the download, and have it do. All but every is
+// called with the download locked.
+type view interface {
+	// now is the time since the download began.
+	now() time.Duration
+	// every has something done at regular times until ctx ends, with the download locked.
+	every(ctx context.Context, period time.Duration, do func(now time.Duration))
+	// isNew reports whether all bytes are missing.
+	isNew() bool
+	// isVerified reports whether a checksum will prove the whole.
+	isVerified() bool
+	// requests is how many requests there were.
+	requests() int
+	// free is how many bytes may be requested now and have not been, and isAllAssigned
+	// reports whether there are none, whatever the sink has room for.
+	free() quantity.Bytes
+	isAllAssigned() bool
+	// take assigns the next free bytes, at most so many.
+	take(size quantity.Bytes) (r ranges.Range, ok bool)
+	// nextSize is how much the scheduler gives the connection.
+	nextSize(c *connection, now time.Duration) quantity.Bytes
+	// overlapped reports whether enough of the newest request has arrived for the next one.
+	overlapped(c *connection, r *request) bool
+	// assign gives connections work that have none.
+	assign()
+	// failedOver records that a link lost work to another one, nil if it is not known yet.
+	failedOver(from, to *connection, bytes quantity.Bytes, reason string, now time.Duration)
+	// giveUp ends the download if nothing has arrived for too long, and fail in any case.
+	giveUp(now time.Duration)
+	fail(c *connection, err error)
+}
+
+// A planView is what a plan may do besides: it decides which links work at all.
+type planView interface {
+	view
+	// all are the connections; each link has one.
+	all() []*connection
+	// isOver reports whether no ranges are requested any more.
+	isOver() bool
+	// progress is what is known of the whole, if it is known: the part that is to be
+	// downloaded, what of it nobody has been asked for, now and at all, and the first
+	// byte that is missing.
+	progress() (part ranges.Range, free, left, missing quantity.Bytes, isKnown bool)
+	// setWaits says for how many seconds a reader can do without the next bytes.
+	setWaits(seconds float64)
+	// request has the connection request its next range.
+	request(c *connection)
+	// release makes a range free that was assigned, drop takes back what a request has
+	// still to deliver, and forsake has that released of all requests.
+	release(r ranges.Range)
+	drop(c *connection, r *request, now time.Duration) ranges.Range
+	forsake(c *connection, now time.Duration)
+	// disconnect closes the connection's session.
+	disconnect(c *connection)
+}
+
+// fullView is both, of a download.
+type fullView struct{ d *download }
+
+func (v fullView) now() time.Duration { return time.Since(v.d.start) }
+
+func (v fullView) every(ctx context.Context, period time.Duration, do func(now time.Duration)) {
+	v.d.wg.Go(func() {
+		regularly.Do(ctx, period, func() {
+			v.d.mu.Lock()
+			defer v.d.mu.Unlock()
+			do(v.now())
+		})
+	})
+}
+
+func (v fullView) isNew() bool { return v.d.asker.isNew() }
+
+func (v fullView) isVerified() bool { return v.d.Verified }
+
+func (v fullView) requests() int { return v.d.requests }
+
+func (v fullView) free() quantity.Bytes { return v.d.payload.Free(v.d.limit()) }
+
+func (v fullView) isAllAssigned() bool {
+	return v.d.payload != nil && v.d.payload.Free(v.d.part.End()) == 0
+}
+
+func (v fullView) take(size quantity.Bytes) (r ranges.Range, ok bool) {
+	return v.d.payload.Take(size, v.d.limit())
+}
+
+func (v fullView) nextSize(c *connection, now time.Duration) quantity.Bytes {
+	return v.d.nextSize(c, now)
+}
+
+func (v fullView) overlapped(c *connection, r *request) bool { return v.d.fetcher.overlapped(c, r) }
+
+func (v fullView) assign() { v.d.assign() }
+
+func (v fullView) failedOver(from, to *connection, bytes quantity.Bytes, reason string, now time.Duration) {
+	v.d.fetcher.failedOver(from, to, bytes, reason, now)
+}
+
+func (v fullView) giveUp(now time.Duration) { v.d.watchdog.giveUp(now) }
+
+func (v fullView) fail(c *connection, err error) { v.d.fail(c, err) }
+
+func (v fullView) all() []*connection { return v.d.connections }
+
+func (v fullView) isOver() bool { return v.d.ctx.Err() != nil || v.d.race != nil }
+
+func (v fullView) progress() (part ranges.Range, free, left, missing quantity.Bytes, isKnown bool) {
+	if v.d.payload == nil {
+		return part, 0, 0, 0, false
+	}
+	return v.d.part, v.free(), v.d.payload.Free(math.MaxInt64), v.d.payload.Missing().Offset, true
+}
+
+func (v fullView) setWaits(seconds float64) { v.d.waits = seconds }
+
+func (v fullView) request(c *connection) { v.d.fetcher.request(c) }
+
+func (v fullView) release(r ranges.Range) { v.d.payload.Release(r) }
+
+func (v fullView) drop(c *connection, r *request, now time.Duration) ranges.Range {
+	return v.d.fetcher.drop(c, r, now)
+}
+
+func (v fullView) forsake(c *connection, now time.Duration) {
+	v.d.keeper.abandon(c, slices.Clone(c.active), slow, now)
+}
+
+func (v fullView) disconnect(c *connection) {
+	s := c.session
+	c.session = nil
+	v.d.keeper.close(c, s, false)
+}
