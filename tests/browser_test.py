@@ -118,7 +118,7 @@ async def settled(
         quiet = 0 if left else quiet + 1
         if quiet == 2 or passed_s > PATIENCE_S:
             return passed_s, left
-        await asyncio.sleep(POLL_S)
+        await asyncio.sleep(POLL_S)  # The page may begin more requests.
 
 
 class _Late(BaseHTTPRequestHandler):

@@ -230,7 +230,7 @@ def until(what: Callable[[], object], said: Callable[[], str], patience_s: float
     deadline = time.monotonic() + patience_s
     while not what():
         assert time.monotonic() < deadline, said()
-        time.sleep(0.1)
+        time.sleep(0.1)  # It is not so yet.
 
 
 def test_the_stack_downloads_unasked_is_scraped_and_can_be_changed(stack: Stack) -> None:

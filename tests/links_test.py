@@ -316,7 +316,7 @@ def test_a_running_lab_takes_changes(scenario: Callable[..., Path], tmp_path: Pa
         while time.monotonic() < give_up and not (
             (run_dir / "links.jsonl").exists() and lines(run_dir / "links.jsonl")
         ):
-            time.sleep(0.05)
+            time.sleep(0.05)  # There is no sample yet.
         control.send(run_dir, Command(link="lte", down_rate_bps=40_000_000))
         control.send(run_dir, Command(link="nfc", carrier="down"))
         _, err = running.communicate(timeout=120)

@@ -85,7 +85,7 @@ class Live:
         while not what():
             assert self.process.poll() is None, (self.work / "err").read_text()
             assert time.monotonic() < deadline, (self.work / "err").read_text()
-            time.sleep(0.1)
+            time.sleep(0.1)  # It is not so yet.
 
 
 @contextmanager

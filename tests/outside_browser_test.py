@@ -180,7 +180,7 @@ async def end(tab: Tab, patience_s: float = 240.0) -> float:
         assert await tab.value("seen.error") == ""
         if await tab.value("seen.sum"):
             break
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)  # The page is not done yet.
     assert await tab.value("seen.bytes") == SIZE
     assert await tab.value("seen.sum") == zlib.adler32(CONTENT)
     elapsed_ms = await tab.value("seen.last_ms - seen.first_ms")
@@ -192,7 +192,7 @@ async def rate_bps(tab: Tab, seconds: float) -> float:
     looks = []
     for pause_s in (seconds, 0):
         looks.append(await tab.value("[performance.now(), seen.bytes].join(' ')"))
-        await asyncio.sleep(pause_s)
+        await asyncio.sleep(pause_s)  # The rate is measured over this time.
     (begun_ms, before), (ended_ms, after) = (map(float, one.split()) for one in looks)
     return (after - before) * 8 / (ended_ms - begun_ms) * 1e3
 
@@ -241,7 +241,7 @@ def test_a_link_that_goes_is_seen_by_the_browser(
         await begin(tab)
         await tab.until(f"seen.bytes > {begun_bytes}")
         lab.linklab("link", "wifi", "down")
-        await asyncio.sleep(settle_s)
+        await asyncio.sleep(settle_s)  # TCP notices the lost link.
         without = await rate_bps(tab, watched_s)
         lab.linklab("link", "wifi", "up")
         await end(tab)

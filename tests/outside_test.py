@@ -211,14 +211,14 @@ def test_a_lab_that_dies_in_mid_stream(
     while fetched(inside(origin), proxy, "-r", "0-9") is None:
         assert lab.poll() is None, lab.communicate()[1]
         assert time.monotonic() < deadline
-        time.sleep(0.2)
+        time.sleep(0.2)  # The proxy does not answer yet.
     family = family_of(lab)
     with subprocess.Popen(
         ["curl", "-sS", "-o", tmp_path / "part", "-x", proxy, inside(origin)],
         stderr=subprocess.PIPE,
         text=True,
     ) as client:
-        time.sleep(1.5)
+        time.sleep(1.5)  # The download is in its middle by then.
         assert client.poll() is None
         kernels = [one for one in family if one.name().startswith("linux-")]
         assert kernels, [one.name() for one in family]

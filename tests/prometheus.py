@@ -150,5 +150,5 @@ def _wait_until_ready(one: Prometheus, process: subprocess.Popen[bytes], log: Pa
                 return
         except OSError:
             assert process.poll() is None, log.read_text()
-            time.sleep(0.1)
+            time.sleep(0.1)  # It does not answer yet.
     pytest.fail(f"Prometheus does not get ready: {log.read_text()}")

@@ -71,7 +71,7 @@ def test_ctrl_c_is_no_traceback_from_the_first_moment_on(
             stderr=subprocess.PIPE,
             text=True,
         )
-        time.sleep(count * step_s)
+        time.sleep(count * step_s)  # A signal at each moment of the start.
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
         told = [line for line in err.splitlines() if not line.startswith("place: ")]

@@ -331,10 +331,10 @@ signal.signal(signal.SIGINT, cli._Interrupt())
 class Made:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.1)
+        time.sleep(0.1)  # The signal arrives here.
 try:
     Made()
-    time.sleep(10)
+    time.sleep(10)  # Or at the latest here.
 except KeyboardInterrupt:
     print("interrupted")
 """

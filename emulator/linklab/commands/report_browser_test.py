@@ -56,7 +56,7 @@ class Tab:
         for _ in range(300):
             if await self.value(expression):
                 return
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # The page is not there yet.
         raise AssertionError(f"never came: {expression}")
 
 

@@ -63,7 +63,7 @@ def test_an_answer_that_takes_long_after_the_question_s_end_is_no_garbage() -> N
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         content = await reader.read()
         for piece in (content, content):
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # Garbage of the connection could be collected here.
             gc.collect()
             writer.write(piece)
         await writer.drain()
@@ -121,7 +121,7 @@ def test_one_at_a_time_where_there_is_room_for_one_that_waits() -> None:
         nonlocal waiting, most
         waiting += 1
         most = max(most, waiting)
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(0.002)  # Others could connect meanwhile.
         waiting -= 1
         writer.write(relay.GREETING)
         await echo(reader, writer)
@@ -188,7 +188,7 @@ def test_who_is_not_greeted_in_time_is_let_go_and_those_behind_him_have_their_ow
         nonlocal calls
         calls += 1
         if calls > 1:
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.2)  # The first attempt has ended by then.
             writer.write(relay.GREETING + b"there")
         else:
             with contextlib.suppress(ConnectionResetError):
@@ -237,7 +237,7 @@ def test_who_goes_before_he_is_connected_leaves_nothing_behind() -> None:
             _, writer = await asyncio.open_connection(*front.sockets[0].getsockname())
             await came.wait()
             reset(writer)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # The relay has read the reset by then.
             gone.set()
             await asyncio.wait_for(ended.wait(), 10)
 

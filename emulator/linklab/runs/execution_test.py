@@ -59,7 +59,7 @@ def test_an_interrupt_cleans_up_undisturbed_by_a_second_one(
     def interrupted(_: Path) -> None:
         try:
             signal.raise_signal(signum)
-            time.sleep(60)
+            time.sleep(60)  # The signal arrives here.
         finally:
             signal.raise_signal(signal.SIGTERM)
             signal.raise_signal(signal.SIGINT)

@@ -374,6 +374,6 @@ def test_an_execution_on_the_host_is_ended_however_early(
             run.exit_code()
         while not (tmp_path / "begun").exists():
             assert run._process.poll() is None, (run.run_dir / "console.log").read_text()
-            time.sleep(0.001)
+            time.sleep(0.001)  # The run has not begun yet.
         run.close()
         assert run.exit_code() == 0, "it was not killed"

@@ -146,7 +146,7 @@ def test_changes_are_applied_in_order_and_never_early(stage: Stage) -> None:
 
 def test_every_state_is_written_with_its_time_and_lateness(stage: Stage) -> None:
     def late(_: Link, __: LinkState) -> None:
-        time.sleep(0.01)
+        time.sleep(0.01)  # The player gets late.
         stage.end_client()
 
     stage.on_apply = late
@@ -168,7 +168,7 @@ def test_a_change_that_comes_too_late_is_an_error_unless_allowed(
     monkeypatch.setattr(player, "MAX_LATE_S", 0.005)
 
     def late(_: Link, __: LinkState) -> None:
-        time.sleep(0.01)
+        time.sleep(0.01)  # The player gets late.
         stage.end_client()
 
     stage.on_apply = late

@@ -149,7 +149,7 @@ def h2o_of(work: Path, served: Path, uploads: Path) -> Iterator[Ask]:
                 with contextlib.suppress(ConnectionRefusedError):
                     ask("GET", "/", None, {})
                     break
-                time.sleep(0.05)
+                time.sleep(0.05)  # H2O does not listen yet.
             yield ask
         finally:
             process.terminate()
@@ -170,7 +170,7 @@ def test_the_access_log_is_json_that_a_terminal_does_not_obey() -> None:
             log = Path(name, "access")
             deadline = time.monotonic() + 10
             while not log.read_bytes() and time.monotonic() < deadline:
-                time.sleep(0.01)
+                time.sleep(0.01)  # The log is not written yet.
             written = log.read_bytes()
     assert written.strip().decode("ascii").isprintable()
     line = json.loads(written)

@@ -83,12 +83,12 @@ def free_port() -> int:
 SERVE = """
 import socket, sys, time
 print("here", flush=True)
-time.sleep(0.1)
+time.sleep(0.1)  # The port opens only now.
 one = socket.socket(type=getattr(socket, sys.argv[1]))
 one.bind((sys.argv[2], int(sys.argv[3])))
 if one.type == socket.SOCK_STREAM:
     one.listen()
-time.sleep(60)
+time.sleep(60)  # Until the test ends it.
 """
 
 

@@ -95,7 +95,7 @@ def test_what_a_broken_connection_owes_is_asked_for_again(
     assert not one.keeps_up(time.monotonic())
     one.fetch(500, 505, time.monotonic())  # Meanwhile.
     assert not one.reads + one.writes
-    time.sleep(0.06)
+    time.sleep(0.06)  # Longer than AGAIN_S.
     list(one.look(time.monotonic()))
     again, _ = listening.accept()
     again.settimeout(60)
@@ -135,7 +135,7 @@ def test_what_a_silent_link_owes_comes_over_the_own_one(
     assert questions(again, 1) == [(10, 20)]
     again.sendall(answer(10, 20))
     assert looked(one, 10) == {10: CONTENT[10:20]}
-    time.sleep(0.06)
+    time.sleep(0.06)  # Longer than AGAIN_S.
     list(one.look(time.monotonic()))
     listening.accept()
     while not one.reads:
