@@ -25,8 +25,6 @@ from linklab.metrics import links, results
 from linklab.metrics.metric import RUN_LABELS
 from prometheus import GRAFANA
 
-pytestmark = pytest.mark.alone
-
 ALERTING = GRAFANA / "provisioning" / "alerting"
 NOTIFY: dict[str, Any] = yaml.safe_load((ALERTING / "notify.yaml").read_text())
 
@@ -106,6 +104,7 @@ def a_lab_whose(samples: dict[str, float]) -> type[BaseHTTPRequestHandler]:
     return Lab
 
 
+@pytest.mark.alone
 def test_a_failed_run_is_told_and_a_link_that_is_down_stays_on_the_dashboard() -> None:
     names = ("GRAFANA_URL", "GRAFANA_SCRAPES", "LINKLAB_ALERT_TO")
     if missing := [name for name in names if not os.environ.get(name)]:
@@ -134,7 +133,7 @@ def test_a_failed_run_is_told_and_a_link_that_is_down_stays_on_the_dashboard() -
         deadline = time.monotonic() + PATIENCE_S
         while not (told and firing() >= {"LinkDown", "RunFailed"}):
             assert time.monotonic() < deadline, (told, firing())
-            time.sleep(1)
+            time.sleep(1)  # Grafana has not told it yet.
     (alert,) = told
     assert (alert["labels"]["alertname"], alert["status"]) == ("RunFailed", "firing")
     assert alert["annotations"]["summary"].startswith("A run of algorithm-of-alerts-test in")

@@ -19,8 +19,6 @@ import pytest
 from conftest import REPOSITORY, Called, Linklab, command, environment
 from robustness_test import processes_in, until
 
-pytestmark = pytest.mark.alone
-
 ScenarioFile = Callable[..., Path]
 DASK = Path(sys.executable).with_name("dask")
 

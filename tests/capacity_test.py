@@ -14,8 +14,6 @@ import pytest
 from conftest import PROBES, Linklab, lines
 from linklab.core.frames import FRAME_BYTES
 
-pytestmark = pytest.mark.alone
-
 ACK = 66
 START_S = 0.2
 SLOW_BPS, FAST_BPS = 10e3, 300e6

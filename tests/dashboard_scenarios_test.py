@@ -22,13 +22,10 @@ from linklab.runs.beside_baseline import BesideBaseline, Movement
 from prometheus import DASHBOARDS, Prometheus, filled_in, prometheus
 from run_directories import changed_by_hand, finished_run
 
-pytestmark = [
-    pytest.mark.alone,
-    pytest.mark.skipif(
-        shutil.which("promtool") is None,
-        reason="Prometheus is not installed: apt-get install prometheus",
-    ),
-]
+pytestmark = pytest.mark.skipif(
+    shutil.which("promtool") is None,
+    reason="Prometheus is not installed: apt-get install prometheus",
+)
 
 
 def expressions(dashboard: str, title: str) -> list[str]:

@@ -31,8 +31,6 @@ from prometheus import (
 )
 from run_directories import changed_by_hand
 
-pytestmark = pytest.mark.alone
-
 LINKS = {"wifi": "#5794F2", "lte": "#FF9830"}
 FIRST_GLANCE_ROWS = 15
 """Grid rows of 38 pixels that a browser on 1366 x 768 shows below Grafana's and its own bars."""

@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 from conftest import Linklab, lines
 
-pytestmark = pytest.mark.alone
-
 ScenarioFile = Callable[..., Path]
 
 

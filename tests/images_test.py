@@ -8,10 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from linklab.runs import clients
-
-pytestmark = pytest.mark.alone
 
 REPOSITORY = Path(__file__).parents[1]
 EMULATOR, SERVER = (
