@@ -57,13 +57,13 @@ format: setup ## format both languages
 	@$(SETUP)/client format
 
 .PHONY: test-unit
-test-unit: setup ## unit tests of both languages, on all cores
+test-unit: setup ## unit tests of Python, and of the client those that test-race runs in part
 	@$(PYTHON) -m pytest -n auto --dist worksteal emulator
-	@$(SETUP)/client test
+	@$(SETUP)/client test combinations
 
 .PHONY: test-race
-test-race: setup ## the client's unit tests again, beside Go's race detector
-	@$(SETUP)/client test -race
+test-race: setup ## unit tests of the client, with Go's race detector
+	@$(SETUP)/client test race
 
 .PHONY: test-e2e
 test-e2e: setup ## end-to-end tests in the guest, in virtual time
