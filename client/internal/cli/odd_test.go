@@ -110,6 +110,7 @@ func TestOddServers(t *testing.T) {
 // Where servers of one name give the same file other validators, all links go to the one
 // that began, and bring the file together.
 func TestMirrorsThatDiffer(t *testing.T) {
+	t.Parallel()
 	server := oddserver.New(file, oddserver.WithRate(2_000_000))
 	base, links := odd(t, server, oddserver.HTTP2)
 	for _, habit := range []string{"etag-by-address", "date-by-address", "file-by-address"} {
@@ -135,6 +136,7 @@ func TestMirrorsThatDiffer(t *testing.T) {
 // A server that says different things of one file has it sent by one link, and why is
 // said in one line.
 func TestAServerThatContradictsItself(t *testing.T) {
+	t.Parallel()
 	server := oddserver.New(file[:3_000_000], oddserver.WithRate(8_000_000))
 	base, links := odd(t, server, oddserver.HTTP2)
 	for _, habit := range []string{"etag-by-request", "date-by-request"} {

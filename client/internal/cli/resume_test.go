@@ -241,6 +241,7 @@ func snapshot(t *testing.T, directory string) string {
 // A portal that answers the first connection, or the second one, shrinks no part
 // in 16 calls that end early, and the file is whole in the end.
 func TestAPortalNeverShrinksThePart(t *testing.T) {
+	t.Parallel()
 	for _, page := range []http.HandlerFunc{answerLogin, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"login"`)
 		http.ServeContent(w, r, "login.html", modified, strings.NewReader(loginPage))

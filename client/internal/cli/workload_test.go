@@ -27,6 +27,7 @@ func built(t *testing.T) string {
 }
 
 func TestWorkloads(t *testing.T) {
+	t.Parallel()
 	url, flags := serve(t, http.HandlerFunc(content))
 	program := built(t)
 	for _, kind := range [][]string{
@@ -51,6 +52,7 @@ func TestWorkloads(t *testing.T) {
 }
 
 func TestAWorkloadThatFailsSaysSoOnceAndEndsItsProxy(t *testing.T) {
+	t.Parallel()
 	url, flags := serve(t, http.NotFoundHandler())
 	program, directory := built(t), t.TempDir()
 	arguments := append([]string{"workload", "paced", url, "--size", "5MB", "--rate", "8Mbit/s", "--run-dir", directory, "--"}, "proxy", "--link", "lo")
