@@ -30,10 +30,9 @@ func (p *Proxy) mayUse(remote string) bool {
 	return false
 }
 
-// isOurs reports whether the Host header names the proxy by an address, or
-// as localhost. A web page can make its own name resolve to 127.0.0.1 and so
-// have the browser talk to the proxy (DNS rebinding), but it cannot make the
-// browser send another name in Host.
+// isOurs reports whether the Host header names the proxy by an address, or as localhost. A web
+// page can make its own name resolve to 127.0.0.1, so that the browser talks to the proxy (DNS
+// rebinding). But it cannot make the browser send another name in Host.
 func isOurs(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -44,10 +43,10 @@ func isOurs(host string) bool {
 	return err == nil || name == "localhost"
 }
 
-// errLoop says that a request would come back to the proxy.
+// errLoop means that a request would come back to the proxy.
 var errLoop = errors.New("the request leads back to this proxy")
 
-// guarded refuses connections to the proxy itself, by whatever name.
+// guarded returns a dial that refuses connections to the proxy itself, by any name.
 func (p *Proxy) guarded(dial quota.Dial) quota.Dial {
 	return func(ctx context.Context, address string) (link.Socket, error) {
 		socket, err := dial(ctx, address)
@@ -62,8 +61,8 @@ func (p *Proxy) guarded(dial quota.Dial) quota.Dial {
 	}
 }
 
-// isSelf reports whether the connection's far end is the proxy's listener:
-// its port, and an address of this machine.
+// isSelf reports whether the connection leads to the proxy's listener: to its port, at an
+// address of this machine.
 func (p *Proxy) isSelf(conn net.Conn) bool {
 	remote, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok || p.Port == 0 || remote.Port != p.Port {
@@ -84,8 +83,8 @@ func (p *Proxy) isSelf(conn net.Conn) bool {
 	return false
 }
 
-// via is the proxy's entry in Via, which every forwarded request carries. It
-// is another one in each process, so that a chain of proxies is no loop.
+// via returns the proxy's entry in Via, which every forwarded request carries. It differs in
+// each process, so that a chain of proxies is no loop.
 func (p *Proxy) via(protocol string) string {
 	return strings.TrimPrefix(protocol, "HTTP/") + " " + p.name
 }

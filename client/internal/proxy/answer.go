@@ -9,26 +9,25 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// Fields of an answer that hold for its content, and so for no other part of
-// the file: Content-Digest (RFC 9530 2) and Content-MD5 (RFC 2616 14.15).
-// Repr-Digest (RFC 9530 3) and Digest (RFC 3230 4.3.2) are of the whole file
-// in the answer to a range as well.
+// Fields of an answer that describe its content, and no other part of the file:
+// Content-Digest (RFC 9530 2) and Content-MD5 (RFC 2616 14.15). Repr-Digest (RFC 9530 3) and
+// Digest (RFC 3230 4.3.2) describe the whole file, even in the answer to a range.
 var ofContent = []string{"Content-Digest", "Content-Md5"}
 
-// Fields that hold for an answer with its status and its other fields, of which
-// a signature covers some (RFC 9421 2).
+// Signature fields. A signature covers the status and some other fields of an answer (RFC
+// 9421 2).
 var ofMessage = []string{"Signature", "Signature-Input"}
 
-// answer turns the answer to the first request, which brings part of the
-// resource, into that to the client's, which is to bring whole.
+// answer turns the answer to the first request, which brings part of the resource, into the
+// answer to the client, which brings whole.
 func (w wanted) answer(response *http.Response, resource transport.Resource, part, whole ranges.Range) *http.Response {
 	if w.explicit && part == whole {
-		return response // just as the client would have got it
+		return response // The client gets the answer as it came.
 	}
 	answer := *response
 	answer.ContentLength = int64(whole.Length)
 	answer.Header = response.Header.Clone()
-	// They end the first answer, not this one.
+	// Trailers belong to the end of the first answer.
 	answer.Trailer = nil
 	for _, name := range ofMessage {
 		answer.Header.Del(name)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// digested answers a GET of a part of file with all that can be said of it.
+// digested answers a GET of a part of file with all digests and signatures.
 func digested(size int) http.HandlerFunc {
 	content := file[:size]
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +36,7 @@ func digested(size int) http.HandlerFunc {
 		h.Set("Signature", "sig=:AAAA:")
 		h.Set("Trailer", "X-End")
 		w.WriteHeader(status)
-		w.(http.Flusher).Flush() // else it would get a Content-Length, and no trailers
+		w.(http.Flusher).Flush() // Otherwise the answer has a Content-Length and no trailers.
 		w.Write(part)
 		h.Set("X-End", sha256Field(part))
 		h.Set(http.TrailerPrefix+"X-Late", sha256Field(part))
@@ -53,9 +53,9 @@ func md5Field(content []byte) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// What an origin says of the part that the proxy asks for reaches a client only
-// if it is true of what the client gets.
-func TestWhatHoldsForAPartIsNotSaidOfTheWhole(t *testing.T) {
+// What an origin says of the part that the proxy requests reaches a client only if it is true
+// of what the client gets.
+func TestFieldsOfAPartAreRemovedFromTheWhole(t *testing.T) {
 	inAllVersions(t, testWhatHoldsForAPartIsNotSaidOfTheWhole)
 }
 
@@ -121,8 +121,8 @@ func testWhatHoldsForAPartIsNotSaidOfTheWhole(t *testing.T, v version) {
 	}
 }
 
-// What is signed, or good for one request, goes out once and as it came.
-func TestARequestThatHoldsOnlyAsItIs(t *testing.T) {
+// A request that is signed, or valid only once, is sent once and unchanged.
+func TestARequestThatMayNotVaryIsSentUnchanged(t *testing.T) {
 	for _, proof := range [][2]string{
 		{"Signature-Input", `sig=("@method" "range" "accept-encoding")`},
 		{"Signature", "sig=:AAAA:"},
@@ -155,8 +155,8 @@ func TestARequestThatHoldsOnlyAsItIs(t *testing.T) {
 	}
 }
 
-// If-Range says nothing without Range. With one, the answer may leave out what
-// describes the file.
+// If-Range has no meaning without Range. With Range, the answer may omit the description of
+// the file.
 func TestIfRangeWithoutRange(t *testing.T) {
 	o := serve(t, false, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("If-Range") == "" {

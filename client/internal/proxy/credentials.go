@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// mayVary reports whether a request proves who sends it in a way that holds
-// with another Range and Accept-Encoding, too, and more than once. A signature
-// may cover these fields (RFC 9421, and what came before it), and the answer to
-// a challenge may count once (RFC 7616 3.4.5; RFC 9449 11.1).
+// mayVary reports whether a request may be sent with another Range and Accept-Encoding, and
+// more than once. A signature may cover these fields (RFC 9421 and its predecessors), and the
+// answer to a challenge may be valid once (RFC 7616 3.4.5; RFC 9449 11.1).
 func mayVary(header http.Header) bool {
 	for _, name := range []string{"Signature", "Signature-Input", "Dpop"} {
 		if header.Get(name) != "" {
@@ -22,13 +21,13 @@ func mayVary(header http.Header) bool {
 	})
 }
 
-// authScheme is the scheme of credentials, in lower case.
+// authScheme returns the scheme of credentials in lower case.
 func authScheme(credentials string) string {
 	scheme, _, _ := strings.Cut(strings.TrimSpace(credentials), " ")
 	return strings.ToLower(scheme)
 }
 
-// credentialSchemes are those of the credentials of a request.
+// credentialSchemes returns the schemes of a request's credentials.
 func credentialSchemes(header http.Header) (schemes []string) {
 	for _, credentials := range header.Values("Authorization") {
 		schemes = append(schemes, authScheme(credentials))
@@ -36,9 +35,8 @@ func credentialSchemes(header http.Header) (schemes []string) {
 	return schemes
 }
 
-// challenges are the schemes that WWW-Authenticate offers, in lower case
-// (RFC 9110 11.6.1): of its list, the members that are not parameters of the
-// scheme before them.
+// challenges returns the schemes that WWW-Authenticate offers, in lower case (RFC 9110 11.6.1).
+// Its list also has parameters, which follow their scheme.
 func challenges(header http.Header) (schemes []string) {
 	quoted, escaped := false, false
 	for member := range strings.FieldsFuncSeq(strings.Join(header.Values("Www-Authenticate"), ","), func(c rune) bool {
@@ -64,8 +62,8 @@ func challenges(header http.Header) (schemes []string) {
 	return schemes
 }
 
-// authenticatesConnection reports whether credentials of a scheme are for all
-// requests of a connection, and for none of another (RFC 4559 6; MS-NTHT).
+// authenticatesConnection reports whether credentials of a scheme are valid for all requests
+// of one connection, and for no other connection (RFC 4559 6; MS-NTHT).
 func authenticatesConnection(scheme string) bool {
 	return scheme == "ntlm" || scheme == "negotiate" || scheme == "kerberos"
 }

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// requestBody is a client's, of which an origin may not want all.
+// requestBody is a client's body, which an origin may not read to its end.
 type requestBody struct {
 	io.ReadCloser
 	ended atomic.Bool
@@ -22,8 +22,8 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// endEarly lets the connection to a client end with an answer that comes before
-// all of the request: net/http cannot take another request on it, and panics
+// endEarly closes the connection to a client after an answer that comes before the end of the
+// request. net/http cannot read another request from this connection, and panics
 // (go.dev/issue/68560).
 func endEarly(answer http.Header, request *http.Request) {
 	body, ok := request.Context().Value(requestBodyKey{}).(*requestBody)

@@ -45,7 +45,7 @@ func FuzzGatewayURL(f *testing.F) {
 		if !isWeb(u) || prefixed != anonymous || !strings.HasPrefix(text, u.Scheme) {
 			t.Fatalf("%q leads to %s", uri, u)
 		}
-		// Redirects lead through the gateway by such a text.
+		// Redirects contain such a path.
 		again, still, ok := gatewayURL(gatewayPath(u, anonymous))
 		if !ok || still != anonymous || again.String() != u.String() || again.Host != u.Host {
 			t.Errorf("%q leads to %q of host %q, which said again is %v, %v", uri, u, u.Host, again, ok)
@@ -53,7 +53,7 @@ func FuzzGatewayURL(f *testing.F) {
 	})
 }
 
-// Wherever a site redirects to, credentials for it do not get to another.
+// A redirect never brings credentials of one site to another.
 func FuzzRedirect(f *testing.F) {
 	for _, location := range []string{
 		"https://b.example/y", "//b.example", "/y?z#w", "mailto:a@b.example", "", "?", "http:/https://b.example/",
@@ -71,13 +71,13 @@ func FuzzRedirect(f *testing.F) {
 		if text == "" {
 			return
 		}
-		// A client resolves it, with dots as it reads them.
+		// A client resolves the path, with dots as it reads them.
 		to, err := gateway.Parse(gatewayPath(site, false))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if to, err = to.Parse(dots.ReplaceAllString(text, ".")); err != nil {
-			return // not a URL, with or without a gateway
+			return // This is no URL, with or without a gateway.
 		}
 		if to.Scheme != gateway.Scheme && to.Scheme != "https" {
 			return

@@ -12,23 +12,22 @@ import (
 	"github.com/linklab/linklab/client/internal/weburl"
 )
 
-// To a client all sites behind the gateway are one: it keeps what belongs to
-// one (cookies, credentials, what a page may do) for the address of the
-// gateway, and hands it to the next. So the gateway lets nothing through that
-// a client would remember, and tells sites apart by where a request comes from.
+// To a client all sites behind the gateway are one. It stores what belongs to one site (cookies,
+// credentials, permissions of a page) for the address of the gateway, and sends it to the next
+// site. So the gateway removes everything that a client would store, and tells sites apart by
+// the page from which a request comes.
 
 // visit is a request to a site behind the gateway.
 type visit struct {
 	site *url.URL
-	// anonymous says that another site sent the client here: its credentials
-	// are not for this one.
+	// anonymous is true if another site sent the client here. The client's credentials belong
+	// to that other site.
 	anonymous bool
 }
 
 type visitKey struct{}
 
-// visitOf returns the visit that a request is; nil if it did not come through
-// the gateway.
+// visitOf returns the visit of a request, nil if it did not come through the gateway.
 func visitOf(r *http.Request) *visit {
 	v, _ := r.Context().Value(visitKey{}).(*visit)
 	return v
@@ -57,8 +56,7 @@ http://`+r.Host+`/https://HOST/PATH`, http.StatusNotFound)
 		http.Error(w, "multilink: NTLM and Negotiate authenticate a connection, and say nothing of the site: they do not go through the gateway. Use it as an HTTP proxy", http.StatusForbidden)
 		return
 	case target.Path == "":
-		// Credentials for /https://HOST are, to a client, for all of /https://
-		// (RFC 7617 2.2).
+		// A client sends credentials for /https://HOST to all of /https:// (RFC 7617 2.2).
 		target.Path = "/"
 		w.Header().Set("Location", gatewayPath(target, anonymous))
 		w.WriteHeader(http.StatusPermanentRedirect)
@@ -75,11 +73,10 @@ http://`+r.Host+`/https://HOST/PATH`, http.StatusNotFound)
 	p.pass(w, r)
 }
 
-// isForeign reports whether a page that is not the gateway's makes a request.
-// A browser says so in Origin with most requests that could do harm, and with
-// all of them in Sec-Fetch-Site, but that only to addresses which it deems
-// trustworthy: to loopback, not to the rest of the network. A page in a
-// sandbox, as all are that come through the gateway, is of no origin, "null".
+// isForeign reports whether a request comes from a page outside the gateway. Browsers send
+// Origin with most requests that can do harm. They send Sec-Fetch-Site with all requests, but
+// only to trustworthy addresses: to loopback, not to the rest of the network. Pages that came
+// through the gateway are in a sandbox and have the origin "null".
 func isForeign(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
@@ -89,8 +86,8 @@ func isForeign(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header.Values("Origin"), func(origin string) bool { return origin != "http://"+r.Host })
 }
 
-// refer makes Referer, which names a page by its URL at the gateway, name it
-// by its own. A link from one site to another takes no credentials along.
+// refer rewrites Referer, which names a page by its URL at the gateway, to the page's own URL. A
+// link from one site to another carries no credentials.
 func (v *visit) refer(r *http.Request) {
 	referer, err := url.Parse(r.Referer())
 	if err != nil || referer.Host != r.Host {
@@ -107,12 +104,11 @@ func (v *visit) refer(r *http.Request) {
 	}
 }
 
-// anonymousPrefix begins the gateway's URLs to which one site redirects from
-// another.
+// anonymousPrefix begins the gateway's URLs in redirects from one site to another.
 const anonymousPrefix = "anonymous/"
 
-// gatewayURL is the URL after the slash, and whether no credentials are to go
-// there. Some clients make one slash of two.
+// gatewayURL returns the URL after the slash, and whether credentials must not be sent there.
+// Some clients turn two slashes into one.
 func gatewayURL(uri string) (u *url.URL, anonymous, ok bool) {
 	text, anonymous := strings.CutPrefix(strings.TrimPrefix(uri, "/"), anonymousPrefix)
 	for _, scheme := range []string{"https", "http"} {
@@ -124,7 +120,7 @@ func gatewayURL(uri string) (u *url.URL, anonymous, ok bool) {
 	return nil, false, false
 }
 
-// gatewayPath is what gatewayURL reads.
+// gatewayPath returns the path that gatewayURL reads.
 func gatewayPath(u *url.URL, anonymous bool) string {
 	if anonymous {
 		return "/" + anonymousPrefix + u.String()
@@ -132,35 +128,34 @@ func gatewayPath(u *url.URL, anonymous bool) string {
 	return "/" + u.String()
 }
 
-// originOf is the scheme, host and port of a URL, without the scheme's own port
-// (RFC 6454 6.2).
+// originOf returns the scheme, host and port of a URL without the default port (RFC 6454 6.2).
 func originOf(u *url.URL) string {
 	port := map[string]string{"https": ":443", "http": ":80"}[u.Scheme]
 	return u.Scheme + "://" + strings.TrimSuffix(strings.ToLower(u.Host), port)
 }
 
-// ofOrigin are fields by which a site speaks for its whole origin, which at the
-// gateway is that of all sites.
+// ofOrigin are fields that hold for a site's whole origin. At the gateway all sites share one
+// origin.
 var ofOrigin = []string{
 	"Set-Cookie", "Clear-Site-Data", "Strict-Transport-Security", "Alt-Svc", "Service-Worker-Allowed", "Report-To", "Nel",
 }
 
-// modify completes an answer for the way back.
+// modify changes an answer before the client gets it.
 func (v *visit) modify(response *http.Response) error {
 	for _, name := range ofOrigin {
 		response.Header.Del(name)
 	}
-	// What a site serves is no page of the gateway's origin.
+	// A site's page does not belong to the gateway's origin.
 	response.Header.Set("Content-Security-Policy", "sandbox")
 	v.redirect(response.Header)
 	return v.challenge(response)
 }
 
-// dots are dots as a client may read them (WHATWG URL, double-dot segments): in
-// a path of the gateway they could lead from one site to another.
+// dots matches encoded dots (WHATWG URL, double-dot segments). In a path of the gateway they
+// could lead from one site to another.
 var dots = regexp.MustCompile(`(?i)%2e`)
 
-// redirect leads on through the gateway: to another site, without credentials.
+// redirect rewrites a redirect to lead through the gateway, without credentials to another site.
 func (v *visit) redirect(header http.Header) {
 	locations := header.Values("Location")
 	header.Del("Location")
@@ -184,20 +179,18 @@ func (v *visit) redirect(header http.Header) {
 	case to.Scheme != "http" && to.Scheme != "https":
 		header.Set("Location", location)
 	}
-	// Of what is left, a client might yet make a path of the gateway.
+	// A client might still make a path of the gateway from the rest.
 }
 
-// unboundError says that a site asks for credentials which the gateway cannot
-// bind to it.
+// unboundError means that a site asks for credentials which the gateway cannot bind to it.
 type unboundError struct{ reason string }
 
 func (e *unboundError) Error() string { return e.reason }
 
-// challenge makes a client answer this site alone. It takes credentials to be
-// for the realm, at the gateway's address, that the site names: another site
-// could name the same. So the realm is the site, in schemes where nothing else
-// depends on it; others (Digest, and those which authenticate a connection) do
-// not go through the gateway.
+// challenge binds a client's credentials to this site. A client stores credentials for a realm at
+// the gateway's address, and another site could name the same realm. So the realm becomes the
+// site if the scheme allows that. Other schemes do not pass the gateway: Digest, and those that
+// authenticate a connection.
 func (v *visit) challenge(response *http.Response) error {
 	asked := challenges(response.Header)
 	if response.StatusCode == http.StatusUnauthorized && v.anonymous {

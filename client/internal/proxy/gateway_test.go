@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// site is an origin that redirects by ?to=, and asks for what ?ask= says unless
-// it gets credentials.
+// site is an origin that redirects to ?to=, and sends the challenge ?ask= without credentials.
 func site(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	switch {
@@ -26,16 +25,14 @@ func site(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// following is a client that follows redirects, with its credentials as long as
-// the host is the same.
+// following returns a client that follows redirects. It sends its credentials to the same host.
 func following(t *testing.T) *http.Client {
 	c := direct(t)
 	c.CheckRedirect = nil
 	return c
 }
 
-// A client that is led from one site to another does not take along what is
-// meant for the first, by whatever way it is led.
+// A client that is led from one site to another in any way does not bring credentials along.
 func TestCredentialsStayWithTheirSite(t *testing.T) {
 	a, b := serve(t, false, site), serve(t, false, site)
 	address, _ := start(t, nil, nil)
@@ -65,7 +62,7 @@ func TestCredentialsStayWithTheirSite(t *testing.T) {
 	if len(b.seen()) == 0 {
 		t.Error("nobody came to the other site")
 	}
-	// Within a site they do go along.
+	// Within a site credentials are sent.
 	before := len(a.seen())
 	get(t, following(t), gateway+a.URL+"/f?to=/g?to="+a.URL+"/h", "Authorization", "Basic YTpi")
 	asked := a.seen()[before:]
@@ -74,8 +71,7 @@ func TestCredentialsStayWithTheirSite(t *testing.T) {
 	}
 }
 
-// A link to another site takes no credentials along, either, and pages are
-// called by their own names.
+// A link to another site carries no credentials either, and Referer has the page's own URL.
 func TestLinksBetweenSites(t *testing.T) {
 	o := serve(t, false, site)
 	address, _ := start(t, nil, nil)
@@ -96,8 +92,8 @@ func TestLinksBetweenSites(t *testing.T) {
 	}
 }
 
-// A client keeps credentials for a realm and a path of the gateway's address.
-// Both are the site's.
+// A client stores credentials for a realm and a path of the gateway's address. Both belong to
+// the site.
 func TestChallengesOfSites(t *testing.T) {
 	o := serve(t, false, site)
 	address, _ := start(t, nil, nil)
@@ -132,7 +128,7 @@ func TestChallengesOfSites(t *testing.T) {
 	}
 }
 
-// What a site says for its whole origin is not said for the gateway's.
+// Fields for a site's whole origin are removed.
 func TestASiteDoesNotSpeakForTheGateway(t *testing.T) {
 	o := serve(t, false, func(w http.ResponseWriter, r *http.Request) {
 		for _, name := range ofOrigin {
@@ -153,8 +149,8 @@ func TestASiteDoesNotSpeakForTheGateway(t *testing.T) {
 	}
 }
 
-// What browsers tell of the page that makes a request: all of it on loopback,
-// only Origin on other addresses.
+// Browsers tell which page makes a request: fully on loopback, only by Origin on other
+// addresses.
 func TestPagesOfOthers(t *testing.T) {
 	o := serve(t, false, site)
 	address, _ := start(t, nil, nil)
@@ -175,7 +171,7 @@ func TestPagesOfOthers(t *testing.T) {
 		{"POST", "192.168.1.2:8080", []string{"Origin", "null"}, 403},
 		{"OPTIONS", "192.168.1.2:8080", []string{"Origin", "https://evil.example", "Access-Control-Request-Method", "PUT"}, 403},
 		{"GET", "192.168.1.2:8080", []string{"Origin", "https://evil.example", "Connection", "Upgrade", "Upgrade", "websocket"}, 403},
-		// A name that the page made resolve to the gateway.
+		// This name was made to resolve to the gateway.
 		{"GET", "evil.example:" + port, []string{"Origin", "http://evil.example:" + port}, 421},
 		{"GET", "127.0.0.1.evil.example:" + port, nil, 421},
 		{"GET", "localhost.evil.example", nil, 421},

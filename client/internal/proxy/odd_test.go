@@ -24,7 +24,7 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// at dials a name at an address of loopback.
+// at returns a dial to an address of loopback for any name.
 func at(address string) func(context.Context, string) (link.Socket, error) {
 	return func(ctx context.Context, to string) (link.Socket, error) {
 		host, port, _ := net.SplitHostPort(to)
@@ -35,8 +35,8 @@ func at(address string) func(context.Context, string) (link.Socket, error) {
 	}
 }
 
-// Whatever an origin does with ranges, a client that asks for none gets the file, and
-// one that asks for some the right bytes.
+// Whatever an origin does with ranges, a client without ranges gets the file, and a client with
+// ranges gets the right bytes.
 func TestOddOrigins(t *testing.T) {
 	content := file[:3_000_000]
 	server := oddserver.New(content, oddserver.WithRate(8_000_000))
@@ -65,7 +65,7 @@ func TestOddOrigins(t *testing.T) {
 			client, plain := direct(t), origin.Client()
 			part++
 			for i, habit := range oddserver.Habits {
-				// Beside the race detector each habit meets one of the four proxies.
+				// With the race detector each habit is tried with one of the four proxies.
 				if racedetector.On && i%4 != part%4 {
 					continue
 				}
@@ -80,7 +80,7 @@ func TestOddOrigins(t *testing.T) {
 						header, body, err := fetch(client, "http://"+address+"/"+base+path, asked)
 						if asked == "" {
 							if err != nil && habit.Differs {
-								return // It has begun one file, and the server has another one.
+								return // The answer began with one file, and the server has another one.
 							}
 							if err != nil || header.StatusCode != http.StatusOK || !server.Is(habit, body) {
 								t.Errorf("%s: %v, %v, %d bytes", path, status(header), err, len(body))
@@ -141,9 +141,8 @@ func status(r *http.Response) string {
 	return r.Status
 }
 
-// A file that had to be asked for as a whole is finished by all links where the
-// connection fails in the middle.
-func TestAWholeAnswerThatIsCutIsResumed(t *testing.T) {
+// If the connection fails in the middle of a whole file, all links finish the file.
+func TestAnInterruptedWholeAnswerIsResumed(t *testing.T) {
 	for name, first := range map[string]int{"after a refusal": http.StatusServiceUnavailable, "in place of a range": http.StatusOK} {
 		t.Run(name, func(t *testing.T) {
 			var asked atomic.Int32

@@ -8,22 +8,20 @@ import (
 	"sync"
 )
 
-// NTLM and Negotiate authenticate a connection, and a server takes all that
-// comes over it for the same client's. So what a client authenticated is its
-// own: other connections to the proxy do not get it, and it ends with that of
-// the client.
+// NTLM and Negotiate authenticate a connection. A server takes all requests over it for the same
+// client's. So a connection that a client has authenticated is pinned to that client: other
+// clients of the proxy do not use it, and it ends with the client's connection.
 
-// client is a connection of a program to the proxy. Its requests come one
-// after another.
+// client is a connection of a program to the proxy. Its requests follow one another.
 type client struct {
 	mu sync.Mutex
-	// pinned are, by origin, connections of this client alone.
+	// pinned holds the connections of only this client, by origin.
 	pinned map[string]*routes
 }
 
 type clientKey struct{}
 
-// clients are the connections of programs to the proxy.
+// clients holds the connections of programs to the proxy.
 type clients struct{ byConn sync.Map }
 
 func (all *clients) arrive(ctx context.Context, conn net.Conn) context.Context {
@@ -48,7 +46,7 @@ func (all *clients) close() {
 	})
 }
 
-// leave closes what is the client's alone.
+// leave closes the client's pinned connections.
 func (c *client) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,14 +55,14 @@ func (c *client) leave() {
 	}
 }
 
-// pin returns connections for this client alone if a request authenticates one,
-// or an earlier one to that origin did; else nil.
+// pin returns the client's own connections if a request authenticates one, or if an earlier
+// request to that origin did. Otherwise it returns nil.
 func (c *client) pin(request *http.Request, all *routes) *routes {
 	at := originOf(request.URL)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pinned[at] == nil && slices.ContainsFunc(credentialSchemes(request.Header), authenticatesConnection) {
-		c.pinned[at] = all.newOfOne()
+		c.pinned[at] = all.newPinned()
 	}
 	return c.pinned[at]
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// intranet authenticates connections as NTLM does: by two requests on one, for
-// all that follow on it.
+// intranet authenticates connections as NTLM does: two requests on a connection authenticate
+// all later ones on it.
 type intranet struct {
 	mu    sync.Mutex
-	stage map[string]int // by connection
+	stage map[string]int // By connection.
 }
 
 func (s *intranet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -43,8 +43,8 @@ func (s *intranet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "who are you?")
 }
 
-// What one client authenticated no other one gets.
-func TestAnAuthenticatedConnectionIsOneClients(t *testing.T) {
+// A connection that one client authenticated is not used for another client.
+func TestAnAuthenticatedConnectionIsPinned(t *testing.T) {
 	for _, name := range []string{"first link", "second link"} {
 		t.Run(name, func(t *testing.T) {
 			o := serve(t, false, (&intranet{stage: map[string]int{}}).ServeHTTP)
@@ -78,7 +78,7 @@ func TestAnAuthenticatedConnectionIsOneClients(t *testing.T) {
 				t.Fatalf("whoever answered gets %s", response.Status)
 			}
 			refused("another client", mallory)
-			// It stays with the client, with whatever it asks for.
+			// It serves all later requests of the client.
 			for range 2 {
 				if response, got := get(t, alice, o.URL+"/f", "Range", "bytes=1000-"); response.StatusCode != 206 || !bytes.Equal(got, file[1000:]) {
 					t.Errorf("whoever answered gets %s", response.Status)
@@ -88,7 +88,7 @@ func TestAnAuthenticatedConnectionIsOneClients(t *testing.T) {
 				t.Errorf("whoever answered gets %s", response.Status)
 			}
 			refused("another client", mallory)
-			// And ends with its connection.
+			// It ends with the client's connection.
 			alice.CloseIdleConnections()
 			refused("who has come anew", alice)
 			used := map[string]string{"first link": "wifi", "second link": "lte"}[name]
@@ -99,7 +99,7 @@ func TestAnAuthenticatedConnectionIsOneClients(t *testing.T) {
 	}
 }
 
-// The gateway has no connections of one client.
+// The gateway pins no connections.
 func TestTheGatewayAuthenticatesNoConnection(t *testing.T) {
 	o := serve(t, false, (&intranet{stage: map[string]int{}}).ServeHTTP)
 	address, _ := start(t, nil, nil)
@@ -114,8 +114,8 @@ func TestTheGatewayAuthenticatesNoConnection(t *testing.T) {
 	}
 }
 
-// A connection that is authenticated is closed when its client goes.
-func TestWhatIsOneClientsGoesWithIt(t *testing.T) {
+// An authenticated connection is closed when its client goes.
+func TestAPinnedConnectionEndsWithItsClient(t *testing.T) {
 	o := serve(t, false, (&intranet{stage: map[string]int{}}).ServeHTTP)
 	closed := make(chan struct{})
 	address, _ := start(t, nil, func(o *Options) {
@@ -155,8 +155,8 @@ func TestChallenges(t *testing.T) {
 	}
 }
 
-// What is authenticated is on one link: a better one does not have it.
-func TestOneClientsConnectionStaysOnItsLink(t *testing.T) {
+// An authenticated connection is on one link, so no other link is used.
+func TestAPinnedConnectionStaysOnItsLink(t *testing.T) {
 	o := serve(t, false, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.RemoteAddr) })
 	dials := map[string]int{}
 	var own *routes
@@ -170,7 +170,7 @@ func TestOneClientsConnectionStaysOnItsLink(t *testing.T) {
 				return l.Dial(ctx, address)
 			}
 		}
-		own = newRoutes(o.Engine, nil).newOfOne()
+		own = newRoutes(o.Engine, nil).newPinned()
 	})
 	defer own.close()
 	var first string
@@ -187,7 +187,7 @@ func TestOneClientsConnectionStaysOnItsLink(t *testing.T) {
 		if at != first {
 			t.Errorf("the server saw a connection from %s and one from %s", first, at)
 		}
-		// That the first link failed is forgotten after a while.
+		// The failure of the first link is forgotten after a while.
 		for _, route := range own.all {
 			route.failed = time.Time{}
 		}
@@ -197,8 +197,8 @@ func TestOneClientsConnectionStaysOnItsLink(t *testing.T) {
 	}
 }
 
-// A client without connections of its own for a while still gets what others
-// get: what failed is forgotten.
+// A client whose own connections fail for a while still gets other answers, because the failure
+// is forgotten.
 func TestAPinnedConnectionThatCanNotBeMadeAgain(t *testing.T) {
 	o := serve(t, false, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Header.Get("Authorization")) })
 	var mu sync.Mutex

@@ -1,5 +1,5 @@
-// Package proxy lets programs that know nothing of links use all of them: as
-// their HTTP or SOCKS5 proxy, or through URLs that begin with the proxy's.
+// Package proxy lets other programs use all links: as an HTTP or SOCKS5 proxy, or through URLs
+// that begin with the proxy's URL.
 package proxy
 
 import (
@@ -28,27 +28,26 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// Options says how a proxy works.
+// Options configures a proxy.
 type Options struct {
-	// Engine holds what all downloads have in common.
+	// Engine holds the options of all downloads.
 	Engine download.Options
-	// Window is the memory of a stream over several links, in bytes.
+	// Window is the memory of one stream over several links.
 	Window quantity.Bytes
-	// Streams is how many of them there can be at a time; others use one
-	// link.
+	// Streams limits the number of streams at a time. Further requests use one link.
 	Streams int
-	// Allow are the clients beside this machine's that may use the proxy.
+	// Allow lists the addresses of other machines that may use the proxy.
 	Allow []netip.Prefix
-	// Port is the TCP port on which the proxy listens.
+	// Port is the TCP port of the proxy.
 	Port int
-	// Count, if set, is told what links receive outside the engine.
+	// Count, if set, receives the bytes that links receive outside the engine.
 	Count func(link string, bytes quantity.Bytes)
-	// NewRecorder, if set, makes a recorder for each download of the engine.
+	// NewRecorder, if set, returns a recorder for each download of the engine.
 	NewRecorder func() transfer.Recorder
 	Log         *slog.Logger
 }
 
-// Proxy is an HTTP handler.
+// Proxy is the HTTP handler.
 type Proxy struct {
 	Options
 	name    string
@@ -58,10 +57,10 @@ type Proxy struct {
 	serving serving
 }
 
-// bufferSize is what is copied to a client at a time, in bytes.
+// bufferSize is the size of the copies to a client, in bytes.
 const bufferSize = 128 << 10
 
-// New returns a proxy, which is to Serve once.
+// New returns a proxy. Its Serve may be called once.
 func New(o Options) *Proxy {
 	p := &Proxy{Options: o, name: "multilink-" + rand.Text(), serving: serving{ending: make(chan struct{})}}
 	links := make([]transfer.Link, len(o.Engine.Links))
@@ -112,8 +111,8 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// close ends tunnels, and returns when no request is being served any more.
-// The HTTP server, which ends all others, must have been closed.
+// close ends tunnels, and waits for the end of all requests. The HTTP server must be closed
+// before, because it ends all other requests.
 func (p *Proxy) close() {
 	p.serving.end()
 	p.clients.close()
@@ -121,7 +120,7 @@ func (p *Proxy) close() {
 	p.Engine.Pool.Close()
 }
 
-// serving are the requests that are being served, until it ends.
+// serving counts the requests that are being served.
 type serving struct {
 	mu       sync.Mutex
 	requests sync.WaitGroup
@@ -129,8 +128,8 @@ type serving struct {
 	ending chan struct{}
 }
 
-// begin counts a request, whose end calls done. It reports false if none is served
-// any more: one may have come while the server was closed.
+// begin counts a request until done is called. It returns false after end: a request may arrive
+// while the server is being closed.
 func (s *serving) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +144,7 @@ func (s *serving) begin() bool {
 
 func (s *serving) done() { s.requests.Done() }
 
-// end ends tunnels, and returns when no request is being served any more.
+// end ends tunnels, and waits for the end of all requests.
 func (s *serving) end() {
 	s.mu.Lock()
 	close(s.ending)
@@ -186,10 +185,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Proxy) pass(w http.ResponseWriter, r *http.Request) {
-	// An origin may answer before it has the whole request. Without this the
-	// HTTP server would end the request's body as soon as the answer begins,
-	// and the transport the answer, since it cannot read the body. There is
-	// nothing to enable with HTTP/2.
+	// An origin may answer before it has the whole request. Without full duplex the HTTP
+	// server ends the request's body when the answer begins. The transport then ends the
+	// answer, because it cannot read the body. HTTP/2 always has full duplex.
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	if hasBody(r) {
 		body := &requestBody{ReadCloser: r.Body}
@@ -203,17 +201,17 @@ func isWeb(u *url.URL) bool {
 	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
-// rewrite completes a request for the way out.
+// rewrite changes a request before the origin gets it.
 func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	r.Out.Host = r.Out.URL.Host
-	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came, even if it is strange
+	r.Out.URL.RawQuery = r.In.URL.RawQuery // Unchanged, even if it is malformed.
 	r.Out.Header.Add("Via", p.via(r.In.Proto))
 	if _, ok := r.Out.Header["User-Agent"]; !ok {
-		r.Out.Header["User-Agent"] = nil // else net/http adds its own
+		r.Out.Header["User-Agent"] = nil // Otherwise net/http adds its own.
 	}
 }
 
-// modify completes an answer for the way back.
+// modify changes an answer before the client gets it.
 func (p *Proxy) modify(response *http.Response) error {
 	response.Header.Add("Via", p.via(response.Proto))
 	if response.StatusCode != http.StatusSwitchingProtocols {
@@ -223,7 +221,7 @@ func (p *Proxy) modify(response *http.Response) error {
 		return by.modify(response)
 	}
 	if slices.ContainsFunc(challenges(response.Header), authenticatesConnection) {
-		// Without it, clients must not answer (RFC 4559 6).
+		// Without this field clients must not answer (RFC 4559 6).
 		response.Header.Add("Proxy-Support", "Session-Based-Authentication")
 	}
 	return nil
@@ -232,7 +230,7 @@ func (p *Proxy) modify(response *http.Response) error {
 // fail answers a request that could not be forwarded.
 func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		return // the client has gone
+		return // The client is gone.
 	}
 	p.Log.Warn("a request fails", "method", r.Method, "host", r.URL.Host, "error", err)
 	status := http.StatusBadGateway

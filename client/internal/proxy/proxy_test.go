@@ -31,8 +31,7 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// A server lingers for half a second before it closes a connection whose
-// request it did not read to the end.
+// net/http waits half a second before it closes a connection with an unread request.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
 }
@@ -44,7 +43,7 @@ var file = func() []byte {
 	return content
 }()
 
-// origin is a server and what it was asked.
+// origin is a server that records its requests.
 type origin struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -52,17 +51,17 @@ type origin struct {
 	conns    []net.Conn
 }
 
-// serve starts an origin. Its handler answers with file unless one is given.
+// serve starts an origin. Without a handler it answers with file.
 func serve(t *testing.T, secure bool, handler http.HandlerFunc) *origin {
 	t.Helper()
 	return version{http2: true}.serveAs(t, secure, handler)
 }
 
-// version is how a test runs.
+// version is a configuration in which a test runs.
 type version struct {
-	// http2 says what a secure origin speaks.
+	// http2 is true if a secure origin speaks HTTP/2.
 	http2 bool
-	// rescue is the engine's; without it the engine speaks only HTTP/2.
+	// rescue is the engine's option. Without it the engine speaks only HTTP/2.
 	rescue bool
 }
 
@@ -122,14 +121,14 @@ func content(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), bytes.NewReader(file))
 }
 
-// seen are the requests so far.
+// seen returns the requests so far.
 func (o *origin) seen() []*http.Request {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]*http.Request(nil), o.requests...)
 }
 
-// ranges counts the range requests so far, without the first.
+// ranges returns the number of range requests so far, without the first.
 func (o *origin) ranges() (n int) {
 	for _, r := range o.seen() {
 		if r.Header.Get("Range") != "" {
@@ -139,7 +138,7 @@ func (o *origin) ranges() (n int) {
 	return n
 }
 
-// start starts a proxy over two links, which both are the loopback device.
+// start starts a proxy over two links. Both use the loopback device.
 func start(t *testing.T, o *origin, change func(*Options)) (address string, counts *sync.Map) {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -218,7 +217,7 @@ func readAll(t *testing.T, response *http.Response) []byte {
 	return got
 }
 
-// direct is a client without a proxy; through one that uses it.
+// direct returns a client without a proxy, and through returns one with the proxy.
 func direct(t *testing.T) *http.Client {
 	c := &http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	t.Cleanup(c.CloseIdleConnections)
@@ -341,7 +340,7 @@ func TestOtherMethodsPass(t *testing.T) {
 	}
 }
 
-// An answer that comes before the request has been read is whole.
+// An answer that comes before the end of the request is complete.
 func TestAnEarlyAnswer(t *testing.T) {
 	o := serve(t, false, nil)
 	address, _ := start(t, o, nil)
@@ -353,7 +352,7 @@ func TestAnEarlyAnswer(t *testing.T) {
 	}
 }
 
-// A request of which nobody wants the rest costs its connection, not a panic.
+// A request that is not read to its end costs its connection, and causes no panic.
 func TestARequestThatIsNotReadToItsEnd(t *testing.T) {
 	o := serve(t, false, nil)
 	var said overheard.Text
@@ -426,8 +425,8 @@ func TestServersThatCanNotBeSplit(t *testing.T) {
 	}
 }
 
-// An answer of no use gives back the room that it had for a stream.
-func TestAnAnswerOfNoUseLeavesRoomForOthers(t *testing.T) {
+// An answer that is not used gives its stream back.
+func TestAnUnusedAnswerGivesItsStreamBack(t *testing.T) {
 	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/encoded" {
 			w.Header().Set("Content-Encoding", "x-gzip")
@@ -504,8 +503,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// A server that resets the stream of the first range after its last byte has
-// sent all of it.
+// A server that resets the stream of the first range after its last byte has sent all of it.
 func TestAFirstRangeThatDoesNotEnd(t *testing.T) {
 	inAllVersions(t, testAFirstRangeThatDoesNotEnd)
 }
@@ -524,8 +522,7 @@ func testAFirstRangeThatDoesNotEnd(t *testing.T, v version) {
 	}
 }
 
-// A client that reads nothing holds the download; what is requested is
-// bounded by the window.
+// A client that reads nothing pauses the download. The window limits what is requested.
 func TestBackPressure(t *testing.T) { inAllVersions(t, testBackPressure) }
 
 func testBackPressure(t *testing.T, v version) {
@@ -561,7 +558,7 @@ func testBackPressure(t *testing.T, v version) {
 			last = at
 		}
 	}
-	// Beside the window the sockets to the client hold some.
+	// The sockets to the client hold some bytes besides the window.
 	const sockets = 7 << 20
 	if at := settled(); at > firstRange+window+sockets {
 		t.Errorf("bytes to %d were requested for a client that reads nothing", at)
@@ -595,7 +592,7 @@ func testAClientThatHangsUpEndsTheDownload(t *testing.T, v version) {
 		cancel()
 		response.Body.Close()
 	}
-	// The proxy's Close waits for all requests, and goleak for the rest.
+	// The proxy's Close waits for all requests. goleak checks the rest.
 }
 
 func TestAFileThatChangesBreaksTheStream(t *testing.T) {
@@ -621,8 +618,7 @@ func testAFileThatChangesBreaksTheStream(t *testing.T, v version) {
 	}
 }
 
-// A link that breaks or falls silent in the first answer is made up for by
-// the engine.
+// If the link of the first answer fails or falls silent, the engine delivers the rest.
 func TestTheFirstAnswerGoesOnOverOtherLinks(t *testing.T) {
 	inAllVersions(t, testTheFirstAnswerGoesOnOverOtherLinks)
 }
@@ -678,7 +674,7 @@ func TestTunnels(t *testing.T) {
 	}
 }
 
-// connect returns the status of a CONNECT.
+// connect returns the status of a CONNECT request.
 func connect(t *testing.T, address, target string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -749,7 +745,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s %s: %s %.200q, want %d and %q", test.target, test.host, response.Status, text, test.status, test.want)
 		}
 	}
-	// A proxy that is asked for itself as a proxy.
+	// This client uses the proxy to reach the proxy itself.
 	if response, got := get(t, through(t, address), "http://"+address+"/x"); response.StatusCode != 508 {
 		t.Errorf("itself through itself: %s %q", response.Status, got)
 	}

@@ -22,39 +22,38 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// route sends requests over one link, on connections that are kept for a
-// while.
+// route sends requests over one link. It keeps connections for a while.
 type route struct {
 	transfer.Link
 	transport *http.Transport
-	owed      owed
+	pending   pending
 
-	// Guarded by routes.mu.
-	// rate is the highest throughput seen in the last download.
+	// routes.mu guards the fields below.
+
+	// rate is the highest throughput in the last download.
 	rate quantity.Rate
-	// failed is when a connection over the link failed last.
+	// failed is the time of the last failed connection over the link.
 	failed time.Time
 }
 
-// How long a link that could not connect is tried last, and how long an idle
+// failureMemory is how long a link that failed is tried last. idleTime is how long an idle
 // connection is kept.
 const (
 	failureMemory = 10 * time.Second
 	idleTime      = 90 * time.Second
 )
 
-// dialTimeout is how long a link may take to connect before another is tried.
+// dialTimeout limits how long a link may take to connect before another link is tried.
 const dialTimeout = 5 * time.Second
 
-// silence is for how long the other end's kernel may not acknowledge a request,
-// which TCP has sent three to five times by then. A kept connection of a link
-// that died gives no other sign for many minutes. A server that takes its time
-// has acknowledged the request, and is waited for.
+// silence is how long the other end's kernel may leave a request unacknowledged. By then TCP
+// has sent the request three to five times. A kept connection over a dead link gives no other
+// sign for many minutes. A slow server has acknowledged the request, so the proxy waits for it.
 const silence = 3 * time.Second
 
 var errSilent = errors.New("the connection is dead: nothing was acknowledged for " + silence.String())
 
-// dialSoon connects over a link, if need be as soon as the server's failures allow.
+// dialSoon connects over a link. If the Pacer asks to wait, it waits and tries again.
 func dialSoon(ctx context.Context, l transfer.Link, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -76,17 +75,17 @@ func dialSoon(ctx context.Context, l transfer.Link, address string) (net.Conn, e
 	}
 }
 
-// routes are the links, each able to carry any request alone.
+// routes holds the links. Each link can carry any request.
 type routes struct {
 	mu  sync.Mutex
 	all []*route
-	// ofOne says that they are for one client, with one connection in all.
-	ofOne bool
-	tls   *tls.Config
-	// count, if set, is told what links receive.
+	// isPinned is true if these routes serve one client, over one connection in all.
+	isPinned bool
+	tls      *tls.Config
+	// count, if set, receives the bytes that links receive.
 	count func(link string, bytes quantity.Bytes)
 	log   *slog.Logger
-	// patience is how long an answer may take to begin; 0 is for ever.
+	// patience is how long the beginning of an answer may take, 0 for no limit.
 	patience time.Duration
 }
 
@@ -98,9 +97,9 @@ func newRoutes(o download.Options, count func(string, quantity.Bytes)) *routes {
 	return r
 }
 
-// newOfOne returns the same links, as they are to be tried now, for one client.
-func (r *routes) newOfOne() *routes {
-	own := &routes{ofOne: true, tls: r.tls, count: r.count, log: r.log, patience: r.patience}
+// newPinned returns routes over the same links for one client, in the present order.
+func (r *routes) newPinned() *routes {
+	own := &routes{isPinned: true, tls: r.tls, count: r.count, log: r.log, patience: r.patience}
 	for _, route := range r.best() {
 		own.all = append(own.all, own.route(route.Link))
 	}
@@ -122,7 +121,7 @@ func (r *routes) route(l transfer.Link) *route {
 		}
 		return &transport.EndNoticer{Conn: conn}, nil
 	}
-	// A transport writes in its configuration when it is used first.
+	// A transport changes its configuration at its first use.
 	by.TLSClientConfig = r.tls.Clone()
 	by.TLSHandshakeTimeout = 10 * time.Second
 	by.IdleConnTimeout = idleTime
@@ -130,7 +129,7 @@ func (r *routes) route(l transfer.Link) *route {
 	by.ExpectContinueTimeout = time.Second
 	by.Protocols = new(http.Protocols)
 	by.Protocols.SetHTTP1(true)
-	if r.ofOne {
+	if r.isPinned {
 		by.MaxConnsPerHost = 1
 	} else {
 		by.MaxIdleConnsPerHost = 4
@@ -139,8 +138,8 @@ func (r *routes) route(l transfer.Link) *route {
 	return &route{Link: l, transport: by}
 }
 
-// best returns the links in the order in which to try them: those that work,
-// the fastest first, and as the user gave them while nothing is known.
+// best returns the links in the order in which to try them: links without a recent failure
+// first, the fastest first. Before anything is known, the user's order stays.
 func (r *routes) best() []*route {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +161,7 @@ func (r *routes) best() []*route {
 	return ordered
 }
 
-// learn takes over what a download measured.
+// learn records the rates that a download measured.
 func (r *routes) learn(s rundir.Summary) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,9 +172,9 @@ func (r *routes) learn(s rundir.Summary) {
 	}
 }
 
-// settle keeps one client's requests on the link that has its connection.
+// settle keeps one client's requests on the link of its connection.
 func (r *routes) settle(on *route) {
-	if r.ofOne {
+	if r.isPinned {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.all = []*route{on}
@@ -188,8 +187,8 @@ func (r *routes) fail(failed *route) {
 	failed.failed = time.Now()
 }
 
-// RoundTrip sends a request over the best link, and over the next one if that
-// cannot connect or, for a request that may be repeated, does not answer.
+// RoundTrip sends a request over the best link. It uses the next link if the best cannot connect,
+// or does not answer a request that may be repeated.
 func (r *routes) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, _, err := r.send(request)
 	return response, err
@@ -197,8 +196,7 @@ func (r *routes) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func (r *routes) send(request *http.Request) (response *http.Response, by *route, err error) {
 	if hasBody(request) {
-		// A transport that cannot connect closes the body, which the next
-		// one needs.
+		// A transport that cannot connect closes the body, and the next one needs the body.
 		request = request.Clone(request.Context())
 		request.Body = io.NopCloser(request.Body)
 	}
@@ -213,7 +211,7 @@ func (r *routes) send(request *http.Request) (response *http.Response, by *route
 			return response, route, nil
 		}
 		if errors.Is(err, errSilent) && i < links {
-			// The link may have come back without its old connections.
+			// The link may be back without its old connections.
 			route.transport.CloseIdleConnections()
 			order = append(order, route)
 		}
@@ -229,13 +227,13 @@ func (r *routes) send(request *http.Request) (response *http.Response, by *route
 	return nil, nil, errors.Join(failures...)
 }
 
-// try sends a request over one link. One that may be repeated fails with
-// errSilent if its connection is dead.
+// try sends a request over one link. A request that may be repeated fails with errSilent if its
+// connection is dead.
 func (r *routes) try(route *route, request *http.Request) (*http.Response, error) {
 	if !mayRepeat(request, nil) {
 		return r.over(route, request)
 	}
-	// Without an error the context must live on: the answer's body needs it.
+	// Without an error the context must stay alive, because the answer's body needs it.
 	ctx, cancel := context.WithCancelCause(request.Context())
 	answered := make(chan struct{})
 	defer close(answered)
@@ -255,7 +253,7 @@ func (r *routes) try(route *route, request *http.Request) (*http.Response, error
 	return response, err
 }
 
-// watch calls dead if the connection is silent before the answer comes.
+// watch calls dead if the connection falls silent before the answer.
 func watch(conn *link.Conn, answered <-chan struct{}, dead func()) {
 	ticker := time.NewTicker(silence / 3)
 	defer ticker.Stop()
@@ -269,7 +267,7 @@ func watch(conn *link.Conn, answered <-chan struct{}, dead func()) {
 		}
 		bytes, all, err := conn.Acknowledged()
 		if err != nil {
-			return // the connection is closed, which the transport notices
+			return // The connection is closed. The transport notices.
 		}
 		if all || bytes != last {
 			heard, last = time.Now(), bytes
@@ -280,12 +278,12 @@ func watch(conn *link.Conn, answered <-chan struct{}, dead func()) {
 
 // over sends a request over one link.
 func (r *routes) over(route *route, request *http.Request) (*http.Response, error) {
-	request, done := route.owed.follow(request)
-	response, err := uncut(route.transport, request, r.log)
+	request, done := route.pending.follow(request)
+	response, err := guardEnd(route.transport, request, r.log)
 	if err != nil || response.StatusCode == http.StatusSwitchingProtocols {
 		done()
 	} else {
-		response.Body = &owedBody{response.Body, done}
+		response.Body = &pendingBody{response.Body, done}
 	}
 	if err == nil && r.count != nil && response.StatusCode != http.StatusSwitchingProtocols {
 		response.Body = &countedBody{response.Body, route.Name, r.count}
@@ -293,8 +291,8 @@ func (r *routes) over(route *route, request *http.Request) (*http.Response, erro
 	return response, err
 }
 
-// dial connects over the best link that can. The client decides how many connections
-// it wants, and what passes is its own: to the Pacer each has proved itself.
+// dial connects over the best link that can connect. The Pacer counts each connection as useful,
+// because the client decides how many it needs and what they carry.
 func (r *routes) dial(ctx context.Context, address string) (conn net.Conn, by *route, err error) {
 	var failures []error
 	for _, route := range r.best() {
@@ -318,20 +316,20 @@ func (r *routes) close() {
 	}
 }
 
-// mayRepeat reports whether a request that failed may be sent again: if it
-// cannot have been sent, or asks for nothing but data.
+// mayRepeat reports whether a failed request may be sent again: it was certainly not sent, or it
+// only reads.
 func mayRepeat(request *http.Request, err error) bool {
 	if dial := new(net.OpError); errors.As(err, &dial) && dial.Op == "dial" || link.Wait(err) > 0 || errors.As(err, new(*quota.CapError)) {
 		return true
 	}
-	// A body may have been read in part.
+	// A part of a body may have been read.
 	isData := request.Method == http.MethodGet || request.Method == http.MethodHead || request.Method == http.MethodOptions
 	return isData && !hasBody(request)
 }
 
 func hasBody(request *http.Request) bool { return request.Body != nil && request.Body != http.NoBody }
 
-// linkError says on which link something failed.
+// linkError adds the link to an error.
 type linkError struct {
 	link string
 	err  error
@@ -340,7 +338,7 @@ type linkError struct {
 func (e *linkError) Error() string { return "link " + e.link + ": " + e.err.Error() }
 func (e *linkError) Unwrap() error { return e.err }
 
-// countedBody tells how much of it is read.
+// countedBody counts the bytes that are read of a body.
 type countedBody struct {
 	io.ReadCloser
 	link  string

@@ -20,8 +20,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quota"
 )
 
-// deafen drops all that arrives on the connections that the origin has, as a
-// link does that died.
+// deafen drops all that arrives on the origin's connections, like a dead link.
 func (o *origin) deafen(t *testing.T) {
 	t.Helper()
 	drop := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}}
@@ -42,7 +41,7 @@ func (o *origin) deafen(t *testing.T) {
 	}
 }
 
-// A connection that was kept while its link died holds no request up for long.
+// A connection that was kept while its link died delays a request only briefly.
 func TestADeadKeptConnection(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -77,8 +76,7 @@ func TestADeadKeptConnection(t *testing.T) {
 	}
 }
 
-// Links that are used for the first time at once have no configuration in
-// common, nor with the engine.
+// Links that are first used at the same time share no TLS configuration, nor with the engine.
 func TestLinksShareNoTLSConfiguration(t *testing.T) {
 	o := serve(t, true, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "small") })
 	var config *tls.Config
@@ -110,7 +108,7 @@ func TestLinksShareNoTLSConfiguration(t *testing.T) {
 	}
 }
 
-// A server that takes its time is asked once.
+// A slow server is asked once.
 func TestASlowServer(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
@@ -128,7 +126,7 @@ func TestASlowServer(t *testing.T) {
 	}
 }
 
-// What was never sent may be sent over another link, whatever it asks for.
+// A request that was never sent may be sent over another link, whatever its method.
 func TestALinkThatCannotConnectIsPassedOver(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodDelete, http.MethodPost} {
 		o := serve(t, false, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "done") })

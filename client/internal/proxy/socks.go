@@ -11,12 +11,10 @@ import (
 	"github.com/linklab/linklab/client/internal/socks"
 )
 
-// socksWithin is how long a client of SOCKS5 may take to say where to, and a
-// link to get there.
+// socksWithin limits how long a SOCKS5 client may take for its request, and a link to connect.
 const socksWithin = 30 * time.Second
 
-// socks serves a client that speaks SOCKS5 until its connection ends; from is
-// what it says.
+// socks serves a SOCKS5 client until its connection ends. It reads from from.
 func (p *Proxy) socks(ctx context.Context, client *net.TCPConn, from io.Reader) {
 	if !p.serving.begin() {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// bySOCKS is a client by net/http's own SOCKS5, which leaves names to the proxy.
+// bySOCKS returns a client with net/http's SOCKS5, which lets the proxy resolve names.
 func bySOCKS(t *testing.T, address string) *http.Client {
 	c := direct(t)
 	c.Transport.(*http.Transport).Proxy = http.ProxyURL(&url.URL{Scheme: "socks5h", Host: address})
@@ -53,7 +53,7 @@ func TestSOCKSAndHTTPOnOnePort(t *testing.T) {
 	}
 }
 
-// ask sends bytes to the proxy, says no more, and returns all that it answers.
+// ask sends bytes to the proxy, ends its side, and returns the whole answer.
 func ask(t *testing.T, proxy, said string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", proxy)
@@ -72,7 +72,7 @@ func ask(t *testing.T, proxy, said string) string {
 
 func portOf(address string) uint16 { return netip.MustParseAddrPort(address).Port() }
 
-// toPort is where a SOCKS request leads, on this machine.
+// toPort returns a SOCKS request for a port of this machine.
 func toPort(port uint16) string {
 	return string([]byte{0, 1, 127, 0, 0, 1, byte(port >> 8), byte(port)})
 }
@@ -122,8 +122,8 @@ func TestWhatSOCKSRefuses(t *testing.T) {
 	}
 }
 
-// What a client sends before it has been answered is not lost, and it may end
-// before the server does.
+// Bytes that a client sends before the reply are not lost. The client may end its side before the
+// server does.
 func TestASOCKSClientThatDoesNotWait(t *testing.T) {
 	server := listen(t, func(conn *net.TCPConn) {
 		question, err := io.ReadAll(conn)
@@ -136,7 +136,7 @@ func TestASOCKSClientThatDoesNotWait(t *testing.T) {
 	}
 }
 
-// Tunnels and clients that hesitate end with the proxy; start waits for that.
+// Tunnels and slow clients end with the proxy. start waits for that.
 func TestSOCKSEndsWithTheProxy(t *testing.T) {
 	server := listen(t, func(*net.TCPConn) { <-t.Context().Done() })
 	address, _ := start(t, nil, nil)

@@ -19,14 +19,13 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// firstRange is what the first request of a GET asks for, in bytes. It goes
-// over one link on a connection that may be open already, tells size and
-// validator, and is all there is to do for something small. Its time is about
-// that in which all links connect for the rest.
+// firstRange is the size of the first range of a GET, in bytes. One link requests it, perhaps on
+// an open connection. It tells size and validator, and is enough for a small file. It takes
+// about as long as all links need to connect for the rest.
 const firstRange = 512 << 10
 
-// splitter answers a GET over all links if that is of use, and any request
-// over one link if not. It is an http.RoundTripper.
+// splitter answers a GET over all links if that helps, and any other request over one link. It is
+// an http.RoundTripper.
 type splitter struct {
 	routes  *routes
 	engine  download.Options
@@ -55,7 +54,7 @@ func (s *splitter) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// acquire takes room for a stream, if there is any.
+// acquire reserves a stream. It returns false if there are too many.
 func (s *splitter) acquire() bool {
 	select {
 	case s.streams <- struct{}{}:
@@ -67,7 +66,7 @@ func (s *splitter) acquire() bool {
 
 func (s *splitter) release() { <-s.streams }
 
-// streams reports whether a response keeps its room until its body is closed.
+// streams reports whether a response keeps its stream until its body is closed.
 func streams(response *http.Response) bool {
 	_, ok := response.Body.(*continuedBody)
 	return ok
@@ -82,11 +81,11 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 	}))
 	first.Header.Set("Range", transport.RangeHeader(wanted.first()))
 	if !wanted.explicit {
-		// It has no meaning without Range (RFC 9110 13.1.5), and must not get
-		// one: the answer would be without what describes the file (15.3.7).
+		// If-Range has no meaning without Range (RFC 9110 13.1.5), and must not get one: the
+		// answer would omit the description of the file (15.3.7).
 		first.Header.Del("If-Range")
 	}
-	// A range of an encoded body is of use to nobody who did not ask for it.
+	// Other clients cannot use a range of an encoded body.
 	first.Header.Set(acceptEncoding, "identity")
 	response, route, err := s.routes.send(first)
 	if err != nil {
@@ -96,8 +95,8 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 	body := &firstBody{ReadCloser: response.Body, cancel: cancel}
 	response.Body = body
 	if transport.RefusesRanges(response.StatusCode) && !wanted.isFirst() {
-		// The client did not ask for this range, which may be why: some serve none, and
-		// the first byte of an empty file cannot be had.
+		// The range may be the reason, and the client did not ask for it: some servers serve none,
+		// and an empty file has no first byte.
 		response.Body.Close()
 		return s.plain(route, request)
 	}
@@ -107,7 +106,7 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 	}
 	resource, part, err := transport.Partial(response)
 	if err != nil || part.Offset != wanted.offset || part.End() > wanted.first().End() {
-		// Whatever this is, a plain request must do.
+		// This answer cannot be used, so send a plain request.
 		response.Body.Close()
 		return s.plain(route, request)
 	}
@@ -117,7 +116,7 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 		StatusCode: response.StatusCode, Header: response.Header, ContentLength: response.ContentLength, Body: body.ReadCloser,
 	}, part)
 	if err != nil {
-		// So must it with an encoded part, or one of another length.
+		// The part is encoded or has another length, so send a plain request.
 		response.Body.Close()
 		return s.plain(route, request)
 	}
@@ -128,7 +127,7 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 	answer := wanted.answer(response, resource, part, whole)
 	if rest := (ranges.Range{Offset: part.End(), Length: whole.End() - part.End()}); rest.Length > 0 {
 		if !resource.HasValidator() {
-			// Nothing would prove that several ranges are of one file.
+			// Nothing would prove that several ranges belong to one file.
 			response.Body.Close()
 			return s.plain(route, request)
 		}
@@ -137,7 +136,7 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 	return answer, nil
 }
 
-// plain sends a request as the client did. Who asked for no range gets none.
+// plain sends a request as the client did, without a range that it did not ask for.
 func (s *splitter) plain(route *route, request *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(request.Context())
 	response, err := s.routes.over(route, request.WithContext(ctx))
@@ -155,8 +154,8 @@ func (s *splitter) plain(route *route, request *http.Request) (*http.Response, e
 	return response, nil
 }
 
-// resumable lets all links bring the rest of an answer whose connection fails, if it
-// says what it brings and how to tell that it is the same file.
+// resumable lets all links deliver the rest of an answer whose connection fails. The answer must
+// tell which bytes it brings, and have a validator.
 func (s *splitter) resumable(body *firstBody, request *http.Request, response *http.Response) {
 	resource, ok := transport.Complete(response)
 	part := ranges.Range{Length: resource.Size}
@@ -170,7 +169,7 @@ func (s *splitter) resumable(body *firstBody, request *http.Request, response *h
 	}
 }
 
-// stream gets a part of a resource over all links, in order.
+// stream downloads a part of a resource over all links, in order.
 func (s *splitter) stream(request *http.Request, resource transport.Resource, part ranges.Range, done func()) *streamBody {
 	window := reorder.NewWindow(s.window)
 	o := s.engine
@@ -193,7 +192,7 @@ func (s *splitter) stream(request *http.Request, resource transport.Resource, pa
 	return body
 }
 
-// streamBody is what the engine brings.
+// streamBody reads what the engine delivers.
 type streamBody struct {
 	*reorder.Window
 	cancel  context.CancelFunc
@@ -209,27 +208,26 @@ func (b *streamBody) Close() error {
 
 const acceptEncoding = "Accept-Encoding"
 
-// stallTime is how long the first body may bring nothing.
+// stallTime is how long the first body may deliver nothing.
 const stallTime = 5 * time.Second
 
-// firstBody is the body of the first answer. If its link fails, the others
-// bring the rest of it.
+// firstBody is the body of the first answer. If its link fails, the other links deliver the rest.
 type firstBody struct {
 	io.ReadCloser
 	cancel context.CancelFunc
 
-	// rest is what has not been read. Without resume it is not known.
+	// rest is the unread range. It is unknown without resume.
 	rest   ranges.Range
 	stall  *time.Timer
 	lowest quantity.Rate
-	// waited is for how long it was read, and came what that brought, of late.
+	// waited is the recent time spent in Read. came counts the bytes in that time.
 	waited  time.Duration
 	came    quantity.Bytes
 	resume  func(rest ranges.Range) io.ReadCloser
 	resumed io.ReadCloser
 }
 
-// resumeBy has a splitter bring the part that the body is to bring, from where it fails.
+// resumeBy lets a splitter deliver the rest of the part if the body fails.
 func (b *firstBody) resumeBy(s *splitter, request *http.Request, resource transport.Resource, part ranges.Range) {
 	b.rest, b.stall = part, time.AfterFunc(stallTime, b.cancel)
 	b.lowest = s.engine.LowestRate
@@ -262,7 +260,7 @@ func (b *firstBody) Read(p []byte) (int, error) {
 		b.resumed = b.resume(b.rest)
 		err = nil
 	case !errors.Is(err, transport.ErrTooLong):
-		err = io.EOF // all is here, only its end was not told
+		err = io.EOF // All bytes are here. Only the end was not announced.
 	}
 	return n, err
 }
@@ -279,10 +277,10 @@ func (b *firstBody) Close() error {
 	return err
 }
 
-// continuedBody is the first answer and then the rest.
+// continuedBody is the first answer followed by the rest.
 type continuedBody struct {
 	begin, rest io.ReadCloser
-	begun       bool // all of begin is read
+	begun       bool // All of begin was read.
 }
 
 func (b *continuedBody) Read(p []byte) (int, error) {
@@ -300,7 +298,7 @@ func (b *continuedBody) Close() error {
 	return errors.Join(b.begin.Close(), b.rest.Close())
 }
 
-// engineHeader are the headers of a request that go with every range of it.
+// engineHeader returns the fields of a request that every range request carries.
 func engineHeader(header http.Header) http.Header {
 	h := header.Clone()
 	for name := range h {
@@ -314,18 +312,18 @@ func engineHeader(header http.Header) http.Header {
 
 // wanted is the part of a resource that a client wants.
 type wanted struct {
-	// offset is where it begins; end is where it ends, at most.
+	// offset is its first byte. end is the upper limit of its end.
 	offset, end quantity.Bytes
-	// explicit says that the client asked for a range.
+	// explicit is true if the client asked for a range.
 	explicit bool
 }
 
-// unbounded is the end of what goes on to the end of the resource.
+// unbounded is the end of a range up to the end of the resource.
 const unbounded = 1<<63 - 1
 
-// wantedRange reads what a request asks for. It reports false if that cannot
-// be put together from ranges: it is no GET, or asks for the last bytes or
-// several ranges, or is to change the protocol, or holds only as it is.
+// wantedRange returns the part that a request asks for. It returns false if several ranges cannot
+// make up the answer: the request is no GET, asks for the last bytes or for several ranges,
+// changes the protocol, or may not be varied.
 func wantedRange(request *http.Request) (w wanted, ok bool) {
 	if request.Method != http.MethodGet || request.Header.Get("Upgrade") != "" || hasBody(request) || !mayVary(request.Header) {
 		return wanted{}, false
@@ -334,7 +332,7 @@ func wantedRange(request *http.Request) (w wanted, ok bool) {
 	if len(values) == 0 {
 		return wanted{end: unbounded}, true
 	}
-	// RFC 9110 14.2: FIRST- or FIRST-LAST.
+	// The form is FIRST- or FIRST-LAST (RFC 9110 14.2).
 	text, ok := strings.CutPrefix(values[0], "bytes=")
 	first, last, isSpan := strings.Cut(text, "-")
 	if !ok || !isSpan || len(values) > 1 {
@@ -355,10 +353,10 @@ func wantedRange(request *http.Request) (w wanted, ok bool) {
 	return w, true
 }
 
-// first is the range to ask for first.
+// first returns the range of the first request.
 func (w wanted) first() ranges.Range {
 	return ranges.Range{Offset: w.offset, Length: min(firstRange, w.end-w.offset)}
 }
 
-// isFirst reports whether the range to ask for first is what the client asked for.
+// isFirst reports whether the client asked for exactly the range of the first request.
 func (w wanted) isFirst() bool { return w.explicit && w.first().End() == w.end }

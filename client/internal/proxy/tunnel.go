@@ -11,9 +11,8 @@ import (
 	"github.com/linklab/linklab/client/internal/link"
 )
 
-// tunnel connects the client with a server over one link. What passes is
-// encrypted, so that there is nothing to split; programs that cannot use the
-// gateway for https at least work.
+// tunnel connects the client with a server over one link. The traffic is encrypted, so it cannot
+// be split. But programs that cannot use the gateway for https work.
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	if err := mayTunnel(r.Host); err != nil {
 		http.Error(w, "multilink: "+err.Error(), http.StatusForbidden)
@@ -37,14 +36,14 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	p.join(client, buffered, server, route)
 }
 
-// join passes on what a client says, which is read from there, and what the
-// server says that a link leads to, until both have ended or the proxy does.
+// join copies bytes between a client and a server until both sides have ended, or the proxy ends.
+// It reads the client's bytes from from.
 func (p *Proxy) join(client net.Conn, from io.Reader, server net.Conn, route *route) {
-	// Who uses it asks, if he wants to, whether the server is there.
+	// The client itself may ask whether the server is alive.
 	if own, ok := below[*link.Conn](server); ok {
 		own.Owes(false)
 	}
-	// Nobody else ends these connections when the proxy ends.
+	// Nothing else ends these connections when the proxy ends.
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
@@ -55,8 +54,7 @@ func (p *Proxy) join(client net.Conn, from io.Reader, server net.Conn, route *ro
 		case <-stop:
 		}
 	}()
-	// A side that has ended may still want to hear the other; one that broke
-	// off does not.
+	// A side that has ended may still receive. A side that broke off does not.
 	end := func(to net.Conn, err error) {
 		if err == nil {
 			closeWrite(to)
@@ -81,8 +79,7 @@ func (p *Proxy) join(client net.Conn, from io.Reader, server net.Conn, route *ro
 	both.Wait()
 }
 
-// closeWrite says that no more comes, or closes the connection if it cannot
-// say that.
+// closeWrite ends the sending, or closes the connection if it cannot.
 func closeWrite(conn net.Conn) {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		return
@@ -90,8 +87,7 @@ func closeWrite(conn net.Conn) {
 	conn.Close()
 }
 
-// mayTunnel refuses ports below 1024 that are not of https: a tunnel to a
-// mail server serves spam.
+// mayTunnel refuses ports below 1024 except https: a tunnel to a mail server could send spam.
 func mayTunnel(address string) error {
 	_, text, err := net.SplitHostPort(address)
 	port, portErr := strconv.ParseUint(text, 10, 16)

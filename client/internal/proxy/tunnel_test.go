@@ -15,7 +15,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quota"
 )
 
-// listen starts a server of the test that serves one connection.
+// listen starts a server that serves one connection.
 func listen(t *testing.T, serve func(*net.TCPConn)) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,7 +56,7 @@ func openTunnel(t *testing.T, proxy, target string) *net.TCPConn {
 }
 
 // Browsers open connections that they may never use, and close them again.
-func TestTunnelsThatSayNothingAreNotHeldUp(t *testing.T) {
+func TestUnusedTunnelsDoNotDelayOthers(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -73,14 +73,14 @@ func TestTunnelsThatSayNothingAreNotHeldUp(t *testing.T) {
 		for range 20 {
 			open = append(open, openTunnel(t, address, listener.Addr().String()))
 		}
-		time.Sleep(400 * time.Millisecond) // What the Pacer calls a while.
+		time.Sleep(400 * time.Millisecond) // Less than mostUnknown of the Pacer.
 		for _, conn := range open {
 			conn.Close()
 		}
 	}
 }
 
-// A client that has said all it has to say still gets the answer.
+// A client that has ended its side still gets the answer.
 func TestATunnelThatIsHalfClosed(t *testing.T) {
 	for _, limited := range []bool{false, true} {
 		t.Run(fmt.Sprintf("limited=%v", limited), func(t *testing.T) {
@@ -106,8 +106,7 @@ func TestATunnelThatIsHalfClosed(t *testing.T) {
 	}
 }
 
-// A client that breaks off takes its tunnel with it, though the server is
-// silent.
+// If a client breaks off, its tunnel ends, even if the server is silent.
 func TestATunnelWhoseClientBreaksOff(t *testing.T) {
 	server := listen(t, func(*net.TCPConn) { <-t.Context().Done() })
 	closed := make(chan struct{})
@@ -124,7 +123,7 @@ func TestATunnelWhoseClientBreaksOff(t *testing.T) {
 	<-closed
 }
 
-// closedSocket tells when it is closed.
+// closedSocket records that it was closed.
 type closedSocket struct {
 	link.Socket
 	once   sync.Once

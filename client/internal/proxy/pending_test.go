@@ -14,8 +14,8 @@ import (
 	"github.com/linklab/linklab/client/internal/link"
 )
 
-// asking reports whether TCP is about to ask the other end of one of the local
-// ports whether it is there: its timer is then that of keep-alive (proc(5)).
+// asking reports whether TCP will send a keep-alive probe from one of the local ports: its timer
+// is then that of keep-alive (proc(5)).
 func asking(t *testing.T, ports map[string]bool) bool {
 	t.Helper()
 	table, err := os.ReadFile("/proc/net/tcp")
@@ -31,10 +31,9 @@ func asking(t *testing.T, ports map[string]bool) bool {
 	return false
 }
 
-// A connection that owes the rest of an answer is asked, one that is kept is
-// left alone.
-func TestAnIdleConnectionIsLeftAlone(t *testing.T) {
-	for _, secure := range []bool{false, true} { // HTTP/1.1 and HTTP/2
+// A connection with an outstanding answer sends probes. An idle one sends none.
+func TestAnIdleConnectionSendsNoProbes(t *testing.T) {
+	for _, secure := range []bool{false, true} { // HTTP/1.1 and HTTP/2.
 		more := make(chan struct{})
 		o := serve(t, secure, func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, "begin")

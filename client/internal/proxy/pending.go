@@ -9,17 +9,17 @@ import (
 	"github.com/linklab/linklab/client/internal/link"
 )
 
-// owed counts the answers that the connections of a link owe. While one does,
-// TCP asks whether the other end is there: a connection of a link that has gone
-// says nothing. An idle one is left alone, which lets the radio sleep.
-type owed struct {
+// pending counts the outstanding answers of a link's connections. A connection with outstanding
+// answers sends keep-alive probes, because a dead link is silent. An idle connection sends none,
+// so that the radio can sleep.
+type pending struct {
 	mu      sync.Mutex
 	answers map[*link.Conn]int
 }
 
-// follow counts the answer to a request from when its connection is known
-// until the second result is called, which may be more than once.
-func (o *owed) follow(request *http.Request) (followed *http.Request, done func()) {
+// follow counts the answer to a request from the choice of its connection until done is called.
+// done may be called more than once.
+func (o *pending) follow(request *http.Request) (followed *http.Request, done func()) {
 	var mu sync.Mutex
 	var conn *link.Conn
 	over := false
@@ -37,7 +37,7 @@ func (o *owed) follow(request *http.Request) (followed *http.Request, done func(
 			mu.Lock()
 			defer mu.Unlock()
 			if found, ok := below[*link.Conn](got.Conn); ok && !over {
-				if conn != nil { // net/http repeats a request on another connection.
+				if conn != nil { // net/http repeats the request on another connection.
 					o.count(conn, -1)
 				}
 				conn = found
@@ -47,7 +47,7 @@ func (o *owed) follow(request *http.Request) (followed *http.Request, done func(
 	})), done
 }
 
-func (o *owed) count(conn *link.Conn, change int) {
+func (o *pending) count(conn *link.Conn, change int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.answers == nil {
@@ -62,13 +62,13 @@ func (o *owed) count(conn *link.Conn, change int) {
 	}
 }
 
-// owedBody is a body whose end settles what was owed.
-type owedBody struct {
+// pendingBody is a body whose end ends the outstanding answer.
+type pendingBody struct {
 	io.ReadCloser
 	done func()
 }
 
-func (b *owedBody) Read(p []byte) (int, error) {
+func (b *pendingBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
 		b.done()
@@ -76,7 +76,7 @@ func (b *owedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *owedBody) Close() error {
+func (b *pendingBody) Close() error {
 	defer b.done()
 	return b.ReadCloser.Close()
 }

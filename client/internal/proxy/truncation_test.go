@@ -14,10 +14,10 @@ import (
 	"github.com/linklab/linklab/client/internal/overheard"
 )
 
-// A body without length that ends without close_notify may be cut, and the
-// client is told so by a body that breaks off. With close_notify it is whole;
-// without TLS nothing could tell, and HTTP takes it as whole.
-func TestABodyThatMayBeCutBreaksOff(t *testing.T) {
+// A body without length that ends without close_notify may be truncated. The client notices
+// because its body breaks off. With close_notify the body is complete. Without TLS nothing can
+// be detected, and HTTP accepts the body.
+func TestABodyThatMayBeTruncatedBreaksOff(t *testing.T) {
 	for name, test := range map[string]struct{ secure, goodbye, cut bool }{
 		"close_notify":    {true, true, false},
 		"no close_notify": {true, false, true},
@@ -39,7 +39,7 @@ func TestABodyThatMayBeCutBreaksOff(t *testing.T) {
 			})
 			var log overheard.Text
 			address, _ := start(t, o, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-			// A POST takes one link, a GET begins as a range of many.
+			// A POST uses one link. A GET begins as a range over many.
 			for _, method := range []string{http.MethodGet, http.MethodPost} {
 				request, err := http.NewRequest(method, "http://"+address+"/"+o.URL+"/f", http.NoBody)
 				if err != nil {
@@ -55,7 +55,7 @@ func TestABodyThatMayBeCutBreaksOff(t *testing.T) {
 					t.Errorf("%s: %d bytes, %v", method, len(got), err)
 				}
 			}
-			if said := strings.Count(log.String(), errCut.Error()); (said == 2) != test.cut || (said == 0) == test.cut {
+			if said := strings.Count(log.String(), errTruncated.Error()); (said == 2) != test.cut || (said == 0) == test.cut {
 				t.Errorf("%d lines of the log say that an answer is cut off:\n%s", said, &log)
 			}
 		})

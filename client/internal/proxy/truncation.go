@@ -13,12 +13,12 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-var errCut = errors.New("the body may be cut short: the server told no length, and the connection ended without TLS's close_notify")
+var errTruncated = errors.New("the body may be cut short: the server told no length, and the connection ended without TLS's close_notify")
 
-// uncut sends a request. An answer that nothing but the end of its connection
-// ends fails there if TLS says no goodbye: anybody on the way may have cut it
-// (RFC 9112 9.8). Without TLS nothing could tell.
-func uncut(by http.RoundTripper, request *http.Request, log *slog.Logger) (*http.Response, error) {
+// guardEnd sends a request. If only the end of the connection ends the answer, the answer fails
+// there without TLS's close_notify: anybody on the way may have truncated it (RFC 9112 9.8).
+// Without TLS this cannot be detected.
+func guardEnd(by http.RoundTripper, request *http.Request, log *slog.Logger) (*http.Response, error) {
 	var used atomic.Pointer[transport.EndNoticer]
 	response, err := transport.Paced(by, request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) {
@@ -32,28 +32,28 @@ func uncut(by http.RoundTripper, request *http.Request, log *slog.Logger) (*http
 	}
 	if conn := used.Load(); conn != nil {
 		log = log.With("host", request.URL.Host)
-		response.Body = &endingBody{response.Body, conn, log}
+		response.Body = &unframedBody{response.Body, conn, log}
 	}
 	return response, nil
 }
 
-// endingBody is a body that ends with its connection.
-type endingBody struct {
+// unframedBody is a body that ends with its connection.
+type unframedBody struct {
 	io.ReadCloser
 	conn *transport.EndNoticer
 	log  *slog.Logger
 }
 
-func (b *endingBody) Read(p []byte) (int, error) {
+func (b *unframedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF && b.conn.Ended() {
-		b.log.Warn("an answer is cut off", "error", errCut)
-		err = errCut
+		b.log.Warn("an answer is cut off", "error", errTruncated)
+		err = errTruncated
 	}
 	return n, err
 }
 
-// trialOf is that of a connection below TLS and the like.
+// trialOf returns the trial of a connection below TLS and other wrappers.
 func trialOf(conn net.Conn) *link.Trial {
 	if socket, ok := below[link.Socket](conn); ok {
 		return socket.Trial()
@@ -61,7 +61,7 @@ func trialOf(conn net.Conn) *link.Trial {
 	return nil
 }
 
-// below is the connection of that type below TLS, a quota and the like.
+// below returns the connection of this type below TLS, a quota and other wrappers.
 func below[T net.Conn](conn net.Conn) (found T, ok bool) {
 	for {
 		if found, ok = conn.(T); ok {
